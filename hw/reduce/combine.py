@@ -5,6 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..bus.writes import WriteWordLayout
+from .integer import OperationLayout
 from .lane import ReduceLane
 
 __all__ = ["Combiner", "OperandsLayout"]
@@ -22,6 +23,7 @@ class OperandsLayout(data.StructLayout):
                 "word": WriteWordLayout(bus_bytes),  # what is to be combined with it
                 "reduction": unsigned(4),  # golden.spec.Reduction
                 "element": unsigned(4),  # golden.spec.Element
+                "operation": OperationLayout(),  # the same two, decoded
                 "swallow": unsigned(1),  # no new word is to be made
             }
         )
@@ -50,7 +52,7 @@ class Combiner(wiring.Component):
 
     def __init__(self, bus_bytes, floats):
         self._bus_bytes = bus_bytes
-        self.lanes = [ReduceLane(floats) for _ in range(bus_bytes // _LANE_BYTES)]
+        self.lanes = [ReduceLane(floats, decoded=True) for _ in range(bus_bytes // _LANE_BYTES)]
         self._latency = self.lanes[0].latency
         super().__init__(
             {
@@ -74,6 +76,7 @@ class Combiner(wiring.Component):
                 lane.source.eq(operands.word.data.word_select(k, lane_bits)),
                 lane.reduction.eq(operands.reduction),
                 lane.element.eq(operands.element),
+                lane.operation.eq(operands.operation),
                 lane.enable.eq(advance),
                 self.o.payload.data.word_select(k, lane_bits).eq(lane.o),
             ]

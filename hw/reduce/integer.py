@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import Element, Reduction
 
-__all__ = ["IntegerReducer", "reduce_integers"]
+__all__ = ["IntegerReducer", "OperationLayout", "decode_operation", "reduce_integers"]
 
 _PART = 16  # bits of the smallest elements: the operands are treated in parts of so many
 _PARTS = 4
@@ -44,13 +44,46 @@ _OPERATIONS = {
 }
 
 
-class _OperationLayout(data.StructLayout):
-    """What stages need to know of a reduction of an element type: they decode no number."""
+class OperationLayout(data.StructLayout):
+    """What an :class:`IntegerReducer` needs to know of a reduction of an element type: it decodes no number."""
 
     def __init__(self):
         signs = ("half", "bfloat", "double", "signed_word", "signed_double")
         flags = ("compare", "start", "minimum", "decrement")
         super().__init__(dict.fromkeys(signs + flags, 1) | {"kind": _Kind, "logic": _Logic})
+
+
+def decode_operation(m, reduction, element, floats, name):
+    """A reduction of an element type as an :class:`IntegerReducer` wants to be told of it.
+
+    Parameters
+    ----------
+    m : Module
+    reduction, element : Value
+        Numbers of the specification.
+    floats : bool
+        As of :class:`IntegerReducer`.
+    name : str
+        Of the result.
+    """
+    decoded = Signal(OperationLayout(), name=name)
+    bfloat, compare = element == Element.BF16, reduction != Reduction.ADD
+    m.d.comb += [
+        decoded.half.eq(((element == Element.F16) | bfloat) if floats else 0),
+        decoded.bfloat.eq(bfloat if floats else 0),
+        decoded.double.eq((element == Element.U64) | (element == Element.S64)),
+        decoded.signed_word.eq(decoded.half | (element == Element.S32)),
+        decoded.signed_double.eq(decoded.signed_word | (element == Element.S64)),
+        decoded.compare.eq(compare),
+        decoded.start.eq(compare & (reduction != Reduction.DEC)),
+        decoded.minimum.eq(reduction == Reduction.MIN),
+        decoded.decrement.eq(reduction == Reduction.DEC),
+    ]
+    with m.Switch(reduction):
+        for number, (kind, logic) in _OPERATIONS.items():
+            with m.Case(number):
+                m.d.comb += [decoded.kind.eq(kind), decoded.logic.eq(logic)]
+    return decoded
 
 
 def _parts(value):
@@ -73,17 +106,18 @@ class IntegerReducer(wiring.Component):
     ----------
     floats : bool
         Elements of 16-bit floats come.
-    settled : bool
-        Reduction and element are told a cycle before the operands too, so that they are decoded in front of registers.
+    decoded : bool
+        The operation is told decoded, as by :func:`decode_operation`: for a register in front of the chain.
 
     Members
     -------
     old, source : In(64)
-    reduction : In(4)
+    reduction : In(4) unless decoded
         ``golden.spec.Reduction``. With NONE the result is the source.
-    element : In(4)
+    element : In(4) unless decoded
         ``golden.spec.Element``. For a type that the reduction does not have, and for sums of floats, the result has no
         meaning.
+    operation : In(OperationLayout()) if decoded
     enable : In(1)
         Advances the pipeline.
     o : Out(64)
@@ -91,28 +125,28 @@ class IntegerReducer(wiring.Component):
 
     LATENCY = 2
 
-    old: In(64)
-    source: In(64)
-    reduction: In(4)
-    element: In(4)
-    enable: In(1)
-    o: Out(64)
-
-    def __init__(self, floats=True, settled=False):
-        self._floats, self._settled = floats, settled
-        super().__init__()
+    def __init__(self, floats=True, decoded=False):
+        self._floats, self._decoded = floats, decoded
+        numbers = {"reduction": In(4), "element": In(4)}
+        super().__init__(
+            {
+                "old": In(64),
+                "source": In(64),
+                **({"operation": In(OperationLayout())} if decoded else numbers),
+                "enable": In(1),
+                "o": Out(64),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         old, source, bits = Signal(64), Signal(64), Signal(64)
-        decoded = Signal(_OperationLayout())
-        self._decode(m, decoded)
-        first = decoded
-        if self._settled:
-            first = Signal.like(decoded, name="first")
-            m.d.sync += first.eq(decoded)
+        if self._decoded:
+            first = self.operation
+        else:
+            first = decode_operation(m, self.reduction, self.element, self._floats, "first")
         half, double, bfloat = first.half, first.double, first.bfloat
-        second = Signal.like(first)
+        second = Signal(OperationLayout())
         total, above = Signal(64), Signal(_PARTS)
         old_nan, source_nan = Signal(_PARTS), Signal(_PARTS)
         chain_total, carries = self._chain(m, first)
@@ -150,24 +184,6 @@ class IntegerReducer(wiring.Component):
                 with m.Default():
                     m.d.sync += self.o.eq(bits)
         return m
-
-    def _decode(self, m, decoded):
-        bfloat, compare = self.element == Element.BF16, self.reduction != Reduction.ADD
-        m.d.comb += [
-            decoded.half.eq(((self.element == Element.F16) | bfloat) if self._floats else 0),
-            decoded.bfloat.eq(bfloat),
-            decoded.double.eq((self.element == Element.U64) | (self.element == Element.S64)),
-            decoded.signed_word.eq(decoded.half | (self.element == Element.S32)),
-            decoded.signed_double.eq(decoded.signed_word | (self.element == Element.S64)),
-            decoded.compare.eq(compare),
-            decoded.start.eq(compare & (self.reduction != Reduction.DEC)),
-            decoded.minimum.eq(self.reduction == Reduction.MIN),
-            decoded.decrement.eq(self.reduction == Reduction.DEC),
-        ]
-        with m.Switch(self.reduction):
-            for reduction, (kind, logic) in _OPERATIONS.items():
-                with m.Case(reduction):
-                    m.d.comb += [decoded.kind.eq(kind), decoded.logic.eq(logic)]
 
     def _chain(self, m, operation):
         """The sum, or a comparison: the carry of an element says that old >= source, and for DEC that old > source.
@@ -219,11 +235,11 @@ class IntegerReducer(wiring.Component):
         return Mux(decrement, down, Mux(above, 0, stepped))
 
 
-def reduce_integers(m, name, floats, *, settled=False, **operands):
+def reduce_integers(m, name, floats, *, decoded=False, **operands):
     """What an :class:`IntegerReducer` for each eight bytes makes of sixteen; its operands by name."""
     results = []
     for half in range(2):
-        m.submodules[f"{name}{half}"] = unit = IntegerReducer(floats, settled)
+        m.submodules[f"{name}{half}"] = unit = IntegerReducer(floats, decoded)
         halves = {side: operands[side].word_select(half, 64) for side in ("old", "source")}
         m.d.comb += [getattr(unit, operand).eq(value) for operand, value in (operands | halves).items()]
         results.append(unit.o)

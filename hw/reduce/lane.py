@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec import Reduction
 
 from .float_sums import FloatSums, is_summed
-from .integer import IntegerReducer, reduce_integers
+from .integer import IntegerReducer, OperationLayout, reduce_integers
 
 __all__ = ["ReduceLane"]
 
@@ -26,6 +26,8 @@ class ReduceLane(wiring.Component):
     ----------
     floats : bool
         Elements of floats come.
+    decoded : bool
+        As of :class:`IntegerReducer`.
 
     Members
     -------
@@ -35,27 +37,33 @@ class ReduceLane(wiring.Component):
         ``golden.spec.Reduction``. With NONE the result is the source.
     element : In(4)
         ``golden.spec.Element``. For a type that the reduction does not have, the result has no meaning.
+    operation : In(OperationLayout()) if decoded
+        The same two, decoded.
     enable : In(1)
         Advances the pipeline; without it, every register holds.
     o : Out(128)
     """
 
-    old: In(128)
-    source: In(128)
-    reduction: In(4)
-    element: In(4)
-    enable: In(1)
-    o: Out(128)
-
-    def __init__(self, floats):
-        self._floats = floats
+    def __init__(self, floats, decoded=False):
+        self._floats, self._decoded = floats, decoded
         self.latency = FloatSums.LATENCY if floats else IntegerReducer.LATENCY
-        super().__init__()
+        super().__init__(
+            {
+                "old": In(128),
+                "source": In(128),
+                "reduction": In(4),
+                "element": In(4),
+                **({"operation": In(OperationLayout())} if decoded else {}),
+                "enable": In(1),
+                "o": Out(128),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
-        names = ("old", "source", "reduction", "element", "enable")
-        others = reduce_integers(m, "integer", self._floats, **{name: getattr(self, name) for name in names})
+        names = ("old", "source", "enable", *(("operation",) if self._decoded else ("reduction", "element")))
+        operands = {name: getattr(self, name) for name in names}
+        others = reduce_integers(m, "integer", self._floats, decoded=self._decoded, **operands)
         if self._floats:
             self._join_floats(m, others)
         else:

@@ -11,6 +11,7 @@ from ..bus.beats import BeatSequencer
 from ..bus.writes import WriteBurstLayout, WritesSignature, WriteWordLayout
 from ..lib.stream import SkidBuffer
 from .combine import Combiner
+from .integer import OperationLayout, decode_operation
 from .old_words import OldWordReader
 
 __all__ = ["Reducer"]
@@ -63,8 +64,11 @@ class Reducer(wiring.Component):
         self.arriving = SkidBuffer(WriteBurstLayout(addr_width, bus_bytes, processors))
         self.sources = SkidBuffer(WriteWordLayout(bus_bytes))
         self.plain = Signal(11)  # plain bursts under way: more than any write port has in flight
-        tag = {"reduction": unsigned(4), "element": unsigned(4), "failed": unsigned(1)}
+        # Decoded in front of the queue: what hangs on an operation is half a lane, and its chains of carries.
+        operation = {"reduction": unsigned(4), "element": unsigned(4), "operation": OperationLayout()}
+        tag = {"reduces": unsigned(1), **operation, "failed": unsigned(1)}
         self.sequencer = BeatSequencer(data.StructLayout(tag), _AHEAD)
+        self._floats = floats
         self.combiner = Combiner(bus_bytes, floats)
         super().__init__(
             {
@@ -114,30 +118,36 @@ class Reducer(wiring.Component):
             # The words of a burst that the reader refused come all the same.
             noted.valid.eq(valid & self.o.bursts.ready & (reader.waiting | ~chosen.empty)),
             noted.payload.beats_minus_one.eq(chosen.beats_minus_one),
+            noted.payload.tag.reduces.eq(chosen.reduction != Reduction.NONE),
             noted.payload.tag.reduction.eq(chosen.reduction),
             noted.payload.tag.element.eq(chosen.element),
+            noted.payload.tag.operation.eq(
+                decode_operation(m, chosen.reduction, chosen.element, self._floats, "operation")
+            ),
             noted.payload.tag.failed.eq(chosen.refused),
         ]
 
         passed, responded = burst.valid & may_pass & go, self.o.responses.valid & self.o.responses.ready
         # While reducing bursts are under way, the plain ones are behind them.
         m.d.comb += reader.written.eq(responded & ~reader.empty)
-        m.d.sync += self.plain.eq(self.plain + passed - (responded & reader.empty))
+        ended = responded & reader.empty
+        # Both come late: so they enable the register, and are not added.
+        with m.If(passed ^ ended):
+            m.d.sync += self.plain.eq(Mux(passed, self.plain + 1, self.plain - 1))
 
     def _pass_words(self, m):
         """Each word is the next one of the oldest burst that has gone on."""
         word, due, old, combiner = self.sources.o, self.sequencer.beats, self.reader.words, self.combiner
-        reduces, operands = due.payload.tag.reduction != Reduction.NONE, combiner.i.payload
+        tag, operands = due.payload.tag, combiner.i.payload
         m.d.comb += [
             operands.old.eq(old.payload),
             operands.word.eq(word.payload),
-            operands.reduction.eq(due.payload.tag.reduction),
-            operands.element.eq(due.payload.tag.element),
-            operands.swallow.eq(due.payload.tag.failed),
+            *(operands[name].eq(tag[name]) for name in ("reduction", "element", "operation")),
+            operands.swallow.eq(tag.failed),
             combiner.o.ready.eq(self.o.words.ready),
             due.ready.eq(word.valid & word.ready),
         ]
-        with m.If(due.valid & reduces):
+        with m.If(due.valid & tag.reduces):
             m.d.comb += [
                 combiner.i.valid.eq(word.valid & old.valid),
                 old.ready.eq(word.valid & combiner.i.ready),
@@ -147,7 +157,7 @@ class Reducer(wiring.Component):
         m.d.comb += self.o.words.payload.eq(Mux(combiner.busy, combiner.o.payload, word.payload))
         with m.If(combiner.busy):
             m.d.comb += self.o.words.valid.eq(combiner.o.valid)
-        with m.Elif(due.valid & ~reduces):
+        with m.Elif(due.valid & ~tag.reduces):
             m.d.comb += [
                 self.o.words.valid.eq(word.valid),
                 word.ready.eq(self.o.words.ready),

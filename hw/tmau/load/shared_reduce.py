@@ -8,7 +8,7 @@ from tilewright.golden.spec import BANKS, CHUNK_BYTES, Reduction
 
 from ...lib.stream import Queue, ShallowQueue, SkidBuffer
 from ...reduce.float_sums import FloatSums, is_summed
-from ...reduce.integer import IntegerReducer, reduce_integers
+from ...reduce.integer import IntegerReducer, decode_operation, reduce_integers
 from ...smem.layouts import CHUNK_BITS
 from ...smem.signatures import LineReadSignature
 from .layouts import AlignedLayout
@@ -256,9 +256,12 @@ class SharedReducer(wiring.Component):
             here, there = old[mine : mine + CHUNK_BITS], source[mine : mine + CHUNK_BITS]
             m.d.sync += [here.eq(chunk), there.eq(given)]
             operands = {"old": here, "source": there, "enable": 1}
-            operands |= {name: operation[name] for name in ("reduction", "element")}
+            floats = self.floats and place == 0
             # The operation is there with the fetch, two cycles before its line.
-            made.append(reduce_integers(m, f"integer{place}_", self.floats and place == 0, settled=True, **operands))
+            decoded = decode_operation(m, operation.reduction, operation.element, floats, f"decoded{place}")
+            settled = Signal.like(decoded, name=f"settled{place}")
+            m.d.sync += settled.eq(decoded)
+            made.append(reduce_integers(m, f"integer{place}_", floats, decoded=True, operation=settled, **operands))
         alone = made[0]
         if self.floats:
             m.submodules.sums = sums = FloatSums()

@@ -144,7 +144,7 @@ class ReducerSpec(Elaboratable):
         dut, due, old = self.dut, self.dut.sequencer.beats, self.dut.reader.words
         source = dut.sources.o
         came, went = source.valid & source.ready, dut.o.words.valid & dut.o.words.ready
-        reduces = due.payload.tag.reduction != Reduction.NONE
+        reduces = due.payload.tag.reduces
         combines = dut.combiner.i.valid & dut.combiner.i.ready
         noted, burst = dut.sequencer.bursts, dut.o.bursts.payload
         m.d.comb += [
@@ -157,6 +157,7 @@ class ReducerSpec(Elaboratable):
             # What is sent is no reduction any more; a refused burst has its words noted, which are swallowed.
             Assert(~sent | (burst.reduction == Reduction.NONE)),
             Assert((noted.valid & noted.ready) == (sent & (~burst.empty | dut.reader.waiting))),
+            Assert(noted.payload.tag.reduces == (noted.payload.tag.reduction != Reduction.NONE)),
             Cover(went & dut.combiner.busy),
             Cover(came & ~reduces),
             Cover(came & due.payload.tag.failed),

@@ -22,7 +22,8 @@ def test_words(mode):
         old, source = (rng.getrandbits(8 * BUS_BYTES) for _ in range(2))
         strobe, swallow = rng.getrandbits(BUS_BYTES), mode == "both" and rng.random() < 0.3
         word = {"data": source, "strobe": strobe}
-        reduction = {"reduction": Reduction.XOR, "element": Element.U32, "swallow": swallow}
+        operation = {"kind": 0, "logic": 3, "compare": 1, "start": 1}  # as decoded
+        reduction = {"reduction": Reduction.XOR, "element": Element.U32, "operation": operation, "swallow": swallow}
         items.append({"old": old, "word": word} | reduction)
         if not swallow:
             expected.append((old ^ source, strobe))

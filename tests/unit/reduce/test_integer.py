@@ -4,10 +4,12 @@ import random
 
 import numpy as np
 import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
 
 from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import is_legal, reduce
-from tilewright.hw.reduce.integer import IntegerReducer
+from tilewright.hw.reduce.integer import IntegerReducer, decode_operation
 from tilewright.sim.pysim.ports import set_together
 from tilewright.sim.pysim.simulate import simulate
 
@@ -45,9 +47,28 @@ def number(row):
     return int.from_bytes(row.tobytes(), "little")
 
 
-@pytest.mark.parametrize("settled", [False, True])
-def test_every_reduction_of_every_type(settled):
-    dut = IntegerReducer(settled=settled)
+class Decoder(wiring.Component):
+    """An IntegerReducer whose operation is decoded outside, between the same ports."""
+
+    LATENCY = IntegerReducer.LATENCY
+
+    def __init__(self):
+        self.reducer = IntegerReducer(decoded=True)
+        super().__init__(IntegerReducer().signature)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.reducer = reducer = self.reducer
+        m.d.comb += [
+            *(getattr(reducer, name).eq(getattr(self, name)) for name in ("old", "source", "enable")),
+            reducer.operation.eq(decode_operation(m, self.reduction, self.element, True, "operation")),
+            self.o.eq(reducer.o),
+        ]
+        return m
+
+
+@pytest.mark.parametrize("dut", [IntegerReducer(), Decoder()], ids=["numbers", "decoded"])
+def test_every_reduction_of_every_type(dut):
     rng = random.Random(SEED)
     work = [(op, element, *pair) for op, element in WORK for pair in lines(element, rng)]
     rng.shuffle(work)
@@ -55,9 +76,8 @@ def test_every_reduction_of_every_type(settled):
 
     async def testbench(ctx):
         ctx.set(dut.enable, 1)
-        for step in range(-settled, len(work) + dut.LATENCY):
-            op, element = work[min(step + settled, len(work) - 1)][:2]
-            old, source = work[min(max(step, 0), len(work) - 1)][2:]
+        for step in range(len(work) + dut.LATENCY):
+            op, element, old, source = work[min(step, len(work) - 1)]
             words = ((dut.old, number(old)), (dut.source, number(source)))
             set_together(ctx, (dut.reduction, op), (dut.element, element), *words)
             await ctx.tick()

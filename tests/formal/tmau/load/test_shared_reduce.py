@@ -40,12 +40,11 @@ class SilentIntegers(_Silent):
 
     old: In(64)
     source: In(64)
-    reduction: In(4)
-    element: In(4)
+    operation: In(integer.OperationLayout())
     enable: In(1)
     o: Out(64)
 
-    def __init__(self, floats, settled):
+    def __init__(self, floats, decoded):
         super().__init__()
 
 
