@@ -1,6 +1,6 @@
 """Which writes are under way, so that what they change is not read."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -82,10 +82,11 @@ class HazardGate(wiring.Component):
         word = {"valid": 1, "burst": burst, "last": 1, "place": self._place_log2, "rewritten": 1}
         self.read = Signal(data.StructLayout(word))  # the word whose number is at the memory's output
         self.found = Signal(number_bits)  # it
-        # How many bursts its number is behind the oldest without response.
+        # How many bursts its number is behind ``first``.
         self.known = Signal(data.StructLayout(word | {"behind": number_bits}))
         self.number = Signal(number_bits, init=1)  # of the burst that passes next; memory begins with zeros
-        self.first = Signal(number_bits, init=1)  # of the oldest without response
+        self.first = Signal(number_bits, init=1)  # of the oldest without response, a cycle behind
+        self.late = Signal()  # ``written``, a cycle behind: it comes too late for a chain of carries
         self.passed = Signal(range(bursts + 1))  # bursts without response
         self.apart = Signal()  # the known word did not clash; a number of long ago may seem to later
         self.cleared = Signal(self._place_log2 + 1)  # places
@@ -111,10 +112,12 @@ class HazardGate(wiring.Component):
         write, read = self.memory.write_port(), self.memory.read_port()
         known, ready = self.known, self.cleared[-1]
 
-        clash, may, ends, moves = Signal(), Signal(), Signal(), Signal()
+        recent, clash, may, ends, moves = Signal(), Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             self.found.eq(read.data),
-            clash.eq((self.passed != 0) & (known.rewritten | (known.behind[self._bursts_log2 :] == 0)) & ~self.apart),
+            # ``behind`` is one too many as long as ``late`` has not been taken off.
+            recent.eq((known.behind[self._bursts_log2 :] == 0) & ~(self.late & (known.behind == 0))),
+            clash.eq((self.passed != 0) & (known.rewritten | recent) & ~self.apart),
             may.eq(known.valid & ~clash & self.space & ~self.passed[-1]),
             ends.eq(may & known.last & self.o.ready),
             self.word_stb.eq(may & (~known.last | self.o.ready)),
@@ -124,13 +127,18 @@ class HazardGate(wiring.Component):
             self.empty.eq(self.passed == 0),
             self.busy.eq(self.taken | self.read.valid | known.valid),
         ]
+        # One chain behind the memory: what is found less ``first``, or what is known; less ``late``, its carry in.
+        least = Cat(Const(1, 1), Mux(moves, self.found, known.behind))
+        behind = least + Cat(~self.late, ~Mux(moves, self.first, 0))
         m.d.sync += [
+            self.late.eq(self.written),
             self.number.eq(self.number + ends),
-            self.first.eq(self.first + self.written),
-            known.behind.eq(Mux(moves, self.found - self.first, known.behind) - self.written),
+            self.first.eq(self.first + self.late),
+            known.behind.eq(behind[1:]),
             self.apart.eq(known.valid & ~clash & ~moves),
-            self.passed.eq(self.passed + ends - self.written),
         ]
+        with m.If(ends ^ self.written):
+            m.d.sync += self.passed.eq(Mux(ends, self.passed + 1, self.passed - 1))
 
         last, place = Signal(), Signal(self._place_log2)
         m.d.comb += [

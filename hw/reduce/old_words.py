@@ -1,6 +1,6 @@
 """What memory holds where a reduction will write: read early, but never too early."""
 
-from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -70,6 +70,7 @@ class OldWordReader(wiring.Component):
         self.outcomes = Queue(1, words // 2)  # of the reads that have ended: whether a word came with an error
         self.old_words = Queue(8 * bus_bytes, words)
         self.free = Signal(range(words + 1), init=words)  # places in it that no word has been asked for
+        self.space = Signal(init=1)  # there are some: a register, for every word waits for it
         self.failing = Signal()  # a word of the read that is coming came with an error
         super().__init__(
             {
@@ -99,7 +100,7 @@ class OldWordReader(wiring.Component):
         wiring.connect(m, i=wiring.flipped(self.i), gate=gate.i)
         burst = gate.o
         m.d.comb += [
-            gate.space.eq(self.free != 0),
+            gate.space.eq(self.space),
             gate.written.eq(self.written),
             request.valid.eq(burst.valid & pending.ready),
             request.payload.word.eq(burst.payload.word),
@@ -145,7 +146,13 @@ class OldWordReader(wiring.Component):
             self.words.valid.eq(word.valid),
             word.ready.eq(self.words.ready),
         ]
-        m.d.sync += self.free.eq(self.free - self.gate.word_stb + (word.valid & word.ready))
+        asked, given = self.gate.word_stb, word.valid & word.ready
+        # Both come late: so they enable the registers, and are not added.
+        with m.If(asked ^ given):
+            m.d.sync += [
+                self.free.eq(Mux(given, self.free + 1, self.free - 1)),
+                self.space.eq(given | (self.free != 1)),
+            ]
 
     def _go_on(self, m):
         pending, outcome = self.pending.o, self.outcomes.o

@@ -54,7 +54,7 @@ class GateSpec(Elaboratable):
             Assert(dut.cleared == 4),
             Assert(dut.passed <= 4),
             Assert(~dut.apart | dut.known.valid),
-            Assert(dut.number == (dut.first + dut.passed)[: len(dut.number)]),
+            Assert(dut.number == (dut.first + dut.late + dut.passed)[: len(dut.number)]),
         ]
         self._check_words(m)
         self._follow(m)
@@ -131,7 +131,7 @@ class GateSpec(Elaboratable):
             m.d.comb += [
                 Assert(noted == number),
                 Assert(ahead < dut.passed),
-                Assert((number - dut.first)[: len(number)] == ahead),
+                Assert((number - dut.first - dut.late)[: len(number)] == ahead),
                 Assert(~dut.apart | (dut.known.place != dut.place(word))),
                 Assert(~contains | (self._word(dut.known) <= word)),
                 Assert(~(passes & contains & ~(dut.written & (ahead == 0)))),
