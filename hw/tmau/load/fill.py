@@ -4,12 +4,33 @@ from amaranth.hdl import Cat, Signal
 
 from tilewright.golden.spec import CHUNK_BYTES
 
-__all__ = ["below", "bytes_below", "chunks_below", "round_tf32"]
+__all__ = ["below", "bytes_below", "chunks_below", "find_tf32", "round_tf32"]
 
 _CHUNK_LOG2 = CHUNK_BYTES.bit_length() - 1
 
 
-def round_tf32(value, on):
+def find_tf32(value, on):
+    """What has to be done to a 32-bit float to round it: whether it is a NaN, and whether it is rounded up.
+
+    Apart from :func:`round_tf32`, for a register between both: this one looks at all bits.
+
+    Parameters
+    ----------
+    value : Value
+    on : Value
+        Otherwise nothing is done to it.
+
+    Returns
+    -------
+    (Value, Value)
+        A bit each.
+    """
+    kept, dropped = value[13:], value[:13]
+    nan = on & value[23:31].all() & value[:23].any()
+    return nan, on & ~nan & dropped[12] & (dropped[:12].any() | kept[0])
+
+
+def round_tf32(value, on, nan, up):
     """A 32-bit float rounded to the ten mantissa bits of TF32 (docs/tmau.md, "Fill and rounding"), to nearest even.
 
     A NaN becomes 0x7FFFE000; what is too large to round down becomes infinity. All choices are in front of the adder.
@@ -19,10 +40,10 @@ def round_tf32(value, on):
     value : Value
     on : Value
         Otherwise the value stays as it is.
+    nan, up : Value
+        As of :func:`find_tf32`.
     """
     kept, dropped = value[13:], value[:13]
-    nan = on & value[23:31].all() & value[:23].any()
-    up = on & ~nan & dropped[12] & (dropped[:12].any() | kept[0])
     base = Cat(kept[:-1] | nan.replicate(len(kept) - 1), kept[-1] & ~nan)
     return Cat(dropped & ~on.replicate(len(dropped)), (base + up)[: len(kept)])
 

@@ -114,6 +114,8 @@ class AlignedLayout(data.StructLayout):
                 # Byte p belongs to every destination address of p modulo the bus, but for the swizzle of the line,
                 # which permutes the chunks.
                 "word": unsigned(params.bus_width),
+                # Of each 32 bits of it with ``tf32``: they are a NaN, they are rounded up.
+                "roundings": data.ArrayLayout(data.StructLayout({"nan": 1, "up": 1}), params.bus_width // 32),
                 "context": ContextLayout(params),
                 # With ``stage``: the transfer's last piece, which ends inside another segment than it begins in.
                 "remains": unsigned(1),

@@ -128,7 +128,6 @@ class WordPlacer(wiring.Component):
     def _write(self, m, free, load):
         """The registers of the write, and the line made of them."""
         params, context, piece = self._params, self.i.p.context, self.i.p.piece
-        segment = params.bus_bytes
         inner = len(self.flips)  # flips inside a segment; the others are of segments
         flips, flips_before = Signal(_FLIPS), self.flips
         m.d.comb += flips.eq(chunk_flips(context.swizzle, piece.line))
@@ -138,9 +137,12 @@ class WordPlacer(wiring.Component):
         from_before = below(m, piece.joint, flips[:inner], "from_joint") | below(
             m, self.rest_data, self.rest_flips[:inner], "from_rest"
         )
-        lanes = [self.i.p.word.word_select(lane, 32) for lane in range(segment // 4)]
+        lanes = (
+            round_tf32(self.i.p.word.word_select(lane, 32), context.tf32, rounding.nan, rounding.up)
+            for lane, rounding in enumerate(self.i.p.roundings)
+        )
         m.d.comb += [
-            word.eq(Cat(round_tf32(lane, context.tf32) for lane in lanes)),
+            word.eq(Cat(lanes)),
             first_word.eq(_joined(from_before, self.word, flips[:inner] ^ flips_before, word)),
         ]
 

@@ -10,7 +10,7 @@ from ...lib.choice import chosen
 from ...lib.rotate import rotate_bytes
 from ...smem.swizzle import chunk_flips
 from ..layouts import WordLayout
-from .fill import chunks_below
+from .fill import chunks_below, find_tf32
 from .layouts import BOUNDS, AlignedLayout, StepLayout
 
 __all__ = ["Realigner"]
@@ -23,7 +23,7 @@ class Realigner(wiring.Component):
 
     A step that pulls none gets the word that was taken last, rotated and swizzled for the step all the same. Rotation
     by whole chunks and swizzle are one choice of a chunk for each place. Where the chunks lie that the piece begins and
-    ends in is found out here, for WordPlacer decides on each byte of the line.
+    ends in is found out here, for WordPlacer decides on each byte of the line; so is how it rounds.
 
     Errors of words are collected, with the address of the first. They end with the transfer; those of a quiet transfer
     go on to the one behind it, which belongs to the same command. Errors of a transfer with ``stage`` leave with its
@@ -86,6 +86,10 @@ class Realigner(wiring.Component):
             aligned.error.eq(self.erring | (step.pull & word.error)),
             aligned.address.eq(Mux(self.erring | ~step.pull, self.erred_at, word.address)),
         ]
+        for lane, rounding in enumerate(aligned.roundings):
+            m.d.comb += Cat(rounding.nan, rounding.up).eq(
+                Cat(find_tf32(aligned.word.word_select(lane, 32), step.context.tf32))
+            )
         flips = chunk_flips(step.context.swizzle, step.piece.line)
         for name in BOUNDS:
             bound, chunks = step.piece[name], aligned.chunks[name]

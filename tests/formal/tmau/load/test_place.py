@@ -73,6 +73,7 @@ class ColumnSpec(Elaboratable):
         payload, column, bus_bytes = dut.i.payload, self.column, self.params.bus_bytes
         piece, context = payload.piece, payload.context
         fill_byte = context.fill.word_select(column % 4, 8)
+        m.d.comb += Assume(payload.roundings.as_value() == 0)
         m.d.comb += Assume(~context.tf32 & ~context.stage & ~payload.remains & well_formed(piece, bus_bytes))
         m.d.comb += Assume(chunks_fit(payload))
 

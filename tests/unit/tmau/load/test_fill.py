@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import Elaboratable, Module, Signal
 
-from tilewright.hw.tmau.load.fill import below, round_tf32
+from tilewright.hw.tmau.load.fill import below, find_tf32, round_tf32
 from tilewright.sim.pysim.simulate import elaborated, simulate
 
 SEED = 14
@@ -34,7 +34,7 @@ class Rounder(Elaboratable):
 
     def elaborate(self, platform):
         m = Module()
-        m.d.comb += self.o.eq(round_tf32(self.i, self.on))
+        m.d.comb += self.o.eq(round_tf32(self.i, self.on, *find_tf32(self.i, self.on)))
         return m
 
 
