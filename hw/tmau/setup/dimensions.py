@@ -34,6 +34,8 @@ class DimensionPicker(wiring.Component):
     def __init__(self, params):
         self.params = params
         self.number, self.again = Signal(3), Signal()  # of the next dimension
+        self.begun = Signal()  # that is not the command's first, which has number 0
+        self.spatial = Signal(2)  # its number if that is 1 to 3, which may have an offset
         self.place = Signal(3)  # of the next one, unless it is a command's first: which dimension of the descriptor
         self.age, self.picked = Signal(range(_STAY)), Signal()  # steps that the command has been here; all are picked
         super().__init__(
@@ -70,18 +72,21 @@ class DimensionPicker(wiring.Component):
             m.d.sync += self.valid.eq(self.i.valid & ~picked)
         with m.If(self.step & self.i.valid):
             with m.If(leaves):
-                m.d.sync += [number.eq(0), again.eq(0), age.eq(0), picked.eq(0)]
+                m.d.sync += [number.eq(0), self.begun.eq(0), self.spatial.eq(0)]
+                m.d.sync += [again.eq(0), age.eq(0), picked.eq(0)]
             with m.Else():
                 m.d.sync += [
                     picked.eq(picked | last),
                     age.eq(Mux(age == _STAY - 1, age, age + 1)),
                     number.eq(following),
+                    self.begun.eq(1),
+                    self.spatial.eq(Mux(following[2], 0, following[:2])),
                     again.eq(again | (checked.im2col & (number == 4))),
                 ]
             m.d.sync += [
                 self.o.number.eq(number),
                 self.o.again.eq(again),
-                self.o.first.eq((number == 0) & ~again),
+                self.o.first.eq(~self.begun),
                 self.o.last.eq(last),
             ]
         with m.If(self.step):
@@ -93,17 +98,14 @@ class DimensionPicker(wiring.Component):
     def _pick(self, m, number, again):
         """What belongs to the dimension."""
         command, checked, o = self.i.p.command, self.i.p.checked, self.o
-        # The dimension of the descriptor that has this number in the walk.
-        place = Signal(3)
-        with m.If(number != 0):
-            m.d.comb += place.eq(self.place)
-        with m.Elif(checked.im2col & checked.interleaved):
-            m.d.comb += place.eq(checked.rank - 2)
+        # The dimension of the descriptor that is the first in the walk: 0, or with interleaved channels 1 to 3.
+        outer = Mux(checked.im2col & checked.interleaved, (checked.rank - 2)[:2], 0)
 
         coord, moved = Signal(signed(32)), Signal(signed(18))
         offset, low, high = Signal(16), Signal(signed(16)), Signal(signed(34))
-        m.d.comb += coord.eq(Array(command.coords)[place])
-        with m.Switch(number):
+        # Chosen apart, so that only one choice stands between what is found out here and the sum.
+        m.d.comb += coord.eq(Mux(self.begun, Array(command.coords)[self.place], Array(command.coords)[outer]))
+        with m.Switch(self.spatial):
             for k in range(3):
                 with m.Case(k + 1):
                     m.d.comb += [offset.eq(command.offsets[k]), low.eq(checked.lows[k]), high.eq(checked.highs[k])]

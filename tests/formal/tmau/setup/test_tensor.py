@@ -80,8 +80,10 @@ class SetupSpec(Elaboratable):
         m.d.comb += [
             Assert(picker.age == Mux(slot < 2, slot, 2)),
             Assert(picker.picked == (slot >= count)),
+            Assert(picker.begun == (slot != 0)),
             Assert((slot < count) | (slot < 3)),
             Assert((slot >= count) | (picker.number == number)),
+            Assert(picker.spatial == Mux(picker.number < 4, picker.number, 0)),
             Assert((slot >= count) | (picker.again == (checked.im2col & (slot != 0) & (slot > spatial + 1)))),
             Assert(picker.valid == places[0][0]),
             Assert(self.dut.placing == places[1][0]),
