@@ -185,10 +185,14 @@ class Derivation(wiring.Component):
                 counts[4].eq(Mux(dividing, product >> _SHIFT, counts[0])),
             ]
 
-        row, span = Signal(_ROW_BITS), Signal(8)
-        m.d.comb += [
-            row.eq(counts[1] << self.unit_log2),
+        row, span, shift = Signal(_ROW_BITS), Signal(8), Signal.like(self.unit_log2)
+        # Of the descriptor alone, which has been there for a pass: what is found out of both has a cycle.
+        m.d.sync += [
+            shift.eq(self.unit_log2),
             span.eq(Mux((raw.swizzle == Swizzle.NONE) | checked.interleaved, 0, 16 << raw.swizzle)),
+        ]
+        m.d.comb += [
+            row.eq(counts[1] << shift),
             checked.footprint.eq(chain),
             self.row_stb.eq(Cat(Mux(second, seen.at[1:], 0), third & first)),
             *(count.eq(counts[0]) for count in checked.counts),
