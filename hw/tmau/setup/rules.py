@@ -11,7 +11,7 @@ from tilewright.golden.spec import Element, Reduction
 
 from ...reduce.float_sums import is_summed
 
-__all__ = ["missing_floats", "no_reduction", "outside_global", "outside_shared"]
+__all__ = ["missing_floats", "no_reduction", "outside_global", "outside_shared", "reaches_out"]
 
 _E, _R = Element, Reduction
 _WHOLE = (_E.U32, _E.S32, _E.U64, _E.S64)
@@ -61,3 +61,9 @@ def outside_global(windows, first, last):
 def outside_shared(windows, first, last):
     """Whether bytes ``first`` … ``last`` of shared memory, both addresses that exist, leave the shared window."""
     return windows.confine_shared & ((first >> 7 < windows.shared_first) | (last >> 7 > windows.shared_last))
+
+
+def reaches_out(windows, first, end):
+    """As :func:`outside_shared`, of the bytes from ``first`` to in front of ``end``: nothing is subtracted first."""
+    beyond = Cat(Const(0, 7), windows.shared_last + 1) < end
+    return windows.confine_shared & ((first >> 7 < windows.shared_first) | beyond)

@@ -10,7 +10,7 @@ from tilewright.golden.spec.cluster.errors import ClusterError
 from ..descriptor.layouts import FaultLayout, LookupLayout
 from ..layouts import WindowsLayout
 from .delivery import unnameable
-from .rules import missing_floats, no_reduction, outside_global, outside_shared
+from .rules import missing_floats, no_reduction, outside_global, outside_shared, reaches_out
 
 __all__ = ["CommandRules"]
 
@@ -79,14 +79,15 @@ class CommandRules(wiring.Component):
 
     def _shared_rules(self, m):
         command, checked, smem = self.i.command, self.i.checked, self.params.smem
-        # A fill takes no bytes from shared memory, but as many as fit there at most: counters are not wider.
-        start = Mux(self._shared, command.smem, 0)
+        start = command.smem
         self._end = Signal(smem.addr_width + 2)
         m.d.comb += self._end.eq(start[: smem.addr_width] + checked.footprint)
-        too_far = start[smem.addr_width :].any() | checked.too_large | (self._end > smem.size_bytes)
+        outside = start[smem.addr_width :].any() | (self._end > smem.size_bytes)
+        # A fill takes no bytes from shared memory, but as many as fit there at most: counters are not wider.
+        too_far = checked.too_large | Mux(self._shared, outside, checked.footprint > smem.size_bytes)
         barrier = command.barrier
         return [
-            (Error.SMEM_ALIGNMENT, _field("smem"), start[:7].any()),
+            (Error.SMEM_ALIGNMENT, _field("smem"), self._shared & start[:7].any()),
             (Error.SMEM_RANGE, _field("smem"), (self._loads | self._writes) & too_far),
             (Error.BARRIER_ALIGNMENT, _field("barrier"), self._signals & barrier[:3].any()),
             (Error.BARRIER_RANGE, _field("barrier"), self._signals & barrier[smem.addr_width :].any()),
@@ -116,7 +117,7 @@ class CommandRules(wiring.Component):
             cluster += [(ClusterError.CORES, 0, self._loads & unnameable(self.params, windows, command))]
         return [
             (Error.WINDOW, DESCRIPTOR.index("address"), leaves),
-            (Error.WINDOW, _field("smem"), self._shared & outside_shared(windows, smem, self._end - 1)),
+            (Error.WINDOW, _field("smem"), self._shared & reaches_out(windows, smem, self._end)),
             (Error.WINDOW, _field("barrier"), self._signals & outside_shared(windows, barrier, barrier)),
             *cluster,
         ]

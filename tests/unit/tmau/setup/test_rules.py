@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec import Element, Reduction
 from tilewright.hw.tmau.layouts import WindowsLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.hw.tmau.setup.rules import no_reduction, outside_global, outside_shared
+from tilewright.hw.tmau.setup.rules import no_reduction, outside_global, outside_shared, reaches_out
 from tilewright.sim.pysim.simulate import elaborated, simulate
 
 SEED = 20261121
@@ -38,6 +38,7 @@ class Rules(wiring.Component):
     missing: Out(1)
     outside_global: Out(1)
     outside_shared: Out(1)
+    reaches_out: Out(1)
 
     def elaborate(self, platform):
         m = Module()
@@ -48,6 +49,7 @@ class Rules(wiring.Component):
             self.missing.eq(no_reduction(self.reduction, self.element)),
             self.outside_global.eq(outside_global(self.windows, self.first, self.last)),
             self.outside_shared.eq(outside_shared(self.windows, first, last)),
+            self.reaches_out.eq(reaches_out(self.windows, first, last + 1)),
         ]
         return m
 
@@ -101,6 +103,7 @@ def test_windows():
             ctx.set(dut.last, last)
             inside = lines[0] * 128 <= first and last < (lines[1] + 1) * 128
             assert ctx.get(dut.outside_shared) == (confine >> 1 and not inside)
+            assert ctx.get(dut.reaches_out) == (confine >> 1 and not inside)
 
     print(f"seed {SEED}")
     simulate(dut, run)
