@@ -14,7 +14,6 @@ from .carries import CHAINS, cut_ends, write_carries
 from .copies import copy_drivers
 from .multiplexers import COVER, UNCOVER, write_multiplexers
 from .names import MARKS
-from .nextpnr import SETTINGS
 from .resets import buffer_reset
 
 __all__ = ["FAMILIES", "Mapped", "map_flat"]
@@ -121,7 +120,6 @@ def map_flat(component, family, folder, *, copies=False):
         buffer_reset(module)
         if copies:
             copy_drivers(module)
-        module["settings"] = SETTINGS
         (folder / "top.json").write_text(json.dumps(netlist))
     return Mapped(module, elaborated - start, mapped - before)
 

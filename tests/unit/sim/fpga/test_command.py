@@ -10,7 +10,6 @@ from amaranth.lib.wiring import In, Out
 from tilewright.sim.cli import main
 from tilewright.sim.fpga import command
 from tilewright.sim.fpga.command import measure
-from tilewright.sim.fpga.nextpnr import SETTINGS, run_nextpnr
 from tilewright.sim.fpga.scan import Scan
 
 OPTIONS = {"device": "25k", "speed": 6, "seed": 1, "target": 50}
@@ -61,16 +60,6 @@ def test_clock_and_path(routed):
     # The multiplier alone takes 3 ns, and the clock is what the whole path takes.
     assert max(step["cell_ns"] for step in path) > 2.5
     assert routed["timing"]["clock_mhz"] == pytest.approx(1000 / path[-1]["ns"], rel=0.01)
-
-
-def test_the_netlist_carries_settings_of_the_router(routed, folder):
-    netlist = json.loads((folder / "top.json").read_text())
-    assert netlist["modules"]["top"]["settings"] == SETTINGS
-    # A value that is no number is refused: nextpnr reads them.
-    netlist["modules"]["top"]["settings"] = dict.fromkeys(SETTINGS, "many")
-    (folder / "top.json").write_text(json.dumps(netlist))
-    with pytest.raises(RuntimeError, match="nextpnr gave up"):
-        run_nextpnr(folder, device="25k")
 
 
 def test_what_it_takes(routed):

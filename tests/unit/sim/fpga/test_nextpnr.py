@@ -11,11 +11,10 @@ from tilewright.sim.fpga.nextpnr import read_outcome, run_nextpnr
 
 LOG = """\
 Info: Packing constants..
-Info:     at initial placer iter 3, wirelen = 308
-Info:     at iteration #28, type ALL: wirelen solved = 517, spread = 627, legal = 798; time = 0.01s
+Info: iter=28 steplen=1.980448 a=273.399139 penalty=[18.88, 18.88, 18.88, 18.88]
 Info:   at iteration #5: temp = 0.000000, timing cost = 31, wirelen = 690
 Info: Max frequency for clock '$glbnet$clock$TRELLIS_IO_IN': 154.51 MHz (PASS at 100.00 MHz)
-Info:     iter=59 wires=693599 overused=2 overuse=2 archfail=NA
+Info:      59000 |     4012      54900 |  134   866 |    147283|       0.44       6.50|
 """
 CLOCK = "posedge $glbnet$clock$TRELLIS_IO_IN"
 ROUTED = {
@@ -84,10 +83,9 @@ def test_how_far_it_is():
             nextpnr._say(line)
     assert out.getvalue().splitlines() == [
         "it: packing",
-        "it: first placement, 3",
         "it: placement, 28",
         "it: refinement, 5",
-        "it: routing, 59",
+        "it: routing, 59,000",
     ]
 
 
