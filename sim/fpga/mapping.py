@@ -28,7 +28,7 @@ FAMILIES = {
 _WIRE = 900
 #: Picoseconds of the longest path that Yosys aims at: 100 MHz, less what registers and wires with many ends take. No
 #: tables are spent on what is faster.
-_DELAY = 7700
+_DELAY = 7000
 #: How gates are made: the command of the family, for an ECP5 with chains of our own.
 _GATES = {
     "ecp5": [f"{FAMILIES['ecp5']} -run begin:map_gates", *CHAINS, f"{FAMILIES['ecp5']} -run map_gates:map_luts"],
