@@ -324,8 +324,8 @@ def _expected(layer, one, costs, machine, room):
                 job = max(job, load if one.resident else _in_turn(job, load, 0, soon, one.slots))
             work += number * job
             ports = sum(jobs * number, ports)
-        # Shared memory reads for jobs and stores by turns, and writes what comes and what they make. Each word of a store
-        # counts, though a line has several: a layer that reads nearly always is slower than its reads.
+        # Shared memory reads for jobs and stores by turns, and writes what comes and what they make. Each word of a
+        # store counts, though a line has several: a layer that reads nearly always is slower than its reads.
         landed = brought + (weights if again else 0)
         beside = stored * (1 + min(ports.reads / max(work, 1), 1))
         ports = max(ports.reads + stored, ports.writes, landed, ceil((ports.writes + landed) / _WRITES))

