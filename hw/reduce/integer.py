@@ -112,9 +112,9 @@ class IntegerReducer(wiring.Component):
     Members
     -------
     old, source : In(64)
-    reduction : In(4) unless decoded
+    reduction : In(4) if not decoded
         ``golden.spec.Reduction``. With NONE the result is the source.
-    element : In(4) unless decoded
+    element : In(4) if not decoded
         ``golden.spec.Element``. For a type that the reduction does not have, and for sums of floats, the result has no
         meaning.
     operation : In(OperationLayout()) if decoded

@@ -1,6 +1,7 @@
 """Where buffers of layers lie in shared memory (docs/network.md, "Tiles")."""
 
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class Placer:
         rooms = [self._room(number, layer) for number, layer in enumerate(layers)]
         ranges = [(number, *tile) for number, group in enumerate(tiles) for tile in group or [(layers[number], None)]]
         timeline, steps = _Timeline(self._machine, self._plan.end), []
-        for (number, *tile), behind in zip(ranges, [*ranges[1:], None], strict=True):
+        for (number, *tile), behind in pairwise([*ranges, None]):
             following = self._ways(rooms[behind[0]], *behind[1:]) if behind else []
             ways = (list(way()) for way in self._ways(rooms[number], *tile))
             made = min(ways, key=partial(_expected, timeline, following))

@@ -28,7 +28,11 @@ def read_params(fields, smem_bytes=None):
     given = fields.inner("pe", None) or Fields({}, fields.case, "pe")
     params = PE_PRESETS[given.choice("preset", list(PE_PRESETS), "default")]
     names = [field.name for field in dataclass_fields(params) if field.name not in ("smem", "types")]
-    changes = {name: given.integer(name, 1, 1 << 16) for name in names if name in given}
+    changes = {
+        name: given.flag(name) if isinstance(getattr(params, name), bool) else given.integer(name, 1, 1 << 16)
+        for name in names
+        if name in given
+    }
     if "types" in given:
         changes["types"] = given.raw("types")
     given.end()
