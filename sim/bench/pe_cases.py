@@ -15,7 +15,7 @@ __all__ = ["Product", "products", "program_and_result"]
 _PAGE_BYTES = 128
 _TARGET = 0.99
 #: Columns, and bytes of K, of large products; A, a page of B, and C fit shared memory.
-_LARGE = {"unit": (16, 512), "ecp5": (64, 2048), "default": (256, 4096), "full": (64, 512)}
+_LARGE = {"unit": (16, 512), "ecp5": (64, 2048), "default": (256, 4096), "lean": (256, 4096), "full": (64, 512)}
 #: Threads that share a row, and those that share a product, of the lines with a target.
 _SHARED = ((1, 1), (2, 1), (1, 2), (2, 2))
 

@@ -14,6 +14,12 @@ def test_golden_agrees_with_numpy():
         assert (program.run() == result).all(), product.name
 
 
+@pytest.mark.parametrize("preset", PE_PRESETS)
+def test_every_preset_has_products_of_its_types(preset):
+    params = PE_PRESETS[preset]
+    assert {product.kind.family for product in products(preset, params)} == set(params.types)
+
+
 @pytest.mark.parametrize("preset", ["unit", "ecp5", pytest.param("default", marks=pytest.mark.long)])
 def test_programs_fit_the_script_and_names_differ(preset):
     params = PE_PRESETS[preset]
