@@ -128,6 +128,7 @@ class ConvDatapath(wiring.Component):
             loader.plan.eq(runner.load),
             loader.start.eq(runner.load_start),
             runner.loading.eq(loader.busy),
+            runner.came.eq(loader.came),
             fetcher.plan.eq(runner.fetch),
             fetcher.start.eq(runner.fetch_start),
             runner.fetching.eq(fetcher.busy),

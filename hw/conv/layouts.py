@@ -183,6 +183,7 @@ class PlanLayout(data.StructLayout):
                 "bias": unsigned(1),  # there are biases, and MAX_POOL is not what the job does
                 "table": unsigned(1),  # biases or scales are read
                 "signal": unsigned(1),
+                "early": unsigned(1),  # there is a second barrier, of when K has been read
                 "granularity": unsigned(3),  # log2 of pci
                 "result_log2": unsigned(2),  # log2 of the bytes of a result
                 "x_fill": unsigned(16),  # what is no element of X, as it lies in memory, by turns: x_zero, or the least

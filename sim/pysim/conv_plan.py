@@ -1,6 +1,6 @@
 """What a job becomes before it runs: the values of ``PlanLayout``, worked out in Python."""
 
-from tilewright.golden.conv.placement import parts_of, result_bytes, shape_of
+from tilewright.golden.conv.placement import barriers_of, parts_of, result_bytes, shape_of
 from tilewright.golden.conv.plan import ConvPlan
 from tilewright.golden.spec.conv.job import ConvOperation
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
@@ -95,6 +95,7 @@ def plan_values(fields, params):
         "bias": fields["bias"] and not maximum,
         "table": "table" in parts,
         "signal": fields["signal"],
+        "early": len(barriers_of(fields)) == 2,
         "granularity": fields["granularity"],
         "result_log2": result_bytes(fields).bit_length() - 1,
         "x_fill": x_fill,

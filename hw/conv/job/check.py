@@ -49,7 +49,7 @@ def _steps():
         results,
         *(step._replace(keep="pitch") for step in outer),
         Step("y", more=True, keep="made"),
-        *_place("barrier", Step("record", more=True, fresh=True), when="signal"),
+        *_place("barrier", Step("record", "early", more=True, fresh=True), when="signal"),
         *_place("x", *_pixels("x", "element", "channels", "width", "height")),
         *_place(
             "k",
@@ -78,8 +78,8 @@ def _steps():
 class JobChecker(wiring.Component):
     """Finds the first rule that a job breaks. Spans are worked out exactly, one bit of a product a cycle.
 
-    Of the last job that broke none it keeps what that writes: the span of Y, and of the barrier. So it says of the next
-    one whether it reads any of that as X or K.
+    Of the last job that broke none it keeps what that writes: the span of Y, and of its barriers. So it says of the
+    next one whether it reads any of that as X or K.
 
     In a core that is stopped every job is refused whose check ends then, whatever rules it breaks.
 
@@ -172,6 +172,7 @@ class JobChecker(wiring.Component):
             record=CHANNEL_BYTES,  # those of a barrier are as many
             columns=job.kernel[0],
             rows=job.kernel[1],
+            early=kind.early,
             convolution=kind.convolution,
             depthwise=kind.depthwise,
             weights=kind.weights,
@@ -218,7 +219,8 @@ class JobChecker(wiring.Component):
         ends = [Signal(address + 1, name=f"{name}_end") for name in ("y", "barrier")]  # 0: nothing is written
         with m.If(accepted):
             m.d.sync += [starts[0].eq(job.y), starts[1].eq(job.barrier), ends[0].eq(end)]
-            m.d.sync += ends[1].eq(Mux(job.signal, job.barrier[:address] + CHANNEL_BYTES, 0))
+            size = Mux(JobKind(self.params, job).early, 2 * CHANNEL_BYTES, CHANNEL_BYTES)
+            m.d.sync += ends[1].eq(Mux(job.signal, job.barrier[:address] + size, 0))
         before, behind = Signal(2), Signal(2)
         m.d.comb += behind.eq(Cat(start < calculator.sum for start in starts))
         with m.If(begins):

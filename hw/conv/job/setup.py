@@ -256,6 +256,7 @@ class JobSetup(wiring.Component):
             plan.merged.eq(job.merge.any()),
             plan.bias.eq(kind.bias),
             plan.table.eq(kind.table),
+            plan.early.eq(kind.early),
             plan.granularity.eq(job.granularity),
             plan.result_log2.eq(kind.result_log2),
             plan.stride.eq(job.stride[1]),

@@ -17,7 +17,7 @@ from tilewright.golden.spec.conv.job import JOB, ConvOperation
 from tilewright.golden.spec.pe.instruction import MM_FAMILIES
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.sim.compare.job_run import JobRun
-from tilewright.sim.random.conv_jobs import random_jobs
+from tilewright.sim.random.conv_jobs import random_jobs, stays_clear
 from tilewright.sim.session import ConvSession
 
 SEED = 31
@@ -48,7 +48,7 @@ def chain(rng, jobs, params):
             if rng.random() < 0.5:
                 changed |= {name: JOB.unpack(words[-1])[name] for name in ALIKE}
             word = job_word(**changed)
-            if check_job(word, params, SIZE) is None and name in parts_of(changed):
+            if check_job(word, params, SIZE) is None and stays_clear(word) and name in parts_of(changed):
                 part = parts_of(changed)[name]
                 touch = part.address < written.end and written.address < part.end
                 shared[name if touch else None] += 1

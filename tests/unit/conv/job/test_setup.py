@@ -5,7 +5,7 @@ from amaranth.hdl import ResetInserter, Signal
 
 from tilewright.golden.conv.checks import check_job
 from tilewright.golden.conv.machine import job_word
-from tilewright.golden.conv.placement import parts_of, result_bytes
+from tilewright.golden.conv.placement import barriers_of, parts_of, result_bytes
 from tilewright.golden.spec.conv.job import JOB, ConvOperation, ConvOutput
 from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.golden.spec.pe.instruction import MmType
@@ -68,7 +68,8 @@ def expected(word, params):
         "wide": e == 2, "x_signed": signed_x, "k_signed": signed_k, "lanes": operation.lanes, "maximum": maximum,
         "pool": not weights, "raster": crosses if operation.lanes else f["raster"], "merged": merged,
         "bias": f["bias"] and not maximum,
-        "table": "table" in parts, "signal": f["signal"], "granularity": f["granularity"],
+        "table": "table" in parts, "signal": f["signal"], "early": len(barriers_of(f)) == 2,
+        "granularity": f["granularity"],
         "result_log2": result_bytes(f).bit_length() - 1,
         "x_zero": 0 if maximum else number(zero["x_zero"], signed_x),
         "k_zero": number(zero["k_zero"], signed_k) if weights else 0,
