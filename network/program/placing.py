@@ -111,8 +111,10 @@ class _Timeline:
         return made
 
     def _jobs(self, step):
-        near = [_near(*span) for span in (*step.reads, *step.writes)]
-        self.end = max(self.end, _last(self._landed, near) + HANDED) + step.cycles
+        near, weights = ([_near(*span) for span in spans] for spans in ((*step.reads, *step.writes), step.weights))
+        start = max(self.end, _last(self._landed, near + weights) + HANDED)
+        self.end = start + step.cycles
+        _touch(self._used, weights, start + step.held if step.early else self.end)
         _touch(self._used, near, self.end)
 
     def _moved(self, step):
