@@ -107,6 +107,7 @@ class JobChecker(wiring.Component):
         self.params, self._cores = params, cores
         self.calculator = Calculator(_BITS, _steps())
         self.rules = JobRules(params)
+        self.ends = Signal()  # all is known; only the last rules are looked at
         super().__init__(
             {"i": In(stream.Signature(JOB.bits)), "o": Out(stream.Signature(CheckedJobLayout()))}
             | ({"stopped": In(1)} if cores > 1 else {})
@@ -115,7 +116,7 @@ class JobChecker(wiring.Component):
     @property
     def most_cycles(self):
         """The longest latency."""
-        return self.calculator.most_cycles + JobRules.RULES + 2
+        return self.calculator.most_cycles + JobRules.SPANS + 3
 
     def elaborate(self, platform):
         m = Module()
@@ -131,11 +132,15 @@ class JobChecker(wiring.Component):
         ]
         if self._cores > 1:
             stopped = Signal()
-            with m.If(rules.looking):
+            with m.If(self.ends):
                 m.d.sync += stopped.eq(self.stopped)
             with m.If(stopped):
                 m.d.comb += [self.o.p.code.eq(ConvError.STOPPED), self.o.p.field.eq(0)]
-        accepted = Signal()
+        accepted, known_apart = Signal(), Signal()
+        with m.If(calculator.ended & (calculator.keep == calculator.keeps["apart"])):
+            m.d.sync += known_apart.eq(1)
+        with m.If(calculator.start):
+            m.d.sync += known_apart.eq(0)
         self._connect(m, job)
         begins = Signal()
         with m.FSM():
@@ -143,10 +148,13 @@ class JobChecker(wiring.Component):
                 m.d.comb += [begins.eq(self.i.valid), calculator.start.eq(begins), rules.start.eq(begins)]
                 with m.If(begins):
                     m.next = "Calculate"
-            with m.State("Calculate"), m.If(~calculator.busy):
-                m.next = "Look"
+            with m.State("Calculate"):
+                # Meanwhile the rules that need no spans, from when it is known whether pixels of X adjoin.
+                m.d.comb += rules.looking.eq(known_apart & ~rules.spans & ~rules.done)
+                with m.If(~calculator.busy):
+                    m.next = "Look"
             with m.State("Look"):
-                m.d.comb += rules.looking.eq(1)
+                m.d.comb += [self.ends.eq(1), rules.looking.eq(1)]
                 with m.If(rules.done):
                     m.next = "Offer"
             with m.State("Offer"):

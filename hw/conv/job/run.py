@@ -1,6 +1,6 @@
 """Jobs one behind the other through the stages of the engine; each is reported."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -46,11 +46,9 @@ class JobRunner(wiring.Component):
     Members
     -------
     checked : In(stream of CheckedJobLayout())
-    legal : Out(stream of JOB.bits)
-        Jobs that are to run, for a plan. Each has to stay until its plan has been taken: so none that is refused passes
-        one that has not begun.
     plans : In(stream of PlanLayout(params))
-        One for each, in order.
+        One for each of these, in order, both are taken together: so no job that is refused passes one that has not
+        begun. Of one that is refused it may be anything.
     load, fetch, compute, write : Out(PlanLayout(params))
         Of the job in each stage; constant from the start of the stage until the next start of it. Registered.
     load_start, fetch_start, compute_start, write_start : Out(1)
@@ -85,7 +83,6 @@ class JobRunner(wiring.Component):
         super().__init__(
             {
                 "checked": In(stream.Signature(CheckedJobLayout())),
-                "legal": Out(stream.Signature(unsigned(JOB.bits))),
                 "plans": In(stream.Signature(PlanLayout(params))),
                 **dict.fromkeys(("load", *_LATER), plan),
                 **{f"{stage}_start": Out(1) for stage in ("load", *_LATER)},
@@ -111,23 +108,24 @@ class JobRunner(wiring.Component):
     def _take(self, m, computing):
         """The next job: to the first stage, or to its end."""
         checked, plans = self.checked.payload, self.plans
-        refused, alone = Signal(), Signal()
+        there, refused, alone, may_begin, begins, ends = (Signal() for _ in range(6))
         m.d.comb += [
-            self.legal.payload.eq(checked.word),
+            there.eq(self.checked.valid & plans.valid),
             refused.eq(checked.code != ConvError.NONE),
-            self.legal.valid.eq(self.checked.valid & ~refused),
-            self.checked.ready.eq(self.legal.ready & ~refused),
             alone.eq(plans.payload.lanes ^ self.compute.lanes),  # nothing is held: the job before is computed, or was
-            plans.ready.eq(~self.held & ~(checked.k_follows & self.writing) & ~(alone & computing)),
+            may_begin.eq(~(checked.k_follows & self.writing) & ~(alone & computing)),
+            begins.eq(there & ~self.held & ~refused & may_begin),
+            ends.eq(there & ~self.held & refused & ~self.writing),
+            self.checked.ready.eq(begins | ends),
+            plans.ready.eq(begins | ends),
         ]
         loaded = ~self.loading & ~self.load_start & (self.came | ~self.load.early)
         with m.If(self.held & self.begun.as_value().all() & loaded):
             m.d.sync += self.held.eq(0)
-        with m.If(plans.valid & plans.ready):
+        with m.If(begins):
             m.d.sync += [self.load.eq(plans.payload), self.load_start.eq(1), self.held.eq(1), self.begun.eq(0)]
             m.d.sync += self.x_follows.eq(checked.x_follows)
-        with m.If(self.checked.valid & refused & ~self.held & ~self.writing):
-            m.d.comb += self.checked.ready.eq(1)
+        with m.If(ends):
             m.d.sync += [
                 self.end.code.eq(checked.code),
                 self.end.field.eq(checked.field),

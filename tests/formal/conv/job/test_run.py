@@ -35,10 +35,9 @@ class RunSpec(Elaboratable):
         m.submodules.checked_rules = StreamRules(dut.checked, assume=True)
         m.submodules.plans_rules = StreamRules(dut.plans, assume=True)
         m.submodules.barriers_rules = StreamRules(dut.barriers)
-        # JobSetup: a plan for a job that waits, which leaves in the cycle after its plan has.
-        taken = Signal()
-        m.d.sync += taken.eq(dut.plans.valid & dut.plans.ready)
-        m.d.comb += [dut.legal.ready.eq(taken), Assume(~dut.plans.valid | (dut.legal.valid & ~taken))]
+        # A job and its plan are taken together, whichever comes first.
+        checked, plan = (stream.valid & stream.ready for stream in (dut.checked, dut.plans))
+        m.d.comb += Assert(checked == plan)
 
         starts = {stage: getattr(dut, f"{stage}_start") for stage in STAGES}
         busy = {"load": dut.loading, "fetch": dut.fetching, "compute": dut.computing}
@@ -68,10 +67,10 @@ class RunSpec(Elaboratable):
 
         # Flags of the newest job, from its plan on.
         flags, lanes, biased, last_lanes = Signal(2), Signal(), Signal(), Signal()
-        plan, computed = dut.plans.payload, Signal()
-        with m.If(dut.plans.valid & dut.plans.ready):
+        of_plan, computed = dut.plans.payload, Signal()
+        with m.If(plan & (dut.checked.payload.code == ConvError.NONE)):
             m.d.sync += [flags[0].eq(dut.checked.payload.x_follows), flags[1].eq(dut.checked.payload.k_follows)]
-            m.d.sync += [lanes.eq(plan.lanes), last_lanes.eq(lanes), biased.eq(plan.floats & plan.bias)]
+            m.d.sync += [lanes.eq(of_plan.lanes), last_lanes.eq(lanes), biased.eq(of_plan.floats & of_plan.bias)]
         alone = ended == (begun["load"] - 1)[:_COUNT]  # all jobs before the one that has been loaded have ended
         m.d.sync += computed.eq(~dut.computing & ~starts["compute"] & (begun["compute"] == begun["load"]))
         m.d.comb += [

@@ -40,19 +40,13 @@ class WithPlans(Elaboratable):
     def elaborate(self, platform):
         m = Module()
         m.submodules.runner = runner = self.runner
-        word, plan = runner.legal.payload, runner.plans.payload
+        word, plan = runner.checked.payload.word, runner.plans.payload
         for name in COPIED:
             m.d.comb += plan[name].eq(word[JOB[name].lsb :][: JOB[name].width])
         m.d.comb += [plan[name].eq(word[FLAGS[name]]) for name in self.flags]
-        shown, taken = Signal(), Signal()  # what has been shown stays; the job leaves behind its plan
-        m.d.sync += [
-            shown.eq(runner.plans.valid & ~runner.plans.ready),
-            taken.eq(runner.plans.valid & runner.plans.ready),
-        ]
-        m.d.comb += [
-            runner.plans.valid.eq(runner.legal.valid & ~taken & (shown | ~self.wait)),
-            runner.legal.ready.eq(taken),
-        ]
+        shown = Signal()  # what has been shown stays
+        m.d.sync += shown.eq(runner.plans.valid & ~runner.plans.ready)
+        m.d.comb += runner.plans.valid.eq(runner.checked.valid & (shown | ~self.wait))
         return m
 
 
