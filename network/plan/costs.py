@@ -17,9 +17,9 @@ _SUMS_CYCLES, _END_CYCLES = 12, 66
 #: Cycles from request to request for weights, beside those of rows.
 _HELD = 1.5
 #: A job takes so long at least: the next one is checked and set up meanwhile.
-_LEAST_CYCLES = 500
+_LEAST_CYCLES = 300
 #: Cycles from when what a job waited for is there until it reads: it is handed over, checked and set up.
-HANDED = 350
+HANDED = 300
 #: Cycles that are lost where one job reads what the one before writes, and the other way round behind it.
 FOLLOWS = 150
 #: Bytes that shared memory reads in a cycle, and those of a bank.
