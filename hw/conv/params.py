@@ -140,6 +140,11 @@ class ConvUnitParams:
         return self.slave_parts * self.conv.slaves if self.conv.rotation else 1
 
     @property
+    def halves(self):
+        """Parts of the units of a slave that have rows of their own in lane-private mode: lines computed at once."""
+        return 2 if self.conv.line_pairs else 1
+
+    @property
     def words(self):
         """Words of a row in a slave's memory."""
         return self.conv.weight_bytes // self.conv.row_bytes

@@ -13,6 +13,8 @@ KERNEL_ROWS = 64
 
 #: Chunks of shared memory that are read in a cycle.
 _CHUNKS = 8
+#: Of a unit, for each channel.
+_ACCUMULATORS = 16
 
 _RANGES = {
     "row_bytes": (16, 64),
@@ -100,6 +102,11 @@ class ConvParams:
     def writes_pairs(self):
         """Whether half as many bytes of two points are written in a cycle: as results come faster than one point's."""
         return self.units > 1 and self.results > self.write_bytes // 2 >= 16
+
+    @property
+    def line_pairs(self):
+        """Whether two output lines are computed at once in lane-private mode: units have room for two rows."""
+        return self.rotation and _ACCUMULATORS * self.units >= 2 * self.row_bytes
 
     @property
     def peak(self):
