@@ -161,7 +161,7 @@ def check_order(jobs, spans):
 def test_jobs_end_in_order(mode, built):
     dut, rng, stalls = elaborated(WithPlans, FLOATS if built else PARAMS), random.Random(SEED), STALL_MODES[mode]
     runner, stages = dut.runner, Stages(dut, random.Random(SEED))
-    jobs = list(some_jobs(rng, 150, dut.flags))
+    jobs = list(some_jobs(rng, 180, dut.flags))
     expected, arrivals = [], []
     for job, fields in jobs:
         end = job["code"], job["field"], fields["tag"]
