@@ -127,12 +127,12 @@ class WeightLoader(wiring.Component):
         # The piece: how many bytes, and which ones are read. Constant for all channels.
         begin, length = Signal(range(span)), Signal(range(span + 1))
         read = Signal(range(span + 1))
-        room = Signal(ring_shape(params))
+        used = Signal(ring_shape(params))  # of a quarter; more than it has, where a job begins with a whole word
         m.d.comb += [
             begin.eq(target[: exact_log2(span)]),
             length.eq(Mux(rest > span - begin, span - begin, rest)),
             read.eq(Mux(valid_rest > length, length, valid_rest)),
-            room.eq(params.quarter_bytes - (target - self.freed)[: len(target)]),
+            used.eq(target - self.freed),
         ]
         channels = CHANNELS_AT_ONCE * conv.slaves
         left = Signal(17)  # channels from the pass's first one on, less one
@@ -201,7 +201,7 @@ class WeightLoader(wiring.Component):
                 m.next = "PIECE"
             with m.State("PIECE"):
                 m.d.sync += [channel.eq(0), channel_place.eq(place - begin)]
-                with m.If((room >= length) & can_leave):
+                with m.If((used + length <= params.quarter_bytes) & can_leave):
                     m.d.sync += self._ranges(request, begin, read)
                     m.next = "CHANNELS"
             with m.State("CHANNELS"):
