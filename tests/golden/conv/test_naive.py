@@ -13,7 +13,7 @@ from tilewright.sim.coverage.conv import conv_coverage, sample_job
 from tilewright.sim.random.conv_jobs import random_jobs
 from tilewright.sim.results import record
 
-SEED = 20
+SEED = 21
 #: Engines that take all types, and jobs for each.
 PARAMS = {name: CONV_PRESETS[name].replace(types=MM_FAMILIES) for name in ("unit", "ecp5", "default", "full")}
 JOBS = {"unit": 800, "ecp5": 500, "default": 450, "full": 450}
