@@ -3,14 +3,12 @@
 from dataclasses import dataclass, field, replace
 
 from tilewright.golden.spec import BANKS
-from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, CONV_PRESETS, ConvParams
+from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, CONV_PRESETS, FOLDS, ConvParams
 
 from ..smem.params import SmemParams
 
 __all__ = ["CONV_UNIT_PRESETS", "FOLDS", "ConvUnitParams"]
 
-#: Parts of a row at most: rows are folded up to so many times.
-FOLDS = 16
 #: Four channels of each of them, of a byte, are what a write holds at any address.
 _MOST_SLAVES = 16
 _FLOATS = {"f16", "bf16"}

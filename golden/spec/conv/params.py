@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from ..pe.instruction import MM_FAMILIES, families
 
-__all__ = ["CHANNELS_AT_ONCE", "CONV_PRESETS", "KERNEL_ROWS", "ConvParams"]
+__all__ = ["CHANNELS_AT_ONCE", "CONV_PRESETS", "FOLDS", "KERNEL_ROWS", "ConvParams"]
 
 #: T: channels that a slave computes at once, for which it has result buffers.
 CHANNELS_AT_ONCE = 4
@@ -13,8 +13,8 @@ KERNEL_ROWS = 64
 
 #: Chunks of shared memory that are read in a cycle.
 _CHUNKS = 8
-#: Of a unit, for each channel.
-_ACCUMULATORS = 16
+#: Parts of a row at most, and accumulators of a unit for each channel: rows are folded up to so many times.
+FOLDS = 16
 
 _RANGES = {
     "row_bytes": (16, 64),
@@ -106,7 +106,7 @@ class ConvParams:
     @property
     def line_pairs(self):
         """Whether two output lines are computed at once in lane-private mode: units have room for two rows."""
-        return self.rotation and _ACCUMULATORS * self.units >= 2 * self.row_bytes
+        return self.rotation and FOLDS * self.units >= 2 * self.row_bytes
 
     @property
     def peak(self):

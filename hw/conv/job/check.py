@@ -141,7 +141,8 @@ class JobChecker(wiring.Component):
             m.d.sync += known_apart.eq(1)
         with m.If(calculator.start):
             m.d.sync += known_apart.eq(0)
-        self._connect(m, job)
+        kind = JobKind(self.params, job)
+        self._connect(m, job, kind)
         begins = Signal()
         with m.FSM():
             with m.State("Wait"):
@@ -166,13 +167,12 @@ class JobChecker(wiring.Component):
                 m.d.comb += self.i.ready.eq(1)
                 m.next = "Wait"
         end = self._find(m, begins, rules.found)
-        self._follow(m, job, begins, accepted, end)
+        self._follow(m, job, kind, begins, accepted, end)
         return m
 
-    def _connect(self, m, job):
+    def _connect(self, m, job, kind):
         """What the steps name."""
-        calculator, kind = self.calculator, JobKind(self.params, job)
-        calculator.drive(
+        self.calculator.drive(
             m,
             job,
             element=1 << kind.wide,
@@ -220,14 +220,14 @@ class JobChecker(wiring.Component):
             m.d.sync += [end.eq(total), known.outside.y.eq(beyond)]
         return end
 
-    def _follow(self, m, job, begins, accepted, end):
+    def _follow(self, m, job, kind, begins, accepted, end):
         """Keeps what an accepted job writes, up to ``end`` of Y, and looks for it in X and K of the next one."""
         calculator, address = self.calculator, self.params.smem.addr_width
         starts = [Signal(address, name=f"{name}_start") for name in ("y", "barrier")]
         ends = [Signal(address + 1, name=f"{name}_end") for name in ("y", "barrier")]  # 0: nothing is written
         with m.If(accepted):
             m.d.sync += [starts[0].eq(job.y), starts[1].eq(job.barrier), ends[0].eq(end)]
-            size = Mux(JobKind(self.params, job).early, 2 * CHANNEL_BYTES, CHANNEL_BYTES)
+            size = Mux(kind.early, 2 * CHANNEL_BYTES, CHANNEL_BYTES)
             m.d.sync += ends[1].eq(Mux(job.signal, job.barrier[:address] + size, 0))
         before, behind = Signal(2), Signal(2)
         m.d.comb += behind.eq(Cat(start < calculator.sum for start in starts))
