@@ -99,17 +99,18 @@ class ReadArbiter(wiring.Component):
 class WriteArbiter(wiring.Component):
     """Gives the write side of the banks to *wide* writers and, in a bank that they leave alone, to one *small* writer.
 
-    The wide writers are lines and, with ``stores``, scattered writes. While both wait they are written together if they
-    have no bank in common, and else go by turns. The small writers are the barrier unit's write-back register and,
-    while that has nothing to write, the host. A small writer waits while a wide one writes its bank, up to ``PATIENCE``
-    cycles; then, or if the write-back register is urgent, the wide ones wait. A line waits only in cycles in which a
-    small write, or in its turn a scattered one, happens, so no longer than one cycle for each of them.
+    The wide writers are lines and, with ``stores``, scattered writes, which wait bank by bank. A line goes before what
+    waits in its banks, but not twice in a row: then it waits itself, until that has been written. The small writers are
+    the barrier unit's write-back register and, while that has nothing to write, the host. A small writer waits while a
+    wide one writes its bank, up to ``PATIENCE`` cycles; then, or if the write-back register is urgent, the wide ones
+    wait. A line waits only in cycles in which a small write, or a scattered one in a bank of the line, happens, so no
+    longer than one cycle for each of them.
 
     Lines may come as words. Then one code for each byte chooses among a scattered write, the line's two words, and
     what all banks have in common: the fill, a small write, or the second chunk of a scattered write that has two at
     most. These wait for each other.
 
-    Latency: none; the written bytes can be read in the next cycle. Throughput: one wide write a cycle, or two, while no
+    Latency: none; the written bytes can be read in the next cycle. Throughput: one write a cycle in each bank, while no
     small writer needs its turn.
 
     Parameters
@@ -123,7 +124,10 @@ class WriteArbiter(wiring.Component):
     Members
     -------
     lines : In(stream of LineLayout(params, 1, word_bytes))
-    scatter : In(stream of ScatteredLayout) if stores
+    scatter : In(ScatteredLayout) if stores
+        What waits in each bank; it stays until it has been written.
+    scattered : Out(BANKS) if stores
+        Banks in which it is written in this cycle.
     write_back : In(WriteBackSignature)
     host : In(stream of ChunkWriteLayout)
     banks : Out(BanksWriteLayout)
@@ -134,17 +138,17 @@ class WriteArbiter(wiring.Component):
     ----------
     waited : Signal
         Cycles, up to ``PATIENCE``, that some small writer has been waiting; for proofs.
-    scatter_first : Signal
-        Of the two the line was written last without the other; for proofs.
+    passed : Signal
+        Banks of which a line was written before what waits there; for proofs.
     """
 
     def __init__(self, params, stores=False, word_bytes=None):
         self.waited = Signal(range(PATIENCE + 1))
-        self.scatter_first = Signal()
+        self.passed = Signal(BANKS)
         self._stores = stores
         self._words = word_bytes is not None
         self._two = stores and params.writes_a_cycle == 2  # chunks of a scattered write at most
-        scatter = {"scatter": In(stream.Signature(ScatteredLayout(params)))} if stores else {}
+        scatter = {"scatter": In(ScatteredLayout(params)), "scattered": Out(BANKS)} if stores else {}
         super().__init__(
             {
                 "lines": In(stream.Signature(LineLayout(params, 1, word_bytes))),
@@ -194,13 +198,13 @@ class WriteArbiter(wiring.Component):
         common = Signal(CHUNK_BITS)
         others = lines.payload.data.fill.replicate(CHUNK_BITS // 32) if self._words else small.data
         if self._two:
-            others = Mux(second, self.scatter.payload.data[1], others)
+            others = Mux(second, self.scatter.data[1], others)
         m.d.comb += common.eq(Mux(small_valid & taken, small.data, others))
         for b in range(BANKS):
             here = Signal(name=f"small{b}")
             row = lines.payload.row
             if self._stores:
-                row = Mux(by_line[b], row, self.scatter.payload.rows[b])
+                row = Mux(by_line[b], row, self.scatter.rows[b])
             m.d.comb += [
                 here.eq(small_valid & taken & (bank == b)),
                 self.banks.rows[b].eq(Mux(here, small.chunk[3:], row)),
@@ -221,9 +225,9 @@ class WriteArbiter(wiring.Component):
             filled, first = Const(0, CHUNK_BYTES), Const(0)
         chunks = {1 + number: word for number, word in enumerate(words)} | {3: common}
         if self._stores:
-            chunks[0] = self.scatter.payload.data[0 if self._two else b]
+            chunks[0] = self.scatter.data[0 if self._two else b]
         if self._two:
-            here = here | (~by_line & self.scatter.payload.second[b])
+            here = here | (~by_line & self.scatter.second[b])
         made = []
         for byte in range(CHUNK_BYTES):
             code = Signal(2, name=f"code{b}_{byte}")
@@ -233,7 +237,7 @@ class WriteArbiter(wiring.Component):
         return Cat(made)
 
     def _choose_wide(self, m, by_line, strobes, strobed, filling, second, ready):
-        """The line and the scattered write together, or by turns one of them."""
+        """The line, and in each bank that it leaves alone what is scattered there."""
         lines, line = self.lines, self.lines.payload
         line_goes, line_banks = Signal(), Signal(BANKS)
         m.d.comb += filling.eq(line_goes & lines.valid & line.data.fills if self._words else 0)
@@ -248,28 +252,23 @@ class WriteArbiter(wiring.Component):
                 lines.ready.eq(ready),
             ]
             return
-        scatter, scatter_first = self.scatter, self.scatter_first
-        scatter_goes, scatter_banks, apart = Signal(), Signal(BANKS), Signal()
-        shared = Const(0)  # both need what all banks have in common
+        scatter, goes = self.scatter, Signal(BANKS)
+        needed, held = line_banks, by_line  # banks that the line needs; those in which nothing scattered can go
         if self._two:
-            has_second = scatter.payload.second.any()
-            m.d.comb += second.eq(scatter_goes & has_second)
-            shared = has_second & lines.valid & line.data.fills if self._words else Const(0)
+            m.d.comb += second.eq((scatter.second & goes).any())
+            if self._words:  # the fill and the second chunk need what all banks have in common
+                needed = needed | (scatter.second & (lines.valid & line.data.fills).replicate(BANKS))
+                held = held | (scatter.second & filling.replicate(BANKS))
         m.d.comb += [
-            scatter_banks.eq(scatter.payload.banks),
-            apart.eq(((line_banks & scatter_banks) == 0) & ~shared),
-            line_goes.eq(apart | ~scatter.valid | ~scatter_first),
-            scatter_goes.eq(scatter.valid & (apart | scatter_first)),
+            line_goes.eq((self.passed & needed) == 0),
             by_line.eq(line_banks & line_goes.replicate(BANKS)),
-            strobed.eq(by_line | (scatter_banks & scatter_goes.replicate(BANKS))),
+            goes.eq(scatter.banks & ~held),
+            strobed.eq(by_line | goes),
             lines.ready.eq(ready & line_goes),
-            scatter.ready.eq(ready & (apart | scatter_first)),
+            self.scattered.eq(goes & ready.replicate(BANKS)),
         ]
+        with m.If(ready):
+            m.d.sync += self.passed.eq(scatter.banks & ~goes)
         for b in range(BANKS):
-            scattered = scatter.payload.strobes[b] & scatter_goes.replicate(CHUNK_BYTES)
+            scattered = scatter.strobes[b] & goes[b].replicate(CHUNK_BYTES)
             m.d.comb += strobes[b].eq(Mux(by_line[b], of_line[b], scattered))
-        gone, scattered = lines.valid & lines.ready, scatter.valid & scatter.ready
-        with m.If(gone & ~scattered):
-            m.d.sync += scatter_first.eq(1)
-        with m.Elif(scattered & ~gone):
-            m.d.sync += scatter_first.eq(0)

@@ -252,13 +252,13 @@ class BanksWriteLayout(data.StructLayout):
 
 
 class ScatteredLayout(data.StructLayout):
-    """A scattered write, or a part of it, in front of the banks: :func:`scattered_chunk`."""
+    """Scattered writes in front of the banks, each with one that waits or none: :func:`scattered_chunk`."""
 
     def __init__(self, params):
         two = params.writes_a_cycle == 2
         super().__init__(
             {
-                "banks": unsigned(BANKS),  # those that are written
+                "banks": unsigned(BANKS),  # those with one that waits
                 "rows": data.ArrayLayout(params.row_width, BANKS),
                 "strobes": data.ArrayLayout(CHUNK_BYTES, BANKS),
                 # By bank. Where there are two at most, these two, and which banks write the second one.

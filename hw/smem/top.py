@@ -128,8 +128,9 @@ class SharedMemory(wiring.Component):
         if self._stores:
             m.submodules.scatter = scatter = ScatterPort(self._params)
             connect(m, scatter_writes=flipped(self.scatter), scatter=scatter.i)
-            connect(m, scatter=scatter.o, write_arbiter=write_arbiter.scatter)
             m.d.comb += [
+                write_arbiter.scatter.eq(scatter.o),
+                scatter.taken.eq(write_arbiter.scattered),
                 self.scatter_idle.eq(scatter.idle),
                 self.scatter_conflict_stb.eq(scatter.conflict_stb),
             ]

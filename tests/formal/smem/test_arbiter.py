@@ -75,21 +75,22 @@ class WriteSpec(Elaboratable):
         self.arbiter = arbiter = WriteArbiter(params, stores, word_bytes)
         back = arbiter.write_back
         self.inputs = [back.valid, back.urgent, back.payload]
-        for writer in (arbiter.lines, arbiter.host, *([arbiter.scatter] if stores else [])):
+        for writer in (arbiter.lines, arbiter.host):
             self.inputs += [writer.valid, writer.payload]
+        self.inputs += [arbiter.scatter] if stores else []
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.arbiter = arbiter = self.arbiter
         lines, host, back, banks = arbiter.lines, arbiter.host, arbiter.write_back, arbiter.banks
         line_goes, host_goes = lines.valid & lines.ready, host.valid & host.ready
-        scatter_goes = arbiter.scatter.valid & arbiter.scatter.ready if self.stores else Const(0)
+        scattered = arbiter.scattered if self.stores else Const(0, 8)
 
         m.d.comb += Assert(~(host_goes & back.taken))
         m.d.comb += Assert(~back.taken | back.valid)
         m.d.comb += Assert(back.taken | ~(back.valid & back.urgent))
         m.d.comb += Assert(arbiter.stall_stb == (lines.valid & ~lines.ready))
-        m.d.comb += Assert(~arbiter.stall_stb | host_goes | back.taken | scatter_goes)
+        m.d.comb += Assert(~arbiter.stall_stb | host_goes | back.taken | scattered.any())
 
         # One byte, any one: written by exactly those who may.
         bank, byte = AnyConst(3), AnyConst(4)
@@ -105,16 +106,14 @@ class WriteSpec(Elaboratable):
             m.d.comb += Assert(strobe & (row == lines.payload.row))
             m.d.comb += Assert(value == whole_line(lines.payload.data).word_select(Cat(byte, bank), 8))
         if self.stores:
-            wide = arbiter.scatter.payload
-            m.d.comb += Assume(wide.banks == Cat(strobe.any() for strobe in wide.strobes))
-            if len(wide.data) == 2:
-                m.d.comb += Assume((wide.second & ~wide.banks) == 0)
-            m.d.comb += by_scatter.eq(scatter_goes & wide.strobes[bank].bit_select(byte, 1))
+            wide = arbiter.scatter
+            m.d.comb += Assert((scattered & ~wide.banks) == 0)
+            m.d.comb += by_scatter.eq(scattered.bit_select(bank, 1) & wide.strobes[bank].bit_select(byte, 1))
             with m.If(by_scatter):
                 m.d.comb += Assert(strobe & (row == wide.rows[bank]))
                 m.d.comb += Assert(value == scattered_chunk(wide, bank).word_select(byte, 8))
-            self._turns(m, lines, line_goes, scatter_goes)
-            m.d.comb += Cover(line_goes & scatter_goes & lines.payload.strobe.any() & wide.strobes.as_value().any())
+            self._turns(m, lines, line_goes, bank, host_goes | back.taken)
+            m.d.comb += Cover(line_goes & lines.payload.strobe.any() & scattered.any())
         for small, goes in ((host.payload, host_goes), (back.payload, back.taken)):
             writes = goes & (small.chunk[:3] == bank) & small.strobe.bit_select(byte, 1)
             small_writes.append(writes)
@@ -125,23 +124,27 @@ class WriteSpec(Elaboratable):
         m.d.comb += Cover(arbiter.stall_stb & back.taken & ~back.urgent)
         return m
 
-    def _turns(self, m, lines, line_goes, scatter_goes):
-        """Nobody is granted twice while the other waits, and one of them goes unless a small writer does."""
-        scatter = self.arbiter.scatter
-        waiting = lines.valid | scatter.valid
-        small = self.arbiter.write_back.taken | (self.arbiter.host.valid & self.arbiter.host.ready)
-        m.d.comb += Assert(~waiting | line_goes | scatter_goes | small)
+    def _turns(self, m, lines, line_goes, bank, small):
+        """Neither a line nor what waits in a bank is passed twice, unless a small writer goes."""
+        scatter, scattered, passed = self.arbiter.scatter, self.arbiter.scattered, self.arbiter.passed
         m.submodules.lines_rules = StreamRules(lines, assume=True)
-        m.submodules.scatter_rules = StreamRules(scatter, assume=True)
-        for name, goes, other, other_goes, turn in (
-            ("line_passed", line_goes, scatter.valid, scatter_goes, self.arbiter.scatter_first),
-            ("scatter_passed", scatter_goes, lines.valid, line_goes, ~self.arbiter.scatter_first),
-        ):
-            was_passed = Signal(name=name)
-            m.d.sync += was_passed.eq(other & ~other_goes & (goes | was_passed))
-            m.d.comb += Assert(~was_passed | turn)  # for the induction
-            m.d.comb += Assert(~(was_passed & goes & ~other_goes))
-            m.d.comb += Cover(was_passed & other_goes)
+        waits, goes = scatter.banks.bit_select(bank, 1), scattered.bit_select(bank, 1)
+        left, line_passed, bank_passed = Signal(8), Signal(), Signal()
+        m.d.sync += [
+            left.eq(scatter.banks & ~scattered),
+            line_passed.eq(lines.valid & ~line_goes & (line_passed | ~small)),
+            bank_passed.eq(waits & ~goes & (bank_passed | ~small)),
+        ]
+        m.d.comb += [
+            Assume((left & ~scatter.banks) == 0),
+            Assert((passed & ~left) == 0),
+            Assert(~line_passed | (passed == 0)),
+            Assert(~bank_passed | passed.bit_select(bank, 1)),
+            Assert(~(line_passed & lines.valid & ~line_goes) | small),
+            Assert(~(bank_passed & waits & ~goes) | small),
+            Cover(line_passed & line_goes),
+            Cover(bank_passed & goes),
+        ]
 
 
 class WriteWaitSpec(Elaboratable):

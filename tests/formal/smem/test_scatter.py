@@ -1,11 +1,11 @@
-"""Scatter port: each byte of a write is written exactly once, at its place, in no more than eight cycles."""
+"""Scatter port: each byte of a write is written exactly once, at its place, and no bank waits for another one."""
 
 from functools import reduce
 from operator import or_
 
 import pytest
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.hw.smem.layouts import scattered_chunk
 from tilewright.hw.smem.params import SmemParams
@@ -23,55 +23,61 @@ class ScatterSpec(Elaboratable):
     def __init__(self, params=PARAMS):
         self.port, self.ways = ScatterPort(params), params.writes_a_cycle
         port = self.port
-        self.inputs = [port.i.valid, port.i.payload, port.o.ready]
+        self.inputs = [port.i.valid, port.i.payload, port.taken]
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.port = port = self.port
         i, o = port.i, port.o
         m.submodules.input_rules = StreamRules(i, assume=True)
-        m.submodules.output_rules = StreamRules(o)
         lane = Signal(3)
         m.d.comb += lane.eq(AnyConst(3))
         for k in range(8):
             m.d.comb += Assume(i.payload.data[k][0] == (lane == k))
+        left, free = Signal(8), Signal(8)  # what still waits behind this cycle; banks that take another chunk
+        m.d.comb += [Assume((port.taken & ~o.banks) == 0), left.eq(o.banks & ~port.taken)]
+        m.d.comb += free.eq(~left if self.ways > 2 else (left == 0).replicate(8))
 
-        # What the banks get was at the input in the cycle before, if the output was free there.
-        asked, ended, free = Signal(), Signal(), Signal(init=1)
+        # What the banks get was at the input in the cycle before, if they were free there; what waits stays.
+        asked, ended, freed, stays = Signal(), Signal(), Signal(8), Signal(8)
         chunk, data, strobe = Signal(PARAMS.addr_width - 4), Signal(128), Signal(16)
         m.d.sync += [
             asked.eq(i.valid),
             ended.eq(i.valid & i.ready),
-            free.eq(~o.valid | o.ready),
+            freed.eq(free),
+            stays.eq(left),
             chunk.eq(Array(i.payload.chunks)[lane]),
             data.eq(Array(i.payload.data)[lane]),
             strobe.eq(Array(i.payload.strobes)[lane]),
         ]
-        fresh, seen = Signal(), Signal()
-        chunks = [scattered_chunk(o.payload, bank) for bank in range(8)]
-        shown = [o.payload.strobes[bank].any() & chunks[bank][0] for bank in range(8)]
-        m.d.comb += [fresh.eq(free & asked), seen.eq(fresh & reduce(or_, shown))]
-        with m.If(free):
-            m.d.comb += Assert(o.valid == asked)
+        seen, shown = Signal(), []
         for bank in range(8):
-            with m.If(fresh & shown[bank]):
+            value, kept = scattered_chunk(o, bank), Signal(128 + 16 + PARAMS.row_width, name=f"kept{bank}")
+            waits = Cat(value, o.strobes[bank], o.rows[bank])
+            m.d.sync += kept.eq(waits)
+            shown.append(freed[bank] & o.banks[bank] & value[0])
+            with m.If(shown[bank]):
                 m.d.comb += [
-                    Assert(chunk == (o.payload.rows[bank] << 3 | bank)),
-                    Assert(o.payload.strobes[bank] == strobe),
-                    Assert(chunks[bank] == data),
+                    Assert(asked),
+                    Assert(chunk == (o.rows[bank] << 3 | bank)),
+                    Assert(o.strobes[bank] == strobe),
+                    Assert(value == data),
                 ]
-            with m.If(o.valid):
-                m.d.comb += Assert(o.payload.banks[bank] == o.payload.strobes[bank].any())
+            with m.If(stays[bank]):
+                m.d.comb += [Assert(o.banks[bank]), Assert(kept == waits)]
+            with m.If(o.banks[bank]):
+                m.d.comb += [Assert(o.strobes[bank].any()), Assert(stays[bank] | (freed[bank] & asked))]
+        m.d.comb += seen.eq(reduce(or_, shown))
 
         written, written_before = Signal(), Signal()  # of the lane; and before this cycle
-        m.d.comb += written.eq(Mux(fresh & ended, 0, written_before | seen))
+        m.d.comb += written.eq(Mux(ended, 0, written_before | seen))
         m.d.sync += written_before.eq(written)
         m.d.comb += [
             Assert(~(seen & written_before)),
             Assert(port.written.bit_select(lane, 1) == written),
             Assert(~port.written.any() | i.valid),
             Assert(~written | Array(i.payload.strobes)[lane].any()),
-            Assert(port.idle == ~o.valid),
+            Assert(port.idle == (o.banks == 0)),
         ]
         with m.If(ended):
             m.d.comb += Assert((seen | written_before) == strobe.any())
@@ -79,13 +85,13 @@ class ScatterSpec(Elaboratable):
         ways, parts = self.ways, 8 // self.ways
         waiting = [i.payload.strobes[k].any() & ~port.written[k] for k in range(8)]
         by_part = [(port.written[n : n + ways], waiting[n : n + ways]) for n in range(0, 8, ways)]
-        # Every cycle writes a lane, at least, but for one that finds none in its part.
+        # Every cycle in which no bank is held up writes a lane, at least, but for one that finds none in its part.
         empty = [(port.part > p) & ~port.written[p * ways : (p + 1) * ways].any() for p in range(parts - 1)]
         cycles = Signal(4)
-        fire = Signal()
-        m.d.comb += fire.eq(i.valid & (~o.valid | o.ready))
-        with m.If(fire):
-            m.d.sync += cycles.eq(Mux(i.ready, 0, cycles + 1))
+        with m.If(i.valid & i.ready):
+            m.d.sync += cycles.eq(0)
+        with m.Elif(port.conflict_stb):
+            m.d.sync += cycles.eq(cycles + 1)
         m.d.comb += [
             Assert(cycles <= 7),
             Assert(sum(port.written) + sum(empty) >= cycles),
@@ -93,11 +99,13 @@ class ScatterSpec(Elaboratable):
             *(Assert((port.part <= k // ways) | ~waiting[k]) for k in range(8)),
             *(Assert((port.part >= k // ways) | ~port.written[k]) for k in range(8)),
             # A part goes on as long as one of its lanes waits.
-            *(Assert((port.part != p) | ~done.any() | reduce(or_, left)) for p, (done, left) in enumerate(by_part)),
+            *(Assert((port.part != p) | ~done.any() | reduce(or_, some)) for p, (done, some) in enumerate(by_part)),
             # Some lane is left, or the write would have been over.
             Assert(~(port.written.any() | port.part.any()) | reduce(or_, waiting)),
-            Assert(port.conflict_stb == (fire & ~i.ready)),
-            Cover(fire & i.ready & (cycles == 7)),
+            Assert(~port.conflict_stb | (i.valid & ~i.ready)),
+            Assert(~i.valid | i.ready | port.conflict_stb | (left != 0)),
+            Cover(i.valid & i.ready & (cycles == 7)),
+            Cover(stays.any() & reduce(or_, shown)),
         ]
         return m
 
