@@ -10,7 +10,7 @@ _MODULES = {
     "cluster.cores": "Cores",
     "cluster.implicit_gemm": "ClusterGemm",
     "cluster.machine": "Cluster delivery_bits",
-    "conv.banks": "request_cycles",
+    "conv.banks": "read_share request_cycles",
     "conv.granularity": "seed_granularity",
     "conv.layer": "ConvLayer PostProcessing convolve",
     "conv.machine": "Conv ConvRecord job_word",

@@ -1,10 +1,11 @@
 """What a request of the convolution engine takes at the banks of shared memory (docs/architecture.md, "Operands")."""
 
 from functools import lru_cache
+from math import ceil
 
 from ..spec.sizes import BANKS, CHUNK_BYTES
 
-__all__ = ["request_cycles"]
+__all__ = ["read_share", "request_cycles"]
 
 
 def request_cycles(plan, pixel):
@@ -24,14 +25,38 @@ def request_cycles(plan, pixel):
     return _lane_reads(plan, pixel) if plan.shape.operation.lanes else _row_reads(plan, pixel)
 
 
-def _row_reads(plan, pixel):
+def read_share(plan, pixel):
+    """How many of the requests for feature rows read shared memory, as a fraction.
+
+    The others are for further blocks of the same points, if eight chunks that adjoin have all of their bytes.
+    """
+    if plan.shape.operation.lanes or plan.params.lanes < BANKS or plan.block_bytes == plan.params.row_bytes:
+        return 1
+    places, size, _ = _row_places(plan, pixel)
+    within = max(places) + plan.blocks * plan.block_bytes + CHUNK_BYTES - size <= BANKS * CHUNK_BYTES
+    return 1 / plan.blocks if within else 1
+
+
+def _row_places(plan, pixel):
+    """Where pieces of a request lie, their size, and how many of them are of one point."""
     size = min(plan.block_bytes, CHUNK_BYTES)
     # Two blocks of a pixel come together where a row is one point, and there are two.
     whole = plan.block_bytes == plan.params.row_bytes and plan.blocks > 1
     together = plan.block_bytes // size * (2 if whole else 1)
     apart = plan.shape.stride[0] * pixel
     lanes = range(plan.params.lanes)
-    return _reads(tuple(lane // together * apart + lane % together * size for lane in lanes), size)
+    return tuple(lane // together * apart + lane % together * size for lane in lanes), size, together
+
+
+def _row_reads(plan, pixel):
+    places, size, together = _row_places(plan, pixel)
+    reads, shape = _reads(places, size), plan.shape
+    if not plan.crosses_lines or _in_chunks(places, size) or (*shape.kernel, *shape.stride) == (1, 1, 1, 1):
+        return reads
+    # Pieces on both sides of the end of a line are two reads, unless lines adjoin as points do.
+    points = plan.params.lanes // together
+    ends = sum(line * shape.out_width % points > 0 for line in range(1, shape.lines))
+    return reads + max(2 - reads, 0) * ends / ceil(shape.points / points)
 
 
 def _lane_reads(plan, pixel):
@@ -57,12 +82,17 @@ def _reads(places, size):
     if len(places) < BANKS:  # both chunks of each in one read
         return _conflicts(places, size)
     first, last = places[0] // CHUNK_BYTES, (max(places) + size - 1) // CHUNK_BYTES
-    if all(place % CHUNK_BYTES + size <= CHUNK_BYTES for place in places):
+    if _in_chunks(places, size):
         return _conflicts(places, size)
     if last - first < BANKS:
         return 1
     half = len(places) // 2
     return _conflicts(places[:half], size) + _conflicts(places[half:], size)
+
+
+def _in_chunks(places, size):
+    """Whether each piece lies in one chunk."""
+    return all(place % CHUNK_BYTES + size <= CHUNK_BYTES for place in places)
 
 
 def _conflicts(places, size):

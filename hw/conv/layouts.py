@@ -87,8 +87,11 @@ class GatherLayout(data.StructLayout):
     """Pieces to be read and packed."""
 
     def __init__(self, params, tag):
+        # What is read for a request may be kept for those behind it of the same part.
+        kept = {"part": range(params.parts), "keep": 1, "again": 1}  # again: one with ``keep`` has been asked for
         super().__init__(
             {
+                **({"kept": data.StructLayout(kept)} if params.keeps_reads else {}),
                 "pieces": data.ArrayLayout(PieceLayout(params), params.lanes),
                 "size": unsigned(3),  # log2 of the bytes of each piece, 0 to 4
                 "fill": unsigned(16),  # what bytes that are not read become, by turns

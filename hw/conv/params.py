@@ -89,6 +89,16 @@ class ConvUnitParams:
         return self.lanes >= 2 * self.row_slots
 
     @property
+    def keeps_reads(self):
+        """Whether what a read brings may be used for other blocks of the same pixels: it brings adjoining chunks."""
+        return self.lanes == BANKS
+
+    @property
+    def parts(self):
+        """Requests of a set of rows at most."""
+        return self.places // self.lanes
+
+    @property
     def folds(self):
         """Points of a row at most."""
         return FOLDS

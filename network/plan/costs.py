@@ -4,7 +4,7 @@ from functools import lru_cache
 from math import ceil, gcd
 from typing import NamedTuple
 
-from tilewright.golden import ConvShape, convolution_plans, request_cycles
+from tilewright.golden import ConvShape, convolution_plans, read_share, request_cycles
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ..lower.places import Cut
@@ -136,16 +136,18 @@ def _loaded_passes(plan):
 
 def _cost(plan, pixel):
     shape, conv = plan.shape, plan.params
+    fetched = ceil(plan.fetch_cycles * request_cycles(plan, pixel))
+    read = ceil(fetched * read_share(plan, pixel))
     if shape.operation.lanes:
-        fetched, passes, loaded = ceil(plan.fetch_cycles * request_cycles(plan, pixel)), plan.blocks, 1
+        weights, passes, loaded = 0, plan.blocks, 1
     else:
         again = 1 if plan.weights_stay else plan.point_tiles
         weights = ceil(again * _weight_requests(plan))
-        fetched, passes = ceil(plan.fetch_cycles * request_cycles(plan, pixel)) + weights, plan.channel_tiles
+        passes = plan.channel_tiles
         loaded = _loaded_passes(plan) / passes
-    others = ceil(8 * shape.table * shape.out_channels / _LINE) + shape.add * shape.points * passes
+    others = weights + ceil(8 * shape.table * shape.out_channels / _LINE) + shape.add * shape.points * passes
     made = max(ceil(shape.results / conv.results), plan.write_cycles)
     cycles = max(plan.mac_cycles + _SUMS_CYCLES, fetched + others, made + _END_CYCLES)
     cycles = max(cycles, _LEAST_CYCLES)
     held = cycles if shape.operation.lanes else min(ceil(loaded * cycles + _HELD * weights), cycles)
-    return Cost(cycles, fetched + others, plan.write_cycles, held)
+    return Cost(cycles, read + others, plan.write_cycles, held)

@@ -17,7 +17,7 @@ __all__ = ["Split", "Tiler", "held_bytes"]
 #: Cycles from the end of a job until the access unit has the load that waited for it.
 _ISSUE = 40
 #: Writes of shared memory in a cycle, of bus words and of results: two, unless they meet in a bank.
-_WRITES = 1.4
+_WRITES = 1.9
 #: By how much more than the engine needs a layer may take before it is cut to fewer channels.
 _GOOD = 1.03
 #: Ranges of channels, and of columns, that are looked at.
@@ -314,11 +314,12 @@ def _expected(layer, one, costs, machine, room):
     stored = moved(layer.output, one.output_bytes, machine.bus_bytes)
     total, count = 0, ceil(height / one.rows) * layer.output.batch
     for rows, again, repeated in costs.bands(one.resident):
-        work, behind, ports = 0, 0, Cost()
+        work, behind, ports, before = 0, 0, Cost(), Cost()
         for (pieces, load), number in kinds.items():
             found = [costs.job(part, channels, rows) for part, channels in pieces]
             jobs = [cost for _, cost in found]
             held = sum(cost.cycles for cost in jobs[:-1]) + jobs[-1].held
+            before = sum((cost for stage, cost in found if stage is not layer), before)
             behind += number * sum(cost.cycles for stage, cost in found if stage is layer)
             job = sum(one.cycles for one in jobs) + turn_cycles(layer, rows, conv)
             if again:
@@ -336,6 +337,8 @@ def _expected(layer, one, costs, machine, room):
         if turns == 1 and layer.first:
             # What one of both layers needs is brought, or taken away, while the other one works.
             turn = work + max(load * 5 // 4 + soon - behind, 0) + max(beside + soon - work + behind, 0)
+            # The first one reads beside what is taken away, a line of two words at a time.
+            turn += max(before.reads + stored // 2 - before.cycles, 0)
         total += repeated * max(work, ports, turn)
     # What stays in shared memory is neither taken away nor brought, and the next job is handed over before it is there.
     first = FOLLOWS if all(isinstance(place, Held) for place in layer.brought) else brought + machine.latency + HANDED

@@ -130,6 +130,7 @@ class FetchGatherer:
         self.path, self.rng, self.busy, self.late = path, random.Random(seed), busy, late
         self.answers, self.cycles, self.cycle, self.requests = [], [], 0, []
         self.smem = None
+        self.kept, self.again = {}, 0  # by part, places and memory of the last request; how many were for them again
 
     async def serve(self, ctx):
         i, requests = self.path.buffer.i, self.path.fetcher.requests
@@ -163,9 +164,22 @@ class FetchGatherer:
             whole += taken[:size]
             read += places
         self.requests.append(read)
+        if self.path.params.keeps_reads:
+            self.keep(request, size)
         whole += self.rng.randbytes(16 * self.path.params.lanes - len(whole))
         lanes = [int.from_bytes(whole[at : at + 16], "little") for at in range(0, len(whole), 16)]
         self.answers.append({"data": lanes, "tag": request.tag})
+
+    def keep(self, request, size):
+        """What was read for a request may be used again for the next block of the same points alone."""
+        kept, places = request.kept, [piece.address for piece in request.pieces if piece.low < piece.high]
+        if kept.again:
+            before, memory = self.kept[kept.part]
+            assert memory is self.smem
+            assert all((place - size) % self.path.params.smem.size_bytes in before for place in places)
+            self.again += 1
+        if kept.keep:
+            self.kept[kept.part] = {piece.address for piece in request.pieces}, self.smem
 
 
 async def start_job(ctx, path, fields):

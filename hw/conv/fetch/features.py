@@ -145,4 +145,10 @@ class FeatureFetcher(wiring.Component):
             request.size.eq(Mux(plan.granularity > 4, 4, plan.granularity)),
             request.fill.eq(Mux(request.tag.kernel, plan.k_fill, plan.x_fill)),
         ]
+        if self.params.keeps_reads:
+            m.d.comb += [
+                request.kept.part.eq(request.tag.part),
+                request.kept.keep.eq(~(request.tag.slaves | request.tag.kernel | request.tag.pair)),
+                request.kept.again.eq(delay(m, sets.again, len(self.made), name="again")),
+            ]
         return m

@@ -1,7 +1,8 @@
 """Gathers pieces of shared memory."""
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Mux, Value
 from amaranth.lib import stream, wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ...lib.stream import Queue
@@ -24,7 +25,8 @@ class Gatherer(wiring.Component):
     fill: its low byte for even i. Answers come in the order of requests. ``high`` is at most 16.
 
     A request takes one read, or two if its bytes are too scattered (:class:`GatherPlanner`); none, if all pieces are
-    empty. Up to 8 reads are under way at once.
+    empty, or if what was read for one with ``kept.keep`` has all bytes of a later one of the same ``kept.part`` with
+    ``kept.again``. Up to 8 reads are under way at once.
 
     Latency from a request to its answer: 7 cycles without a read, 9 with one, from a memory that answers 2 cycles after
     it was asked; with eight lanes 2 more. Throughput: one request a cycle, if one read is enough for each.
@@ -48,6 +50,7 @@ class Gatherer(wiring.Component):
     """
 
     def __init__(self, params, tag):
+        self._params = params
         self.planner = GatherPlanner(params, tag)
         self.steps = Queue(GatherReadLayout(params, tag), _IN_FLIGHT)
         self.packer = PiecePacker(params, tag)
@@ -69,8 +72,19 @@ class Gatherer(wiring.Component):
         connect(m, packer=self.packer.o, o=flipped(self.o))
 
         step, answers = self.steps.o, self.packer.i
+        chunks = self.read_data.payload
+        if self._params.keeps_reads:
+            m.submodules.kept = kept = Memory(shape=read_data_layout(), depth=self._params.parts, init=[])
+            write, read = kept.write_port(), kept.read_port(domain="comb")
+            m.d.comb += [
+                write.addr.eq(step.payload.part),
+                write.data.eq(chunks),
+                write.en.eq(self.read_data.valid & self.read_data.ready & step.payload.keeps),
+                read.addr.eq(step.payload.part),
+            ]
+            chunks = Mux(step.payload.repeats, Value.cast(read.data), Value.cast(chunks))
         m.d.comb += [
-            answers.payload.chunks.eq(self.read_data.payload),
+            Value.cast(answers.payload.chunks).eq(chunks),
             answers.payload.read.eq(step.payload),
             answers.valid.eq(step.valid & (self.read_data.valid | ~step.payload.reads)),
             self.read_data.ready.eq(step.valid & step.payload.reads),

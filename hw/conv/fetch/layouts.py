@@ -35,6 +35,9 @@ class GatherReadLayout(data.StructLayout):
             piece["lane"] = range(BANKS)  # that has the chunk of its first byte; the next one, modulo 8, the second
             members["halves"] = unsigned(2)  # of the pieces, that this read brings
             members["last"] = unsigned(1)  # of its request
+        if params.keeps_reads:
+            # Without a read it has the chunks that were kept as those of a part; or with one it keeps them.
+            members |= {"part": range(params.parts), "keeps": unsigned(1), "repeats": unsigned(1)}
         super().__init__({"pieces": data.ArrayLayout(data.StructLayout(piece), params.lanes), **members})
 
 

@@ -34,7 +34,8 @@ class _SpannedLayout(data.StructLayout):
             "high": 5,
         }
         pieces = data.ArrayLayout(data.StructLayout(piece), params.lanes)
-        super().__init__({"pieces": pieces, "size": 3, "fill": 16, "tag": tag})
+        request = GatherLayout(params, tag)
+        super().__init__({"pieces": pieces, **{name: field.shape for name, field in request if name != "pieces"}})
 
 
 class GatherPlanner(wiring.Component):
@@ -46,13 +47,14 @@ class GatherPlanner(wiring.Component):
     ======= ===== =====================================================================
     way     reads when
     ======= ===== =====================================================================
-    single  1     no piece has bytes in two chunks
     window  1     eight consecutive chunks, from the first piece's on, have all bytes
+    single  1     no piece has bytes in two chunks
     pairs   2     always: two chunks of each piece of one half, then of the other half
     ======= ===== =====================================================================
 
-    Of pairs, a half that reads nothing costs no read. A request that reads nothing gives a step without a read. Chunks
-    of one bank cost cycles at the consumer port, in pairs and in single reads.
+    Of pairs, a half that reads nothing costs no read. A request that reads nothing gives a step without a read, and so
+    does one ``again`` whose bytes lie in the window that was read last for its part. Chunks of one bank cost cycles at
+    the consumer port, in pairs and in single reads.
 
     Latency: from a request to ``steps`` 1 cycle, with eight lanes 3; ``reads`` is a cycle later. Throughput: a request,
     or a read, a cycle.
@@ -123,8 +125,7 @@ class GatherPlanner(wiring.Component):
     def _span(self, m, spanned):
         """The first stage: where each piece's bytes begin and whether they reach the next chunk."""
         request = self.i.payload
-        for name in ("size", "fill", "tag"):
-            m.d.sync += spanned[name].eq(request[name])
+        m.d.sync += [spanned[name].eq(request[name]) for name, _ in request.shape() if name != "pieces"]
         for piece, asked in zip(spanned.pieces, request.pieces, strict=True):
             offset = asked.address[:4]
             m.d.sync += [
@@ -141,16 +142,22 @@ class GatherPlanner(wiring.Component):
         chunk = self._params.smem.addr_width - 4
         base, base_after = Signal(chunk), Signal(chunk)  # the first chunk that is read, in the second and third stage
         window, pairs = Signal(), Signal()
+        repeats, keeps = Signal(), Signal()
         with m.If(move):
             m.d.sync += [base.eq(_first(stages[0].pieces)), base_after.eq(base)]
-            outside, two = [], []
+            outside, two, ends = [], [], []
             for piece in stages[1].pieces:
                 distance = (piece.chunk - base)[:chunk]
                 outside.append(piece.reads & (distance[3:].any() | (piece.two & distance[:3].all())))
                 two.append(piece.reads & piece.two)
+                ends.append(Mux(piece.reads, distance[:3] + piece.two, 0))
+            near = ~Cat(outside).any()
+            fits = self._fits(m, stages[1], base, near, ends)
             m.d.sync += [
-                window.eq(Cat(two).any() & ~Cat(outside).any()),
-                pairs.eq(Cat(two).any() & Cat(outside).any()),
+                window.eq(near),
+                pairs.eq(Cat(two).any() & ~near),
+                repeats.eq(fits),
+                keeps.eq(stages[1].kept.keep & near & ~fits),
             ]
 
         pieces = stages[2].pieces
@@ -160,9 +167,12 @@ class GatherPlanner(wiring.Component):
         last = ~pairs | ~(first & second) | self.second
         m.d.comb += [
             half.eq(self.second | ~first),
-            step.reads.eq(first | second),
+            step.reads.eq((first | second) & ~repeats),
             step.halves.eq(Mux(pairs, Cat(~half, half), 3)),
             step.last.eq(last),
+            step.part.eq(stages[2].kept.part),
+            step.keeps.eq(keeps),
+            step.repeats.eq(repeats),
         ]
         with m.If(self.steps.valid & self.steps.ready):
             m.d.sync += self.second.eq(~last)
@@ -187,6 +197,25 @@ class GatherPlanner(wiring.Component):
             for lane, (piece, of_step) in enumerate(lanes):
                 m.d.comb += [read.chunks[lane].eq(piece.chunk), of_step.lane.eq(lane)]
         return last
+
+    def _fits(self, m, request, base, near, ends):
+        """Whether the window that was read last for the part of a request in the second stage has all of its bytes.
+
+        ``ends`` are the last chunks of its pieces, from ``base`` on.
+        """
+        kept, parts = request.kept, self._params.parts
+        bases, known = Signal(data.ArrayLayout(len(base), parts)), Signal(parts)
+        ahead, fits = Signal.like(base), Signal()
+        beyond = Cat(Cat(end + by >= BANKS for end in ends).any() for by in range(BANKS))
+        within = ~ahead[3:].any() & ~beyond.bit_select(ahead[:3], 1)
+        m.d.comb += [
+            ahead.eq(base - bases[kept.part]),
+            fits.eq(kept.again & known.bit_select(kept.part, 1) & near & within),
+        ]
+        with m.If(self.valid[1] & kept.keep & ~fits):
+            reads = Cat(piece.reads for piece in request.pieces).any()
+            m.d.sync += [bases[kept.part].eq(base), known.bit_select(kept.part, 1).eq(near & reads)]
+        return fits
 
 
 def _first(pieces):

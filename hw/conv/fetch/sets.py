@@ -22,7 +22,7 @@ class FeatureTagLayout(data.StructLayout):
             {
                 "set": range(params.sets),
                 "word": range(max(params.words, KERNEL_ROWS)),  # of the slaves' memories, or which row of the kernel
-                "part": range(params.places // params.lanes),  # which bytes of the set; of a kernel's row anything
+                "part": range(params.parts),  # which bytes of the set; of a kernel's row anything
                 "period": unsigned(3),  # log2 of the bytes that come: they repeat all over the set
                 "slaves": 1,  # rows for the memories of slaves
                 "kernel": 1,  # a row of the kernel
@@ -75,10 +75,12 @@ class SetWalker(wiring.Component):
         Strobe: go to the next request, after the last one of a tile to the first one of the next.
     final : In(1)
         The tile is the last one of its pass.
-    part : Out(range(params.places // params.lanes + 1))
+    part : Out(range(params.parts + 1))
     pair : Out(1)
     last : Out(1)
         Of its tile.
+    again : Out(1)
+        The same part of the block before has been asked for.
     tag : Out(FeatureTagLayout(params))
     offsets : Out(OffsetsLayout(params))
         Registered, of the request of two cycles ago.
@@ -86,11 +88,12 @@ class SetWalker(wiring.Component):
 
     def __init__(self, params):
         self.params = params
-        part = range(params.places // params.lanes + 1)
+        part = range(params.parts + 1)
         # Of parts; of blocks or pairs, and steps, or of floats the other way round; of rows.
         self.nest = LoopNest([len(Signal(part)), params.pixel_width, params.pixel_width if params.floats else 8, 8])
         self.set = Signal(range(params.sets))
         self.begun = Signal()  # the tile has had a set
+        self.later = Signal()  # the block is not the first one of its pixel
         self.block = Signal(params.pixel_width)  # first byte of the block in its pixel
         address = params.smem.addr_width
         self.step_x, self.row_x = Signal(address), Signal(address)
@@ -105,6 +108,7 @@ class SetWalker(wiring.Component):
                 "part": Out(part),
                 "pair": Out(1),
                 "last": Out(1),
+                "again": Out(1),
                 "tag": Out(FeatureTagLayout(params)),
                 "offsets": Out(OffsetsLayout(params)),
             }
@@ -141,6 +145,7 @@ class SetWalker(wiring.Component):
             self.part.eq(nest.indices[_PART]),
             self.pair.eq(pairs & ~single),
             self.last.eq(nest.final),
+            self.again.eq(self.later & ~pairs & ~steps_first),
         ]
         m.d.comb += [
             tag.set.eq(self.set),
@@ -163,6 +168,7 @@ class SetWalker(wiring.Component):
             m.d.sync += [
                 self.set.eq(self.set + Mux(self.pair, 2, 1)),
                 self.begun.eq(~nest.final),
+                self.later.eq(next_block),
             ]
             with m.If(next_block):
                 m.d.sync += self.block.eq(self.block + (pci << self.pair))
@@ -181,7 +187,7 @@ class SetWalker(wiring.Component):
                     self.row.eq(Mux(nest.final, 0, self.row + plan.row_step)),
                 ]
         with m.If(self.start):
-            m.d.sync += self.block.eq(0)
+            m.d.sync += [self.block.eq(0), self.later.eq(0)]
 
         self._offsets(m, Mux(steps_first, nest.at_last[_INNER], nest.at_last[_OUTER]))
         return m

@@ -70,7 +70,7 @@ class GatherShare(wiring.Component):
         for n, port in enumerate(self.arbiter.i):
             i, o = getattr(self, f"i{n}"), getattr(self, f"o{n}")
             m.d.comb += [port.valid.eq(i.valid), i.ready.eq(port.ready)]
-            m.d.comb += [port.payload[name].eq(i.payload[name]) for name in ("pieces", "size", "fill")]
+            m.d.comb += [port.payload[name].eq(value) for name, value in _untagged(i.payload).items()]
             tag = Value.cast(o.payload.tag)
             m.d.comb += [
                 port.payload.tag.user.eq(n),
@@ -80,3 +80,7 @@ class GatherShare(wiring.Component):
                 tag.eq(answer.tag.tag[: len(tag)]),
             ]
         return m
+
+
+def _untagged(request):
+    return {name: request[name] for name, _ in request.shape() if name != "tag"}

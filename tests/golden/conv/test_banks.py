@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilewright.golden import CONV_PRESETS, ConvPlan, ConvShape, request_cycles
+from tilewright.golden import CONV_PRESETS, ConvPlan, ConvShape, read_share, request_cycles
 
 DEFAULT = CONV_PRESETS["default"]
 
@@ -42,3 +42,28 @@ def test_convolution(channels, block_bytes, cycles):
     """Blocks of eight bytes of eight points: 40 bytes apart two of them meet in a bank, 48 bytes apart none."""
     shape = ConvShape.of((1, 28, 28, channels), 64, (1, 1))
     assert request_cycles(ConvPlan(shape, DEFAULT, block_bytes), channels) == cycles
+
+
+def first_layer(width, kernel=3, **plan):
+    shape = ConvShape(1, 61, 2 * width, 3, 32, 30, width, (kernel,) * 2, (2, 2), (1, 1), adjoin=True)
+    return ConvPlan(shape, DEFAULT, **plan)
+
+
+@pytest.mark.parametrize(
+    ("plan", "cycles", "share"),
+    [
+        # Lines of 57 points end within a request of 8 but for every eighth one.
+        (first_layer(57, block_bytes=4, merge=3, raster=True), 1 + 26 / 214, 1 / 3),
+        (first_layer(57, block_bytes=4, merge=3), 1, 1 / 3),
+        (first_layer(56, block_bytes=4, merge=3, raster=True), 1, 1 / 3),
+        (first_layer(56, kernel=7, block_bytes=8, merge=7), 1, 1 / 3),
+        (first_layer(56, block_bytes=16, merge=3), 1, 1),
+        # Eight windows of 81 bytes have more than eight chunks.
+        (first_layer(56, kernel=27, block_bytes=8, merge=27), 1, 1),
+        (depthwise(144, 16), 1, 1),
+    ],
+)
+def test_blocks_of_the_same_points(plan, cycles, share):
+    pixel = plan.shape.channels
+    assert request_cycles(plan, pixel) == pytest.approx(cycles)
+    assert read_share(plan, pixel) == pytest.approx(share)

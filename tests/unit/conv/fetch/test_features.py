@@ -105,6 +105,28 @@ def test_pairs(preset):
     run_jobs(params, jobs, "both")
 
 
+BLOCKS = [(3, 24, 2 / 3), (3, 8, 0), (1, 5, 2 / 3), (4, 32, 1 / 2)]
+
+
+@pytest.mark.parametrize(("granularity", "channels", "share"), BLOCKS)
+def test_blocks_of_the_same_points(granularity, channels, share):
+    """Of each set but the first one of its pixels, the gatherer is told that the same points have been asked for."""
+    params = PARAMS["default"]
+    path = elaborated(make_path, params)
+    gatherer, array = FetchGatherer(path, SEED, 0.1, 0.2), FetchArray(path, SEED, 0.2)
+
+    async def bench(ctx):
+        for raster in (0, 1):
+            fields, gatherer.smem = dense_job(params, granularity, channels, raster=raster, width=9)
+            array.expected = [(*each, f"raster {raster}") for each in wanted_sets(fields, gatherer.smem, params)]
+            await start_job(ctx, path, fields)
+            while array.expected or array.held:
+                await ctx.tick()
+
+    simulate(path, bench, background=[gatherer.serve, array.watch_writes, array.serve])
+    assert gatherer.again == share * len(gatherer.requests) and gatherer.requests
+
+
 def test_only_bytes_of_x_are_read():
     """A tensor at the end of memory: what lies behind the ends of lines and pixels is not asked for."""
     params = PARAMS["unit"]

@@ -176,6 +176,61 @@ def test_random(lanes, mode):
     run(lanes, random_requests(lanes, 120), idle=stalls["idle"], busy=stalls["stall"])
 
 
+def kept(pieces, part, again=0, keep=1, **changes):
+    return request(pieces, **changes) | {"kept": {"part": part, "keep": keep, "again": again}}
+
+
+@pytest.mark.parametrize("mode", ["none", "both"])
+def test_random_again(mode):
+    """Requests of a part near those before, now and then elsewhere, cut or empty; others between them."""
+    rng, places, requests = random.Random(SEED), {}, []
+    for plain in random_requests(8, 150):
+        part = rng.randrange(4)
+        again = part in places and rng.random() < 0.8
+        if again or rng.random() < 0.5:
+            near = places[part] if again else rng.randrange(BYTES)
+            places[part] = near = near + rng.choice([0, 4, 4, 8, 40, 300])
+            pitch = rng.choice([3, 6, 6, 14])
+            pieces = [piece(near + pitch * n, *rng.choice([(0, 4), (0, 4), (1, 3), (2, 2)])) for n in range(8)]
+            requests.append(kept(pieces, part, again, size=2, tag=len(requests)))
+        requests.append(plain | {"tag": len(requests)})
+    stalls = STALL_MODES[mode]
+    reads = run(8, requests, idle=stalls["idle"], busy=stalls["stall"])[2]
+    without = [{**one, "kept": {**one["kept"], "again": 0}} if "kept" in one else one for one in requests]
+    assert len(reads) < len(run(8, without)[2])
+
+
+#: Where requests of four bytes at a pitch of 6 begin, whether each is ``again``, and how many reads that takes.
+AGAIN = {
+    "blocks of pixels": ([(9, 0), (13, 1), (17, 1)], 1),
+    "eight chunks": ([(0, 0), (4, 1), (82, 1)], 1),
+    "beyond eight chunks": ([(0, 0), (83, 1), (87, 1)], 2),
+    "before": ([(32, 0), (28, 1)], 2),
+    "not the same": ([(9, 0), (9, 0)], 2),
+    "over the end of memory": ([(BYTES - 20, 0), (BYTES - 16, 1), (BYTES - 12, 1)], 1),
+}
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_reads_again(name):
+    starts, count = AGAIN[name]
+    requests = [kept([piece(start + 6 * n, 0, 4) for n in range(8)], 3, again, size=2) for start, again in starts]
+    taken, _, reads, _ = run(8, requests)
+    assert (len(reads), taken) == (count, list(range(len(starts))))
+
+
+def test_what_is_kept():
+    """By part; of the request before that keeps it, and of none that read nothing or too much for one window."""
+
+    def near(start, high=4, pitch=6):
+        return [piece(start + pitch * n, 0, high) for n in range(8)]
+
+    assert len(run(8, [kept(near(0), 0), kept(near(200), 1), kept(near(4), 0, 1), kept(near(204), 1, 1)])[2]) == 2
+    assert len(run(8, [kept(near(0), 0), kept(near(200), 0, keep=0), kept(near(4), 0, 1)])[2]) == 2
+    assert len(run(8, [kept(near(0), 0), kept(near(4, 0), 0), kept(near(8), 0, 1)])[2]) == 2
+    assert len(run(8, [kept(near(0), 0), kept(near(4, pitch=100), 0), kept(near(8), 0, 1)])[2]) == 3
+
+
 @pytest.mark.parametrize("lanes", PARAMS)
 def test_latency(lanes):
     read = request([piece(32)] * lanes)
