@@ -165,9 +165,10 @@ class WriteArbiter(wiring.Component):
         lines, write_back, host = self.lines, self.write_back, self.host
         by_line = Signal(BANKS)  # of the wide writers the line writes the bank
         strobes = Signal(data.ArrayLayout(CHUNK_BYTES, BANKS))  # of wide writers
-        strobed, wide_ready = Signal(BANKS), Signal()  # banks that they write
-        filling, second = Signal(), Signal()  # the line goes, and has bytes of the fill; the second chunk goes
-        self._choose_wide(m, by_line, strobes, strobed, filling, second, wide_ready)
+        wide_ready = Signal()
+        # Banks that they wait for, whichever goes; one waits for what all banks have in common; the fill is that.
+        wanted, common_wanted, filling = Signal(BANKS), Signal(), Signal()
+        self._choose_wide(m, by_line, strobes, wanted, common_wanted, filling, wide_ready)
 
         small = Signal.like(host.payload)
         small_valid = Signal()
@@ -187,7 +188,7 @@ class WriteArbiter(wiring.Component):
         taken = Signal()
         m.d.comb += [
             first.eq((write_back.valid & write_back.urgent) | (waited == PATIENCE)),
-            clash.eq(strobed.bit_select(bank, 1) | filling | second),
+            clash.eq(wanted.bit_select(bank, 1) | common_wanted),
             taken.eq(first | ~clash),
             write_back.taken.eq(write_back.valid & taken),
             host.ready.eq(~write_back.valid & taken),
@@ -198,7 +199,7 @@ class WriteArbiter(wiring.Component):
         common = Signal(CHUNK_BITS)
         others = lines.payload.data.fill.replicate(CHUNK_BITS // 32) if self._words else small.data
         if self._two:
-            others = Mux(second, self.scatter.data[1], others)
+            others = Mux(filling, others, self.scatter.data[1])
         m.d.comb += common.eq(Mux(small_valid & taken, small.data, others))
         for b in range(BANKS):
             here = Signal(name=f"small{b}")
@@ -236,11 +237,12 @@ class WriteArbiter(wiring.Component):
             made.append(chosen(code, {number: chunk.word_select(byte, 8) for number, chunk in chunks.items()}))
         return Cat(made)
 
-    def _choose_wide(self, m, by_line, strobes, strobed, filling, second, ready):
+    def _choose_wide(self, m, by_line, strobes, wanted, common_wanted, filling, ready):
         """The line, and in each bank that it leaves alone what is scattered there."""
         lines, line = self.lines, self.lines.payload
         line_goes, line_banks = Signal(), Signal(BANKS)
-        m.d.comb += filling.eq(line_goes & lines.valid & line.data.fills if self._words else 0)
+        fills = lines.valid & line.data.fills if self._words else Const(0)
+        m.d.comb += filling.eq(line_goes & fills)
         of_line = [line.strobe.word_select(b, CHUNK_BYTES) for b in range(BANKS)]
         m.d.comb += line_banks.eq(Cat(strobe.any() for strobe in of_line) & lines.valid.replicate(BANKS))
         if not self._stores:
@@ -248,22 +250,23 @@ class WriteArbiter(wiring.Component):
                 line_goes.eq(1),
                 by_line.eq(~0),
                 strobes.eq(line.strobe & lines.valid.replicate(len(line.strobe))),
-                strobed.eq(line_banks),
+                wanted.eq(line_banks),
+                common_wanted.eq(fills),
                 lines.ready.eq(ready),
             ]
             return
         scatter, goes = self.scatter, Signal(BANKS)
         needed, held = line_banks, by_line  # banks that the line needs; those in which nothing scattered can go
-        if self._two:
-            m.d.comb += second.eq((scatter.second & goes).any())
-            if self._words:  # the fill and the second chunk need what all banks have in common
-                needed = needed | (scatter.second & (lines.valid & line.data.fills).replicate(BANKS))
-                held = held | (scatter.second & filling.replicate(BANKS))
+        m.d.comb += common_wanted.eq(fills)
+        if self._two:  # the fill and the second chunk need what all banks have in common
+            m.d.comb += common_wanted.eq(fills | (scatter.second & scatter.banks).any())
+            needed = needed | (scatter.second & fills.replicate(BANKS))
+            held = held | (scatter.second & filling.replicate(BANKS))
         m.d.comb += [
             line_goes.eq((self.passed & needed) == 0),
             by_line.eq(line_banks & line_goes.replicate(BANKS)),
             goes.eq(scatter.banks & ~held),
-            strobed.eq(by_line | goes),
+            wanted.eq(line_banks | scatter.banks),
             lines.ready.eq(ready & line_goes),
             self.scattered.eq(goes & ready.replicate(BANKS)),
         ]
