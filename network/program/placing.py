@@ -10,7 +10,7 @@ from ..plan.costs import HANDED
 from ..plan.tiles import held_bytes
 from .move_steps import move_steps
 from .schedule import RESERVED
-from .steps import Jobs, Load, held_store, layer_steps
+from .steps import Jobs, Load, held_store, image_at, layer_steps
 
 __all__ = ["Placer"]
 
@@ -48,13 +48,20 @@ class Placer:
         """
         rooms = [self._room(number, layer) for number, layer in enumerate(layers)]
         ranges = [(number, *tile) for number, group in enumerate(tiles) for tile in group or [(layers[number], None)]]
-        timeline, steps = _Timeline(self._machine, self._plan.end), []
+        timeline, steps, image = _Timeline(self._machine, self._plan.end), [], None
         for (number, *tile), behind in pairwise([*ranges, None]):
-            following = self._ways(rooms[behind[0]], *behind[1:]) if behind else []
-            ways = (list(way()) for way in self._ways(rooms[number], *tile))
-            made = min(ways, key=partial(_expected, timeline, following))
+            again = bool(behind) and behind[0] == number  # another range of the layer follows
+            best = None
+            for image_there, way in self._ways(rooms[number], *tile, image):
+                one = list(way())
+                following = self._ways(rooms[behind[0]], *behind[1:], image_there if again else None) if behind else ()
+                expected = _expected(timeline, following, one)
+                if best is None or expected < best[0]:
+                    best = expected, one, image_there
+            _, made, image = best
+            image = image if again else None
             output = layers[number].output
-            if isinstance(output, Held) and output.name in stored and not (behind and behind[0] == number):
+            if isinstance(output, Held) and output.name in stored and not again:
                 made.append(held_store(output, self._held[output.name], self._plan.tensors))
             timeline = timeline.behind(made)
             for step in made:
@@ -70,19 +77,24 @@ class Placer:
             self._held[layer.output.name] = high - left if number % 2 else low
         return (low + found, high - left) if number % 2 else (low + left, high - found)
 
-    def _ways(self, room, part, split):
-        """Functions that make the steps of a range, which :meth:`steps` chooses from."""
+    def _ways(self, room, part, split, image):
+        """Functions that make the steps of a range, which :meth:`steps` chooses from, each behind its :func:`image_at`.
+
+        ``image`` is that of the range before.
+        """
         (low, high), plan, conv = room, self._plan, self._machine.conv
         if split is None:
-            return [lambda down=down: move_steps(part, low, high, down, plan.tensors, conv, plan.weights[-1:])
+            return [(None, lambda down=down: move_steps(part, low, high, down, plan.tensors, conv, plan.weights[-1:]))
                     for down in (False, True)]  # fmt: skip
         assert split.room <= high - low, f"{part.name} was cut for more room than there is"
-        weights = self._weights(part)
-        return [
-            lambda base=base, down=down: layer_steps(part, split, base, down, plan.tensors, weights, conv, self._held)
-            for base in {low: None, high - split.room: None}
-            for down in (False, True)
-        ]
+        weights, ways = self._weights(part), []
+        for base in {low: None, high - split.room: None}:
+            for down in (False, True):
+                there = image_at(split, base, down, weights)
+                found = there is not None and there == image
+                ways.append((there, partial(layer_steps, part, split, base, down, plan.tensors, weights, conv,
+                                            self._held, found)))  # fmt: skip
+        return ways
 
 
 class _Timeline:
@@ -135,7 +147,8 @@ class _Timeline:
 def _expected(timeline, following, steps):
     """When the first jobs of the best way to go on end behind steps, and when theirs do."""
     behind = timeline.behind(steps)
-    return min((behind.behind(_to_first_jobs(way())).end for way in following), default=0), behind.end, behind.loaded
+    ends = (behind.behind(_to_first_jobs(way())).end for _, way in following)
+    return min(ends, default=0), behind.end, behind.loaded
 
 
 def _to_first_jobs(steps):

@@ -14,8 +14,8 @@ from ..plan.bands import band_rows, stage_rows, turn_cycles
 from ..plan.costs import job_cost, plan_part
 from ..plan.weights import Piece
 
-__all__ = ["Jobs", "Load", "Map", "Store", "Transfer", "block", "held_store", "job_words", "layer_steps", "layer_tag",
-           "tag_layer"]  # fmt: skip
+__all__ = ["Jobs", "Load", "Map", "Store", "Transfer", "block", "held_store", "image_at", "job_words", "layer_steps",
+           "layer_tag", "tag_layer"]  # fmt: skip
 
 #: Bit of the tags of stores: commands of one tag end in their order.
 _STORE = 1 << 14
@@ -132,7 +132,12 @@ def _buffers(one, base, down):
     return _Buffers(tables, between, units, [turn[:-1] for turn in turns], [turn[-1] for turn in turns])
 
 
-def layer_steps(layer, one, base, down, addresses, weights, conv, held=None):
+def image_at(one, base, down, weights):
+    """Where the image of a split whose weights all stay comes from, and where to; None if they do not stay."""
+    return (weights, _buffers(one, base, down).tables) if one.resident else None
+
+
+def layer_steps(layer, one, base, down, addresses, weights, conv, held=None, loaded=False):
     """Steps of a layer with buffers from ``base`` on in shared memory.
 
     Parameters
@@ -149,10 +154,11 @@ def layer_steps(layer, one, base, down, addresses, weights, conv, held=None):
     conv : ConvParams
     held : dict of str to int
         Addresses in shared memory of tensors that stay there.
+    loaded : bool
+        All weights are where :func:`image_at` says, of the range before.
     """
     held = held or {}
-    buffers, image = _buffers(one, base, down), one.image
-    loaded = 0
+    buffers, image, brought = _buffers(one, base, down), one.image, 0
     for number, band in enumerate(one.bands(layer)):
         turn = number % one.depth
         spots = buffers.sources[turn]
@@ -169,18 +175,18 @@ def layer_steps(layer, one, base, down, addresses, weights, conv, held=None):
         transfers = [_band(place, addresses, band[0], low, high, size, spot)
                      for place, ((low, high), spot), size in places if high > low and size]  # fmt: skip
         taken = [Load(transfers)] if transfers else []
-        groups = [list(one.units)] if one.resident and number else [[unit] for unit in one.units]
-        for group in groups:
+        stay = one.resident and (number or loaded)
+        for group in [list(one.units)] if stay else [[unit] for unit in one.units]:
             fetched = []
-            for unit in group if not (one.resident and number) else ():
-                spot = buffers.units[loaded % len(buffers.units)]
+            for unit in () if stay else group:
+                spot = buffers.units[brought % len(buffers.units)]
                 blocks = [(unit.start, spot, unit.end - unit.start)]
-                if not loaded and one.resident:
+                if not brought and one.resident:
                     blocks = [(0, buffers.tables, unit.end)]
-                elif not loaded:  # tables by themselves: they may have room later than weights
+                elif not brought:  # tables by themselves: they may have room later than weights
                     blocks.append((0, buffers.tables, image.table_bytes))
                 fetched += [Load([block(weights + start, near, size)]) for start, near, size in blocks if size]
-                loaded += 1
+                brought += 1
             # Rows of a later band may come before its weights, which wait for a buffer; those of the first one wait for
             # the layer before.
             if number:
@@ -189,10 +195,10 @@ def layer_steps(layer, one, base, down, addresses, weights, conv, held=None):
             if not number:
                 yield from taken
             taken = []
-            # Where all weights stay, a job of a later band takes all channels of its part.
-            at = buffers.tables if one.resident else buffers.units[(loaded - 1) % len(buffers.units)] - group[0].start
+            # Where all weights stay, a job that finds them there takes all channels of its part.
+            at = buffers.tables if one.resident else buffers.units[(brought - 1) % len(buffers.units)] - group[0].start
             found = {}
-            for piece in _whole_parts(layer, image) if one.resident and number else group[0].pieces:
+            for piece in _whole_parts(layer, image) if stay else group[0].pieces:
                 stage, part = layer.stages[piece.part]
                 rows = stage_rows(layer, stage, band[1:])
                 ends = (inputs, made) if stage is layer else (inputs[1:], buffers.between)

@@ -90,3 +90,19 @@ def test_no_single_way_is_as_good(monkeypatch):
 
         monkeypatch.setattr(Placer, "_ways", one)
         assert best < network.compile(graph, "default").schedule.cycles
+
+
+def test_ranges_of_columns_find_their_weights():
+    """Of a layer in ranges of columns weights that stay are brought again only where they lie at another place."""
+    maker = NetworkMaker(5)
+    wide = maker.conv(maker.input((1, 16, 112, 112)), 96)
+    graph = maker.graph(maker.conv(wide, 96, 3, stride=2, groups=96))
+    compiled = network.compile(graph, "default")
+    ((_, split), *others), (weights, *_) = compiled.tiles[0], compiled.plan.weights
+    assert len(others) > 1 and split.resident
+    loads = [step for step, *_ in compiled.schedule.streams.loads if isinstance(step, Load)]
+    places = [each.near for step in loads for each in step.transfers if each.far == weights]
+    assert len(places) == 2  # the first range begins elsewhere
+    assert places[0] != places[1]
+    inputs, (name,) = maker.draw(), graph.outputs
+    assert (compiled.run(inputs)[name] == network.evaluate(graph, inputs)[name]).all()
