@@ -13,6 +13,7 @@ from ..params import LANES
 from ..signatures import GuardReadSignature, ThreadReadSignature
 from .bases import BasisLayout
 from .items import ItemLayout
+from .pace import takes
 
 __all__ = ["ColumnLayout", "Columns", "ColumnsOfItemLayout"]
 
@@ -53,7 +54,7 @@ class Columns(wiring.Component):
 
     A column is on if its thread takes part and its first element is inside. A word is on if its thread takes part and
     one of its elements is inside; one to be loaded also if none is, as its register becomes 0. Latency 3, one item a
-    cycle.
+    cycle; every other cycle if ``params.paced``, and ``ready`` depends on registers only then.
 
     Members
     -------
@@ -84,7 +85,7 @@ class Columns(wiring.Component):
         added, added_valid = Signal(ItemLayout(params)), Signal()
         adding, read_moves = Signal(), Signal()
         m.d.comb += [
-            adding.eq(~self.o.valid | self.o.ready),
+            adding.eq(takes(params, self.o)),
             read_moves.eq(~added_valid | adding),
             self.i.ready.eq(~read_valid | read_moves),
         ]
@@ -101,6 +102,8 @@ class Columns(wiring.Component):
             m.d.sync += [outer.eq(row.outer) for outer, row in zip(outers, self.bases.rows, strict=True)]
         with m.If(adding):
             m.d.sync += [self.o.valid.eq(added_valid), self.o.p.item.eq(added), self.o.p.outers.eq(outers)]
+        with m.Elif(self.o.ready):
+            m.d.sync += self.o.valid.eq(0)
 
         begins, takes_part = self._add(m, read, read_moves)
         for column in range(LANES):

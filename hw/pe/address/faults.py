@@ -8,6 +8,7 @@ from tilewright.golden.spec.pe.errors import PeError
 
 from ..layouts import NUMBER_BITS, AccessKind, AccessLayout, FaultLayout
 from ..params import LANES
+from .pace import takes
 from .translate import TranslatedLayout
 
 __all__ = ["FaultCollector"]
@@ -42,8 +43,8 @@ class FaultCollector(wiring.Component):
     next FILL of it with octet 0: columns that are on in a PICK of that slot have it. In LOAD and STORE a lane is turned
     off by itself, and of LOAD not written.
 
-    Latency 2, one access a cycle while both sinks are ready. The record of an instruction comes one cycle after its
-    last access.
+    Latency 2, one access a cycle while both sinks are ready, every other cycle if ``params.paced``. The record of an
+    instruction comes one cycle after its last access.
 
     Members
     -------
@@ -79,7 +80,7 @@ class FaultCollector(wiring.Component):
         added = Signal()  # what was found goes into the record, or there is nothing
         m.d.comb += [
             added.eq(~(self.found_valid & self.found.last) | ~self.faults.valid | self.faults.ready),
-            self.advance.eq((~self.o.valid | self.o.ready) & added),
+            self.advance.eq(takes(self.params, self.o) & added),
             self.i.ready.eq(self.advance | ~self.valid),
         ]
         self._gather(m)

@@ -14,6 +14,8 @@ from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_strea
 
 SEED = 20261121
 PARAMS = PE_PRESETS["unit"].replace(threads=21)
+#: An access takes two cycles.
+PACED = PARAMS.replace(smem=PARAMS.smem.replace(chunks_a_cycle=4))
 LATENCY = 3
 
 
@@ -53,9 +55,11 @@ def wanted_column(item, column, basis, predicates):
     return int(bool(on)), int(bool(inside)), code
 
 
-@pytest.mark.parametrize("mode", STALL_MODES)
-def test_columns(mode):
-    dut = elaborated(Columns, PARAMS)
+@pytest.mark.parametrize(
+    ("mode", "params"), [*((mode, PARAMS) for mode in STALL_MODES), ("none", PACED), ("both", PACED)]
+)
+def test_columns(mode, params):
+    dut = elaborated(Columns, params)
     rng = random.Random(f"{SEED} {mode}")
     bases = [
         {
@@ -101,7 +105,8 @@ def test_columns(mode):
                     assert seen.outers[thread % LANES] == basis["outer"]
         assert codes == {PeError.NONE, PeError.PRODUCT, PeError.ALIGNMENT}
         if mode == "none":
-            assert taken == list(range(LATENCY, LATENCY + len(items)))
+            pace = 2 if params.paced else 1
+            assert taken == list(range(LATENCY, LATENCY + pace * len(items), pace))
 
     print(f"seed {SEED}")
     simulate(dut, source, sink, background=[memories, watch_stream(dut.o)])
