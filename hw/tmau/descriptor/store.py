@@ -13,6 +13,8 @@ __all__ = ["DescriptorStore"]
 #: Members of a checked descriptor that list dimensions.
 _BOUNDS, _ROWS = ("lows", "highs"), ("counts", "run_bytes")
 _LISTED = ("sizes", "strides", "traversals", *_BOUNDS)
+#: The wide ones, of which one element is chosen behind the memory: in block memories.
+_WIDE = ("sizes", "strides", "run_bytes")
 
 
 class DescriptorStore(wiring.Component):
@@ -34,7 +36,7 @@ class DescriptorStore(wiring.Component):
         Strobe: read what was written before this cycle at ``read_place``.
     read_place : In(range(params.cache_entries))
     o : Out(CheckedLayout)
-        From the cycle after ``read`` until the next one.
+        From the cycle after ``read`` until the next one. What is written in the cycle of the read may be anything.
     """
 
     def __init__(self, params):
@@ -68,13 +70,19 @@ class DescriptorStore(wiring.Component):
     def _keep(self, m, name, written, strobes, kept):
         """A memory for one member, with a strobe for each of its elements, or for several without one."""
         shape = written.shape()
-        m.submodules[name] = memory = Memory(shape=shape, depth=self._depth, init=[])
-        write, read = memory.write_port(granularity=1 if len(strobes) > 1 else None), memory.read_port()
+        # Yosys makes no logic for a read of what is being written.
+        attributes = {"ram_style": "block", "no_rw_check": 1} if name in _WIDE else {}
+        m.submodules[name] = memory = Memory(shape=shape, depth=self._depth, init=[], attrs=attributes)
+        write = memory.write_port(granularity=1 if len(strobes) > 1 else None)
+        # The register of the read port stands here: so tools see that no answer is defined.
+        read = memory.read_port(domain="comb")
+        register = Signal(shape, name=name, reset_less=True)
+        with m.If(self.read):
+            m.d.sync += register.eq(read.data)
         m.d.comb += [
             write.addr.eq(self.place),
             write.data.eq(written),
             write.en.eq(strobes),
             read.addr.eq(self.read_place),
-            read.en.eq(self.read),
-            kept.eq(read.data),
+            kept.eq(register),
         ]
