@@ -63,7 +63,7 @@ class AddressLanes(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.d.comb += [self._moves.eq(takes(self._params, self.o)), self.i.ready.eq(self._moves)]
+        m.d.comb += [self._moves.eq(takes(self._params, self.o.valid, self.o.ready)), self.i.ready.eq(self._moves)]
         coordinates, limit, places = self._begin(m)
         self._bound(m, coordinates, limit)
         with m.If(self._moves):

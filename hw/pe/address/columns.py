@@ -85,9 +85,9 @@ class Columns(wiring.Component):
         added, added_valid = Signal(ItemLayout(params)), Signal()
         adding, read_moves = Signal(), Signal()
         m.d.comb += [
-            adding.eq(takes(params, self.o)),
-            read_moves.eq(~added_valid | adding),
-            self.i.ready.eq(~read_valid | read_moves),
+            adding.eq(takes(params, self.o.valid, self.o.ready)),
+            read_moves.eq(takes(params, added_valid, adding)),
+            self.i.ready.eq(takes(params, read_valid, read_moves)),
         ]
         m.d.comb += self.predicates.predicate.eq(self.i.p.job.predicate)
         for reads in (self.bases, self.predicates):
@@ -96,10 +96,14 @@ class Columns(wiring.Component):
                 m.d.comb += group.eq((self.i.p.thread >> 3) + (lane < self.i.p.thread[:3]))
         with m.If(self.i.ready):
             m.d.sync += [read_valid.eq(self.i.valid), read.eq(self.i.p), self._complement.eq(~self.i.p.thread)]
+        with m.Elif(read_moves):
+            m.d.sync += read_valid.eq(0)
         outers = Signal.like(self.o.p.outers)
         with m.If(read_moves):
             m.d.sync += [added_valid.eq(read_valid), added.eq(read)]
             m.d.sync += [outer.eq(row.outer) for outer, row in zip(outers, self.bases.rows, strict=True)]
+        with m.Elif(adding):
+            m.d.sync += added_valid.eq(0)
         with m.If(adding):
             m.d.sync += [self.o.valid.eq(added_valid), self.o.p.item.eq(added), self.o.p.outers.eq(outers)]
         with m.Elif(self.o.ready):

@@ -80,8 +80,8 @@ class FaultCollector(wiring.Component):
         added = Signal()  # what was found goes into the record, or there is nothing
         m.d.comb += [
             added.eq(~(self.found_valid & self.found.last) | ~self.faults.valid | self.faults.ready),
-            self.advance.eq(takes(self.params, self.o) & added),
-            self.i.ready.eq(self.advance | ~self.valid),
+            self.advance.eq(takes(self.params, self.o.valid, self.o.ready) & added),
+            self.i.ready.eq(takes(self.params, self.valid, self.advance)),
         ]
         self._gather(m)
         slots = self._slots(m)
@@ -104,6 +104,8 @@ class FaultCollector(wiring.Component):
         m.d.comb += by_column.eq((access.kind == AccessKind.COLUMNS) | (access.kind == AccessKind.PICK))
         for errors, code in zip(sets, self.i.p.codes, strict=True):
             m.d.comb += errors.eq(Cat(code == known for known in _CODES))
+        with m.If(self.advance):
+            m.d.sync += self.valid.eq(0)
         with m.If(self.i.ready):
             m.d.sync += [self.valid.eq(self.i.valid), self.held.eq(self.i.p)]
             for column in range(LANES):

@@ -3,17 +3,19 @@
 __all__ = ["takes"]
 
 
-def takes(params, o):
-    """Whether the register of the stream ``o`` may be filled: it is empty or, unless ``paced``, becomes so.
+def takes(params, valid, ready):
+    """Whether a register may be filled: it is empty or, unless ``paced``, becomes so.
 
     Parameters
     ----------
     params : PeParams
-    o : stream
-        Registered.
+    valid : Value
+        It is full.
+    ready : Value
+        What is in it is taken, if it is full.
 
     Returns
     -------
     Value
     """
-    return ~o.valid if params.paced else ~o.valid | o.ready
+    return ~valid if params.paced else ~valid | ready

@@ -11,6 +11,7 @@ from ...smem.swizzle import chunk_flips
 from ..layouts import NUMBER_BITS, AccessKind, AccessLayout, access_fields
 from ..params import LANES
 from .layouts import LinearLayout
+from .pace import takes
 from .pages import PageLayout, TranslationCache, TranslationLayout, beginning
 
 __all__ = ["TranslatedLayout", "Translator"]
@@ -39,8 +40,8 @@ class Translator(wiring.Component):
     loaded is read again and again, and the accesses behind it wait too. In a core that is stopped such a page counts as
     one that is not on chip, and is not kept.
 
-    Latency 2, and one access a cycle, if the access is not paged or all its pages are in the cache. Each page that is
-    not takes two cycles more.
+    Latency 2, and one access a cycle, if the access is not paged or all its pages are in the cache; every other cycle
+    if ``params.paced``, and ``ready`` is a register then. Each page that is not takes two cycles more.
 
     Members
     -------
@@ -72,6 +73,7 @@ class Translator(wiring.Component):
         self.requested = Signal(unsigned(params.page_width))
         self.answering = Signal()  # the table shows the page ``requested``
         self.matching = Signal(LANES)  # the lanes that it is the page of
+        self.leaves = Signal()  # the access in the middle goes to the output
         super().__init__(
             {
                 "i": In(stream.Signature(LinearLayout(params))),
@@ -88,10 +90,10 @@ class Translator(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.cache = self.cache
-        leaves, accepted = Signal(), Signal()
+        leaves, accepted = self.leaves, Signal()
         m.d.comb += [
-            leaves.eq(self.valid & ~self.missing.any() & (~self.o.valid | self.o.ready)),
-            self.i.ready.eq(~self.valid | leaves),
+            leaves.eq(self.valid & ~self.missing.any() & takes(self.params, self.o.valid, self.o.ready)),
+            self.i.ready.eq(takes(self.params, self.valid, leaves)),
             accepted.eq(self.i.valid & self.i.ready),
             self.cache.flush.eq(self.page_written | (accepted & self.i.p.flush)),
         ]

@@ -40,7 +40,7 @@ class FaultsSpec(Elaboratable):
         self.follow_code(m)
         m.d.comb += [
             # Two sinks that are ready hold nothing up, but for every other cycle.
-            Assert(dut.i.ready | ~(dut.o.ready & dut.faults.ready) | (dut.o.valid & dut.params.paced)),
+            Assert(dut.i.ready | (dut.valid if dut.params.paced else ~(dut.o.ready & dut.faults.ready))),
             Cover(dut.faults.valid & (dut.faults.payload.code == PeError.UNMAPPED) & dut.o.payload.on.any()),
             Cover(dut.faults.valid & ~dut.faults.ready & ~dut.advance & dut.o.valid),
         ]
