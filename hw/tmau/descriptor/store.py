@@ -13,8 +13,8 @@ __all__ = ["DescriptorStore"]
 #: Members of a checked descriptor that list dimensions.
 _BOUNDS, _ROWS = ("lows", "highs"), ("counts", "run_bytes")
 _LISTED = ("sizes", "strides", "traversals", *_BOUNDS)
-#: Lists in block memories: of each an element is chosen behind the memory.
-_BLOCKS = ("sizes", "strides", "run_bytes", "counts", *_BOUNDS)
+#: The wide lists, in block memories: of each an element is chosen behind the memory.
+_BLOCKS = ("sizes", "strides", "run_bytes", "highs")
 #: Numbers in a block memory; what remains says how a command is set up, and comes from registers.
 _NUMBERS = ("address", "last", "fill", "footprint", "gap")
 

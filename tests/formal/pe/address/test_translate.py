@@ -63,7 +63,7 @@ class TranslatorSpec(Elaboratable):
         m.d.comb += [
             Assert(dut.o.valid == at_output),
             Assert(~dut.valid | (Value.cast(dut.held) == Value.cast(middle))),
-            # Only a page that is missing, or the sink, keeps an access waiting; or the one before, in every other cycle.
+            # Only a page that is missing, or the sink, keeps an access waiting; or the one before, in turns.
             Assert(dut.i.ready | dut.missing.any() | (dut.valid if dut.params.paced else dut.o.valid & ~dut.o.ready)),
         ]
         if self.cores > 1:

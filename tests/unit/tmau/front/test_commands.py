@@ -28,8 +28,10 @@ def test_order(depth, mode):
 
     async def watch(ctx):
         told, took, level = None, False, 0
-        sampled = (dut.i.valid, dut.i.ready, dut.o.valid, dut.o.ready, dut.moves, dut.ahead, dut.level, dut.o.p.descriptor)
-        async for *_, comes, ready, valid, goes, moves, ahead, now, descriptor in ctx.tick().sample(*sampled):
+        ends = (dut.i.valid, dut.i.ready, dut.o.valid, dut.o.ready, dut.o.p.descriptor)
+        async for *_, comes, ready, valid, goes, descriptor, moves, ahead, now in ctx.tick().sample(
+            *ends, dut.moves, dut.ahead, dut.level
+        ):
             assert now == level
             level += (comes and ready) - (valid and goes)
             assert told is None or not valid or descriptor == told
