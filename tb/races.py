@@ -2,15 +2,16 @@
 
 A program that is right when its words are carried out one after the other is right in hardware if no two accesses to a
 byte, of which one writes, can change their order. What keeps an order: jobs, transfers to shared memory and transfers
-to global memory each end in order; the program waits for barriers; waits of the access unit hold up what follows.
+to global memory each end in order; the program waits for barriers; waits of the access unit hold up what follows. A job
+that tells that its weights have been read tells that the jobs before it have ended.
 """
 
 import numpy as np
 
 from tilewright.golden import TensorMap, tx_bytes
-from tilewright.golden.conv.placement import parts_of
+from tilewright.golden.conv.placement import barriers_of, parts_of
 from tilewright.golden.spec import BLOCK, COMMAND, DESCRIPTOR, GROUP, BarrierOp, Opcode, Space
-from tilewright.golden.spec.conv.job import JOB
+from tilewright.golden.spec.conv.job import JOB, ConvOperation
 from tilewright.golden.spec.core.word import PROGRAM_WORDS, WORD_BITS, Kind
 from tilewright.golden.tmau.tile import coordinates, walk
 
@@ -51,10 +52,11 @@ def find_races(words, memory, smem_bytes):
 class _Races:
     def __init__(self, memory, smem_bytes):
         self.memory = memory
-        self.smem = _Memory(smem_bytes, "load", "job reads", "job writes", "store")
+        self.smem = _Memory(smem_bytes, "load", "job reads", "job weights", "job writes", "store")
         self.gmem = _Memory(len(memory), "load", "store")
         self.count = {"load": 0, "job": 0, "store": 0}
-        self.known = {"load": -1, "job": -1, "store": -1}  # what the program knows to have ended; of stores: been read
+        # What the program knows to have ended; of stores, and of weights of jobs: to have been read.
+        self.known = {"load": -1, "job": -1, "weights": -1, "store": -1}
         self.held = {"read": -1, "written": -1}  # stores that what follows in the access unit is behind
         self.behind = []  # of each load: stores that have been read when it lands
         self.barriers, self.expected = {}, {}
@@ -88,9 +90,17 @@ class _Races:
         if number & 1 != value:
             number -= 1  # the phase before the last one
         kind, step = phases[number]
-        self.known[kind] = max(self.known[kind], step)
+        self._end(kind, step)
         if kind == "load":
             self.known["store"] = max(self.known["store"], *self.behind[: step + 1])
+
+    def _end(self, kind, step):
+        """The program knows that a step of a kind has ended, and what has ended with it."""
+        self.known[kind] = max(self.known[kind], step)
+        if kind == "job":
+            self._end("weights", step)
+        elif kind == "weights":
+            self.known["job"] = max(self.known["job"], step - 1)
 
     def _job(self, index, job):
         fields = JOB.unpack(job)
@@ -104,12 +114,13 @@ class _Races:
                 self.smem.touch(place, "job writes", number)
             elif name != "barrier":
                 self._report(index, f"{name} of a job", self.smem.check(place, {"load": self.known["load"]}))
-                self.smem.touch(place, "job reads", number)
-        if fields["signal"]:
-            phases = self.barriers.setdefault(fields["barrier"], [])
-            if phases and phases[-1][1] > self.known["job"]:
+                weights = name == "k" and fields["operation"] == ConvOperation.CONVOLUTION
+                self.smem.touch(place, "job weights" if weights else "job reads", number)
+        for barrier, kind in zip(barriers_of(fields), ("job", "weights"), strict=False):
+            phases = self.barriers.setdefault(barrier, [])
+            if phases and phases[-1][1] > self.known[kind]:
                 self.found.append(f"word {index}: a second arrival before the first was waited for")
-            phases.append(("job", number))
+            phases.append((kind, number))
         self.count["job"] += 1
 
     def _command(self, index, word):
@@ -145,7 +156,7 @@ class _Races:
 
     def _load(self, index, near, far, size, barrier):
         number = self.count["load"]
-        known = {"job reads": self.known["job"], "job writes": self.known["job"],
+        known = {"job reads": self.known["job"], "job weights": self.known["weights"], "job writes": self.known["job"],
                  "store": max(self.held["read"], self.known["store"])}  # fmt: skip
         self._report(index, "destination of a load", self.smem.check(near, known))
         self._report(index, "source of a load", self.gmem.check(far, {"store": self.held["written"]}))

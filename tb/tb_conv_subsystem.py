@@ -79,7 +79,7 @@ async def barrier(dut):
     bench = await _started(dut, Pauses(streams=0.3), "barrier")
     (job,) = some_jobs(bench.rng, bench.engine.params, _BYTES, 1)
     address = bench.barriers.size - BARRIER.bytes
-    word = job.word & ~(((1 << JOB["barrier"].width) - 1) << JOB["barrier"].lsb)
+    word = job.word & ~(((1 << JOB["barrier"].width) - 1) << JOB["barrier"].lsb | 1 << JOB["early"].lsb)
     word |= 1 << JOB["signal"].lsb | address << JOB["barrier"].lsb
     await bench.master.write(bench.window, job.smem.tobytes())
     assert await bench.barriers.operate(BarrierOp.INIT, address, 1) == (False, False)

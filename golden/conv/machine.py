@@ -13,7 +13,7 @@ from ..spec.conv.params import ConvParams
 from ..spec.pe.instruction import MmType
 from .channelwise import largest, sum_floats, sum_integers
 from .checks import check_job
-from .placement import parts_of, shape_of
+from .placement import barriers_of, parts_of, shape_of
 from .results import add_residual, half_floats, requantise
 from .sums import convolve_floats, convolve_integers
 
@@ -78,7 +78,8 @@ class Conv:
         refused = stopped or check_job(word, self.params, len(self.smem))
         if not refused:
             _Run(fields, self.smem).run()
-            if fields["signal"] and not self._arrive(fields["barrier"]):
+            taken = [self._arrive(address) for address in barriers_of(fields)]
+            if not all(taken):
                 refused = ConvError.BARRIER, "barrier"
         if refused:
             code, name = refused

@@ -9,7 +9,7 @@ from ..spec.conv.job import CHANNEL_BYTES, ConvOperation, ConvOutput
 from ..spec.pe.instruction import MmType
 from .shape import ConvShape
 
-__all__ = ["Part", "parts_of", "result_bytes", "shape_of"]
+__all__ = ["Part", "barriers_of", "parts_of", "result_bytes", "shape_of"]
 
 _RESULT_BYTES = {ConvOutput.RAW: 4, ConvOutput.U8: 1, ConvOutput.S8: 1, ConvOutput.F16: 2, ConvOutput.BF16: 2}
 
@@ -78,6 +78,12 @@ def shape_of(fields):
     )
 
 
+def barriers_of(fields):
+    """Addresses of the barriers that a job arrives at: when it ends, and when its K has been read."""
+    early = fields["early"] and fields["operation"] == ConvOperation.CONVOLUTION
+    return tuple(fields["barrier"] + BARRIER.bytes * number for number in range(1 + early)) if fields["signal"] else ()
+
+
 def parts_of(fields):
     """What a job uses of shared memory: a :class:`Part` for each field with an address, in the order of checks."""
     operation, output = ConvOperation(fields["operation"]), ConvOutput(fields["output"])
@@ -86,8 +92,8 @@ def parts_of(fields):
     taps = fields["kernel"][0] * fields["kernel"][1]
     made = (batch, fields["out_height"], fields["out_width"], out_channels)
     parts = {}
-    if fields["signal"]:
-        parts["barrier"] = Part(fields["barrier"], BARRIER.bytes, (1,), (), BARRIER.bytes)
+    if barriers := barriers_of(fields):
+        parts["barrier"] = Part(barriers[0], BARRIER.bytes, (len(barriers),), (), BARRIER.bytes)
     given = (batch, fields["height"], fields["width"], channels)
     parts["x"] = Part(fields["x"], element, given, tuple(fields["x_pitch"][::-1]), element)
     if operation == ConvOperation.CONVOLUTION:

@@ -96,10 +96,11 @@ class ConvPlan:
 
     @property
     def point_tiles(self):
-        """Tiles of points, in lane-private mode rows."""
+        """Tiles of points, in lane-private mode rows; of two lines that are computed at once those of the first one."""
         shape = self.shape
-        if self.crosses_lines and shape.operation.lanes:
-            return shape.batch * self._image_rows
+        if shape.operation.lanes:
+            rows = ceil(shape.out_width / self.fold)
+            return shape.batch * (self._image_rows if self.crosses_lines else self.lane_lines * rows)
         if self.crosses_lines:
             return ceil(shape.points / self.tile_points)
         return shape.lines * ceil(shape.out_width / self.tile_points)
@@ -128,14 +129,14 @@ class ConvPlan:
     def mac_cycles(self):
         """Cycles in which the array multiplies, with all that is lost by rounding up."""
         if self.shape.operation.lanes:
-            return self.blocks * self.lane_groups * self.shape.taps
+            return self.blocks * self.lane_groups * self.lane_steps
         return self.point_tiles * self.tile_cycles
 
     @property
     def least_cycles(self):
         """MAC cycles that the limit counts: in lane-private mode as if groups went on across the ends of lines."""
         if self.shape.operation.lanes:
-            return self.blocks * ceil(self.point_tiles / self.params.slaves) * self.shape.taps
+            return self.blocks * ceil(self.point_tiles / self.params.slaves) * self.lane_steps
         return self.mac_cycles
 
     @property
@@ -145,15 +146,43 @@ class ConvPlan:
 
     @property
     def _image_rows(self):
-        """Rows of an image's points, one behind the other."""
-        return ceil(self.shape.out_height * self.shape.out_width / self.fold)
+        """Rows of the points of an image's lines, or first lines of pairs, one behind the other."""
+        return ceil(self.lane_lines * self.shape.out_width / self.fold)
 
     @property
     def lane_groups(self):
         """In lane-private mode: groups of up to NS rows of all points."""
         if self.crosses_lines:
             return self.shape.batch * ceil(self._image_rows / self.params.slaves)
-        return self.shape.lines * ceil(self.shape.out_width / self.group_points)
+        return self.shape.batch * self.lane_lines * ceil(self.shape.out_width / self.group_points)
+
+    @property
+    def line_pairs(self):
+        """In lane-private mode: whether output lines 2 · n and 2 · n + 1 of an image are computed at once."""
+        shape, params = self.shape, self.params
+        words = (shape.kernel[1] + 3 * shape.stride[1]) * self.line_words
+        may = shape.operation.lanes and params.line_pairs and shape.dilation[1] == 1 and shape.out_height > 1
+        return may and self.keeps_lines and words <= params.weight_bytes // params.row_bytes
+
+    @property
+    def lane_lines(self):
+        """In lane-private mode: lines of an image, or pairs of them, one of which may have one line."""
+        return ceil(self.shape.out_height / 2) if self.line_pairs else self.shape.out_height
+
+    @property
+    def lane_stride(self):
+        """In lane-private mode: lines of X from a line, or a pair, to the next."""
+        return self.shape.stride[1] * (2 if self.line_pairs else 1)
+
+    @property
+    def lane_rows(self):
+        """In lane-private mode: rows of the kernel, or lines of X that a pair needs."""
+        return self.shape.kernel[1] + self.line_pairs * self.shape.stride[1]
+
+    @property
+    def lane_steps(self):
+        """In lane-private mode: steps of a group."""
+        return self.lane_rows * self.shape.kernel[0]
 
     @property
     def _may_rotate(self):
@@ -215,11 +244,11 @@ class ConvPlan:
 
     def _fetch_of_lanes(self):
         shape, params = self.shape, self.params
-        (columns, rows), (_, sh) = shape.kernel, shape.stride
+        columns, rows = shape.kernel
         of_kernel = shape.taps if shape.operation is ConvOperation.DEPTHWISE else 0
         lines, width, begins = shape.lines * rows, shape.out_width, [0]  # where a line's points begin in its words
         if self.keeps_lines:
-            of_image = (shape.out_height - 1) * sh + (rows - 1) * shape.dilation[1] + 1
+            of_image = (self.lane_lines - 1) * self.lane_stride + (self.lane_rows - 1) * shape.dilation[1] + 1
             lines = shape.batch * of_image
         elif not self.kernel_stays:
             of_kernel *= shape.lines * ceil(width / self.group_points)
@@ -228,7 +257,7 @@ class ConvPlan:
             planes, width = self.planes, width + self.reach
         if self.crosses_lines:
             lines = shape.batch
-            begins = [line // sh * shape.out_width % self.group_points for line in range(of_image)]
+            begins = [line // self.lane_stride * shape.out_width % self.group_points for line in range(of_image)]
         # Requests of a line: of the last words as many as there are points for, but one.
         points, group = params.lanes * 16 // max(self.block_bytes, 16), self.group_points
         last = (self.line_words // self.planes if self.rotates else ceil(width / group)) - 1

@@ -52,13 +52,13 @@ class Rows:
     def points(self, tile):
         """Numbers of the points of a tile by unit and place in the row, of shape (units, fold); −1 where surplus.
 
-        In lane-private mode a tile is one row, and there is one unit.
+        In lane-private mode a tile is one row, and there is one unit. Of two lines at once these are the first one's.
         """
         plan, shape = self.plan, self.plan.shape
         places = np.arange(plan.tile_points)
         if plan.crosses_lines:
             # In lane-private mode rows end with their image.
-            whole = shape.out_height * shape.out_width if shape.operation.lanes else shape.points
+            whole = plan.lane_lines * shape.out_width if shape.operation.lanes else shape.points
             image, part = divmod(tile, -(-whole // plan.tile_points))
             points = part * plan.tile_points + places
             there, points = points < whole, image * whole + points
@@ -66,7 +66,18 @@ class Rows:
             line, part = divmod(tile, -(-shape.out_width // plan.tile_points))
             columns = part * plan.tile_points + places
             points, there = line * shape.out_width + columns, columns < shape.out_width
+        if plan.line_pairs:
+            line, column = np.divmod(points, shape.out_width)
+            image, pair = np.divmod(line, plan.lane_lines)
+            points = (image * shape.out_height + 2 * pair) * shape.out_width + column
         return np.where(there, points, -1).reshape(-1, plan.fold)
+
+    def second_points(self, tile):
+        """The same of the lines below, which are computed at once; −1 where there is none."""
+        plan, shape, points = self.plan, self.plan.shape, self.points(tile)
+        line = points // shape.out_width % shape.out_height
+        there = (points >= 0) & (line + 1 < shape.out_height) & plan.line_pairs
+        return np.where(there, points + shape.out_width, -1)
 
     def features(self, tile, kernel_row, block, step):
         """Feature rows of all units, raw bits, of shape (units, fold, elements of a block).
@@ -121,25 +132,31 @@ def work_order(plan):
 
 
 class LaneStep(NamedTuple):
-    """One cycle in lane-private mode: a row in each slave, all of one block, and one row of the kernel for all of them.
+    """One cycle in lane-private mode: a row in each slave, all of one block, and one row of the kernel for all of them,
+    or two if two lines are computed at once.
 
     Attributes
     ----------
     block : int
     point_tiles : tuple of int
         The row of each slave; fewer than slaves at the end of a line, or of an image.
-    kernel_row, kernel_column : int
+    line : int
+        Of X, counted from the first one that the group needs, dh lines at once.
+    kernel_rows : tuple of int or None
+        What that line is multiplied with, for points and for those of the line below; None: nothing.
+    kernel_column : int
     """
 
     block: int
     point_tiles: tuple[int, ...]
-    kernel_row: int
+    line: int
+    kernel_rows: tuple[int | None, int | None]
     kernel_column: int
 
 
 def lane_groups(plan):
     """The rows that slaves have at once in lane-private mode: a list of tuples of tiles, of a line or an image each."""
-    parts, slaves = plan.shape.batch if plan.crosses_lines else plan.shape.lines, plan.params.slaves
+    parts, slaves = plan.shape.batch * (1 if plan.crosses_lines else plan.lane_lines), plan.params.slaves
     each = plan.point_tiles // parts
     return [
         tuple(range(part * each, (part + 1) * each))[first : first + slaves]
@@ -150,9 +167,11 @@ def lane_groups(plan):
 
 def lane_order(plan):
     """Yields the :class:`LaneStep` of every cycle in lane-private mode, in order."""
-    columns, kernel_rows = plan.shape.kernel
+    (columns, kernel_rows), (_, stride) = plan.shape.kernel, plan.shape.stride
     for block in range(plan.blocks):
         for tiles in lane_groups(plan):
-            for kernel_row in range(kernel_rows):
+            for line in range(plan.lane_rows):
+                first = line if line < kernel_rows else None
+                second = line - stride if plan.line_pairs and line >= stride else None
                 for column in range(columns):
-                    yield LaneStep(block, tiles, kernel_row, column)
+                    yield LaneStep(block, tiles, line, (first, second), column)

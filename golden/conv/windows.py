@@ -47,6 +47,7 @@ class Windows:
         points : int array of one dimension
             Numbers of output points.
         kernel_row : int
+            Or a line further down, which a window of the next output line has.
         padding
             What stands for an element outside of X.
 
@@ -58,7 +59,7 @@ class Windows:
         shape = self.shape
         lines, column = np.divmod(points, shape.out_width)
         image, line = np.divmod(lines, shape.out_height)
-        rows = shape.rows(line)[:, kernel_row]
+        rows = line * shape.stride[1] - shape.padding[1] + kernel_row * shape.dilation[1]
         columns = shape.columns(column)
         there = (rows >= 0) & (rows < shape.height)
         inside = there[:, None] & (columns >= 0) & (columns < shape.width)

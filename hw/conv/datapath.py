@@ -82,9 +82,10 @@ class ConvDatapath(wiring.Component):
         m.submodules.setup = setup = JobSetup(params)
         m.submodules.runner = runner = self._runner = JobRunner(params)
         connect(m, jobs=flipped(processor.jobs), queue=queue.i)
+        # Checked and set up at once: both take a job in the cycle after the runner has taken what they make of it.
         connect(m, queue=queue.o, checker=checker.i)
+        m.d.comb += [setup.i.valid.eq(queue.o.valid), setup.i.payload.eq(queue.o.payload)]
         connect(m, checker=checker.o, runner=runner.checked)
-        connect(m, runner=runner.legal, setup=setup.i)
         connect(m, setup=setup.o, runner=runner.plans)
         join(m, runner=runner.barriers, smem=flipped(smem.barriers))
         join(m, smem=flipped(smem.barrier_results), runner=runner.barrier_results)
@@ -128,6 +129,7 @@ class ConvDatapath(wiring.Component):
             loader.plan.eq(runner.load),
             loader.start.eq(runner.load_start),
             runner.loading.eq(loader.busy),
+            runner.came.eq(loader.came),
             fetcher.plan.eq(runner.fetch),
             fetcher.start.eq(runner.fetch_start),
             runner.fetching.eq(fetcher.busy),
@@ -142,6 +144,7 @@ class ConvDatapath(wiring.Component):
             steps.o.ready.eq(sequencer.sets.ready & lanes),
             buffer.sets.ready.eq(sequencer.sets.ready & ~lanes),
             sequencer.lane_read.eq(steps.o.p.read),
+            sequencer.halves.eq(steps.o.p.halves),
             kernel.write.eq(buffer.kernel_write),
             kernel.read.eq(steps.o.p.kernel),
             steps.written.eq(buffer.written),
@@ -157,11 +160,13 @@ class ConvDatapath(wiring.Component):
             array.valid.eq(sequencer.valid),
             array.step.eq(sequencer.step),
         ]
+        each = params.conv.units // params.halves
         for number in range(params.conv.units):
             row = buffer.rows[number].as_value()
+            half, in_half = divmod(number, each)
             # In lane-private mode a unit has 16 lanes, if the row has so many.
-            mine = FOLDS * number < params.conv.row_bytes
-            m.d.comb += array.rows[number].eq(Mux(lanes, kernel.row, row) if mine else row)
+            mine = FOLDS * in_half < params.conv.row_bytes
+            m.d.comb += array.rows[number].eq(Mux(lanes, kernel.rows[half], row) if mine else row)
         # Weights are all there before lines of X are asked for, and those are used before weights are.
         for ours, weights, features in zip(array.writes, writer.writes, buffer.slave_writes, strict=True):
             m.d.comb += ours.eq(Mux(runner.load.lanes, features, weights))

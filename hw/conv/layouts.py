@@ -16,6 +16,7 @@ __all__ = [
     "FollowLayout",
     "GatherLayout",
     "GatheredLayout",
+    "HalvesLayout",
     "LaneReadLayout",
     "LaneStepLayout",
     "PieceLayout",
@@ -147,11 +148,26 @@ class LaneReadLayout(data.StructLayout):
         super().__init__({"words": data.ArrayLayout(range(params.words), parts), "turn": range(parts)})
 
 
-class LaneStepLayout(data.StructLayout):
-    """A step of lane-private mode: which words of the slaves, and which row of the kernel."""
+class HalvesLayout(data.StructLayout):
+    """What units do in a step, a bit for each half of them that has a line of its own in lane-private mode."""
 
     def __init__(self, params):
-        super().__init__({"flags": SetLayout(), "read": LaneReadLayout(params), "kernel": range(KERNEL_ROWS)})
+        super().__init__(
+            {
+                "first": unsigned(params.halves),  # accumulators begin
+                "off": unsigned(params.halves),  # nothing is added
+            }
+        )
+
+
+class LaneStepLayout(data.StructLayout):
+    """A step of lane-private mode: which words of the slaves, and which rows of the kernel, one for each half."""
+
+    def __init__(self, params):
+        kernel = data.ArrayLayout(range(KERNEL_ROWS), params.halves)
+        super().__init__(
+            {"flags": SetLayout(), "halves": HalvesLayout(params), "read": LaneReadLayout(params), "kernel": kernel}
+        )
 
 
 class PlanLayout(data.StructLayout):
@@ -183,6 +199,7 @@ class PlanLayout(data.StructLayout):
                 "bias": unsigned(1),  # there are biases, and MAX_POOL is not what the job does
                 "table": unsigned(1),  # biases or scales are read
                 "signal": unsigned(1),
+                "early": unsigned(1),  # there is a second barrier, of when K has been read
                 "granularity": unsigned(3),  # log2 of pci
                 "result_log2": unsigned(2),  # log2 of the bytes of a result
                 "x_fill": unsigned(16),  # what is no element of X, as it lies in memory, by turns: x_zero, or the least
@@ -209,7 +226,11 @@ class PlanLayout(data.StructLayout):
                 "last_block": pixel,  # ceil(c / pci) - 1
                 "last_step": unsigned(8),  # ceil(Kw / g) - 1
                 "last_kernel_row": unsigned(8),  # Kh - 1
-                "stride": unsigned(8),  # sh - 1
+                "line_stride": unsigned(8),  # sh - 1
+                "pairs": unsigned(1),  # lane-private: two output lines at once; then a *line* means two in what follows
+                "alone": unsigned(1),  # with ``pairs``: the last one has no second line
+                "last_row_step": unsigned(9),  # lane-private: Kh - 1; lines of X that a pair needs, less one
+                "stride": unsigned(9),  # lines of X from a line to the next, less one
                 "last_plane": unsigned(8),  # lane-private: columns of the kernel that have words of their own, less one
                 "last_group": unsigned(16),  # lane-private: words of a line at one of these columns, less one
                 "last_place": unsigned(17),  # lane-private: points of a line that they have, less one
@@ -220,11 +241,12 @@ class PlanLayout(data.StructLayout):
                 "last_pass": unsigned(params.pixel_width),  # ceil(Co / (4 · NS)) - 1, or last_block
                 "stays": unsigned(1),  # Kh · steps · blocks · pci bytes fit a quarter of weight_bytes
                 "table_address": address,
-                "y": FollowLayout(address),
+                "y": FollowLayout(address),  # ``line`` is two lines if they come by pairs, as in the next one
                 "addend": FollowLayout(address),
+                "second": data.StructLayout({"y": address, "addend": address}),  # from a pair's line to the second one
                 "out_channels": unsigned(17),  # Co
                 "last_column": unsigned(16),  # Wo - 1
-                "last_line": unsigned(16),  # Ho - 1
+                "last_line": unsigned(16),  # Ho - 1, or pairs less one
                 "last_image": unsigned(16),  # N - 1
                 "barrier": address,
                 "tag": unsigned(16),

@@ -3,14 +3,12 @@
 from dataclasses import dataclass, field, replace
 
 from tilewright.golden.spec import BANKS
-from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, CONV_PRESETS, ConvParams
+from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, CONV_PRESETS, FOLDS, ConvParams
 
 from ..smem.params import SmemParams
 
 __all__ = ["CONV_UNIT_PRESETS", "FOLDS", "ConvUnitParams"]
 
-#: Parts of a row at most: rows are folded up to so many times.
-FOLDS = 16
 #: Four channels of each of them, of a byte, are what a write holds at any address.
 _MOST_SLAVES = 16
 _FLOATS = {"f16", "bf16"}
@@ -138,6 +136,11 @@ class ConvUnitParams:
     def row_parts(self):
         """The same of the rows of all slaves: without rotation they have a word in common."""
         return self.slave_parts * self.conv.slaves if self.conv.rotation else 1
+
+    @property
+    def halves(self):
+        """Parts of the units of a slave that have rows of their own in lane-private mode: lines computed at once."""
+        return 2 if self.conv.line_pairs else 1
 
     @property
     def words(self):

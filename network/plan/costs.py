@@ -5,6 +5,7 @@ from math import ceil, gcd
 from typing import NamedTuple
 
 from tilewright.golden import ConvShape, convolution_plans, request_cycles
+from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ..lower.places import Cut
 
@@ -13,10 +14,12 @@ __all__ = ["FOLLOWS", "HANDED", "Cost", "cheapest_gap", "job_cost", "moved", "pl
 #: Cycles from the last sums of a job to those of the next one, and from its last result to the next one's, which
 #: begins when it has ended.
 _SUMS_CYCLES, _END_CYCLES = 12, 66
+#: Cycles from request to request for weights, beside those of rows.
+_HELD = 1.5
 #: A job takes so long at least: the next one is checked and set up meanwhile.
-_LEAST_CYCLES = 500
+_LEAST_CYCLES = 300
 #: Cycles from when what a job waited for is there until it reads: it is handed over, checked and set up.
-HANDED = 350
+HANDED = 300
 #: Cycles that are lost where one job reads what the one before writes, and the other way round behind it.
 FOLLOWS = 150
 #: Bytes that shared memory reads in a cycle, and those of a bank.
@@ -36,11 +39,14 @@ class Cost(NamedTuple):
         Of the engine, if shared memory is its own.
     reads, writes : int
         In which shared memory is read, and written.
+    held : int
+        From the beginning until all weights have been read.
     """
 
     cycles: int = 0
     reads: int = 0
     writes: int = 0
+    held: int = 0
 
     def __add__(self, other):
         return Cost(*map(sum, zip(self, other, strict=True)))
@@ -120,15 +126,26 @@ def _weight_requests(plan):
     return plan.shape.out_channels * plan.shape.kernel[1] * plan.steps * (1 + (run - gcd(run, _LINE)) / _LINE)
 
 
+def _loaded_passes(plan):
+    """How many passes are computed before the last weights have room in the memories of the slaves."""
+    if not plan.weights_stay:
+        return plan.channel_tiles
+    rows = plan.shape.kernel[1] * plan.steps * plan.blocks
+    return max(plan.channel_tiles - plan.params.weight_bytes // CHANNELS_AT_ONCE // (rows * plan.block_bytes), 0)
+
+
 def _cost(plan, pixel):
     shape, conv = plan.shape, plan.params
     if shape.operation.lanes:
-        fetched, passes = ceil(plan.fetch_cycles * request_cycles(plan, pixel)), plan.blocks
+        fetched, passes, loaded = ceil(plan.fetch_cycles * request_cycles(plan, pixel)), plan.blocks, 1
     else:
         again = 1 if plan.weights_stay else plan.point_tiles
-        fetched = ceil(plan.fetch_cycles * request_cycles(plan, pixel)) + ceil(again * _weight_requests(plan))
-        passes = plan.channel_tiles
+        weights = ceil(again * _weight_requests(plan))
+        fetched, passes = ceil(plan.fetch_cycles * request_cycles(plan, pixel)) + weights, plan.channel_tiles
+        loaded = _loaded_passes(plan) / passes
     others = ceil(8 * shape.table * shape.out_channels / _LINE) + shape.add * shape.points * passes
     made = max(ceil(shape.results / conv.results), plan.write_cycles)
     cycles = max(plan.mac_cycles + _SUMS_CYCLES, fetched + others, made + _END_CYCLES)
-    return Cost(max(cycles, _LEAST_CYCLES), fetched + others, plan.write_cycles)
+    cycles = max(cycles, _LEAST_CYCLES)
+    held = cycles if shape.operation.lanes else min(ceil(loaded * cycles + _HELD * weights), cycles)
+    return Cost(cycles, fetched + others, plan.write_cycles, held)

@@ -25,7 +25,7 @@ _CHANNEL_CUTS = (1, 2, 3, 4, 6, 8, 12)
 _COLUMN_CUTS = (1, 2, 3, 4, 6, 8, 12, 16, 28, 56)
 _MORE_CHANNEL_CUTS = (16, 32)
 #: Shares of the room that weights may take, as parts: units of all of it, of a half, and so on.
-_SHARES = (2, 3, 4, 8, 16)
+_SHARES = (1, 2, 3, 4, 8, 16)
 #: Fields of a part that decide how it is cut.
 _SHAPES = ("operation", "source", "channels", "out_channels", "rows", "columns", "kernel", "stride", "dilation",
            "origin", "blind")  # fmt: skip
@@ -282,7 +282,7 @@ def _candidates(layer, machine, image, rows, room):
                 units = image.units(max(left // share, 1), cut)
                 if not any(units is other for other in seen):
                     seen.append(units)
-                    slots = max(2, min(left // max(units.largest, 1), 4))
+                    slots = max(1, min(left // max(units.largest, 1), 4))
                     yield Split(**common, units=units, resident=False, slots=slots)
                 if units.largest <= left // share:
                     break
@@ -318,10 +318,11 @@ def _expected(layer, one, costs, machine, room):
         for (pieces, load), number in kinds.items():
             found = [costs.job(part, channels, rows) for part, channels in pieces]
             jobs = [cost for _, cost in found]
+            held = sum(cost.cycles for cost in jobs[:-1]) + jobs[-1].held
             behind += number * sum(cost.cycles for stage, cost in found if stage is layer)
             job = sum(one.cycles for one in jobs) + turn_cycles(layer, rows, conv)
             if again:
-                job = max(job, load if one.resident else _in_turn(job, load, 0, soon, one.slots))
+                job = max(job, load if one.resident else _in_turn(held, load, 0, soon, one.slots))
             work += number * job
             ports = sum(jobs * number, ports)
         # Shared memory reads for jobs and stores by turns, and writes what comes and what they make. Each word of a

@@ -27,8 +27,9 @@ class Streams:
 
     Attributes
     ----------
-    loads : list of (Load or Fence, jobs, read, written)
-        Jobs that have touched the destination, the store that reads it, the store that wrote the source; -1: none.
+    loads : list of (Load or Fence, jobs, weights, read, written)
+        Jobs that have touched the destination, those that have read weights there and tell of it, the store that reads
+        it, the store that wrote the source; -1: none.
     jobs : list of (Jobs, loads)
         The last load that must have landed.
     stores : list of (Store, jobs, loads)
@@ -57,23 +58,25 @@ class _Touched:
 
 def streams_of(steps, smem_bytes, gmem_bytes):
     """The :class:`Streams` of steps that are right when they are carried out one after the other."""
-    landed, used, made, left = (_Touched(smem_bytes) for _ in range(4))
+    landed, used, held, made, left = (_Touched(smem_bytes) for _ in range(5))
     fetched, written = (_Touched(gmem_bytes) for _ in range(2))
     loads, jobs, stores, fences = [], [], [], []
     for step in steps:
         if isinstance(step, Load):
             sources, targets = _far(step), _near((each.near, each.near + each.size) for each in step.transfers)
-            loads.append((step, max(used.last(targets), made.last(targets)), left.last(targets), written.last(sources)))
+            jobs_there = max(used.last(targets), made.last(targets))
+            loads.append((step, jobs_there, held.last(targets), left.last(targets), written.last(sources)))
             landed.touch(targets, len(loads) - 1)
             fetched.touch(sources, len(loads) - 1)
         elif isinstance(step, Jobs):
-            reads, writes = _near(step.reads), _near(step.writes)
+            reads, weights, writes = _near(step.reads), _near(step.weights), _near(step.writes)
             leaving = left.last(writes)
-            needed = landed.last(reads + writes)
+            needed = landed.last(reads + weights + writes)
             if leaving > _NONE:
                 needed = max(needed, _fence(leaving, loads, fences, step.layer))
             jobs.append((step, needed))
             used.touch(reads, len(jobs) - 1)
+            (held if step.early else used).touch(weights, len(jobs) - 1)
             made.touch(writes, len(jobs) - 1)
         else:
             sources, targets = _near((each.near, each.near + each.size) for each in step.transfers), _far(step)
@@ -97,6 +100,6 @@ def _fence(store, loads, fences, layer):
     """The first fence behind ``store``, as the number of a load; a new one where there is none."""
     place = bisect_left(fences, store, key=lambda fence: fence[0])
     if place == len(fences):
-        loads.append((Fence(store, layer), _NONE, store, _NONE))
+        loads.append((Fence(store, layer), _NONE, _NONE, store, _NONE))
         fences.append((store, len(loads) - 1))
     return fences[place][1]

@@ -111,8 +111,10 @@ class _Timeline:
         return made
 
     def _jobs(self, step):
-        near = [_near(*span) for span in (*step.reads, *step.writes)]
-        self.end = max(self.end, _last(self._landed, near) + HANDED) + step.cycles
+        near, weights = ([_near(*span) for span in spans] for spans in ((*step.reads, *step.writes), step.weights))
+        start = max(self.end, _last(self._landed, near + weights) + HANDED)
+        self.end = start + step.cycles
+        _touch(self._used, weights, start + step.held if step.early else self.end)
         _touch(self._used, near, self.end)
 
     def _moved(self, step):
@@ -157,10 +159,13 @@ def _near(first, end):
 
 
 def _far(transfer):
-    """From the first to the last byte, also where rows of a box have others between them."""
+    """From the first to the last byte, also where rows of a box have others between them.
+
+    What two tensors have a part of is the second one's, so that nobody waits for the other one's.
+    """
     first, end = transfer.far, transfer.far + transfer.size
     if transfer.map:
         (cut, rows), row = transfer.map, transfer.coords[-2]
         first += row * cut.base.row_pitch
         end = first + rows * cut.step[0] * cut.base.row_pitch
-    return slice(first // _FAR, -(-end // _FAR))
+    return slice(first // _FAR, max(end // _FAR, first // _FAR + 1))

@@ -13,17 +13,21 @@ from .steps import Transfer, job_words, layer_tag
 
 __all__ = ["RESERVED", "Schedule", "Span"]
 
-#: Barriers of loads and of jobs, one behind the other from address 0 of shared memory on; then the block of fences.
-_LOADS, _JOBS = 8, 4
-_SCRATCH = 8 * (_LOADS + _JOBS)
+#: Barriers of loads, and pairs of them for jobs: of their ends, and of when their weights have been read. They lie one
+#: behind the other from address 0 of shared memory on; then the block of fences.
+_LOADS, _JOBS = 8, 3
+_SCRATCH = 8 * (_LOADS + 2 * _JOBS)
 #: Bytes of shared memory that no buffer may lie in.
 RESERVED = 128
-#: Jobs that are handed over before the first of them has to have ended.
-_AHEAD = 3
 #: Cycles of a word of a program.
 _WORD_CYCLES = 7
 #: Groups of stores that are unfinished at most.
 _GROUPS = 16
+
+
+def _job_barrier(number):
+    """Where the first one of a job's pair of barriers lies."""
+    return 8 * (_LOADS + 2 * (number % _JOBS))
 
 
 @dataclass(frozen=True)
@@ -71,11 +75,13 @@ class Schedule:
 
     def __post_init__(self):
         self._counts = {"load": 0, "conv": 0, "store": 0}  # steps that have been handed over
-        self._ends = {"load": [], "conv": [], "store": [], "written": []}
-        self._known = {"load": -1, "conv": -1}
+        self._ends = {"load": [], "conv": [], "weights": [], "store": [], "written": []}
+        self._known = {"load": -1, "conv": -1, "weights": -1}
+        self._early = {weights for _, _, weights, *_ in self.streams.loads}  # jobs whose weights are waited for
+        self._phases, self._turns = [], [0] * _JOBS  # of each job, and how many there have been: of the second barriers
         self._behind = {"read": -1, "written": -1}  # stores that the access unit has already been made to wait for
         self._free = dict.fromkeys(("load", "conv", "store", "queue"), 0)
-        for number in range(_LOADS + _JOBS):
+        for number in range(_LOADS + 2 * _JOBS):
             self._barrier(BarrierOp.INIT, 8 * number, 1)
         streams = {"conv": self.streams.jobs, "store": self.streams.stores, "load": self.streams.loads}
         while left := [name for name, steps in streams.items() if self._counts[name] < len(steps)]:
@@ -90,14 +96,15 @@ class Schedule:
     def _ready(self, name, streams):
         """When the next step of a stream can be handed over; None if it waits for what has not been handed over."""
         _, *needs = streams[name][self._counts[name]]
-        needs = dict(zip({"load": ("conv", "store", "written"), "conv": ("load",), "store": ("conv", "load")}[name],
-                         needs, strict=True))  # fmt: skip
+        kinds = {"load": ("conv", "weights", "store", "written"), "conv": ("load",), "store": ("conv", "load")}[name]
+        needs = dict(zip(kinds, needs, strict=True))
         if name == "load":
             needs["store"] = max(needs["store"], needs.pop("written"))
             needs["load"] = self._counts["load"] - _LOADS
         elif name == "conv":
-            needs["conv"] = self._counts["conv"] - _AHEAD
-        if any(number >= self._counts[kind] for kind, number in needs.items()):
+            needs["conv"] = self._counts["conv"] - _JOBS
+        counts = self._counts | {"weights": self._counts["conv"]}
+        if any(number >= counts[kind] for kind, number in needs.items()):
             return None
         return max((self._ends[kind][number] for kind, number in needs.items() if kind != "store" and number >= 0),
                    default=0)  # fmt: skip
@@ -110,12 +117,22 @@ class Schedule:
         self._word(program_word("barrier", operation=operation, barrier=barrier, value=value))
 
     def _wait(self, kind, number):
-        """The program waits for a load or for jobs, if it does not know that they have ended."""
-        if number > self._known[kind]:
-            first, count = (0, _LOADS) if kind == "load" else (_LOADS, _JOBS)
-            self._barrier(BarrierOp.TRY_WAIT, 8 * (first + number % count), number // count & 1)
-            self._known[kind] = number
-            self.cycles = max(self.cycles, self._ends[kind][number])
+        """The program waits for a load, for jobs or for their weights, if it does not know that they have ended."""
+        if number <= self._known[kind]:
+            return
+        if kind == "load":
+            barrier, phase = 8 * (number % _LOADS), number // _LOADS
+        else:
+            barrier, phase = _job_barrier(number), number // _JOBS
+        if kind == "weights":
+            barrier, phase = barrier + 8, self._phases[number]
+        self._barrier(BarrierOp.TRY_WAIT, barrier, phase & 1)
+        self._known[kind] = number
+        if kind == "conv":
+            self._known["weights"] = max(self._known["weights"], number)
+        elif kind == "weights":  # and the jobs before have ended
+            self._known["conv"] = max(self._known["conv"], number - 1)
+        self.cycles = max(self.cycles, self._ends[kind][number])
 
     def _hold(self, state, store):
         """What follows in the access unit waits until a store has been read or written."""
@@ -127,10 +144,11 @@ class Schedule:
         for known in ("read",) if state == "read" else ("read", "written"):
             self._behind[known] = max(self._behind[known], store)
 
-    def _load(self, step, jobs, read, written):
+    def _load(self, step, jobs, weights, read, written):
         number = self._counts["load"]
         self._wait("load", number - _LOADS)
         self._wait("conv", jobs)
+        self._wait("weights", weights)
         self._hold("written", written)
         self._hold("read", read)
         fence = isinstance(step, Fence)
@@ -146,13 +164,17 @@ class Schedule:
 
     def _conv(self, step, loads):
         number = self._counts["conv"]
-        self._wait("conv", number - _AHEAD)
+        self._wait("conv", number - _JOBS)
         self._wait("load", loads)
-        for job in job_words(step, 8 * (_LOADS + number % _JOBS)):
+        early = number in self._early
+        for job in job_words(step, _job_barrier(number), early):
             self._word(*conv_words(job))
+        self._phases.append(self._turns[number % _JOBS])
+        self._turns[number % _JOBS] += early
         self.jobs[step.layer] += len(step.jobs)
         start = max(self.cycles + HANDED, self._free["conv"])
         self._free["conv"] = start + step.cycles
+        self._ends["weights"].append(start + step.held)
         self.spans.append(Span("conv", step.layer, start, self._free["conv"]))
         self._ends["conv"].append(self._free["conv"])
 

@@ -1,6 +1,6 @@
 """A layer that has been cut, as loads, jobs and stores in their order (docs/network.md, "The program")."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -77,7 +77,7 @@ class Load:
 class Jobs:
     """Jobs of the convolution engine, as fields, in order; bytes of shared memory that they read and write.
 
-    ``cycles`` are those that are expected.
+    ``weights`` are bytes that are read until ``held`` of the expected ``cycles`` have passed.
     """
 
     jobs: list
@@ -85,6 +85,13 @@ class Jobs:
     writes: list
     cycles: int = 0
     layer: int = 0
+    weights: list = field(default_factory=list)
+    held: int = 0
+
+    @property
+    def early(self):
+        """Whether the last one can tell that weights have been read."""
+        return self.jobs[-1]["operation"] == ConvOperation.CONVOLUTION
 
 
 @dataclass(eq=False)
@@ -167,12 +174,12 @@ def layer_steps(layer, one, base, down, addresses, weights, conv, held=None):
             fetched = []
             for unit in group if not (one.resident and number) else ():
                 spot = buffers.units[loaded % len(buffers.units)]
-                blocks = []
-                if not loaded and image.table_bytes:
-                    blocks.append((weights, buffers.tables, image.table_bytes))
-                if unit.end > unit.start:
-                    blocks.append((weights + unit.start, spot, unit.end - unit.start))
-                fetched += [Load([block(*one) for one in _joined(blocks)])] if blocks else []
+                blocks = [(unit.start, spot, unit.end - unit.start)]
+                if not loaded and one.resident:
+                    blocks = [(0, buffers.tables, unit.end)]
+                elif not loaded:  # tables by themselves: they may have room later than weights
+                    blocks.append((0, buffers.tables, image.table_bytes))
+                fetched += [Load([block(weights + start, near, size)]) for start, near, size in blocks if size]
                 loaded += 1
             # Rows of a later band may come before its weights, which wait for a buffer; those of the first one wait for
             # the layer before.
@@ -191,10 +198,13 @@ def layer_steps(layer, one, base, down, addresses, weights, conv, held=None):
                 ends = (inputs, made) if stage is layer else (inputs[1:], buffers.between)
                 fields = _job(stage, part, piece, rows, *ends, at, buffers.tables, image, conv)
                 if fields:
-                    reads = _reads(group, at, buffers, image, ends[0], stage)
-                    jobs = found.setdefault(stage, Jobs([], reads, [_span(stage.output, *rows, ends[1])]))
+                    reads = _reads(buffers, image, ends[0], stage)
+                    kernels = [(at + group[0].start, at + group[-1].end)] if group[-1].end > group[0].start else []
+                    results = [_span(stage.output, *rows, ends[1])]
+                    jobs = found.setdefault(stage, Jobs([], reads, results, weights=kernels))
+                    cost = job_cost(stage, part, piece.last - piece.first, rows, conv)
                     jobs.jobs.append(fields)
-                    jobs.cycles += job_cost(stage, part, piece.last - piece.first, rows, conv).cycles
+                    jobs.held, jobs.cycles = jobs.cycles + cost.held, jobs.cycles + cost.cycles
             for stage, jobs in found.items():
                 if stage is layer:
                     jobs.cycles += turn_cycles(layer, band[1:], conv)
@@ -237,19 +247,9 @@ def _whole_parts(layer, image):
             for number, (_, part) in enumerate(layer.stages)]  # fmt: skip
 
 
-def _joined(blocks):
-    """Blocks of which those that adjoin in both memories are one."""
-    joined = []
-    for source, target, size in blocks:
-        if joined and joined[-1][0] + joined[-1][2] == source and joined[-1][1] + joined[-1][2] == target:
-            source, target, size = *joined[-1][:2], joined.pop()[2] + size
-        joined.append((source, target, size))
-    return joined
-
-
-def _reads(group, at, buffers, image, inputs, layer):
-    """Bytes of shared memory that jobs of a band read."""
-    reads = [(buffers.tables, buffers.tables + image.table_bytes), (at + group[0].start, at + group[-1].end)]
+def _reads(buffers, image, inputs, layer):
+    """Bytes of shared memory that jobs of a band read, besides weights."""
+    reads = [(buffers.tables, buffers.tables + image.table_bytes)]
     before = len(layer.first.sources) if layer.first else 0  # those of the layer before are read by it alone
     for number, (place, ((low, high), spot)) in enumerate(zip(layer.sources, inputs, strict=False)):
         if not 0 < number <= before:
@@ -344,8 +344,9 @@ def tag_layer(tag):
     return (tag & _STORE - 1) - 1
 
 
-def job_words(step, barrier):
-    """Packed jobs of a step, the last of which arrives at ``barrier``."""
+def job_words(step, barrier, early=False):
+    """Packed jobs of a step, the last of which arrives at ``barrier``, and ``early`` at that behind it."""
+    signal = {"signal": 1, "barrier": barrier, "early": early}
     last = len(step.jobs) - 1
-    return [job_word(**fields, tag=layer_tag(step.layer), **({"signal": 1, "barrier": barrier} if i == last else {}))
-            for i, fields in enumerate(step.jobs)]  # fmt: skip
+    return [job_word(**fields, tag=layer_tag(step.layer), **(signal if number == last else {}))
+            for number, fields in enumerate(step.jobs)]  # fmt: skip

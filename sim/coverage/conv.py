@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilewright.golden.conv.placement import parts_of, shape_of
+from tilewright.golden.conv.placement import barriers_of, parts_of, shape_of
 from tilewright.golden.conv.plan import ConvPlan
 from tilewright.golden.spec.conv.job import JOB, ConvOperation, ConvOutput
 from tilewright.golden.spec.pe.instruction import MmType
@@ -24,7 +24,7 @@ _FEATURES = {
     "bias": (0, 1),
     "addition": ("none", "apart", "in place"),
     "clamp": ("whole", "narrow"),
-    "signal": (0, 1),
+    "arrivals": (0, 1, 2),
     "raster": (0, 1),
     "merge": ("one", "stride", "kernel", "other"),
     "fold": (1, 2, 4, 8, 16),
@@ -67,7 +67,7 @@ _CROSSES = (
     ("channels", "out_channels"),
     ("slaves",),
     ("operation", "empty"),
-    ("signal",),
+    ("operation", "arrivals"),
     ("operation", "zeros"),
 )
 
@@ -102,6 +102,8 @@ def conv_coverage(params=None):
                    line and points and line != points),
             cannot("where lines are whole, points are", lambda line, points, **_: line == "whole" and
                    points == "ragged"),
+            cannot("only weights of convolutions are told of", lambda operation, arrivals, **_: arrivals == 2 and
+                   operation in _LANES),
             cannot("pooling has no K", lambda operation, zeros, **_: operation == "SUM_POOL" and
                    zeros in ("k", "both")),
             cannot("a maximum has no zero points", lambda operation, zeros, **_: operation == "MAX_POOL" and
@@ -152,7 +154,7 @@ def sample_job(coverage, word, params):
         "batch": "1" if shape.batch == 1 else "more",
         "zeros": _zeros(fields, kind, shape.operation),
         **_edges(shape),
-        "signal": fields["signal"],
+        "arrivals": len(barriers_of(fields)),
         "raster": int(plan.crosses_lines),  # in lane-private mode the field does not always make a difference
     }
     return coverage.sample({name: {value} for name, value in found.items()} | {"gaps": _gaps(fields, parts)})

@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Elaboratable, Module, ResetInserter, Signal, Value
 
 from tilewright.golden.conv.machine import job_word
 from tilewright.golden.conv.placement import parts_of
-from tilewright.golden.conv.rows import Rows, lane_groups
+from tilewright.golden.conv.rows import Rows, lane_order
 from tilewright.golden.spec.conv.job import JOB, ConvOperation, ConvOutput
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, KERNEL_ROWS
 from tilewright.golden.spec.pe.instruction import MmType
@@ -76,7 +76,8 @@ def make_path(params):
 def wanted_sets(fields, smem, params):
     """(flags, rows, mask, rows of slaves, their mask) of each set, in bytes; without its mask a byte is anything.
 
-    In lane-private mode of each step: ``rows`` are the row of the kernel, None in pooling, where it is anything.
+    In lane-private mode of each step: ``rows`` are rows of the kernel, one for each half of the units, None where it is
+    off; in pooling, where rows are anything, whether it is not.
     """
     plan, kind, conv = plan_of(fields, params.conv), MmType(fields["type"]), params.conv
     parts, operation = parts_of(fields), ConvOperation(fields["operation"])
@@ -105,19 +106,21 @@ def wanted_sets(fields, smem, params):
                 features = as_bytes(rows.features(tile, row, block, step)).reshape(conv.units, -1)
                 yield flags, features, there(tile), None, None
         return
-    for block in range(plan.blocks):
-        for tiles in lane_groups(plan):
-            for number, (row, step) in enumerate(positions):
-                flags = number == 0, number == len(positions) - 1, tiles[-1] == plan.point_tiles - 1
-                features = np.zeros((conv.slaves, conv.row_bytes), np.uint8)
-                taken = np.zeros((conv.slaves, conv.row_bytes), bool)
-                for slave, tile in enumerate(tiles):
-                    features[slave] = as_bytes(rows.features(tile, row, block, step)).ravel()
-                    taken[slave] = there(tile)
-                weights = None
-                if not values["pool"]:
-                    weights = np.tile(as_bytes(rows.weights(0, row, block, step)), plan.fold)
-                yield flags, weights, None, features, taken
+    each = plan.lane_steps
+    for number, step in enumerate(lane_order(plan)):
+        begins, ends = number % each == 0, number % each == each - 1
+        flags = begins, ends, step.point_tiles[-1] == plan.point_tiles - 1
+        features = np.zeros((conv.slaves, conv.row_bytes), np.uint8)
+        taken = np.zeros((conv.slaves, conv.row_bytes), bool)
+        for slave, tile in enumerate(step.point_tiles):
+            features[slave] = as_bytes(rows.features(tile, step.line, step.block, step.kernel_column)).ravel()
+            taken[slave] = there(tile)
+        kernel = [row is not None for row in step.kernel_rows]
+        if not values["pool"]:
+            kernel = [None if row is None else
+                      np.tile(as_bytes(rows.weights(0, row, step.block, step.kernel_column)), plan.fold)
+                      for row in step.kernel_rows]  # fmt: skip
+        yield flags, kernel[: params.halves], None, features, taken
 
 
 class FetchGatherer:
@@ -199,8 +202,12 @@ class FetchArray:
         assert (step.flags.first, step.flags.last, step.flags.final) == flags, text
         found = rows_read(self.slaves, step.read.words, step.read.turn)
         assert (found == features)[mask].all(), f"{text}:\n{found}\n{features}"
-        if kernel is not None:
-            assert (self.kernel[step.kernel] == kernel).all(), f"{text}:\n{self.kernel[step.kernel]}\n{kernel}"
+        for half, row in enumerate(kernel):
+            off = row is None or row is False
+            assert step.halves.off >> half & 1 == off, text
+            if not off and row is not True:
+                found = self.kernel[step.kernel[half]]
+                assert (found == row).all(), f"{text}, half {half}:\n{found}\n{row}"
         self.checked += 1
 
     async def watch_writes(self, ctx):

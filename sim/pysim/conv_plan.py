@@ -1,6 +1,6 @@
 """What a job becomes before it runs: the values of ``PlanLayout``, worked out in Python."""
 
-from tilewright.golden.conv.placement import parts_of, result_bytes, shape_of
+from tilewright.golden.conv.placement import barriers_of, parts_of, result_bytes, shape_of
 from tilewright.golden.conv.plan import ConvPlan
 from tilewright.golden.spec.conv.job import ConvOperation
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
@@ -50,6 +50,10 @@ def plan_values(fields, params):
             for name, each in zip(("start", "point", "line", "image"), (start, point, line, image), strict=True)
         }
 
+    def pitches(name):
+        point, line, image = fields[f"{name}_pitch"]
+        return point, line << plan.line_pairs, image
+
     pitch = fields["x_pitch"]
     least = x_signed << bits - 1
     x_fill, k_fill = by_turns(least if maximum else fields["x_zero"]), by_turns(1 if pool else fields["k_zero"])
@@ -76,10 +80,10 @@ def plan_values(fields, params):
         of_lanes |= {"last_plane": planes - 1, "last_group": groups - 1}
         of_lanes |= {"last_place": shape.out_width + (plan.reach if plan.rotates else 0) - 1}
     if operation.lanes and plan.keeps_lines:
-        between, words = (shape.kernel[1] - 1) * dh, plan.line_words
+        between, words = (plan.lane_rows - 1) * dh, plan.line_words
         line = 1
-        of_lanes |= {"last_row": (shape.out_height - 1) * down + between}
-        for name, lines in (("row", dh), ("line", down), ("image", between + 1)):
+        of_lanes |= {"last_row": (plan.lane_lines - 1) * plan.lane_stride + between}
+        for name, lines in (("row", dh), ("line", plan.lane_stride), ("image", between + 1)):
             of_lanes[f"{name}_words"] = lines * words % params.words
     return flags | {
         "wide": kind.bytes == 2,
@@ -95,6 +99,7 @@ def plan_values(fields, params):
         "bias": fields["bias"] and not maximum,
         "table": "table" in parts,
         "signal": fields["signal"],
+        "early": len(barriers_of(fields)) == 2,
         "granularity": fields["granularity"],
         "result_log2": result_bytes(fields).bit_length() - 1,
         "x_fill": x_fill,
@@ -104,7 +109,11 @@ def plan_values(fields, params):
         "x": follow(fields["x"] - top * pitch[1] - left * pitch[0], right * pitch[0], line * pitch[1], pitch[2]),
         "x_step": plan.merge * dw * pitch[0] % size,
         "x_row": dh * pitch[1] % size,
-        "stride": down - 1,
+        "line_stride": down - 1,
+        "stride": plan.lane_stride - 1,
+        "pairs": plan.line_pairs,
+        "alone": plan.line_pairs and shape.out_height % 2,
+        "last_row_step": plan.lane_rows - 1,
         "position": {"start": -left * unit, "point": right * unit},
         "position_step": plan.merge * unit if merged else dw,
         "position_end": shape.width * unit,
@@ -124,11 +133,11 @@ def plan_values(fields, params):
         "last_pass": passes - 1,
         "stays": row_bytes <= params.conv.weight_bytes // CHANNELS_AT_ONCE,
         "table_address": fields["table"] % size,
-        "y": follow(fields["y"], *fields["y_pitch"]),
-        "addend": follow(fields["addend"], *fields["addend_pitch"]),
+        **{name: follow(fields[name], *pitches(name)) for name in ("y", "addend")},
+        "second": {name: fields[f"{name}_pitch"][1] % size for name in ("y", "addend")},
         "out_channels": shape.out_channels,
         "last_column": shape.out_width - 1,
-        "last_line": shape.out_height - 1,
+        "last_line": (plan.lane_lines if operation.lanes else shape.out_height) - 1,
         "last_image": shape.batch - 1,
         "barrier": fields["barrier"] % size,
         "tag": fields["tag"],

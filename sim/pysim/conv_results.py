@@ -6,10 +6,11 @@ from collections import deque
 import numpy as np
 from amaranth.hdl import Value
 
-from tilewright.golden.spec.conv.job import ConvOperation
+from tilewright.golden.conv.rows import Rows, lane_groups
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
-from tilewright.golden.spec.pe.instruction import MmType
+from tilewright.hw.conv.params import FOLDS
 
+from .conv_plan import plan_of
 from .streams import packed
 from .unpacked import unpacker
 
@@ -178,39 +179,26 @@ def _packed(request, smem, rng):
 
 def _tiles(fields, accumulators, conv):
     """For each tile, in the order of work, the accumulators by what a read names them: (t, index, part, lane)."""
-    operation, element = ConvOperation(fields["operation"]), MmType(fields["type"]).bytes
-    fold = conv.row_bytes >> fields["granularity"]
-    width, lines = fields["out_width"], fields["out_height"] * fields["batch"]
-    row_places = fold if operation.lanes else conv.units * fold
-    rows = []  # of points
-    if fields["raster"] and not operation.lanes:
-        points = list(range(width * lines))
-        rows = [points[n : n + row_places] for n in range(0, len(points), row_places)]
-    else:
-        for line in range(lines):
-            columns = list(range(line * width, (line + 1) * width))
-            rows += [columns[n : n + row_places] for n in range(0, width, row_places)]
-    channels = accumulators.shape[1]
-    if operation.lanes:
-        many = (1 << fields["granularity"]) // element
+    plan, channels = plan_of(fields, conv), accumulators.shape[1]
+    rows = Rows(plan, np.zeros((1, 1, 1, 1), np.uint8), None)
+    if plan.shape.operation.lanes:
+        many = plan.block_bytes // plan.shape.element_bytes
         for first in range(0, channels, many):
-            for line in range(lines):
-                of_line = rows[line * len(rows) // lines : (line + 1) * len(rows) // lines]
-                for start in range(0, len(of_line), conv.slaves):
-                    group = of_line[start : start + conv.slaves]
-                    yield _lane_tile(group, accumulators[:, first : first + many], many, conv)
+            for group in lane_groups(plan):
+                lines = [[rows.points(tile)[0] for tile in group], [rows.second_points(tile)[0] for tile in group]]
+                yield _lane_tile(lines, accumulators[:, first : first + many], many, conv)
         return
     many = CHANNELS_AT_ONCE * conv.slaves
     for first in range(0, channels, many):
-        for row in rows:
-            yield _tile(row, accumulators[:, first : first + many], conv)
+        for number in range(plan.point_tiles):
+            yield _tile(rows.points(number).ravel(), accumulators[:, first : first + many], conv)
 
 
 def _tile(points, accumulators, conv):
     together, parts = max(1, conv.results // conv.slaves), max(1, conv.slaves // conv.results)
     ours, tile = conv.results // together, {}
     for place, point in enumerate(points):
-        for channel, number in enumerate(accumulators[point]):
+        for channel, number in enumerate(accumulators[point] if point >= 0 else ()):
             t, slave = divmod(channel, conv.slaves)
             part, lane = divmod(slave, ours)
             assert part < parts
@@ -218,12 +206,14 @@ def _tile(points, accumulators, conv):
     return tile
 
 
-def _lane_tile(rows, accumulators, many, conv):
+def _lane_tile(lines, accumulators, many, conv):
+    """What slaves have of both lines of a pair, of which the second begins in the middle of the accumulators."""
     tile = {}
-    for slave, points in enumerate(rows):
-        for place, point in enumerate(points):
-            for channel, number in enumerate(accumulators[point]):
-                element = place * many + channel
-                lane = element % conv.results
-                tile[0, element - lane, slave, lane] = number
+    for half, rows in enumerate(lines):
+        for slave, points in enumerate(rows):
+            for place, point in enumerate(points):
+                for channel, number in enumerate(accumulators[point] if point >= 0 else ()):
+                    element = half * FOLDS * conv.units // 2 + place * many + channel
+                    lane = element % conv.results
+                    tile[0, element - lane, slave, lane] = number
     return tile

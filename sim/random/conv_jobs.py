@@ -8,12 +8,12 @@ import numpy as np
 from tilewright.golden.conv.checks import check_job
 from tilewright.golden.conv.granularity import granularities
 from tilewright.golden.conv.machine import job_word
-from tilewright.golden.conv.placement import parts_of
+from tilewright.golden.conv.placement import barriers_of, parts_of
 from tilewright.golden.spec import BARRIER
 from tilewright.golden.spec.conv.job import JOB, ConvOperation, ConvOutput
 from tilewright.golden.spec.pe.instruction import MmType
 
-__all__ = ["RandomJob", "garbage_jobs", "random_jobs"]
+__all__ = ["RandomJob", "garbage_jobs", "random_jobs", "stays_clear"]
 
 _HALF = {MmType.F16: (10, 15), MmType.BF16: (7, 127)}
 #: Scales and factors that requantisation must take: zeros, subnormals, huge ones, and for scales infinities and NaN.
@@ -72,7 +72,19 @@ def garbage_jobs(seed, params, count, *, smem_bytes=4096):
             most = (1 << width) - 1
             stored = rng.choice([0, 1, most, most >> 1, rng.randint(0, most), rng.randint(0, min(most, 64))])
             word = word & ~(most << lsb) | stored << lsb
-        yield word
+        yield word if stays_clear(word) else word & ~(1 << JOB["early"].lsb)
+
+
+def stays_clear(word):
+    """Whether a job that arrives early has nothing else at that barrier, if it is legal."""
+    fields = JOB.unpack(word)
+    if fields["operation"] or fields["type"] > max(MmType) or fields["output"] > max(ConvOutput):
+        return True
+    parts = parts_of(fields)
+    if len(barriers_of(fields)) < 2:
+        return True
+    last = parts.pop("barrier").end
+    return not any(part.address < last and last - BARRIER.bytes < part.end for part in parts.values())
 
 
 def _fields(rng, params, most_macs):
@@ -81,7 +93,8 @@ def _fields(rng, params, most_macs):
     operation = rng.choice([ConvOperation.CONVOLUTION] * 5 + list(ConvOperation)[1:])
     fields = {"operation": operation, "type": kind, "output": _output(rng, operation, kind)}
     fields |= {name: rng.randint(0, 1) for name in ("bias", "add", "raster")}
-    fields["signal"] = int(rng.random() < 0.2)
+    arrivals = rng.random()
+    fields |= {"signal": int(arrivals < 0.2), "early": int(arrivals < 0.1)}
     fields["tag"] = rng.getrandbits(16)
     kernel = [_size(rng, 11, 0.25), _size(rng, 11, 0.1)]
     stride, dilation = ([rng.choice(choices) for _ in range(2)] for choices in ([1, 1, 2, 3, 4], [1, 1, 1, 2, 3]))
@@ -210,10 +223,10 @@ def _contents(rng, fields, smem_bytes):
         )
         shrink = 2.0 ** -rng.choice([2, 7, 12, 16 + 8 * kind.bytes])
         table[1::2] = [_odd(rng, rng.uniform(0.3, 1.0) * shrink, _ODD_SCALES) for _ in table[1::2]]
-    if "barrier" in parts:
+    for address in barriers_of(fields):
         pending = rng.choice([0] + [1, 2, 7] * 7)
         state = BARRIER.pack(pending=pending, expected=7, transactions=rng.choice([0, 0, 5]), phase=rng.randint(0, 1))
-        smem[fields["barrier"] :][: BARRIER.bytes] = list(state.to_bytes(BARRIER.bytes, "little"))
+        smem[address:][: BARRIER.bytes] = list(state.to_bytes(BARRIER.bytes, "little"))
     return smem
 
 

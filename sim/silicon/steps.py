@@ -130,7 +130,8 @@ class _Errand:
         write_atomically(self._args.out / NOTES, json.dumps(self._notes, indent=1) + "\n")
 
     def _test(self):
-        command = [sys.executable, "-m", "unittest", "-v", str(GPU_TEST)]
+        # Unbuffered, so that what tests print stands before what is said of them, which comes another way.
+        command = [sys.executable, "-u", "-m", "unittest", "-v", str(GPU_TEST)]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         write_atomically(self._args.out / TEST, done.stdout)
         print(done.stdout, end="", flush=True)

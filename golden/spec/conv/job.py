@@ -97,4 +97,5 @@ JOB = Format("convolution", 1024, "A job of the convolution engine. Fields that 
     Field("k_pitch", 736, 32, "Bytes from one output channel of K to the next; in DEPTHWISE from one position."),
     _pitches("y_pitch", 768, "Y"),
     _pitches("addend_pitch", 864, "the second operand"),
+    Field("early", 960, 1, "1, with ``signal``: it arrives at the barrier behind ``barrier`` when K has been read."),
 ))  # fmt: skip

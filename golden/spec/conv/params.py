@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from ..pe.instruction import MM_FAMILIES, families
 
-__all__ = ["CHANNELS_AT_ONCE", "CONV_PRESETS", "KERNEL_ROWS", "ConvParams"]
+__all__ = ["CHANNELS_AT_ONCE", "CONV_PRESETS", "FOLDS", "KERNEL_ROWS", "ConvParams"]
 
 #: T: channels that a slave computes at once, for which it has result buffers.
 CHANNELS_AT_ONCE = 4
@@ -13,6 +13,8 @@ KERNEL_ROWS = 64
 
 #: Chunks of shared memory that are read in a cycle.
 _CHUNKS = 8
+#: Parts of a row at most, and accumulators of a unit for each channel: rows are folded up to so many times.
+FOLDS = 16
 
 _RANGES = {
     "row_bytes": (16, 64),
@@ -100,6 +102,11 @@ class ConvParams:
     def writes_pairs(self):
         """Whether half as many bytes of two points are written in a cycle: as results come faster than one point's."""
         return self.units > 1 and self.results > self.write_bytes // 2 >= 16
+
+    @property
+    def line_pairs(self):
+        """Whether two output lines are computed at once in lane-private mode: units have room for two rows."""
+        return self.rotation and FOLDS * self.units >= 2 * self.row_bytes
 
     @property
     def peak(self):

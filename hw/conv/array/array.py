@@ -27,8 +27,8 @@ class ConvArray(wiring.Component):
     """Slaves, the rows that are broadcast to them, and reading of finished accumulators.
 
     In a convolution ``rows`` are features, one row for each unit, and a slave's memory holds its weights. In
-    lane-private mode ``rows`` are rows of the kernel, all alike, and slaves' memories hold features: rows that are read
-    of them are turned among slaves, if there is rotation.
+    lane-private mode ``rows`` are rows of the kernel, all alike in each half, and slaves' memories hold features: rows
+    that are read of them are turned among slaves, if there is rotation.
 
     Latency: ``latency`` cycles from a step until its sums can be read, of integers too; ``READ`` from a read to its
     sums. Throughput: a step and a read a cycle; of floats steps with the same accumulators are ``LOOP`` cycles
@@ -53,7 +53,7 @@ class ConvArray(wiring.Component):
     read : In(AccumulatorReadLayout(params))
     sums : Out(array of params.conv.results 32)
         In a convolution number r is channel t of slave (part · R + r) mod NS at place index + r / NS; in lane-private
-        mode element index + r of slave ``part``.
+        mode accumulator index + r of slave ``part``: element by element of the row of each half.
     biases : In(BiasesLayout(params)) if params.floats
     """
 

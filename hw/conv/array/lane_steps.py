@@ -1,6 +1,6 @@
 """The order of work in lane-private mode (docs/conv.md, "Lane-private mode")."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -15,7 +15,7 @@ from ..params import FOLDS
 __all__ = ["LaneSteps"]
 
 _COLUMN, _ROW, _GROUP, _LINE = range(4)
-_LASTS = {_COLUMN: "last_step", _ROW: "last_kernel_row", _LINE: "last_line", 4: "last_image", 5: "last_pass"}
+_LASTS = {_COLUMN: "last_step", _ROW: "last_row_step", _LINE: "last_line", 4: "last_image", 5: "last_pass"}
 
 
 class LaneSteps(wiring.Component):
@@ -28,6 +28,9 @@ class LaneSteps(wiring.Component):
     Where rows rotate, columns behind ``last_plane`` have no words of their own: each reads those of a column that has
     some, from some point of a word on, and before that point the next word. With ``raster`` a group that its line does
     not fill has points of the next line behind them.
+
+    With ``pairs`` a line stands for two, and a word is for both: for the first one with a row of the kernel, for the
+    second one with that of sh rows before. Each half of the units has one of both, and is off where there is no row.
 
     Latency 1 from ``start``, ``written`` and ``written_kernel``; a step a cycle.
 
@@ -52,18 +55,19 @@ class LaneSteps(wiring.Component):
 
     def __init__(self, params):
         self.params = params
-        self.nest = LoopNest([8, 8, 16, 16, 16, params.pixel_width])
+        self.nest = LoopNest([8, 9, 16, 16, 16, params.pixel_width])
         self.running = Signal()
         self.begun = Signal()  # the group has had a step
         self.left = Signal(16)  # points of the line behind the group's first one
         self.word = Signal(range(2 * params.words))  # that the first part of the rows is read of
         self.needed = Signal.like(self.word)  # the last one that is read
         self.row = Signal(range(2 * KERNEL_ROWS))
+        self.second_row = Signal.like(self.row)  # that of the second line of a pair
         # By how many points rows are turned, and in the first column of the kernel; point of a group, modulo those of
         # one, that is the first one of the line; kernel rows since lines have begun with another one.
         points = range(2 * params.conv.slaves)
         self.turn, self.first, self.begin = (Signal(points, name=name) for name in ("turn", "first_turn", "begin"))
-        self.rows = Signal(8)
+        self.rows = Signal(9)
         self.plane = Signal(8)  # column of the kernel whose words are read, of those that have words
         self.to_line = Signal.like(self.word)  # from a group's words to the first ones of the next line
         super().__init__(
@@ -99,9 +103,9 @@ class LaneSteps(wiring.Component):
             o.valid.eq(
                 self.running
                 & _is_there(m, self.written - self.needed)
-                & (plan.pool | _is_there(m, self.written_kernel - self.row))
+                & (plan.pool | o.p.halves.off[0] | _is_there(m, self.written_kernel - self.row))
             ),
-            o.p.kernel.eq(self.row),
+            *(read.eq(row) for read, row in zip(o.p.kernel, (self.row, self.second_row), strict=False)),
             o.p.flags.first.eq(~self.begun),
             o.p.flags.last.eq(group_over),
             o.p.flags.final.eq(nest.at_last[_GROUP:-1].all()),
@@ -113,6 +117,7 @@ class LaneSteps(wiring.Component):
         back, carry = self._rotate(m, step, last, planes) if self.params.conv.rotation else (0, 0)
         self._points(m, step, group_over, last)
         self._words(m, step, back, carry, planes)
+        self._halves(m, step, group_over)
         self._rows(m, step, group_over, pass_over)
         self._read(m, last, planes)
         return m
@@ -198,12 +203,36 @@ class LaneSteps(wiring.Component):
         with m.If(self.start):
             m.d.sync += [register.eq(self.word) for register in (row, group, line)]
 
+    def _halves(self, m, step, group_over):
+        """Which lines of a pair the step is for, and which begin with it; without pairs the second half is off."""
+        plan, halves, row = self.plan, self.o.p.halves, self.nest.indices[_ROW]
+        m.d.comb += halves.first[0].eq(~self.begun)
+        if self.params.halves == 1:
+            return
+        begun, over, off = Signal(), Signal(), Signal(init=1)  # of the second one; of the first one; of the second one
+        m.d.comb += [halves.first[1].eq(~begun), halves.off.eq(Cat(over, off))]
+        with m.If(step):
+            m.d.sync += begun.eq(~group_over & ~off)
+            with m.If(self.nest.advance[_ROW]):
+                m.d.sync += [
+                    over.eq(over | (row == plan.last_kernel_row)),
+                    off.eq(off & ~(plan.pairs & (row == plan.line_stride))),
+                ]
+            with m.If(group_over):
+                m.d.sync += [over.eq(0), off.eq(1)]
+
     def _rows(self, m, step, group_over, pass_over):
         """Rows of the kernel stay for a pass, or are read once."""
-        plan, after = self.plan, Signal.like(self.row)
-        m.d.comb += after.eq(self.row + 1)
+        plan, off = self.plan, self.o.p.halves.off
+        after, following = Signal.like(self.row), Signal.like(self.row)
+        m.d.comb += [
+            after.eq(self.row + ~off[0]),
+            following.eq(Mux(group_over & plan.kernel_stays & ~pass_over, self.freed_kernel, after)),
+        ]
         with m.If(step & ~plan.pool):
-            m.d.sync += self.row.eq(Mux(group_over & plan.kernel_stays & ~pass_over, self.freed_kernel, after))
+            m.d.sync += self.row.eq(following)
+            if self.params.halves > 1:
+                m.d.sync += self.second_row.eq(Mux(plan.pairs & ~group_over, self.second_row + ~off[1], following))
             with m.If(pass_over | ~plan.kernel_stays):
                 m.d.sync += self.freed_kernel.eq(after)
 

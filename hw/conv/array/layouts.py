@@ -5,7 +5,7 @@ from amaranth.lib import data
 
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
-from ..layouts import LaneReadLayout
+from ..layouts import HalvesLayout, LaneReadLayout
 
 __all__ = ["StepLayout"]
 
@@ -22,6 +22,6 @@ class StepLayout(data.StructLayout):
                 "part": unsigned(4),  # of the word, if a row is less than it: the part-th pci bytes
                 "channel": range(CHANNELS_AT_ONCE),  # t
                 "bank": range(params.accumulator_banks),  # of accumulators
-                "first": unsigned(1),  # accumulators begin
+                "halves": HalvesLayout(params),
             }
         )

@@ -67,9 +67,10 @@ class SumsReader(wiring.Component):
         conv = self._params.conv
         self._split = Signal(range(exact_log2(FOLDS) + 1))
         m.d.comb += self._split.eq(self.granularity - exact_log2(conv.row_bytes // FOLDS))
-        self._elements = min(conv.row_bytes, self._params.sums)  # that a slave has in lane-private mode
-        # Of these a transfer has as many as there are results.
-        self._transfer = self.read.index[exact_log2(conv.results) : exact_log2(self._elements)]
+        # Transfers of the accumulators that a slave has in lane-private mode: of a row in each half of them.
+        words, half = conv.row_bytes // conv.results, self._params.sums // self._params.halves // conv.results
+        self._transfers = [number for number in range(self._params.sums // conv.results) if number % half < words]
+        self._transfer = self.read.index[exact_log2(conv.results) : exact_log2(self._params.sums)]
         if self._params.sums_apart:
             self._join(m)
         else:
@@ -83,7 +84,8 @@ class SumsReader(wiring.Component):
         places, slaves = Signal(params.sums), Signal(conv.slaves)  # that are read
         m.d.comb += place.eq(read.index << self._split)
         for number in range(params.sums):
-            in_lanes = self._transfer == number // conv.results if number < self._elements else 0
+            transfer = number // conv.results
+            in_lanes = self._transfer == transfer if transfer in self._transfers else 0
             m.d.comb += places[number].eq(Mux(self.lanes, in_lanes, place == number))
         groups = read.part[: exact_log2(conv.slaves // conv.results)]
         for number in range(conv.slaves):
@@ -108,7 +110,7 @@ class SumsReader(wiring.Component):
     def _choose(self, m):
         """Several places of all slaves."""
         params, conv, read = self._params, self._params.conv, self.read
-        bits, words = 32 * conv.results, self._elements // conv.results
+        bits = 32 * conv.results
         # Convolution: of each slave the sums of as many places.
         by_place = []  # of a place all slaves
         for number in range(conv.results // conv.slaves):
@@ -121,7 +123,7 @@ class SumsReader(wiring.Component):
         # Lane-private mode: of one slave. By ``word_select`` words of thousands of bits take Amaranth minutes.
         rows = {}
         for slave, sums in enumerate(self.i):
-            transfers = {number: sums.as_value().word_select(number, bits) for number in range(words)}
+            transfers = {number: sums.as_value().word_select(number, bits) for number in self._transfers}
             rows[slave] = chosen(self._transfer, transfers)
         own = delay(m, chosen(read.part[: exact_log2(conv.slaves)], rows), 1, name="own")
         m.d.sync += self.o.eq(Mux(self.lanes, own, Cat(by_place)))

@@ -8,7 +8,7 @@ from amaranth.utils import exact_log2
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ...lib.stream import ShallowQueue
-from ..layouts import LaneReadLayout, PlanLayout, SetLayout
+from ..layouts import HalvesLayout, LaneReadLayout, PlanLayout, SetLayout
 from .layouts import StepLayout
 from .weights import next_word, ring_shape
 
@@ -54,7 +54,8 @@ class Sequencer(wiring.Component):
     sets : In(stream of SetLayout)
         Complete sets of feature rows, in order.
     lane_read : In(LaneReadLayout(params))
-        In lane-private mode what is read for the set.
+    halves : In(HalvesLayout(params))
+        In lane-private mode what is read for the set, and what units do with it.
     release : Out(1)
         Strobe: the oldest set has been read. Not in lane-private mode.
     set : Out(range(params.sets))
@@ -89,6 +90,7 @@ class Sequencer(wiring.Component):
                 "busy": Out(1),
                 "sets": In(stream.Signature(SetLayout())),
                 "lane_read": In(LaneReadLayout(params)),
+                "halves": In(HalvesLayout(params)),
                 "release": Out(1),
                 "set": Out(range(params.sets)),
                 "valid": Out(1),
@@ -158,7 +160,8 @@ class Sequencer(wiring.Component):
             self.set.eq(number),
             step.channel.eq(channel),
             step.bank.eq(bank),
-            step.first.eq(set_flags.first),
+            step.halves.first.eq(Mux(plan.lanes, self.halves.first, set_flags.first.replicate(self._params.halves))),
+            step.halves.off.eq(Mux(plan.lanes, self.halves.off, 0)),
             step.part.eq(row[:whole] >> plan.granularity),
             step.read.turn.eq(Mux(plan.lanes, self.lane_read.turn, 0)),
             *(

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ...lib.delay import delay
+from ..layouts import HalvesLayout
 from ..params import FOLDS
 from .biases import bias_columns
 from .factors import Factors, factors_layout
@@ -126,13 +127,15 @@ class Slave(wiring.Component):
         for cycle in range(done):
             before, valid = valid, Signal(name=f"valid{cycle + 1}")
             m.d.sync += valid.eq(before)
-        first = delay(m, self.step.first, done, name="first")
+        halves = HalvesLayout(self._params)(delay(m, self.step.halves.as_value(), done, name="halves"))
         address = delay(m, self.step.channel | self.step.bank << 2, done, name="address")
         if self._params.floats:
-            ended_valid, ended_address = self._ended(m, valid, address)
+            ended_valid, ended_halves, ended_address = self._ended(m, valid, halves, address)
+        each = conv.units // self._params.halves  # units of a half
         for number in range(conv.units):
-            m.submodules[f"unit{number}"] = unit = ComputeUnit(conv.row_bytes, number, wide=self._wide)
-            lanes = max(0, min(FOLDS, conv.row_bytes - FOLDS * number))
+            half, in_half = divmod(number, each)
+            m.submodules[f"unit{number}"] = unit = ComputeUnit(conv.row_bytes, in_half, wide=self._wide)
+            lanes = max(0, min(FOLDS, conv.row_bytes - FOLDS * in_half))
             m.submodules[f"sums{number}"] = sums = Sums(
                 lanes,
                 17 if self._wide else 9,
@@ -147,8 +150,8 @@ class Slave(wiring.Component):
                 unit.lanes.eq(self.lanes),
                 unit.wide.eq(self.wide),
                 sums.i.eq(unit.o),
-                sums.valid.eq(valid),
-                sums.first.eq(first),
+                sums.valid.eq(valid & ~halves.off[half]),
+                sums.first.eq(halves.first[half]),
                 sums.maximum.eq(self.maximum),
                 sums.address.eq(address),
                 sums.read.eq(self.read),
@@ -157,25 +160,32 @@ class Slave(wiring.Component):
             if self._params.sums_apart:
                 m.d.comb += sums.on.eq(self.on.word_select(number, FOLDS))
             if self._params.floats:
-                m.d.comb += [sums.valid.eq(Mux(self.floats.sum, ended_valid, valid)), sums.ended.eq(ended_address)]
+                with m.If(self.floats.sum):
+                    m.d.comb += sums.valid.eq(ended_valid & ~ended_halves.off[half])
+                m.d.comb += sums.ended.eq(ended_address)
                 self._float_unit(m, number, sums, factors.row, split)
         return m
 
-    def _ended(self, m, valid, address):
-        """When sums of floats are made, and of which accumulators: later than ``valid`` and ``address`` are."""
+    def _ended(self, m, valid, halves, address):
+        """When sums of floats are made, and of which accumulators: later than what is given is."""
         later = self.FLOATS - self.LATENCY
         for cycle in range(later):
             before, valid = valid, Signal(name=f"float_valid{cycle + 1}")
             m.d.sync += valid.eq(before)
-        return valid, delay(m, address, later, name="float_address")
+        halves, address = (
+            delay(m, value, later, name=f"float_{name}")
+            for name, value in (("halves", halves.as_value()), ("address", address))
+        )
+        return valid, HalvesLayout(self._params)(halves), address
 
     def _float_unit(self, m, number, sums, row, split):
         """Products are added to accumulators, or to biases."""
-        floats, unit = self.floats, FloatUnit(self._params.conv.row_bytes, number)
+        half, in_half = divmod(number, self._params.conv.units // self._params.halves)
+        floats, unit = self.floats, FloatUnit(self._params.conv.row_bytes, in_half)
         m.submodules[f"float_unit{number}"] = unit
-        first = delay(m, self.step.first, self._BEGUN, name=f"float_first{number}")
+        first = delay(m, self.step.halves.first[half], self._BEGUN, name=f"float_first{number}")
         begun = delay(m, self.step.channel | self.step.bank << 2, self._BEGUN, name=f"begun{number}")
-        own = list(floats.biases)[FOLDS * number :][:FOLDS]
+        own = list(floats.biases)[FOLDS * in_half :][:FOLDS]
         for place in range(FOLDS):
             bias = Mux(self.lanes, own[place], self.bias) if place < len(own) else self.bias
             m.d.comb += unit.accumulators[place].eq(Mux(first, bias, sums.before[place]))

@@ -72,6 +72,8 @@ class WeightLoader(wiring.Component):
         Strobe, while not ``busy``. What the job before it has asked for may be under way, and be needed.
     busy : Out(1)
         From the cycle after ``start`` until the last request has been taken. Not in lane-private mode.
+    came : Out(1)
+        All that has been asked for has come: unless ``busy``, all of K has been read.
     o : Out(stream of GatherLayout)
     tile : In(stream of unsigned(1))
         A tile needs the rows of the pass; 1: the next one is of the next pass. Not if weights stay.
@@ -91,6 +93,7 @@ class WeightLoader(wiring.Component):
                 "plan": In(PlanLayout(params)),
                 "start": In(1),
                 "busy": Out(1),
+                "came": Out(1),
                 "begins": Out(1),
                 "o": Out(stream.Signature(GatherLayout(params, weight_tag(params)))),
                 "tile": In(stream.Signature(1)),
@@ -124,12 +127,12 @@ class WeightLoader(wiring.Component):
         # The piece: how many bytes, and which ones are read. Constant for all channels.
         begin, length = Signal(range(span)), Signal(range(span + 1))
         read = Signal(range(span + 1))
-        room = Signal(ring_shape(params))
+        used = Signal(ring_shape(params))  # of a quarter; more than it has, where a job begins with a whole word
         m.d.comb += [
             begin.eq(target[: exact_log2(span)]),
             length.eq(Mux(rest > span - begin, span - begin, rest)),
             read.eq(Mux(valid_rest > length, length, valid_rest)),
-            room.eq(params.quarter_bytes - (target - self.freed)[: len(target)]),
+            used.eq(target - self.freed),
         ]
         channels = CHANNELS_AT_ONCE * conv.slaves
         left = Signal(17)  # channels from the pass's first one on, less one
@@ -148,6 +151,7 @@ class WeightLoader(wiring.Component):
         m.d.comb += [
             word.eq((target - begin) >> exact_log2(conv.row_bytes)),
             can_leave.eq(~self.o.valid | self.o.ready),
+            self.came.eq(under_way == 0),
         ]
         leaves = Signal()
         m.d.sync += under_way.eq(under_way + leaves - self.answered)
@@ -168,14 +172,14 @@ class WeightLoader(wiring.Component):
                 with m.If(self.start & ~plan.lanes):
                     m.next = "BEGIN"
             with m.State("BEGIN"):
-                with m.If(under_way == 0):
+                with m.If(self.came):
                     m.d.comb += self.begins.eq(1)
                     m.d.sync += target.eq(next_word(params, target))
                     m.next = "PASS"
             with m.State("PASS"):
                 m.d.sync += [kernel_row.eq(0), step.eq(0), row_place.eq(pass_place), step_place.eq(pass_place)]
                 # The writer counts on passes of fewer channels to find nothing of the pass before.
-                settled = (last_channel == channels - 1) | (under_way == 0)
+                settled = (last_channel == channels - 1) | self.came
                 with m.If(plan.stays):
                     with m.If(settled):
                         m.next = "RUN"
@@ -197,7 +201,7 @@ class WeightLoader(wiring.Component):
                 m.next = "PIECE"
             with m.State("PIECE"):
                 m.d.sync += [channel.eq(0), channel_place.eq(place - begin)]
-                with m.If((room >= length) & can_leave):
+                with m.If((used + length <= params.quarter_bytes) & can_leave):
                     m.d.sync += self._ranges(request, begin, read)
                     m.next = "CHANNELS"
             with m.State("CHANNELS"):

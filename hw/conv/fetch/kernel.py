@@ -24,7 +24,7 @@ class KernelWriteLayout(data.StructLayout):
 class KernelRows(wiring.Component):
     """Holds rows of the kernel, each of one block at one position, repeated all over the row.
 
-    In pooling every row is the fill. Latency 2; a write and a read a cycle.
+    In pooling every row is the fill. Latency 2; a write and a read for each half of the units a cycle.
 
     Parameters
     ----------
@@ -35,8 +35,8 @@ class KernelRows(wiring.Component):
     plan : In(PlanLayout(params))
     write : In(KernelWriteLayout(params))
         What is written can be read from the same cycle on.
-    read : In(range(KERNEL_ROWS))
-    row : Out(8 * params.conv.row_bytes)
+    read : In(array of params.halves range(KERNEL_ROWS))
+    rows : Out(array of params.halves 8 * params.conv.row_bytes)
         What was read two cycles ago.
     """
 
@@ -46,8 +46,8 @@ class KernelRows(wiring.Component):
             {
                 "plan": In(PlanLayout(params)),
                 "write": In(KernelWriteLayout(params)),
-                "read": In(range(KERNEL_ROWS)),
-                "row": Out(8 * params.conv.row_bytes),
+                "read": In(data.ArrayLayout(range(KERNEL_ROWS), params.halves)),
+                "rows": Out(data.ArrayLayout(8 * params.conv.row_bytes, params.halves)),
             }
         )
 
@@ -55,14 +55,18 @@ class KernelRows(wiring.Component):
         m = Module()
         bits = 8 * self.params.conv.row_bytes
         m.submodules.memory = memory = Memory(shape=bits, depth=KERNEL_ROWS, init=[])
-        write, read = memory.write_port(), memory.read_port()
+        write = memory.write_port()
         pool = Signal()
         m.d.sync += pool.eq(self.plan.pool)
         m.d.comb += [
             write.addr.eq(self.write.row),
             write.data.eq(self.write.data),
             write.en.eq(self.write.enable),
-            read.addr.eq(delay(m, self.read, 1, name="read")),
-            self.row.eq(Mux(pool, self.plan.k_fill.replicate(bits // 16), read.data)),
         ]
+        for number, (address, row) in enumerate(zip(self.read, self.rows, strict=True)):
+            read = memory.read_port()
+            m.d.comb += [
+                read.addr.eq(delay(m, address, 1, name=f"read{number}")),
+                row.eq(Mux(pool, self.plan.k_fill.replicate(bits // 16), read.data)),
+            ]
         return m

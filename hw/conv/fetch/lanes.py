@@ -187,7 +187,7 @@ class LaneWalker(wiring.Component):
         """Where each line begins: Wo points further every sh lines, modulo those of a group."""
         plan, nest, width = self.plan, self.nest, len(self.begin)
         over, round_over, image_over = Signal(), Signal(), Signal()
-        lines, last, after = Signal(8), Signal(width), Signal(width)
+        lines, last, after = Signal(9), Signal(width), Signal(width)
         whole = exact_log2(self.params.conv.row_bytes)
         m.d.comb += [
             over.eq(feature & nest.at_last[:_LINE].all()),

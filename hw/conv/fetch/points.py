@@ -21,6 +21,7 @@ class PlaceLayout(data.StructLayout):
         super().__init__(
             {
                 "there": 1,  # a point of the job; otherwise its numbers are anything
+                **({"alone": 1} if params.halves > 1 else {}),  # lines come by pairs, and its line has no second one
                 **({"both": 1} if pairs else {}),  # the next place too, whose point is the next one of the line
                 "values": data.StructLayout({name: plan[name].shape["start"].shape for name in numbers}),
                 "last": 1,  # of its tile
@@ -64,7 +65,7 @@ class PointWalker(wiring.Component):
     plan : In(PlanLayout(params))
         Must hold from the cycle of ``start`` until the last place has been taken.
     o : Out(stream of PlaceLayout(params, numbers, pairs))
-        Registered, but ``there``, ``last`` and ``final``, which are a table or two behind registers.
+        Registered, but ``there``, ``alone``, ``last`` and ``final``, which are a table or two behind registers.
     """
 
     def __init__(self, params, numbers, *, pairs=False):
@@ -120,6 +121,8 @@ class PointWalker(wiring.Component):
             o.p.there.eq(~(self.line_over | self.pass_over)),
             o.p.final.eq(self.pass_over | (o.p.there & nest.final)),
         ]
+        if self.params.halves > 1:
+            m.d.comb += o.p.alone.eq(plan.alone & nest.ends[_LINE])
         with m.If(step):
             m.d.sync += [
                 self.place.eq(Mux(o.p.last, 0, place + 1)),

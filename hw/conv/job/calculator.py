@@ -56,8 +56,8 @@ def named_layout(steps, what, width):
 class Calculator(wiring.Component):
     """A sequence of steps, each of which adds a product to a sum, bit by bit.
 
-    Latency: a step takes a cycle, one more with ``more``, and one for each bit of its count up to the highest one that
-    is set. A step that is left out takes a cycle. ``busy`` falls a cycle after that.
+    Latency: a step takes a cycle, and one for each bit of its count up to the highest one that is set; with ``more``
+    one at least. A step that is left out takes a cycle. ``busy`` falls a cycle after that.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Calculator(wiring.Component):
     @property
     def most_cycles(self):
         """The most cycles from ``start`` to the first one without ``busy``: all bits of all counts are set."""
-        return 2 + sum(1 + step.more + _TIMES_BITS * (step.times is not None) for step in self._steps)
+        return 2 + sum(1 + (step.more if step.times is None else _TIMES_BITS) for step in self._steps)
 
     def drive(self, m, others, **values):
         """Drives terms, counts and conditions with ``values`` by their names, or with members of a view, ``others``."""
@@ -132,26 +132,28 @@ class Calculator(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         step = self._step(m)
-        once, lost = Signal(), Signal()  # the term is to be added as it is; bits of it fell off
-        adding, added = Signal(), Signal(self._width + 1)
+        once, lost = Signal(), Signal()  # the term is to be added once more; bits of it fell off
+        adding, twice, added = Signal(), Signal(), Signal(self._width + 1)
+        doubled = Cat(Const(0, 1), self.term)
         m.d.comb += [
             adding.eq(self.busy & (once | self.count.any())),
             self.ended.eq(self.busy & ~adding),
-            added.eq(self.sum + self.term),
+            twice.eq(once & self.count[0]),
+            added.eq(self.sum + Mux(twice, doubled[: self._width], self.term)),
         ]
         m.d.sync += self.begun.eq(0)
         with m.If(self.start):
             m.d.sync += [self.busy.eq(1), self.keep.eq(0)]
         with m.If(adding):
-            m.d.sync += once.eq(0)
             with m.If(once | self.count[0]):
-                m.d.sync += [self.sum.eq(added), self.over.eq(self.over | lost | added[-1])]
-            with m.If(~once):
-                m.d.sync += [
-                    Cat(self.term, lost).eq(Cat(Const(0, 1), self.term)),
-                    lost.eq(lost | self.term[-1]),
-                    self.count.eq(self.count >> 1),
-                ]
+                m.d.sync += self.sum.eq(added)
+                m.d.sync += self.over.eq(self.over | lost | (twice & self.term[-1]) | added[-1])
+            m.d.sync += [
+                once.eq(0),
+                self.term.eq(doubled),
+                lost.eq(lost | self.term[-1]),
+                self.count.eq(self.count >> 1),
+            ]
         with m.If(self.ended):
             m.d.sync += self.keep.eq(0)
             with m.If(step["end"]):

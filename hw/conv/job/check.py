@@ -49,7 +49,7 @@ def _steps():
         results,
         *(step._replace(keep="pitch") for step in outer),
         Step("y", more=True, keep="made"),
-        *_place("barrier", Step("record", more=True, fresh=True), when="signal"),
+        *_place("barrier", Step("record", "early", more=True, fresh=True), when="signal"),
         *_place("x", *_pixels("x", "element", "channels", "width", "height")),
         *_place(
             "k",
@@ -78,8 +78,8 @@ def _steps():
 class JobChecker(wiring.Component):
     """Finds the first rule that a job breaks. Spans are worked out exactly, one bit of a product a cycle.
 
-    Of the last job that broke none it keeps what that writes: the span of Y, and of the barrier. So it says of the next
-    one whether it reads any of that as X or K.
+    Of the last job that broke none it keeps what that writes: the span of Y, and of its barriers. So it says of the
+    next one whether it reads any of that as X or K.
 
     In a core that is stopped every job is refused whose check ends then, whatever rules it breaks.
 
@@ -107,6 +107,7 @@ class JobChecker(wiring.Component):
         self.params, self._cores = params, cores
         self.calculator = Calculator(_BITS, _steps())
         self.rules = JobRules(params)
+        self.ends = Signal()  # all is known; only the last rules are looked at
         super().__init__(
             {"i": In(stream.Signature(JOB.bits)), "o": Out(stream.Signature(CheckedJobLayout()))}
             | ({"stopped": In(1)} if cores > 1 else {})
@@ -115,7 +116,7 @@ class JobChecker(wiring.Component):
     @property
     def most_cycles(self):
         """The longest latency."""
-        return self.calculator.most_cycles + JobRules.RULES + 2
+        return self.calculator.most_cycles + JobRules.SPANS + 3
 
     def elaborate(self, platform):
         m = Module()
@@ -131,22 +132,30 @@ class JobChecker(wiring.Component):
         ]
         if self._cores > 1:
             stopped = Signal()
-            with m.If(rules.looking):
+            with m.If(self.ends):
                 m.d.sync += stopped.eq(self.stopped)
             with m.If(stopped):
                 m.d.comb += [self.o.p.code.eq(ConvError.STOPPED), self.o.p.field.eq(0)]
-        accepted = Signal()
-        self._connect(m, job)
+        accepted, known_apart = Signal(), Signal()
+        with m.If(calculator.ended & (calculator.keep == calculator.keeps["apart"])):
+            m.d.sync += known_apart.eq(1)
+        with m.If(calculator.start):
+            m.d.sync += known_apart.eq(0)
+        kind = JobKind(self.params, job)
+        self._connect(m, job, kind)
         begins = Signal()
         with m.FSM():
             with m.State("Wait"):
                 m.d.comb += [begins.eq(self.i.valid), calculator.start.eq(begins), rules.start.eq(begins)]
                 with m.If(begins):
                     m.next = "Calculate"
-            with m.State("Calculate"), m.If(~calculator.busy):
-                m.next = "Look"
+            with m.State("Calculate"):
+                # Meanwhile the rules that need no spans, from when it is known whether pixels of X adjoin.
+                m.d.comb += rules.looking.eq(known_apart & ~rules.spans & ~rules.done)
+                with m.If(~calculator.busy):
+                    m.next = "Look"
             with m.State("Look"):
-                m.d.comb += rules.looking.eq(1)
+                m.d.comb += [self.ends.eq(1), rules.looking.eq(1)]
                 with m.If(rules.done):
                     m.next = "Offer"
             with m.State("Offer"):
@@ -158,13 +167,12 @@ class JobChecker(wiring.Component):
                 m.d.comb += self.i.ready.eq(1)
                 m.next = "Wait"
         end = self._find(m, begins, rules.found)
-        self._follow(m, job, begins, accepted, end)
+        self._follow(m, job, kind, begins, accepted, end)
         return m
 
-    def _connect(self, m, job):
+    def _connect(self, m, job, kind):
         """What the steps name."""
-        calculator, kind = self.calculator, JobKind(self.params, job)
-        calculator.drive(
+        self.calculator.drive(
             m,
             job,
             element=1 << kind.wide,
@@ -172,6 +180,7 @@ class JobChecker(wiring.Component):
             record=CHANNEL_BYTES,  # those of a barrier are as many
             columns=job.kernel[0],
             rows=job.kernel[1],
+            early=kind.early,
             convolution=kind.convolution,
             depthwise=kind.depthwise,
             weights=kind.weights,
@@ -211,14 +220,15 @@ class JobChecker(wiring.Component):
             m.d.sync += [end.eq(total), known.outside.y.eq(beyond)]
         return end
 
-    def _follow(self, m, job, begins, accepted, end):
+    def _follow(self, m, job, kind, begins, accepted, end):
         """Keeps what an accepted job writes, up to ``end`` of Y, and looks for it in X and K of the next one."""
         calculator, address = self.calculator, self.params.smem.addr_width
         starts = [Signal(address, name=f"{name}_start") for name in ("y", "barrier")]
         ends = [Signal(address + 1, name=f"{name}_end") for name in ("y", "barrier")]  # 0: nothing is written
         with m.If(accepted):
             m.d.sync += [starts[0].eq(job.y), starts[1].eq(job.barrier), ends[0].eq(end)]
-            m.d.sync += ends[1].eq(Mux(job.signal, job.barrier[:address] + CHANNEL_BYTES, 0))
+            size = Mux(kind.early, 2 * CHANNEL_BYTES, CHANNEL_BYTES)
+            m.d.sync += ends[1].eq(Mux(job.signal, job.barrier[:address] + size, 0))
         before, behind = Signal(2), Signal(2)
         m.d.comb += behind.eq(Cat(start < calculator.sum for start in starts))
         with m.If(begins):

@@ -34,6 +34,8 @@ class JobKind:
         Biases or scales are read.
     add
         There is a second operand.
+    early
+        It arrives at a second barrier, when K has been read.
     result_log2
         Log2 of the bytes of a result, of two bits.
     """
@@ -51,6 +53,7 @@ class JobKind:
         self.bias = job.bias & ~self.maximum
         self.table = self.quantised | self.bias
         self.add = job.add & self.quantised
+        self.early = job.early & job.signal & self.convolution
         # RAW results have 4 bytes, those of MAX_POOL are elements.
         half = (job.output == ConvOutput.F16) | (job.output == ConvOutput.BF16) if params.floats else Const(0)
         self.result_log2 = Cat((job.output == ConvOutput.ELEMENT) & self.wide | half, job.output == ConvOutput.RAW)

@@ -17,7 +17,7 @@ class CheckedJobLayout(data.StructLayout):
                 "word": unsigned(JOB.bits),  # as packed
                 "code": unsigned(8),  # golden.spec ConvError: NONE if it is to run
                 "field": unsigned(8),  # number of the field in the table of jobs; 0 with NONE
-                # Whether X and K have bytes of Y, or of the barrier, of the last job that was not refused.
+                # Whether X and K have bytes of Y, or of a barrier, of the last job that was not refused.
                 "x_follows": unsigned(1),
                 "k_follows": unsigned(1),
             }

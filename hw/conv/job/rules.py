@@ -24,7 +24,7 @@ _FLOAT_OUTPUTS = (ConvOutput.RAW, ConvOutput.F16, ConvOutput.BF16, ConvOutput.EL
 
 
 class JobRules(wiring.Component):
-    """Looks at the rules one after the other.
+    """Looks at the rules one after the other. Those of spans are the last ones.
 
     Latency: ``done`` comes with the broken rule, after as many cycles of ``looking`` as there are rules before it: at
     most ``RULES``.
@@ -42,6 +42,8 @@ class JobRules(wiring.Component):
     job : In(packed_layout(JOB))
     found : In(FoundLayout())
         Zeros for a tensor that the job does not have.
+    spans : Out(1)
+        The rule that is looked at needs more of ``found`` than ``apart``, or there is none.
     done : Out(1)
         With ``looking``: code and field are found, and hold until ``start``.
     code : Out(8)
@@ -50,8 +52,8 @@ class JobRules(wiring.Component):
         Number of its field; 0 with NONE.
     """
 
-    #: Rules, each of a code and a field.
-    RULES = 34
+    #: Rules, each of a code and a field; those of them that need spans.
+    RULES, SPANS = 34, 11
 
     def __init__(self, params):
         self.params = params
@@ -61,6 +63,7 @@ class JobRules(wiring.Component):
                 "looking": In(1),
                 "job": In(packed_layout(JOB)),
                 "found": In(FoundLayout()),
+                "spans": Out(1),
                 "done": Out(1),
                 "code": Out(8),
                 "field": Out(8),
@@ -76,7 +79,7 @@ class JobRules(wiring.Component):
         broken, index = Signal(len(rules)), Signal(range(len(rules)))
         m.d.sync += broken.eq(Cat(condition for _, _, condition in rules))
         here = chosen(index, dict(enumerate(broken)))
-        m.d.comb += self.done.eq(here)
+        m.d.comb += [self.done.eq(here), self.spans.eq(index >= self.RULES - self.SPANS)]
         with m.If(self.start):
             m.d.sync += index.eq(0)
         with m.Elif(self.looking & ~here):

@@ -1,10 +1,10 @@
 """Jobs one behind the other through the stages of the engine; each is reported."""
 
-from amaranth.hdl import Cat, Module, Signal, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import BarrierOp
+from tilewright.golden.spec import BARRIER, BarrierOp
 from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.conv.job import JOB
 
@@ -32,6 +32,9 @@ class JobRunner(wiring.Component):
     So nothing that is read for results, the table and the second operand, is read too early. X and K are: what of
     them follows, as ``checked`` says, is asked for when the job before has ended.
 
+    A job that is ``early`` leaves the first stage when its weights have come, and arrives at the second barrier when it
+    has, and the job before has ended.
+
     In lane-private mode slaves' memories have lines of X instead of weights. Of two jobs one of which alone is of that
     mode, the second one begins when the first one has been computed. Sums of floats begin with biases, which come with
     the table: a job that has them is computed when its results can be written.
@@ -43,11 +46,9 @@ class JobRunner(wiring.Component):
     Members
     -------
     checked : In(stream of CheckedJobLayout())
-    legal : Out(stream of JOB.bits)
-        Jobs that are to run, for a plan. Each has to stay until its plan has been taken: so none that is refused passes
-        one that has not begun.
     plans : In(stream of PlanLayout(params))
-        One for each, in order.
+        One for each of these, in order, both are taken together: so no job that is refused passes one that has not
+        begun. Of one that is refused it may be anything.
     load, fetch, compute, write : Out(PlanLayout(params))
         Of the job in each stage; constant from the start of the stage until the next start of it. Registered.
     load_start, fetch_start, compute_start, write_start : Out(1)
@@ -60,6 +61,8 @@ class JobRunner(wiring.Component):
         Not all sums of the job can be read, or with ``alike`` not all steps have been made; likewise.
     written : In(1)
         All results of the job have been accepted by shared memory; likewise.
+    came : In(1)
+        All that the first stage has asked for has come.
     readable : In(1)
         What was accepted can be read.
     barriers : Out(stream of BarrierRequestLayout)
@@ -80,11 +83,10 @@ class JobRunner(wiring.Component):
         super().__init__(
             {
                 "checked": In(stream.Signature(CheckedJobLayout())),
-                "legal": Out(stream.Signature(unsigned(JOB.bits))),
                 "plans": In(stream.Signature(PlanLayout(params))),
                 **dict.fromkeys(("load", *_LATER), plan),
                 **{f"{stage}_start": Out(1) for stage in ("load", *_LATER)},
-                **dict.fromkeys(("loading", "fetching", "computing", "written", "readable"), In(1)),
+                **dict.fromkeys(("loading", "came", "fetching", "computing", "written", "readable"), In(1)),
                 "barriers": Out(stream.Signature(BarrierRequestLayout(smem))),
                 "barrier_results": In(stream.Signature(BarrierResultLayout())),
                 "alike": Out(1),
@@ -106,22 +108,24 @@ class JobRunner(wiring.Component):
     def _take(self, m, computing):
         """The next job: to the first stage, or to its end."""
         checked, plans = self.checked.payload, self.plans
-        refused, alone = Signal(), Signal()
+        there, refused, alone, may_begin, begins, ends = (Signal() for _ in range(6))
         m.d.comb += [
-            self.legal.payload.eq(checked.word),
+            there.eq(self.checked.valid & plans.valid),
             refused.eq(checked.code != ConvError.NONE),
-            self.legal.valid.eq(self.checked.valid & ~refused),
-            self.checked.ready.eq(self.legal.ready & ~refused),
             alone.eq(plans.payload.lanes ^ self.compute.lanes),  # nothing is held: the job before is computed, or was
-            plans.ready.eq(~self.held & ~(checked.k_follows & self.writing) & ~(alone & computing)),
+            may_begin.eq(~(checked.k_follows & self.writing) & ~(alone & computing)),
+            begins.eq(there & ~self.held & ~refused & may_begin),
+            ends.eq(there & ~self.held & refused & ~self.writing),
+            self.checked.ready.eq(begins | ends),
+            plans.ready.eq(begins | ends),
         ]
-        with m.If(self.held & self.begun.as_value().all() & ~self.loading & ~self.load_start):
+        loaded = ~self.loading & ~self.load_start & (self.came | ~self.load.early)
+        with m.If(self.held & self.begun.as_value().all() & loaded):
             m.d.sync += self.held.eq(0)
-        with m.If(plans.valid & plans.ready):
+        with m.If(begins):
             m.d.sync += [self.load.eq(plans.payload), self.load_start.eq(1), self.held.eq(1), self.begun.eq(0)]
             m.d.sync += self.x_follows.eq(checked.x_follows)
-        with m.If(self.checked.valid & refused & ~self.held & ~self.writing):
-            m.d.comb += self.checked.ready.eq(1)
+        with m.If(ends):
             m.d.sync += [
                 self.end.code.eq(checked.code),
                 self.end.field.eq(checked.field),
@@ -151,19 +155,25 @@ class JobRunner(wiring.Component):
             m.d.sync += self.writing.eq(1)
 
     def _write(self, m):
-        """The last stage, with the arrival."""
+        """The last stage, with the arrivals."""
         plan = self.write
+        early, refused = Signal(), Signal()  # the next arrival is that of weights; it has been refused
         m.d.comb += [
             self.barriers.payload.op.eq(BarrierOp.ARRIVE),
-            self.barriers.payload.address.eq(plan.barrier),
+            self.barriers.payload.address.eq(plan.barrier + Mux(early, BARRIER.bytes, 0)),
             self.barriers.payload.value.eq(1),
         ]
         with m.FSM():
-            with m.State("IDLE"), m.If(self.write_start):
-                m.next = "RUN"
+            with m.State("IDLE"):
+                m.d.sync += [early.eq(plan.early), refused.eq(0)]
+                with m.If(self.write_start):
+                    m.next = "RUN"
             with m.State("RUN"):
                 m.d.sync += [self.end.tag.eq(plan.tag), self.end.code.eq(ConvError.NONE), self.end.field.eq(0)]
-                with m.If(self.written & self.readable):
+                with m.If(early):
+                    with m.If(~self.held | ~self.begun.write):  # not in the first stage
+                        m.next = "ARRIVE"
+                with m.Elif(self.written & self.readable):
                     m.next = "ARRIVE"
                     with m.If(~plan.signal):
                         m.d.sync += [self.ended.eq(1), self.writing.eq(0)]
@@ -175,7 +185,11 @@ class JobRunner(wiring.Component):
             with m.State("ANSWER"):
                 m.d.comb += self.barrier_results.ready.eq(1)
                 with m.If(self.barrier_results.valid):
-                    m.d.sync += [self.ended.eq(1), self.writing.eq(0)]
-                    with m.If(self.barrier_results.payload.error):
-                        m.d.sync += [self.end.code.eq(ConvError.BARRIER), self.end.field.eq(JOB.index("barrier"))]
-                    m.next = "IDLE"
+                    failed = refused | self.barrier_results.payload.error
+                    m.d.sync += [early.eq(0), refused.eq(failed)]
+                    m.next = "RUN"
+                    with m.If(~early):
+                        m.d.sync += [self.ended.eq(1), self.writing.eq(0)]
+                        with m.If(failed):
+                            m.d.sync += [self.end.code.eq(ConvError.BARRIER), self.end.field.eq(JOB.index("barrier"))]
+                        m.next = "IDLE"

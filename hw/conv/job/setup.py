@@ -32,7 +32,8 @@ def _product(term, times, keep=None):
 _NEGATE = Step("less", more=True), Step(NOT_SUM, more=True, fresh=True)
 
 #: Words of slaves' memories in lane-private mode: those of a line of X, then of as many as an output line needs and as
-#: the next one needs more, and what is added from kernel row to kernel row, line to line, image to image.
+#: the next one needs more, or as a pair of lines and the next pair, and what is added from kernel row to kernel row,
+#: line to line, image to image.
 _LANE_STEPS = (
     _product("one", "columns"),
     Step(SUM, "rows", more=True, fresh=True, keep="kernel_stays"),
@@ -42,6 +43,7 @@ _LANE_STEPS = (
     Step(SUM, "rows", fresh=True),
     Step("words", more=True, keep="image_words"),
     Step("words", "stride1", more=True, keep="fits"),
+    Step("words_twice", "stride1", more=True, keep="pairs_fit"),
     _product("words", "stride1", "line_words"),
     # Lines: those between the first and the last of a window, then all but one of an image's.
     _product("last_kernel_row", "dilation1", "shares"),
@@ -77,6 +79,7 @@ _STEPS = (
     *_NEGATE[:1],
     _NEGATE[1]._replace(keep="position_start"),
     *(step._replace(when="lanes") for step in _LANE_STEPS),
+    Step("one", "stride1", more=True, when="alone", keep="last_row"),
 )
 
 
@@ -93,11 +96,11 @@ class JobSetup(wiring.Component):
     Members
     -------
     i : In(stream of JOB.bits)
-        Packed jobs that have passed the check. One is taken in the cycle after its plan has been: there is no other
-        copy of it here. ``ready`` comes from a register.
+        Packed jobs. One is taken in the cycle after its plan has been: there is no other copy of it here. ``ready``
+        comes from a register.
     o : Out(stream of PlanLayout(params))
         ``valid`` comes from a register, and so do products; other members come from ``i``. What a job does not use is
-        anything.
+        anything, and of one that breaks a rule all of it.
     """
 
     def __init__(self, params):
@@ -156,7 +159,8 @@ class JobSetup(wiring.Component):
         words = exact_log2(params.words)
         widths |= {"words": words + 1} | dict.fromkeys(("row_words", "image_words", "line_words"), words)
         kept |= {name: Signal(widths[name], name=name) for name in ("words", "row_words", "image_words", "line_words")}
-        kept |= {name: Signal(name=name) for name in ("weights", "kernel_stays", "fits", "shares")}
+        kept |= {name: Signal(name=name) for name in ("weights", "kernel_stays", "fits", "pairs_fit", "shares")}
+        kept["pair_words"] = Signal(words, name="pair_words")  # ``image_words`` of pairs, with dh of 1
         kept["last_row"] = Signal(_LAST_ROW + 1, name="last_row")  # and whether it is more
         total = calculator.sum
 
@@ -170,6 +174,7 @@ class JobSetup(wiring.Component):
             "weights": at_most(params.quarter_bytes >> row - _FOLDS_LOG2),
             "kernel_stays": at_most(KERNEL_ROWS),
             "fits": at_most(params.words),
+            "pairs_fit": at_most(params.words),
             "shares": total > self._stride,
             "last_row": Cat(total[:_LAST_ROW], total[_LAST_ROW:].any() | calculator.over),
         }
@@ -177,6 +182,8 @@ class JobSetup(wiring.Component):
             for name, number in calculator.keeps.items():
                 with m.Case(number):
                     m.d.sync += kept[name].eq(values[name])
+                    if name == "fits":
+                        m.d.sync += kept["pair_words"].eq(total)
         return kept
 
     def _connect(self, m, job, kind, divider, kept):
@@ -205,9 +212,16 @@ class JobSetup(wiring.Component):
             "last_kernel_row": job.kernel[1],
             "last_line": job.out_height,
             "words": kept["words"],
+            "words_twice": kept["words"] << 1,
             "lanes": ~kind.convolution,
+            "alone": self._may_pair(job, kind, kept) & ~job.out_height[0],
         }
         self.calculator.drive(m, job, **narrow, **values)
+
+    def _may_pair(self, job, kind, kept):
+        """Whether output lines come by pairs, if lines of X stay."""
+        may = (job.dilation[1] == 0) & (job.out_height != 0) & kept["pairs_fit"] & ~kind.convolution
+        return may & self.params.conv.line_pairs
 
     def _rotation(self, m, job, kind):
         """What the words of a line of X have in lane-private mode.
@@ -256,9 +270,10 @@ class JobSetup(wiring.Component):
             plan.merged.eq(job.merge.any()),
             plan.bias.eq(kind.bias),
             plan.table.eq(kind.table),
+            plan.early.eq(kind.early),
             plan.granularity.eq(job.granularity),
             plan.result_log2.eq(kind.result_log2),
-            plan.stride.eq(job.stride[1]),
+            plan.line_stride.eq(job.stride[1]),
             plan.row_step.eq(job.dilation[1] + 1),
             plan.row_end.eq(job.height + 1),
             plan.row.start.eq(-job.padding[1]),
@@ -266,7 +281,6 @@ class JobSetup(wiring.Component):
             plan.table_address.eq(job.table),
             plan.out_channels.eq(job.out_channels + 1),
             plan.last_column.eq(job.out_width),
-            plan.last_line.eq(job.out_height),
             plan.last_image.eq(job.batch),
         ]
         m.d.comb += [plan[name].eq(job[name]) for name in ("signal", "k", "k_pitch", "barrier", "tag")]
@@ -276,8 +290,9 @@ class JobSetup(wiring.Component):
             m.d.comb += [
                 follow.start.eq(job[name]),
                 follow.point.eq(point),
-                follow.line.eq(line),
+                follow.line.eq(line << plan.pairs),
                 follow.image.eq(image),
+                plan.second[name].eq(line),
             ]
         for name, _ in plan.post.shape():
             if name != "add":
@@ -347,5 +362,14 @@ class JobSetup(wiring.Component):
             plan.keeps.eq(plan.lanes & plan.kernel_stays & kept["fits"] & kept["shares"] & ~kept["last_row"][-1]),
             plan.row.line.eq(Mux(plan.keeps, 1, job.stride[1] + 1)),
             plan.last_row.eq(Mux(plan.keeps, kept["last_row"], job.out_height)),
+            plan.row_words.eq(kept["row_words"]),
         ]
-        m.d.comb += [plan[name].eq(kept[name]) for name in ("row_words", "line_words", "image_words")]
+        m.d.comb += [
+            plan.pairs.eq(plan.keeps & self._may_pair(job, kind, kept)),
+            plan.alone.eq(plan.pairs & ~job.out_height[0]),
+            plan.last_line.eq(job.out_height >> plan.pairs),
+            plan.last_row_step.eq(job.kernel[1] + Mux(plan.pairs, job.stride[1] + 1, 0)),
+            plan.stride.eq(Mux(plan.pairs, Cat(Const(1, 1), job.stride[1]), job.stride[1])),
+            plan.line_words.eq(kept["line_words"] << plan.pairs),
+            plan.image_words.eq(Mux(plan.pairs, kept["pair_words"], kept["image_words"])),
+        ]

@@ -94,6 +94,8 @@ class Grouper(wiring.Component):
         ]
         if self._sizes.pairs:
             m.d.comb += put.p.both.eq(both)
+        if self._params.halves > 1:
+            m.d.comb += put.p.alone.eq(i.p.alone)
         with m.If(taken):
             m.d.sync += [place.eq(Mux(i.p.last, 0, (place | both) + 1)), some.eq(put.p.any)]
             with m.If(put.p.pass_last):

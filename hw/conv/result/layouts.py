@@ -65,6 +65,8 @@ class GroupPlaceLayout(data.StructLayout):
                 **({"both": 1} if sizes.pairs else {}),  # and the next place, whose point is the next one of the line
                 "y": address,  # of the first result of this pass
                 "addend": address,  # of the element that belongs to it
+                # Of a pair of lines: the first one is alone; the place is of the second one.
+                **({"alone": 1, "second": 1} if params.halves > 1 else {}),
                 "any": 1,  # the first place of the group is there
                 "channels": range(sizes.most_channels),  # of the pass, less one
                 "place": range(params.places),  # number in its tile
@@ -85,6 +87,7 @@ class GroupLayout(data.StructLayout):
                 "any": 1,
                 "channels": range(ResultSizes(params).most_channels),
                 "place": range(params.places),  # a place of the group
+                **({"second": 1} if params.halves > 1 else {}),
                 "tile_last": 1,
                 "pass_last": 1,
             }

@@ -185,6 +185,8 @@ class ReadOut(wiring.Component):
         first = group.place & ~(self._sizes.together - 1)  # of the group
         with m.If(plan.lanes):
             element = (place[:row] >> plan.wide) & ~(conv.results - 1)
+            if self._params.halves > 1:
+                element |= Mux(group.second, self._params.sums // 2, 0)
             m.d.sync += [
                 self.read.t.eq(0),
                 self.read.part.eq(place[row:]),

@@ -13,6 +13,7 @@ from .addends import AddendReader, AddendTagLayout
 from .assembler import Assembler
 from .groups import Grouper
 from .layouts import GroupPlaceLayout, ResultSizes
+from .line_pairs import LinePairs
 from .readout import ReadOut
 from .runs import RunCutter
 from .table import TableLoader, TableTagLayout
@@ -70,6 +71,7 @@ class Results(wiring.Component):
         self._params = params
         self.walker = PointWalker(params, ("y", "addend"), pairs=ResultSizes(params).pairs)
         self.grouper = Grouper(params)
+        self.line_pairs = LinePairs(params) if params.halves > 1 else None
         self.fork = Fork(GroupPlaceLayout(params), 3)
         self.table_loader, self.addends = TableLoader(params), AddendReader(params)
         self.readout, self.post = ReadOut(params), PostProcessor(params.conv)
@@ -107,7 +109,13 @@ class Results(wiring.Component):
         m.d.comb += [*(block.start.eq(self.start) for block in started), self.post.job.eq(self.plan.post)]
 
         connect(m, places=self.walker.o, grouper=self.grouper.i)
-        connect(m, grouper=self.grouper.o, fork=self.fork.i)
+        if self.line_pairs is None:
+            connect(m, grouper=self.grouper.o, fork=self.fork.i)
+        else:
+            m.submodules.line_pairs = self.line_pairs
+            m.d.comb += self.line_pairs.plan.eq(self.plan)
+            connect(m, grouper=self.grouper.o, pairs=self.line_pairs.i)
+            connect(m, pairs=self.line_pairs.o, fork=self.fork.i)
         for port, block in zip(self.fork.o, (self.readout, self.addends, self.cutter), strict=True):
             connect(m, fork=port, block=block.i)
         self._connect_readout(m)
@@ -160,6 +168,7 @@ class Results(wiring.Component):
         m.d.comb += [
             quiet.eq(
                 ~Cat(self.walker.o.valid, self.grouper.o.valid, self.writer.o.valid).any()
+                & (1 if self.line_pairs is None else self.line_pairs.idle)
                 & self.readout.idle
                 & self.cutter.idle
             ),

@@ -20,7 +20,7 @@ from .line import ConvLine
 __all__ = ["BITS", "assemble_jobs", "disassemble_job"]
 
 #: Fields that are parts of the operation, or follow from others.
-_PARTS = {"version", "operation", "type", "output", "bias", "add", "signal", "raster"}
+_PARTS = {"version", "operation", "type", "output", "bias", "add", "signal", "raster", "early"}
 _FIELDS = {field.name: field for field in JOB.fields if field.name not in _PARTS}
 #: Fields that are used if they are given, and what then is one.
 _SWITCHES = {"barrier": "signal", "addend": "add"}
@@ -72,7 +72,7 @@ def _written(value, form):
 
 
 _SYNTAX = (Part("type", names(MmType), "a type"), Part("output", names(ConvOutput), "an output"),
-           _Flag("bias"), _Flag("raster"), _Fields())  # fmt: skip
+           _Flag("bias"), _Flag("raster"), _Flag("early"), _Fields())  # fmt: skip
 _LANGUAGE = Language(
     ConvLine,
     dict.fromkeys(ConvOperation, JOB),

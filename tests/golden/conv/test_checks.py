@@ -69,6 +69,7 @@ REFUSED = [
     ({"y_pitch": (5, 14, 30)}, "PITCH", "y_pitch"),
     ({"batch": 2, "x_pitch": (8, 32, 0), "y_pitch": (5, 15, 29)}, "PITCH", "y_pitch"),
     ({"barrier": SMEM_BYTES}, "RANGE", "barrier"),
+    ({"barrier": SMEM_BYTES - 8, "early": 1}, "RANGE", "barrier"),
     ({"x": SMEM_BYTES - 94}, "RANGE", "x"),
     ({"x_pitch": (2**32 - 1, 32, 96)}, "RANGE", "x"),
     ({"k": SMEM_BYTES - 158}, "RANGE", "k"),
@@ -96,7 +97,8 @@ LEGAL = [
     {"output": "s8", "minimum": 0x80, "maximum": 0x7F, "add": 0},
     # Fields that the job does not use:
     {"add": 0, "addend": 2**32 - 1, "ratio": (0x7F800000, 0), "add_minimum": 255, "add_maximum": 0},
-    {"signal": 0, "barrier": 3},
+    {"signal": 0, "barrier": 3, "early": 1},
+    LANES | {"barrier": SMEM_BYTES - 8, "early": 1},
     RAW | {"bias": 0, "table": 3, "minimum": 9, "maximum": 0, "addend": 2**32 - 1},
     MAXIMUM | {"k": 2**32 - 1, "k_pitch": 2**32 - 1, "table": 1, "x_zero": 0xFFFF, "k_zero": 0xFFFF},
     LANES | {"operation": "sum_pool", "k": 2**32 - 1, "k_zero": 0xFFFF},
@@ -194,7 +196,7 @@ def spans(f):
     found = {"x": tensor("x", f["width"], f["height"], f["channels"], e)}
     found["y"] = tensor("y", f["out_width"], f["out_height"], f["out_channels"], eo)
     if f["signal"]:
-        found["barrier"] = f["barrier"], 8, 8, ()
+        found["barrier"] = f["barrier"], 8 + 8 * (f["early"] and not f["operation"]), 8, ()
     if not pool:
         if f["operation"] == 0:
             span = (f["out_channels"] - 1) * f["k_pitch"] + taps * f["channels"] * e
@@ -299,5 +301,5 @@ def unwritten(word):
     places = first + n * image + ho * line + wo * pixel
     kept[places[..., None] + np.arange(f["out_channels"] * item)] = False
     if f["signal"]:
-        kept[f["barrier"] :][:8] = False
+        kept[f["barrier"] :][: spans(f)["barrier"][1]] = False
     return kept

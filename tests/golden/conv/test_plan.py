@@ -170,8 +170,44 @@ def test_depthwise():
     # Where rows stay in their slaves a line takes four of them; the limit counts them as if they went on.
     plan = plan_convolution(shape, FULL.replace(rotation=False))
     assert (plan.raster, plan.mac_cycles, plan.least_cycles) == (False, 56 * 4 * 2 * 9, 56 * 56 * 2 // 16 * 9)
-    # In rows of 32 bytes the array itself takes longer: a quarter of its peak is all that it can be.
-    assert percent(plan_convolution(shape, DEFAULT).utilisation) == 25.0
+    # In rows of 32 bytes slaves have units for two lines: a pair takes four rows of a kernel, and not twice three.
+    plan = plan_convolution(shape, DEFAULT)
+    assert (plan.line_pairs, plan.mac_cycles, percent(plan.utilisation)) == (True, 28 * 56 // 8 * 4 * 12, 28.1)
+    # Without, the array itself takes longer: a quarter of its peak is all that it can be.
+    plan = plan_convolution(shape, DEFAULT.replace(units=2))
+    assert (plan.line_pairs, plan.mac_cycles) == (False, 56 * 56 // 8 * 4 * 9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "params", "pairs"),
+    [
+        ({}, {}, True),
+        ({"stride": (2, 1)}, {}, True),
+        ({"stride": (3, 1)}, {}, False),  # no two windows have a line in common
+        ({"dilation": (2, 1)}, {}, False),
+        ({"dilation": (1, 2)}, {}, True),
+        ({"size": (1, 3, 20, 32)}, {}, False),  # one output line
+        ({"size": (1, 4, 20, 32)}, {}, True),
+        ({"operation": "max_pool"}, {}, True),
+        ({"operation": "convolution"}, {}, False),
+        ({}, {"rotation": False}, False),
+        ({}, {"units": 2}, False),
+        ({}, {"row_bytes": 64}, False),
+        # A line has three words: six lines.
+        ({}, {"weight_bytes": 32 * 32}, True),
+        ({}, {"weight_bytes": 16 * 32}, False),
+    ],
+)
+def test_line_pairs(changes, params, pairs):
+    given = {"size": (1, 20, 20, 32), "kernel": (3, 3), "stride": (1, 1), "operation": "depthwise"} | changes
+    shape = ConvShape.of(given.pop("size"), 32, **given)
+    plan = ConvPlan(shape, DEFAULT.replace(**params), 32)
+    assert plan.line_pairs == pairs
+    lines = -(-shape.out_height // 2) if pairs else shape.out_height
+    assert plan.lane_lines == lines
+    if shape.operation.lanes:
+        steps = (3 + shape.stride[1] if pairs else 3) * 3
+        assert plan.mac_cycles == lines * -(-shape.out_width // plan.group_points) * steps
 
 
 def test_fetching_in_lane_private_mode():

@@ -142,11 +142,13 @@ def test_parts_of_a_long_kernel_row():
     assert layer.plan.parts == 2
 
 
+@pytest.mark.parametrize("pairs", [False, True])
 @pytest.mark.parametrize("raster", [False, True])
-def test_lanes_cycle_by_cycle(raster):
-    x = RNG.integers(0, 256, (1, 5, 7, 20), np.uint8)
+def test_lanes_cycle_by_cycle(raster, pairs):
+    x = RNG.integers(0, 256, (2, 5, 7, 20), np.uint8)
     k = RNG.integers(-128, 128, (20, 3, 2), np.int8)
-    layer = ConvLayer(x, k, "u8s8", operation="depthwise", stride=(1, 2), padding=(1, 1, 0, 1), params=SMALL,
+    params = SMALL if pairs else SMALL.replace(rotation=False)
+    layer = ConvLayer(x, k, "u8s8", operation="depthwise", stride=(1, 2), padding=(1, 1, 0, 1), params=params,
                       plan={"block_bytes": 8, "raster": raster})  # fmt: skip
     plan, shape = layer.plan, layer.shape
     rows = Rows(plan, x, np.moveaxis(k, 0, -1).view(np.uint8))
@@ -154,14 +156,22 @@ def test_lanes_cycle_by_cycle(raster):
     cycles = 0
     for step in lane_order(plan):
         cycles += 1
-        weight = rows.weights(None, step.kernel_row, step.block, step.kernel_column).view(np.int8)
         for tile in step.point_tiles:
-            found = rows.features(tile, step.kernel_row, step.block, step.kernel_column)[0]
-            for place, point in enumerate(rows.points(tile)[0]):
-                if point >= 0:
-                    acc[point, 8 * step.block :][:8] += found[place].astype(int) * weight
-    assert cycles == plan.mac_cycles == 3 * shape.lines * ceil(plan.point_tiles / shape.lines / 2) * 6
-    assert plan.least_cycles == 3 * ceil(plan.point_tiles / 2) * 6
+            found = rows.features(tile, step.line, step.block, step.kernel_column)[0]
+            points = rows.points(tile)[0], rows.second_points(tile)[0]
+            for kernel_row, of_line in zip(step.kernel_rows, points, strict=True):
+                if kernel_row is None:
+                    continue
+                weight = rows.weights(None, kernel_row, step.block, step.kernel_column).view(np.int8)
+                for place, point in enumerate(of_line):
+                    if point >= 0:
+                        acc[point, 8 * step.block :][:8] += found[place].astype(int) * weight
+    # A pair of lines takes four rows of the kernel; of five lines the last one is alone.
+    lines, steps = (2 * 3, 8) if pairs else (2 * 5, 6)
+    assert plan.line_pairs == pairs and plan.lane_lines == lines / 2 and shape.out_height == 5
+    crossing = 2 * ceil(plan.point_tiles / 4) if raster and pairs else lines * ceil(plan.point_tiles / lines / 2)
+    assert cycles == plan.mac_cycles == 3 * crossing * steps
+    assert plan.least_cycles == 3 * ceil(plan.point_tiles / 2) * steps
     smem = layer.smem.copy()
-    assert Conv(smem, SMALL).execute(layer.word)
+    assert Conv(smem, params).execute(layer.word)
     assert (acc[:, :20] == layer.result(smem).reshape(-1, 20)).all()

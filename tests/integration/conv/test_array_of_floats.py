@@ -1,6 +1,7 @@
 """The array with floats: sums that begin with biases, in both modes, and the largest, against the golden model."""
 
 import random
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -26,6 +27,7 @@ PARAMS = {
     "one": ConvUnitParams(
         CONV_PRESETS["unit"].replace(row_bytes=32, slaves=1, results=4, weight_bytes=2048, types=TYPES), SMEM
     ),
+    "pairs": ConvUnitParams(CONV_PRESETS["unit"].replace(slaves=1, types=TYPES), SMEM),
 }
 PLACES = [(bank, channel) for bank in range(2) for channel in range(4)]
 
@@ -85,8 +87,9 @@ class Bench:
         if self.before is not None:
             ctx.set(dut.rows, [int.from_bytes(row.astype("<u2").tobytes(), "little") for row in self.before])
         self.before = self.rows(conv.units)
+        each = conv.units // self.params.halves
         if self.lanes:
-            self.before[:] = 1 if self.maximum else self.before[0]
+            self.before[:] = 1 if self.maximum else np.repeat(self.before[::each], each, axis=0)
         if ready and rng.random() < 0.8:
             bank, channel = place = rng.choice(ready)
             folds = 2 * self.memory.shape[2] // self.block
@@ -94,10 +97,12 @@ class Bench:
             words = [rng.randrange(4) for _ in range(parts)] if turns else [rng.randrange(4)] * parts
             read = {"words": words, "turn": rng.randrange(parts) if turns else 0}
             step = {"read": read, "part": 0 if self.lanes else rng.randrange(folds), "bank": bank,
-                    "channel": 0 if self.lanes else channel, "first": place not in self.sums, "half": 0}  # fmt: skip
+                    "channel": 0 if self.lanes else channel, "half": 0}  # fmt: skip
             place = bank, step["channel"]
             if self.cycle - self.used.get(place, -99) >= ConvArray.LOOP:
-                step["first"] = place not in self.sums
+                off = rng.getrandbits(2) * self.lanes
+                begun = [(*place, half) in self.sums for half in range(2)]
+                step["halves"] = {"first": (not begun[0]) | (not begun[1]) << 1, "off": off}
                 self.add(place, step)
                 self.used[place] = self.cycle
                 ctx.set(dut.valid, 1)
@@ -107,23 +112,26 @@ class Bench:
 
     def add(self, place, step):
         """What the step does to the accumulators of each slave."""
-        conv, many = self.params.conv, self.block // 2
-        for slave, own in enumerate(rows_read(self.memory, **step["read"])):
-            key = (slave, *place)
+        conv, many, halves = self.params.conv, self.block // 2, range(self.params.halves if self.lanes else 1)
+        self.sums[place] = True
+        on = [half for half in halves if not step["halves"]["off"] >> half & 1]
+        self.sums |= {(*place, half): True for half in (on if self.lanes else range(2))}
+        for (slave, own), half in product(enumerate(rows_read(self.memory, **step["read"])), on):
+            key = (slave, *place, half)
             if self.maximum:
                 pair = np.stack([self.sums.get(key, own), own])
                 shape = ConvShape.of((1, 1, 2, len(own)), len(own), (1, 2))
                 self.sums[key] = largest(shape, self.kind, pair[None, None].astype(np.uint16))[0]
             elif self.lanes:
                 old = self.sums.get(key, np.resize(self.biases[:many], len(own)))
-                self.sums[key] = dot(old, own[:, None], self.before[0][:, None], self.kind)
+                row = self.before[half * conv.units // self.params.halves]
+                self.sums[key] = dot(old, own[:, None], row[:, None], self.kind)
             else:
                 weights = own[step["part"] * many :][:many]
                 x = self.before.reshape(-1, many)
                 bias = self.biases[place[1] * conv.slaves + slave]
                 old = self.sums.get(key, np.full(len(x), bias))
                 self.sums[key] = dot(old, x, np.broadcast_to(weights, x.shape), self.kind)
-        self.sums[place] = True
 
     async def read(self, ctx):
         """All accumulators that have been begun, when all steps are done."""
@@ -134,11 +142,11 @@ class Bench:
             await ctx.tick()
         await ctx.tick().repeat(dut.latency)
         together = max(1, conv.results // conv.slaves)
-        for slave, bank, channel in [key for key in self.sums if len(key) == 3]:
-            wanted = self.sums[slave, bank, channel]
+        for slave, bank, channel, half in [key for key in self.sums if len(key) == 4]:
+            wanted = self.sums[slave, bank, channel, half]
             for index in range(0, len(wanted), conv.results if self.lanes else together):
-                part = slave if self.lanes else slave // conv.results
-                ctx.set(dut.read, {"bank": bank, "t": channel, "index": index, "part": part})
+                part, place = slave if self.lanes else slave // conv.results, index + half * self.params.sums // 2
+                ctx.set(dut.read, {"bank": bank, "t": channel, "index": place, "part": part})
                 await ctx.tick().repeat(ConvArray.READ)
                 seen = list(ctx.get(dut.sums))
                 if self.lanes:
@@ -156,8 +164,11 @@ class Bench:
 @pytest.mark.parametrize(
     ("name", "mode"),
     [
-        *(("unit", "convolution"), ("unit", "lanes"), ("unit", "maximum"), ("one", "convolution")),
-        *(pytest.param("one", mode, marks=pytest.mark.long) for mode in ("lanes", "maximum")),
+        *(("unit", "convolution"), ("unit", "maximum"), ("one", "convolution"), ("pairs", "lanes")),
+        *(
+            pytest.param(*one, marks=pytest.mark.long)
+            for one in (("unit", "lanes"), ("one", "lanes"), ("one", "maximum"), ("pairs", "maximum"))
+        ),
     ],
 )
 def test_jobs(name, mode):

@@ -45,6 +45,11 @@ convolution.u8s8.u8.bias.raster granularity=4 k_zero=16 x=0x108 k=0x38 table=0xf
 convolution.s8s8.raw.bias granularity=4 k=0xb4 table=0x180 y=0x9c channels=29 height=3 batch=2 out_channels=3 kernel=(2,1) stride=(2,4) x_pitch=(34,3,117) k_pitch=58 y_pitch=(12,12,12)
 convolution.u8u8.raw granularity=4 x_zero=65 k_zero=52 x=0x1ad y=0x180 channels=63 height=3 out_channels=3 out_height=2 kernel=(2,1) stride=(1,3) dilation=(3,1) padding=(0,1) x_pitch=(63,63,189) k_pitch=126 y_pitch=(12,32,84)
 """  # noqa: E501
+#: The weights of the first one fill their ring up to its last word, and the second one begins with the word behind.
+FULL_RING = """
+convolution.s16s16.raw.raster granularity=1 merge=3 tag=58368 k_zero=50569 x=0xb8 y=0x4d8 channels=44 width=6 height=2 out_channels=2 out_width=3 stride=(3,1) padding=(1,0) x_pitch=(88,528,1056) k_pitch=94 y_pitch=(28,84,84)
+convolution.u8u8.raw.raster granularity=1 x_zero=28 x=0x24 k=0x4b y=0x800 channels=3 width=3 height=3 out_channels=3 out_width=2 out_height=2 kernel=(1,2) stride=(2,1) padding=(1,0) x_pitch=(3,9,27) k_pitch=6 y_pitch=(12,24,48)
+"""  # noqa: E501
 
 
 def some_jobs(name, count, seed=SEED):
@@ -100,6 +105,12 @@ def test_jobs_that_were_once_wrong():
     chosen = [RandomJob(word, contents) for word in assemble_jobs(ONCE_WRONG)]
     assert all(job.fields["channels"] > CONV_UNIT_PRESETS["unit"].conv.row_bytes for job in chosen)
     compare("unit", chosen)
+
+
+def test_a_job_behind_a_full_ring_of_weights():
+    """Its first ones wait until there is room, which there is less than none of."""
+    contents = some_jobs("floats", 1)[0].smem
+    compare("floats", [RandomJob(word, contents) for word in assemble_jobs(FULL_RING)], together=2)
 
 
 @ICARUS

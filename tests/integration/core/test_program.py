@@ -147,7 +147,7 @@ class Maker:
         number = self.rng.randrange(len(self.jobs))
         job = self.jobs[number]
         size = -(-len(job.smem) // 128) * 128
-        mask = JOB.pack(signal=1, barrier=(1 << 32) - 1)
+        mask = JOB.pack(signal=1, early=1, barrier=(1 << 32) - 1)
         word = job.word & ~mask | JOB.pack(signal=1, barrier=OTHER_BARRIER)
         return [
             *self._load(self.sources[number], 0, size), barrier("init", 1, OTHER_BARRIER), *conv_words(word),

@@ -41,6 +41,30 @@ def is_wait(word):
     return kind == Kind.TMAU and GROUP.unpack(word & (1 << WORD_BITS - 4) - 1)["opcode"] == Opcode.WAIT
 
 
+def waits_of(words):
+    """Numbers of the words that wait."""
+    jobs = set()
+    for index, word in enumerate(words):
+        if word >> WORD_BITS - 4 == Kind.CONV and index not in jobs:
+            jobs |= {index + 1, index + 2}
+    return [index for index, word in enumerate(words) if index not in jobs and is_wait(word)]
+
+
+def test_weights_of_one_buffer_are_loaded_when_they_have_been_read():
+    """Of 16 channels there is room for one buffer; without one of the waits for that something meets."""
+    maker = NetworkMaker(3)
+    maker.conv(maker.input((1, 512, 7, 7)), 512, 3)
+    compiled = network.compile(maker.graph(), "default")
+    (_, split), *_ = compiled.tiles[0]
+    assert split.slots == 1 and not split.resident and len(split.units) == 16
+    words, barriers = compiled.schedule.words, PROGRAM_WORDS[Kind.BARRIER]
+    waits = [index for index in waits_of(words) if barriers.unpack(words[index])["barrier"] in (72, 88, 104)]
+    assert len(waits) >= 30
+    assert find_races(words, compiled.image, compiled.machine.smem_bytes) == []
+    index = waits[len(waits) // 2]
+    assert find_races(words[:index] + words[index + 1 :], compiled.image, compiled.machine.smem_bytes)
+
+
 def test_every_wait_is_needed():
     """Without any one of the waits something meets, but for those of a barrier's phase before its next one."""
     maker = NetworkMaker(4)
@@ -48,11 +72,7 @@ def test_every_wait_is_needed():
     maker.add(maker.conv(maker.conv(x, 64, 3), 32), x)
     compiled = network.compile(maker.graph(), "ecp5")
     words, smem_bytes = compiled.schedule.words, compiled.machine.smem_bytes
-    jobs = set()
-    for index, word in enumerate(words):
-        if word >> WORD_BITS - 4 == Kind.CONV and index not in jobs:
-            jobs |= {index + 1, index + 2}
-    waits = [index for index, word in enumerate(words) if index not in jobs and is_wait(word)]
+    waits = waits_of(words)
     assert len(waits) > 50
     needed = [bool(find_races(words[:index] + words[index + 1 :], compiled.image, smem_bytes)) for index in waits]
     assert sum(needed) > 0.9 * len(waits)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tilewright import network
+from tilewright.golden.spec.conv.job import ConvOperation
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.lower.places import Cut, Place
 from tilewright.network.plan.costs import HANDED
@@ -22,8 +23,8 @@ def store(near, far, words):
     return Store([block(far, near, words * BUS)])
 
 
-def jobs(reads, writes, cycles=CYCLES):
-    return Jobs([], [reads], [writes], cycles)
+def jobs(reads, writes, cycles=CYCLES, weights=(), **held):
+    return Jobs([{"operation": ConvOperation.CONVOLUTION}], [reads], [writes], cycles, weights=list(weights), **held)
 
 
 def ends(*steps):
@@ -43,6 +44,15 @@ def test_loads_wait_for_jobs_that_use_their_room():
     assert ends(*before, load(2048, 0, 16))[1] == 32
     assert ends(*before, load(0, 0, 16))[1] == used + 16  # they read it
     assert ends(*before, load(1024, 0, 16))[1] == used + 16  # they write it
+
+
+def test_loads_wait_for_jobs_that_have_read_their_weights():
+    before = load(0, 0, 16), jobs((0, 128), (1024, 1152), weights=[(128, 256)], held=CYCLES // 4)
+    begun = 16 + 100 + HANDED
+    assert ends(*before, load(128, 0, 16))[1] == begun + CYCLES // 4 + 16
+    assert ends(*before, load(0, 0, 24))[1] == begun + CYCLES + 24
+    before[1].jobs = [{"operation": ConvOperation.DEPTHWISE}]
+    assert ends(*before, load(128, 0, 16))[1] == begun + CYCLES + 16
 
 
 def test_stores_wait_for_jobs_and_are_waited_for():

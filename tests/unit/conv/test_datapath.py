@@ -126,7 +126,7 @@ def test_jobs_behind_each_other(count):
 
 
 @pytest.mark.parametrize(
-    "cycles", [260, 276, *(pytest.param(cycles, marks=pytest.mark.long) for cycles in (150, 254, 268, 290))]
+    "cycles", [143, 159, *(pytest.param(cycles, marks=pytest.mark.long) for cycles in (33, 137, 151, 173))]
 )
 def test_reset_in_the_middle(cycles):
     """What was under way is forgotten; the next job is as after power-up."""

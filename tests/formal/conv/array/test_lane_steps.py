@@ -56,12 +56,17 @@ class LaneStepsSpec(Elaboratable):
             m.d.sync += before.eq(value)
             m.d.comb += Assume(~begun | (value == before))
         of_line, between, reach, last, behind = Signal(6), Signal(6), Signal(), Signal(2), Signal(5)
+        apart = Signal(3)  # lines of X from a line, or a pair of lines, to the next
         whole = plan.granularity == 4
         m.d.comb += [
             *(Assume(plan[name] < 2) for name in _LASTS),
             Assume((stride != 0) & (dilation != 0) & plan.kernel_stays),
             Assume((whole | (plan.granularity == 3)) & (plan.last_column < _WIDTH) & (plan.last_group < _GROUPS)),
-            Assume(plan.stride == stride - 1),
+            Assume(~plan.pairs | (plan.keeps & (dilation == 1) & (self.params.halves > 1))),
+            apart.eq(stride << plan.pairs),
+            Assume(plan.stride == apart - 1),
+            Assume(plan.line_stride == stride - 1),
+            Assume(plan.last_row_step == plan.last_kernel_row + Mux(plan.pairs, stride, 0)),
             # Rows are turned, by a point at most, or by none; lines may begin with any point of a group.
             Assume(plan.keeps | ~self.rotates),
             Assume(self.rotates | (~plan.raster & (plan.last_plane == plan.last_step))),
@@ -72,18 +77,25 @@ class LaneStepsSpec(Elaboratable):
             behind.eq(plan.last_column + reach + Mux(plan.raster, last, 0)),
             Assume(plan.last_group == Mux(whole, behind >> 1, behind >> 2)),
             of_line.eq((plan.last_plane + 1) * (plan.last_group + 1)),
-            between.eq(plan.last_kernel_row * dilation),
+            between.eq(plan.last_row_step * dilation),
             Assume(plan.row_words == dilation * of_line),
-            Assume(plan.line_words == stride * of_line),
+            Assume(plan.line_words == apart * of_line),
             Assume(plan.image_words == (between + 1) * of_line),
-            Assume(~plan.keeps | ((stride <= between) & ((between + 1 + stride) * of_line <= self.params.words))),
+            Assume(~plan.keeps | (stride <= plan.last_kernel_row * dilation)),
+            Assume(~plan.keeps | ((between + 1 + apart) * of_line <= self.params.words)),
         ]
 
         taken = dut.o.valid & dut.o.ready
         self._read(m, taken)
+        off = dut.o.p.halves.off
+        if self.params.halves > 1:
+            # Rows of the kernel that the second line of a pair has are there too.
+            ahead = (dut.second_row - dut.freed_kernel)[: len(dut.second_row)]
+            there = (dut.written_kernel - dut.freed_kernel)[: len(dut.second_row)]
+            m.d.comb += Assert(~taken | plan.pool | off[1] | (ahead < there))
         for written, freed, now, used, many in (
             (dut.written, dut.freed, dut.needed, 1, self.params.words),
-            (dut.written_kernel, dut.freed_kernel, dut.row, ~plan.pool, KERNEL_ROWS),
+            (dut.written_kernel, dut.freed_kernel, dut.row, ~plan.pool & ~off[0], KERNEL_ROWS),
         ):
             size, was, was_freed, more = (Signal.like(freed) for _ in range(4))
             m.d.sync += [was.eq(written), was_freed.eq(freed)]
@@ -101,6 +113,7 @@ class LaneStepsSpec(Elaboratable):
         m.d.comb += Cover(begun & ~dut.running & plan.keeps & (plan.last_line == 1) & (plan.last_kernel_row == 1))
         if self.params.conv.rotation:
             m.d.comb += Cover(taken & self.crossed & (dut.turn != 0))
+            m.d.comb += Cover(taken & plan.pairs & off[0] & dut.o.p.flags.last)
         else:
             m.d.comb += Assume(~self.rotates)
         return m

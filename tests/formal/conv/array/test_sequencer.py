@@ -27,7 +27,7 @@ class SequencerSpec(Elaboratable):
     def __init__(self, params=PARAMS):
         self.dut = dut = Sequencer(params, LATENCY, LOOP)
         self.ports = [dut.start, dut.sets.valid, dut.sets.payload, dut.written, dut.tile.ready, dut.tiles.ready]
-        self.ports += [dut.lane_read]
+        self.ports += [dut.lane_read, dut.halves]
         self.ports += [dut.plan, dut.alike]
 
     def elaborate(self, platform):
@@ -118,7 +118,8 @@ class BanksSpec(SequencerSpec):
         flags, within = dut.sets.payload, Signal()
         with m.If(dut.sets.valid & dut.sets.ready):
             m.d.sync += within.eq(~flags.last)
-        m.d.comb += Assume(flags.first == ~within)
+        # In lane-private mode the first half of the units begins with the set.
+        m.d.comb += [Assume(flags.first == ~within), Assume(~dut.plan.lanes | (dut.halves.first[0] == flags.first))]
 
         # From the first step of a tile on a bank is taken, until its tile has been read.
         taken, done = Signal(PARAMS.accumulator_banks), Signal(PARAMS.accumulator_banks)
@@ -127,7 +128,7 @@ class BanksSpec(SequencerSpec):
         read = dut.tiles.valid & dut.tiles.ready
         last = Signal()  # the last step of a tile
         m.d.sync += last.eq(dut.sets.valid & dut.sets.ready & flags.last)
-        m.d.comb += begins.eq(dut.valid & dut.step.first & (dut.step.channel == 0))
+        m.d.comb += begins.eq(dut.valid & dut.step.halves.first[0] & (dut.step.channel == 0))
         for bank in range(PARAMS.accumulator_banks):
             mine = dut.step.bank == bank
             with m.If(dut.valid & mine):
@@ -178,6 +179,7 @@ class FloatsSpec(SequencerSpec):
         with m.If(taken):
             m.d.sync += within.eq(~flags.last)
         m.d.comb += [Assume(flags.first == ~within), Assume(plan.floats), Assume(dut.start == ~begun)]
+        m.d.comb += Assume(~plan.lanes | (dut.halves.first[0] == flags.first))
         # Weights of a set that are there stay: see WeightsSpec.
         there, stay = Signal(), Signal()
         m.d.comb += [there.eq(dut.written != dut.row), Assume(~stay | there)]
@@ -190,7 +192,7 @@ class FloatsSpec(SequencerSpec):
                 m.d.sync += each.eq(each + 1)
         with m.If(dut.valid):
             m.d.sync += age[place].eq(1)
-            m.d.comb += Assert(dut.step.first | (age[place] >= LOOP))
+            m.d.comb += Assert(dut.step.halves.first[0] | (age[place] >= LOOP))
 
         # The step that leaves is of the pass that was under way a cycle ago.
         given, over, half = Signal(4), Signal(4), Signal()
@@ -206,7 +208,7 @@ class FloatsSpec(SequencerSpec):
         with m.If(dut.valid):
             m.d.comb += [Assert(biased), Assert(dut.step.half == half)]
         again = Signal()
-        m.d.sync += again.eq(again | (dut.valid & ~dut.step.first & (age[place] == LOOP)))
+        m.d.sync += again.eq(again | (dut.valid & ~dut.step.halves.first[0] & (age[place] == LOOP)))
         m.d.comb += Cover(again & (over == 2) & plan.bias)
 
 

@@ -43,7 +43,7 @@ class JobSpec(Elaboratable):
 def test_check(cores):
     """Also in a core that is stopped and started at any time: what has been offered stays."""
     dut = JobChecker(PARAMS, cores)
-    spec = JobSpec(dut, dut.calculator.busy, dut.rules.looking)
+    spec = JobSpec(dut, dut.calculator.busy, dut.ends)
     prove(spec, spec.ports, name=f"job-check-{cores}", depth=2, proves="F1")
 
 

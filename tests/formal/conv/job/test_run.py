@@ -1,10 +1,12 @@
 """Two jobs at most, and what a stage waits for: nothing is read before it is written, and no stage has two jobs.
 
+A job arrives where and as often as it says: at the second barrier when its weights have come, at the first one then.
+
 When blocks are busy, what jobs come and when is anything, but for what a block is that has not been started.
 """
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.conv.params import CONV_PRESETS
@@ -23,7 +25,7 @@ class RunSpec(Elaboratable):
 
     def __init__(self):
         self.dut = dut = JobRunner(PARAMS)
-        self.ports = [dut.checked.valid, dut.checked.payload, dut.plans.valid, dut.plans.payload, dut.loading]
+        self.ports = [dut.checked.valid, dut.checked.payload, dut.plans.valid, dut.plans.payload, dut.loading, dut.came]
         self.ports += [dut.fetching, dut.computing, dut.written, dut.readable, dut.barriers.ready]
         self.ports += [dut.barrier_results.valid, dut.barrier_results.payload]
 
@@ -33,10 +35,9 @@ class RunSpec(Elaboratable):
         m.submodules.checked_rules = StreamRules(dut.checked, assume=True)
         m.submodules.plans_rules = StreamRules(dut.plans, assume=True)
         m.submodules.barriers_rules = StreamRules(dut.barriers)
-        # JobSetup: a plan for a job that waits, which leaves in the cycle after its plan has.
-        taken = Signal()
-        m.d.sync += taken.eq(dut.plans.valid & dut.plans.ready)
-        m.d.comb += [dut.legal.ready.eq(taken), Assume(~dut.plans.valid | (dut.legal.valid & ~taken))]
+        # A job and its plan are taken together, whichever comes first.
+        checked, plan = (stream.valid & stream.ready for stream in (dut.checked, dut.plans))
+        m.d.comb += Assert(checked == plan)
 
         starts = {stage: getattr(dut, f"{stage}_start") for stage in STAGES}
         busy = {"load": dut.loading, "fetch": dut.fetching, "compute": dut.computing}
@@ -66,10 +67,10 @@ class RunSpec(Elaboratable):
 
         # Flags of the newest job, from its plan on.
         flags, lanes, biased, last_lanes = Signal(2), Signal(), Signal(), Signal()
-        plan, computed = dut.plans.payload, Signal()
-        with m.If(dut.plans.valid & dut.plans.ready):
+        of_plan, computed = dut.plans.payload, Signal()
+        with m.If(plan & (dut.checked.payload.code == ConvError.NONE)):
             m.d.sync += [flags[0].eq(dut.checked.payload.x_follows), flags[1].eq(dut.checked.payload.k_follows)]
-            m.d.sync += [lanes.eq(plan.lanes), last_lanes.eq(lanes), biased.eq(plan.floats & plan.bias)]
+            m.d.sync += [lanes.eq(of_plan.lanes), last_lanes.eq(lanes), biased.eq(of_plan.floats & of_plan.bias)]
         alone = ended == (begun["load"] - 1)[:_COUNT]  # all jobs before the one that has been loaded have ended
         m.d.sync += computed.eq(~dut.computing & ~starts["compute"] & (begun["compute"] == begun["load"]))
         m.d.comb += [
@@ -80,6 +81,7 @@ class RunSpec(Elaboratable):
             # A refused job ends behind all others.
             Assert(~refused | ((under_way == 0) & dut.ended)),
         ]
+        self._arrivals(m, starts["load"], starts["write"], begun["load"] == begun["write"], refused)
         array = ("lanes", "pool", "maximum", "granularity", "wide", "x_signed", "k_signed", "x_zero", "k_zero",
                  "floats", "brain", "bias")  # fmt: skip
         same = Cat(dut.load[name] == dut.compute[name] for name in array).all()
@@ -91,6 +93,27 @@ class RunSpec(Elaboratable):
             Cover(refused & (ended == 2)),
         ]
         return m
+
+    def _arrivals(self, m, load_start, write_start, newest, refused):
+        """Those of the job in the last stage, which may be the ``newest`` one."""
+        dut, plan, arrivals = self.dut, self.dut.plans.payload, Signal(2)
+        read, before = Signal(), Signal()  # weights of the newest job have come; those of the one before it
+        m.d.sync += read.eq(read | (~dut.loading & dut.came))
+        with m.If(load_start):
+            m.d.sync += [read.eq(0), before.eq(read | (~dut.loading & dut.came))]
+        m.d.sync += arrivals.eq(arrivals + (dut.barrier_results.valid & dut.barrier_results.ready))
+        with m.If(write_start):
+            m.d.sync += arrivals.eq(0)
+        early = dut.write.early & (arrivals == 0)
+        place = (dut.write.barrier + Mux(early, 8, 0))[: len(dut.write.barrier)]
+        m.d.comb += [
+            Assume(~dut.plans.valid | ~plan.early | plan.signal),
+            Assert(~dut.barriers.valid | (dut.barriers.payload.address == place)),
+            Assert(~(dut.barriers.valid & early) | Mux(newest, read, before)),
+            Assert(~dut.ended | refused | (arrivals == dut.write.signal + dut.write.early)),
+            Cover(dut.barriers.valid & early & newest & dut.computing),
+            Cover(dut.ended & ~refused & (arrivals == 2)),
+        ]
 
 
 @pytest.mark.parametrize(("mode", "depth"), [("bmc", 22), pytest.param("cover", 22, marks=pytest.mark.long)])

@@ -60,40 +60,47 @@ def some_job(rng, params, lanes):
 
 
 class Model:
-    """Accumulators by slave, bank, channel and place, or element in lane-private mode."""
+    """Accumulators by slave, bank, channel, half of the units and place, or element in lane-private mode."""
 
     def __init__(self, params, job, memories):
         self.params, self.job, self.memories = params, job, memories
         self.acc = {}
 
     def step(self, step, rows):
-        params, job = self.params, self.job
+        params, job, halves = self.params, self.job, step["halves"]
         row_bytes, block = params.conv.row_bytes, 1 << job.granularity
         for slave, own in enumerate(rows_read(self.memories, **step["read"])):
             if job.lanes:
-                x, k = job.numbers(own, "x"), job.numbers(rows[0], "k")
-                sums = x if job.maximum else x * k
+                x, ks = job.numbers(own, "x"), [job.numbers(row, "k") for row in rows[:: len(rows) // params.halves]]
+                sums = [x if job.maximum else x * k for k in ks]
             else:
                 own = np.tile(own[step["part"] * block :][:block], row_bytes // block)
                 k = job.numbers(own, "k")
                 products = [job.numbers(row, "x") * k for row in rows]
                 sums = np.concatenate([product.reshape(row_bytes // block, -1).sum(1) for product in products])
-            place = slave, step["bank"], step["channel"]
-            old = self.acc.get(place)
-            if step["first"]:
-                self.acc[place] = sums
-            else:
-                self.acc[place] = np.maximum(old, sums) if job.maximum else old + sums
+                sums = np.split(sums, params.halves)
+            for half, added in enumerate(sums):
+                place = slave, step["bank"], step["channel"], half
+                old = self.acc.get(place)
+                if halves["off"] >> half & 1:
+                    continue
+                if halves["first"] >> half & 1:
+                    self.acc[place] = added
+                else:
+                    self.acc[place] = np.maximum(old, added) if job.maximum else old + added
 
     def read(self, read):
-        conv = self.params.conv
+        conv, halves = self.params.conv, self.params.halves
         for number in range(conv.results):
             if self.job.lanes:
-                sums = self.acc.get((read["part"], read["bank"], read["t"]))
-                index = read["index"] + number
+                slave, index = read["part"], read["index"] + number
+                each = self.params.sums // halves
             else:
-                sums = self.acc.get(((read["part"] * conv.results + number) % conv.slaves, read["bank"], read["t"]))
+                slave = (read["part"] * conv.results + number) % conv.slaves
                 index = read["index"] + number // conv.slaves
+                each = conv.units * (conv.row_bytes >> self.job.granularity) // halves
+            half, index = divmod(index, each)
+            sums = self.acc.get((slave, read["bank"], read["t"], half))
             yield None if sums is None or index >= len(sums) else int(sums[index]) & 0xFFFFFFFF
 
 
@@ -105,10 +112,19 @@ def some_read(rng, params, lanes):
     return {"words": [rng.randrange(4)] * parts, "turn": 0}
 
 
+def some_halves(rng, params, lanes, seen):
+    """In lane-private mode each half begins, or is off, by itself, once both have begun."""
+    every = (1 << params.halves) - 1
+    if not seen or not lanes:
+        return {"first": every * (not seen or rng.random() < 0.1), "off": 0}
+    return {"first": every & rng.getrandbits(2) & rng.getrandbits(2), "off": every & rng.getrandbits(2)}
+
+
 def some_reads(rng, params, job):
     conv = params.conv
     if job.lanes:
         index = rng.randrange((conv.row_bytes >> job.wide) // conv.results) * conv.results
+        index += rng.randrange(params.halves) * params.sums // 2
         return {"bank": 0, "t": 0, "index": index, "part": rng.randrange(conv.slaves)}
     group = max(1, conv.results // conv.slaves)
     places = conv.units * (conv.row_bytes >> job.granularity)
@@ -157,17 +173,16 @@ def test_sums(name, lanes):
                 place = (0, 0) if lanes else (rng.randrange(params.accumulator_banks), rng.randrange(4))
                 step = {"read": some_read(rng, params, lanes), "channel": place[1], "bank": place[0]}
                 step["part"] = 0 if lanes else rng.randrange(conv.row_bytes >> job.granularity)
-                step["first"] = int(place not in seen or rng.random() < 0.1)
+                step["halves"] = some_halves(rng, params, lanes, place in seen)
                 ctx.set(dut.valid, valid)
                 ctx.set(dut.step, step)
                 if rows is not None:
                     ctx.set(dut.rows, rows)
-                one = numbers.integers(0, 256, (1 if lanes else conv.units, conv.row_bytes), np.uint8)
+                one = numbers.integers(0, 256, (params.halves if lanes else conv.units, conv.row_bytes), np.uint8)
                 if job.maximum:  # rows of ones, so that products are the elements
-                    one = np.full(conv.row_bytes >> job.wide, 1, np.uint16 if job.wide else np.uint8).view(np.uint8)[
-                        None
-                    ]
-                found = np.repeat(one, conv.units, axis=0) if lanes else one
+                    ones = np.full(conv.row_bytes >> job.wide, 1, np.uint16 if job.wide else np.uint8)
+                    one[:] = ones.view(np.uint8)
+                found = np.repeat(one, conv.units // len(one), axis=0)
                 rows = [int.from_bytes(row.tobytes(), "little") for row in found]
                 if valid:
                     seen.add(place)

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import dataclass
+from math import ceil
 
 import pytest
 
@@ -33,6 +34,7 @@ class Job:
     fold: int = 1
     across: int = 0  # stride along lines, if rows are rotated
     raster: bool = False
+    pairs: bool = False
 
     @property
     def kernel_stays(self):
@@ -40,8 +42,18 @@ class Job:
 
     @property
     def row_lines(self):
-        """Lines of X that an output line needs."""
-        return (self.rows - 1) * self.dilation + 1
+        """Lines of X that an output line needs, or a pair of them."""
+        return (self.rows - 1) * self.dilation + 1 + self.pairs * self.stride
+
+    @property
+    def lines_apart(self):
+        """Lines of X from an output line to the next, or from a pair to the next."""
+        return (2 if self.pairs else 1) * self.stride
+
+    @property
+    def all_lines(self):
+        """Output lines, or pairs of them."""
+        return ceil(self.lines / 2) if self.pairs else self.lines
 
     @property
     def points(self):
@@ -59,36 +71,44 @@ class Job:
         return self.planes * -(-(self.raster * (self.points - 1) + self.width + reach) // self.points)
 
     def plan(self):
-        lines = {"row_words": self.dilation, "line_words": self.stride, "image_words": self.row_lines}
+        lines = {"row_words": self.dilation, "line_words": self.lines_apart, "image_words": self.row_lines}
         return {"keeps": self.keeps, "pool": self.pool, "kernel_stays": self.kernel_stays, "raster": self.raster,
                 "granularity": 5 - self.fold, "last_plane": self.planes - 1,
                 "last_step": self.columns - 1, "last_kernel_row": self.rows - 1, "last_column": self.width - 1,
-                "last_line": self.lines - 1, "last_image": self.images - 1, "last_pass": self.passes - 1,
-                "stride": self.stride - 1,
+                "last_line": self.all_lines - 1, "last_image": self.images - 1, "last_pass": self.passes - 1,
+                "stride": self.lines_apart - 1, "line_stride": self.stride - 1, "pairs": self.pairs,
+                "last_row_step": self.rows - 1 + self.pairs * self.stride,
                 } | {name: count * self.of_line % WORDS for name, count in lines.items()}  # fmt: skip
 
     def groups(self):
         """Points (line, column) of each group of an image."""
-        parts = [[(line, column) for column in range(self.width)] for line in range(self.lines)]
+        parts = [[(line, column) for column in range(self.width)] for line in range(self.all_lines)]
         if self.raster:
             parts = [[point for part in parts for point in part]]
         return [part[first : first + self.points] for part in parts for first in range(0, len(part), self.points)]
 
     def where(self, line, column, kh, kw):
         """Word, counted from those of the image, and place in the group of a point of X in it."""
-        row, begin = line * self.stride + kh * self.dilation, 0
+        row, begin = line * self.lines_apart + kh * self.dilation, 0
         if self.raster:  # where the point above it was
-            begin = row // self.stride * self.width % self.points
+            begin = row // self.lines_apart * self.width % self.points
         plane, shift = (kw % self.across, kw // self.across) if self.across else (kw, 0)
         if self.across > self.columns:
             plane, shift = kw, 0
         behind, place = divmod(begin + column + shift, self.points)
         return row * self.of_line + behind * self.planes + plane, place
 
+    def rows_of(self, kh):
+        """Rows of the kernel, counted from the first one, that both lines of a pair have of a line of X; or None."""
+        return kh if kh < self.rows else None, kh - self.stride if self.pairs and kh >= self.stride else None
+
     def steps(self):
-        """Words of each point and their place, row of the kernel, flags; words and rows free then: counted from 0."""
+        """Words of each point and their place, rows of the kernel, whether accumulators of both lines begin, whether
+        the group and the pass end; words and rows free then: counted from 0.
+        """
         image = word = row = 0  # where an image's lines begin
-        taps, groups = self.rows * self.columns, self.groups()
+        columns, groups = self.columns, self.groups()
+        taps = (self.rows + self.pairs * self.stride) * columns
         for _ in range(self.passes):
             for number in range(self.images):
                 for group, points in enumerate(groups):
@@ -96,19 +116,22 @@ class Job:
                     line = points[0][0]
                     line_over = (line, self.width - 1) in points
                     for tap in range(taps):
-                        kept = [self.where(*point, *divmod(tap, self.columns)) for point in points]
+                        kh, kw = divmod(tap, columns)
+                        kept = [self.where(*point, kh, kw) for point in points]
                         kept = [(image + at, place) for at, place in kept]
                         over = tap == taps - 1
-                        after = self.stride if line < self.lines - 1 else self.row_lines
-                        free = image + (line * self.stride + line_over * over * after) * self.of_line
-                        now = row + tap if self.kernel_stays else row
+                        after = self.lines_apart if line < self.all_lines - 1 else self.row_lines
+                        free = image + (line * self.lines_apart + line_over * over * after) * self.of_line
+                        now = [None if one is None else row + (one * columns + kw if self.kernel_stays else 0)
+                               for one in self.rows_of(kh)]  # fmt: skip
+                        begins = tap == 0, self.pairs and tap == self.stride * columns
                         row += 0 if self.kernel_stays else 1
-                        rows_free = row + (taps if over and final and self.kernel_stays else 0)
-                        yield (kept if self.keeps else [(word, place) for place in range(len(points))], now,
-                               (tap == 0, over, final), free if self.keeps else word + 1, rows_free)  # fmt: skip
+                        rows_free = row + (self.rows * columns if over and final and self.kernel_stays else 0)
+                        yield (kept if self.keeps else [(word, place) for place in range(len(points))], now, begins,
+                               (over, final), free if self.keeps else word + 1, rows_free)  # fmt: skip
                         word += 1
-                image += ((self.lines - 1) * self.stride + self.row_lines) * self.of_line
-            row += taps if self.kernel_stays else 0
+                image += ((self.all_lines - 1) * self.lines_apart + self.row_lines) * self.of_line
+            row += self.rows * columns if self.kernel_stays else 0
 
 
 def some_job(rng, rotation):
@@ -122,9 +145,11 @@ def some_job(rng, rotation):
             job.across = rng.choice([1, 2])
             job.raster = job.width >= job.points and rng.random() < 0.7
             job.dilation = 1 if job.raster else job.dilation
+        if rotation and job.keeps and job.lines > 1 and rng.random() < 0.8:
+            job.pairs, job.dilation = True, 1
         near = not job.across or (job.columns - 1) // job.across < job.points
         shares = job.stride <= (job.rows - 1) * job.dilation
-        fits = (job.row_lines + job.stride) * job.of_line <= WORDS
+        fits = (job.row_lines + job.lines_apart) * job.of_line <= WORDS
         if not job.keeps or (fits and shares and job.kernel_stays and near):
             return job
 
@@ -147,6 +172,8 @@ def test_jobs(mode, rotation):
     dut, rng = elaborated(LaneSteps, PARAMS[rotation]), random.Random(f"{SEED} {mode}")
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     jobs = [some_job(rng, rotation) for _ in range(24 if rotation else 9)]
+    while rotation and not any(job.pairs and job.lines % 2 and not job.pool for job in jobs):
+        jobs.append(some_job(rng, rotation))
     assert {job.keeps for job in jobs} == {False, True} and rotation == any(job.raster for job in jobs)
 
     async def bench(ctx):
@@ -158,9 +185,9 @@ def test_jobs(mode, rotation):
             ctx.set(dut.start, 0)
             steps = list(job.steps())
             # The last step frees all that there was.
-            total, total_rows = steps[-1][3], 0 if job.pool else steps[-1][4]
+            total, total_rows = steps[-1][-2], 0 if job.pool else steps[-1][-1]
             written = rows = free = free_rows = 0
-            for points, row, flags, after, rows_after in steps:
+            for points, (row, below), begins, flags, after, rows_after in steps:
                 word = max(at for at, _ in points)
                 while True:
                     if rng.random() >= idle:
@@ -170,13 +197,17 @@ def test_jobs(mode, rotation):
                     ctx.set(dut.written_kernel, (base_row + rows) % (2 * KERNEL_ROWS))
                     taken = rng.random() >= stall
                     ctx.set(dut.o.ready, taken)
-                    there = word < written and (job.pool or row < rows)
+                    there = word < written and (job.pool or row is None or row < rows)
                     assert ctx.get(dut.o.valid) == there, (job, word, row, written, rows)
                     if there:
                         found = ctx.get(dut.o.payload)
                         check_read(job, found.read, points, base)
-                        assert job.pool or found.kernel == (base_row + row) % KERNEL_ROWS, job
-                        assert (found.flags.first, found.flags.last, found.flags.final) == flags, job
+                        for half, (one, kernel) in enumerate(zip((row, below), found.kernel, strict=False)):
+                            assert found.halves.off >> half & 1 == (one is None), job
+                            if one is not None:
+                                assert job.pool or kernel == (base_row + one) % KERNEL_ROWS, job
+                                assert found.halves.first >> half & 1 == begins[half], job
+                        assert (found.flags.first, found.flags.last, found.flags.final) == (begins[0], *flags), job
                     await ctx.tick()
                     if there and taken:
                         break

@@ -23,6 +23,7 @@ ROW, RING = PARAMS.conv.row_bytes, PARAMS.conv.weight_bytes // CHANNELS_AT_ONCE
 
 
 #: What LaneSteps says, by turns.
+HALVES = [{"first": 1, "off": 2}, {"first": 2, "off": 0}, {"first": 0, "off": 1}]
 #: In lane-private mode: words of the parts of rows, and by how many these are turned.
 READS = [
     ([(word + number) % PARAMS.words for number in range(PARAMS.row_parts)], word % PARAMS.row_parts)
@@ -72,7 +73,8 @@ class Job:
         return 0 if self.lanes else max(row for row, _ in self.rows()) + (1 << self.granularity)
 
     def steps(self, done, begin):
-        """Set, and what is read, part, channel, bank, first of each step; ``done`` sets and tiles came before.
+        """Set, and what is read, part, channel, bank, what halves of the units do in each step; ``done`` sets and tiles
+        came before.
 
         ``begin`` is where its rows begin, which go on where those of the job before ended.
         """
@@ -88,7 +90,8 @@ class Job:
                 if not self.lanes:
                     read = [(begin + row) // ROW % words + channel * words] * PARAMS.row_parts, 0
                 part = 0 if self.lanes else row % ROW >> self.granularity
-                yield place, read, part, channel, bank, int(flags["first"])
+                halves = HALVES[number % len(HALVES)] if self.lanes else {"first": 3 * flags["first"], "off": 0}
+                yield place, read, part, channel, bank, halves
 
 
 def some_job(rng):
@@ -168,7 +171,8 @@ def test_jobs(mode, built):
         async for _, _, valid, step, number, release in ctx.tick().sample(dut.valid, dut.step, dut.set, dut.release):
             if valid:
                 read = list(step.read.words), step.read.turn
-                steps.append((number, read, step.part, step.channel, step.bank, step.first))
+                halves = {"first": step.halves.first, "off": step.halves.off}
+                steps.append((number, read, step.part, step.channel, step.bank, halves))
                 rows = world["rows"]
                 if rows is not None and world["row"] < len(rows):
                     row, channels = rows[world["row"]]
@@ -201,6 +205,7 @@ def test_jobs(mode, built):
                 ctx.set(dut.sets.payload, each)
                 words, turn = READS[which % len(READS)]
                 ctx.set(dut.lane_read, {"words": words, "turn": turn})
+                ctx.set(dut.halves, HALVES[which % len(HALVES)])
                 ctx.set(dut.sets.valid, 1)
                 await ctx.tick().until(dut.sets.ready)
                 ctx.set(dut.sets.valid, 0)
@@ -228,7 +233,7 @@ def test_jobs(mode, built):
                 assert not job.bias or begun < given
                 assert step.half == begun % 2
                 place = step.bank, step.channel
-                assert step.first or cycle - used[place] >= LOOP
+                assert step.halves.first or cycle - used[place] >= LOOP
                 used[place] = cycle
             begun += over
             over = taken and flags.last and flags.final

@@ -38,11 +38,11 @@ def test_steps(name, fold):
         for cycle in range(120):
             own, part = generator.integers(0, 256, conv.row_bytes, np.uint8), rng.randrange(fold)
             bank, channel = rng.getrandbits(1), rng.randrange(4)
-            first = (bank, channel) not in sums or rng.random() < 0.2
+            first = int((bank, channel) not in sums or rng.random() < 0.2)
             features = generator.integers(-255, 256, (conv.units, conv.row_bytes))
             valid = cycle < 110 and rng.random() < 0.8
             ctx.set(dut.valid, valid)
-            ctx.set(dut.step, {"part": part, "channel": channel, "bank": bank, "first": first})
+            ctx.set(dut.step, {"part": part, "channel": channel, "bank": bank, "halves": {"first": -first, "off": 0}})
             if valid:
                 weights = np.tile(own[part * block :][:block].astype(np.int64) - ZERO, fold)
                 found = (features * weights).reshape(conv.units, fold, -1).sum(2)
@@ -65,9 +65,10 @@ def test_steps(name, fold):
     assert len(sums) == 8
 
 
+@pytest.mark.parametrize("off", [0, 1, 2])
 @pytest.mark.parametrize("maximum", [0, 1])
-def test_latency_in_lane_private_mode(maximum):
-    """``LATENCY`` cycles from a step to its sums: one for each element."""
+def test_latency_in_lane_private_mode(maximum, off):
+    """``LATENCY`` cycles from a step to its sums: one for each element, in each half of the units that is not off."""
     params = PARAMS["unit"]
     conv, dut = params.conv, elaborated(Slave, params)
     row = np.arange(conv.row_bytes, dtype=np.uint8)
@@ -79,7 +80,7 @@ def test_latency_in_lane_private_mode(maximum):
         ctx.set(dut.maximum, maximum)
         ctx.set(dut.features, [[{"lower": 3, "upper": 3}] * (conv.row_bytes // 2)] * conv.units)
         await ctx.tick()
-        ctx.set(dut.step, {"first": 1, "part": 1})
+        ctx.set(dut.step, {"halves": {"first": 3, "off": off}, "part": 1})
         ctx.set(dut.valid, 1)
         ctx.set(dut.on, -1)
         await ctx.tick()
@@ -87,8 +88,10 @@ def test_latency_in_lane_private_mode(maximum):
         ctx.set(dut.row, int.from_bytes(row.tobytes(), "little"))
         for _ in range(Slave.LATENCY + 1):
             await ctx.tick()  # what could be read in the cycle before
-            seen.append(list(ctx.get(dut.sums)[0]))
+            seen.append([list(unit) for unit in ctx.get(dut.sums)])
 
     simulate(dut, bench)
     expected = (3 * row).tolist()
-    assert [each == expected for each in seen] == [False] * (Slave.LATENCY - 1) + [True] * 2
+    for unit in range(2):
+        found = [each[unit] == expected for each in seen]
+        assert found == [False] * (Slave.LATENCY - 1) + [not off >> unit & 1] * 2, unit

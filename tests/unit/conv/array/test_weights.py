@@ -155,7 +155,8 @@ def test_rows_of_every_step(name, stalled):
         async for _, _, valid, bits in ctx.tick().sample(sequencer.valid, Value.cast(sequencer.step)):
             if valid:
                 step = unpack(bits)
-                steps.append((step.read.words[0], step.part, step.channel, step.bank, step.first, slaves.copy()))
+                first = step.halves.first & 1
+                steps.append((step.read.words[0], step.part, step.channel, step.bank, first, slaves.copy()))
 
     async def results(ctx):
         async for _ in ctx.tick():

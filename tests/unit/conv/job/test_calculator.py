@@ -39,7 +39,7 @@ def run_model(terms, times, when):
         before, added = total, term * (count + step.more)
         over = over or (lost and count + step.more > 0) or total + added >= 1 << WIDTH
         total = (total + added) % (1 << WIDTH)
-        cycles += step.more + count.bit_length()
+        cycles += max(step.more, count.bit_length())
         if step.keep:
             found.append((step.keep, term, count, before, total, over))
     return found, cycles

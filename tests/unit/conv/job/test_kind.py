@@ -3,7 +3,7 @@
 import pytest
 from amaranth.hdl import Module, Signal
 
-from tilewright.golden.conv.placement import parts_of, result_bytes
+from tilewright.golden.conv.placement import barriers_of, parts_of, result_bytes
 from tilewright.golden.spec.conv.job import JOB, ConvOperation, ConvOutput
 from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.golden.spec.pe.instruction import MmType
@@ -24,6 +24,7 @@ _FLAGS = (
     "bias",
     "table",
     "add",
+    "early",
     "result_log2",
 )
 
@@ -42,8 +43,9 @@ def test_all(types):
     flags = {name: Signal(2, name=name) for name in _FLAGS}
     m.d.comb += [flag.eq(getattr(kind, name)) for name, flag in flags.items()]
     words = [
-        JOB.pack(type=number, operation=operation, output=output, bias=bits & 1, add=bits >> 1, channels=1, width=1,
-                 height=1, batch=1, out_channels=1, out_width=1, out_height=1, kernel=(1, 1))
+        JOB.pack(type=number, operation=operation, output=output, bias=bits & 1, add=bits >> 1, signal=bits & 1,
+                 early=bits >> 1, channels=1, width=1, height=1, batch=1, out_channels=1, out_width=1, out_height=1,
+                 kernel=(1, 1))
         for number in MmType if number.family in types
         for operation in ConvOperation for output in outputs(operation, number) for bits in range(4)
     ]  # fmt: skip
@@ -65,6 +67,7 @@ def test_all(types):
                 "bias": fields["bias"] and operation != ConvOperation.MAX_POOL,
                 "table": "table" in parts,
                 "add": "addend" in parts,
+                "early": len(barriers_of(fields)) == 2,
                 "result_log2": result_bytes(fields).bit_length() - 1,
             }
 

@@ -26,7 +26,7 @@ BARRIER = JOB.index("barrier")
 #: Fields of a job that its plan has as they are; flags that are hidden in reserved bits of a word here.
 COPIED = ("tag", "barrier", "signal")
 FOLLOWS = ("x_follows", "k_follows")
-FLAGS = {"lanes": 1000, "floats": 1001, "bias": 1002}
+FLAGS = {"lanes": 1000, "floats": 1001, "bias": 1002, "early": 1003}
 
 
 class WithPlans(Elaboratable):
@@ -40,19 +40,13 @@ class WithPlans(Elaboratable):
     def elaborate(self, platform):
         m = Module()
         m.submodules.runner = runner = self.runner
-        word, plan = runner.legal.payload, runner.plans.payload
+        word, plan = runner.checked.payload.word, runner.plans.payload
         for name in COPIED:
             m.d.comb += plan[name].eq(word[JOB[name].lsb :][: JOB[name].width])
         m.d.comb += [plan[name].eq(word[FLAGS[name]]) for name in self.flags]
-        shown, taken = Signal(), Signal()  # what has been shown stays; the job leaves behind its plan
-        m.d.sync += [
-            shown.eq(runner.plans.valid & ~runner.plans.ready),
-            taken.eq(runner.plans.valid & runner.plans.ready),
-        ]
-        m.d.comb += [
-            runner.plans.valid.eq(runner.legal.valid & ~taken & (shown | ~self.wait)),
-            runner.legal.ready.eq(taken),
-        ]
+        shown = Signal()  # what has been shown stays
+        m.d.sync += shown.eq(runner.plans.valid & ~runner.plans.ready)
+        m.d.comb += runner.plans.valid.eq(runner.checked.valid & (shown | ~self.wait))
         return m
 
 
@@ -60,17 +54,17 @@ class Stages:
     """What stands for the blocks: each stage of a job takes some cycles, and not all of them before the one before.
 
     Looks at what is constant and what is before what (docs/conv.md, "Queue and barrier"). ``spans`` has for each job,
-    by its tag, the cycles in which each stage began and ended.
+    by its tag, the cycles in which each stage began and ended, and ``read`` the tags of those whose weights have come.
     """
 
     STAGES = ("load", "fetch", "compute", "write")
 
     def __init__(self, dut, rng, most=30):
         self.dut, self.rng, self.most = dut, rng, most
-        self.spans, self.ends = {}, []
+        self.spans, self.ends, self.read = {}, [], set()
         # By stage: the bits of the plan, the cycles that are left, and the tag.
         self.under_way, self.plan = dict.fromkeys(self.STAGES), unpacker(dut.runner.load.shape())
-        self.cycle = self.hidden = 0
+        self.cycle = self.hidden = self.coming = 0
 
     async def run(self, ctx):
         runner = self.dut.runner
@@ -86,6 +80,10 @@ class Stages:
                 self._stage(name, *seen[2 * number : 2 * number + 2])
             for name, busy in inputs.items():
                 ctx.set(busy, self.under_way[name] is not None)
+            self.coming = self.rng.randrange(1, 9) if self.under_way["load"] else max(0, self.coming - 1)
+            ctx.set(runner.came, not self.coming)
+            if not self.coming:
+                self.read.update(self.spans)
             writing = self.under_way["write"]
             written = writing is not None and writing[1] <= 0
             self.hidden = self.rng.randrange(4) if not written else max(0, self.hidden - 1)
@@ -123,9 +121,10 @@ def some_jobs(rng, count, flags=()):
     """What the checker hands on, and how each job ends if its barrier takes the arrival."""
     for number in range(count):
         code = rng.choice([ConvError.NONE] * 5 + [ConvError.VERSION, ConvError.OVERLAP])
-        fields = {"tag": number, "signal": rng.getrandbits(1), "barrier": 8 * number}
+        fields = {"tag": number, "signal": rng.getrandbits(1), "barrier": 16 * number}
         word = sum(value << JOB[name].lsb for name, value in fields.items())
         fields |= {name: int(rng.random() < 0.3) for name in flags}
+        fields["early"] &= fields["signal"]
         fields |= {name: int(rng.random() < 0.2) for name in FOLLOWS}
         word |= sum(fields[name] << FLAGS[name] for name in flags)
         checked = {"word": word, "code": code, "field": rng.randrange(1, 60) if code else 0}
@@ -162,16 +161,16 @@ def check_order(jobs, spans):
 def test_jobs_end_in_order(mode, built):
     dut, rng, stalls = elaborated(WithPlans, FLOATS if built else PARAMS), random.Random(SEED), STALL_MODES[mode]
     runner, stages = dut.runner, Stages(dut, random.Random(SEED))
-    jobs = list(some_jobs(rng, 150, dut.flags))
-    refusals = [rng.random() < 0.3 for _ in jobs]
+    jobs = list(some_jobs(rng, 180, dut.flags))
     expected, arrivals = [], []
-    for (job, fields), refused in zip(jobs, refusals, strict=True):
+    for job, fields in jobs:
         end = job["code"], job["field"], fields["tag"]
         if not job["code"] and fields["signal"]:
-            arrivals.append((fields["barrier"], refused))
-            end = (ConvError.BARRIER, BARRIER, fields["tag"]) if refused else end
+            refusals = [rng.random() < 0.2 for _ in range(1 + fields["early"])]
+            arrivals += [(fields["barrier"] + 8 * early, refusals[early]) for early in range(len(refusals))][::-1]
+            end = (ConvError.BARRIER, BARRIER, fields["tag"]) if any(refusals) else end
         expected.append(end)
-    arrived = []
+    arrived, ahead = [], 0
 
     async def checker(ctx):
         await send(ctx, runner.checked, [job for job, _ in jobs], idle=stalls["idle"], seed=SEED)
@@ -184,10 +183,14 @@ def test_jobs_end_in_order(mode, built):
             ctx.set(dut.wait, rng.random() < stalls["stall"])
 
     async def barrier(ctx):
+        nonlocal ahead
         for address, refused in arrivals:
             (request,), _ = await receive(ctx, runner.barriers, 1, stall=stalls["stall"], seed=address)
             assert (request.op, request.address, request.value) == (BarrierOp.ARRIVE, address, 1)
             arrived.append(len(stages.ends))
+            if address % 16:
+                assert arrived[-1] in stages.read, "its weights have been read"
+                ahead += len(stages.spans[arrived[-1]].get("compute", ())) < 2
             await send(ctx, runner.barrier_results, [{"done": 1, "error": refused}], idle=stalls["idle"], seed=address)
 
     background = [stages.run, late, watch_stream(runner.barriers, "barriers")]
@@ -195,7 +198,9 @@ def test_jobs_end_in_order(mode, built):
     assert stages.ends == expected
     legal = [None if job["code"] else fields for job, fields in jobs]
     assert list(stages.spans) == [fields["tag"] for fields in legal if fields]
-    assert arrived == [number for number, (job, fields) in enumerate(jobs) if fields["signal"] and not job["code"]]
+    assert arrived == [number for number, (job, fields) in enumerate(jobs) if fields["signal"] and not job["code"]
+                       for _ in range(1 + fields["early"])]  # fmt: skip
+    assert ahead > 5, f"seed {SEED}"
     assert check_order(legal, stages.spans) > 5, f"seed {SEED}"
 
 

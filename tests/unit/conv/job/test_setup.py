@@ -5,7 +5,7 @@ from amaranth.hdl import ResetInserter, Signal
 
 from tilewright.golden.conv.checks import check_job
 from tilewright.golden.conv.machine import job_word
-from tilewright.golden.conv.placement import parts_of, result_bytes
+from tilewright.golden.conv.placement import barriers_of, parts_of, result_bytes
 from tilewright.golden.spec.conv.job import JOB, ConvOperation, ConvOutput
 from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.golden.spec.pe.instruction import MmType
@@ -62,13 +62,20 @@ def expected(word, params):
     stays = not weights or f["kernel"][0] * f["kernel"][1] <= 64
     keeps = (operation.lanes and stays and sh <= between and (between + 1 + sh) * words <= params.words
              and rows <= 1 << 24)  # fmt: skip
+    # Output lines by pairs: lines that a pair needs are sh more, and so are those of the next one twice.
+    pairs = (conv.rotation and 16 * conv.units >= 2 * conv.row_bytes and keeps and dh == 1 and f["out_height"] > 1
+             and (f["kernel"][1] + 3 * sh) * words <= params.words)  # fmt: skip
+    lines, of_window = (ceil(f["out_height"], 2), f["kernel"][1] + sh) if pairs else (f["out_height"], f["kernel"][1])
+    if pairs:
+        between, rows = of_window - 1, (lines - 1) * 2 * sh + of_window
     if rotates and not keeps:
         rotates, crosses, planes, places, groups = False, False, columns, width, ceil(width, points)
     plan = {
         "wide": e == 2, "x_signed": signed_x, "k_signed": signed_k, "lanes": operation.lanes, "maximum": maximum,
         "pool": not weights, "raster": crosses if operation.lanes else f["raster"], "merged": merged,
         "bias": f["bias"] and not maximum,
-        "table": "table" in parts, "signal": f["signal"], "granularity": f["granularity"],
+        "table": "table" in parts, "signal": f["signal"], "early": len(barriers_of(f)) == 2,
+        "granularity": f["granularity"],
         "result_log2": result_bytes(f).bit_length() - 1,
         "x_zero": 0 if maximum else number(zero["x_zero"], signed_x),
         "k_zero": number(zero["k_zero"], signed_k) if weights else 0,
@@ -85,10 +92,16 @@ def expected(word, params):
         "last_pass": blocks - 1 if operation.lanes else ceil(f["out_channels"], 4 * conv.slaves) - 1,
         "stays": f["kernel"][1] * steps * blocks * pci <= conv.weight_bytes // 4,
         "y.start": f["y"], "out_channels": f["out_channels"], "last_column": f["out_width"] - 1,
-        "last_line": f["out_height"] - 1, "last_image": f["batch"] - 1, "tag": f["tag"],
-        "post.add": f["add"] and output.quantised,
+        "last_line": lines - 1, "last_image": f["batch"] - 1, "tag": f["tag"],
+        "post.add": f["add"] and output.quantised, "pairs": pairs, "alone": pairs and f["out_height"] % 2,
     }  # fmt: skip
-    plan |= {f"y.{what}": pitch for what, pitch in zip(("point", "line", "image"), f["y_pitch"], strict=True)}
+
+    def steps(name):
+        point, line, image = f[f"{name}_pitch"]
+        follow = {"point": point, "line": 2 * line if pairs else line, "image": image}
+        return {f"{name}.{what}": step for what, step in follow.items()} | {f"second.{name}": line}
+
+    plan |= steps("y")
     plan |= {f"post.{name}": f[name] for name in _POST}
     one = {MmType.F16: 0x3C00, MmType.BF16: 0x3F80}.get(kind, 1)
     if not maximum:
@@ -100,26 +113,26 @@ def expected(word, params):
             "ordered": kind.is_float and maximum,
         }
     if operation.lanes:
-        plan |= {"keeps": keeps, "kernel_stays": stays, "last_group": groups - 1,
-                 "last_plane": planes - 1, "last_place": places - 1, "stride": sh - 1,
+        plan |= {"keeps": keeps, "kernel_stays": stays, "last_group": groups - 1, "last_row_step": of_window - 1,
+                 "last_plane": planes - 1, "last_place": places - 1, "line_stride": sh - 1,
+                 "stride": (2 * sh if pairs else sh) - 1,
                  "last_row": (rows if keeps else f["out_height"]) - 1}  # fmt: skip
     else:
         plan["keeps"] = 0
     if keeps:
-        for name, lines in (("row", dh), ("line", sh), ("image", between + 1)):
-            plan[f"{name}_words"] = lines * words % params.words
+        for name, many in (("row", dh), ("line", 2 * sh if pairs else sh), ("image", between + 1)):
+            plan[f"{name}_words"] = many * words % params.words
     if weights:
         plan |= {"k": f["k"], "k_pitch": f["k_pitch"], "k_step": c, "k_row": f["kernel"][0] * ce}
     if "table" in parts:
         plan["table_address"] = f["table"]
     if "addend" in parts:
-        pitches = zip(("point", "line", "image"), f["addend_pitch"], strict=True)
-        plan |= {"addend.start": f["addend"]} | {f"addend.{what}": pitch for what, pitch in pitches}
+        plan |= {"addend.start": f["addend"]} | steps("addend")
     if f["signal"]:
         plan["barrier"] = f["barrier"]
     modulo = {"x_step", "x_row", "k", "k_pitch", "k_step", "k_row", "table_address", "barrier"}
     return {
-        path: value % size if path in modulo or path.split(".")[0] in ("x", "y", "addend") else value
+        path: value % size if path in modulo or path.split(".")[0] in ("x", "y", "addend", "second") else value
         for path, value in plan.items()
     }
 
@@ -250,6 +263,32 @@ def test_lines_that_stay(name):
     check([job_word(**TINY), word, job_word(**TINY)], params)
 
 
+#: The same, and whether lines come by pairs, which need as many lines as six or nine kernel rows.
+PAIRS = {
+    "as many words as there are": ((4, 3), (1, 1), (1, 1), 1357, 4, True),
+    "a point more": ((4, 3), (1, 1), (1, 1), 1358, 4, False),
+    "a stride of 2": ((3, 3), (2, 2), (1, 1), 447, 5, True),
+    "one line": ((3, 3), (1, 1), (1, 1), 20, 1, False),
+    "two lines": ((3, 3), (1, 1), (1, 1), 20, 2, True),
+    "lines apart": ((3, 3), (1, 1), (1, 2), 20, 4, False),
+    "columns apart": ((3, 3), (1, 1), (2, 1), 20, 3, True),
+    "lines that do not stay": ((3, 3), (1, 3), (1, 1), 20, 4, False),
+}
+
+
+@pytest.mark.parametrize("units", [4, 2])
+@pytest.mark.parametrize("name", PAIRS)
+def test_line_pairs(name, units):
+    kernel, stride, dilation, width, height, pairs = PAIRS[name]
+    params = PARAMS["default"]
+    params = params.replace(conv=params.conv.replace(units=units))
+    fields = TINY | {"operation": "depthwise", "granularity": 5, "kernel": kernel, "stride": stride,
+                     "dilation": dilation, "out_width": width, "out_height": height, "y_pitch": (8, 24, 0)}  # fmt: skip
+    word = job_word(**fields)
+    assert bool(expected(word, params)["pairs"]) == (pairs and units == 4)
+    check([job_word(**TINY), word, job_word(**TINY)], params)
+
+
 #: Of a depthwise job with a kernel of 3 × 3 in raster order, 20 points wide: what is different; whether columns share
 #: words, and whether groups of 8 points cross the ends of lines.
 ROTATION = {
@@ -307,7 +346,7 @@ def test_latency():
             found.append(cycle)
 
         simulate(dut, bench)
-    assert found == [71, 191, 81, 282] and max(found) <= JobSetup(params).most_cycles
+    assert found == [73, 185, 84, 275] and max(found) <= JobSetup(params).most_cycles
 
 
 @pytest.mark.parametrize("after", [0, 1, 9, 20, 40, 70])

@@ -28,8 +28,8 @@ def test_jobs_are_legal_and_small(preset):
 
 def test_garbage_breaks_all_rules_of_words():
     params = CONV_PRESETS["default"]
-    words = list(garbage_jobs(3, params, 2000))
-    assert words == list(garbage_jobs(3, params, 2000))
+    words = list(garbage_jobs(3, params, 2500))
+    assert words == list(garbage_jobs(3, params, 2500))
     codes = Counter(refused.code for word in words if (refused := check_job(word, params, 4096)))
     assert codes.keys() == set(ConvError) - {ConvError.NONE, ConvError.BARRIER, ConvError.STOPPED}
     assert 0.5 < codes.total() / 2000 < 0.9

@@ -22,6 +22,7 @@ def place(tmp_path, monkeypatch):
     """A root with two questions, no worked cases, a test that holds, and times without a program."""
     questions = [case for case in json.loads(QUESTIONS.read_text())["cases"] if case["name"] in FEW]
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # by which what is printed would come in order anyhow
     QUESTIONS.parent.mkdir(parents=True)
     QUESTIONS.write_text(json.dumps({"version": 1, "cases": questions}))
     Path("test_it.py").write_text("import unittest\nclass T(unittest.TestCase):\n    def test(self): print('here')\n")
