@@ -9,7 +9,7 @@ from ...lib.stream import ShallowQueue, SkidBuffer
 from ...smem.layouts import ReadLayout
 from ..layouts import AccessKind, AccessLayout, access_fields
 from ..params import LANES
-from .line_cache import pick_positions
+from .line_cache import PlaceLayout, pick_places, pick_positions
 from .store_merger import StoreWordsLayout
 
 __all__ = ["Reader", "TagLayout"]
@@ -40,6 +40,7 @@ class TagLayout(data.StructLayout):
                 "picks": 1,  # it is a PICK
                 "complement": 3,  # as of RowsLayout
                 "lanes": data.ArrayLayout(lane, LANES),
+                "places": data.ArrayLayout(PlaceLayout(params), LANES),  # of a PICK in the line cache
                 **_tag_fields(params),
             }
         )
@@ -122,6 +123,8 @@ class Reader(wiring.Component):
         for field in _tag_fields(self._params):
             m.d.comb += tags.i.payload[field].eq(access[field])
         positions = pick_positions(m, access)
+        for place, known in zip(tags.i.payload.places, pick_places(m, self._params, access), strict=True):
+            m.d.comb += place.eq(known)
         for tag, word, lane, value, position in zip(
             tags.i.payload.lanes, self.stores.payload.lanes, access.lanes, access.data, positions, strict=True
         ):

@@ -59,7 +59,14 @@ def check_tag(tag, item):
     assert {name: int(tag[name]) for name in SAME} == {name: int(item[name]) for name in SAME}
     assert (tag.reads, tag.picks) == (reads_of(item), item["kind"] == AccessKind.PICK)
     assert tag.complement == 7 ^ (item["octet"] | item["wide"] << 2)
-    first, kb = item["place"] >> item["wide"], item["kb"] + 1
+    first, kb, size = item["place"] >> item["wide"], item["kb"] + 1, item["wide"] + 1
+    for number in range(8 // kb * kb):  # in the line cache
+        column, unit = divmod(number, kb)
+        octet, share = divmod(unit, size)
+        if size == 1:
+            share = (item["place"] + column) % 16 >> 3
+        place = tag.places[(first + column + (0, 4, 2, 6)[unit]) % 8]
+        assert (place.share, place.octet) == (share, octet)
     for number, (got, lane) in enumerate(zip(tag.lanes, item["lanes"], strict=True)):
         position = (first + number // kb + (0, 4, 2, 6)[number % kb]) % 8  # in the line cache
         byte = 2 * position if tag.picks else lane["byte"]
