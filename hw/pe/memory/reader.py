@@ -5,7 +5,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...lib.stream import ShallowQueue, SkidBuffer
+from ...lib.stream import DeepQueue, ShallowQueue, SkidBuffer
 from ...smem.layouts import ReadLayout
 from ..layouts import AccessKind, AccessLayout, access_fields
 from ..params import LANES
@@ -14,8 +14,9 @@ from .store_merger import StoreWordsLayout
 
 __all__ = ["Reader", "TagLayout"]
 
-#: Accesses that are read at once: more than the cycles from a read to its answer, so that none is lost.
-_TAGS = 8
+#: Accesses that are read at once: more than the cycles from a read to its answer, so that none is lost. In a block
+#: memory there may be more.
+_TAGS, _MANY_TAGS = 8, 32
 
 
 def _tag_fields(params):
@@ -52,7 +53,8 @@ class Reader(wiring.Component):
     What may read waits until all words before it were stored in the cycle before, and a store until all chunks before
     it have been read. Accesses without a lane to read, and PICK, have a tag but no read.
 
-    Latency: 1 cycle to the read, 1 to the tag, none to the store. Throughput: one access a cycle.
+    Latency: 1 cycle to the read, 1 to the tag, 3 with ``params.paced``, none to the store. Throughput: one access a
+    cycle.
 
     Members
     -------
@@ -60,13 +62,14 @@ class Reader(wiring.Component):
     reads : Out(stream of ReadLayout)
         Registered.
     tags : Out(stream of TagLayout)
-        One an access that is no STORE, in order; those with ``reads`` belong to the answers. From a memory.
+        One an access that is no STORE, in order; those with ``reads`` belong to the answers. From a memory,
+        with ``params.paced`` from a register behind it.
     stores : Out(stream of StoreWordsLayout)
         Combinational from ``accesses``.
     stores_idle : In(1)
         All stored words are in shared memory. Falls in the cycle after one was taken.
     idle : Out(1)
-        No tag is waiting.
+        No tag is waiting or on its way.
     line_fill : Out(range(LANES + 1))
         Rows that go to the line cache, in the cycle after their access: to be counted.
     """
@@ -87,7 +90,10 @@ class Reader(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.tags = tags = ShallowQueue(TagLayout(self._params), _TAGS)
+        # A read of two parts takes longer than a block memory, whose register gives what hangs on a tag more time.
+        queue = DeepQueue if self._params.paced else ShallowQueue
+        depth = _MANY_TAGS if self._params.paced else _TAGS
+        m.submodules.tags = tags = queue(TagLayout(self._params), depth)
         m.submodules.reads = reads = SkidBuffer(ReadLayout(self._params.smem))
         wiring.connect(m, queue=tags.o, tags=wiring.flipped(self.tags))
         wiring.connect(m, skid=reads.o, reads=wiring.flipped(self.reads))
@@ -108,7 +114,7 @@ class Reader(wiring.Component):
             reads.i.valid.eq(go & read),
             self.stores.valid.eq(self.accesses.valid & store & self.idle),
             self.accesses.ready.eq(Mux(store, self.idle & self.stores.ready, free)),
-            self.idle.eq(~tags.o.valid),
+            self.idle.eq(tags.level == 0),
         ]
         m.d.sync += self.line_fill.eq(Mux(go & (kind == AccessKind.FILL), sum(lane.enable for lane in access.lanes), 0))
 
