@@ -1,5 +1,7 @@
 """The threads of an item: where the columns or words of each begin, and which are on."""
 
+from itertools import pairwise
+
 from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -43,6 +45,8 @@ class ColumnsOfItemLayout(data.StructLayout):
             {
                 "item": ItemLayout(params),
                 "columns": data.ArrayLayout(ColumnLayout(params), LANES),
+                # Columns beside which the next one lies in one chunk, if both are on.
+                "adjoins": unsigned(LANES - 1),
                 # Coordinates in dimension 1: not by columns, but those of thread l modulo LANES in place l.
                 "outers": data.ArrayLayout(16, LANES),
             }
@@ -112,6 +116,12 @@ class Columns(wiring.Component):
         begins, takes_part = self._add(m, read, read_moves)
         for column in range(LANES):
             self._judge(m, column, added, begins[column], takes_part[column], adding)
+        same = Cat(outer == outers[(place + 1) % LANES] for place, outer in enumerate(outers))
+        same_outer = Cat(same, same).bit_select(added.thread[:3], LANES - 1)  # by column: as that of the next one
+        with m.If(adding):
+            m.d.sync += self.o.p.adjoins.eq(
+                same_outer & Cat(_adjoin(*pair, added.job.segment) for pair in pairwise(begins))
+            )
         return m
 
     def _add(self, m, item, moves):
@@ -178,3 +188,14 @@ class Columns(wiring.Component):
                 column.inside.eq(inside),
                 column.code.eq(code),
             ]
+
+
+def _adjoin(column, following, segment):
+    """Whether two columns lie side by side in one chunk, dimension 1 aside."""
+    return (
+        (column.page == following.page)
+        & (column.offset == following.offset)
+        & (column.inner[4:16] == following.inner[4:16])
+        & ((column.inner[:4] + 1)[:4] == following.inner[:4])
+        & ~Mux(segment.element_log2[0], column.inner[:3].all(), column.inner[:4].all())
+    )
