@@ -5,7 +5,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...lib.stream import DeepQueue, ShallowQueue, SkidBuffer
+from ...lib.stream import DeepQueue, ShallowQueue
+from ...lib.twin import TwinBuffer
 from ...smem.layouts import ReadLayout
 from ..layouts import AccessKind, AccessLayout, access_fields
 from ..params import LANES
@@ -60,7 +61,7 @@ class Reader(wiring.Component):
     -------
     accesses : In(stream of AccessLayout)
     reads : Out(stream of ReadLayout)
-        Registered.
+        From one of two registers.
     tags : Out(stream of TagLayout)
         One an access that is no STORE, in order; those with ``reads`` belong to the answers. From a memory,
         with ``params.paced`` from a register behind it.
@@ -94,9 +95,9 @@ class Reader(wiring.Component):
         queue = DeepQueue if self._params.paced else ShallowQueue
         depth = _MANY_TAGS if self._params.paced else _TAGS
         m.submodules.tags = tags = queue(TagLayout(self._params), depth)
-        m.submodules.reads = reads = SkidBuffer(ReadLayout(self._params.smem))
+        m.submodules.reads = reads = TwinBuffer(ReadLayout(self._params.smem))
         wiring.connect(m, queue=tags.o, tags=wiring.flipped(self.tags))
-        wiring.connect(m, skid=reads.o, reads=wiring.flipped(self.reads))
+        wiring.connect(m, twin=reads.o, reads=wiring.flipped(self.reads))
 
         access, kind = self.accesses.payload, self.accesses.payload.kind
         enabled, picks = Cat(lane.enable for lane in access.lanes), kind == AccessKind.PICK
