@@ -50,7 +50,7 @@ class Translator(wiring.Component):
         Registered.
     lookups : Out(stream of unsigned(params.page_width))
         To the page table.
-    page : In(PageLayout)
+    page : In(PageLayout(params))
         Its answer, in the cycle after the handshake.
     page_written : In(1)
         Strobe: a page entry changes, and the cache is flushed.
@@ -79,7 +79,7 @@ class Translator(wiring.Component):
                 "i": In(stream.Signature(LinearLayout(params))),
                 "o": Out(stream.Signature(TranslatedLayout(params))),
                 "lookups": Out(stream.Signature(unsigned(params.page_width))),
-                "page": In(PageLayout()),
+                "page": In(PageLayout(params)),
                 "page_written": In(1),
                 "hit": Out(1),
                 "miss": Out(1),
@@ -149,7 +149,8 @@ class Translator(wiring.Component):
             self.miss.eq(known),
             cache.insert.eq(known),
             cache.number.eq(self.requested),
-            *(cache.page[name].eq(value) for name, value in beginning(self.params, page.chunk).items()),
+            cache.page.chunk.eq(page.chunk),
+            cache.page.turns.eq(page.turns),
         ]
         with m.If(~page.valid):
             m.d.comb += cache.page.code.eq(PeError.UNMAPPED)
