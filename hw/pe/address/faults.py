@@ -149,7 +149,7 @@ class FaultCollector(wiring.Component):
         every = Signal(len(_CODES))
         m.d.comb += [
             every.eq(Mux(fills, 0, _union(errors))),  # columns report the errors of rows
-            lowest.eq(every & -every),
+            lowest.eq(Cat(every[n] & ~every[:n].any() for n in range(len(_CODES)))),
             having.eq(Cat((column & lowest).any() for column in errors)),
         ]
         with m.If(self.advance):
