@@ -9,7 +9,7 @@ from tilewright.golden.spec import BARRIER, BarrierOp
 from ..lib.formats import packed_layout
 from .layouts import BarrierRequestLayout, BarrierResultLayout
 
-__all__ = ["BarrierDecode", "BarrierUpdate", "OperationLayout"]
+__all__ = ["BarrierDecode", "BarrierSums", "BarrierUpdate", "OperationLayout", "SumsLayout"]
 
 _VALUE_BITS = 21
 _ARRIVALS_BITS = BARRIER["expected"].width
@@ -67,15 +67,57 @@ class BarrierDecode(wiring.Component):
         return m
 
 
-class BarrierUpdate(wiring.Component):
-    """Old state and operation to new state and answer. Combinational.
+class SumsLayout(data.StructLayout):
+    """A barrier's state, and its counts less what an operation takes, before it is known whether they fit."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "before": packed_layout(BARRIER),
+                "pending": signed(_VALUE_BITS + 1),
+                "transactions": signed(_VALUE_BITS + 2),
+                "complete": unsigned(1),  # nothing is left of either
+            }
+        )
+
+
+class BarrierSums(wiring.Component):
+    """The half of an operation on a barrier that adds. Combinational.
 
     Members
     -------
     before : In(packed_layout(BARRIER))
     operation : In(OperationLayout)
+    sums : Out(SumsLayout)
+    """
+
+    def __init__(self):
+        super().__init__(
+            {"before": In(packed_layout(BARRIER)), "operation": In(OperationLayout()), "sums": Out(SumsLayout())}
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        before, operation = self.before, self.operation
+        m.d.comb += [
+            self.sums.before.eq(before),
+            self.sums.pending.eq(before.pending - operation.arrivals),
+            self.sums.transactions.eq(before.transactions - operation.bytes),
+            # Found from the operands: beside the subtractions and not behind them.
+            self.sums.complete.eq((before.pending == operation.arrivals) & (before.transactions == operation.bytes)),
+        ]
+        return m
+
+
+class BarrierUpdate(wiring.Component):
+    """The other half: new state and answer. Combinational.
+
+    Members
+    -------
+    sums : In(SumsLayout)
+    operation : In(OperationLayout)
     after : Out(packed_layout(BARRIER))
-        Equal to ``before`` unless ``changed``.
+        Equal to the state before unless ``changed``.
     changed : Out(1)
     flip : Out(1)
         The phase completes.
@@ -85,7 +127,7 @@ class BarrierUpdate(wiring.Component):
     def __init__(self):
         super().__init__(
             {
-                "before": In(packed_layout(BARRIER)),
+                "sums": In(SumsLayout()),
                 "operation": In(OperationLayout()),
                 "after": Out(packed_layout(BARRIER)),
                 "changed": Out(1),
@@ -96,14 +138,10 @@ class BarrierUpdate(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        before, after, operation = self.before, self.after, self.operation
-
-        pending = before.pending - operation.arrivals
-        transactions = before.transactions - operation.bytes
+        after, operation = self.after, self.operation
+        before, pending, transactions, complete = (self.sums[name] for name in SumsLayout().members)
         # Cutting the count to its field must not change it: a matter of the top bits, cheaper than two comparisons.
         overflow = (pending < 0) | (transactions[: BARRIER["transactions"].width].as_signed() != transactions)
-        # Whether the differences are zero is found from the operands: beside the subtractions and not behind them.
-        complete = (before.pending == operation.arrivals) & (before.transactions == operation.bytes)
 
         refused = operation.refused | overflow
         counts = ~operation.init & ~operation.try_wait
