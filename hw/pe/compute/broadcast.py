@@ -70,13 +70,11 @@ class Broadcaster(wiring.Component):
 
         parts, steps = cutter.parts, self.steps
         part, step = parts.p, steps.p
-        merges = Signal()  # the part is for the step that is there
-        fits = ((part.register == step.register) & ~(part.on & step.on).any()) | ~part.on.any()
+        # A part that merges finds its step still here: only the last one of an mm leaves before it.
         m.d.comb += [
-            merges.eq(~step.last & fits),
-            steps.valid.eq(self.full & (step.last | (parts.valid & ~merges))),
-            parts.ready.eq(~self.full | merges | steps.ready),
-            self.begins.eq(parts.valid & parts.ready & ~(self.full & merges)),
+            steps.valid.eq(self.full & (step.last | (parts.valid & ~part.merges))),
+            parts.ready.eq(~self.full | part.merges | steps.ready),
+            self.begins.eq(parts.valid & parts.ready & ~part.merges),
             self.register.eq(part.register),
         ]
         with m.If(parts.valid & parts.ready):
