@@ -74,9 +74,12 @@ class SumsLayout(data.StructLayout):
         super().__init__(
             {
                 "before": packed_layout(BARRIER),
+                # The new state, if nothing is refused.
+                "expected": unsigned(_ARRIVALS_BITS),
                 "pending": signed(_VALUE_BITS + 1),
                 "transactions": signed(_VALUE_BITS + 2),
-                "complete": unsigned(1),  # nothing is left of either
+                "phase": unsigned(1),
+                "complete": unsigned(1),  # nothing is left of either count, or it is an initialization
             }
         )
 
@@ -98,13 +101,17 @@ class BarrierSums(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        before, operation = self.before, self.operation
+        before, operation, sums = self.before, self.operation, self.sums
         m.d.comb += [
-            self.sums.before.eq(before),
-            self.sums.pending.eq(before.pending - operation.arrivals),
-            self.sums.transactions.eq(before.transactions - operation.bytes),
+            sums.before.eq(before),
+            sums.expected.eq(Mux(operation.init, operation.value, before.expected)),
+            sums.pending.eq(before.pending - operation.arrivals),
+            sums.transactions.eq(Mux(operation.init, 0, before.transactions - operation.bytes)),
+            sums.phase.eq(before.phase & ~operation.init),
             # Found from the operands: beside the subtractions and not behind them.
-            self.sums.complete.eq((before.pending == operation.arrivals) & (before.transactions == operation.bytes)),
+            sums.complete.eq(
+                operation.init | ((before.pending == operation.arrivals) & (before.transactions == operation.bytes))
+            ),
         ]
         return m
 
@@ -138,30 +145,25 @@ class BarrierUpdate(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        after, operation = self.after, self.operation
-        before, pending, transactions, complete = (self.sums[name] for name in SumsLayout().members)
+        sums, after, operation = self.sums, self.after, self.operation
+        transactions = sums.transactions
         # Cutting the count to its field must not change it: a matter of the top bits, cheaper than two comparisons.
-        overflow = (pending < 0) | (transactions[: BARRIER["transactions"].width].as_signed() != transactions)
-
+        overflow = (sums.pending < 0) | (transactions[: BARRIER["transactions"].width].as_signed() != transactions)
         refused = operation.refused | overflow
-        counts = ~operation.init & ~operation.try_wait
         m.d.comb += [
             self.result.error.eq(refused),
-            self.result.done.eq(~refused & Mux(operation.try_wait, before.phase != operation.value[0], self.flip)),
+            self.result.done.eq(~refused & Mux(operation.try_wait, sums.before.phase != operation.value[0], self.flip)),
             self.changed.eq(~refused & ~operation.try_wait),
-            self.flip.eq(~refused & counts & complete),
-            after.eq(before),
+            self.flip.eq(self.changed & sums.complete & ~operation.init),
+            after.eq(sums.before),
         ]
         with m.If(self.changed):
             # Bits that belong to no field become zero.
-            m.d.comb += after.eq(0)
-            with m.If(operation.init):
-                m.d.comb += [after.pending.eq(operation.value), after.expected.eq(operation.value)]
-            with m.Else():
-                m.d.comb += [
-                    after.expected.eq(before.expected),
-                    after.pending.eq(Mux(complete, before.expected, pending)),
-                    after.transactions.eq(transactions),
-                    after.phase.eq(before.phase ^ complete),
-                ]
+            m.d.comb += [
+                after.eq(0),
+                after.expected.eq(sums.expected),
+                after.pending.eq(Mux(sums.complete, sums.expected, sums.pending)),
+                after.transactions.eq(transactions),
+                after.phase.eq(sums.phase ^ self.flip),
+            ]
         return m

@@ -103,7 +103,9 @@ class PageTable(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         pages = self.params.pages
-        m.submodules.memory = memory = Memory(shape=PageLayout(self.params), depth=pages, init=[])
+        m.submodules.memory = memory = Memory(
+            shape=PageLayout(self.params), depth=pages, init=[], attrs={"ram_style": "block"}
+        )
         write, read = memory.write_port(), memory.read_port()
         cleared = Signal(range(pages + 1))  # entries that have been cleared
         clearing = Signal()
