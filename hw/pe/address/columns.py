@@ -90,8 +90,8 @@ class Columns(wiring.Component):
         adding, read_moves = Signal(), Signal()
         m.d.comb += [
             adding.eq(takes(params, self.o.valid, self.o.ready)),
-            read_moves.eq(takes(params, added_valid, adding)),
-            self.i.ready.eq(takes(params, read_valid, read_moves)),
+            read_moves.eq(~added_valid | adding),
+            self.i.ready.eq(~read_valid | read_moves),
         ]
         m.d.comb += self.predicates.predicate.eq(self.i.p.job.predicate)
         for reads in (self.bases, self.predicates):
