@@ -100,9 +100,9 @@ class Sequencer(wiring.Component):
         return m
 
     def _merge_reads(self, m, bases, words):
-        """One of the two reads at most: items wait while offsets are read."""
+        """One of the two reads: items wait while offsets are read, so that words which are asked for came before."""
         requests = self.lane_reads.requests
-        for port, chosen in ((bases, bases.requests.valid), (words, ~bases.requests.valid)):
+        for port, chosen in ((words, words.requests.valid), (bases, ~words.requests.valid)):
             m.d.comb += port.data.eq(self.lane_reads.data)
             with m.If(chosen):
                 m.d.comb += [
