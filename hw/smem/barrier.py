@@ -140,6 +140,7 @@ class BarrierUnit(wiring.Component):
         kept_state = update.after
         kept_word = Signal(self._params.addr_width - 3)  # the barrier that the write-back register holds
         dirty, was_dirty = Signal(), Signal()  # it is ahead of the memory; it has been before
+        may_change = fresh & ~update.operation.refused & ~update.operation.try_wait  # known early
         ahead = Signal()  # the write-back register, and not what was read, is the barrier's state
         # What it held before is: that was written in the cycle of the read.
         left, left_state = Signal(), Signal.like(kept_state)
@@ -155,11 +156,11 @@ class BarrierUnit(wiring.Component):
         read = self.fetched.word_select(address[3], BARRIER.bits)
         m.d.comb += [
             before.eq(Mux(ahead, kept_state, Mux(left, left_state, read))),
-            back.valid.eq(dirty),
+            back.valid.eq(was_dirty | may_change),
             back.urgent.eq(busy & ~ahead),
             back.payload.chunk.eq(kept_word[1:]),
             back.payload.data.eq(Cat(kept_state, kept_state)),
-            back.payload.strobe.eq(Mux(kept_word[0], 0xFF00, 0x00FF)),
+            back.payload.strobe.eq(Cat((dirty & ~kept_word[0]).replicate(8), (dirty & kept_word[0]).replicate(8))),
         ]
         with m.If(busy):
             m.d.sync += kept_word.eq(address[3:])

@@ -53,7 +53,10 @@ class StateSpec(Elaboratable):
         with m.If(read_watched):
             m.d.comb += Assume(unit.fetched.word_select(watched[0], 64) == read)
         with m.If(back.taken):
-            m.d.comb += Assert((back.payload.strobe == 0x00FF) | (back.payload.strobe == 0xFF00))
+            m.d.comb += Assert(
+                (back.payload.strobe == 0x00FF) | (back.payload.strobe == 0xFF00) | (back.payload.strobe == 0)
+            )
+        m.d.comb += Assert(back.valid | (back.payload.strobe == 0))
 
         # The model: every accepted operation on the watched barrier, one cycle after it was accepted.
         go_landed, go_request = landed.valid & landed.ready, requests.valid & requests.ready
@@ -97,7 +100,8 @@ class StateSpec(Elaboratable):
         m.d.comb += Assert((unit.refused.valid & (unit.refused.address[3:] == watched)) == error_due)
 
         # Register before memory, and both together are the model.
-        holds = back.valid & (back.payload.chunk == watched[1:]) & (back.payload.strobe[8] == watched[0])
+        writes_ours = back.payload.strobe.bit_select(watched[0] << 3, 1)
+        holds = back.valid & (back.payload.chunk == watched[1:]) & writes_ours
         kept = back.payload.data.word_select(watched[0], 64)
         m.d.comb += Assert(Mux(holds, kept, stored) == state.as_value())
 
