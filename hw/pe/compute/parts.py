@@ -91,7 +91,7 @@ class PartCutter(wiring.Component):
         emits, done = Signal(), Signal()
         advance = Signal()
         m.d.comb += [
-            rest.eq(left & (left - 1)),
+            rest.eq(Cat(left[place] & left[:place].any() for place in range(LANES))),
             number.eq(Mux(left.any(), left & ~rest, 1)),
             emits.eq(self.held & (left.any() | item.last)),
             advance.eq(~self.parts.valid | self.parts.ready),
