@@ -15,7 +15,6 @@ from ..params import LANES
 from ..signatures import GuardReadSignature, ThreadReadSignature
 from .bases import BasisLayout
 from .items import ItemLayout
-from .pace import takes
 
 __all__ = ["ColumnLayout", "Columns", "ColumnsOfItemLayout"]
 
@@ -88,9 +87,10 @@ class Columns(wiring.Component):
         read, read_valid = Signal(ItemLayout(params)), Signal()
         added, added_valid = Signal(ItemLayout(params)), Signal()
         adding, read_moves = Signal(), Signal()
+        free = Signal(init=1)  # nothing is at the output: apart from ``o.valid``, for it enables hundreds of registers
         m.d.comb += [
-            adding.eq(takes(params, self.o.valid, self.o.ready)),
-            read_moves.eq(~added_valid | adding),
+            adding.eq(free if params.paced else ~self.o.valid | self.o.ready),
+            read_moves.eq(~added_valid | (~self.o.valid if params.paced else adding)),
             self.i.ready.eq(~read_valid | read_moves),
         ]
         m.d.comb += self.predicates.predicate.eq(self.i.p.job.predicate)
@@ -110,8 +110,9 @@ class Columns(wiring.Component):
             m.d.sync += added_valid.eq(0)
         with m.If(adding):
             m.d.sync += [self.o.valid.eq(added_valid), self.o.p.item.eq(added), self.o.p.outers.eq(outers)]
+            m.d.sync += free.eq(~added_valid)
         with m.Elif(self.o.ready):
-            m.d.sync += self.o.valid.eq(0)
+            m.d.sync += [self.o.valid.eq(0), free.eq(1)]
 
         begins, takes_part = self._add(m, read, read_moves)
         for column in range(LANES):
