@@ -9,7 +9,7 @@ from tilewright.golden.spec import CHUNK_BYTES, LINE_BYTES
 from ...smem.layouts import LineLayout, LineWordsLayout
 from ...smem.swizzle import chunk_flips
 from ..layouts import CompletionLayout, StagedWordLayout, delivery_members
-from .fill import below, bytes_below, chunks_below, round_tf32
+from .fill import below, bytes_below, round_tf32
 from .layouts import AlignedLayout
 
 __all__ = ["WordPlacer"]
@@ -180,21 +180,9 @@ class WordPlacer(wiring.Component):
                 line.fills.eq(
                     (self.rest != self.rest_data) | (piece.first != piece.data_first) | (piece.end != piece.data_end)
                 ),
-                line.banks.eq(self._chunks(piece)),
                 line.first.eq(Cat(place == flips[inner:] for place in range(len(line.first)))),
                 self.strobe.eq(written),
             ]
-
-    def _chunks(self, piece):
-        """Which chunks of the line are written, wholly or partly, as they lie in it."""
-
-        def reaches(whole, partly, limit):
-            return whole | (partly & limit[:_CHUNK_LOG2].any().replicate(len(whole)))
-
-        bounds = self.i.p.chunks
-        ends = reaches(bounds.end.whole, bounds.end.partly, piece.end)
-        of_piece = ends & ~bounds.first.whole & (piece.first != piece.end).replicate(len(ends))
-        return reaches(*chunks_below(self.rest, self.rest_flips), self.rest) | of_piece
 
     def _complete(self, m, free):
         """A transfer that is not quiet completes in the cycle after its last write."""

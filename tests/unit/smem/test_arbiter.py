@@ -219,7 +219,6 @@ def test_second_chunk(fills, scatter_banks, small_bank, grants):
 
     async def drive(ctx):
         words = {"word": 50, "first_word": 51, "first": 1, "filled": 0xFFFF * fills, "fills": fills, "fill": 52}
-        words["banks"] = 0xF
         ctx.set(dut.lines.payload, {"row": 4, "data": words, "strobe": (1 << 64) - 1})
         ctx.set(dut.lines.valid, 1)
         ctx.set(dut.scatter.payload, scattered)
