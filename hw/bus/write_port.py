@@ -5,7 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from ..lib.stream import Queue, ShallowQueue, SkidBuffer
+from ..lib.stream import Queue, SkidBuffer
 from .axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4WriteSignature, Burst
 from .beats import BeatSequencer
 from .reads import BurstLayout
@@ -65,7 +65,7 @@ class WritePort(wiring.Component):
         word_width = addr_width - self._bus_log2
         self.requests = SkidBuffer(BurstLayout(word_width))
         self.sequencer = BeatSequencer(unsigned(0), _AHEAD)
-        self.beats = ShallowQueue(data.StructLayout({"word": WriteWordLayout(bus_bytes), "last": unsigned(1)}), 2)
+        self.beats = SkidBuffer(data.StructLayout({"word": WriteWordLayout(bus_bytes), "last": unsigned(1)}))
         in_flight_layout = {name: unsigned(1) for name in ("empty", "refused", "last")}
         self.in_flight = Queue(data.StructLayout({"word": unsigned(word_width), **in_flight_layout}), max_outstanding)
         super().__init__(

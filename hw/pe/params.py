@@ -116,6 +116,13 @@ class PeParams:
         return 8 * self.unit_bytes
 
     @property
+    def paced(self):
+        """Whether an access takes two cycles of shared memory: then stages of the loading side take one every other
+        cycle, when they are empty, and no ``ready`` goes through them.
+        """
+        return self.smem.chunks_a_cycle < LANES
+
+    @property
     def segment_width(self):
         """Bits of a segment's number."""
         return (self.segments - 1).bit_length()

@@ -112,7 +112,7 @@ class Staging(wiring.Component):
         with m.Switch(fields.kind):
             for kind, limit in limits.items():
                 with m.Case(kind):
-                    m.d.comb += wrong.eq(fields.index >= limit)
+                    m.d.comb += wrong.eq(fields.index[limit.bit_length() - 1 :].any())  # limits are powers of two
         is_put = access.address[2:] == _PUT.offset >> 2
         staged = access.address[_REGISTERS["data0"].offset.bit_length() - 1]
         m.d.comb += [

@@ -200,7 +200,8 @@ class WriteArbiter(wiring.Component):
         others = lines.payload.data.fill.replicate(CHUNK_BITS // 32) if self._words else small.data
         if self._two:
             others = Mux(filling, others, self.scatter.data[1])
-        m.d.comb += common.eq(Mux(small_valid & taken, small.data, others))
+        # A small write that its bank alone keeps waiting may show here: nothing else does then.
+        m.d.comb += common.eq(Mux(small_valid & (first | ~common_wanted), small.data, others))
         for b in range(BANKS):
             here = Signal(name=f"small{b}")
             row = lines.payload.row

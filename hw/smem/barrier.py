@@ -6,8 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import BARRIER, BarrierOp
 
-from ..lib.formats import packed_layout
-from .barrier_rules import BarrierDecode, BarrierUpdate, OperationLayout
+from .barrier_rules import BarrierDecode, BarrierSums, BarrierUpdate, OperationLayout
 from .layouts import CHUNK_BITS, BarrierRequestLayout, BarrierResultLayout, LandedLayout
 from .signatures import BarrierEventSignature, WriteBackSignature
 
@@ -17,12 +16,12 @@ __all__ = ["BarrierUnit"]
 class BarrierUnit(wiring.Component):
     """Carries out barrier operations, one after the other, for processors and for bytes that land.
 
-    An operation in cycle w (its handshake) reads the memory in w, is worked out in w + 1, and from w + 2 on its new
-    state is in the *write-back register*, its answer and ``flip`` or ``refused`` are visible. The register
-    holds one barrier and is written to memory when the write side is free, or when another barrier takes its place;
-    operations on the barrier that it holds use it in place of the memory. A read of a barrier from memory may thus
-    come too early; writing a live barrier other than through operations is a mistake of software, but disturbs no
-    other barrier.
+    An operation in cycle w (its handshake) reads the memory in w, is added in w + 1, and from w + 2 on its new state is
+    in the *write-back register*, its answer and ``flip`` or ``refused`` are visible: a few gates make them of what has
+    been added. The register holds one barrier and is written to memory when the write side is free, or when another
+    barrier takes its place; operations on the barrier that it holds use it in place of the memory. A read of a barrier
+    from memory may thus come too early; writing a live barrier other than through operations is a mistake of software,
+    but disturbs no other barrier.
 
     Landed bytes go before requests, except that a request which could go is passed over once at most. A request does
     not directly follow an operation, nor do landed bytes directly follow landed bytes: so at most two of three cycles
@@ -73,6 +72,7 @@ class BarrierUnit(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.decode = decode = BarrierDecode(self._params)
+        m.submodules.sums = sums = BarrierSums()
         m.submodules.update = update = BarrierUpdate()
         busy = Signal()  # an operation is being worked out
         busy_landed = Signal()  # it is one of landed bytes
@@ -87,21 +87,24 @@ class BarrierUnit(wiring.Component):
             operation.eq(decode.operation),
             address.eq(decode.request.address),
         ]
-        # Cycle w + 1: work it out.
-        m.d.comb += update.operation.eq(operation)
-        self._update_state(m, update, busy, address, decode.request.address)
+        # Cycle w + 1: add.
+        m.d.comb += sums.operation.eq(operation)
+        fresh, answers = Signal(), Signal()  # one has been worked out; it has an answer
+        m.d.sync += [fresh.eq(busy), answers.eq(busy & ~busy_landed)]
+        with m.If(busy):
+            m.d.sync += [update.sums.eq(sums.sums), update.operation.eq(operation)]
+        self._update_state(m, sums.before, update, busy, fresh, address, decode.request.address)
         # From cycle w + 2 on: the answer and the strobes.
-        results = self.results
+        results, kept = self.results, Signal.like(self.results.payload)
+        m.d.comb += results.payload.eq(Mux(answers, update.result, kept))
+        with m.If(answers):
+            m.d.sync += kept.eq(update.result)
         with m.If(results.ready):
             m.d.sync += results.valid.eq(0)
         with m.If(busy & ~busy_landed):
-            m.d.sync += [results.valid.eq(1), results.payload.eq(update.result)]
-        m.d.sync += [
-            self.flip.valid.eq(busy & update.flip),
-            self.flip.address.eq(address),
-            self.refused.valid.eq(busy & update.result.error),
-            self.refused.address.eq(address),
-        ]
+            m.d.sync += results.valid.eq(1)
+        m.d.comb += [self.flip.valid.eq(fresh & update.flip), self.refused.valid.eq(fresh & update.result.error)]
+        m.d.sync += [self.flip.address.eq(address), self.refused.address.eq(address)]
         return m
 
     def _choose(self, m, chosen, busy, busy_landed):
@@ -127,37 +130,37 @@ class BarrierUnit(wiring.Component):
             m.d.sync += turn.eq(0)
         return go_landed, go_request
 
-    def _update_state(self, m, update, busy, address, next_address):
+    def _update_state(self, m, before, update, busy, fresh, address, next_address):
         """The barrier's state before the operation at ``address``; and after it, in the write-back register.
 
         The register follows every operation, also one that changes nothing: the next one on the same barrier does not
         depend on what this one did.
         """
         back = self.write_back
-        kept_state = Signal(packed_layout(BARRIER))
+        kept_state = update.after
         kept_word = Signal(self._params.addr_width - 3)  # the barrier that the write-back register holds
-        dirty = Signal()  # it is ahead of the memory
+        dirty, was_dirty = Signal(), Signal()  # it is ahead of the memory; it has been before
+        may_change = fresh & ~update.operation.refused & ~update.operation.try_wait  # known early
         ahead = Signal()  # the write-back register, and not what was read, is the barrier's state
         # What it held before is: that was written in the cycle of the read.
         left, left_state = Signal(), Signal.like(kept_state)
         held = Signal()
-        m.d.comb += held.eq(dirty & (kept_word == next_address[3:]))
+        m.d.comb += [dirty.eq(was_dirty | (fresh & update.changed)), held.eq(dirty & (kept_word == next_address[3:]))]
         m.d.sync += [
             ahead.eq(Mux(busy, address[3:] == next_address[3:], held)),
             left.eq(busy & held),
             left_state.eq(kept_state),
+            # If another barrier takes its place, urgent saw to it that it is taken.
+            was_dirty.eq(dirty & ~back.taken),
         ]
         read = self.fetched.word_select(address[3], BARRIER.bits)
         m.d.comb += [
-            update.before.eq(Mux(ahead, kept_state, Mux(left, left_state, read))),
-            back.valid.eq(dirty),
+            before.eq(Mux(ahead, kept_state, Mux(left, left_state, read))),
+            back.valid.eq(was_dirty | may_change),
             back.urgent.eq(busy & ~ahead),
             back.payload.chunk.eq(kept_word[1:]),
             back.payload.data.eq(Cat(kept_state, kept_state)),
-            back.payload.strobe.eq(Mux(kept_word[0], 0xFF00, 0x00FF)),
+            back.payload.strobe.eq(Cat((dirty & ~kept_word[0]).replicate(8), (dirty & kept_word[0]).replicate(8))),
         ]
-        still_dirty = dirty & ~back.taken  # if another barrier takes its place, urgent saw to it that it is taken
         with m.If(busy):
-            m.d.sync += [kept_state.eq(update.after), kept_word.eq(address[3:]), dirty.eq(update.changed | still_dirty)]
-        with m.Elif(back.taken):
-            m.d.sync += dirty.eq(0)
+            m.d.sync += kept_word.eq(address[3:])

@@ -9,7 +9,7 @@ from tilewright.golden.spec import BARRIER, BarrierOp
 from ..lib.formats import packed_layout
 from .layouts import BarrierRequestLayout, BarrierResultLayout
 
-__all__ = ["BarrierDecode", "BarrierUpdate", "OperationLayout"]
+__all__ = ["BarrierDecode", "BarrierSums", "BarrierUpdate", "OperationLayout", "SumsLayout"]
 
 _VALUE_BITS = 21
 _ARRIVALS_BITS = BARRIER["expected"].width
@@ -67,15 +67,64 @@ class BarrierDecode(wiring.Component):
         return m
 
 
-class BarrierUpdate(wiring.Component):
-    """Old state and operation to new state and answer. Combinational.
+class SumsLayout(data.StructLayout):
+    """A barrier's state, and its counts less what an operation takes, before it is known whether they fit."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "before": packed_layout(BARRIER),
+                # The new state, if nothing is refused.
+                "expected": unsigned(_ARRIVALS_BITS),
+                "pending": signed(_VALUE_BITS + 1),
+                "transactions": signed(_VALUE_BITS + 2),
+                "phase": unsigned(1),
+                "complete": unsigned(1),  # nothing is left of either count, or it is an initialization
+            }
+        )
+
+
+class BarrierSums(wiring.Component):
+    """The half of an operation on a barrier that adds. Combinational.
 
     Members
     -------
     before : In(packed_layout(BARRIER))
     operation : In(OperationLayout)
+    sums : Out(SumsLayout)
+    """
+
+    def __init__(self):
+        super().__init__(
+            {"before": In(packed_layout(BARRIER)), "operation": In(OperationLayout()), "sums": Out(SumsLayout())}
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        before, operation, sums = self.before, self.operation, self.sums
+        m.d.comb += [
+            sums.before.eq(before),
+            sums.expected.eq(Mux(operation.init, operation.value, before.expected)),
+            sums.pending.eq(before.pending - operation.arrivals),
+            sums.transactions.eq(Mux(operation.init, 0, before.transactions - operation.bytes)),
+            sums.phase.eq(before.phase & ~operation.init),
+            # Found from the operands: beside the subtractions and not behind them.
+            sums.complete.eq(
+                operation.init | ((before.pending == operation.arrivals) & (before.transactions == operation.bytes))
+            ),
+        ]
+        return m
+
+
+class BarrierUpdate(wiring.Component):
+    """The other half: new state and answer. Combinational.
+
+    Members
+    -------
+    sums : In(SumsLayout)
+    operation : In(OperationLayout)
     after : Out(packed_layout(BARRIER))
-        Equal to ``before`` unless ``changed``.
+        Equal to the state before unless ``changed``.
     changed : Out(1)
     flip : Out(1)
         The phase completes.
@@ -85,7 +134,7 @@ class BarrierUpdate(wiring.Component):
     def __init__(self):
         super().__init__(
             {
-                "before": In(packed_layout(BARRIER)),
+                "sums": In(SumsLayout()),
                 "operation": In(OperationLayout()),
                 "after": Out(packed_layout(BARRIER)),
                 "changed": Out(1),
@@ -96,34 +145,25 @@ class BarrierUpdate(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        before, after, operation = self.before, self.after, self.operation
-
-        pending = before.pending - operation.arrivals
-        transactions = before.transactions - operation.bytes
+        sums, after, operation = self.sums, self.after, self.operation
+        transactions = sums.transactions
         # Cutting the count to its field must not change it: a matter of the top bits, cheaper than two comparisons.
-        overflow = (pending < 0) | (transactions[: BARRIER["transactions"].width].as_signed() != transactions)
-        # Whether the differences are zero is found from the operands: beside the subtractions and not behind them.
-        complete = (before.pending == operation.arrivals) & (before.transactions == operation.bytes)
-
+        overflow = (sums.pending < 0) | (transactions[: BARRIER["transactions"].width].as_signed() != transactions)
         refused = operation.refused | overflow
-        counts = ~operation.init & ~operation.try_wait
         m.d.comb += [
             self.result.error.eq(refused),
-            self.result.done.eq(~refused & Mux(operation.try_wait, before.phase != operation.value[0], self.flip)),
+            self.result.done.eq(~refused & Mux(operation.try_wait, sums.before.phase != operation.value[0], self.flip)),
             self.changed.eq(~refused & ~operation.try_wait),
-            self.flip.eq(~refused & counts & complete),
-            after.eq(before),
+            self.flip.eq(self.changed & sums.complete & ~operation.init),
+            after.eq(sums.before),
         ]
         with m.If(self.changed):
             # Bits that belong to no field become zero.
-            m.d.comb += after.eq(0)
-            with m.If(operation.init):
-                m.d.comb += [after.pending.eq(operation.value), after.expected.eq(operation.value)]
-            with m.Else():
-                m.d.comb += [
-                    after.expected.eq(before.expected),
-                    after.pending.eq(Mux(complete, before.expected, pending)),
-                    after.transactions.eq(transactions),
-                    after.phase.eq(before.phase ^ complete),
-                ]
+            m.d.comb += [
+                after.eq(0),
+                after.expected.eq(sums.expected),
+                after.pending.eq(Mux(sums.complete, sums.expected, sums.pending)),
+                after.transactions.eq(transactions),
+                after.phase.eq(sums.phase ^ self.flip),
+            ]
         return m

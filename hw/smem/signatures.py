@@ -231,7 +231,7 @@ class WriteBackSignature(Port):
     -------
     payload : Out(ChunkWriteLayout)
     valid : Out(1)
-        The register is ahead of the memory.
+        The register is ahead of the memory, or ``strobe`` of the payload, which comes later in the cycle, is 0.
     urgent : Out(1)
         It gets other contents at the end of this cycle, so ``taken`` must be high if ``valid`` is.
     taken : In(1)

@@ -11,6 +11,7 @@ from ..params import LANES
 from .block_parts import CHUNK_LOG2, PartColumnLayout
 from .layouts import LinearLayout
 from .line_directory import RequestLayout, block_rows, unit_log2
+from .pace import takes
 from .places import Places
 
 __all__ = ["AddressLanes"]
@@ -31,7 +32,8 @@ class _StageLayout(data.StructLayout):
 
 
 class AddressLanes(wiring.Component):
-    """Adds up the addresses of up to eight units, rows, or words. Latency 4, one access a cycle.
+    """Adds up the addresses of up to eight units, rows, or words. Latency 4, one access a cycle; if ``params.paced``,
+    one every other cycle, and ``ready`` is a register.
 
     Accesses without any column or word that is on are left out, but the last one of an instruction is sent: of LOAD as
     NOTHING.
@@ -61,7 +63,7 @@ class AddressLanes(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.d.comb += [self._moves.eq(~self.o.valid | self.o.ready), self.i.ready.eq(self._moves)]
+        m.d.comb += [self._moves.eq(takes(self._params, self.o.valid, self.o.ready)), self.i.ready.eq(self._moves)]
         coordinates, limit, places = self._begin(m)
         self._bound(m, coordinates, limit)
         with m.If(self._moves):
@@ -242,3 +244,5 @@ class AddressLanes(wiring.Component):
                     target.entry.eq((source.entry | now.page) + page),
                     target.offset.eq(source.offset | now.offset | offset),
                 ]
+        with m.Elif(self.o.ready):
+            m.d.sync += self.o.valid.eq(0)

@@ -1,7 +1,5 @@
 """Columns that lie side by side in one block of rows."""
 
-from itertools import pairwise
-
 from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -65,9 +63,9 @@ class BlockPartLayout(data.StructLayout):
 class BlockParts(wiring.Component):
     """Cuts items of transposed mm into parts whose columns lie side by side in one chunk of the same rows.
 
-    Side by side are neighbours that are on, whose coordinates differ by one. Each column is compared with the next one
-    alone, while the first one of the part is found. Other items are one part. Columns with an error of their own make
-    a part of their own. An item without any column is one part too. Latency 1, one part a cycle.
+    Side by side are neighbours that are on and adjoin. Whether two columns belong together is found while the first
+    one of the part is. Other items are one part. Columns with an error of their own, which can only be PRODUCT here,
+    make a part of their own. An item without any column is one part too. Latency 1, one part a cycle.
 
     Members
     -------
@@ -89,13 +87,15 @@ class BlockParts(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         item, columns = self.i.p.item, self.i.p.columns
+        on = Cat(column.on for column in columns)
+        adjoins = self.i.p.adjoins & on & on[1:]
         done = Signal(LANES)  # columns of parts before
         left, first, joins, rest = Signal(LANES), Signal(LANES), Signal(LANES), Signal(LANES)
         leader, origin = Signal(LeaderLayout(self._params)), Signal(4)
         outers, turn = self.i.p.outers, item.thread[:3]  # place of column 0 among them
         moves = Signal()
         m.d.comb += [
-            left.eq(Cat(column.on for column in columns) & ~done),
+            left.eq(on & ~done),
             first.eq(Cat(left[column] & ~left[:column].any() for column in range(LANES))),
             rest.eq(left & ~joins),
             moves.eq(~self.o.valid | self.o.ready),
@@ -109,18 +109,16 @@ class BlockParts(wiring.Component):
                 chosen(number, {n: column.as_value() for n, column in enumerate(columns)})
             ),
             leader.outer.eq(chosen((number + turn)[:3], dict(enumerate(outers)))),
-            origin.eq(leader.inner - number),
+            origin.eq(chosen(number, {n: (column.inner - n)[:4] for n, column in enumerate(columns)})),
         ]
-        same = Cat(outer == outers[(place + 1) % LANES] for place, outer in enumerate(outers))
-        same_outer = Cat(same, same).bit_select(turn, LANES - 1)  # by column: as that of the next one
-        adjoins = Signal(LANES - 1)  # columns beside which the next one lies
-        for number, (column, following) in enumerate(pairwise(columns)):
-            adjoin = same_outer[number] & _adjoin(column, following, item.job.segment)
-            m.d.comb += adjoins[number].eq(column.on & following.on & adjoin)
-        for number, column in enumerate(columns):
-            runs = Cat(first[start] & adjoins[start:number].all() for start in range(number + 1))
-            joins_leader = (column.code == leader.code) & ((column.code != 0) | runs.any())
-            m.d.comb += joins[number].eq(~item.job.transpose | joins_leader)
+        wrong = Cat(column.code != 0 for column in columns)
+        for number in range(LANES):
+            beside = Signal(number + 1, name=f"beside{number}")  # columns from which on all are side by side up to here
+            m.d.comb += beside.eq(
+                Cat(adjoins[start:number].all() & ~wrong[start] & ~wrong[number] for start in range(number + 1))
+            )
+            alike = Mux(wrong[number], (first & wrong).any(), (first[: number + 1] & beside).any())
+            m.d.comb += joins[number].eq(~item.job.transpose | alike)
         with m.If(moves):
             m.d.sync += [
                 self.o.valid.eq(self.i.valid),
@@ -140,14 +138,3 @@ class BlockParts(wiring.Component):
             # All but the rest; nothing, once that is empty.
             m.d.sync += done.eq(~rest & (rest != 0).replicate(LANES))
         return m
-
-
-def _adjoin(column, following, segment):
-    """Whether two columns lie side by side in one chunk, dimension 1 aside."""
-    return (
-        (column.page == following.page)
-        & (column.offset == following.offset)
-        & (column.inner[4:] == following.inner[4:])
-        & ((column.inner[:4] + 1)[:4] == following.inner[:4])
-        & ~Mux(segment.element_log2[0], column.inner[:3].all(), column.inner[:4].all())
-    )

@@ -1,5 +1,7 @@
 """The threads of an item: where the columns or words of each begin, and which are on."""
 
+from itertools import pairwise
+
 from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -42,6 +44,8 @@ class ColumnsOfItemLayout(data.StructLayout):
             {
                 "item": ItemLayout(params),
                 "columns": data.ArrayLayout(ColumnLayout(params), LANES),
+                # Columns beside which the next one lies in one chunk, if both are on.
+                "adjoins": unsigned(LANES - 1),
                 # Coordinates in dimension 1: not by columns, but those of thread l modulo LANES in place l.
                 "outers": data.ArrayLayout(16, LANES),
             }
@@ -53,7 +57,7 @@ class Columns(wiring.Component):
 
     A column is on if its thread takes part and its first element is inside. A word is on if its thread takes part and
     one of its elements is inside; one to be loaded also if none is, as its register becomes 0. Latency 3, one item a
-    cycle.
+    cycle; every other cycle if ``params.paced``, and ``ready`` depends on registers only then.
 
     Members
     -------
@@ -83,9 +87,10 @@ class Columns(wiring.Component):
         read, read_valid = Signal(ItemLayout(params)), Signal()
         added, added_valid = Signal(ItemLayout(params)), Signal()
         adding, read_moves = Signal(), Signal()
+        free = Signal(init=1)  # nothing is at the output: apart from ``o.valid``, for it enables hundreds of registers
         m.d.comb += [
-            adding.eq(~self.o.valid | self.o.ready),
-            read_moves.eq(~added_valid | adding),
+            adding.eq(free if params.paced else ~self.o.valid | self.o.ready),
+            read_moves.eq(~added_valid | (~self.o.valid if params.paced else adding)),
             self.i.ready.eq(~read_valid | read_moves),
         ]
         m.d.comb += self.predicates.predicate.eq(self.i.p.job.predicate)
@@ -95,16 +100,29 @@ class Columns(wiring.Component):
                 m.d.comb += group.eq((self.i.p.thread >> 3) + (lane < self.i.p.thread[:3]))
         with m.If(self.i.ready):
             m.d.sync += [read_valid.eq(self.i.valid), read.eq(self.i.p), self._complement.eq(~self.i.p.thread)]
+        with m.Elif(read_moves):
+            m.d.sync += read_valid.eq(0)
         outers = Signal.like(self.o.p.outers)
         with m.If(read_moves):
             m.d.sync += [added_valid.eq(read_valid), added.eq(read)]
             m.d.sync += [outer.eq(row.outer) for outer, row in zip(outers, self.bases.rows, strict=True)]
+        with m.Elif(adding):
+            m.d.sync += added_valid.eq(0)
         with m.If(adding):
             m.d.sync += [self.o.valid.eq(added_valid), self.o.p.item.eq(added), self.o.p.outers.eq(outers)]
+            m.d.sync += free.eq(~added_valid)
+        with m.Elif(self.o.ready):
+            m.d.sync += [self.o.valid.eq(0), free.eq(1)]
 
         begins, takes_part = self._add(m, read, read_moves)
         for column in range(LANES):
             self._judge(m, column, added, begins[column], takes_part[column], adding)
+        same = Cat(outer == outers[(place + 1) % LANES] for place, outer in enumerate(outers))
+        same_outer = Cat(same, same).bit_select(added.thread[:3], LANES - 1)  # by column: as that of the next one
+        with m.If(adding):
+            m.d.sync += self.o.p.adjoins.eq(
+                same_outer & Cat(_adjoin(*pair, added.job.segment) for pair in pairwise(begins))
+            )
         return m
 
     def _add(self, m, item, moves):
@@ -171,3 +189,14 @@ class Columns(wiring.Component):
                 column.inside.eq(inside),
                 column.code.eq(code),
             ]
+
+
+def _adjoin(column, following, segment):
+    """Whether two columns lie side by side in one chunk, dimension 1 aside."""
+    return (
+        (column.page == following.page)
+        & (column.offset == following.offset)
+        & (column.inner[4:16] == following.inner[4:16])
+        & ((column.inner[:4] + 1)[:4] == following.inner[:4])
+        & ~Mux(segment.element_log2[0], column.inner[:3].all(), column.inner[:4].all())
+    )

@@ -8,6 +8,7 @@ from tilewright.golden.spec.pe.errors import PeError
 
 from ..layouts import NUMBER_BITS, AccessKind, AccessLayout, FaultLayout
 from ..params import LANES
+from .pace import takes
 from .translate import TranslatedLayout
 
 __all__ = ["FaultCollector"]
@@ -42,8 +43,8 @@ class FaultCollector(wiring.Component):
     next FILL of it with octet 0: columns that are on in a PICK of that slot have it. In LOAD and STORE a lane is turned
     off by itself, and of LOAD not written.
 
-    Latency 2, one access a cycle while both sinks are ready. The record of an instruction comes one cycle after its
-    last access.
+    Latency 2, one access a cycle while both sinks are ready, every other cycle if ``params.paced``. The record of an
+    instruction comes one cycle after its last access.
 
     Members
     -------
@@ -79,8 +80,8 @@ class FaultCollector(wiring.Component):
         added = Signal()  # what was found goes into the record, or there is nothing
         m.d.comb += [
             added.eq(~(self.found_valid & self.found.last) | ~self.faults.valid | self.faults.ready),
-            self.advance.eq((~self.o.valid | self.o.ready) & added),
-            self.i.ready.eq(self.advance | ~self.valid),
+            self.advance.eq(takes(self.params, self.o.valid, self.o.ready) & added),
+            self.i.ready.eq(takes(self.params, self.valid, self.advance)),
         ]
         self._gather(m)
         slots = self._slots(m)
@@ -103,6 +104,8 @@ class FaultCollector(wiring.Component):
         m.d.comb += by_column.eq((access.kind == AccessKind.COLUMNS) | (access.kind == AccessKind.PICK))
         for errors, code in zip(sets, self.i.p.codes, strict=True):
             m.d.comb += errors.eq(Cat(code == known for known in _CODES))
+        with m.If(self.advance):
+            m.d.sync += self.valid.eq(0)
         with m.If(self.i.ready):
             m.d.sync += [self.valid.eq(self.i.valid), self.held.eq(self.i.p)]
             for column in range(LANES):
@@ -146,7 +149,7 @@ class FaultCollector(wiring.Component):
         every = Signal(len(_CODES))
         m.d.comb += [
             every.eq(Mux(fills, 0, _union(errors))),  # columns report the errors of rows
-            lowest.eq(every & -every),
+            lowest.eq(Cat(every[n] & ~every[:n].any() for n in range(len(_CODES)))),
             having.eq(Cat((column & lowest).any() for column in errors)),
         ]
         with m.If(self.advance):

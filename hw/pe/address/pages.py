@@ -19,78 +19,6 @@ _CHUNK_BITS = 28
 _OFFSET_BITS = MAX_PAGE_LOG2 - 4
 
 
-class PageLayout(data.StructLayout):
-    """A page entry as it is kept."""
-
-    def __init__(self):
-        super().__init__(
-            {
-                "chunk": unsigned(28),  # byte address >> 4
-                "valid": 1,
-                "loaded": 1,
-                "on_chip": 1,
-            }
-        )
-
-
-class PageTable(wiring.Component):
-    """All page entries, in a memory.
-
-    One write or one look-up a cycle; writes go first. After a reset no entry is valid: they are cleared one by one,
-    ``params.pages`` cycles long, in which both wait.
-
-    Members
-    -------
-    writes : In(stream of PageWriteLayout)
-        The low four bits of an address, and bits of no field, are ignored.
-    lookups : In(stream of unsigned(params.page_width))
-        Number of an entry. ``ready`` depends on ``writes.valid``.
-    page : Out(PageLayout)
-        The entry looked up in the cycle before. A write is seen by look-ups from the next cycle on.
-    written : Out(1)
-        Strobe: an entry changes; look-ups of before may be out of date.
-    """
-
-    def __init__(self, params):
-        self.params = params
-        super().__init__(
-            {
-                "writes": In(stream.Signature(PageWriteLayout(params))),
-                "lookups": In(stream.Signature(unsigned(params.page_width))),
-                "page": Out(PageLayout()),
-                "written": Out(1),
-            }
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        pages = self.params.pages
-        m.submodules.memory = memory = Memory(shape=PageLayout(), depth=pages, init=[])
-        write, read = memory.write_port(), memory.read_port()
-        cleared = Signal(range(pages + 1))  # entries that have been cleared
-        clearing = Signal()
-        m.d.comb += clearing.eq(cleared != pages)
-        m.d.sync += cleared.eq(cleared + clearing)
-
-        word = View(packed_layout(PAGE_ENTRY), self.writes.p.word)
-        entry = Signal(PageLayout())
-        m.d.comb += [
-            entry.chunk.eq(word.address[4:]),
-            entry.valid.eq(word.valid),
-            entry.loaded.eq(word.loaded),
-            entry.on_chip.eq(word.on_chip),
-            self.writes.ready.eq(~clearing),
-            self.written.eq(self.writes.valid & self.writes.ready),
-            self.lookups.ready.eq(~clearing & ~self.writes.valid),
-            write.en.eq(clearing | self.written),
-            write.addr.eq(Mux(clearing, cleared, self.writes.p.index)),
-            write.data.eq(Mux(clearing, 0, entry.as_value())),
-            read.addr.eq(self.lookups.payload),
-            self.page.eq(read.data),
-        ]
-        return m
-
-
 class TranslationLayout(data.StructLayout):
     """What an access makes of a page: as much as there is shared memory, and what tells an address beyond it."""
 
@@ -101,6 +29,21 @@ class TranslationLayout(data.StructLayout):
                 # How often an address in memory lies past the end of memory, counted from ``chunk`` on.
                 "turns": unsigned(_OFFSET_BITS + 2 - params.chunk_width),
                 "code": unsigned(4),  # PeError: NONE, UNMAPPED or OFF_CHIP
+            }
+        )
+
+
+class PageLayout(data.StructLayout):
+    """A page entry as it is kept."""
+
+    def __init__(self, params):
+        place = TranslationLayout(params)
+        super().__init__(
+            {
+                **{name: place[name].shape for name in ("chunk", "turns")},  # where it begins
+                "valid": 1,
+                "loaded": 1,
+                "on_chip": 1,
             }
         )
 
@@ -126,6 +69,66 @@ def beginning(params, chunk):
     turns = (-chunk[width:])[: _CHUNK_BITS - width]
     most = 1 << (_OFFSET_BITS - width)
     return {"chunk": chunk[:width], "turns": Mux(turns > most, 4 * most - 1, turns)}
+
+
+class PageTable(wiring.Component):
+    """All page entries, in a memory.
+
+    One write or one look-up a cycle; writes go first. After a reset no entry is valid: they are cleared one by one,
+    ``params.pages`` cycles long, in which both wait.
+
+    Members
+    -------
+    writes : In(stream of PageWriteLayout)
+        The low four bits of an address, and bits of no field, are ignored.
+    lookups : In(stream of unsigned(params.page_width))
+        Number of an entry. ``ready`` depends on ``writes.valid``.
+    page : Out(PageLayout(params))
+        The entry looked up in the cycle before. A write is seen by look-ups from the next cycle on.
+    written : Out(1)
+        Strobe: an entry changes; look-ups of before may be out of date.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        super().__init__(
+            {
+                "writes": In(stream.Signature(PageWriteLayout(params))),
+                "lookups": In(stream.Signature(unsigned(params.page_width))),
+                "page": Out(PageLayout(params)),
+                "written": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        pages = self.params.pages
+        m.submodules.memory = memory = Memory(
+            shape=PageLayout(self.params), depth=pages, init=[], attrs={"ram_style": "block"}
+        )
+        write, read = memory.write_port(), memory.read_port()
+        cleared = Signal(range(pages + 1))  # entries that have been cleared
+        clearing = Signal()
+        m.d.comb += clearing.eq(cleared != pages)
+        m.d.sync += cleared.eq(cleared + clearing)
+
+        word = View(packed_layout(PAGE_ENTRY), self.writes.p.word)
+        entry = Signal(PageLayout(self.params))
+        m.d.comb += [
+            *(entry[name].eq(value) for name, value in beginning(self.params, word.address[4:]).items()),
+            entry.valid.eq(word.valid),
+            entry.loaded.eq(word.loaded),
+            entry.on_chip.eq(word.on_chip),
+            self.writes.ready.eq(~clearing),
+            self.written.eq(self.writes.valid & self.writes.ready),
+            self.lookups.ready.eq(~clearing & ~self.writes.valid),
+            write.en.eq(clearing | self.written),
+            write.addr.eq(Mux(clearing, cleared, self.writes.p.index)),
+            write.data.eq(Mux(clearing, 0, entry.as_value())),
+            read.addr.eq(self.lookups.payload),
+            self.page.eq(read.data),
+        ]
+        return m
 
 
 class TranslationCache(wiring.Component):

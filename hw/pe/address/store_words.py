@@ -4,8 +4,9 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ...lib.slot import Slot
 from ...lib.stream import DeepQueue
-from ..layouts import LANE_READ_LATENCY, JobKind
+from ..layouts import LANE_READ_LATENCY, JobKind, LaneReadLayout
 from ..params import LANES
 from ..signatures import LaneReadSignature
 from .items import ItemLayout
@@ -20,6 +21,8 @@ class StoreWords(wiring.Component):
     """Lets an item of STORE pass together with the request for its words; other items pass as they are.
 
     Combinational from ``i`` to ``o``. Words are there ``LANE_READ_LATENCY + 3`` cycles after their item has passed.
+    With ``params.paced`` the request waits in a register, so that the item does not wait for the registers: words
+    are there a cycle later, and a STORE passes every other cycle.
 
     Members
     -------
@@ -31,11 +34,12 @@ class StoreWords(wiring.Component):
     words : Out(stream of array of LANES 32)
         In the order of the items.
     reading : Out(1)
-        An answer is still to come.
+        A request is still to be taken, or an answer to come.
     """
 
     def __init__(self, params):
         words = data.ArrayLayout(32, LANES)
+        self._params = params
         self._queue = DeepQueue(words, WORDS_UNDER_WAY)
         super().__init__(
             {
@@ -51,17 +55,24 @@ class StoreWords(wiring.Component):
         m = Module()
         m.submodules.queue = queue = self._queue
         item, reads = self.i.p, self.lane_reads.requests
-        stores = Signal()
+        stores, waiting = Signal(), Signal()  # it is a STORE; the request of one is still to be taken
         requested = Signal(LANE_READ_LATENCY)  # in the cycles before
+        if self._params.paced:
+            m.submodules.slot = slot = Slot(LaneReadLayout(self._params))
+            wiring.connect(m, slot=slot.o, reads=wiring.flipped(reads))
+            request = slot.i
+            m.d.comb += waiting.eq(slot.o.valid)
+        else:
+            request = reads
         m.d.comb += [
             stores.eq(item.job.kind == JobKind.STORE),
             self.o.p.eq(item),
-            self.o.valid.eq(self.i.valid & (~stores | reads.ready)),
-            self.i.ready.eq(self.o.ready & (~stores | reads.ready)),
-            reads.valid.eq(self.i.valid & stores & self.o.ready),
-            reads.p.register.eq(item.register),
-            reads.p.group.eq(item.thread >> 3),
-            self.reading.eq(requested.any()),
+            self.o.valid.eq(self.i.valid & (~stores | request.ready)),
+            self.i.ready.eq(self.o.ready & (~stores | request.ready)),
+            request.valid.eq(self.i.valid & stores & self.o.ready),
+            request.p.register.eq(item.register),
+            request.p.group.eq(item.thread >> 3),
+            self.reading.eq(waiting | requested.any()),
             queue.i.valid.eq(requested[-1]),
             queue.i.p.eq(self.lane_reads.data),
             self.words.p.eq(queue.o.p),

@@ -11,6 +11,7 @@ from ...smem.swizzle import chunk_flips
 from ..layouts import NUMBER_BITS, AccessKind, AccessLayout, access_fields
 from ..params import LANES
 from .layouts import LinearLayout
+from .pace import takes
 from .pages import PageLayout, TranslationCache, TranslationLayout, beginning
 
 __all__ = ["TranslatedLayout", "Translator"]
@@ -39,8 +40,8 @@ class Translator(wiring.Component):
     loaded is read again and again, and the accesses behind it wait too. In a core that is stopped such a page counts as
     one that is not on chip, and is not kept.
 
-    Latency 2, and one access a cycle, if the access is not paged or all its pages are in the cache. Each page that is
-    not takes two cycles more.
+    Latency 2, and one access a cycle, if the access is not paged or all its pages are in the cache; every other cycle
+    if ``params.paced``, and ``ready`` is a register then. Each page that is not takes two cycles more.
 
     Members
     -------
@@ -49,7 +50,7 @@ class Translator(wiring.Component):
         Registered.
     lookups : Out(stream of unsigned(params.page_width))
         To the page table.
-    page : In(PageLayout)
+    page : In(PageLayout(params))
         Its answer, in the cycle after the handshake.
     page_written : In(1)
         Strobe: a page entry changes, and the cache is flushed.
@@ -72,12 +73,13 @@ class Translator(wiring.Component):
         self.requested = Signal(unsigned(params.page_width))
         self.answering = Signal()  # the table shows the page ``requested``
         self.matching = Signal(LANES)  # the lanes that it is the page of
+        self.leaves = Signal()  # the access in the middle goes to the output
         super().__init__(
             {
                 "i": In(stream.Signature(LinearLayout(params))),
                 "o": Out(stream.Signature(TranslatedLayout(params))),
                 "lookups": Out(stream.Signature(unsigned(params.page_width))),
-                "page": In(PageLayout()),
+                "page": In(PageLayout(params)),
                 "page_written": In(1),
                 "hit": Out(1),
                 "miss": Out(1),
@@ -88,10 +90,10 @@ class Translator(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.cache = self.cache
-        leaves, accepted = Signal(), Signal()
+        leaves, accepted = self.leaves, Signal()
         m.d.comb += [
-            leaves.eq(self.valid & ~self.missing.any() & (~self.o.valid | self.o.ready)),
-            self.i.ready.eq(~self.valid | leaves),
+            leaves.eq(self.valid & ~self.missing.any() & takes(self.params, self.o.valid, self.o.ready)),
+            self.i.ready.eq(takes(self.params, self.valid, leaves)),
             accepted.eq(self.i.valid & self.i.ready),
             self.cache.flush.eq(self.page_written | (accepted & self.i.p.flush)),
         ]
@@ -147,7 +149,8 @@ class Translator(wiring.Component):
             self.miss.eq(known),
             cache.insert.eq(known),
             cache.number.eq(self.requested),
-            *(cache.page[name].eq(value) for name, value in beginning(self.params, page.chunk).items()),
+            cache.page.chunk.eq(page.chunk),
+            cache.page.turns.eq(page.turns),
         ]
         with m.If(~page.valid):
             m.d.comb += cache.page.code.eq(PeError.UNMAPPED)

@@ -35,6 +35,10 @@ class Broadcaster(wiring.Component):
         ``ITEMS`` wait in a block memory.
     steps : Out(stream of StepLayout)
         ``units`` of members that are not on are of no meaning.
+    begins : Out(1)
+        Strobe: ``steps`` has another payload in the next cycle.
+    register : Out(params.reg_width)
+        Its field ``register``, in the same cycle as ``begins``.
     busy : Out(1)
         There is an mm whose last step has not been taken.
     """
@@ -49,6 +53,8 @@ class Broadcaster(wiring.Component):
                 "multiplies": In(stream.Signature(MultiplyLayout(params))),
                 "columns": In(stream.Signature(ColumnsLayout(params))),
                 "steps": Out(stream.Signature(StepLayout(params))),
+                "begins": Out(1),
+                "register": Out(params.reg_width),
                 "busy": Out(1),
             }
         )
@@ -64,16 +70,16 @@ class Broadcaster(wiring.Component):
 
         parts, steps = cutter.parts, self.steps
         part, step = parts.p, steps.p
-        merges = Signal()  # the part is for the step that is there
-        fits = ((part.register == step.register) & ~(part.on & step.on).any()) | ~part.on.any()
+        # A part that merges finds its step still here: only the last one of an mm leaves before it.
         m.d.comb += [
-            merges.eq(~step.last & fits),
-            steps.valid.eq(self.full & (step.last | (parts.valid & ~merges))),
-            parts.ready.eq(~self.full | merges | steps.ready),
+            steps.valid.eq(self.full & (step.last | (parts.valid & ~part.merges))),
+            parts.ready.eq(~self.full | part.merges | steps.ready),
+            self.begins.eq(parts.valid & parts.ready & ~part.merges),
+            self.register.eq(part.register),
         ]
         with m.If(parts.valid & parts.ready):
             m.d.sync += self.full.eq(1)
-            with m.If(self.full & merges):
+            with m.If(~self.begins):
                 m.d.sync += [step.on.eq(step.on | part.on), step.last.eq(part.last)]
             with m.Else():
                 m.d.sync += [step[name].eq(part[name]) for name in step.shape().members if name != "units"]

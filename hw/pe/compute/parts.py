@@ -43,6 +43,7 @@ class PartLayout(data.StructLayout):
                 "kb": 2,  # as stored
                 "first": 1,  # the first of an mm
                 "last": 1,  # the last of an mm; on may be 0
+                "merges": 1,  # it is for the step of the part before
             }
         )
 
@@ -52,6 +53,9 @@ class PartCutter(wiring.Component):
 
     Latency: two cycles from an item to its first part. Throughput: one part a cycle, without a pause between items or
     between instructions; an item in which nothing is on, other than the last, takes a cycle of its own.
+
+    A part is for the step of the one before if that does not end an mm, and it has no column, or the same register and
+    none of the members that the step has already. That is found with the part: much waits for it behind its register.
 
     Members
     -------
@@ -70,6 +74,7 @@ class PartCutter(wiring.Component):
         self.mm = Signal(MultiplyLayout(params))  # of the item
         self.left = Signal(LANES)  # parts of the item to come that have a column that is on
         self.first = Signal(init=1)
+        self.members = Signal(4)  # that the step of the last part has, up to that part
         super().__init__(
             {
                 "multiplies": In(stream.Signature(MultiplyLayout(params))),
@@ -86,7 +91,7 @@ class PartCutter(wiring.Component):
         emits, done = Signal(), Signal()
         advance = Signal()
         m.d.comb += [
-            rest.eq(left & (left - 1)),
+            rest.eq(Cat(left[place] & left[:place].any() for place in range(LANES))),
             number.eq(Mux(left.any(), left & ~rest, 1)),
             emits.eq(self.held & (left.any() | item.last)),
             advance.eq(~self.parts.valid | self.parts.ready),
@@ -102,12 +107,17 @@ class PartCutter(wiring.Component):
             part.kb.eq(mm.kb),
             part.first.eq(self.first),
             part.last.eq(item.last & ~rest.any()),
+            part.merges.eq(
+                ~self.first
+                & (((part.register == self.parts.p.register) & ~(part.on & self.members).any()) | ~part.on.any())
+            ),
         ]
         self._place(m, part, number)
         with m.If(advance):
             m.d.sync += self.parts.valid.eq(emits)
             with m.If(emits):
                 m.d.sync += [self.parts.p.eq(part), left.eq(rest), self.first.eq(part.last)]
+                m.d.sync += self.members.eq(Mux(part.merges, self.members, 0) | part.on)
         self._take(m, done)
         return m
 

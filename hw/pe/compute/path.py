@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -135,11 +135,10 @@ class ComputePath(wiring.Component):
         steps, factors = self.broadcaster.steps, self.factors
         step = steps.p
         lacks_factors, lacks_accumulator, goes = Signal(), Signal(), Signal()
-        # Accumulators are read two cycles after a step sets off, and must have been written before.
-        unwritten = [stage.on.any() & (stage.register == step.register) for stage in self.stages[: self.latency - 2]]
+        unwritten = self._find_unwritten(m, goes)
         m.d.comb += [
             lacks_factors.eq(step.first & ~factors.held),
-            lacks_accumulator.eq(step.on.any() & Cat(unwritten).any()),
+            lacks_accumulator.eq(step.on.any() & unwritten),
             steps.ready.eq(~lacks_factors & ~lacks_accumulator & ~self.registers.starved),
             goes.eq(steps.valid & steps.ready),
             factors.claim.eq(goes & step.first),
@@ -158,6 +157,24 @@ class ComputePath(wiring.Component):
         m.d.sync += [later.eq(earlier) for earlier, later in pairwise(self.stages)]
         with m.If(goes):
             m.d.sync += self.spread.units.eq(step.units)
+
+    def _find_unwritten(self, m, goes):
+        """Whether a step under way writes the accumulator of the one that is to set off. A register: many wait for it.
+
+        Accumulators are read two cycles after a step sets off, and must have been written before.
+        """
+        broadcaster, step = self.broadcaster, self.broadcaster.steps.p
+        same, before = (Signal(self.latency - 2, name=name) for name in ("same", "before"))  # by stage
+        unwritten = Signal()
+        # Those that the next step, or this one, finds a stage further on.
+        leaving = [(step.on & goes.replicate(4), step.register), *((stage.on, stage.register) for stage in self.stages)]
+        with m.If(broadcaster.begins):
+            for n, (on, register) in enumerate(leaving[: len(same)]):
+                m.d.comb += same[n].eq(on.any() & (register == broadcaster.register))
+        with m.Else():
+            m.d.comb += same.eq(before << 1)
+        m.d.sync += [before.eq(same), unwritten.eq(same.any())]
+        return unwritten
 
     def _multiply(self, m):
         array, spread, factors, stages = self.array, self.spread, self.factors, self.stages

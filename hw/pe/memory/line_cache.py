@@ -12,7 +12,7 @@ from ...lib.choice import chosen
 from ...smem.layouts import CHUNK_BITS
 from ..params import LANES
 
-__all__ = ["LineCache", "PickLayout", "RowsLayout", "pick_positions"]
+__all__ = ["LineCache", "PickLayout", "PlaceLayout", "RowsLayout", "pick_places", "pick_positions"]
 
 _BLOCKS = 2
 _MAX_KB = 4
@@ -40,16 +40,18 @@ class RowsLayout(data.StructLayout):
         )
 
 
+class PlaceLayout(data.StructLayout):
+    """Where in a position a pick finds what it needs there, of a block."""
+
+    def __init__(self, params):
+        super().__init__({"share": range(_shares(params)), "octet": _octet_width(params)})
+
+
 class PickLayout(data.StructLayout):
-    """Columns of a block side by side: lane l gets unit l mod kb of column l div kb.
+    """Columns of a block side by side: lane l gets unit l mod kb of column l div kb."""
 
-    Parameters
-    ----------
-    ways : int
-        Lanes that get theirs at once.
-    """
-
-    def __init__(self, ways=LANES):
+    def __init__(self, params):
+        ways = params.smem.chunks_a_cycle
         super().__init__(
             {
                 "slot": 1,
@@ -58,8 +60,17 @@ class PickLayout(data.StructLayout):
                 "place": 4,  # byte of column 0 in the rows; column c is c elements further on, modulo 16 bytes
                 "part": range(LANES // ways),  # lanes from ways · part on
                 "positions": data.ArrayLayout(3, ways),  # of these lanes, pick_positions of kb, wide and place
+                "places": data.ArrayLayout(PlaceLayout(params), LANES),  # pick_places of kb, wide and place
             }
         )
+
+
+def _shares(params):
+    return _PLACES // params.unit_bytes
+
+
+def _octet_width(params):
+    return (_MAX_KB * params.unit_bytes // LANES - 1).bit_length()
 
 
 def pick_positions(m, pick):
@@ -87,6 +98,43 @@ def pick_positions(m, pick):
     return positions
 
 
+def pick_places(m, params, pick):
+    """Where in each position a pick finds what it needs: so that memories need not wait for it.
+
+    Parameters
+    ----------
+    m : Module
+    params : PeParams
+    pick : View
+        With fields ``kb``, ``wide`` and ``place``.
+
+    Returns
+    -------
+    list of View
+        Of :class:`PlaceLayout`, by position.
+    """
+    # Log2 of the units of 8-bit elements that an octet has; of 16-bit elements it has twice as many.
+    log2 = (LANES // params.unit_bytes).bit_length() - 1
+    first = Signal(3)  # position of column 0, unit 0
+    m.d.comb += first.eq(_first_position(pick))
+    found = []
+    for position in range(LANES):
+        distance, unit = Signal(3, name=f"distance{position}"), Signal(2, name=f"unit{position}")
+        byte = Signal(3, name=f"byte{position}")  # its place, modulo 8
+        place = Signal(PlaceLayout(params), name=f"place{position}")
+        behind = pick.place[3] ^ (first > byte)  # the second of the two places
+        m.d.comb += [
+            distance.eq(position - first),
+            # The inverse of _AHEAD, for units that there are.
+            unit.eq(Cat(distance[2] & (pick.kb != 0), distance[1] & pick.kb[1])),
+            byte.eq(position - Cat(Const(0, 1), unit[1], unit[0])),
+            place.share.eq(Mux(pick.wide, unit[: log2 + 1], Cat(behind, unit[:log2]))),
+            place.octet.eq(Mux(pick.wide, unit >> (log2 + 1), unit >> log2)),
+        ]
+        found.append(place)
+    return found
+
+
 def _first_position(pick):
     """That of column 0, unit 0."""
     return Mux(pick.wide, pick.place[1:], pick.place[:3])
@@ -111,7 +159,7 @@ class LineCache(wiring.Component):
     -------
     fill : In(stream of RowsLayout)
         All octets of a block come before it is picked from. Taken with the last share. ``ready`` is a register.
-    pick : In(PickLayout(params.smem.chunks_a_cycle))
+    pick : In(PickLayout(params))
         ``wide`` as it was in ``fill``.
     pickable : Out(1)
         Nothing that may be needed for ``pick`` is still to be written.
@@ -126,15 +174,13 @@ class LineCache(wiring.Component):
         self._unit_bytes, self._ways = params.unit_bytes, params.smem.chunks_a_cycle
         #: Log2 of the units of 8-bit elements that an octet has; of 16-bit elements it has twice as many.
         self._units_log2 = (LANES // params.unit_bytes).bit_length() - 1
-        self._shares = _PLACES // params.unit_bytes
-        octets = _MAX_KB * params.unit_bytes // LANES
-        self._octet_width = (octets - 1).bit_length()
-        depth = _BLOCKS * octets * self._shares
+        self._shares, self._octet_width = _shares(params), _octet_width(params)
+        depth = _BLOCKS * self._shares << self._octet_width
         self.positions = [Memory(shape=unsigned(params.unit_bits), depth=depth, init=[]) for _ in range(LANES)]
         super().__init__(
             {
                 "fill": In(stream.Signature(RowsLayout())),
-                "pick": In(PickLayout(self._ways)),
+                "pick": In(PickLayout(params)),
                 "pickable": Out(1),
                 "units": Out(data.ArrayLayout(data.ArrayLayout(params.unit_bits, 2), self._ways)),
                 "inside": Out(data.ArrayLayout(params.unit_bytes, self._ways)),
@@ -143,21 +189,18 @@ class LineCache(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        pick, width = self.pick, self._octet_width
-        first = Signal(3)  # position of column 0, unit 0
-        m.d.comb += first.eq(_first_position(pick))
+        width = self._octet_width
         share = Signal(range(self._shares))
         turned = self._write(m, share)
         found = Signal(data.ArrayLayout(8 * self._unit_bytes, LANES))  # by position: a byte of every bank
         for position, memory in enumerate(self.positions):
             m.submodules[f"position{position}"] = memory
             write, read = memory.write_port(), memory.read_port(domain="comb")
-            octet, choice = self._look(m, position, first)
             m.d.comb += [
                 write.addr.eq(Cat(share, self.fill.p.octet[:width], self.fill.p.slot)),
                 write.data.eq(Cat(bank[position] for bank in turned)),
                 write.en.eq(self.fill.valid),
-                read.addr.eq(Cat(choice, octet[:width], pick.slot)),
+                read.addr.eq(Cat(self.pick.places[position], self.pick.slot)),
                 found[position].eq(read.data),
             ]
         self._hand_out(m, found)
@@ -197,21 +240,6 @@ class LineCache(wiring.Component):
                 # Positions two apart have the same sources, and would share halves of their choices.
                 m.d.comb += value.eq(chosen(units[position >> 1 & 1], sources))
         return turned
-
-    def _look(self, m, position, first):
-        """The octet in which the pick finds what it needs in a position, and which of its shares."""
-        pick, log2 = self.pick, self._units_log2
-        distance, unit = Signal(3, name=f"distance{position}"), Signal(2, name=f"unit{position}")
-        place = Signal(3, name=f"place{position}")  # of the byte, modulo 8
-        m.d.comb += [
-            distance.eq(position - first),
-            # The inverse of _AHEAD, for units that there are.
-            unit.eq(Cat(distance[2] & (pick.kb != 0), distance[1] & pick.kb[1])),
-            place.eq(position - Cat(Const(0, 1), unit[1], unit[0])),
-        ]
-        behind = pick.place[3] ^ (first > place)  # the second of the two places
-        octet = Mux(pick.wide, unit >> (log2 + 1), unit >> log2)
-        return octet, Mux(pick.wide, unit[: log2 + 1], Cat(behind, unit[:log2]))
 
     def _hand_out(self, m, found):
         """To every lane what may be its unit: from the lower four positions, and from the upper ones."""

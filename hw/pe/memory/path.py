@@ -21,7 +21,7 @@ class MemoryPath(wiring.Component):
 
     Latency: from access to column 4 cycles, from PICK 2. Throughput: one access a cycle without bank conflicts; a
     FILL behind another waits until the line cache has written that. With ``params.smem.chunks_a_cycle`` of 4 reads
-    and picks take a cycle more, and come every second cycle.
+    take a cycle more, picks three, and both come every second cycle.
 
     Members
     -------

@@ -31,7 +31,7 @@ class ReadReturn(wiring.Component):
     read_data : In(stream of read_data_layout(params.smem.chunks_a_cycle))
         One answer for each part of a tag with ``reads``.
     fill : Out(stream of RowsLayout)
-    pick : Out(PickLayout(params.smem.chunks_a_cycle))
+    pick : Out(PickLayout(params))
     pickable : In(1)
         What ``pick`` needs is there.
     units : In(array of params.smem.chunks_a_cycle data.ArrayLayout(params.unit_bits, 2))
@@ -60,7 +60,7 @@ class ReadReturn(wiring.Component):
                 "tags": In(stream.Signature(TagLayout(params))),
                 "read_data": In(stream.Signature(read_data_layout(ways))),
                 "fill": Out(stream.Signature(RowsLayout())),
-                "pick": Out(PickLayout(ways)),
+                "pick": Out(PickLayout(params)),
                 "pickable": In(1),
                 "units": In(data.ArrayLayout(data.ArrayLayout(params.unit_bits, 2), ways)),
                 "inside": In(data.ArrayLayout(params.unit_bytes, ways)),
@@ -106,6 +106,7 @@ class ReadReturn(wiring.Component):
             self.pick.wide.eq(tag.wide),
             self.pick.place.eq(tag.place),
             self.pick.part.eq(self._part),
+            self.pick.places.eq(tag.places),
             *(position.eq(byte[1:]) for position, (byte, *_) in zip(self.pick.positions, lanes, strict=True)),
         ]
         return m

@@ -5,17 +5,19 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...lib.stream import ShallowQueue, SkidBuffer
+from ...lib.stream import DeepQueue, ShallowQueue
+from ...lib.twin import TwinBuffer
 from ...smem.layouts import ReadLayout
 from ..layouts import AccessKind, AccessLayout, access_fields
 from ..params import LANES
-from .line_cache import pick_positions
+from .line_cache import PlaceLayout, pick_places, pick_positions
 from .store_merger import StoreWordsLayout
 
 __all__ = ["Reader", "TagLayout"]
 
-#: Accesses that are read at once: more than the cycles from a read to its answer, so that none is lost.
-_TAGS = 8
+#: Accesses that are read at once: more than the cycles from a read to its answer, so that none is lost. In a block
+#: memory there may be more.
+_TAGS, _MANY_TAGS = 8, 32
 
 
 def _tag_fields(params):
@@ -40,6 +42,7 @@ class TagLayout(data.StructLayout):
                 "picks": 1,  # it is a PICK
                 "complement": 3,  # as of RowsLayout
                 "lanes": data.ArrayLayout(lane, LANES),
+                "places": data.ArrayLayout(PlaceLayout(params), LANES),  # of a PICK in the line cache
                 **_tag_fields(params),
             }
         )
@@ -51,21 +54,23 @@ class Reader(wiring.Component):
     What may read waits until all words before it were stored in the cycle before, and a store until all chunks before
     it have been read. Accesses without a lane to read, and PICK, have a tag but no read.
 
-    Latency: 1 cycle to the read, 1 to the tag, none to the store. Throughput: one access a cycle.
+    Latency: 1 cycle to the read, 1 to the tag, 3 with ``params.paced``, none to the store. Throughput: one access a
+    cycle.
 
     Members
     -------
     accesses : In(stream of AccessLayout)
     reads : Out(stream of ReadLayout)
-        Registered.
+        From one of two registers.
     tags : Out(stream of TagLayout)
-        One an access that is no STORE, in order; those with ``reads`` belong to the answers. From a memory.
+        One an access that is no STORE, in order; those with ``reads`` belong to the answers. From a memory,
+        with ``params.paced`` from a register behind it.
     stores : Out(stream of StoreWordsLayout)
         Combinational from ``accesses``.
     stores_idle : In(1)
         All stored words are in shared memory. Falls in the cycle after one was taken.
     idle : Out(1)
-        No tag is waiting.
+        No tag is waiting or on its way.
     line_fill : Out(range(LANES + 1))
         Rows that go to the line cache, in the cycle after their access: to be counted.
     """
@@ -86,10 +91,13 @@ class Reader(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.tags = tags = ShallowQueue(TagLayout(self._params), _TAGS)
-        m.submodules.reads = reads = SkidBuffer(ReadLayout(self._params.smem))
+        # A read of two parts takes longer than a block memory, whose register gives what hangs on a tag more time.
+        queue = DeepQueue if self._params.paced else ShallowQueue
+        depth = _MANY_TAGS if self._params.paced else _TAGS
+        m.submodules.tags = tags = queue(TagLayout(self._params), depth)
+        m.submodules.reads = reads = TwinBuffer(ReadLayout(self._params.smem))
         wiring.connect(m, queue=tags.o, tags=wiring.flipped(self.tags))
-        wiring.connect(m, skid=reads.o, reads=wiring.flipped(self.reads))
+        wiring.connect(m, twin=reads.o, reads=wiring.flipped(self.reads))
 
         access, kind = self.accesses.payload, self.accesses.payload.kind
         enabled, picks = Cat(lane.enable for lane in access.lanes), kind == AccessKind.PICK
@@ -107,7 +115,7 @@ class Reader(wiring.Component):
             reads.i.valid.eq(go & read),
             self.stores.valid.eq(self.accesses.valid & store & self.idle),
             self.accesses.ready.eq(Mux(store, self.idle & self.stores.ready, free)),
-            self.idle.eq(~tags.o.valid),
+            self.idle.eq(tags.level == 0),
         ]
         m.d.sync += self.line_fill.eq(Mux(go & (kind == AccessKind.FILL), sum(lane.enable for lane in access.lanes), 0))
 
@@ -122,6 +130,8 @@ class Reader(wiring.Component):
         for field in _tag_fields(self._params):
             m.d.comb += tags.i.payload[field].eq(access[field])
         positions = pick_positions(m, access)
+        for place, known in zip(tags.i.payload.places, pick_places(m, self._params, access), strict=True):
+            m.d.comb += place.eq(known)
         for tag, word, lane, value, position in zip(
             tags.i.payload.lanes, self.stores.payload.lanes, access.lanes, access.data, positions, strict=True
         ):

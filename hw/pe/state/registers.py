@@ -123,11 +123,15 @@ class RegisterFile(wiring.Component):
             m.d.comb += lanes.eq(loads.p)
         with m.Else():
             m.d.comb += lanes.eq(moves.p)
+        # Of each by itself: whether a load is there is known late, and much waits for its ready.
+        load_free, move_free = (
+            ~(compute.results_valid & (compute.results_register[0] == write.p.register[0])) for write in (loads, moves)
+        )
         m.d.comb += [
             waiting.eq(loads.valid | moves.valid),
-            free.eq(~(compute.results_valid & (compute.results_register[0] == lanes.register[0]))),
-            loads.ready.eq(free),
-            moves.ready.eq(free & ~loads.valid),
+            free.eq(Mux(loads.valid, load_free, move_free)),
+            loads.ready.eq(load_free),
+            moves.ready.eq(move_free & ~loads.valid),
             due.eq(waiting & ~free & (self.waited == PATIENCE - 1)),
         ]
         m.d.sync += compute.starved.eq(due)

@@ -100,7 +100,7 @@ class SegmentTable(wiring.Component):
         """
         params = self.params
         length = params.page_width + 1
-        across = Signal(16)  # pages of the dimension before
+        last_page = Signal(16)  # pages of the dimension before, less one
         several = Signal()  # a dimension has more than one
         product, large = Signal(length), Signal()  # pages of all dimensions so far; it has been cut
         size, page_log2 = Signal(16), Signal(4)
@@ -108,21 +108,19 @@ class SegmentTable(wiring.Component):
             for d in range(_DIMENSIONS):
                 with m.Case(d):
                     m.d.comb += [size.eq(segment[f"size{d}"]), page_log2.eq(segment[f"page_log2{d}"])]
-        last_page = Signal(16)
-        m.d.comb += last_page.eq((size - 1)[:16] >> page_log2)
         # A dimension that is not used counts as one page. A size of 0 in one that is used is found elsewhere.
-        m.d.sync += across.eq(Mux(step <= segment.rank, last_page + 1, 1))
+        m.d.sync += last_page.eq(Mux(step <= segment.rank, (size - 1)[:16] >> page_log2, 0))
 
         # No factor is zero: what is cut once would have stayed too large.
         full = Signal(length + 16)
-        m.d.comb += full.eq(product * across)
+        m.d.comb += full.eq(product * (last_page + 1)[:16])
         with m.If(step == 0):
             m.d.sync += [product.eq(1), large.eq(0), several.eq(0)]
         with m.Else():
             m.d.sync += [
                 product.eq(full),
                 large.eq(large | full[length:].any()),
-                several.eq(several | (across != 1)),
+                several.eq(several | (last_page != 0)),
             ]
         for d in range(_DIMENSIONS - 1):
             below = Signal(length, name=f"below{d + 1}")

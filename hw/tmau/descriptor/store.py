@@ -13,6 +13,10 @@ __all__ = ["DescriptorStore"]
 #: Members of a checked descriptor that list dimensions.
 _BOUNDS, _ROWS = ("lows", "highs"), ("counts", "run_bytes")
 _LISTED = ("sizes", "strides", "traversals", *_BOUNDS)
+#: The wide lists, in block memories: of each an element is chosen behind the memory.
+_BLOCKS = ("sizes", "strides", "run_bytes", "highs")
+#: Numbers in a block memory; what remains says how a command is set up, and comes from registers.
+_NUMBERS = ("address", "last", "fill", "footprint", "gap")
 
 
 class DescriptorStore(wiring.Component):
@@ -34,7 +38,7 @@ class DescriptorStore(wiring.Component):
         Strobe: read what was written before this cycle at ``read_place``.
     read_place : In(range(params.cache_entries))
     o : Out(CheckedLayout)
-        From the cycle after ``read`` until the next one.
+        From the cycle after ``read`` until the next one. What is written in the cycle of the read may be anything.
     """
 
     def __init__(self, params):
@@ -55,11 +59,13 @@ class DescriptorStore(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        rest = {name: shape for name, shape in self._checked.members.items() if name not in (*_LISTED, *_ROWS)}
-        written, kept = (Signal(data.StructLayout(rest)) for _ in range(2))
-        self._keep(m, "rest", written, self.rest_stb, kept)
-        for name in rest:
-            m.d.comb += [written[name].eq(self.i[name]), self.o[name].eq(kept[name])]
+        single = {name: shape for name, shape in self._checked.members.items() if name not in (*_LISTED, *_ROWS)}
+        rest = {name: shape for name, shape in single.items() if name not in _NUMBERS}
+        for group, members in (("rest", rest), ("numbers", {name: single[name] for name in _NUMBERS})):
+            written, kept = (Signal(data.StructLayout(members)) for _ in range(2))
+            self._keep(m, group, written, self.rest_stb, kept)
+            for name in members:
+                m.d.comb += [written[name].eq(self.i[name]), self.o[name].eq(kept[name])]
         for name in (*_LISTED, *_ROWS):
             strobes = self.row_stb if name in _ROWS else self.dimension_stb
             self._keep(m, name, self.i[name], strobes[1:4] if name in _BOUNDS else strobes, self.o[name])
@@ -68,13 +74,19 @@ class DescriptorStore(wiring.Component):
     def _keep(self, m, name, written, strobes, kept):
         """A memory for one member, with a strobe for each of its elements, or for several without one."""
         shape = written.shape()
-        m.submodules[name] = memory = Memory(shape=shape, depth=self._depth, init=[])
-        write, read = memory.write_port(granularity=1 if len(strobes) > 1 else None), memory.read_port()
+        # Yosys makes no logic for a read of what is being written.
+        attributes = {"ram_style": "block", "no_rw_check": 1} if name in (*_BLOCKS, "numbers") else {}
+        m.submodules[name] = memory = Memory(shape=shape, depth=self._depth, init=[], attrs=attributes)
+        write = memory.write_port(granularity=1 if len(strobes) > 1 else None)
+        # The register of the read port stands here: so tools see that no answer is defined.
+        read = memory.read_port(domain="comb")
+        register = Signal(shape, name=name, reset_less=True)
+        with m.If(self.read):
+            m.d.sync += register.eq(read.data)
         m.d.comb += [
             write.addr.eq(self.place),
             write.data.eq(written),
             write.en.eq(strobes),
             read.addr.eq(self.read_place),
-            read.en.eq(self.read),
-            kept.eq(read.data),
+            kept.eq(register),
         ]

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec import Reduction
 
 from ...lib.pick import pick
-from ...lib.stream import Queue
+from ...lib.stream import ShallowQueue
 from ..jobs import BlockJobLayout
 from ..layouts import delivery_members
 from ..signatures import QueueStateSignature
@@ -65,7 +65,7 @@ class Exchange(wiring.Component):
     def __init__(self, params):
         self.params = params
         self.kept = (*_KEPT, *delivery_members(params))
-        self.pending = Queue(_PendingLayout(params), _PENDING) if params.has("local_copies") else None
+        self.pending = ShallowQueue(_PendingLayout(params), _PENDING) if params.has("local_copies") else None
         super().__init__(
             {
                 "i": In(stream.Signature(BlockJobLayout(params))).array(2),

@@ -7,7 +7,6 @@ from amaranth.lib.wiring import In, Out, flipped
 from ...bus.commands import command_layout
 from ...bus.reads import DescriptorWordLayout
 from ...lib.join import join
-from ...lib.stream import Queue
 from ...smem.signatures import LoanSignature
 from ..descriptor.cache import DescriptorCache
 from ..layouts import all_windows
@@ -15,6 +14,7 @@ from ..setup.block import BlockSetup
 from ..setup.lanes import LaneSetup
 from ..setup.tensor import Setup
 from ..signatures import IssueSignature, QueueStateSignature
+from .commands import CommandQueue
 from .dispatch import Dispatch
 from .exchange import Exchange
 from .groups import GroupTracker
@@ -81,7 +81,7 @@ class Front(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         params = self.params
-        m.submodules.queue = queue = Queue(command_layout(), params.queue_depth)
+        m.submodules.queue = queue = CommandQueue(params.queue_depth)
         m.submodules.cache = cache = DescriptorCache(params)
         m.submodules.router = router = Router(params)
         m.submodules.setup = setup = Setup(params)
@@ -100,7 +100,7 @@ class Front(wiring.Component):
             windows = choice.chosen
         else:
             join(m, queue=queue.o, cache=cache.i)
-        m.d.comb += [cache.moves.eq(queue.moves), cache.ahead.eq(queue.ahead.descriptor)]
+        m.d.comb += [cache.moves.eq(queue.moves), cache.ahead.eq(queue.ahead)]
         join(m, cache=cache.fetch, fetch=flipped(self.fetch))
         join(m, words=flipped(self.words), cache=cache.words)
         join(m, cache=cache.o, router=router.i)

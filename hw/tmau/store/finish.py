@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out, flipped
 
 from ...bus.writes import WriteResponseLayout
 from ...lib.join import join
-from ...lib.stream import Queue
+from ...lib.stream import DeepQueue
 from ..layouts import CompletionLayout
 from .layouts import EndLayout
 
@@ -20,7 +20,8 @@ class StoreFinisher(wiring.Component):
     An error of a quiet transfer goes on to the next one. Of several errors of a command the first one counts, but any
     of its source, after which nothing was written, before any of its writes.
 
-    Latency: none from the last response to the completion. Throughput: one response, and one transfer, a cycle.
+    Latency: none from the last response to the completion, but three cycles from the end. Throughput: one response, and
+    one transfer, a cycle.
 
     Members
     -------
@@ -35,7 +36,7 @@ class StoreFinisher(wiring.Component):
 
     def __init__(self, params):
         self.params = params
-        self.queue = Queue(EndLayout(params), params.commands_in_flight)
+        self.queue = DeepQueue(EndLayout(params), params.commands_in_flight)
         super().__init__(
             {
                 "ends": In(stream.Signature(EndLayout(params))),

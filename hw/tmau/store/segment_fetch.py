@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import BANKS
 
-from ...lib.stream import Queue
+from ...lib.stream import Queue, ShallowQueue
 from ...smem.layouts import CHUNK_BITS
 from ...smem.signatures import LineReadSignature, LoanSignature
 from ..layouts import StagedWordLayout, owner_members
@@ -67,7 +67,7 @@ class SegmentFetcher(wiring.Component):
         )
         self.asked = Queue(asked, ENTRIES)  # steps that wait for their turn at shared memory
         # Those, and the one whose turn it was, in registers: it chooses each bit of the segment.
-        self.waiting = Queue(_WaitingLayout(params), ENTRIES)
+        self.waiting = ShallowQueue(_WaitingLayout(params), ENTRIES)
         self.used = Signal(range(ENTRIES + 1))  # places that are taken
         super().__init__(
             {

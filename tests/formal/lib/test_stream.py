@@ -7,6 +7,7 @@ counts the items ahead of it; when there are none, the output must be it.
 import pytest
 from amaranth.hdl import Assert, Cover, Elaboratable, Module, Mux, Signal
 
+from tilewright.hw.lib.slot import Slot
 from tilewright.hw.lib.stream import DeepQueue, Queue, ReadyBuffer, ShallowQueue, SkidBuffer, SlowQueue
 from tilewright.hw.lib.twin import TwinBuffer
 from tilewright.sim.formal import StreamRules, prove, queue_invariants
@@ -195,6 +196,7 @@ class DeepQueueSpec(StageSpec):
 
 
 SPECS = {
+    "slot": lambda: StageSpec(Slot(WIDTH), 1),
     "skid": lambda: SkidSpec(SkidBuffer(WIDTH), 2),
     "twin": lambda: TwinSpec(TwinBuffer(WIDTH), 2),
     "queue2": lambda: QueueSpec(Queue(WIDTH, 2), 2),

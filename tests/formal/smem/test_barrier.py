@@ -7,7 +7,7 @@ from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signa
 from tilewright.golden.spec import BARRIER, BarrierOp
 from tilewright.hw.lib.formats import packed_layout
 from tilewright.hw.smem.barrier import BarrierUnit
-from tilewright.hw.smem.barrier_rules import BarrierDecode, BarrierUpdate, OperationLayout
+from tilewright.hw.smem.barrier_rules import BarrierDecode, BarrierSums, BarrierUpdate, OperationLayout
 from tilewright.hw.smem.layouts import BarrierResultLayout
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.formal import StreamRules, prove
@@ -53,12 +53,15 @@ class StateSpec(Elaboratable):
         with m.If(read_watched):
             m.d.comb += Assume(unit.fetched.word_select(watched[0], 64) == read)
         with m.If(back.taken):
-            m.d.comb += Assert((back.payload.strobe == 0x00FF) | (back.payload.strobe == 0xFF00))
+            m.d.comb += Assert(
+                (back.payload.strobe == 0x00FF) | (back.payload.strobe == 0xFF00) | (back.payload.strobe == 0)
+            )
+        m.d.comb += Assert(back.valid | (back.payload.strobe == 0))
 
         # The model: every accepted operation on the watched barrier, one cycle after it was accepted.
         go_landed, go_request = landed.valid & landed.ready, requests.valid & requests.ready
         m.submodules.decode = decode = BarrierDecode(PARAMS)
-        m.submodules.update = update = BarrierUpdate()
+        m.submodules.sums, m.submodules.update = sums, update = BarrierSums(), BarrierUpdate()
         m.d.comb += decode.request.eq(requests.payload)
         with m.If(go_landed):
             m.d.comb += decode.request.op.eq(BarrierOp.COMPLETE_TX)
@@ -79,7 +82,8 @@ class StateSpec(Elaboratable):
             flip_due.eq(ours & update.flip),
             error_due.eq(ours & update.result.error),
         ]
-        m.d.comb += [update.operation.eq(operation), update.before.eq(state)]
+        m.d.comb += [sums.operation.eq(operation), sums.before.eq(state)]
+        m.d.comb += [update.operation.eq(operation), update.sums.eq(sums.sums)]
         with m.If(ours):
             m.d.sync += state.eq(update.after)
 
@@ -96,7 +100,8 @@ class StateSpec(Elaboratable):
         m.d.comb += Assert((unit.refused.valid & (unit.refused.address[3:] == watched)) == error_due)
 
         # Register before memory, and both together are the model.
-        holds = back.valid & (back.payload.chunk == watched[1:]) & (back.payload.strobe[8] == watched[0])
+        writes_ours = back.payload.strobe.bit_select(watched[0] << 3, 1)
+        holds = back.valid & (back.payload.chunk == watched[1:]) & writes_ours
         kept = back.payload.data.word_select(watched[0], 64)
         m.d.comb += Assert(Mux(holds, kept, stored) == state.as_value())
 

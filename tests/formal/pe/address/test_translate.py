@@ -5,7 +5,7 @@ import pytest
 from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
-from amaranth.lib.data import View
+from amaranth.lib.data import StructLayout, View
 
 from tilewright.golden.spec import Swizzle
 from tilewright.golden.spec.pe.errors import PeError
@@ -16,7 +16,11 @@ from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.sim.formal import StreamRules, prove
 
 PARAMS = PE_PRESETS["unit"]
+#: An access takes two cycles.
+PACED = PARAMS.replace(smem=PARAMS.smem.replace(chunks_a_cycle=4))
 _CHUNKS = 1 << PARAMS.chunk_width
+#: An entry as it is written.
+_ENTRY = StructLayout({"chunk": 28, "valid": 1, "loaded": 1, "on_chip": 1})
 
 
 class TranslatorSpec(Elaboratable):
@@ -25,11 +29,11 @@ class TranslatorSpec(Elaboratable):
     What leaves is judged lane by lane, as the solver is faster with one than with eight.
     """
 
-    def __init__(self, lane, cores):
+    def __init__(self, lane, cores, params=PARAMS):
         self.lane, self.cores = lane, cores
-        self.dut = Translator(PARAMS, cores)
+        self.dut = Translator(params, cores)
         self.number = AnyConst(PARAMS.page_width)
-        self.page = AnyConst(len(Value.cast(self.dut.page)))
+        self.page = AnyConst(_ENTRY.size)
         # Of the lane at the output: what was known of its page.
         self.known = Signal.like(self.dut.pages[lane])
 
@@ -39,18 +43,20 @@ class TranslatorSpec(Elaboratable):
         m.submodules.i_rules = StreamRules(dut.i, assume=True)
         m.submodules.o_rules = StreamRules(dut.o)
         m.submodules.lookup_rules = StreamRules(dut.lookups)
-        page = View(PageLayout(), self.page)
+        page, kept = View(_ENTRY, self.page), Signal(PageLayout(PARAMS))
+        m.d.comb += [kept[name].eq(value) for name, value in beginning(PARAMS, page.chunk).items()]
+        m.d.comb += [kept[name].eq(page[name]) for name in ("valid", "loaded", "on_chip")]
 
         # The table answers in the next cycle.
         asked, answers = Signal(unsigned(PARAMS.page_width)), Signal()
         m.d.sync += answers.eq(dut.lookups.valid & dut.lookups.ready)
         m.d.sync += asked.eq(dut.lookups.payload)
-        m.d.comb += Assume(~(answers & (asked == self.number)) | (Value.cast(dut.page) == self.page))
+        m.d.comb += Assume(~(answers & (asked == self.number)) | (dut.page == kept))
 
         # An access in the middle, and one at the output.
         middle, out = Signal.like(dut.i.payload), Signal.like(dut.i.payload)
         at_output = Signal()
-        accepted, leaves = dut.i.valid & dut.i.ready, dut.valid & dut.i.ready
+        accepted, leaves = dut.i.valid & dut.i.ready, dut.leaves
         with m.If(accepted):
             m.d.sync += middle.eq(dut.i.payload)
         with m.If(leaves):
@@ -61,8 +67,8 @@ class TranslatorSpec(Elaboratable):
         m.d.comb += [
             Assert(dut.o.valid == at_output),
             Assert(~dut.valid | (Value.cast(dut.held) == Value.cast(middle))),
-            # Only a page that is missing, or the sink, keeps an access waiting.
-            Assert(dut.i.ready | dut.missing.any() | (dut.o.valid & ~dut.o.ready)),
+            # Only a page that is missing, or the sink, keeps an access waiting; or the one before, in turns.
+            Assert(dut.i.ready | dut.missing.any() | (dut.valid if dut.params.paced else dut.o.valid & ~dut.o.ready)),
         ]
         if self.cores > 1:
             # No lane waits for a page of which the table has told while the core was stopped.
@@ -154,6 +160,12 @@ def begins(known, chunk):
 def test_lanes_are_translated_or_have_a_code(lane, cores):
     spec = TranslatorSpec(lane, cores)
     prove(spec, spec.ports(), name=f"translate-{lane}-{cores}", depth=1)
+
+
+@pytest.mark.long
+def test_lanes_are_translated_in_turn():
+    spec = TranslatorSpec(4, 1, PACED)
+    prove(spec, spec.ports(), name="translate-paced", depth=1)
 
 
 @pytest.mark.long

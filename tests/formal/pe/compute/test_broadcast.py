@@ -44,6 +44,7 @@ class BroadcastSpec(Elaboratable):
         self._well_formed(m)
         self._one_mm(m)
         self._count(m)
+        self._merge(m)
         self._follow(m)
         m.d.comb += [
             Assert(~dut.steps.valid | dut.steps.p.on.any() | dut.steps.p.last),
@@ -88,6 +89,20 @@ class BroadcastSpec(Elaboratable):
             m.d.comb += Assert(~there | (first == expected))
             expected = Mux(there, last, expected)
         m.d.comb += Assert(cutter.first == expected)
+
+    def _merge(self, m):
+        """A part is put to the step that is there if that does not end, and has the register and not the members."""
+        dut, cutter = self.dut, self.dut.cutter
+        part, step, there = cutter.parts.p, dut.steps.p, cutter.parts.valid
+        fits = ((part.register == step.register) & ~(part.on & step.on).any()) | ~part.on.any()
+        with m.If(there):
+            m.d.comb += [
+                Assert(part.merges == (dut.full & ~step.last & fits)),
+                Assert(cutter.members == (Mux(part.merges, step.on, 0) | part.on)),
+            ]
+        with m.Elif(dut.full & ~step.last):
+            m.d.comb += [Assert(cutter.members == step.on), Assert(part.register == step.register)]
+        m.d.comb += Assert(there | dut.full | cutter.first)
 
     def _count(self, m):
         """As many columns, and ends of mm, as came and have not left are on the way."""

@@ -6,7 +6,7 @@ from amaranth.hdl import Assert, Cover, Elaboratable
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.finish import StoreFinisher
-from tilewright.sim.formal import StreamRules, prove, queue_invariants
+from tilewright.sim.formal import StreamRules, prove
 
 
 class StoreFinishSpec(Elaboratable):
@@ -25,11 +25,15 @@ class StoreFinishSpec(Elaboratable):
         final = dut.responses.valid & dut.responses.ready & response.last
         completes = dut.completions.valid & dut.completions.ready
 
-        waiting = Signal(8)
+        waiting, queue = Signal(8), dut.queue
         m.d.sync += waiting.eq(waiting + came - dut.done_stb)
+        read = queue.o.valid + queue.fetched  # of the queue's items those that have left its memory
         m.d.comb += [
-            Assert(waiting == dut.queue.level),
-            *queue_invariants(dut.queue),
+            Assert(waiting == queue.level),
+            Assert(waiting <= dut.params.commands_in_flight),
+            Assert(read <= waiting),
+            Assert((waiting != dut.params.commands_in_flight) | (read != 0)),
+            Assert(queue.tail == (queue.head + waiting - read)[: len(queue.tail)]),
             # Each last response ends one transfer, and each transfer for the bus takes one.
             Assert(~final | (dut.done_stb & ~end.loop)),
             Assert(~dut.done_stb | (final != end.loop)),

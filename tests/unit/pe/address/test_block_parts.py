@@ -1,6 +1,7 @@
 """Items of transposed mm fall into parts by block; each column is in one part, and an undivided item takes a cycle."""
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -32,7 +33,16 @@ def random_item(rng):
         columns = [column | {"on": 0, "code": PeError.NONE} for column in columns]
     job = {"transpose": rng.randrange(2), "flush": rng.randrange(2), "segment": {"element_log2": rng.randrange(2)}}
     item = {"job": job, "last": rng.randrange(2), "thread": rng.randrange(1 << PARAMS.thread_width)}
-    return {"item": item, "columns": columns, "outers": [int(rng.random() < 0.1) for _ in range(LANES)]}
+    given = {"item": item, "columns": columns, "outers": [int(rng.random() < 0.1) for _ in range(LANES)]}
+    blocks = [block_of(given, number) for number in range(LANES)]
+    return given | {"adjoins": sum((one == two) << n for n, (one, two) in enumerate(pairwise(blocks)))}
+
+
+def block_of(given, number):
+    """What is the same for columns that lie side by side."""
+    column = given["columns"][number]
+    chunk = (column["inner"] << given["item"]["job"]["segment"]["element_log2"]) // 16
+    return chunk, outer_of(given, number), column["page"], column["offset"], column["inner"] - number
 
 
 def outer_of(given, number):
@@ -44,8 +54,7 @@ def parts_of(given):
     item, groups, run = given["item"], {}, 0
     before = None  # where the column before is, if it is on
     for number, column in enumerate(given["columns"]):
-        chunk = (column["inner"] << item["job"]["segment"]["element_log2"]) // 16
-        block = (chunk, outer_of(given, number), column["page"], column["offset"], column["inner"] - number)
+        block = block_of(given, number)
         run += block != before or not column["on"]
         before = block if column["on"] else None
         if column["on"]:

@@ -1,6 +1,8 @@
 """Which columns and words are on, and what is wrong with them; one item a cycle."""
 
 import random
+from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -14,6 +16,8 @@ from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_strea
 
 SEED = 20261121
 PARAMS = PE_PRESETS["unit"].replace(threads=21)
+#: An access takes two cycles.
+PACED = PARAMS.replace(smem=PARAMS.smem.replace(chunks_a_cycle=4))
 LATENCY = 3
 
 
@@ -53,9 +57,19 @@ def wanted_column(item, column, basis, predicates):
     return int(bool(on)), int(bool(inside)), code
 
 
-@pytest.mark.parametrize("mode", STALL_MODES)
-def test_columns(mode):
-    dut = elaborated(Columns, PARAMS)
+def adjoin(basis, following, item):
+    """Whether the second one is the next element of the same 16 bytes."""
+    first, second = ((one["inner"] + item["imm"]) % (1 << 32) for one in (basis, following))
+    same = all(basis[name] == following[name] for name in ("outer", "page", "offset"))
+    elements = 16 >> item["job"]["segment"]["element_log2"]
+    return same and second == first + 1 and first // elements == second // elements
+
+
+@pytest.mark.parametrize(
+    ("mode", "params"), [*((mode, PARAMS) for mode in STALL_MODES), ("none", PACED), ("both", PACED)]
+)
+def test_columns(mode, params):
+    dut = elaborated(Columns, params)
     rng = random.Random(f"{SEED} {mode}")
     bases = [
         {
@@ -67,6 +81,9 @@ def test_columns(mode):
         }
         for _ in range(LANES * PARAMS.groups)
     ]
+    for before, basis in pairwise(bases):
+        if rng.random() < 0.7:
+            basis |= before | {"inner": (before["inner"] + rng.choice([1, 1, 1, 2])) % (1 << 32)}
     predicates = [rng.getrandbits(8) for _ in bases]
     items = [random_item(rng) for _ in range(150)]
 
@@ -86,7 +103,7 @@ def test_columns(mode):
 
     async def sink(ctx):
         got, taken = await receive(ctx, dut.o, len(items), stall=STALL_MODES[mode]["stall"], seed=SEED)
-        codes = set()
+        codes, adjoining = set(), Counter()
         for item, seen in zip(items, got, strict=True):
             assert (seen.item.thread, seen.item.imm) == (item["thread"], item["imm"])
             for column in range(LANES):
@@ -99,9 +116,18 @@ def test_columns(mode):
                     assert shown.inner == (basis["inner"] + item["imm"]) % (1 << 32)
                     assert all(shown[name] == basis[name] for name in ("page", "offset"))
                     assert seen.outers[thread % LANES] == basis["outer"]
+            for column in range(LANES - 1):
+                pair = [bases[(item["thread"] + number) % len(bases)] for number in (column, column + 1)]
+                adjoins = seen.adjoins >> column & 1
+                inside = all(seen.columns[number].inside for number in (column, column + 1))
+                if inside and item["job"]["kind"] == JobKind.MULTIPLY:
+                    assert adjoins == adjoin(*pair, item)
+                    adjoining[adjoins] += 1
+        assert min(adjoining[0], adjoining[1]) > 20
         assert codes == {PeError.NONE, PeError.PRODUCT, PeError.ALIGNMENT}
         if mode == "none":
-            assert taken == list(range(LATENCY, LATENCY + len(items)))
+            pace = 2 if params.paced else 1
+            assert taken == list(range(LATENCY, LATENCY + pace * len(items), pace))
 
     print(f"seed {SEED}")
     simulate(dut, source, sink, background=[memories, watch_stream(dut.o)])

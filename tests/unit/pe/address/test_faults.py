@@ -12,6 +12,8 @@ from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 PARAMS = PE_PRESETS["default"]
+#: An access takes two cycles.
+PACED = PARAMS.replace(smem=PARAMS.smem.replace(chunks_a_cycle=4))
 SEED = 33
 _OF_THREADS = list(range(PeError.PRODUCT, PeError.MEMORY + 1))
 _BY_COLUMN = (AccessKind.COLUMNS, AccessKind.PICK)
@@ -97,8 +99,8 @@ class Reference:
             self.met = []
 
 
-def run(items, mode="none"):
-    dut = elaborated(FaultCollector, PARAMS)
+def run(items, mode="none", params=PARAMS):
+    dut = elaborated(FaultCollector, params)
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     ends = sum(item["access"]["last"] for item in items)
     result = {}
@@ -116,10 +118,10 @@ def run(items, mode="none"):
     return result
 
 
-@pytest.mark.parametrize("mode", STALL_MODES)
-def test_what_leaves_and_what_is_reported(mode):
+@pytest.mark.parametrize(("mode", "params"), [*((mode, PARAMS) for mode in STALL_MODES), ("both", PACED)])
+def test_what_leaves_and_what_is_reported(mode, params):
     items = random_instructions(random.Random(SEED), 65)
-    result = run(items, mode)
+    result = run(items, mode, params)
     reference = Reference()
     for item, came in zip(items, result["came"][0], strict=True):
         reference.take(item)
@@ -142,6 +144,14 @@ def test_latency_two_and_an_access_a_cycle():
     assert result["came"][1] == list(range(2, count + 2))
     ends = [k for k, item in enumerate(items) if item["access"]["last"]]
     assert result["faults"][1] == [k + 3 for k in ends]
+
+
+def test_an_access_every_other_cycle():
+    items = random_instructions(random.Random(SEED), 40)
+    result = run(items, params=PACED)
+    assert result["came"][1] == list(range(2, 2 * len(items) + 2, 2))
+    ends = [k for k, item in enumerate(items) if item["access"]["last"]]
+    assert result["faults"][1] == [2 * k + 3 for k in ends]
 
 
 def test_errors_of_a_block_stay_until_it_is_filled_again():

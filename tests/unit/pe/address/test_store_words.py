@@ -13,11 +13,14 @@ from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_strea
 
 SEED = 20261121
 PARAMS = PE_PRESETS["unit"].replace(threads=16)
+#: An access takes two cycles.
+PACED = PARAMS.replace(smem=PARAMS.smem.replace(chunks_a_cycle=4))
 
 
+@pytest.mark.parametrize("params", [PARAMS, PACED], ids=["eight", "four"])
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_words(mode):
-    dut = elaborated(StoreWords, PARAMS)
+def test_words(mode, params):
+    dut = elaborated(StoreWords, params)
     rng = random.Random(f"{SEED} {mode}")
     stalls = STALL_MODES[mode]
     # No more at once than may be under way: the words are taken after the last item.
@@ -35,8 +38,9 @@ def test_words(mode):
 
     async def check_reading(ctx):
         requests, reads = dut.lane_reads.requests, [0] * LANE_READ_LATENCY
-        async for _, _, read, reading in ctx.tick().sample(requests.valid & requests.ready, dut.reading):
-            assert reading == any(reads)
+        sampled = requests.valid & requests.ready, requests.valid, dut.reading
+        async for _, _, read, waiting, reading in ctx.tick().sample(*sampled):
+            assert reading == (any(reads) or (params.paced and waiting))
             reads = [*reads[1:], read]
 
     async def source(ctx):

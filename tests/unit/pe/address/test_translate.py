@@ -18,6 +18,8 @@ from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_strea
 
 PARAMS = PE_PRESETS["unit"]
 SIZE = PARAMS.smem.size_bytes
+#: An access takes two cycles.
+PACED = PARAMS.replace(smem=PARAMS.smem.replace(chunks_a_cycle=4))
 SEED = 21
 #: Fields of an access that pass through.
 SAME = {"last": 1, "on": 8, "register": 5, "first_member": 2, "group": 1, "slot": 1, "octet": 2, "wide": 1, "ka": 2,
@@ -27,8 +29,8 @@ SAME = {"last": 1, "on": 8, "register": 5, "first_member": 2, "group": 1, "slot"
 class Harness(Elaboratable):
     """A translator and its page table."""
 
-    def __init__(self, cores=1):
-        self.translator, self.table = Translator(PARAMS, cores), PageTable(PARAMS)
+    def __init__(self, cores=1, params=PARAMS):
+        self.translator, self.table = Translator(params, cores), PageTable(params)
 
     def elaborate(self, platform):
         m = Module()
@@ -123,12 +125,12 @@ def check(came, item, table):
             assert target.chunk << 4 | target.byte == address
 
 
-def run(items, table, mode="none", later=(), stopped=()):
+def run(items, table, mode="none", later=(), stopped=(), params=PARAMS):
     """What comes of ``items``; the cycles of both ends from when the table is written; strobes.
 
     ``later``: pairs of a cycle and an index and a word written then. ``stopped``: cycles in which the core is stopped.
     """
-    dut = elaborated(Harness, 2 if stopped else 1)
+    dut = elaborated(Harness, 2 if stopped else 1, params)
     translator, counts = dut.translator, {"hit": 0, "miss": 0}
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     result = {}
@@ -180,11 +182,13 @@ def run(items, table, mode="none", later=(), stopped=()):
     return result | counts
 
 
-@pytest.mark.parametrize("mode", STALL_MODES)
-def test_addresses_and_codes(mode):
+@pytest.mark.parametrize(
+    ("mode", "params"), [*((mode, PARAMS) for mode in STALL_MODES), ("none", PACED), ("both", PACED)]
+)
+def test_addresses_and_codes(mode, params):
     rng = random.Random(SEED)
     table, items = random_table(rng), random_accesses(rng, 80)
-    result = run(items, table, mode)
+    result = run(items, table, mode, params=params)
     codes = set()
     for came, item in zip(result["came"], items, strict=True):
         check(came, item, table)
@@ -199,6 +203,7 @@ def test_latency_two_and_an_access_a_cycle_if_not_paged():
     assert result["taken"] == list(range(40))
     assert result["cycles"] == list(range(2, 42))
     assert (result["hit"], result["miss"]) == (0, 0)
+    assert run(items, [0] * PARAMS.pages, params=PACED)["cycles"] == list(range(2, 82, 2))
 
 
 def test_an_access_a_cycle_if_all_pages_are_in_the_cache():

@@ -52,6 +52,16 @@ def cut(mm, items):
     return parts
 
 
+def merged(parts):
+    """Whether each part is for the step of the one before: of its register, and with other members."""
+    found, step = [], (None, set())
+    for register, members, first, _ in parts:
+        found.append(int(not first and (not members or (register == step[0] and not step[1] & set(members)))))
+        step = (step[0] if found[-1] else register, (step[1] if found[-1] else set()) | set(members))
+    assert 0 < sum(found) < len(parts)
+    return found
+
+
 def members_of(part):
     """Register and units by member, as the part says where they are."""
     kb, before = part.kb + 1, SPLIT_COLUMNS * part.second
@@ -83,6 +93,7 @@ def test_every_sharing(mode):
         for part, (register, members, first, last) in zip(parts, expected, strict=True):
             assert members_of(part) == (register, members)
             assert (part.first, part.last) == (first, last)
+        assert [part.merges for part in parts] == merged(expected)
         assert not ctx.get(dut.busy)
 
     simulate(dut, multiplies, columns, sink, background=[watch_stream(dut.parts)])

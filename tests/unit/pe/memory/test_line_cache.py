@@ -15,10 +15,18 @@ SEED = 21
 AHEAD = (0, 4, 2, 6)
 
 
-def with_positions(pick):
-    """A pick with the positions of all lanes, which are known before."""
-    kb, first = pick["kb"] + 1, pick["place"] >> pick["wide"]
-    return pick | {"positions": [(first + lane // kb + AHEAD[lane % kb]) % 8 for lane in range(8)]}
+def with_positions(pick, unit_bytes):
+    """A pick with what is known before: the positions of all lanes, and where each of those has its unit."""
+    kb, first, size = pick["kb"] + 1, pick["place"] >> pick["wide"], pick["wide"] + 1
+    positions = [(first + lane // kb + AHEAD[lane % kb]) % 8 for lane in range(8)]
+    places = [{"share": 0, "octet": 0}] * 8
+    for lane in range(8 // kb * kb):
+        column, unit = divmod(lane, kb)
+        octet, share = divmod(unit, 8 * size // unit_bytes)
+        if size == 1:
+            share = 2 * share + ((pick["place"] + column) % 16 >> 3)
+        places[positions[lane]] = {"share": share, "octet": octet}
+    return pick | {"positions": positions, "places": places}
 
 
 def picked(blocks, pick, unit_bytes):
@@ -87,7 +95,8 @@ def test_random(factor_regs, ways):
             filled[slot] = filled[slot] | {octet} if octet else {0}
             for _ in range(12):
                 place = rng.choice([0, rng.randrange(0, 16, wide[slot] + 1)])
-                pick = with_positions({"slot": slot, "kb": rng.randrange(4), "wide": wide[slot], "place": place})
+                pick = {"slot": slot, "kb": rng.randrange(4), "wide": wide[slot], "place": place}
+                pick = with_positions(pick, params.unit_bytes)
                 rows_needed = (pick["kb"] + 1) * params.unit_bytes >> wide[slot]
                 if (rows_needed - 1) // 8 > max(filled[slot]):
                     continue

@@ -214,9 +214,9 @@ def test_random(mode, params):
     assert (counts["done"], counts["filled"]) == (reference.loads_done, reference.filled)
 
 
-@pytest.mark.parametrize(("kind", "latency"), [(AccessKind.COLUMNS, 4), (AccessKind.PICK, 2)])
 @pytest.mark.parametrize(("params", "pace"), [(PARAMS, 1), (HALF, 2)], ids=["eight", "four"])
-def test_latency_and_rate(kind, latency, params, pace):
+@pytest.mark.parametrize(("kind", "latencies"), [(AccessKind.COLUMNS, (4, 5)), (AccessKind.PICK, (2, 5))])
+def test_latency_and_rate(kind, latencies, params, pace):
     dut = elaborated(OnSharedMemory, params)
     lanes = [{"enable": 1, "chunk": lane ^ 5, "byte": 8, "keep": 0xFF} for lane in range(8)]
     count = 16
@@ -228,7 +228,7 @@ def test_latency_and_rate(kind, latency, params, pace):
 
     async def sink(ctx):
         _, cycles = await receive(ctx, dut.path.columns, count)
-        first = latency + pace - 1
+        first = latencies[pace - 1]
         assert cycles == list(range(first, first + pace * count, pace))
 
     simulate(dut, source, sink)

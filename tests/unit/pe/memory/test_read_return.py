@@ -46,6 +46,7 @@ def random_tag(rng, params, kind=None):
         "wide": rng.randrange(2),
         "place": rng.randrange(16),
         "kb": rng.randrange(4),
+        "places": [{"share": rng.randrange(2), "octet": rng.randrange(4)} for _ in range(8)],
     }
 
 
@@ -137,7 +138,8 @@ def test_random(mode, params):
                 where = fill.slot, fill.octet, fill.wide, fill.complement
                 fills.append((*where, fill.enable, list(fill.rows) if taken else None))
             if landed and tag.kind == AccessKind.PICK:
-                picks.append((pick.slot, pick.kb, pick.wide, pick.place, list(pick.positions)))
+                places = [{"share": place.share, "octet": place.octet} for place in pick.places]
+                picks.append((pick.slot, pick.kb, pick.wide, pick.place, list(pick.positions), places))
             loaded += loads
             if done:
                 ends.append(loaded)
@@ -145,8 +147,9 @@ def test_random(mode, params):
     background = [watch, line_cache, watch_stream(dut.columns), watch_stream(dut.loads)]
     simulate(dut, source, shared_memory, columns, registers, background=background)
     assert fills == want_fills
+    where = ("slot", "kb", "wide", "place")
     assert picks == [
-        (tag["slot"], tag["kb"], tag["wide"], tag["place"], [lane["byte"] >> 1 for lane in tag["lanes"][-ways:]])
+        (*(tag[name] for name in where), [lane["byte"] >> 1 for lane in tag["lanes"][-ways:]], tag["places"])
         for tag in tags
         if tag["kind"] == AccessKind.PICK
     ]

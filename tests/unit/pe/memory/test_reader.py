@@ -13,6 +13,7 @@ from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_strea
 
 SEED = 23
 PARAMS = PeParams(smem=SmemParams(1024))
+PACED = PARAMS.replace(smem=SmemParams(1024, chunks_a_cycle=4))
 READ = (AccessKind.COLUMNS, AccessKind.FILL, AccessKind.LOAD)
 SAME = ("kind", "last", "on", "register", "first_member", "group", "slot", "octet", "wide", "place", "kb")
 
@@ -59,7 +60,14 @@ def check_tag(tag, item):
     assert {name: int(tag[name]) for name in SAME} == {name: int(item[name]) for name in SAME}
     assert (tag.reads, tag.picks) == (reads_of(item), item["kind"] == AccessKind.PICK)
     assert tag.complement == 7 ^ (item["octet"] | item["wide"] << 2)
-    first, kb = item["place"] >> item["wide"], item["kb"] + 1
+    first, kb, size = item["place"] >> item["wide"], item["kb"] + 1, item["wide"] + 1
+    for number in range(8 // kb * kb):  # in the line cache
+        column, unit = divmod(number, kb)
+        octet, share = divmod(unit, size)
+        if size == 1:
+            share = (item["place"] + column) % 16 >> 3
+        place = tag.places[(first + column + (0, 4, 2, 6)[unit]) % 8]
+        assert (place.share, place.octet) == (share, octet)
     for number, (got, lane) in enumerate(zip(tag.lanes, item["lanes"], strict=True)):
         position = (first + number // kb + (0, 4, 2, 6)[number % kb]) % 8  # in the line cache
         byte = 2 * position if tag.picks else lane["byte"]
@@ -73,10 +81,11 @@ def check_words(words, item):
         assert (got.chunk, got.word, got.data, got.strobe) == (lane["chunk"], lane["byte"] >> 2, value, strobe)
 
 
+@pytest.mark.parametrize("params", [PARAMS, PACED], ids=["eight", "four"])
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_random(mode):
+def test_random(mode, params):
     rng = random.Random(SEED)
-    dut = elaborated(Reader, PARAMS)
+    dut = elaborated(Reader, params)
     sent = [access(rng, rng.choice(list(AccessKind))) for _ in range(250)]
     stores = [item for item in sent if item["kind"] == AccessKind.STORE]
     tagged = [item for item in sent if item["kind"] != AccessKind.STORE]
@@ -107,9 +116,10 @@ def test_random(mode):
     simulate(dut, source, reads, tags, words, background=watched)
 
 
-def test_latency_and_rate():
+@pytest.mark.parametrize(("params", "latency"), [(PARAMS, 1), (PACED, 3)], ids=["eight", "four"])
+def test_latency_and_rate(params, latency):
     rng = random.Random(SEED)
-    dut = elaborated(Reader, PARAMS)
+    dut = elaborated(Reader, params)
     items = [access(rng, AccessKind.COLUMNS, lanes=[{"enable": 1}] * 8) for _ in range(30)]
 
     async def source(ctx):
@@ -122,7 +132,7 @@ def test_latency_and_rate():
 
     async def tags(ctx):
         _, cycles = await receive(ctx, dut.tags, 30)
-        assert cycles == list(range(1, 31))
+        assert cycles == list(range(latency, latency + 30))
 
     simulate(dut, source, reads, tags)
 
@@ -165,9 +175,10 @@ def test_a_read_waits_from_the_cycle_behind_a_store_on():
     simulate(dut, drive)
 
 
-def test_a_store_waits_until_all_tags_are_taken():
+@pytest.mark.parametrize("params", [PARAMS, PACED], ids=["eight", "four"])
+def test_a_store_waits_until_all_tags_are_taken(params):
     rng = random.Random(SEED)
-    dut = elaborated(Reader, PARAMS)
+    dut = elaborated(Reader, params)
 
     async def drive(ctx):
         ctx.set(dut.stores_idle, 1)

@@ -81,6 +81,7 @@ def test_the_last_response_waits_for_the_end_of_its_transfer():
         assert not ctx.get(dut.responses.ready)
         assert not ctx.get(dut.done_stb)
         await send(ctx, dut.ends, [{"tag": 5}])
+        await ctx.tick().repeat(2)
         assert ctx.get(dut.responses.ready) and ctx.get(dut.completions.valid) and ctx.get(dut.done_stb)
 
     simulate(dut, drive)
