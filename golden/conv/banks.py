@@ -28,7 +28,8 @@ def request_cycles(plan, pixel):
 def read_share(plan, pixel):
     """How many of the requests for feature rows read shared memory, as a fraction.
 
-    The others are for further blocks of the same points, if eight chunks that adjoin have all of their bytes.
+    The others are for further blocks of the same points, if eight chunks that adjoin have all of their bytes. That
+    is of integers: blocks of floats are not asked for one after the other, and each request reads.
     """
     if plan.shape.operation.lanes or plan.params.lanes < BANKS or plan.block_bytes == plan.params.row_bytes:
         return 1

@@ -258,9 +258,9 @@ class WriteArbiter(wiring.Component):
             return
         scatter, goes = self.scatter, Signal(BANKS)
         needed, held = line_banks, by_line  # banks that the line needs; those in which nothing scattered can go
-        m.d.comb += common_wanted.eq(fills)
+        common = fills
         if self._two:  # the fill and the second chunk need what all banks have in common
-            m.d.comb += common_wanted.eq(fills | (scatter.second & scatter.banks).any())
+            common = fills | (scatter.second & scatter.banks).any()
             needed = needed | (scatter.second & fills.replicate(BANKS))
             held = held | (scatter.second & filling.replicate(BANKS))
         m.d.comb += [
@@ -268,6 +268,7 @@ class WriteArbiter(wiring.Component):
             by_line.eq(line_banks & line_goes.replicate(BANKS)),
             goes.eq(scatter.banks & ~held),
             wanted.eq(line_banks | scatter.banks),
+            common_wanted.eq(common),
             lines.ready.eq(ready & line_goes),
             self.scattered.eq(goes & ready.replicate(BANKS)),
         ]

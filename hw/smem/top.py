@@ -42,15 +42,17 @@ class SharedMemory(wiring.Component):
     -------
     mover : In(MoverSignature(params, 1, word_bytes))
         A written line is readable in the next cycle; ``writes`` takes one a cycle, and waits only while a barrier or
-        the host must have the bank, and by turns for a scattered write. ``fetch`` takes one a cycle, every second one
-        while the consumer reads too. ``landed`` never waits if it comes every third cycle or less often.
+        the host must have the bank, or for a scattered write that waits in one of its banks since the line before.
+        ``fetch`` takes one a cycle, every second one while the consumer reads too. ``landed`` never waits if it comes
+        every third cycle or less often.
     reads : In(stream of ReadLayout)
     read_data : Out(stream of read_data_layout(params.chunks_a_cycle))
         The consumer: any eight chunks; 2 cycles, one request a cycle without bank conflicts. With
         ``params.chunks_a_cycle`` of 4 a request has two answers, of lanes 0 to 3 and of lanes 4 to 7, in two cycles.
     scatter : In(stream of ScatterWriteLayout) if stores
-        The consumer's writes: any eight chunks, one write a cycle without bank conflicts, every
-        second one while lines come too. With ``params.writes_a_cycle`` of 4 or 2 up to two or four cycles.
+        The consumer's writes: any eight chunks, one write a cycle without bank conflicts. A bank that
+        lines write in every cycle takes one every second cycle, others are not held up. With
+        ``params.writes_a_cycle`` of 4 or 2 a write takes up to two or four cycles.
     scatter_idle : Out(1) if stores
         Reads see all scattered writes that have been accepted.
     scatter_conflict_stb : Out(1) if stores

@@ -337,8 +337,8 @@ def _expected(layer, one, costs, machine, room):
         if turns == 1 and layer.first:
             # What one of both layers needs is brought, or taken away, while the other one works.
             turn = work + max(load * 5 // 4 + soon - behind, 0) + max(beside + soon - work + behind, 0)
-            # The first one reads beside what is taken away, a line of two words at a time.
-            turn += max(before.reads + stored // 2 - before.cycles, 0)
+            # The first one reads beside what is taken away, a line of several words at a time.
+            turn += max(before.reads + stored * machine.bus_bytes // LINE - before.cycles, 0)
         total += repeated * max(work, ports, turn)
     # What stays in shared memory is neither taken away nor brought, and the next job is handed over before it is there.
     first = FOLLOWS if all(isinstance(place, Held) for place in layer.brought) else brought + machine.latency + HANDED
