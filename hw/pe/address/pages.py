@@ -74,19 +74,19 @@ def beginning(params, chunk):
 class PageTable(wiring.Component):
     """All page entries, in a memory.
 
-    One write or one look-up a cycle; writes go first. After a reset no entry is valid: they are cleared one by one,
-    ``params.pages`` cycles long, in which both wait.
+    One write or one look-up a cycle; a write is in a register for a cycle, in which no look-up goes. After a reset no
+    entry is valid: they are cleared one by one, ``params.pages`` cycles long, in which both wait.
 
     Members
     -------
     writes : In(stream of PageWriteLayout)
         The low four bits of an address, and bits of no field, are ignored.
     lookups : In(stream of unsigned(params.page_width))
-        Number of an entry. ``ready`` depends on ``writes.valid``.
+        Number of an entry. ``ready`` comes from registers.
     page : Out(PageLayout(params))
-        The entry looked up in the cycle before. A write is seen by look-ups from the next cycle on.
+        The entry looked up in the cycle before. A write is seen by all look-ups that are accepted after it.
     written : Out(1)
-        Strobe: an entry changes; look-ups of before may be out of date.
+        Strobe, in the cycle after a write was accepted: its entry changes; look-ups of before may be out of date.
     """
 
     def __init__(self, params):
@@ -112,7 +112,10 @@ class PageTable(wiring.Component):
         m.d.comb += clearing.eq(cleared != pages)
         m.d.sync += cleared.eq(cleared + clearing)
 
-        word = View(packed_layout(PAGE_ENTRY), self.writes.p.word)
+        # Where a page begins hangs on a chain of carries, and who writes on more: a register between them.
+        written, taken = self.written, Signal.like(self.writes.p)
+        m.d.sync += [written.eq(self.writes.valid & self.writes.ready), taken.eq(self.writes.p)]
+        word = View(packed_layout(PAGE_ENTRY), taken.word)
         entry = Signal(PageLayout(self.params))
         m.d.comb += [
             *(entry[name].eq(value) for name, value in beginning(self.params, word.address[4:]).items()),
@@ -120,10 +123,9 @@ class PageTable(wiring.Component):
             entry.loaded.eq(word.loaded),
             entry.on_chip.eq(word.on_chip),
             self.writes.ready.eq(~clearing),
-            self.written.eq(self.writes.valid & self.writes.ready),
-            self.lookups.ready.eq(~clearing & ~self.writes.valid),
-            write.en.eq(clearing | self.written),
-            write.addr.eq(Mux(clearing, cleared, self.writes.p.index)),
+            self.lookups.ready.eq(~clearing & ~written),
+            write.en.eq(clearing | written),
+            write.addr.eq(Mux(clearing, cleared, taken.index)),
             write.data.eq(Mux(clearing, 0, entry.as_value())),
             read.addr.eq(self.lookups.payload),
             self.page.eq(read.data),

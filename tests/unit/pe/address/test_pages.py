@@ -39,19 +39,24 @@ def test_lookups_find_what_was_written(mode):
         # Writes and look-ups of one cycle exclude one another, so that the order is clear.
         pause = random.Random(SEED + 1)
         found, waits = 0, 0
-        number, expected = None, None
+        number, expected, came = None, None, None
         while found < 600:
             if number is None and pause.random() >= STALL_MODES[mode]["stall"]:
                 number = pause.randrange(PARAMS.pages)
             ctx.set(dut.lookups.valid, number is not None)
             ctx.set(dut.lookups.payload, number or 0)
-            _, _, ready, written, word, index = await ctx.tick().sample(
-                dut.lookups.ready, dut.written, dut.writes.p.word, dut.writes.p.index
+            _, _, ready, written, taken, word, index = await ctx.tick().sample(
+                dut.lookups.ready,
+                dut.written,
+                dut.writes.valid & dut.writes.ready,
+                dut.writes.p.word,
+                dut.writes.p.index,
             )
             assert not (ready and written)
-            expected = None
-            if written:
-                table[index] = word
+            assert written == (came is not None)  # in the cycle after it was taken
+            if came:
+                table[came[0]] = came[1]
+            came = (index, word) if taken else None
             waits += bool(number is not None and not ready)
             if number is not None and ready:
                 expected = table[number]
