@@ -21,8 +21,8 @@ _CHUNK_LOG2 = 4
 class SegmentTable(wiring.Component):
     """Segments with what is derived from them. A wrong one is written too, with ``good`` 0.
 
-    A write takes six cycles from the one in which it is first seen to its handshake, that one included, and is seen by
-    reads from the next cycle on. After a reset all entries are wrong: they are cleared one by one,
+    A write takes seven cycles from the one in which it is first seen to its handshake, that one included, and is seen
+    by reads from the next cycle on. After a reset all entries are wrong: they are cleared one by one,
     ``params.segments`` cycles long, in which writes wait and reads find what is not good.
 
     Members
@@ -52,9 +52,9 @@ class SegmentTable(wiring.Component):
         m.d.sync += [cleared.eq(cleared + clearing), was_clearing.eq(clearing)]
 
         segment = View(packed_layout(SEGMENT), self.writes.p.word)
-        step = Signal(range(_DIMENSIONS + 2))
+        step = Signal(range(_DIMENSIONS + 3))
         done = Signal()
-        m.d.comb += [done.eq(step == _DIMENSIONS + 1), self.writes.ready.eq(done)]
+        m.d.comb += [done.eq(step == _DIMENSIONS + 2), self.writes.ready.eq(done)]
         with m.If(done):
             m.d.sync += step.eq(0)
         with m.Elif(self.writes.valid & ~clearing):
@@ -94,7 +94,7 @@ class SegmentTable(wiring.Component):
                 m.d.comb += entry.shift[d].eq(shift)
 
     def _count_pages(self, m, segment, entry, step):
-        """Pages of a dimension, one dimension a step, and their product, a step later.
+        """Pages of a dimension, one dimension a step, and their product: one and two steps after its sizes.
 
         Returns, in the last step, whether there are as many entries as pages, or one page, if it is not paged.
         """
@@ -103,18 +103,18 @@ class SegmentTable(wiring.Component):
         last_page = Signal(16)  # pages of the dimension before, less one
         several = Signal()  # a dimension has more than one
         product, large = Signal(length), Signal()  # pages of all dimensions so far; it has been cut
-        size, page_log2 = Signal(16), Signal(4)
+        size, page_log2 = Signal(16), Signal(4)  # of the dimension of the step before
         with m.Switch(step):
             for d in range(_DIMENSIONS):
                 with m.Case(d):
-                    m.d.comb += [size.eq(segment[f"size{d}"]), page_log2.eq(segment[f"page_log2{d}"])]
+                    m.d.sync += [size.eq(segment[f"size{d}"]), page_log2.eq(segment[f"page_log2{d}"])]
         # A dimension that is not used counts as one page. A size of 0 in one that is used is found elsewhere.
-        m.d.sync += last_page.eq(Mux(step <= segment.rank, (size - 1)[:16] >> page_log2, 0))
+        m.d.sync += last_page.eq(Mux(step <= segment.rank + 1, (size - 1)[:16] >> page_log2, 0))
 
         # No factor is zero: what is cut once would have stayed too large.
         full = Signal(length + 16)
         m.d.comb += full.eq(product * (last_page + 1)[:16])
-        with m.If(step == 0):
+        with m.If(step <= 1):
             m.d.sync += [product.eq(1), large.eq(0), several.eq(0)]
         with m.Else():
             m.d.sync += [
@@ -124,7 +124,7 @@ class SegmentTable(wiring.Component):
             ]
         for d in range(_DIMENSIONS - 1):
             below = Signal(length, name=f"below{d + 1}")
-            with m.If(step == d + 1):
+            with m.If(step == d + 2):
                 m.d.sync += below.eq(full)
             m.d.comb += entry.pages_below[d].eq(below)
         end = Signal(unsigned(18))

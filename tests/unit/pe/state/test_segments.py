@@ -143,7 +143,7 @@ def test_segments_are_judged_and_derived():
         if entry.good:
             assert entry == entry.shape().const(expected(segment)), segment
     assert 100 < wrong < 400
-    assert set(cycles[1:]) == {5}
+    assert set(cycles[1:]) == {6}
 
 
 @pytest.mark.parametrize(
