@@ -76,6 +76,7 @@ class Issue(wiring.Component):
         self._uniform, self._verdict = UniformRegisters(params), Verdict(params)
         self._moved, self._reuse = MovedRegisters(params), OffsetReuse(params)
         self._is = {operation: Signal(name=f"is_{operation.name.lower()}") for operation in Operation}
+        self._is_mm, self._is_ld = Signal(), Signal()  # registers, as these decide late in a cycle
         self._fault = Signal(VerdictLayout())
         self._segment, self._is_set, self._exists = Signal(params.segment_width), Signal(), Signal()  # that it names
         self._flush, self._must_flush = Signal(), Signal(init=1)
@@ -169,6 +170,8 @@ class Issue(wiring.Component):
             reuse.written_last.eq(moved.o.last),
             sender.send.eq(self.sends),
             sender.decoded.eq(decoded),
+            sender.is_mm.eq(self._is_mm),
+            sender.is_ld.eq(self._is_ld),
             sender.segment_number.eq(self._segment),
             sender.segment.eq(self.segment.entry),
             sender.bases_set.eq(reuse.bases_set),
@@ -195,6 +198,8 @@ class Issue(wiring.Component):
                 self._segment.eq(uniform.segment),
                 self._is_set.eq(uniform.is_set),
                 self._exists.eq(uniform.exists),
+                self._is_mm.eq(self._is[Operation.MM]),
+                self._is_ld.eq(self._is[Operation.LD]),
             ]
             if self._cores > 1:
                 begins &= ~self.stopped
@@ -233,9 +238,9 @@ class Issue(wiring.Component):
             m.d.comb += [self.prepares.eq(1), reuse.look.eq(1)]
             m.d.sync += self._flush.eq(self._must_flush)
             with m.If(access.clear):
-                with m.If((self._is[Operation.ST] | self._is[Operation.LD]) & ~second):
+                with m.If(~self._is_mm & ~second):
                     # Two ranges, one after the other.
-                    m.d.sync += [second.eq(1), access.writes.eq(self._is[Operation.LD]), access.registers.eq(moved)]
+                    m.d.sync += [second.eq(1), access.writes.eq(self._is_ld), access.registers.eq(moved)]
                 with m.Else():
                     m.d.sync += self._must_flush.eq(0)
                     m.next = "SEND"

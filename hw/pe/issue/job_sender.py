@@ -1,6 +1,6 @@
 """All that leaves for one mm, ld or st."""
 
-from amaranth import Module, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -11,8 +11,6 @@ from .decode import DecodedLayout, instruction_view
 from .layouts import MultiplyRegistersLayout, RangeLayout
 
 __all__ = ["JobSender"]
-
-_KINDS = {Operation.MM: JobKind.MULTIPLY, Operation.LD: JobKind.LOAD, Operation.ST: JobKind.STORE}
 
 
 class JobSender(wiring.Component):
@@ -25,6 +23,8 @@ class JobSender(wiring.Component):
     send : In(1)
         Level, until ``sent``; the other inputs stay meanwhile.
     decoded : In(DecodedLayout)
+    is_mm, is_ld : In(1)
+        What it is, from registers; neither: an st.
     segment_number : In(params.segment_width)
     segment : In(SegmentEntryLayout)
     bases_set : In(range(BASES_SETS))
@@ -54,6 +54,8 @@ class JobSender(wiring.Component):
             {
                 "send": In(1),
                 "decoded": In(DecodedLayout()),
+                "is_mm": In(1),
+                "is_ld": In(1),
                 "segment_number": In(params.segment_width),
                 "segment": In(SegmentEntryLayout(params)),
                 "bases_set": In(range(BASES_SETS)),
@@ -71,11 +73,9 @@ class JobSender(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         mm = instruction_view(Operation.MM, self.decoded.word)
-        is_mm, is_ld, adds, may_send = Signal(), Signal(), Signal(), Signal()
+        is_mm, is_ld, adds, may_send = self.is_mm, self.is_ld, Signal(), Signal()
         job, multiply, mm_registers, load_registers = self.jobs, self.multiplies, self.mm_registers, self.load_registers
         m.d.comb += [
-            is_mm.eq(mm.opcode == Operation.MM),
-            is_ld.eq(mm.opcode == Operation.LD),
             mm_registers.valid.eq(self.send & is_mm & ~self.added),
             load_registers.valid.eq(self.send & is_ld & ~self.added),
             adds.eq((mm_registers.valid & mm_registers.ready) | (load_registers.valid & load_registers.ready)),
@@ -96,11 +96,8 @@ class JobSender(wiring.Component):
         """All payloads."""
         job, multiply, mm_registers = self.jobs, self.multiplies, self.mm_registers
         ld = instruction_view(Operation.LD, self.decoded.word)
-        with m.Switch(mm.opcode):
-            for operation, kind in _KINDS.items():
-                with m.Case(operation):
-                    m.d.comb += job.payload.kind.eq(kind)
         m.d.comb += [
+            job.payload.kind.eq(Mux(self.is_mm, JobKind.MULTIPLY, Mux(self.is_ld, JobKind.LOAD, JobKind.STORE))),
             job.payload.number.eq(self.decoded.number),
             job.payload.segment.eq(self.segment),
             job.payload.segment_number.eq(self.segment_number),

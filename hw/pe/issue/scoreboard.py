@@ -20,13 +20,15 @@ class _Ring(wiring.Component):
     Members
     -------
     i : In(stream of shape)
-        Put at ``place``.
+        Put at ``place``. ``ready`` is a register.
     remove : In(1)
         Strobe, only while there is an item: the oldest leaves.
     items : Out(array of depth shape)
     held : Out(depth)
         Items that are under way.
     place, oldest : Out(range(depth))
+    level : Out(range(depth + 1))
+        How many are under way. ``depth`` is a power of two.
     """
 
     def __init__(self, shape, depth):
@@ -38,6 +40,7 @@ class _Ring(wiring.Component):
                 "held": Out(depth),
                 "place": Out(range(depth)),
                 "oldest": Out(range(depth)),
+                "level": Out(range(depth + 1)),
             }
         )
 
@@ -45,10 +48,14 @@ class _Ring(wiring.Component):
         m = Module()
         added = Signal()
         m.d.comb += [
-            self.i.ready.eq(~self.held.bit_select(self.place, 1)),
+            self.i.ready.eq(~self.level[-1]),
             added.eq(self.i.valid & self.i.ready),
         ]
-        m.d.sync += [self.place.eq(self.place + added), self.oldest.eq(self.oldest + self.remove)]
+        m.d.sync += [
+            self.place.eq(self.place + added),
+            self.oldest.eq(self.oldest + self.remove),
+            self.level.eq(self.level + added - self.remove),
+        ]
         for index, item in enumerate(self.items):
             with m.If(added & (self.place == index)):
                 m.d.sync += [item.eq(self.i.p), self.held[index].eq(1)]

@@ -81,7 +81,9 @@ class IssueSpec(Elaboratable):
             Assert(~fault | in_memory | refused | done | (opcode == Operation.MOVU)),
             Assert(~job | (dut.jobs.payload.number == decoded.number)),
             Assert(~fault | (dut.faults.payload.number == decoded.number)),
-            # Where the instruction is.
+            # Where the instruction is, and what it is.
+            Assert(dut.starts | (dut.sender.is_mm == (decoded.word[:4] == Operation.MM))),
+            Assert(dut.starts | (dut.sender.is_ld == (decoded.word[:4] == Operation.LD))),
             Assert((job_left == dut.sender.job_sent) & (multiply_left == dut.sender.multiply_sent)),
             Assert(added == dut.sender.added),
             Assert(~(job_left | multiply_left | added) | dut.sends),

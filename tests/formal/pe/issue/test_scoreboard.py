@@ -57,6 +57,7 @@ class ScoreboardSpec(Elaboratable):
         dut = self.dut
         for ring, count in ((dut.mms, mms), (dut.loads, loads)):
             m.d.comb += Assert(ring.place == (ring.oldest + count)[: len(ring.place)])
+            m.d.comb += Assert(ring.level == count)
             for index, held in enumerate(ring.held):
                 m.d.comb += Assert(held == ((index - ring.oldest)[: len(ring.oldest)] < count))
         m.d.comb += Assert(dut.next == (dut.mms.oldest + mms - untaken)[: len(dut.next)])

@@ -41,6 +41,7 @@ def test_parts(mode):
             inputs = [(dut.decoded, {"word": word, "number": number}), (dut.moved, moved)]
             inputs += [(dut.segment, {"base": number}), (dut.segment_number, number % PARAMS.segments)]
             inputs += [(dut.bases_set, number % BASES_SETS), (dut.rebuild, number & 1), (dut.flush, number >> 1 & 1)]
+            inputs += [(dut.is_mm, operation == Operation.MM), (dut.is_ld, operation == Operation.LD)]
             set_together(ctx, *inputs)
             while rng.random() < idle:
                 assert not any(ctx.get(port.valid) for port in (*parts.values(), *adds.values()))
