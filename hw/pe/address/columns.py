@@ -90,8 +90,9 @@ class Columns(wiring.Component):
         free = Signal(init=1)  # nothing is at the output: apart from ``o.valid``, for it enables hundreds of registers
         m.d.comb += [
             adding.eq(free if params.paced else ~self.o.valid | self.o.ready),
-            read_moves.eq(~added_valid | (~self.o.valid if params.paced else adding)),
-            self.i.ready.eq(~read_valid | read_moves),
+            read_moves.eq(~added_valid | adding),
+            # ``read_moves``, but of what enables nothing else.
+            self.i.ready.eq(~read_valid | ~added_valid | (~self.o.valid if params.paced else adding)),
         ]
         m.d.comb += self.predicates.predicate.eq(self.i.p.job.predicate)
         for reads in (self.bases, self.predicates):
