@@ -17,12 +17,13 @@ _WORDS = CHUNK_BYTES // 4
 class HostPort(wiring.Component):
     """One access at a time, at the pace of a register bus.
 
-    Latency: a write is answered 1 cycle, a read 2 cycles after its request is accepted. A request is accepted when the
-    banks are granted, at once if they are free. The next one is accepted when the answer has been taken.
+    Latency: an access has the banks in the cycle in which it comes, if they are free; its request is accepted in the
+    cycle after that, and answered in the next one. The next access begins when the answer has been taken.
 
     Members
     -------
     accesses : In(AccessSignature)
+        ``ready`` of requests is a register.
     fetches : Out(stream of unsigned(params.addr_width - 4))
         Once accepted, ``fetched`` has the chunk in the next cycle.
     fetched : In(CHUNK_BITS)
@@ -48,11 +49,9 @@ class HostPort(wiring.Component):
         word = request.address[2:4]
         outside = request.address[self._params.addr_width :].any()
 
-        reading = Signal()  # the chunk comes in this cycle
-        read_word = Signal.like(word)
         idle = Signal()
         m.d.comb += [
-            idle.eq(~reading & ~responses.valid),
+            idle.eq(~requests.ready & ~responses.valid),
             self.fetches.valid.eq(idle & requests.valid & ~outside & ~request.write),
             self.fetches.payload.eq(chunk),
             self.writes.valid.eq(idle & requests.valid & ~outside & request.write),
@@ -63,14 +62,12 @@ class HostPort(wiring.Component):
         fetch = self.fetches.valid & self.fetches.ready
         write = self.writes.valid & self.writes.ready
         refuse = idle & requests.valid & outside
-        m.d.comb += requests.ready.eq(fetch | write | refuse)
-
-        m.d.sync += reading.eq(fetch)
-        m.d.sync += read_word.eq(word)
+        # Accepted a cycle late: the grant of the banks is late, and the request is needed for the chunk that was read.
+        m.d.sync += requests.ready.eq(fetch | write | refuse)
         with m.If(responses.ready):
             m.d.sync += responses.valid.eq(0)
-        with m.If(reading | write | refuse):
+        with m.If(requests.ready):
             m.d.sync += responses.valid.eq(1)
-            m.d.sync += responses.payload.data.eq(self.fetched.word_select(read_word, 32))
-            m.d.sync += responses.payload.error.eq(refuse)
+            m.d.sync += responses.payload.data.eq(self.fetched.word_select(word, 32))
+            m.d.sync += responses.payload.error.eq(outside)
         return m

@@ -92,11 +92,9 @@ def test_random(mode, grant):
             assert response.data == int.from_bytes(image[address : address + 4], "little")
 
 
-@pytest.mark.parametrize(
-    ("address", "write", "latency"), [(0x40, 0, 2), (0x40, 1, 1), (1024, 0, 1)], ids=["read", "write", "outside"]
-)
-def test_latency(address, write, latency):
+@pytest.mark.parametrize(("address", "write"), [(0x40, 0), (0x40, 1), (1024, 0)], ids=["read", "write", "outside"])
+def test_latency(address, write):
     request = {"address": address, "write": write, "data": 0, "strobe": 0xF}
     _, cycles_in, cycles_out = run([request] * 10)
-    assert cycles_in == list(range(0, 10 * (latency + 1), latency + 1))
-    assert cycles_out == [cycle + latency for cycle in cycles_in]
+    assert cycles_in == list(range(1, 31, 3))
+    assert cycles_out == [cycle + 1 for cycle in cycles_in]

@@ -121,6 +121,12 @@ def follow(dut, model, strobes):
             went = {port: unpack[port](values[2 * i + 1]) for i, port in enumerate(ports) if values[2 * i]}
             flip, flip_address, error, error_address, stall = values[2 * len(ports) :]
 
+            if "host_requests" in went:  # it had the banks in the cycle before
+                access = went["host_requests"]
+                if access.write:
+                    place = access.address & 12
+                    model.write(cycle - 1, access.address & ~15, access.data << 8 * place, access.strobe << place)
+                asked["host"].append((cycle - 1, access))
             if went.get("writes") is not None:
                 line = went["writes"]
                 for bank in range(8):
@@ -139,12 +145,6 @@ def follow(dut, model, strobes):
             assert (flip_address if flip else None) == model.flips.get(cycle)
             assert (error_address if error else None) == model.errors.get(cycle)
 
-            if "host_requests" in went:
-                access = went["host_requests"]
-                if access.write:
-                    place = access.address & 12
-                    model.write(cycle, access.address & ~15, access.data << 8 * place, access.strobe << place)
-                asked["host"].append((cycle, access))
             if "host_responses" in went:
                 since, access = asked["host"].pop(0)
                 if not access.write:
