@@ -120,7 +120,7 @@ class PeParams:
         """Whether an access takes two cycles of shared memory: then stages of the loading side take one every other
         cycle, when they are empty, and no ``ready`` goes through them.
         """
-        return self.smem.chunks_a_cycle < LANES
+        return self.smem.paced
 
     @property
     def segment_width(self):

@@ -1,6 +1,6 @@
 """Barrier unit: reads, modifies and writes back the barriers that lie in shared memory."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -28,7 +28,8 @@ class BarrierUnit(wiring.Component):
     read. Landed bytes that come at least three cycles apart never wait.
 
     Latency: 2 cycles. Throughput: a request, or landed bytes, every second cycle; while both wait, two landed and one
-    request in five cycles.
+    request in five cycles. With ``params.paced`` a request waits until the answer before it has left the register, so
+    that requests alone come every third cycle.
 
     Members
     -------
@@ -110,18 +111,19 @@ class BarrierUnit(wiring.Component):
     def _choose(self, m, chosen, busy, busy_landed):
         """Which of the two goes: landed bytes, a request, or neither."""
         landed, requests, turn = self.landed, self.requests, self.turn
-        may_answer = ~self.results.valid | self.results.ready
+        may_answer = ~self.results.valid | (Const(0) if self._params.paced else self.results.ready)
         may_request, go_landed, go_request = Signal(), Signal(), Signal()
         m.d.comb += [
             may_request.eq(requests.valid & ~busy & may_answer),
-            landed.ready.eq(~(busy & busy_landed) & ~(may_request & turn)),
+            landed.ready.eq(~busy_landed & ~(may_request & turn)),
             requests.ready.eq(~busy & may_answer & (~landed.valid | turn)),
             go_landed.eq(landed.valid & landed.ready),
             go_request.eq(requests.valid & requests.ready),
             chosen.op.eq(Mux(go_landed, BarrierOp.COMPLETE_TX, requests.payload.op)),
             chosen.address.eq(Mux(go_landed, landed.payload.barrier, requests.payload.address)),
             chosen.value.eq(Mux(go_landed, landed.payload.bytes, requests.payload.value)),
-            self.fetches.valid.eq(go_landed | go_request),
+            # go_landed | go_request: where both could go, one does. The banks' grant hangs on this.
+            self.fetches.valid.eq((landed.valid & ~busy_landed) | may_request),
             self.fetches.payload.eq(chosen.address[4:]),
         ]
         with m.If(go_landed):

@@ -1,6 +1,6 @@
 """What an operation does to a barrier: the arithmetic of docs/tmau.md, "Barriers", without time."""
 
-from amaranth.hdl import Module, Mux, signed, unsigned
+from amaranth.hdl import Cat, Module, Mux, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,6 +13,8 @@ __all__ = ["BarrierDecode", "BarrierSums", "BarrierUpdate", "OperationLayout", "
 
 _VALUE_BITS = 21
 _ARRIVALS_BITS = BARRIER["expected"].width
+#: Of both counts, as they are compared with what an operation takes.
+_PARTS = 8
 
 
 class OperationLayout(data.StructLayout):
@@ -79,7 +81,7 @@ class SumsLayout(data.StructLayout):
                 "pending": signed(_VALUE_BITS + 1),
                 "transactions": signed(_VALUE_BITS + 2),
                 "phase": unsigned(1),
-                "complete": unsigned(1),  # nothing is left of either count, or it is an initialization
+                "met": unsigned(_PARTS),  # nothing is left of these parts of both counts
             }
         )
 
@@ -109,11 +111,16 @@ class BarrierSums(wiring.Component):
             sums.transactions.eq(Mux(operation.init, 0, before.transactions - operation.bytes)),
             sums.phase.eq(before.phase & ~operation.init),
             # Found from the operands: beside the subtractions and not behind them.
-            sums.complete.eq(
-                operation.init | ((before.pending == operation.arrivals) & (before.transactions == operation.bytes))
-            ),
+            sums.met.eq(Cat(_met(before.pending, operation.arrivals), _met(before.transactions, operation.bytes))),
         ]
         return m
+
+
+def _met(count, amount):
+    """Parts in which two numbers of the same sign are equal, _PARTS / 2 bits: whether all are is for the next cycle."""
+    differ = count ^ amount
+    step = -(-len(differ) * 2 // _PARTS)
+    return Cat(~differ[low : low + step].any() for low in range(0, len(differ), step))
 
 
 class BarrierUpdate(wiring.Component):
@@ -148,13 +155,14 @@ class BarrierUpdate(wiring.Component):
         sums, after, operation = self.sums, self.after, self.operation
         transactions = sums.transactions
         # Cutting the count to its field must not change it: a matter of the top bits, cheaper than two comparisons.
+        complete = operation.init | sums.met.all()
         overflow = (sums.pending < 0) | (transactions[: BARRIER["transactions"].width].as_signed() != transactions)
         refused = operation.refused | overflow
         m.d.comb += [
             self.result.error.eq(refused),
             self.result.done.eq(~refused & Mux(operation.try_wait, sums.before.phase != operation.value[0], self.flip)),
             self.changed.eq(~refused & ~operation.try_wait),
-            self.flip.eq(self.changed & sums.complete & ~operation.init),
+            self.flip.eq(self.changed & complete & ~operation.init),
             after.eq(sums.before),
         ]
         with m.If(self.changed):
@@ -162,7 +170,7 @@ class BarrierUpdate(wiring.Component):
             m.d.comb += [
                 after.eq(0),
                 after.expected.eq(sums.expected),
-                after.pending.eq(Mux(sums.complete, sums.expected, sums.pending)),
+                after.pending.eq(Mux(complete, sums.expected, sums.pending)),
                 after.transactions.eq(transactions),
                 after.phase.eq(sums.phase ^ self.flip),
             ]

@@ -5,6 +5,7 @@ from amaranth.lib.wiring import flipped
 from ..lib.arbiter import StreamArbiter
 from ..lib.join import join
 from ..lib.share import StreamShare
+from ..lib.slot import Slot
 from ..lib.stream import SkidBuffer
 from .layouts import (
     BarrierRequestLayout,
@@ -43,7 +44,13 @@ def connect_engines(m, top, smem, *, callers=(), **engines):
         m.d.comb += [port.scatter_idle.eq(smem.scatter_idle), port.bank_conflict.eq(smem.conflict_stb)]
     join(m, barriers=flipped(top.barriers), share=share.requests[-1])
     join(m, share=share.results[-1], barrier_results=flipped(top.barrier_results))
-    join(m, share=share.merged, smem=smem.barriers)
+    if params.paced:
+        # The banks' grant waits for a request, but not for whose turn it is.
+        m.submodules.barrier_slot = slot = Slot(BarrierRequestLayout(params))
+        join(m, share=share.merged, slot=slot.i)
+        join(m, slot=slot.o, smem=smem.barriers)
+    else:
+        join(m, share=share.merged, smem=smem.barriers)
     join(m, smem=smem.barrier_results, share=share.answers)
     if len(ports) == 1:
         (port,) = ports

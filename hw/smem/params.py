@@ -41,6 +41,11 @@ class SmemParams:
         return replace(self, **changes)
 
     @property
+    def paced(self):
+        """An access of eight chunks takes two cycles, so that what leads to one may take turns."""
+        return self.chunks_a_cycle < BANKS
+
+    @property
     def addr_width(self):
         """Bits of a byte address."""
         return self.size_bytes.bit_length() - 1
