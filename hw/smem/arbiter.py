@@ -128,6 +128,8 @@ class WriteArbiter(wiring.Component):
         What waits in each bank; it stays until it has been written.
     scattered : Out(BANKS) if stores
         Banks in which it is written in this cycle.
+    emptied : Out(1) if stores
+        Nothing waits there after this cycle.
     write_back : In(WriteBackSignature)
     host : In(stream of ChunkWriteLayout)
     banks : Out(BanksWriteLayout)
@@ -148,11 +150,11 @@ class WriteArbiter(wiring.Component):
         self._stores = stores
         self._words = word_bytes is not None
         self._two = stores and params.writes_a_cycle == 2  # chunks of a scattered write at most
-        scatter = {"scatter": In(ScatteredLayout(params)), "scattered": Out(BANKS)} if stores else {}
+        scatter = {"scatter": In(ScatteredLayout(params)), "scattered": Out(BANKS), "emptied": Out(1)}
         super().__init__(
             {
                 "lines": In(stream.Signature(LineLayout(params, 1, word_bytes))),
-                **scatter,
+                **(scatter if stores else {}),
                 "write_back": In(WriteBackSignature(params)),
                 "host": In(stream.Signature(ChunkWriteLayout(params))),
                 "banks": Out(BanksWriteLayout(params)),
@@ -184,11 +186,12 @@ class WriteArbiter(wiring.Component):
             m.d.sync += waited.eq(waited + 1)
 
         first = Signal()  # the small writer goes before the wide one
-        clash = Signal()
-        taken = Signal()
+        clash, taken = Signal(), Signal()
+        # Looked up for each small writer: which of them goes is found beside it.
+        back_clash, host_clash = (wanted.bit_select(writer.payload.chunk[:3], 1) for writer in (write_back, host))
         m.d.comb += [
             first.eq((write_back.valid & write_back.urgent) | (waited == PATIENCE)),
-            clash.eq(wanted.bit_select(bank, 1) | common_wanted),
+            clash.eq(Mux(write_back.valid, back_clash, host_clash) | common_wanted),
             taken.eq(first | ~clash),
             write_back.taken.eq(write_back.valid & taken),
             host.ready.eq(~write_back.valid & taken),
@@ -245,7 +248,8 @@ class WriteArbiter(wiring.Component):
         fills = lines.valid & line.data.fills if self._words else Const(0)
         m.d.comb += filling.eq(line_goes & fills)
         of_line = [line.strobe.word_select(b, CHUNK_BYTES) for b in range(BANKS)]
-        m.d.comb += line_banks.eq(Cat(strobe.any() for strobe in of_line) & lines.valid.replicate(BANKS))
+        written = line.data.banks if self._words else Cat(strobe.any() for strobe in of_line)
+        m.d.comb += line_banks.eq(written & lines.valid.replicate(BANKS))
         if not self._stores:
             m.d.comb += [
                 line_goes.eq(1),
@@ -257,7 +261,8 @@ class WriteArbiter(wiring.Component):
             ]
             return
         scatter, goes = self.scatter, Signal(BANKS)
-        needed, held = line_banks, by_line  # banks that the line needs; those in which nothing scattered can go
+        # Banks that the line needs, and in which nothing scattered can go if the line does; where nothing can.
+        needed, held = line_banks, by_line
         common = fills
         if self._two:  # the fill and the second chunk need what all banks have in common
             common = fills | (scatter.second & scatter.banks).any()
@@ -271,6 +276,7 @@ class WriteArbiter(wiring.Component):
             common_wanted.eq(common),
             lines.ready.eq(ready & line_goes),
             self.scattered.eq(goes & ready.replicate(BANKS)),
+            self.emptied.eq(~scatter.banks.any() | (ready & ~(line_goes & (scatter.banks & needed).any()))),
         ]
         with m.If(ready):
             m.d.sync += self.passed.eq(scatter.banks & ~goes)

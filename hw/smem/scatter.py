@@ -35,6 +35,8 @@ class ScatterPort(wiring.Component):
         Registered: what waits, until it is taken.
     taken : In(BANKS)
         Banks in which it is written in this cycle.
+    emptied : In(1)
+        Nothing waits after this cycle: as ``taken`` tells, but sooner.
     idle : Out(1)
         What has been accepted is in the banks.
     conflict_stb : Out(1)
@@ -57,6 +59,7 @@ class ScatterPort(wiring.Component):
                 "i": In(stream.Signature(ScatterWriteLayout(params))),
                 "o": Out(ScatteredLayout(params)),
                 "taken": In(BANKS),
+                "emptied": In(1),
                 "idle": Out(1),
                 "conflict_stb": Out(1),
             }
@@ -73,7 +76,7 @@ class ScatterPort(wiring.Component):
 
         free, left = Signal(BANKS), self.o.banks & ~self.taken
         # Where two chunks are for all banks, both go before the next ones come.
-        m.d.comb += free.eq((left == 0).replicate(BANKS) if ways == 2 else ~left)
+        m.d.comb += free.eq(self.emptied.replicate(BANKS) if ways == 2 else ~left)
 
         waiting = Signal(BANKS)
         m.d.comb += [waiting[k].eq(self.i.valid & write.strobes[k].any() & ~self.written[k]) for k in range(BANKS)]

@@ -133,6 +133,7 @@ class SharedMemory(wiring.Component):
             m.d.comb += [
                 write_arbiter.scatter.eq(scatter.o),
                 scatter.taken.eq(write_arbiter.scattered),
+                scatter.emptied.eq(write_arbiter.emptied),
                 self.scatter_idle.eq(scatter.idle),
                 self.scatter_conflict_stb.eq(scatter.conflict_stb),
             ]

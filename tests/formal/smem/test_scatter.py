@@ -23,7 +23,7 @@ class ScatterSpec(Elaboratable):
     def __init__(self, params=PARAMS):
         self.port, self.ways = ScatterPort(params), params.writes_a_cycle
         port = self.port
-        self.inputs = [port.i.valid, port.i.payload, port.taken]
+        self.inputs = [port.i.valid, port.i.payload, port.taken, port.emptied]
 
     def elaborate(self, platform):
         m = Module()
@@ -35,7 +35,11 @@ class ScatterSpec(Elaboratable):
         for k in range(8):
             m.d.comb += Assume(i.payload.data[k][0] == (lane == k))
         left, free = Signal(8), Signal(8)  # what still waits behind this cycle; banks that take another chunk
-        m.d.comb += [Assume((port.taken & ~o.banks) == 0), left.eq(o.banks & ~port.taken)]
+        m.d.comb += [
+            Assume((port.taken & ~o.banks) == 0),
+            left.eq(o.banks & ~port.taken),
+            Assume(port.emptied == (left == 0)),
+        ]
         m.d.comb += free.eq(~left if self.ways > 2 else (left == 0).replicate(8))
 
         # What the banks get was at the input in the cycle before, if they were free there; what waits stays.

@@ -84,6 +84,7 @@ def test_random(params, mode):
                 chunk = 8 * ctx.get(dut.o.rows[bank]) + bank
                 store(image, chunk, ctx.get(scattered_chunk(dut.o, bank)), ctx.get(dut.o.strobes[bank]))
             ctx.set(dut.taken, taken)
+            ctx.set(dut.emptied, taken == ctx.get(dut.o.banks))
             left -= ctx.get(dut.i.valid & dut.i.ready)
             await ctx.tick()
         assert ctx.get(dut.idle)
