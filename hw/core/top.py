@@ -15,6 +15,7 @@ from ..conv.unit import ConvUnit
 from ..lib.arbiter import StreamArbiter
 from ..lib.gate import StreamGate
 from ..lib.join import join
+from ..lib.slot import Slot
 from ..pe.layouts import INSTRUCTION_BITS
 from ..pe.pager import PAGER_TAG
 from ..pe.signatures import ProcessorSignature
@@ -191,7 +192,13 @@ class Core(wiring.Component):
         m.submodules[f"{name}_arbiter"] = arbiter = StreamArbiter(shape, 1 + len(own))
         for source, i in zip((port, *own), arbiter.i, strict=True):
             join(m, source=source, arbiter=i)
-        join(m, arbiter=arbiter.o, sink=sink)
+        if self.params.pe.paced:
+            # What an engine finds of it in the cycle in which it comes does not wait for the choice too.
+            m.submodules[f"{name}_slot"] = slot = Slot(shape)
+            join(m, arbiter=arbiter.o, slot=slot.i)
+            join(m, slot=slot.o, sink=sink)
+        else:
+            join(m, arbiter=arbiter.o, sink=sink)
 
     def _connect_registers(self, m, engines, program):
         targets = {name: engine.accesses for name, engine in engines.items()} | {"smem": self.smem.host}
