@@ -60,8 +60,8 @@ class MoveDoneLayout(data.StructLayout):
 class Pager(wiring.Component):
     """Moves pages, one after the other.
 
-    A request is accepted in the cycle in which its entry is written, or, after an error, is known not to be. DROP takes
-    two cycles; IN and OUT take one from request to command and one from completion to write.
+    A request is accepted in the cycle after its entry is written, or, after an error, is known not to be. DROP takes
+    three cycles; IN and OUT take none from request to command, and two from completion to acceptance.
 
     Members
     -------
@@ -116,15 +116,19 @@ class Pager(wiring.Component):
                     with m.Case(PagerOp.DROP):
                         m.next = "Write"
                     with m.Default():
-                        m.d.comb += self.failed.eq(1)
+                        m.next = "Failed"
             with m.State("Move"):
                 with m.If(self.done.valid & (self.done.tag == tag)):
-                    m.d.comb += self.failed.eq(self.done.error)
-                    m.next = "Begin"
+                    m.next = "Failed"
                     with m.If(~self.done.error):
                         m.next = "Write"
             with m.State("Write"):
-                m.d.comb += [self.writes.valid.eq(1), self.moved.eq(self.writes.ready)]
+                m.d.comb += self.writes.valid.eq(1)
                 with m.If(self.writes.ready):
+                    m.next = "Moved"
+            # The request is accepted from a register: who else writes pages is not waited for.
+            for state, strobe in (("Moved", self.moved), ("Failed", self.failed)):
+                with m.State(state):
+                    m.d.comb += strobe.eq(1)
                     m.next = "Begin"
         return m

@@ -121,5 +121,6 @@ def test_cycles():
         cycles["writes"] = (await receive(ctx, dut.writes, 3))[1]
 
     simulate(dut, source, command, sink)
-    assert cycles["command"] == [2]
-    assert cycles["requests"] == cycles["writes"] == [1, 4, 6]
+    assert cycles["command"] == [3]
+    assert cycles["writes"] == [1, 5, 8]
+    assert cycles["requests"] == [2, 6, 9]
