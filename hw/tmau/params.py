@@ -138,6 +138,11 @@ class TmauParams:
         return self.bus_bytes > 16
 
     @property
+    def registers_words(self):
+        """Whether words lie in a register before they are rotated, and not behind: no reduction holds them up there."""
+        return not self.has("reductions_shared")
+
+    @property
     def four_inputs(self):
         """Whether rotators are made for tables of four inputs: a bus of 16 bytes is that of small devices."""
         return self.bus_bytes == 16

@@ -74,7 +74,6 @@ class LoadPath(wiring.Component):
         # No ready from behind gets further than here, and what rotates and chooses words comes from registers.
         m.submodules.cut = cut = SkidBuffer(StepLayout(params))
         m.submodules.realign = realign = Realigner(params)
-        m.submodules.aligned = aligned = TwinBuffer(AlignedLayout(params))
         m.submodules.place = place = WordPlacer(params)
         m.submodules.guard = guard = SharedGuard(params, unsigned(params.smem.row_width), row=lambda row: row)
 
@@ -86,9 +85,12 @@ class LoadPath(wiring.Component):
         join(m, cut=cut.o, realign=realign.steps)
         join(m, words=flipped(self.words), realign=realign.words)
         join(m, loop=flipped(self.loop), realign=realign.loop)
-        # Nor from here: whether a reduction may go on takes most of a cycle, and enables no register of a piece.
-        join(m, realign=realign.aligned, aligned=aligned.i)
-        pieces = aligned.o
+        pieces = realign.aligned
+        if not params.registers_words:
+            # Nor from here: whether a reduction may go on takes most of a cycle, and enables no register of a piece.
+            m.submodules.aligned = aligned = TwinBuffer(AlignedLayout(params))
+            join(m, realign=pieces, aligned=aligned.i)
+            pieces = aligned.o
         # In a cluster the memory that is written reduces.
         if params.has("reductions_shared") and params.cores == 1:
             m.submodules.reduce = reduce = SharedReducer(params)

@@ -29,7 +29,8 @@ class Realigner(wiring.Component):
     go on to the one behind it, which belongs to the same command. Errors of a transfer with ``stage`` leave with its
     lines, and so they end with it too.
 
-    Latency 0: the piece is there when both step and word are. Throughput: one step a cycle.
+    Latency 0: the piece is there when both step and word are. With ``params.registers_words`` 1: both lie in registers,
+    where the word that was taken last is already. Throughput: one step a cycle.
 
     Members
     -------
@@ -47,6 +48,7 @@ class Realigner(wiring.Component):
         self._params = params
         self.data = Signal(params.bus_width)  # the word of the step
         self.taken = Signal(params.bus_width)  # the word that was taken last
+        self.step = Signal(StepLayout(params))  # the step that is rotated
         self.erring = Signal()  # a word of the transfer that the next piece belongs to came with an error
         self.erred_at = Signal(params.addr_width)  # that word
         super().__init__(
@@ -61,21 +63,27 @@ class Realigner(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        step, aligned = self.steps.payload, self.aligned.payload
-        loop = step.context.loop
+        given, step, aligned = self.steps.payload, self.step, self.aligned.payload
+        loop = given.context.loop
 
-        pulls = self.steps.valid & step.pull
-        word = Signal(WordLayout(self._params))
+        pulls = self.steps.valid & given.pull
+        goes = Signal()  # a step may go on, if it has its word
+        word, error = Signal(WordLayout(self._params)), Signal()
         m.d.comb += [
             word.eq(Mux(loop, self.loop.payload, self.words.payload)),
             self.stall_data.eq(pulls & ~Mux(loop, self.loop.valid, self.words.valid)),
-            self.aligned.valid.eq(self.steps.valid & ~self.stall_data),
-            self.steps.ready.eq(self.aligned.ready & ~self.stall_data),
-            self.words.ready.eq(self.aligned.ready & pulls & ~loop),
-            self.loop.ready.eq(self.aligned.ready & pulls & loop),
+            self.steps.ready.eq(goes & ~self.stall_data),
+            self.words.ready.eq(goes & pulls & ~loop),
+            self.loop.ready.eq(goes & pulls & loop),
+            error.eq(self.erring | (given.pull & word.error)),
         ]
+        with m.If(self.steps.valid & self.steps.ready):
+            m.d.sync += self.erring.eq(error & ~(given.piece.last & (~given.context.quiet | given.context.stage)))
+        if self._params.registers_words:
+            self._take(m, word, error, goes, pulls)
+        else:
+            self._pass(m, word, error, goes, pulls)
 
-        m.d.comb += self.data.eq(Mux(step.pull, word.data, self.taken))
         complement = step.complement if self._params.four_inputs else None
         turned = rotate_bytes(m, self.data, step.rotate[:_CHUNK_LOG2], left=True, complement=complement)
         m.d.comb += [
@@ -83,8 +91,6 @@ class Realigner(wiring.Component):
             aligned.context.eq(step.context),
             aligned.word.eq(self._placed(turned)),
             aligned.remains.eq(step.context.stage & step.piece.last & self._remains(step.piece)),
-            aligned.error.eq(self.erring | (step.pull & word.error)),
-            aligned.address.eq(Mux(self.erring | ~step.pull, self.erred_at, word.address)),
         ]
         for lane, rounding in enumerate(aligned.roundings):
             m.d.comb += Cat(rounding.nan, rounding.up).eq(
@@ -95,14 +101,43 @@ class Realigner(wiring.Component):
             bound, chunks = step.piece[name], aligned.chunks[name]
             limit = Mux(bound[7], LINE_BYTES, bound) if len(bound) > 7 else bound
             m.d.comb += Cat(chunks.whole, chunks.partly).eq(Cat(*chunks_below(limit, flips)))
-        with m.If(self.steps.valid & self.steps.ready):
-            m.d.sync += self.erring.eq(aligned.error & ~(step.piece.last & (~step.context.quiet | step.context.stage)))
+        return m
+
+    def _pass(self, m, word, error, goes, pulls):
+        """The step and its word as they come."""
+        given, aligned = self.steps.p, self.aligned
+        m.d.comb += [
+            goes.eq(aligned.ready),
+            aligned.valid.eq(self.steps.valid & ~self.stall_data),
+            self.step.eq(given),
+            self.data.eq(Mux(given.pull, word.data, self.taken)),
+            aligned.p.error.eq(error),
+            aligned.p.address.eq(Mux(self.erring | ~given.pull, self.erred_at, word.address)),
+        ]
         # A step that pulls needs neither, so what they hold while it waits does not matter: they do not wait for it.
         with m.If(pulls):
             m.d.sync += self.taken.eq(self.data)  # which is the word: one table chooses among all three
             with m.If(~self.erring):
                 m.d.sync += self.erred_at.eq(word.address)
-        return m
+
+    def _take(self, m, word, error, goes, pulls):
+        """The step and its word in registers."""
+        aligned = self.aligned
+        m.d.comb += [
+            goes.eq(~aligned.valid | aligned.ready),
+            self.data.eq(self.taken),
+            aligned.p.address.eq(self.erred_at),
+        ]
+        with m.If(goes):
+            m.d.sync += [
+                aligned.valid.eq(self.steps.valid & ~self.stall_data),
+                self.step.eq(self.steps.p),
+                aligned.p.error.eq(error),
+            ]
+        with m.If(goes & pulls):
+            m.d.sync += self.taken.eq(word.data)
+            with m.If(~self.erring):
+                m.d.sync += self.erred_at.eq(word.address)
 
     def _remains(self, piece):
         """Whether some of the piece lies in another segment than its first byte, which is not whole."""
@@ -111,7 +146,7 @@ class Realigner(wiring.Component):
 
     def _placed(self, turned):
         """Chunks of a word at their places: rotated as the step says, and then swizzled as its line is."""
-        step = self.steps.p
+        step = self.step
         distance = step.rotate[_CHUNK_LOG2:]
         if not len(distance):
             return turned
