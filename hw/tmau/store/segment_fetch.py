@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import BANKS
 
+from ...lib.choice import masked
 from ...lib.stream import Queue, ShallowQueue
 from ...smem.layouts import CHUNK_BITS
 from ...smem.signatures import LineReadSignature, LoanSignature
@@ -19,6 +20,7 @@ __all__ = ["ENTRIES", "SegmentFetcher"]
 ENTRIES = 8
 
 #: Where a segment comes from: chunks of the line as they are or each with its neighbour's place, or from elsewhere.
+#: Without copies within one memory it comes from a line.
 _STRAIGHT, _SWAPPED, _STAGED, _FILL = range(4)
 
 
@@ -27,12 +29,17 @@ class _WaitingLayout(data.StructLayout):
 
     def __init__(self, params):
         step = WordStepLayout(params)
-        kept = {name: step[name].shape for name in ("cut", "bank", "again", "fill")}
-        super().__init__(kept | {"choice": unsigned(2)})
+        kept = {name: step[name].shape for name in ("cut", "bank", "again", "fill", "immediate")}
+        if params.has("local_copies"):
+            del kept["immediate"]
+            kept["choice"] = unsigned(2)
+        super().__init__(kept)
 
 
 class SegmentFetcher(wiring.Component):
     """Takes a segment from shared memory, from the load path, or made of the fill, for each step that needs one.
+
+    Without copies within one memory the fill goes beside the segments, to where words are made.
 
     A line of shared memory comes in the cycle after its fetch and must be taken then. So each step takes one of
     ``ENTRIES`` places, until ``left`` gives it back or, if it has neither a word nor an end, it has its segment: what
@@ -98,12 +105,16 @@ class SegmentFetcher(wiring.Component):
             waiting.i.p.bank.eq(given.bank),
             waiting.i.p.again.eq(given.again),
             waiting.i.p.fill.eq(given.fill),
-            waiting.i.p.choice.eq(Mux(elsewhere, Cat(given.immediate, 1), given.bank[0])),
             asked.i.valid.eq(started),
             asked.i.p.row.eq(given.row),
             asked.i.p.shared.eq(given.cut.fetch & ~elsewhere & ~(given.again & self.params.keeps_lines)),
             *(asked.i.p[name].eq(given[name]) for name in owner_members(self.params)),
         ]
+        local = self.params.has("local_copies")
+        if local:
+            m.d.comb += waiting.i.p.choice.eq(Mux(elsewhere, Cat(given.immediate, 1), given.bank[0]))
+        else:
+            m.d.comb += waiting.i.p.immediate.eq(given.immediate)
         m.d.sync += self.used.eq(self.used + started - passed - self.left)
 
         # Second cycle: the fetch.
@@ -122,7 +133,7 @@ class SegmentFetcher(wiring.Component):
         m.d.comb += [
             waiting.o.ready.eq(due),
             passed.eq(due & ~step.cut.word & ~step.cut.last),
-            self.staged.ready.eq(due & step.cut.fetch & (step.choice == _STAGED)),
+            self.staged.ready.eq(due & step.cut.fetch & (step.choice == _STAGED) if local else 0),
             self.read_stb.eq(due & step.cut.last),
         ]
         self._collect(m, due, step)
@@ -163,6 +174,8 @@ class SegmentFetcher(wiring.Component):
             ]
             with m.If(cut.fetch):
                 m.d.sync += o.segment.eq(self._segment(m, due, step))
+            if not self.params.has("local_copies"):
+                m.d.sync += [o[name].eq(step[name]) for name in ("immediate", "fill")]
         if self.params.has("local_copies"):
             # The error at the output is also where errors are collected: it is never cleared within a transfer.
             erred = o.error & ~o.last
@@ -183,11 +196,18 @@ class SegmentFetcher(wiring.Component):
                 m.d.sync += kept.eq(line)
             line = Mux(step.again, kept, line)
         chunks = [line.word_select(place, CHUNK_BITS) for place in range(BANKS)]
-        for bit in (2, 1):
+        local = self.params.has("local_copies")
+        for bit in (2, 1) if local else (2,):
             stage = [Signal(CHUNK_BITS, name=f"chunk{bit}_{place}") for place in range(max(1 << bit, count))]
             for place, chunk in enumerate(stage):
                 m.d.comb += chunk.eq(Mux(step.bank[bit], chunks[place ^ (1 << bit)], chunks[place]))
             chunks = stage
+        if not local:
+            places = range(count)
+            return Cat(
+                masked(m, step.bank[:2], [chunks[place ^ flips] for flips in range(4)], f"place{place}")
+                for place in places
+            )
         segment = Signal(self.params.bus_width)
         with m.Switch(step.choice):
             with m.Case(_STRAIGHT):

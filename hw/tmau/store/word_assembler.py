@@ -108,5 +108,10 @@ class WordAssembler(wiring.Component):
                 for byte, is_before in enumerate(step.before)
             )
         )
+        whole = both
+        if not self.params.has("local_copies"):
+            # The same table chooses.
+            fill = step.fill.replicate(self.params.bus_bytes // 8)
+            whole = Mux(step.immediate, fill, both)
         complement = step.complement if self.params.four_inputs else None
-        return rotate_bytes(m, both, step.turn, left=False, complement=complement)
+        return rotate_bytes(m, whole, step.turn, left=False, complement=complement)

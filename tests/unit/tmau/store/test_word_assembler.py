@@ -44,9 +44,9 @@ def random_load(bus_bytes, count):
     return items, words, looped, ends
 
 
-def run(bus_bytes, items, counts, mode="none"):
+def run(bus_bytes, items, counts, mode="none", features=TMAU_PRESETS["unit"].features):
     """Returns what came out of ``words``, ``loop`` and ``ends``, with the cycles (of ``ends``: of the last one)."""
-    dut = elaborated(WordAssembler, TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
+    dut = elaborated(WordAssembler, TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes, features=features))
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     result = {}
     places = {"used": 0}
@@ -108,6 +108,23 @@ def test_words(bus_bytes, mode):
     for came, (tag, quiet, size, loop, error) in zip(result["ends"][0][:-1], ends, strict=True):
         assert (came.tag, came.quiet, came.bytes, came.loop, came.error) == (tag, quiet, size, loop, error)
         assert not error or came.address == tag
+
+
+@pytest.mark.parametrize("bus_bytes", [16, 64])
+def test_without_local_copies_fill_takes_the_place_of_segments(bus_bytes):
+    """Words of eight bytes again and again, turned as their place in global memory wants it, beside others."""
+    rng, items, expected = random.Random(SEED), [], []
+    for number in range(60):
+        fill, segment, immediate = rng.randbytes(8), rng.randbytes(bus_bytes), rng.randrange(2)
+        turn = rng.randrange(bus_bytes)
+        item = {"word": 1, "fetch": 1, "last": number == 59, "turn": turn, "complement": ~turn % bus_bytes}
+        item |= {"segment": int.from_bytes(segment, "little"), "strobe": number, "immediate": immediate}
+        items.append(item | {"fill": int.from_bytes(fill, "little"), "before": immediate * rng.getrandbits(bus_bytes)})
+        source = fill * (bus_bytes // 8) if immediate else segment
+        expected.append((int.from_bytes(source[turn:] + source[:turn], "little"), number))
+    features = tuple(name for name in TMAU_PRESETS["unit"].features if name != "local_copies")
+    words, _ = run(bus_bytes, items, {"words": 60, "loop": 0, "ends": 1}, features=features)["words"]
+    assert [(word.data, word.strobe) for word in words] == expected
 
 
 def test_latency_one_and_full_rate():
