@@ -1,7 +1,7 @@
 """Realigner: brings each step together with its bus word, rotated and swizzled to where it lands."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import CHUNK_BYTES, LINE_BYTES
@@ -49,6 +49,9 @@ class Realigner(wiring.Component):
         self.data = Signal(params.bus_width)  # the word of the step
         self.taken = Signal(params.bus_width)  # the word that was taken last
         self.step = Signal(StepLayout(params))  # the step that is rotated
+        distance = params.bus_log2 - _CHUNK_LOG2
+        # For each chunk of the word, which one of its bytes are turned it is.
+        self.sources = Signal(data.ArrayLayout(distance, 1 << distance))
         self.erring = Signal()  # a word of the transfer that the next piece belongs to came with an error
         self.erred_at = Signal(params.addr_width)  # that word
         super().__init__(
@@ -110,6 +113,7 @@ class Realigner(wiring.Component):
             goes.eq(aligned.ready),
             aligned.valid.eq(self.steps.valid & ~self.stall_data),
             self.step.eq(given),
+            self.sources.eq(self._sources(given)),
             self.data.eq(Mux(given.pull, word.data, self.taken)),
             aligned.p.error.eq(error),
             aligned.p.address.eq(Mux(self.erring | ~given.pull, self.erred_at, word.address)),
@@ -132,6 +136,7 @@ class Realigner(wiring.Component):
             m.d.sync += [
                 aligned.valid.eq(self.steps.valid & ~self.stall_data),
                 self.step.eq(self.steps.p),
+                self.sources.eq(self._sources(self.steps.p)),
                 aligned.p.error.eq(error),
             ]
         with m.If(goes & pulls):
@@ -144,12 +149,15 @@ class Realigner(wiring.Component):
         bus_log2 = self._params.bus_log2
         return (piece.first[bus_log2:] != piece.end[bus_log2:]) & piece.end[:bus_log2].any()
 
-    def _placed(self, turned):
-        """Chunks of a word at their places: rotated as the step says, and then swizzled as its line is."""
-        step = self.step
+    def _sources(self, step):
+        """Where the chunks of a word come from: rotated as the step says, and then swizzled as its line is."""
         distance = step.rotate[_CHUNK_LOG2:]
-        if not len(distance):
-            return turned
-        chunks = {k: turned.word_select(k, 8 * CHUNK_BYTES) for k in range(1 << len(distance))}
         flips = chunk_flips(step.context.swizzle, step.piece.line)[: len(distance)]
-        return Cat(chosen(((place ^ flips) - distance)[: len(distance)], chunks) for place in chunks)
+        return Cat(((place ^ flips) - distance)[: len(distance)] for place in range(1 << len(distance)))
+
+    def _placed(self, turned):
+        """Chunks of a word at their places."""
+        if not len(self.sources[0]):
+            return turned
+        chunks = {k: turned.word_select(k, 8 * CHUNK_BYTES) for k in range(len(self.sources))}
+        return Cat(chosen(source, chunks) for source in self.sources)
