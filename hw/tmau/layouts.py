@@ -96,6 +96,8 @@ def always_zero(params):
     names = []
     if not params.has("swizzle"):
         names += ["swizzle"]
+    if not params.has("tf32"):
+        names += ["tf32"]
     if not params.has("local_copies"):
         names += ["loop", "stage"]
     if not params.has("reductions_global") and not params.has("reductions_shared"):

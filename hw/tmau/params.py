@@ -65,7 +65,8 @@ class TmauParams:
     features : tuple of str
         What is built, of ``golden.spec.tmau.features.FEATURES``: ``im2col``, ``interleave``, ``unaligned``, ``gather``,
         ``swizzle``, ``stores``, ``reductions_global``, ``reductions_shared``, ``reductions_float``, ``lanes``,
-        ``local_copies`` and ``windows``. Commands that need another one are refused (docs/tmau.md, "Features").
+        ``local_copies``, ``windows`` and ``tf32``. Commands that need another one are refused (docs/tmau.md,
+        "Features").
     smem : SmemParams
         The shared memory that loads write to.
     """

@@ -4,7 +4,7 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import DESCRIPTOR
+from tilewright.golden.spec import DESCRIPTOR, Element
 
 from ...bus.reads import DescriptorWordLayout
 from ...lib.formats import packed_layout
@@ -101,6 +101,7 @@ class DescriptorCheck(wiring.Component):
             rules.reserved.eq(reserved),
             rules.read_error.eq(read_error),
             rules.asked.eq(asked),
+            rules.asked.element.eq(0 if self.params.has("tf32") else raw.element == Element.TF32),
         ]
         asks, forgotten = self._missing()
         with m.If(self.words.valid):

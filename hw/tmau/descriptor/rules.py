@@ -89,6 +89,7 @@ class DescriptorRules(wiring.Component):
         steps = asked.traversal | (asked.traversal0 & (raw.interleave != Interleave.NONE))
         return [
             ("mode", asked.mode),
+            ("element", asked.element),
             ("interleave", asked.interleave),
             ("swizzle", asked.swizzle),
             ("unaligned", asked.unaligned),

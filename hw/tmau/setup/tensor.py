@@ -283,7 +283,7 @@ class Setup(wiring.Component):
             transfer.swizzle.eq(checked.swizzle),
             transfer.fill.eq(checked.fill),
             transfer.immediate.eq(immediate),
-            transfer.tf32.eq(~store & (checked.element == Element.TF32)),
+            transfer.tf32.eq(~store & (checked.element == Element.TF32) if self.params.has("tf32") else 0),
             transfer.reduction.eq(Mux(opcode == Opcode.REDUCE, command.reduction, 0)),
             transfer.element.eq(checked.element),
             transfer.bytes.eq(checked.run_bytes[4]),
