@@ -5,9 +5,18 @@ from amaranth.lib import data
 
 from tilewright.golden.spec import BANKS, CHUNK_BYTES
 
-from ..layouts import TransferLayout, delivery_members
+from ..layouts import TransferLayout, always_zero, delivery_members
 
-__all__ = ["BOUNDS", "AlignedLayout", "ChunksLayout", "ContextLayout", "PieceLayout", "RunLayout", "StepLayout"]
+__all__ = [
+    "BOUNDS",
+    "AlignedLayout",
+    "ChunksLayout",
+    "ContextLayout",
+    "PieceLayout",
+    "RunLayout",
+    "StepLayout",
+    "known_context",
+]
 
 #: Members of a piece that are bytes of its line, or behind it.
 BOUNDS = ("first", "end", "data_first", "data_end")
@@ -22,6 +31,12 @@ class ContextLayout(data.StructLayout):
         transfer = TransferLayout(params)
         # The fill of loads has a period of four bytes.
         super().__init__({name: transfer[name].shape for name in ending + moving} | {"fill": unsigned(32)})
+
+
+def known_context(params, context):
+    """A context by names, as assignments take it: constants where the hardware lacks what sets a member."""
+    zero = always_zero(params)
+    return {name: 0 if name in zero else context[name] for name, _ in context.shape()}
 
 
 class RunLayout(data.StructLayout):

@@ -11,7 +11,7 @@ from ...lib.rotate import rotate_bytes
 from ...smem.swizzle import chunk_flips
 from ..layouts import WordLayout
 from .fill import chunks_below, find_tf32
-from .layouts import BOUNDS, AlignedLayout, StepLayout
+from .layouts import BOUNDS, AlignedLayout, StepLayout, known_context
 
 __all__ = ["Realigner"]
 
@@ -48,9 +48,11 @@ class Realigner(wiring.Component):
         self._params = params
         self.data = Signal(params.bus_width)  # the word of the step
         self.taken = Signal(params.bus_width)  # the word that was taken last
-        self.step = Signal(StepLayout(params))  # the step that is rotated
+        self.given = Signal(StepLayout(params))  # the step at the input
+        self.step = Signal(StepLayout(params))  # the one that is rotated
         distance = params.bus_log2 - _CHUNK_LOG2
-        # For each chunk of the word, which one of its bytes are turned it is.
+        # For each chunk of the word, which one of those whose bytes are turned it is; of the upper half all bits are
+        # inverted, so that no tool makes one register of two, and shares halves of the choices.
         self.sources = Signal(data.ArrayLayout(distance, 1 << distance))
         self.erring = Signal()  # a word of the transfer that the next piece belongs to came with an error
         self.erred_at = Signal(params.addr_width)  # that word
@@ -66,8 +68,10 @@ class Realigner(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        given, step, aligned = self.steps.payload, self.step, self.aligned.payload
+        given, step, aligned = self.given, self.step, self.aligned.payload
         loop = given.context.loop
+        known = known_context(self._params, self.steps.p.context)
+        m.d.comb += [given.eq(self.steps.p), *(given.context[name].eq(value) for name, value in known.items())]
 
         pulls = self.steps.valid & given.pull
         goes = Signal()  # a step may go on, if it has its word
@@ -108,7 +112,7 @@ class Realigner(wiring.Component):
 
     def _pass(self, m, word, error, goes, pulls):
         """The step and its word as they come."""
-        given, aligned = self.steps.p, self.aligned
+        given, aligned = self.given, self.aligned
         m.d.comb += [
             goes.eq(aligned.ready),
             aligned.valid.eq(self.steps.valid & ~self.stall_data),
@@ -135,8 +139,8 @@ class Realigner(wiring.Component):
         with m.If(goes):
             m.d.sync += [
                 aligned.valid.eq(self.steps.valid & ~self.stall_data),
-                self.step.eq(self.steps.p),
-                self.sources.eq(self._sources(self.steps.p)),
+                self.step.eq(self.given),
+                self.sources.eq(self._sources(self.given)),
                 aligned.p.error.eq(error),
             ]
         with m.If(goes & pulls):
@@ -153,11 +157,15 @@ class Realigner(wiring.Component):
         """Where the chunks of a word come from: rotated as the step says, and then swizzled as its line is."""
         distance = step.rotate[_CHUNK_LOG2:]
         flips = chunk_flips(step.context.swizzle, step.piece.line)[: len(distance)]
-        return Cat(((place ^ flips) - distance)[: len(distance)] for place in range(1 << len(distance)))
+        count = 1 << len(distance)
+        sources = [((place ^ flips) - distance)[: len(distance)] for place in range(count)]
+        return Cat(*sources[: count // 2], *(~source for source in sources[count // 2 :]))
 
     def _placed(self, turned):
         """Chunks of a word at their places."""
         if not len(self.sources[0]):
             return turned
-        chunks = {k: turned.word_select(k, 8 * CHUNK_BYTES) for k in range(len(self.sources))}
-        return Cat(chosen(source, chunks) for source in self.sources)
+        count = len(self.sources)
+        chunks = {k: turned.word_select(k, 8 * CHUNK_BYTES) for k in range(count)}
+        sources = [~source if place >= count // 2 else source for place, source in enumerate(self.sources)]
+        return Cat(chosen(source, chunks) for source in sources)

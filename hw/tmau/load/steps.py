@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import Reduction
 
-from .layouts import RunLayout, StepLayout
+from .layouts import RunLayout, StepLayout, known_context
 
 __all__ = ["StepGenerator"]
 
@@ -138,7 +138,8 @@ class StepGenerator(wiring.Component):
         arriving = self.runs.payload
         for number, context in enumerate(self.contexts):
             with m.If(self.turn != number):
-                m.d.sync += context.eq(arriving.context)
+                known = known_context(self._params, arriving.context)
+                m.d.sync += [context[name].eq(value) for name, value in known.items()]
         with m.If(self.runs.ready):
             m.d.sync += [
                 self.busy.eq(self.runs.valid),

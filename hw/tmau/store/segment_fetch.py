@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import BANKS
 
-from ...lib.choice import masked
+from ...lib.choice import chosen
 from ...lib.stream import Queue, ShallowQueue
 from ...smem.layouts import CHUNK_BITS
 from ...smem.signatures import LineReadSignature, LoanSignature
@@ -33,6 +33,8 @@ class _WaitingLayout(data.StructLayout):
         if params.has("local_copies"):
             del kept["immediate"]
             kept["choice"] = unsigned(2)
+        else:
+            kept["complement"] = unsigned(2)  # of ``bank``, in registers that no tool joins with those of it
         super().__init__(kept)
 
 
@@ -114,7 +116,7 @@ class SegmentFetcher(wiring.Component):
         if local:
             m.d.comb += waiting.i.p.choice.eq(Mux(elsewhere, Cat(given.immediate, 1), given.bank[0]))
         else:
-            m.d.comb += waiting.i.p.immediate.eq(given.immediate)
+            m.d.comb += [waiting.i.p.immediate.eq(given.immediate), waiting.i.p.complement.eq(~given.bank)]
         m.d.sync += self.used.eq(self.used + started - passed - self.left)
 
         # Second cycle: the fetch.
@@ -203,10 +205,11 @@ class SegmentFetcher(wiring.Component):
                 m.d.comb += chunk.eq(Mux(step.bank[bit], chunks[place ^ (1 << bit)], chunks[place]))
             chunks = stage
         if not local:
-            places = range(count)
+            # Two places have halves of their choices in common: each has a code of its own.
+            codes = (step.bank[:2], ~step.complement)
             return Cat(
-                masked(m, step.bank[:2], [chunks[place ^ flips] for flips in range(4)], f"place{place}")
-                for place in places
+                chosen(codes[place >> 1], {flips: chunks[place ^ flips] for flips in range(4)})
+                for place in range(count)
             )
         segment = Signal(self.params.bus_width)
         with m.Switch(step.choice):
