@@ -16,12 +16,17 @@ PARAMS = TMAU_PRESETS["unit"]
 LENGTHS = ("before", "behind", "level_bytes")
 
 
-def random_walk(rng):
+#: Of which dimension 0 has no level.
+UNGATHERED = PARAMS.replace(features=tuple(name for name in PARAMS.features if name != "gather"))
+
+
+def random_walk(rng, gathers=True):
     lasts = [rng.choice([0, 0, 1, rng.randint(0, 4)]) for _ in range(5)]
     intervals = [{"first": rng.choice([0, 0, 1]), "end": rng.choice([last + 1, last + 1, 1])} for last in lasts]
     folds = rng.getrandbits(1)
-    if folds:
+    if folds or not gathers:
         lasts[0], intervals[0] = 0, {"first": 0, "end": 1}
+    if folds:
         # One index before the tensor, one behind it, and one at least inside.
         first, behind = rng.getrandbits(1), rng.getrandbits(1)
         lasts[1] = first + behind + rng.randint(0, 3)
@@ -59,11 +64,12 @@ def visits(walk):
         yield address, length, flags | {"last": number == len(runs) - 1}
 
 
+@pytest.mark.parametrize("params", [PARAMS, UNGATHERED], ids=["gathers", "not"])
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_runs_of_back_to_back_walks(mode):
-    dut = elaborated(TileWalker, PARAMS)
+def test_runs_of_back_to_back_walks(mode, params):
+    dut = elaborated(TileWalker, params)
     rng = random.Random(SEED)
-    items = [random_walk(rng) for _ in range(60)]
+    items = [random_walk(rng, params is PARAMS) for _ in range(60)]
     expected = [run for walk in items for run in visits(walk)]
     stall = STALL_MODES[mode]
 
