@@ -37,7 +37,7 @@ class LoadPath(wiring.Component):
         Nothing outside the shared window of a command is written by it.
     writes : Out(stream of LineLayout(params.smem, params.cores, params.line_words))
         Registered, but for the choice between word and fill. Nothing inside the path depends on ``ready`` further back
-        than the last stage.
+        than the last stage; with ``params.registers_words`` than that in front of it, and ``words.ready`` does.
     staged : Out(stream of StagedWordLayout)
         To the store path, of transfers with ``stage``.
     fetch : Out(LineReadSignature(params.smem))

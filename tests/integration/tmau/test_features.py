@@ -32,7 +32,16 @@ LONG = {
 @pytest.mark.long
 @pytest.mark.parametrize("name", [*BUILT, *LONG])
 def test_mixed_commands(name):
-    params = UNIT.replace(features=(BUILT | LONG)[name])
+    compare(name, UNIT.replace(features=(BUILT | LONG)[name]))
+
+
+@pytest.mark.long
+def test_mixed_commands_on_the_preset():
+    """A bus of 64 bytes, which rotators and choices of chunks are made for."""
+    compare("lean", TMAU_PRESETS["lean"])
+
+
+def compare(name, params):
     print(f"{name}: seed {SEED}")
     with TmauSession(params=params, memory_bytes=MEMORY_BYTES) as session:
         run = MixedRun(session)
