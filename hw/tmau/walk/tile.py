@@ -47,7 +47,12 @@ class TileWalker(wiring.Component):
         # Unless dimension 0 can be gathered it has no level.
         first = 0 if self.params.has("gather") else 1
         m.submodules.loop = loop = LoopNest([8] * (_LEVELS - first))
-        m.submodules.address = address = AddressGenerator(addr_width=self.params.addr_width, levels=_LEVELS - first)
+        m.submodules.address = address = AddressGenerator(
+            addr_width=self.params.addr_width,
+            levels=_LEVELS - first,
+            # A choice of four is one table of six inputs.
+            shares=bool(first) and not self.params.four_inputs,
+        )
         m.submodules.bounds = bounds = BoundsCheck()
         at_last = Cat(Const(1, first), loop.at_last)
         step = Signal()

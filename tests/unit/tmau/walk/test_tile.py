@@ -64,7 +64,9 @@ def visits(walk):
         yield address, length, flags | {"last": number == len(runs) - 1}
 
 
-@pytest.mark.parametrize("params", [PARAMS, UNGATHERED], ids=["gathers", "not"])
+@pytest.mark.parametrize(
+    "params", [PARAMS, UNGATHERED, UNGATHERED.replace(bus_bytes=64)], ids=["gathers", "not", "wide"]
+)
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_runs_of_back_to_back_walks(mode, params):
     dut = elaborated(TileWalker, params)
