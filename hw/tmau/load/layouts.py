@@ -15,7 +15,7 @@ __all__ = [
     "PieceLayout",
     "RunLayout",
     "StepLayout",
-    "known_context",
+    "never_set",
 ]
 
 #: Members of a piece that are bytes of its line, or behind it.
@@ -33,10 +33,9 @@ class ContextLayout(data.StructLayout):
         super().__init__({name: transfer[name].shape for name in ending + moving} | {"fill": unsigned(32)})
 
 
-def known_context(params, context):
-    """A context by names, as assignments take it: constants where the hardware lacks what sets a member."""
-    zero = always_zero(params)
-    return {name: 0 if name in zero else context[name] for name, _ in context.shape()}
+def never_set(params, context):
+    """Members of a context that the hardware lacks whatever sets them."""
+    return [context[name] for name in always_zero(params) if name in context.shape().members]
 
 
 class RunLayout(data.StructLayout):

@@ -11,7 +11,7 @@ from ...lib.rotate import rotate_bytes
 from ...smem.swizzle import chunk_flips
 from ..layouts import WordLayout
 from .fill import chunks_below, find_tf32
-from .layouts import BOUNDS, AlignedLayout, StepLayout, known_context
+from .layouts import BOUNDS, AlignedLayout, StepLayout, never_set
 
 __all__ = ["Realigner"]
 
@@ -70,8 +70,8 @@ class Realigner(wiring.Component):
         m = Module()
         given, step, aligned = self.given, self.step, self.aligned.payload
         loop = given.context.loop
-        known = known_context(self._params, self.steps.p.context)
-        m.d.comb += [given.eq(self.steps.p), *(given.context[name].eq(value) for name, value in known.items())]
+        m.d.comb += given.eq(self.steps.p)
+        m.d.comb += [member.eq(0) for member in never_set(self._params, given.context)]
 
         pulls = self.steps.valid & given.pull
         goes = Signal()  # a step may go on, if it has its word

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import Reduction
 
-from .layouts import RunLayout, StepLayout, known_context
+from .layouts import RunLayout, StepLayout, never_set
 
 __all__ = ["StepGenerator"]
 
@@ -138,8 +138,8 @@ class StepGenerator(wiring.Component):
         arriving = self.runs.payload
         for number, context in enumerate(self.contexts):
             with m.If(self.turn != number):
-                known = known_context(self._params, arriving.context)
-                m.d.sync += [context[name].eq(value) for name, value in known.items()]
+                m.d.sync += context.eq(arriving.context)
+                m.d.sync += [member.eq(0) for member in never_set(self._params, context)]
         with m.If(self.runs.ready):
             m.d.sync += [
                 self.busy.eq(self.runs.valid),
