@@ -4,7 +4,7 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import DESCRIPTOR, Element
+from tilewright.golden.spec import DESCRIPTOR
 
 from ...bus.reads import DescriptorWordLayout
 from ...lib.formats import packed_layout
@@ -66,7 +66,7 @@ class DescriptorCheck(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.dimensions = dimensions = DimensionReader()
-        m.submodules.rules = rules = DescriptorRules()
+        m.submodules.rules = rules = DescriptorRules(self.params)
         m.submodules.derivation = derivation = Derivation(self.params)
         m.submodules.extent = extent = Extent()
         raw = Signal(packed_layout(DESCRIPTOR))
@@ -101,7 +101,6 @@ class DescriptorCheck(wiring.Component):
             rules.reserved.eq(reserved),
             rules.read_error.eq(read_error),
             rules.asked.eq(asked),
-            rules.asked.element.eq(0 if self.params.has("tf32") else raw.element == Element.TF32),
         ]
         asks, forgotten = self._missing()
         with m.If(self.words.valid):

@@ -60,12 +60,10 @@ class CheckedLayout(data.StructLayout):
 
 
 class AskedLayout(data.StructLayout):
-    """Fields of a descriptor that ask for features that the hardware lacks (docs/tmau.md, "Features"): an element of
-    tf32, others that are not zero.
-    """
+    """Fields of a descriptor that are not zero, of features that the hardware lacks (docs/tmau.md, "Features")."""
 
     def __init__(self):
-        names = ("mode", "element", "interleave", "swizzle", "unaligned", "gather0", "traversal0", "traversal")
+        names = ("mode", "interleave", "swizzle", "unaligned", "gather0", "traversal0", "traversal")
         super().__init__({name: unsigned(1) for name in names})
 
 

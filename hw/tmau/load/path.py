@@ -74,6 +74,8 @@ class LoadPath(wiring.Component):
         # No ready from behind gets further than here, and what rotates and chooses words comes from registers.
         m.submodules.cut = cut = SkidBuffer(StepLayout(params))
         m.submodules.realign = realign = Realigner(params)
+        if not params.registers_words:
+            m.submodules.aligned = aligned = TwinBuffer(AlignedLayout(params))
         m.submodules.place = place = WordPlacer(params)
         m.submodules.guard = guard = SharedGuard(params, unsigned(params.smem.row_width), row=lambda row: row)
 
@@ -88,7 +90,6 @@ class LoadPath(wiring.Component):
         pieces = realign.aligned
         if not params.registers_words:
             # Nor from here: whether a reduction may go on takes most of a cycle, and enables no register of a piece.
-            m.submodules.aligned = aligned = TwinBuffer(AlignedLayout(params))
             join(m, realign=pieces, aligned=aligned.i)
             pieces = aligned.o
         # In a cluster the memory that is written reduces.

@@ -1,7 +1,7 @@
 """Realigner: brings each step together with its bus word, rotated and swizzled to where it lands."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import CHUNK_BYTES, LINE_BYTES
@@ -48,12 +48,6 @@ class Realigner(wiring.Component):
         self._params = params
         self.data = Signal(params.bus_width)  # the word of the step
         self.taken = Signal(params.bus_width)  # the word that was taken last
-        self.given = Signal(StepLayout(params))  # the step at the input
-        self.step = Signal(StepLayout(params))  # the one that is rotated
-        distance = params.bus_log2 - _CHUNK_LOG2
-        # For each chunk of the word, which one of those whose bytes are turned it is; of the upper half all bits are
-        # inverted, so that no tool makes one register of two, and shares halves of the choices.
-        self.sources = Signal(data.ArrayLayout(distance, 1 << distance))
         self.erring = Signal()  # a word of the transfer that the next piece belongs to came with an error
         self.erred_at = Signal(params.addr_width)  # that word
         super().__init__(
@@ -68,36 +62,41 @@ class Realigner(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        given, step, aligned = self.given, self.step, self.aligned.payload
+        registers, aligned = self._params.registers_words, self.aligned.payload
+        given = self._given(m)
+        if registers:
+            # The step that is rotated, and of the one at the input: it may go on; it has its word; its error.
+            step, goes, valid, error = Signal(StepLayout(self._params)), Signal(), Signal(), Signal()
+        else:
+            step, goes, valid, error = given, self.aligned.ready, self.aligned.valid, aligned.error
         loop = given.context.loop
-        m.d.comb += given.eq(self.steps.p)
-        m.d.comb += [member.eq(0) for member in never_set(self._params, given.context)]
 
         pulls = self.steps.valid & given.pull
-        goes = Signal()  # a step may go on, if it has its word
-        word, error = Signal(WordLayout(self._params)), Signal()
+        word = Signal(WordLayout(self._params))
         m.d.comb += [
             word.eq(Mux(loop, self.loop.payload, self.words.payload)),
             self.stall_data.eq(pulls & ~Mux(loop, self.loop.valid, self.words.valid)),
+            valid.eq(self.steps.valid & ~self.stall_data),
             self.steps.ready.eq(goes & ~self.stall_data),
             self.words.ready.eq(goes & pulls & ~loop),
             self.loop.ready.eq(goes & pulls & loop),
-            error.eq(self.erring | (given.pull & word.error)),
         ]
-        with m.If(self.steps.valid & self.steps.ready):
-            m.d.sync += self.erring.eq(error & ~(given.piece.last & (~given.context.quiet | given.context.stage)))
-        if self._params.registers_words:
-            self._take(m, word, error, goes, pulls)
-        else:
-            self._pass(m, word, error, goes, pulls)
 
+        m.d.comb += self.data.eq(self.taken if registers else Mux(given.pull, word.data, self.taken))
         complement = step.complement if self._params.four_inputs else None
         turned = rotate_bytes(m, self.data, step.rotate[:_CHUNK_LOG2], left=True, complement=complement)
+        sources = self._sources(given)
+        if registers:
+            sources = self._kept(m, goes, sources)
         m.d.comb += [
             aligned.piece.eq(step.piece),
             aligned.context.eq(step.context),
-            aligned.word.eq(self._placed(turned)),
+            aligned.word.eq(self._placed(turned, sources)),
             aligned.remains.eq(step.context.stage & step.piece.last & self._remains(step.piece)),
+            error.eq(self.erring | (given.pull & word.error)),
+            aligned.address.eq(
+                self.erred_at if registers else Mux(self.erring | ~given.pull, self.erred_at, word.address)
+            ),
         ]
         for lane, rounding in enumerate(aligned.roundings):
             m.d.comb += Cat(rounding.nan, rounding.up).eq(
@@ -108,45 +107,29 @@ class Realigner(wiring.Component):
             bound, chunks = step.piece[name], aligned.chunks[name]
             limit = Mux(bound[7], LINE_BYTES, bound) if len(bound) > 7 else bound
             m.d.comb += Cat(chunks.whole, chunks.partly).eq(Cat(*chunks_below(limit, flips)))
+        with m.If(self.steps.valid & self.steps.ready):
+            m.d.sync += self.erring.eq(error & ~(given.piece.last & (~given.context.quiet | given.context.stage)))
+        taken, takes = self.data, pulls
+        if registers:
+            m.d.comb += goes.eq(~self.aligned.valid | self.aligned.ready)
+            with m.If(goes):
+                m.d.sync += [self.aligned.valid.eq(valid), step.eq(given), aligned.error.eq(error)]
+            taken, takes = word.data, goes & pulls
+        # A step that pulls needs neither, so what they hold while it waits does not matter: they do not wait for it.
+        with m.If(takes):
+            m.d.sync += self.taken.eq(taken)  # which is the word: one table chooses among all three
+            with m.If(~self.erring):
+                m.d.sync += self.erred_at.eq(word.address)
         return m
 
-    def _pass(self, m, word, error, goes, pulls):
-        """The step and its word as they come."""
-        given, aligned = self.given, self.aligned
-        m.d.comb += [
-            goes.eq(aligned.ready),
-            aligned.valid.eq(self.steps.valid & ~self.stall_data),
-            self.step.eq(given),
-            self.sources.eq(self._sources(given)),
-            self.data.eq(Mux(given.pull, word.data, self.taken)),
-            aligned.p.error.eq(error),
-            aligned.p.address.eq(Mux(self.erring | ~given.pull, self.erred_at, word.address)),
-        ]
-        # A step that pulls needs neither, so what they hold while it waits does not matter: they do not wait for it.
-        with m.If(pulls):
-            m.d.sync += self.taken.eq(self.data)  # which is the word: one table chooses among all three
-            with m.If(~self.erring):
-                m.d.sync += self.erred_at.eq(word.address)
-
-    def _take(self, m, word, error, goes, pulls):
-        """The step and its word in registers."""
-        aligned = self.aligned
-        m.d.comb += [
-            goes.eq(~aligned.valid | aligned.ready),
-            self.data.eq(self.taken),
-            aligned.p.address.eq(self.erred_at),
-        ]
-        with m.If(goes):
-            m.d.sync += [
-                aligned.valid.eq(self.steps.valid & ~self.stall_data),
-                self.step.eq(self.given),
-                self.sources.eq(self._sources(self.given)),
-                aligned.p.error.eq(error),
-            ]
-        with m.If(goes & pulls):
-            m.d.sync += self.taken.eq(word.data)
-            with m.If(~self.erring):
-                m.d.sync += self.erred_at.eq(word.address)
+    def _given(self, m):
+        """The step at the input, whose context has nothing that the hardware lacks."""
+        if not never_set(self._params, self.steps.p.context):
+            return self.steps.p
+        given = Signal(StepLayout(self._params))
+        m.d.comb += given.eq(self.steps.p)
+        m.d.comb += [member.eq(0) for member in never_set(self._params, given.context)]
+        return given
 
     def _remains(self, piece):
         """Whether some of the piece lies in another segment than its first byte, which is not whole."""
@@ -154,18 +137,24 @@ class Realigner(wiring.Component):
         return (piece.first[bus_log2:] != piece.end[bus_log2:]) & piece.end[:bus_log2].any()
 
     def _sources(self, step):
-        """Where the chunks of a word come from: rotated as the step says, and then swizzled as its line is."""
+        """For each chunk of the word where it comes from: rotated as the step says, then swizzled as its line is."""
         distance = step.rotate[_CHUNK_LOG2:]
         flips = chunk_flips(step.context.swizzle, step.piece.line)[: len(distance)]
-        count = 1 << len(distance)
-        sources = [((place ^ flips) - distance)[: len(distance)] for place in range(count)]
-        return Cat(*sources[: count // 2], *(~source for source in sources[count // 2 :]))
+        return [((place ^ flips) - distance)[: len(distance)] for place in range(1 << len(distance))]
 
-    def _placed(self, turned):
+    def _kept(self, m, goes, sources):
+        """The same in registers. Of the upper half all bits are inverted there, so that no tool makes one register of
+        two, and shares halves of the choices.
+        """
+        kept = [Signal(len(source), name=f"source{place}") for place, source in enumerate(sources)]
+        inverts = [place >= len(sources) // 2 for place in range(len(sources))]
+        with m.If(goes):
+            m.d.sync += [r.eq(~source if i else source) for r, source, i in zip(kept, sources, inverts, strict=True)]
+        return [~register if i else register for register, i in zip(kept, inverts, strict=True)]
+
+    def _placed(self, turned, sources):
         """Chunks of a word at their places."""
-        if not len(self.sources[0]):
+        if len(sources) == 1:
             return turned
-        count = len(self.sources)
-        chunks = {k: turned.word_select(k, 8 * CHUNK_BYTES) for k in range(count)}
-        sources = [~source if place >= count // 2 else source for place, source in enumerate(self.sources)]
+        chunks = {k: turned.word_select(k, 8 * CHUNK_BYTES) for k in range(len(sources))}
         return Cat(chosen(source, chunks) for source in sources)

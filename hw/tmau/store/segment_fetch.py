@@ -29,13 +29,13 @@ class _WaitingLayout(data.StructLayout):
 
     def __init__(self, params):
         step = WordStepLayout(params)
-        kept = {name: step[name].shape for name in ("cut", "bank", "again", "fill", "immediate")}
+        kept = {name: step[name].shape for name in ("cut", "bank", "again", "fill")}
         if params.has("local_copies"):
-            del kept["immediate"]
-            kept["choice"] = unsigned(2)
+            more = {"choice": unsigned(2)}
         else:
-            kept["complement"] = unsigned(2)  # of ``bank``, in registers that no tool joins with those of it
-        super().__init__(kept)
+            # The complement is that of ``bank``, in registers that no tool joins with those of it.
+            more = {"immediate": unsigned(1), "complement": unsigned(2)}
+        super().__init__(kept | more)
 
 
 class SegmentFetcher(wiring.Component):
@@ -98,6 +98,11 @@ class SegmentFetcher(wiring.Component):
         # First cycle: a place. All steps take their turn, so that they keep their order.
         given, step = self.steps.p, waiting.o.p
         elsewhere = given.stage | given.immediate
+        local = self.params.has("local_copies")
+        if local:
+            choice = [waiting.i.p.choice.eq(Mux(elsewhere, Cat(given.immediate, 1), given.bank[0]))]
+        else:
+            choice = [waiting.i.p.immediate.eq(given.immediate), waiting.i.p.complement.eq(~given.bank)]
         started, passed = Signal(), Signal()  # a step takes a place; one without a word or an end gives it back
         m.d.comb += [
             self.steps.ready.eq(self.used != ENTRIES),
@@ -107,16 +112,12 @@ class SegmentFetcher(wiring.Component):
             waiting.i.p.bank.eq(given.bank),
             waiting.i.p.again.eq(given.again),
             waiting.i.p.fill.eq(given.fill),
+            *choice,
             asked.i.valid.eq(started),
             asked.i.p.row.eq(given.row),
             asked.i.p.shared.eq(given.cut.fetch & ~elsewhere & ~(given.again & self.params.keeps_lines)),
             *(asked.i.p[name].eq(given[name]) for name in owner_members(self.params)),
         ]
-        local = self.params.has("local_copies")
-        if local:
-            m.d.comb += waiting.i.p.choice.eq(Mux(elsewhere, Cat(given.immediate, 1), given.bank[0]))
-        else:
-            m.d.comb += [waiting.i.p.immediate.eq(given.immediate), waiting.i.p.complement.eq(~given.bank)]
         m.d.sync += self.used.eq(self.used + started - passed - self.left)
 
         # Second cycle: the fetch.

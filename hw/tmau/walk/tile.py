@@ -8,7 +8,7 @@ from ...lib.loop import LoopNest
 from ..jobs import WalkLayout
 from ..layouts import BoxRunLayout, prefetch_members
 from .address import AddressGenerator
-from .bounds import BoundsCheck
+from .bounds import BoundsCheck, IntervalLayout
 
 __all__ = ["TileWalker"]
 
@@ -83,7 +83,7 @@ class TileWalker(wiring.Component):
 
         m.d.comb += [
             loop.start.eq(self.i.ready),
-            *(loop.lasts[d - first].eq(self.i.p.lasts[d]) for d in range(first, _LEVELS)),
+            loop.lasts.eq(self.i.p.lasts[first:]),
             loop.step.eq(step),
             loop.cut[1 - first].eq(apart),
             address.load.eq(self.i.ready),
@@ -91,9 +91,13 @@ class TileWalker(wiring.Component):
             address.over.eq(loop.at_last),
             # The origin is that of the first run that is not before the tensor.
             address.step.eq(step & ~(before & loop.advance[1 - first])),
+            address.strides.eq(walk.strides[first:]),
             bounds.start.eq(self.i.ready),
+            bounds.starting.eq(self.i.p.intervals),
             bounds.step.eq(step),
+            bounds.indices.eq(Cat(Const(0, 8 * first), loop.indices)),
             bounds.at_last.eq(at_last),
+            bounds.intervals.eq(walk.intervals),
             self.o.p.address.eq(address.address),
             self.o.p.folded.eq(walk.folds & ~bounds.inside.all()),
             self.o.p.bytes.eq(
@@ -111,13 +115,7 @@ class TileWalker(wiring.Component):
             *(self.o.p[name].eq(walk[name]) for name in prefetch_members(self.params)),
         ]
         m.d.comb += [origin.eq(self.i.p.origin) for origin in address.origins]
-        for d in range(first, _LEVELS):
-            m.d.comb += [
-                address.strides[d - first].eq(walk.strides[d]),
-                bounds.starting[d].eq(self.i.p.intervals[d]),
-                bounds.intervals[d].eq(walk.intervals[d]),
-                bounds.indices[d].eq(loop.indices[d - first]),
-            ]
         if first:
-            m.d.comb += [bounds.starting[0].end.eq(1), bounds.intervals[0].end.eq(1)]
+            whole = IntervalLayout().const({"first": 0, "end": 1})
+            m.d.comb += [bounds.starting[0].eq(whole), bounds.intervals[0].eq(whole)]
         return m
