@@ -5,6 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from ...lib.join import join
+from ...lib.parted import PartedQueue
 from ...lib.stream import ReadyBuffer, SkidBuffer
 from ...lib.twin import TwinBuffer
 from ...smem.layouts import LineLayout, whole_line
@@ -19,6 +20,9 @@ from .steps import StepGenerator
 from .tracker import ResponseTracker
 
 __all__ = ["LoadPath"]
+
+#: Members of a step that Realigner keeps without looking at them.
+_PASSING = tuple(f"context.{name}" for name in ("tag", "signal", "barrier", "bytes", "fill"))
 
 
 class LoadPath(wiring.Component):
@@ -72,7 +76,9 @@ class LoadPath(wiring.Component):
         m.submodules.runs = runs = ReadyBuffer(RunLayout(params))
         m.submodules.steps = steps = StepGenerator(params)
         # No ready from behind gets further than here, and what rotates and chooses words comes from registers.
-        m.submodules.cut = cut = SkidBuffer(StepLayout(params))
+        step = StepLayout(params)
+        parts = params.spares_tables and params.registers_words  # which are the registers behind the queue
+        m.submodules.cut = cut = PartedQueue(step, 2, _PASSING) if parts else SkidBuffer(step)
         m.submodules.realign = realign = Realigner(params)
         if not params.registers_words:
             m.submodules.aligned = aligned = TwinBuffer(AlignedLayout(params))

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec import BANKS
 
 from ...lib.choice import chosen
-from ...lib.stream import Queue, ShallowQueue
+from ...lib.stream import DeepQueue, Queue, ShallowQueue
 from ...smem.layouts import CHUNK_BITS
 from ...smem.signatures import LineReadSignature, LoanSignature
 from ..layouts import StagedWordLayout, owner_members
@@ -75,8 +75,12 @@ class SegmentFetcher(wiring.Component):
             {"row": unsigned(params.smem.row_width), "shared": unsigned(1), **owner_members(params)}
         )
         self.asked = Queue(asked, ENTRIES)  # steps that wait for their turn at shared memory
-        # Those, and the one whose turn it was, in registers: it chooses each bit of the segment.
-        self.waiting = ShallowQueue(_WaitingLayout(params), ENTRIES)
+        # Those, and the one whose turn it was. A fetch takes two cycles, as a block memory does.
+        waiting = _WaitingLayout(params)
+        if params.spares_tables:
+            self.waiting = DeepQueue(waiting, ENTRIES, direct=True)
+        else:
+            self.waiting = ShallowQueue(waiting, ENTRIES)
         self.used = Signal(range(ENTRIES + 1))  # places that are taken
         super().__init__(
             {

@@ -41,6 +41,13 @@ def test_mixed_commands_on_the_preset():
     compare("lean", TMAU_PRESETS["lean"])
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["lean", "all"])
+def test_mixed_commands_that_wait_in_block_memories(name):
+    features = BUILT["lean"] if name == "lean" else tuple(FEATURES)
+    compare(name, UNIT.replace(features=features, spares_tables=True))
+
+
 def compare(name, params):
     print(f"{name}: seed {SEED}")
     with TmauSession(params=params, memory_bytes=MEMORY_BYTES) as session:
@@ -52,7 +59,7 @@ def compare(name, params):
             if run.run(batch):
                 pytest.fail(run.report(batch), pytrace=False)
     # Windows are asked for by registers.
-    refused = run.endings[Error.UNSUPPORTED] > 5 or name == "windows"
+    refused = run.endings[Error.UNSUPPORTED] > 5 or name in ("windows", "all")
     assert run.endings[Error.NONE] > 100 and refused, run.endings
 
 

@@ -61,9 +61,10 @@ def masks(cut, bus_bytes):
     return strobe, before, cut["turn"]
 
 
-def run(steps, staged, mode="none", bus_bytes=16, cores=1, away=4, features=PARAMS.features):
+def run(steps, staged, mode="none", bus_bytes=16, cores=1, away=4, features=PARAMS.features, spares=False):
     """Returns what came out, with its cycle, and the number of strobes; other cores' lines take ``away`` cycles."""
-    dut = elaborated(SegmentFetcher, PARAMS.replace(bus_bytes=bus_bytes, cores=cores, features=features))
+    params = PARAMS.replace(bus_bytes=bus_bytes, cores=cores, features=features, spares_tables=spares)
+    dut = elaborated(SegmentFetcher, params)
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     came, counts = [], {"read": 0, "places": 0}
 
@@ -118,9 +119,10 @@ def run(steps, staged, mode="none", bus_bytes=16, cores=1, away=4, features=PARA
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 @pytest.mark.parametrize(("bus_bytes", "cores"), [(16, 1), (32, 1), (64, 1), (32, 3)])
-def test_segments_and_errors(bus_bytes, cores, mode):
+@pytest.mark.parametrize("spares", [False, True])
+def test_segments_and_errors(bus_bytes, cores, spares, mode):
     steps, staged, expected = random_load(bus_bytes, 120, (0, 0b001, 0b100) if cores > 1 else (0,))
-    came, reads = run(steps, staged, mode, bus_bytes, cores)
+    came, reads = run(steps, staged, mode, bus_bytes, cores, spares=spares)
     for (_, fetched), step, (segment, error) in zip(came, steps, expected, strict=True):
         assert (fetched.tag, fetched.last) == (step["cut"]["tag"], step["cut"]["last"])
         assert fetched.segment == segment
@@ -152,9 +154,10 @@ def test_without_local_copies_the_fill_stays_beside_the_segments(bus_bytes, mode
 
 
 @pytest.mark.parametrize("stage", [0, 1])
-def test_latency_three_and_full_rate(stage):
+@pytest.mark.parametrize("spares", [False, True])
+def test_latency_three_and_full_rate(spares, stage):
     steps = [{"cut": {"word": 1, "fetch": 1, "last": n == 19}, "row": n, "stage": stage} for n in range(20)]
-    came, _ = run(steps, [{"data": n} for n in range(20 * stage)])
+    came, _ = run(steps, [{"data": n} for n in range(20 * stage)], spares=spares)
     assert [cycle for cycle, _ in came] == [*range(3, 23)]
 
 

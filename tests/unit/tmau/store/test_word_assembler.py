@@ -44,9 +44,10 @@ def random_load(bus_bytes, count):
     return items, words, looped, ends
 
 
-def run(bus_bytes, items, counts, mode="none", features=TMAU_PRESETS["unit"].features):
+def run(bus_bytes, items, counts, mode="none", features=TMAU_PRESETS["unit"].features, spares=False):
     """Returns what came out of ``words``, ``loop`` and ``ends``, with the cycles (of ``ends``: of the last one)."""
-    dut = elaborated(WordAssembler, TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes, features=features))
+    params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes, features=features, spares_tables=spares)
+    dut = elaborated(WordAssembler, params)
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     result = {}
     places = {"used": 0}
@@ -93,11 +94,12 @@ def run(bus_bytes, items, counts, mode="none", features=TMAU_PRESETS["unit"].fea
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 @pytest.mark.parametrize("bus_bytes", [16, 32, 64])
-def test_words(bus_bytes, mode):
+@pytest.mark.parametrize("spares", [False, True])
+def test_words(bus_bytes, spares, mode):
     items, words, looped, ends = random_load(bus_bytes, 100)
     items = [*items, {"word": 0, "last": 1, "tag": 99}]
     counts = {"words": len(words), "loop": len(looped), "ends": len(ends) + 1}
-    result = run(bus_bytes, items, counts, mode)
+    result = run(bus_bytes, items, counts, mode, spares=spares)
     for came, (placed, error) in zip(result["words"][0], words, strict=True):
         strobe = sum((byte is not None) << place for place, byte in enumerate(placed))
         assert came.strobe == (0 if error else strobe)
@@ -127,9 +129,10 @@ def test_without_local_copies_fill_takes_the_place_of_segments(bus_bytes):
     assert [(word.data, word.strobe) for word in words] == expected
 
 
-def test_latency_one_and_full_rate():
+@pytest.mark.parametrize("spares", [False, True])
+def test_latency_and_full_rate(spares):
     items = [{"word": 1, "fetch": 1, "last": n == 19, "complement": 15, "segment": n} for n in range(20)]
-    result = run(16, items, {"words": 20, "loop": 0, "ends": 1})
+    result = run(16, items, {"words": 20, "loop": 0, "ends": 1}, spares=spares)
     assert [word.data for word in result["words"][0]] == [*range(20)]
-    assert result["words"][1] == [*range(1, 21)]
-    assert result["ends"][1] == [20]
+    assert result["words"][1] == [*range(1 + spares, 21 + spares)]
+    assert result["ends"][1] == [20 + spares]
