@@ -59,6 +59,9 @@ class TileWalker(wiring.Component):
         # With ``folds``: the round is outside; the run is the one before the tensor. Both found out with the indices.
         apart, before = Signal(), Signal()
         walk = Signal(WalkLayout(self.params))  # of the transfer under way
+        inside = bounds.inside.all()
+        if self.params.spares_tables:
+            inside |= walk.whole
 
         m.d.comb += [
             self.o.valid.eq(self.busy),
@@ -107,7 +110,7 @@ class TileWalker(wiring.Component):
                     walk.data_bytes,
                 )
             ),
-            self.o.p.inside.eq(bounds.inside.all() & ~walk.outside),
+            self.o.p.inside.eq(inside & ~walk.outside),
             self.o.p.skip.eq(at_last[0]),
             self.o.p.last.eq(loop.final),
             self.o.p.store.eq(walk.store),
@@ -115,6 +118,8 @@ class TileWalker(wiring.Component):
             *(self.o.p[name].eq(walk[name]) for name in prefetch_members(self.params)),
         ]
         m.d.comb += [origin.eq(self.i.p.origin) for origin in address.origins]
+        if self.params.spares_tables:
+            m.d.comb += loop.cut.eq(walk.whole.replicate(len(loop.cut)) | (apart << 1 - first))
         if first:
             whole = IntervalLayout().const({"first": 0, "end": 1})
             m.d.comb += [bounds.starting[0].eq(whole), bounds.intervals[0].eq(whole)]

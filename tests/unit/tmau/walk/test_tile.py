@@ -45,8 +45,16 @@ def random_walk(rng, gathers=True):
     }
 
 
+def whole_walk(rng):
+    """One run, whatever the other numbers are."""
+    walk = random_walk(rng) | {"outside": False, "folds": 0, "whole": 1}
+    return walk | {"lasts": [rng.getrandbits(8) for _ in range(5)]}
+
+
 def visits(walk):
     """The runs of one walk, from the definition."""
+    if walk.get("whole"):
+        walk = walk | {"lasts": [0] * 5, "intervals": [{"first": 0, "end": 1}] * 5}
     places = [place[::-1] for place in itertools.product(*(range(last + 1) for last in reversed(walk["lasts"])))]
     runs = []
     for index in places:
@@ -65,13 +73,23 @@ def visits(walk):
 
 
 @pytest.mark.parametrize(
-    "params", [PARAMS, UNGATHERED, UNGATHERED.replace(bus_bytes=64)], ids=["gathers", "not", "wide"]
+    "params",
+    [
+        PARAMS,
+        UNGATHERED,
+        UNGATHERED.replace(bus_bytes=64),
+        PARAMS.replace(spares_tables=True),
+        UNGATHERED.replace(spares_tables=True),
+    ],
+    ids=["gathers", "not", "wide", "spares", "spares-not"],
 )
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_runs_of_back_to_back_walks(mode, params):
     dut = elaborated(TileWalker, params)
     rng = random.Random(SEED)
-    items = [random_walk(rng, params is PARAMS) for _ in range(60)]
+    items = [random_walk(rng, params.has("gather")) for _ in range(60)]
+    if params.spares_tables:
+        items = [whole_walk(rng) if rng.random() < 0.4 else item for item in items]
     expected = [run for walk in items for run in visits(walk)]
     stall = STALL_MODES[mode]
 
