@@ -16,7 +16,7 @@ from pathlib import Path
 from amaranth.back import rtlil
 from amaranth.hdl import Assert, Assume, Elaboratable, Module, Signal, Value
 
-from tilewright.hw.lib.stream import Queue
+from tilewright.hw.lib.stream import DeepQueue, Queue
 
 from .elaboration import quick_elaboration
 from .files import BUILD
@@ -163,7 +163,7 @@ def queue_invariants(queue):
 
     Parameters
     ----------
-    queue : Queue or ShallowQueue
+    queue : Queue, ShallowQueue or DeepQueue
         ``tests/formal/lib/test_stream.py`` proves it of them.
 
     Returns
@@ -171,6 +171,14 @@ def queue_invariants(queue):
     list
         Assertions, each with the place of the call.
     """
+    if isinstance(queue, DeepQueue):
+        read = queue.o.valid + queue.fetched  # items that have left the memory
+        return [
+            Assert(queue.level <= queue.depth, src_loc_at=1),
+            Assert(read <= queue.level, src_loc_at=1),
+            Assert((queue.level != queue.depth) | (read != 0), src_loc_at=1),
+            Assert(queue.tail == (queue.head + queue.level - read)[: len(queue.tail)], src_loc_at=1),
+        ]
     some = queue.level != 0
     # The oldest item of a Queue lies at its output, not in the memory.
     stored = queue.level - some if isinstance(queue, Queue) else queue.level

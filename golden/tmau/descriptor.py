@@ -117,6 +117,7 @@ def _feature_rules(fields, features):
     steps = fields["traversal"] if fields["interleave"] else fields["traversal"][1:]
     asks = (
         ("mode", "im2col", not tile),
+        ("element", "tf32", fields["element"] == Element.TF32),
         ("interleave", "interleave", fields["interleave"] != Interleave.NONE),
         ("swizzle", "swizzle", fields["swizzle"] != Swizzle.NONE),
         ("unaligned", "unaligned", fields["unaligned"]),

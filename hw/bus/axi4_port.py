@@ -7,7 +7,7 @@ from amaranth.utils import exact_log2
 
 from tilewright.golden.spec import PAGE_BYTES
 
-from ..lib.stream import Queue, SkidBuffer
+from ..lib.stream import DeepQueue, Queue, SkidBuffer
 from .axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4ReadSignature, Burst
 from .burst import BurstSplitter
 from .reads import BurstLayout, DescriptorWordLayout, ReadWordLayout
@@ -41,6 +41,8 @@ class ReadPort(wiring.Component):
         Data bursts in flight at most, 2 to 1024, a power of two. The bursts of one descriptor come on top.
     max_burst : int
         Bus words of a burst at most, a power of two: into such pieces a descriptor is cut. Bursts of data come cut.
+    block : bool
+        Addresses lie in a block memory, from which they come two cycles later: no sooner does a word.
 
     Members
     -------
@@ -64,7 +66,7 @@ class ReadPort(wiring.Component):
         A request waits for the bus.
     """
 
-    def __init__(self, *, addr_width, bus_bytes, max_outstanding, max_burst):
+    def __init__(self, *, addr_width, bus_bytes, max_outstanding, max_burst, block=False):
         if bus_bytes not in (4, 8, 16, 32, 64):
             raise ValueError(f"bus_bytes must be 4, 8, 16, 32 or 64, not {bus_bytes!r}")
         self._bus_log2 = exact_log2(bus_bytes)
@@ -72,7 +74,10 @@ class ReadPort(wiring.Component):
         word_width = addr_width - self._bus_log2
         self.request_layout = data.StructLayout({"id": unsigned(1), "burst": BurstLayout(word_width)})
         self.requests = SkidBuffer(self.request_layout)
-        self.in_flight = Queue(word_width, max_outstanding)
+        if block:
+            self.in_flight = DeepQueue(word_width, max_outstanding, direct=True)
+        else:
+            self.in_flight = Queue(word_width, max_outstanding)
         self.splitter = BurstSplitter(
             word_width=word_width,
             count_width=(self._descriptor_words - 1).bit_length(),

@@ -1,7 +1,7 @@
 """The AXI4 write port: bursts, their words, and what becomes of them."""
 
 from amaranth.hdl import Cat, Const, Module, Signal, unsigned
-from amaranth.lib import data, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
@@ -23,7 +23,7 @@ class WritePort(wiring.Component):
     """Issues write bursts and says what became of them.
 
     One register from bursts to AW, a memory of two places from words to W, none from B to the responses; one burst and
-    one word a cycle, with a latency of one.
+    one word a cycle, with a latency of one. With ``direct`` words go to W as they are, without latency.
     Words may pass on W before or after the request of their burst on AW; neither channel waits for the other. A burst
     must be taken before its words are, so that a block that makes both must not wait with a burst for an earlier word.
 
@@ -40,12 +40,15 @@ class WritePort(wiring.Component):
         Bursts in flight at most, 2 to 1024, a power of two.
     id_width : int
         Bits of AWID, which is always zero.
+    direct : bool
+        Words come from a queue, which holds them as well.
 
     Members
     -------
     writes : In(WritesSignature)
-        ``ready`` of bursts and words depends on registers only; ``axi.bready`` depends combinationally on that of the
-        responses. ``reduction`` and ``element`` mean nothing here.
+        ``ready`` of bursts and words depends on registers only, with ``direct`` that of words on ``axi.wready`` too;
+        ``axi.bready`` depends combinationally on that of the responses. ``reduction`` and ``element`` mean nothing
+        here.
     axi : Out(Axi4WriteSignature(addr_width, 8 * bus_bytes, id_width))
         The bus.
     aw_stb : Out(1)
@@ -58,14 +61,16 @@ class WritePort(wiring.Component):
         A request waits for the bus.
     """
 
-    def __init__(self, *, addr_width, bus_bytes, max_outstanding, id_width):
+    def __init__(self, *, addr_width, bus_bytes, max_outstanding, id_width, direct=False):
         if bus_bytes not in (4, 8, 16, 32, 64):
             raise ValueError(f"bus_bytes must be 4, 8, 16, 32 or 64, not {bus_bytes!r}")
         self._bus_log2 = exact_log2(bus_bytes)
         word_width = addr_width - self._bus_log2
         self.requests = SkidBuffer(BurstLayout(word_width))
         self.sequencer = BeatSequencer(unsigned(0), _AHEAD)
-        self.beats = SkidBuffer(data.StructLayout({"word": WriteWordLayout(bus_bytes), "last": unsigned(1)}))
+        beat = data.StructLayout({"word": WriteWordLayout(bus_bytes), "last": unsigned(1)})
+        self.direct = stream.Signature(beat).create() if direct else None
+        self.beats = None if direct else SkidBuffer(beat)
         in_flight_layout = {name: unsigned(1) for name in ("empty", "refused", "last")}
         self.in_flight = Queue(data.StructLayout({"word": unsigned(word_width), **in_flight_layout}), max_outstanding)
         super().__init__(
@@ -83,7 +88,8 @@ class WritePort(wiring.Component):
         m = Module()
         m.submodules.requests = self.requests
         m.submodules.sequencer = self.sequencer
-        m.submodules.beats = self.beats
+        if self.beats:
+            m.submodules.beats = self.beats
         m.submodules.in_flight = self.in_flight
         self._take_bursts(m)
         self._drive_aw(m)
@@ -126,18 +132,19 @@ class WritePort(wiring.Component):
         ]
 
     def _drive_w(self, m):
-        axi, words, due, beat = self.axi, self.writes.words, self.sequencer.beats, self.beats
+        axi, words, due = self.axi, self.writes.words, self.sequencer.beats
+        i, o = (self.beats.i, self.beats.o) if self.beats else (self.direct, self.direct)
         m.d.comb += [
-            words.ready.eq(due.valid & beat.i.ready),
-            beat.i.valid.eq(words.valid & due.valid),
-            due.ready.eq(words.valid & beat.i.ready),
-            beat.i.payload.word.eq(words.payload),
-            beat.i.payload.last.eq(due.payload.last),
-            axi.wdata.eq(beat.o.payload.word.data),
-            axi.wstrb.eq(beat.o.payload.word.strobe),
-            axi.wlast.eq(beat.o.payload.last),
-            axi.wvalid.eq(beat.o.valid),
-            beat.o.ready.eq(axi.wready),
+            words.ready.eq(due.valid & i.ready),
+            i.valid.eq(words.valid & due.valid),
+            due.ready.eq(words.valid & i.ready),
+            i.payload.word.eq(words.payload),
+            i.payload.last.eq(due.payload.last),
+            axi.wdata.eq(o.payload.word.data),
+            axi.wstrb.eq(o.payload.word.strobe),
+            axi.wlast.eq(o.payload.last),
+            axi.wvalid.eq(o.valid),
+            o.ready.eq(axi.wready),
             self.beat_stb.eq(axi.wvalid & axi.wready),
         ]
 

@@ -306,7 +306,8 @@ class DeepQueue(wiring.Component):
     Nothing passes the memory, so that there is no choice in front of the register.
 
     Latency 3 when empty, one transfer in each direction in each cycle. ``i.ready`` depends on the level only, ``o``
-    comes from registers.
+    comes from registers. With ``direct`` the payload comes from the register of the read port, later in its cycle, and
+    the latency is 2.
 
     Parameters
     ----------
@@ -314,6 +315,8 @@ class DeepQueue(wiring.Component):
         Of the payload.
     depth : int
         Items it holds, 2 to 1024, a power of two.
+    direct : bool
+        No register is behind that of the read port.
 
     Members
     -------
@@ -324,15 +327,16 @@ class DeepQueue(wiring.Component):
         Items held, those included that are on their way to the output.
     """
 
-    def __init__(self, shape, depth):
+    def __init__(self, shape, depth, *, direct=False):
         if not isinstance(depth, int) or not 2 <= depth <= 1024 or depth & (depth - 1):
             raise ValueError(f"depth must be a power of two from 2 to 1024, not {depth!r}")
+        self.depth, self._direct = depth, direct
         self.memory = Memory(shape=shape, depth=depth, init=[], attrs={"ram_style": "block"})
         # The next place to read, and the next free one. Of a full queue an item has been read, so equal places mean
         # that the memory is empty.
         self.head = Signal(range(depth))
         self.tail = Signal(range(depth))
-        self.fetched = Signal()  # an item is in the register of the read port
+        self.fetched = Signal()  # an item is in the register of the read port, and not at the output
         self.word = Signal(shape)  # that register
         super().__init__(
             {
@@ -363,10 +367,15 @@ class DeepQueue(wiring.Component):
         _count(m, self.level, push, pop)
         with m.If(push):
             m.d.sync += self.tail.eq(self.tail + 1)
-        with m.If(refill):
-            m.d.sync += [self.o.valid.eq(self.fetched), self.o.payload.eq(self.word)]
-        with m.If(refill | ~self.fetched):
-            m.d.sync += [self.fetched.eq(stored), self.head.eq(self.head + stored)]
+        if self._direct:
+            m.d.comb += self.o.payload.eq(self.word)
+            fetches, fetched = refill, self.o.valid
+        else:
+            with m.If(refill):
+                m.d.sync += [self.o.valid.eq(self.fetched), self.o.payload.eq(self.word)]
+            fetches, fetched = refill | ~self.fetched, self.fetched
+        with m.If(fetches):
+            m.d.sync += [fetched.eq(stored), self.head.eq(self.head + stored)]
             with m.If(stored):
                 m.d.sync += self.word.eq(read.data)
         return m

@@ -78,6 +78,7 @@ class TmauDatapath(wiring.Component):
             bus_bytes=params.bus_bytes,
             max_outstanding=params.max_outstanding,
             max_burst=params.max_burst,
+            block=params.spares_tables,
         )
         m.submodules.load = load = LoadPath(params)
         m.submodules.finish = finish = Finisher(params)
@@ -176,7 +177,11 @@ class TmauDatapath(wiring.Component):
         """The end of the chain of writes."""
         params, windows, events = self.params, self.control.windows, self.control.events
         bus = {"addr_width": params.addr_width, "bus_bytes": params.bus_bytes}
-        m.submodules.write_port = port = WritePort(**bus, max_outstanding=params.max_outstanding, id_width=2)
+        # Nothing is between the store path's queue and the bus then.
+        direct = not params.has("reductions_global") and not params.has("windows")
+        m.submodules.write_port = port = WritePort(
+            **bus, max_outstanding=params.max_outstanding, id_width=2, direct=direct
+        )
         words = writes.words
         if params.has("reductions_global"):
             # The ready of the port goes no further: the reducer's own leads through both of its sources.

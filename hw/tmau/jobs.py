@@ -5,7 +5,15 @@ from amaranth.lib import data
 
 from .layouts import TransferLayout, delivery_members, owner_members, prefetch_members
 
-__all__ = ["BlockJobLayout", "IntervalLayout", "JobLayout", "PixelWalkLayout", "WalkLayout", "as_job"]
+__all__ = [
+    "BlockJobLayout",
+    "IntervalLayout",
+    "JobLayout",
+    "PixelWalkLayout",
+    "WalkLayout",
+    "as_job",
+    "without_meaning",
+]
 
 #: Members of a transfer that a block has. It has no gaps, no swizzle and no rounding.
 _BLOCK = ("tag", "quiet", "signal", "barrier", "smem", "fill", "immediate", "loop", "stage", "reduction", "element",
@@ -47,6 +55,8 @@ class WalkLayout(data.StructLayout):
                 "lasts": data.ArrayLayout(8, 5),  # last index of each level
                 "intervals": data.ArrayLayout(IntervalLayout(), 5),  # indices inside the tensor
                 "outside": unsigned(1),  # no byte of the box is inside
+                # One run, which is inside: lasts, intervals and strides mean nothing.
+                **({"whole": unsigned(1)} if params.spares_tables else {}),
                 **prefetch_members(params),
             }
         )
@@ -120,6 +130,19 @@ class BlockJobLayout(data.StructLayout):
         )
 
 
+def without_meaning(params):
+    """Names of members of a block's job that no stage looks at: its walk has one run, and all of that is inside.
+
+    Returns
+    -------
+    dict of str to tuple of str
+        By members of ``JobLayout``.
+    """
+    fill = () if params.has("reductions_global") else ("fill",)  # of a REPLACE it is what is written
+    walk = ("before", "behind", "level_bytes", "strides", "lasts", "intervals")
+    return {"walk": walk, "transfer": ("gap", *fill)}
+
+
 def as_job(job, block):
     """Assignments that make ``job``, a view of JobLayout that is otherwise zero, what ``block`` says.
 
@@ -129,6 +152,7 @@ def as_job(job, block):
     block : View of BlockJobLayout
     """
     walk, transfer = job.walk, job.transfer
+    whole = [walk.whole.eq(1)] if "whole" in walk.shape().members else []
     prefetch = [job.prefetch, walk.prefetch] if "prefetch" in block.shape().members else []
     kept = [name for name, _ in block.shape() if name in transfer.shape().members]
     return [
@@ -139,6 +163,7 @@ def as_job(job, block):
         walk.data_bytes.eq(block.size),
         *(interval.end.eq(1) for interval in walk.intervals),
         *(transfer[name].eq(block[name]) for name in kept),
+        *whole,
         *(named.eq(block.prefetch) for named in prefetch),
         transfer.run_bytes.eq(block.size),
         transfer.data_end.eq(block.size),

@@ -91,11 +91,14 @@ def prefetch_members(params):
 def always_zero(params):
     """Names of members of ``TransferLayout`` that hardware without some features never sets.
 
-    Said where transfers come out of memory, because synthesis does not look through one.
+    Said where transfers come out of memory, or what is made of them out of a ReadyBuffer or SkidBuffer, because
+    synthesis does not look through any of these.
     """
     names = []
     if not params.has("swizzle"):
         names += ["swizzle"]
+    if not params.has("tf32"):
+        names += ["tf32"]
     if not params.has("local_copies"):
         names += ["loop", "stage"]
     if not params.has("reductions_global") and not params.has("reductions_shared"):

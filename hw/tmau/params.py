@@ -62,10 +62,14 @@ class TmauParams:
         "Several processors").
     prefetches : bool
         The unit names the lines of a PREFETCH to a cache outside (docs/cluster.md, "L2").
+    spares_tables : bool
+        What can bear it lies in block memories, of which that takes more: words for the bus, steps that wait for a
+        line, commands, and all of a descriptor.
     features : tuple of str
         What is built, of ``golden.spec.tmau.features.FEATURES``: ``im2col``, ``interleave``, ``unaligned``, ``gather``,
         ``swizzle``, ``stores``, ``reductions_global``, ``reductions_shared``, ``reductions_float``, ``lanes``,
-        ``local_copies`` and ``windows``. Commands that need another one are refused (docs/tmau.md, "Features").
+        ``local_copies``, ``windows`` and ``tf32``. Commands that need another one are refused (docs/tmau.md,
+        "Features").
     smem : SmemParams
         The shared memory that loads write to.
     """
@@ -81,14 +85,16 @@ class TmauParams:
     cores: int = 1
     processors: int = 1
     prefetches: bool = False
+    spares_tables: bool = False
     features: tuple[str, ...] = tuple(FEATURES)
     smem: SmemParams = field(default_factory=SmemParams)
 
     def __post_init__(self):
         check_sizes(self, _RANGES, _POWERS)
         object.__setattr__(self, "features", features(self.features))
-        if not isinstance(self.prefetches, bool):
-            raise TypeError(f"prefetches must be True or False, not {self.prefetches!r}")
+        for name in ("prefetches", "spares_tables"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
         if not isinstance(self.smem, SmemParams):
             raise TypeError(f"smem must be SmemParams, not {self.smem!r}")
         if self.max_burst * self.bus_bytes > 4096:
@@ -138,6 +144,11 @@ class TmauParams:
         return self.bus_bytes > 16
 
     @property
+    def registers_words(self):
+        """Whether words lie in a register before they are rotated, and not behind: no reduction holds them up there."""
+        return not self.has("reductions_shared")
+
+    @property
     def four_inputs(self):
         """Whether rotators are made for tables of four inputs: a bus of 16 bytes is that of small devices."""
         return self.bus_bytes == 16
@@ -176,7 +187,7 @@ TMAU_PRESETS = {
                        smem=SmemParams(32 * 1024, chunks_a_cycle=4, writes_a_cycle=2)),
     "default": TmauParams(),
     #: A mover of tiles and little else: what compares with an N-D DMA engine.
-    "lean": TmauParams(features=("swizzle", "stores")),
+    "lean": TmauParams(spares_tables=True, features=("swizzle", "stores")),
     #: For memories 400 cycles away.
     "full": TmauParams(addr_width=64, max_outstanding=512, queue_depth=16, cache_entries=16, commands_in_flight=128,
                        smem=SmemParams(256 * 1024)),

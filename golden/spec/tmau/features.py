@@ -19,6 +19,7 @@ FEATURES = {
     "lanes": "LANES.",
     "local_copies": "Copies within one memory.",
     "windows": "The windows that confine commands.",
+    "tf32": "Descriptors with elements of tf32, which loads round.",
 }
 
 #: Bits of register ``features``.

@@ -66,7 +66,7 @@ class DescriptorCheck(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.dimensions = dimensions = DimensionReader()
-        m.submodules.rules = rules = DescriptorRules()
+        m.submodules.rules = rules = DescriptorRules(self.params)
         m.submodules.derivation = derivation = Derivation(self.params)
         m.submodules.extent = extent = Extent()
         raw = Signal(packed_layout(DESCRIPTOR))

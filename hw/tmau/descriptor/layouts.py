@@ -1,11 +1,21 @@
 """What leaves the descriptor cache: a command with its checked descriptor, or with what is wrong."""
 
-from amaranth import signed, unsigned
+from amaranth import Cat, Const, signed, unsigned
 from amaranth.lib import data
+
+from tilewright.golden.spec import CHUNK_BYTES
 
 from ...bus.commands import command_layout
 
-__all__ = ["AskedLayout", "CheckedLayout", "FaultLayout", "LookupLayout"]
+__all__ = ["AskedLayout", "CheckedLayout", "FaultLayout", "LookupLayout", "aligned"]
+
+
+def aligned(params, value):
+    """An address, or a stride of another dimension than 0, of a good descriptor: if it cannot be unaligned, what is
+    known of it.
+    """
+    low = CHUNK_BYTES.bit_length() - 1
+    return value if params.has("unaligned") else Cat(Const(0, low), value[low:])
 
 
 class CheckedLayout(data.StructLayout):

@@ -39,6 +39,10 @@ class DescriptorRules(wiring.Component):
     read_error: In(1)
     fault: Out(FaultLayout())
 
+    def __init__(self, params):
+        self._params = params
+        super().__init__()
+
     def elaborate(self, platform):
         m = Module()
         interleaved, im2col = self.raw.interleave != Interleave.NONE, self.raw.mode == Mode.IM2COL
@@ -89,6 +93,7 @@ class DescriptorRules(wiring.Component):
         steps = asked.traversal | (asked.traversal0 & (raw.interleave != Interleave.NONE))
         return [
             ("mode", asked.mode),
+            *([] if self._params.has("tf32") else [("element", raw.element == Element.TF32)]),
             ("interleave", asked.interleave),
             ("swizzle", asked.swizzle),
             ("unaligned", asked.unaligned),

@@ -15,7 +15,8 @@ _BOUNDS, _ROWS = ("lows", "highs"), ("counts", "run_bytes")
 _LISTED = ("sizes", "strides", "traversals", *_BOUNDS)
 #: The wide lists, in block memories: of each an element is chosen behind the memory.
 _BLOCKS = ("sizes", "strides", "run_bytes", "highs")
-#: Numbers in a block memory; what remains says how a command is set up, and comes from registers.
+#: Numbers in a block memory. What remains says how a command is set up, and comes from registers, but with
+#: ``params.spares_tables``.
 _NUMBERS = ("address", "last", "fill", "footprint", "gap")
 
 
@@ -43,7 +44,7 @@ class DescriptorStore(wiring.Component):
 
     def __init__(self, params):
         self._checked = layout = CheckedLayout(params)
-        self._depth = params.cache_entries
+        self._depth, self._all = params.cache_entries, params.spares_tables
         super().__init__(
             {
                 "place": In(ceil_log2(params.cache_entries)),
@@ -75,7 +76,7 @@ class DescriptorStore(wiring.Component):
         """A memory for one member, with a strobe for each of its elements, or for several without one."""
         shape = written.shape()
         # Yosys makes no logic for a read of what is being written.
-        attributes = {"ram_style": "block", "no_rw_check": 1} if name in (*_BLOCKS, "numbers") else {}
+        attributes = {"ram_style": "block", "no_rw_check": 1} if self._all or name in (*_BLOCKS, "numbers") else {}
         m.submodules[name] = memory = Memory(shape=shape, depth=self._depth, init=[], attrs=attributes)
         write = memory.write_port(granularity=1 if len(strobes) > 1 else None)
         # The register of the read port stands here: so tools see that no answer is defined.

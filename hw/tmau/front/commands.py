@@ -5,6 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...bus.commands import command_layout
+from ...lib.parted import PartedQueue
 from ...lib.stream import Queue, ShallowQueue
 
 __all__ = ["CommandQueue"]
@@ -17,7 +18,7 @@ _SHALLOW = 32
 
 class CommandQueue(wiring.Component):
     """First in, first out. What is looked at in a command comes from a register; the rest, which goes to another one
-    and nowhere else, straight from memory.
+    and nowhere else, straight from memory; with ``block`` from a block memory, whose register that one is.
 
     Latency 1 when empty, one transfer in each direction in each cycle. ``i.ready`` and ``o.valid`` are registers.
 
@@ -25,6 +26,8 @@ class CommandQueue(wiring.Component):
     ----------
     depth : int
         Commands it holds, 2 to 64, a power of two.
+    block : bool
+        Up to 32 commands.
 
     Members
     -------
@@ -38,11 +41,14 @@ class CommandQueue(wiring.Component):
         The member ``descriptor`` of that one; not when a command was taken in the cycle before.
     """
 
-    def __init__(self, depth):
+    def __init__(self, depth, *, block=False):
         layout = command_layout()
         looked_at = data.StructLayout({name: layout[name].shape for name in _LOOKED_AT})
         self.looked_at = Queue(looked_at, depth)
-        self.rest = (ShallowQueue if depth <= _SHALLOW else Queue)(layout, depth)
+        if block and depth <= _SHALLOW:
+            self.rest = PartedQueue(layout, depth)
+        else:
+            self.rest = (ShallowQueue if depth <= _SHALLOW else Queue)(layout, depth)
         super().__init__(
             {
                 "i": In(stream.Signature(layout)),

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...lib.pick import pick
-from ..jobs import BlockJobLayout, JobLayout, as_job
+from ..jobs import BlockJobLayout, JobLayout, as_job, without_meaning
 from ..layouts import ErrorLayout, prefetch_members
 from ..signatures import IssueSignature
 
@@ -66,6 +66,10 @@ class Dispatch(wiring.Component):
             kept = ("transfer", "store", "im2col", "walk", *prefetch_members(self.params))
             m.d.comb += [job[name].eq(self.jobs.p[name]) for name in kept]
         m.d.comb += job.pixels.eq(self.jobs.p.pixels)  # blocks have none
+        if self.params.spares_tables:
+            # Nor do these count for a block: there is nothing to choose.
+            for part, names in without_meaning(self.params).items():
+                m.d.comb += [job[part][name].eq(self.jobs.p[part][name]) for name in names]
 
         transfer_sent, walk_sent = self.transfer_sent, self.walk_sent
         transfer_taken, walk_taken = Signal(), Signal()

@@ -81,7 +81,7 @@ class Front(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         params = self.params
-        m.submodules.queue = queue = CommandQueue(params.queue_depth)
+        m.submodules.queue = queue = CommandQueue(params.queue_depth, block=params.spares_tables)
         m.submodules.cache = cache = DescriptorCache(params)
         m.submodules.router = router = Router(params)
         m.submodules.setup = setup = Setup(params)

@@ -5,9 +5,18 @@ from amaranth.lib import data
 
 from tilewright.golden.spec import BANKS, CHUNK_BYTES
 
-from ..layouts import TransferLayout, delivery_members
+from ..layouts import TransferLayout, always_zero, delivery_members
 
-__all__ = ["BOUNDS", "AlignedLayout", "ChunksLayout", "ContextLayout", "PieceLayout", "RunLayout", "StepLayout"]
+__all__ = [
+    "BOUNDS",
+    "AlignedLayout",
+    "ChunksLayout",
+    "ContextLayout",
+    "PieceLayout",
+    "RunLayout",
+    "StepLayout",
+    "never_set",
+]
 
 #: Members of a piece that are bytes of its line, or behind it.
 BOUNDS = ("first", "end", "data_first", "data_end")
@@ -22,6 +31,11 @@ class ContextLayout(data.StructLayout):
         transfer = TransferLayout(params)
         # The fill of loads has a period of four bytes.
         super().__init__({name: transfer[name].shape for name in ending + moving} | {"fill": unsigned(32)})
+
+
+def never_set(params, context):
+    """Members of a context that the hardware lacks whatever sets them."""
+    return [context[name] for name in always_zero(params) if name in context.shape().members]
 
 
 class RunLayout(data.StructLayout):

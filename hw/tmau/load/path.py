@@ -5,6 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from ...lib.join import join
+from ...lib.parted import PartedQueue
 from ...lib.stream import ReadyBuffer, SkidBuffer
 from ...lib.twin import TwinBuffer
 from ...smem.layouts import LineLayout, whole_line
@@ -19,6 +20,9 @@ from .steps import StepGenerator
 from .tracker import ResponseTracker
 
 __all__ = ["LoadPath"]
+
+#: Members of a step that Realigner keeps without looking at them.
+_PASSING = tuple(f"context.{name}" for name in ("tag", "signal", "barrier", "bytes", "fill"))
 
 
 class LoadPath(wiring.Component):
@@ -37,7 +41,7 @@ class LoadPath(wiring.Component):
         Nothing outside the shared window of a command is written by it.
     writes : Out(stream of LineLayout(params.smem, params.cores, params.line_words))
         Registered, but for the choice between word and fill. Nothing inside the path depends on ``ready`` further back
-        than the last stage.
+        than the last stage; with ``params.registers_words`` than that in front of it, and ``words.ready`` does.
     staged : Out(stream of StagedWordLayout)
         To the store path, of transfers with ``stage``.
     fetch : Out(LineReadSignature(params.smem))
@@ -72,9 +76,12 @@ class LoadPath(wiring.Component):
         m.submodules.runs = runs = ReadyBuffer(RunLayout(params))
         m.submodules.steps = steps = StepGenerator(params)
         # No ready from behind gets further than here, and what rotates and chooses words comes from registers.
-        m.submodules.cut = cut = SkidBuffer(StepLayout(params))
+        step = StepLayout(params)
+        parts = params.spares_tables and params.registers_words  # which are the registers behind the queue
+        m.submodules.cut = cut = PartedQueue(step, 2, _PASSING) if parts else SkidBuffer(step)
         m.submodules.realign = realign = Realigner(params)
-        m.submodules.aligned = aligned = TwinBuffer(AlignedLayout(params))
+        if not params.registers_words:
+            m.submodules.aligned = aligned = TwinBuffer(AlignedLayout(params))
         m.submodules.place = place = WordPlacer(params)
         m.submodules.guard = guard = SharedGuard(params, unsigned(params.smem.row_width), row=lambda row: row)
 
@@ -86,9 +93,11 @@ class LoadPath(wiring.Component):
         join(m, cut=cut.o, realign=realign.steps)
         join(m, words=flipped(self.words), realign=realign.words)
         join(m, loop=flipped(self.loop), realign=realign.loop)
-        # Nor from here: whether a reduction may go on takes most of a cycle, and enables no register of a piece.
-        join(m, realign=realign.aligned, aligned=aligned.i)
-        pieces = aligned.o
+        pieces = realign.aligned
+        if not params.registers_words:
+            # Nor from here: whether a reduction may go on takes most of a cycle, and enables no register of a piece.
+            join(m, realign=pieces, aligned=aligned.i)
+            pieces = aligned.o
         # In a cluster the memory that is written reduces.
         if params.has("reductions_shared") and params.cores == 1:
             m.submodules.reduce = reduce = SharedReducer(params)

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import Reduction
 
-from .layouts import RunLayout, StepLayout
+from .layouts import RunLayout, StepLayout, never_set
 
 __all__ = ["StepGenerator"]
 
@@ -37,10 +37,13 @@ class StepGenerator(wiring.Component):
         self.busy = Signal()
         run = RunLayout(params)
         self.run = Signal(data.StructLayout({name: run[name].shape for name, _ in run if name != "context"}))
-        # By turns the context of the run, and whatever arrives: so the end of a run, which comes late, enables less.
-        self.contexts = [Signal(run["context"].shape, name=f"context{number}") for number in range(2)]
-        self.turn = Signal()  # which of them is the run's
         self.context = Signal(run["context"].shape)
+        # By turns the context of the run, and whatever arrives: so the end of a run, which comes late, enables less.
+        # One is fewer tables.
+        self.contexts = [Signal(run["context"].shape, name=f"context{number}") for number in range(2)]
+        if params.spares_tables:
+            self.contexts = [self.context]
+        self.turn = Signal()  # which of them is the run's
         self.cursor = Signal(width)  # first byte that is not covered yet
         self.word_end = Signal(width)  # where the byte after the next word to take would land
         self.started = Signal()  # the run has taken its first word
@@ -101,7 +104,7 @@ class StepGenerator(wiring.Component):
             step.pull.eq(word & ~reuse),
             step.rotate.eq(Mux(word, word_end, self.held)),
             step.complement.eq(~step.rotate),
-            self.context.eq(Mux(self.turn, self.contexts[1], self.contexts[0])),
+            *([self.context.eq(Mux(self.turn, self.contexts[1], self.contexts[0]))] if self.contexts[1:] else []),
             step.context.eq(self.context),
         ]
 
@@ -137,8 +140,9 @@ class StepGenerator(wiring.Component):
                 ]
         arriving = self.runs.payload
         for number, context in enumerate(self.contexts):
-            with m.If(self.turn != number):
+            with m.If(self.turn != number if self.contexts[1:] else self.runs.ready):
                 m.d.sync += context.eq(arriving.context)
+                m.d.sync += [member.eq(0) for member in never_set(self._params, context)]
         with m.If(self.runs.ready):
             m.d.sync += [
                 self.busy.eq(self.runs.valid),

@@ -101,18 +101,20 @@ class BlockSetup(wiring.Component):
         """First stage: the last bytes of both ranges, the distances between them, the place of the field."""
         block = command_view(BLOCK, self.i.p)
         replace = command_view(REPLACE, self.i.p)
-        first = Signal(MeasuredLayout(self.params))
+        layout = MeasuredLayout(self.params)
+        first = Signal(layout)
         m.submodules.locator = locator = FieldLocator()
         m.d.comb += [locator.field.eq(replace.field), locator.index.eq(replace.index)]
         reach = Signal(
             signed(33)
         )  # from the first byte to the last; REPLACE names a descriptor where others have a source
-        m.d.comb += reach.eq(Mux(self._replaces(block), DESCRIPTOR.bytes - 1, block.size - 1))
+        size, source, destination = (block[name][: layout.bits] for name in ("size", "source", "destination"))
+        m.d.comb += reach.eq(Mux(self._replaces(block), DESCRIPTOR.bytes - 1, size - 1))
         with m.If(load):
             m.d.sync += [
                 first.command.eq(self.i.p),
-                first.source_last.eq(block.source + reach),
-                first.destination_last.eq(block.destination + reach),
+                first.source_last.eq(source + reach),
+                first.destination_last.eq(destination + reach),
                 first.ahead.eq(block.destination - block.source),
                 first.behind.eq(block.source - block.destination),
                 first.place.eq(locator.place),

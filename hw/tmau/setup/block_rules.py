@@ -7,6 +7,7 @@ from tilewright.golden.spec.cluster.errors import ClusterError
 
 from ...bus.commands import command_view
 from .delivery import lands_apart, unnameable, unreadable
+from .layouts import MeasuredLayout
 from .rules import missing_floats, no_reduction, outside_global, outside_shared
 
 __all__ = ["block_rules"]
@@ -34,8 +35,10 @@ def block_rules(params, windows, measured):
     within_one = copies & sized & (block.source_space == block.destination_space) & local
     overlapping = (measured.ahead < block.size) | (measured.behind < block.size)
 
-    def beyond(last):
-        return (last >= 0) & last[smem.addr_width :].any()
+    def beyond(first, last):
+        bits = MeasuredLayout(params).bits
+        behind = (last >= 0) & last[smem.addr_width :].any()
+        return behind if bits == len(first) else behind | first[bits:].any()
 
     def outside(shared, is_global, address, last):
         return sized & (
@@ -77,8 +80,8 @@ def block_rules(params, windows, measured):
         (Error.BLOCK_ALIGNMENT, BLOCK, "source", moves & block.source[:4].any()),
         (Error.BLOCK_ALIGNMENT, BLOCK, "destination", copies & block.destination[:4].any()),
         (Error.BLOCK_RANGE, BLOCK, "size", copies & (block.size > smem.size_bytes)),
-        (Error.BLOCK_RANGE, BLOCK, "source", from_shared & beyond(measured.source_last)),
-        (Error.BLOCK_RANGE, BLOCK, "destination", to_shared & beyond(measured.destination_last)),
+        (Error.BLOCK_RANGE, BLOCK, "source", from_shared & beyond(block.source, measured.source_last)),
+        (Error.BLOCK_RANGE, BLOCK, "destination", to_shared & beyond(block.destination, measured.destination_last)),
         (Error.OVERLAP, BLOCK, "destination", within_one & overlapping),
         (Error.FIELD, REPLACE, "field", replaces & measured.place.no_field),
         (Error.FIELD, REPLACE, "index", replaces & measured.place.no_index),

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import TENSOR_OPCODES, Error
 
-from ..descriptor.layouts import LookupLayout
+from ..descriptor.layouts import LookupLayout, aligned
 from .layouts import DimensionLayout
 
 __all__ = ["DimensionPicker"]
@@ -117,7 +117,7 @@ class DimensionPicker(wiring.Component):
             "high": high + offset,
         }
         for name, values in (
-            ("stride", checked.strides),
+            ("stride", [checked.strides[0], *(aligned(self.params, stride) for stride in list(checked.strides)[1:])]),
             ("size", checked.sizes),
             ("traversal", checked.traversals),
             ("count", checked.counts),

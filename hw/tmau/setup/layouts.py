@@ -87,11 +87,15 @@ class MeasuredLayout(data.StructLayout):
     """A command with what the rules compare."""
 
     def __init__(self, params):
+        # Bits that count of where a block begins, and of its size. Without windows, and what changes descriptors, that
+        # is what the size of shared memory needs: larger sizes are refused, and larger addresses lie behind it anyhow.
+        self.bits = 64 if params.has("windows") or params.has("reductions_global") else params.smem.addr_width + 1
         super().__init__(
             {
                 "command": command_layout(),
-                "source_last": signed(66),  # last byte, or that of the descriptor; an empty block ends before it begins
-                "destination_last": signed(66),
+                # Last byte, or that of the descriptor; an empty block ends before it begins.
+                "source_last": signed(self.bits + 2),
+                "destination_last": signed(self.bits + 2),
                 # Modulo 2^addr_width, as addresses are.
                 "ahead": unsigned(params.addr_width),  # of the destination, from the source on
                 "behind": unsigned(params.addr_width),

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import COMMAND, COMMAND_FIELD, Element, Error, Opcode
 
-from ..descriptor.layouts import FaultLayout, LookupLayout
+from ..descriptor.layouts import FaultLayout, LookupLayout, aligned
 from ..jobs import JobLayout
 from ..layouts import ErrorLayout, WindowsLayout, prefetch_members
 from ..walk.bounds import BoundsDistance, BoundsInterval
@@ -186,7 +186,7 @@ class Setup(wiring.Component):
             origin.stride.eq(picked.stride),
             origin.none.eq((folds | rows) & ~picked.again & (picked.position < 0)),
             origin.start.eq(self.picker.valid & picked.first),
-            origin.address.eq(self.i.p.checked.address),
+            origin.address.eq(aligned(self.params, self.i.p.checked.address)),
             stride.eq(self._stride(m, picked)),
         ]
         with m.If(step):
@@ -238,7 +238,7 @@ class Setup(wiring.Component):
         with m.Switch(Mux(job.im2col, picked.number, level)):  # of dimension 1 both are 1
             for d in range(1, 5):
                 with m.Case(d):
-                    m.d.sync += walk.strides[d].eq(stride)
+                    m.d.sync += walk.strides[d].eq(aligned(self.params, stride))
         turn = picked.high - picked.traversal - 1
         with m.Switch(picked.number):
             for d in range(1, 5):
@@ -283,7 +283,7 @@ class Setup(wiring.Component):
             transfer.swizzle.eq(checked.swizzle),
             transfer.fill.eq(checked.fill),
             transfer.immediate.eq(immediate),
-            transfer.tf32.eq(~store & (checked.element == Element.TF32)),
+            transfer.tf32.eq(~store & (checked.element == Element.TF32) if self.params.has("tf32") else 0),
             transfer.reduction.eq(Mux(opcode == Opcode.REDUCE, command.reduction, 0)),
             transfer.element.eq(checked.element),
             transfer.bytes.eq(checked.run_bytes[4]),

@@ -30,6 +30,16 @@ def _staged_error(params):
     }
 
 
+def _late_fill(params):
+    """The fill beside a segment. Where segments come from the load path too, it is one of them."""
+    if params.has("local_copies"):
+        return {}
+    return {
+        "immediate": unsigned(1),  # the fill counts, and not the segment
+        "fill": unsigned(64),
+    }
+
+
 class StoreContextLayout(data.StructLayout):
     """What the stages after the tracker need of a transfer; each member means the same as in ``TransferLayout``."""
 
@@ -109,6 +119,7 @@ class FetchedLayout(data.StructLayout):
                 **_members(params, *_ENDING),
                 "segment": unsigned(params.bus_width),  # the one that was taken last
                 **_staged_error(params),
+                **_late_fill(params),
             }
         )
 

@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out, flipped
 from ...bus.writes import WritesSignature
 from ...lib.fork import Fork
 from ...lib.join import join
+from ...lib.parted import PartedQueue
 from ...lib.stream import Queue, ShallowQueue
 from ...smem.signatures import LineReadSignature, LoanSignature
 from ..layouts import CompletionLayout, StagedWordLayout, StoreRunLayout, TransferLayout, WordLayout
@@ -19,6 +20,9 @@ from .word_assembler import WordAssembler
 from .word_steps import WordStepGenerator
 
 __all__ = ["StorePath"]
+
+#: Members of a run that WordStepGenerator keeps without looking at them.
+_PASSING = tuple(f"context.{name}" for name in ("tag", "quiet", "bytes", "fill", "immediate"))
 
 
 class StorePath(wiring.Component):
@@ -72,7 +76,13 @@ class StorePath(wiring.Component):
         m.submodules.generator = generator = WriteGenerator(params)
         # Old words of reductions are asked for by bursts, so many ahead of the words that they are combined with.
         ahead = max(2, params.old_words // 4 if params.has("reductions_global") else 0)
-        m.submodules.waiting = waiting = (Queue if ahead > 2 else ShallowQueue)(StoredRunLayout(params), ahead)
+        if ahead > 2:
+            waiting = Queue(StoredRunLayout(params), ahead)
+        elif params.spares_tables:
+            waiting = PartedQueue(StoredRunLayout(params), ahead, _PASSING)
+        else:
+            waiting = ShallowQueue(StoredRunLayout(params), ahead)
+        m.submodules.waiting = waiting
         m.submodules.steps = steps = WordStepGenerator(params)
         m.submodules.fetcher = fetcher = SegmentFetcher(params)
         m.submodules.assembler = assembler = WordAssembler(params)

@@ -7,7 +7,8 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import BANKS
 
-from ...lib.stream import Queue, ShallowQueue
+from ...lib.choice import chosen
+from ...lib.stream import DeepQueue, Queue, ShallowQueue
 from ...smem.layouts import CHUNK_BITS
 from ...smem.signatures import LineReadSignature, LoanSignature
 from ..layouts import StagedWordLayout, owner_members
@@ -19,6 +20,7 @@ __all__ = ["ENTRIES", "SegmentFetcher"]
 ENTRIES = 8
 
 #: Where a segment comes from: chunks of the line as they are or each with its neighbour's place, or from elsewhere.
+#: Without copies within one memory it comes from a line.
 _STRAIGHT, _SWAPPED, _STAGED, _FILL = range(4)
 
 
@@ -28,11 +30,18 @@ class _WaitingLayout(data.StructLayout):
     def __init__(self, params):
         step = WordStepLayout(params)
         kept = {name: step[name].shape for name in ("cut", "bank", "again", "fill")}
-        super().__init__(kept | {"choice": unsigned(2)})
+        if params.has("local_copies"):
+            more = {"choice": unsigned(2)}
+        else:
+            # The complement is that of ``bank``, in registers that no tool joins with those of it.
+            more = {"immediate": unsigned(1), "complement": unsigned(2)}
+        super().__init__(kept | more)
 
 
 class SegmentFetcher(wiring.Component):
     """Takes a segment from shared memory, from the load path, or made of the fill, for each step that needs one.
+
+    Without copies within one memory the fill goes beside the segments, to where words are made.
 
     A line of shared memory comes in the cycle after its fetch and must be taken then. So each step takes one of
     ``ENTRIES`` places, until ``left`` gives it back or, if it has neither a word nor an end, it has its segment: what
@@ -66,8 +75,12 @@ class SegmentFetcher(wiring.Component):
             {"row": unsigned(params.smem.row_width), "shared": unsigned(1), **owner_members(params)}
         )
         self.asked = Queue(asked, ENTRIES)  # steps that wait for their turn at shared memory
-        # Those, and the one whose turn it was, in registers: it chooses each bit of the segment.
-        self.waiting = ShallowQueue(_WaitingLayout(params), ENTRIES)
+        # Those, and the one whose turn it was. A fetch takes two cycles, as a block memory does.
+        waiting = _WaitingLayout(params)
+        if params.spares_tables:
+            self.waiting = DeepQueue(waiting, ENTRIES, direct=True)
+        else:
+            self.waiting = ShallowQueue(waiting, ENTRIES)
         self.used = Signal(range(ENTRIES + 1))  # places that are taken
         super().__init__(
             {
@@ -89,6 +102,11 @@ class SegmentFetcher(wiring.Component):
         # First cycle: a place. All steps take their turn, so that they keep their order.
         given, step = self.steps.p, waiting.o.p
         elsewhere = given.stage | given.immediate
+        local = self.params.has("local_copies")
+        if local:
+            choice = [waiting.i.p.choice.eq(Mux(elsewhere, Cat(given.immediate, 1), given.bank[0]))]
+        else:
+            choice = [waiting.i.p.immediate.eq(given.immediate), waiting.i.p.complement.eq(~given.bank)]
         started, passed = Signal(), Signal()  # a step takes a place; one without a word or an end gives it back
         m.d.comb += [
             self.steps.ready.eq(self.used != ENTRIES),
@@ -98,7 +116,7 @@ class SegmentFetcher(wiring.Component):
             waiting.i.p.bank.eq(given.bank),
             waiting.i.p.again.eq(given.again),
             waiting.i.p.fill.eq(given.fill),
-            waiting.i.p.choice.eq(Mux(elsewhere, Cat(given.immediate, 1), given.bank[0])),
+            *choice,
             asked.i.valid.eq(started),
             asked.i.p.row.eq(given.row),
             asked.i.p.shared.eq(given.cut.fetch & ~elsewhere & ~(given.again & self.params.keeps_lines)),
@@ -122,7 +140,7 @@ class SegmentFetcher(wiring.Component):
         m.d.comb += [
             waiting.o.ready.eq(due),
             passed.eq(due & ~step.cut.word & ~step.cut.last),
-            self.staged.ready.eq(due & step.cut.fetch & (step.choice == _STAGED)),
+            self.staged.ready.eq(due & step.cut.fetch & (step.choice == _STAGED) if local else 0),
             self.read_stb.eq(due & step.cut.last),
         ]
         self._collect(m, due, step)
@@ -163,6 +181,8 @@ class SegmentFetcher(wiring.Component):
             ]
             with m.If(cut.fetch):
                 m.d.sync += o.segment.eq(self._segment(m, due, step))
+            if not self.params.has("local_copies"):
+                m.d.sync += [o[name].eq(step[name]) for name in ("immediate", "fill")]
         if self.params.has("local_copies"):
             # The error at the output is also where errors are collected: it is never cleared within a transfer.
             erred = o.error & ~o.last
@@ -183,11 +203,19 @@ class SegmentFetcher(wiring.Component):
                 m.d.sync += kept.eq(line)
             line = Mux(step.again, kept, line)
         chunks = [line.word_select(place, CHUNK_BITS) for place in range(BANKS)]
-        for bit in (2, 1):
+        local = self.params.has("local_copies")
+        for bit in (2, 1) if local else (2,):
             stage = [Signal(CHUNK_BITS, name=f"chunk{bit}_{place}") for place in range(max(1 << bit, count))]
             for place, chunk in enumerate(stage):
                 m.d.comb += chunk.eq(Mux(step.bank[bit], chunks[place ^ (1 << bit)], chunks[place]))
             chunks = stage
+        if not local:
+            # Two places have halves of their choices in common: each has a code of its own.
+            codes = (step.bank[:2], ~step.complement)
+            return Cat(
+                chosen(codes[place >> 1], {flips: chunks[place ^ flips] for flips in range(4)})
+                for place in range(count)
+            )
         segment = Signal(self.params.bus_width)
         with m.Switch(step.choice):
             with m.Case(_STRAIGHT):

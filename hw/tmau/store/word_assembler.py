@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 
 from ...bus.writes import WriteWordLayout
 from ...lib.rotate import rotate_bytes
-from ...lib.stream import ShallowQueue
+from ...lib.stream import DeepQueue, ShallowQueue
 from ..layouts import WordLayout
 from .layouts import EndLayout, FetchedLayout
 from .segment_fetch import ENTRIES
@@ -36,7 +36,7 @@ class WordAssembler(wiring.Component):
     After an error of a staged segment no byte of the transfer is written: its strobes are zero. Words wait in a queue
     of ``ENTRIES`` places, which never overflows, because the segment fetcher counts them.
 
-    Latency: one cycle from the step to its word. Throughput: one word a cycle.
+    Latency: one cycle from the step to its word, with ``params.spares_tables`` two. Throughput: one word a cycle.
 
     Members
     -------
@@ -53,7 +53,8 @@ class WordAssembler(wiring.Component):
 
     def __init__(self, params):
         self.params = params
-        self.queue = ShallowQueue(_EntryLayout(params), ENTRIES)
+        entry = _EntryLayout(params)
+        self.queue = DeepQueue(entry, ENTRIES, direct=True) if params.spares_tables else ShallowQueue(entry, ENTRIES)
         super().__init__(
             {
                 "i": In(stream.Signature(FetchedLayout(params), always_ready=True)),
@@ -108,5 +109,10 @@ class WordAssembler(wiring.Component):
                 for byte, is_before in enumerate(step.before)
             )
         )
+        whole = both
+        if not self.params.has("local_copies"):
+            # The same table chooses.
+            fill = step.fill.replicate(self.params.bus_bytes // 8)
+            whole = Mux(step.immediate, fill, both)
         complement = step.complement if self.params.four_inputs else None
-        return rotate_bytes(m, both, step.turn, left=False, complement=complement)
+        return rotate_bytes(m, whole, step.turn, left=False, complement=complement)

@@ -1,4 +1,4 @@
-"""Address generation: nested accumulators, one adder a level and no multiplier."""
+"""Address generation: nested accumulators, one adder a level, or one for all, and no multiplier."""
 
 from functools import reduce
 from operator import or_
@@ -6,6 +6,8 @@ from operator import or_
 from amaranth import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+
+from ...lib.choice import chosen, first_of
 
 __all__ = ["AddressGenerator"]
 
@@ -23,6 +25,8 @@ class AddressGenerator(wiring.Component):
         Bits of an address.
     levels : int
         Nested loops of the walk, innermost first.
+    shares : bool
+        One adder for all levels, a power of two of them: fewer tables, and a choice in front of it.
 
     Members
     -------
@@ -42,7 +46,8 @@ class AddressGenerator(wiring.Component):
         Registered; follows ``load`` and ``step`` by one cycle.
     """
 
-    def __init__(self, *, addr_width, levels):
+    def __init__(self, *, addr_width, levels, shares=False):
+        self._shares = shares
         super().__init__(
             {
                 "load": In(1),
@@ -59,15 +64,26 @@ class AddressGenerator(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         moved = Signal(len(self.address))  # one for all levels that change
-        # x + 1 turns the lowest zero of x into a one.
-        # With ``loading`` none advances, so that an origin is one more term and no choice behind the others.
-        advance = Mux(self.loading, 0, ~self.over & (self.over + 1))
-        sums = (
-            Mux(advance[d], (accumulator + self.strides[d])[: len(moved)], 0)
-            for d, accumulator in enumerate(self.rounds)
-        )
-        m.d.comb += [self.address.eq(self.rounds[0]), moved.eq(reduce(or_, sums))]
+        m.d.comb += [self.address.eq(self.rounds[0]), moved.eq(self._shared() if self._shares else self._apart())]
         for d, accumulator in enumerate(self.rounds):
             with m.If(self.load | (self.step & self.over[:d].all())):
                 m.d.sync += accumulator.eq(moved | Mux(self.loading, self.origins[d], 0))
         return m
+
+    def _apart(self):
+        """The sum of the level that advances."""
+        # x + 1 turns the lowest zero of x into a one.
+        # With ``loading`` none advances, so that an origin is one more term and no choice behind the others.
+        advance = Mux(self.loading, 0, ~self.over & (self.over + 1))
+        sums = (
+            Mux(advance[d], (accumulator + self.strides[d])[: len(accumulator)], 0)
+            for d, accumulator in enumerate(self.rounds)
+        )
+        return reduce(or_, sums)
+
+    def _shared(self):
+        """The same, of what is chosen by the level's number."""
+        number = first_of([~over for over in self.over])
+        accumulator = chosen(number, dict(enumerate(self.rounds)))
+        stride = chosen(number, dict(enumerate(self.strides)))
+        return Mux(self.loading, 0, (accumulator + stride)[: len(accumulator)])

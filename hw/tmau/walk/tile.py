@@ -1,6 +1,6 @@
 """The tile walker: visits every run of a box, in the order dimension 0, 1, 2, 3, 4 (docs/tmau.md, "Tile mode")."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -8,7 +8,7 @@ from ...lib.loop import LoopNest
 from ..jobs import WalkLayout
 from ..layouts import BoxRunLayout, prefetch_members
 from .address import AddressGenerator
-from .bounds import BoundsCheck
+from .bounds import BoundsCheck, IntervalLayout
 
 __all__ = ["TileWalker"]
 
@@ -44,13 +44,24 @@ class TileWalker(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.loop = loop = LoopNest([8] * _LEVELS)
-        m.submodules.address = address = AddressGenerator(addr_width=self.params.addr_width, levels=_LEVELS)
+        # Unless dimension 0 can be gathered it has no level.
+        first = 0 if self.params.has("gather") else 1
+        m.submodules.loop = loop = LoopNest([8] * (_LEVELS - first))
+        m.submodules.address = address = AddressGenerator(
+            addr_width=self.params.addr_width,
+            levels=_LEVELS - first,
+            # A choice of four is one table of six inputs.
+            shares=bool(first) and not self.params.four_inputs,
+        )
         m.submodules.bounds = bounds = BoundsCheck()
+        at_last = Cat(Const(1, first), loop.at_last)
         step = Signal()
         # With ``folds``: the round is outside; the run is the one before the tensor. Both found out with the indices.
         apart, before = Signal(), Signal()
         walk = Signal(WalkLayout(self.params))  # of the transfer under way
+        inside = bounds.inside.all()
+        if self.params.spares_tables:
+            inside |= walk.whole
 
         m.d.comb += [
             self.o.valid.eq(self.busy),
@@ -70,25 +81,25 @@ class TileWalker(wiring.Component):
             ]
         with m.Elif(step):
             m.d.sync += apart.eq(walk.folds & ~bounds.following[2:].all())
-            with m.If(loop.at_last[0]):
-                m.d.sync += before.eq(begins_before & loop.at_last[1])
+            with m.If(at_last[0]):
+                m.d.sync += before.eq(begins_before & at_last[1])
 
         m.d.comb += [
             loop.start.eq(self.i.ready),
-            loop.lasts.eq(self.i.p.lasts),
+            loop.lasts.eq(self.i.p.lasts[first:]),
             loop.step.eq(step),
-            loop.cut[1].eq(apart),
+            loop.cut[1 - first].eq(apart),
             address.load.eq(self.i.ready),
             address.loading.eq(~self.busy | loop.final),
             address.over.eq(loop.at_last),
             # The origin is that of the first run that is not before the tensor.
-            address.step.eq(step & ~(before & loop.advance[1])),
-            address.strides.eq(walk.strides),
+            address.step.eq(step & ~(before & loop.advance[1 - first])),
+            address.strides.eq(walk.strides[first:]),
             bounds.start.eq(self.i.ready),
             bounds.starting.eq(self.i.p.intervals),
             bounds.step.eq(step),
-            bounds.indices.eq(loop.indices),
-            bounds.at_last.eq(loop.at_last),
+            bounds.indices.eq(Cat(Const(0, 8 * first), loop.indices)),
+            bounds.at_last.eq(at_last),
             bounds.intervals.eq(walk.intervals),
             self.o.p.address.eq(address.address),
             self.o.p.folded.eq(walk.folds & ~bounds.inside.all()),
@@ -99,12 +110,17 @@ class TileWalker(wiring.Component):
                     walk.data_bytes,
                 )
             ),
-            self.o.p.inside.eq(bounds.inside.all() & ~walk.outside),
-            self.o.p.skip.eq(loop.at_last[0]),
+            self.o.p.inside.eq(inside & ~walk.outside),
+            self.o.p.skip.eq(at_last[0]),
             self.o.p.last.eq(loop.final),
             self.o.p.store.eq(walk.store),
             self.o.p.loop.eq(walk.loop),
             *(self.o.p[name].eq(walk[name]) for name in prefetch_members(self.params)),
         ]
         m.d.comb += [origin.eq(self.i.p.origin) for origin in address.origins]
+        if self.params.spares_tables:
+            m.d.comb += loop.cut.eq(walk.whole.replicate(len(loop.cut)) | (apart << 1 - first))
+        if first:
+            whole = IntervalLayout().const({"first": 0, "end": 1})
+            m.d.comb += [bounds.starting[0].eq(whole), bounds.intervals[0].eq(whole)]
         return m

@@ -29,6 +29,8 @@ ASKING = [
     ("gather", PLAIN | {"traversal": (1, 2, 1)}, LOAD, "traversal"),
     ("gather", INTERLEAVED | {"traversal": (2, 1, 1)}, LOAD, "traversal"),
     ("swizzle", PLAIN | {"swizzle": "32B"}, LOAD, "swizzle"),
+    ("tf32", PLAIN | {"element": "tf32"}, LOAD, "element"),
+    ("tf32", PLAIN | {"element": "tf32"}, STORE, "element"),
     ("stores", PLAIN, STORE, COMMAND.index("opcode")),
     ("stores", None, COPY | TO_GLOBAL, BLOCK.index("destination_space")),
     ("stores", None, FROM_LANES, LANES.index("destination_layout")),
@@ -49,6 +51,7 @@ NOT_ASKING = [
     ("gather", PLAIN | {"traversal": (2, 1, 1)}, LOAD),  # nothing steps in dimension 0
     ("gather", IM2COL | {"traversal": (1, 2, 1), "gather0": True}, LOAD),
     ("interleave", PLAIN | {"swizzle": "32B"}, LOAD),
+    ("tf32", PLAIN | {"element": "f32"}, LOAD),
     ("stores", None, COPY | TO_SHARED),
     ("reductions_global", PLAIN, STORE),
     ("reductions_global", None, COPY | TO_SHARED | {"reduction": "add", "element": "u32"}),

@@ -32,7 +32,23 @@ LONG = {
 @pytest.mark.long
 @pytest.mark.parametrize("name", [*BUILT, *LONG])
 def test_mixed_commands(name):
-    params = UNIT.replace(features=(BUILT | LONG)[name])
+    compare(name, UNIT.replace(features=(BUILT | LONG)[name]))
+
+
+@pytest.mark.long
+def test_mixed_commands_on_the_preset():
+    """A bus of 64 bytes, which rotators and choices of chunks are made for."""
+    compare("lean", TMAU_PRESETS["lean"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["lean", "all"])
+def test_mixed_commands_that_wait_in_block_memories(name):
+    features = BUILT["lean"] if name == "lean" else tuple(FEATURES)
+    compare(name, UNIT.replace(features=features, spares_tables=True))
+
+
+def compare(name, params):
     print(f"{name}: seed {SEED}")
     with TmauSession(params=params, memory_bytes=MEMORY_BYTES) as session:
         run = MixedRun(session)
@@ -43,7 +59,7 @@ def test_mixed_commands(name):
             if run.run(batch):
                 pytest.fail(run.report(batch), pytrace=False)
     # Windows are asked for by registers.
-    refused = run.endings[Error.UNSUPPORTED] > 5 or name == "windows"
+    refused = run.endings[Error.UNSUPPORTED] > 5 or name in ("windows", "all")
     assert run.endings[Error.NONE] > 100 and refused, run.endings
 
 

@@ -68,7 +68,8 @@ def write(dut, memory, bursts, mode="none"):
         )
         result["responses"] = [(response.address, response.last, response.error) for response in responses]
 
-    streams = [(dut.requests.o, "AW"), (dut.beats.o, "W"), (dut.writes.responses, "responses")]
+    beats = dut.beats.o if dut.beats else dut.direct
+    streams = [(dut.requests.o, "AW"), (beats, "W"), (dut.writes.responses, "responses")]
     background = [memory.serve_writes, *(watch_stream(*stream) for stream in streams)]
     simulate(dut, burst_source, word_source, response_sink, background=background)
     return result
@@ -82,10 +83,11 @@ def write(dut, memory, bursts, mode="none"):
         for mode in STALL_MODES
     ],
 )
-def test_contents_and_responses(mode, stall):
+@pytest.mark.parametrize("direct", [False, True])
+def test_contents_and_responses(mode, stall, direct):
     bursts = some_bursts(60, seed=5)
     written = [BUS_BYTES * (burst["word"] + beat) for burst, words in bursts for beat in range(len(words))]
-    dut, contents = new_port(), np.zeros(MEMORY_BYTES, np.uint8)
+    dut, contents = new_port(direct=direct), np.zeros(MEMORY_BYTES, np.uint8)
     memory = AxiMemory(dut.axi, contents, latency=5, stall=stall)
     memory.failing = set(written[::9])
     result = write(dut, memory, bursts, mode)
@@ -97,9 +99,10 @@ def test_contents_and_responses(mode, stall):
     assert [write[1:] for write in memory.writes] == requests
 
 
-def test_full_rate_and_latency():
+@pytest.mark.parametrize("direct", [False, True])
+def test_full_rate_and_latency(direct):
     """A request is at AW one cycle after its burst was offered; one request, word and response a cycle."""
-    dut = new_port(max_outstanding=16)
+    dut = new_port(max_outstanding=16, direct=direct)
     memory = AxiMemory(dut.axi, np.zeros(MEMORY_BYTES, np.uint8), latency=5)
     word = {"data": 1, "strobe": 1}
     result = write(dut, memory, [({"word": n, "beats_minus_one": 0}, [word]) for n in range(100)])

@@ -100,17 +100,19 @@ def test_slow_queue_takes_two_cycles_and_holds_its_depth():
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_deep_queue_keeps_the_order(mode):
+@pytest.mark.parametrize("direct", [False, True])
+def test_deep_queue_keeps_the_order(direct, mode):
     items = [(37 * n + 11) % 256 for n in range(150)]
-    payloads, _, _ = transport(DeepQueue(8, 4), items, mode)
+    payloads, _, _ = transport(DeepQueue(8, 4, direct=direct), items, mode)
     assert payloads == items
 
 
-def test_deep_queue_takes_three_cycles_and_holds_its_depth():
-    _, sent, taken = transport(DeepQueue(8, 64), range(100), "none")
+@pytest.mark.parametrize(("direct", "latency"), [(False, 3), (True, 2)])
+def test_deep_queue_takes_its_time_and_holds_its_depth(direct, latency):
+    _, sent, taken = transport(DeepQueue(8, 64, direct=direct), range(100), "none")
     assert sent == list(range(100))
-    assert taken == list(range(3, 103))
-    _, sent, taken = transport(DeepQueue(8, 4), range(100), "none", wait=40)
+    assert taken == list(range(latency, latency + 100))
+    _, sent, taken = transport(DeepQueue(8, 4, direct=direct), range(100), "none", wait=40)
     assert taken == list(range(40, 140))
     assert sent[:4] == list(range(4))
     assert sent[4] >= 40, "and then holds no more"

@@ -1,5 +1,6 @@
 """A block as a job: one run, all of it inside."""
 
+import pytest
 from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -19,8 +20,8 @@ LOOPED_ON = {"store": 0, "smem": 0x200, "size": 48, "loop": 1, "signal": 1}
 class Widened(wiring.Component):
     """A block, and what it is as a job."""
 
-    block: In(BlockJobLayout(PARAMS))
-    job: Out(JobLayout(PARAMS))
+    def __init__(self, params):
+        super().__init__({"block": In(BlockJobLayout(params)), "job": Out(JobLayout(params))})
 
     def elaborate(self, platform):
         m = Module()
@@ -28,8 +29,9 @@ class Widened(wiring.Component):
         return m
 
 
-def test_one_run_that_is_inside():
-    dut = Widened()
+@pytest.mark.parametrize("spares", [False, True])
+def test_one_run_that_is_inside(spares):
+    dut = Widened(PARAMS.replace(spares_tables=spares))
 
     async def run(ctx):
         for fields in (LOAD, STORE, LOOPED, LOOPED_ON):
@@ -40,6 +42,7 @@ def test_one_run_that_is_inside():
             assert (walk.origin, walk.data_bytes, walk.outside) == (fields.get("address", 0), size, 0)
             assert (transfer.run_bytes, transfer.data_start, transfer.data_end) == (size, 0, size)
             assert (transfer.gap, transfer.swizzle, transfer.tf32) == (0, 0, 0)
+            assert not spares or walk.whole
             assert list(walk.lasts) == [0] * 5
             assert all(interval.first == 0 and interval.end == 1 for interval in walk.intervals)
             same = ("tag", "quiet", "signal", "barrier", "smem", "fill", "immediate", "loop", "stage", "reduction",

@@ -14,11 +14,18 @@ from tilewright.sim.formal import StreamRules, prove
 CHUNK_LOG2 = CHUNK_BYTES.bit_length() - 1
 
 
+def parameters(bus_bytes, registers):
+    """With words in a register in front of the rotator, or without."""
+    params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes)
+    without = ("reductions_shared",) if registers else ()
+    return params.replace(features=tuple(name for name in params.features if name not in without))
+
+
 class RealignerSpec(Elaboratable):
     """Follows the bus word that was taken last, and the errors up to the transfer that answers for them."""
 
-    def __init__(self, bus_bytes):
-        self.params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes)
+    def __init__(self, bus_bytes, registers):
+        self.params = parameters(bus_bytes, registers)
         self.dut = Realigner(self.params)
 
     def elaborate(self, platform):
@@ -29,18 +36,22 @@ class RealignerSpec(Elaboratable):
         m.submodules.loop_rules = StreamRules(dut.loop, assume=True)
         m.submodules.aligned_rules = StreamRules(self.unplaced(m))
 
-        step = dut.steps.payload
+        step, context = dut.steps.payload, dut.steps.payload.context
         word = Signal.like(dut.words.payload)
-        m.d.comb += word.eq(Mux(step.context.loop, dut.loop.payload, dut.words.payload))
-        taken = dut.steps.valid & dut.steps.ready
-        for source, chosen in ((dut.words, ~step.context.loop), (dut.loop, step.context.loop)):
+        m.d.comb += word.eq(Mux(context.loop, dut.loop.payload, dut.words.payload))
+        taken, stalls = dut.steps.valid & dut.steps.ready, Signal()
+        m.d.comb += stalls.eq(dut.steps.valid & step.pull & ~Mux(context.loop, dut.loop.valid, dut.words.valid))
+        for source, chosen in ((dut.words, ~context.loop), (dut.loop, context.loop)):
             m.d.comb += Assert((source.valid & source.ready) == (taken & step.pull & chosen))
 
         value, there = Signal.like(word.data), Signal()  # the word that was taken last, and whether there was one
         error, address = Signal(), Signal(self.params.addr_width)  # of the transfer so far
-        context, aligned = step.context, dut.aligned.payload
-        comes = Mux(step.pull, word.data, value)
-        wrong, first = error | (step.pull & word.error), Mux(error, address, word.address)
+        comes, wrong, first = Signal.like(value), Signal.like(error), Signal.like(address)
+        m.d.comb += [
+            comes.eq(Mux(step.pull, word.data, value)),
+            wrong.eq(error | (step.pull & word.error)),
+            first.eq(Mux(error, address, word.address)),
+        ]
         with m.If(taken):
             m.d.sync += [
                 there.eq(there | step.pull),
@@ -48,24 +59,46 @@ class RealignerSpec(Elaboratable):
                 error.eq(wrong & ~(step.piece.last & (context.stage | ~context.quiet))),
                 address.eq(first),
             ]
-        with m.If(dut.aligned.valid):
+        if self.params.registers_words:
+            valid = Signal()
+            m.d.sync += valid.eq(taken | (valid & ~dut.aligned.ready))
+            m.d.comb += Assert(dut.aligned.valid == valid)
+            shown = [Signal.like(signal) for signal in (step, wrong)]
+            with m.If(taken):
+                m.d.sync += [was.eq(signal) for was, signal in zip(shown, (step, wrong), strict=True)]
+            self.check(m, *shown, there, value, address)
             m.d.comb += [
-                Assert(~(there | step.pull) | (dut.data == comes)),
-                Assert(aligned.error == wrong),
-                Assert(~wrong | (aligned.address == first)),
-                Assert(aligned.piece.as_value() == step.piece.as_value()),
-                Assert(aligned.context.as_value() == context.as_value()),
-                *(Assert(chunks_fit(step, aligned.chunks, name)) for name in BOUNDS),
-                Assert(aligned.remains == remains(step.piece, context, self.params)),
+                Assert(dut.steps.ready == ((~valid | dut.aligned.ready) & ~stalls)),
+                # A step that pulls may wait behind a piece that has left: then anything is in the register.
+                Assert(~there | (dut.taken == value) | (~valid & dut.steps.valid & step.pull)),
+            ]
+        else:
+            self.check(m, step, wrong, there | step.pull, comes, first)
+            m.d.comb += [
+                Assert(taken == (dut.aligned.valid & dut.aligned.ready)),
+                Assert(dut.aligned.valid == (dut.steps.valid & ~stalls)),
+                Assert(~there | (dut.steps.valid & step.pull) | (dut.taken == value)),
             ]
         m.d.comb += [
-            Assert(taken == (dut.aligned.valid & dut.aligned.ready)),
-            Assert(dut.stall_data == (dut.steps.valid & ~dut.aligned.valid)),
-            Assert(~there | (dut.steps.valid & step.pull) | (dut.taken == value)),
+            Assert(dut.stall_data == stalls),
             Assert((dut.erring == error) & (~error | (dut.erred_at == address))),
             Cover(taken & error & ~step.pull & step.piece.last & context.quiet),
         ]
         return m
+
+    def check(self, m, step, wrong, there, value, address):
+        """What comes out, of a step, whether there is an error and at which address, and the word, if there is one."""
+        dut, aligned = self.dut, self.dut.aligned.p
+        with m.If(dut.aligned.valid):
+            m.d.comb += [
+                Assert(~there | (dut.data == value)),
+                Assert(aligned.error == wrong),
+                Assert(~wrong | (aligned.address == address)),
+                Assert(aligned.piece.as_value() == step.piece.as_value()),
+                Assert(aligned.context.as_value() == step.context.as_value()),
+                *(Assert(chunks_fit(step, aligned.chunks, name)) for name in BOUNDS),
+                Assert(aligned.remains == remains(step.piece, step.context, self.params)),
+            ]
 
     def unplaced(self, m):
         """What comes out, with the word before it is rotated: a solver does not see that equal words stay equal."""
@@ -99,7 +132,7 @@ class PlacedSpec(Elaboratable):
     """
 
     def __init__(self, bus_bytes):
-        self.params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes)
+        self.params = parameters(bus_bytes, registers=False)
         self.dut = Realigner(self.params)
 
     def elaborate(self, platform):
@@ -125,10 +158,11 @@ def ports(dut):
     return [*sources, dut.aligned.ready]
 
 
+@pytest.mark.parametrize("registers", [False, True])
 @pytest.mark.parametrize("bus_bytes", [16, pytest.param(64, marks=pytest.mark.long)])
-def test_words_and_errors(bus_bytes):
-    spec = RealignerSpec(bus_bytes)
-    prove(spec, ports(spec.dut), name=f"realigner_{bus_bytes}", depth=2)
+def test_words_and_errors(bus_bytes, registers):
+    spec = RealignerSpec(bus_bytes, registers)
+    prove(spec, ports(spec.dut), name=f"realigner_{bus_bytes}_{registers}", depth=2)
 
 
 # No induction over rotated words of 64 bytes ends within minutes; nor is there any state that they depend on.
@@ -140,5 +174,5 @@ def test_words_are_rotated_and_swizzled(bus_bytes):
 
 @pytest.mark.long
 def test_realigner_spec_reaches_an_error_and_a_word_used_again():
-    spec = RealignerSpec(16)
+    spec = RealignerSpec(16, registers=False)
     prove(spec, ports(spec.dut), name="realigner_cover", mode="cover", depth=8)

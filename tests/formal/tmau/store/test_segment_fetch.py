@@ -12,8 +12,10 @@ from tilewright.sim.formal import StreamRules, prove, queue_invariants
 class SegmentFetchSpec(Elaboratable):
     """Counts the places behind the fetcher. Its two queues keep the order (F1): what is proved is that they agree."""
 
-    def __init__(self, bus_bytes=16):
-        self.dut = SegmentFetcher(TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
+    def __init__(self, bus_bytes=16, local=True, spares=False):
+        params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes, spares_tables=spares)
+        features = tuple(name for name in params.features if local or name != "local_copies")
+        self.dut = SegmentFetcher(params.replace(features=features))
 
     def ports(self):
         dut = self.dut
@@ -69,10 +71,10 @@ class SegmentFetchSpec(Elaboratable):
         return m
 
 
-@pytest.mark.parametrize("bus_bytes", [16, 64])
-def test_places_are_enough(bus_bytes):
-    spec = SegmentFetchSpec(bus_bytes)
-    prove(spec, spec.ports(), name=f"store-segment-fetch-{bus_bytes}", depth=2, proves="F6")
+@pytest.mark.parametrize(("bus_bytes", "local", "spares"), [(16, 1, 0), (64, 1, 0), (64, 0, 0), (64, 0, 1)])
+def test_places_are_enough(bus_bytes, local, spares):
+    spec = SegmentFetchSpec(bus_bytes, local, bool(spares))
+    prove(spec, spec.ports(), name=f"store-segment-fetch-{bus_bytes}-{local}-{spares}", depth=2, proves="F6")
 
 
 @pytest.mark.long

@@ -13,36 +13,37 @@ _WIDTH, _LEVELS = 16, 5
 class AddressSpec(Elaboratable):
     """Keeps index times stride of each level, by addition; a level may begin in the middle of a round."""
 
-    def __init__(self):
-        self.dut = AddressGenerator(addr_width=_WIDTH, levels=_LEVELS)
-        self.starts = [Signal(_WIDTH, name=f"start{d}") for d in range(_LEVELS)]
+    def __init__(self, levels=_LEVELS, *, shares=False):
+        self.levels = levels
+        self.dut = AddressGenerator(addr_width=_WIDTH, levels=levels, shares=shares)
+        self.starts = [Signal(_WIDTH, name=f"start{d}") for d in range(levels)]
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.dut = dut = self.dut
         base, loaded = Signal(_WIDTH), Signal()
-        terms = [Signal(_WIDTH, name=f"term{d}") for d in range(_LEVELS)]
+        terms = [Signal(_WIDTH, name=f"term{d}") for d in range(self.levels)]
         held = Signal(dut.strides.shape())
         m.d.sync += held.eq(dut.strides)
         m.d.comb += Assume(~dut.over.all())
         m.d.comb += Assume(Mux(dut.loading, dut.load | ~dut.step, ~dut.load))
         m.d.comb += Assume(dut.load | (dut.strides.as_value() == held.as_value()))
         # What a level begins with is part of all origins inside it, and not of its own.
-        for d in range(_LEVELS - 1):
+        for d in range(self.levels - 1):
             m.d.comb += Assume(dut.origins[d] == (dut.origins[d + 1] + self.starts[d])[:_WIDTH])
 
         with m.If(dut.load):
-            m.d.sync += [base.eq(dut.origins[_LEVELS - 1]), loaded.eq(1), terms[-1].eq(0)]
+            m.d.sync += [base.eq(dut.origins[self.levels - 1]), loaded.eq(1), terms[-1].eq(0)]
             m.d.sync += [term.eq(start) for term, start in zip(terms[:-1], self.starts, strict=False)]
         with m.Else():
-            for d in range(_LEVELS):
+            for d in range(self.levels):
                 with m.If(dut.step & ~dut.over[d] & dut.over[:d].all()):
                     m.d.sync += [terms[d].eq(terms[d] + dut.strides[d]), *(inner.eq(0) for inner in terms[:d])]
         with m.If(loaded):
             m.d.comb += Assert(dut.address == (base + sum(terms))[:_WIDTH])
             for d, accumulator in enumerate(dut.rounds):
                 m.d.comb += Assert(accumulator == (base + sum(terms[d:]))[:_WIDTH])
-        m.d.comb += Cover(loaded & (terms[0] == 3) & (terms[2] == 5) & (terms[4] == 7))
+        m.d.comb += Cover(loaded & (terms[0] == 3) & (terms[2] == 5) & (terms[-1] == 7))
         return m
 
     def ports(self):
@@ -50,9 +51,10 @@ class AddressSpec(Elaboratable):
         return [dut.load, dut.loading, dut.origins, dut.strides, dut.step, dut.over, *self.starts]
 
 
-def test_address_is_the_sum():
-    spec = AddressSpec()
-    prove(spec, spec.ports(), name="address", depth=2, proves="F8")
+@pytest.mark.parametrize(("levels", "shares"), [(5, 0), (4, 1)])
+def test_address_is_the_sum(levels, shares):
+    spec = AddressSpec(levels, shares=shares)
+    prove(spec, spec.ports(), name=f"address-{levels}", depth=2, proves="F8")
 
 
 @pytest.mark.long

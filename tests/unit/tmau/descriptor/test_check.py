@@ -116,7 +116,15 @@ MISSING = [
     tuple(FEATURES),
     *(
         pytest.param(names, marks=pytest.mark.long)
-        for names in (("im2col",), ("interleave",), ("unaligned",), ("gather",), ("swizzle",), ("im2col", "gather"))
+        for names in (
+            ("im2col",),
+            ("interleave",),
+            ("unaligned",),
+            ("gather",),
+            ("swizzle",),
+            ("tf32",),
+            ("im2col", "gather"),
+        )
     ),
 ]
 

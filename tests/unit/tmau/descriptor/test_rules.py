@@ -7,6 +7,7 @@ from tilewright.golden import TensorMap, check_word
 from tilewright.golden.spec import DESCRIPTOR, Error
 from tilewright.hw.tmau.descriptor.dimensions import DimensionReader
 from tilewright.hw.tmau.descriptor.rules import DescriptorRules
+from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.pysim.simulate import elaborated, simulate
 
 TILE = TensorMap(element="f16", size=(64, 8), stride=(128,), box=(16, 4))
@@ -92,7 +93,7 @@ class Judge(Elaboratable):
     """The rules behind the reader that shows them a descriptor's dimensions."""
 
     def __init__(self):
-        self.reader, self.rules = DimensionReader(), DescriptorRules()
+        self.reader, self.rules = DimensionReader(), DescriptorRules(TMAU_PRESETS["unit"])
 
     def elaborate(self, platform):
         m = Module()

@@ -12,9 +12,9 @@ SEED = 20261127
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("depth", [2, 4, 64])
-def test_order(depth, mode):
-    dut, rng = CommandQueue(depth), random.Random(SEED)
+@pytest.mark.parametrize(("depth", "block"), [(2, False), (4, False), (64, False), (2, True), (8, True), (64, True)])
+def test_order(depth, block, mode):
+    dut, rng = CommandQueue(depth, block=block), random.Random(SEED)
     items = [{"opcode": rng.getrandbits(4), "descriptor": rng.getrandbits(64), "tag": number} for number in range(60)]
 
     async def source(ctx):

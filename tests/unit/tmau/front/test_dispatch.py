@@ -66,8 +66,9 @@ def path(port, name, log, stall, seed):
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_every_part_arrives_once(mode):
-    dut = elaborated(Dispatch, TMAU_PRESETS["unit"])
+@pytest.mark.parametrize("spares", [False, True])
+def test_every_part_arrives_once(spares, mode):
+    dut = elaborated(Dispatch, TMAU_PRESETS["unit"].replace(spares_tables=spares))
     rng = random.Random(SEED)
     stall = STALL_MODES[mode]
     pause = stall["stall"]

@@ -17,6 +17,13 @@ KINDS = [
 ]
 
 
+def parameters(bus_bytes, registers):
+    """With words in a register in front of the rotator, or without."""
+    params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes)
+    without = ("reductions_shared",) if registers else ()
+    return params.replace(features=tuple(name for name in params.features if name not in without))
+
+
 def placed(word, rotate, swizzle, line, bus_bytes):
     """The word rotated to the left by so many bytes, its chunks swizzled as those of the line."""
     turned = [word[(byte - rotate) % bus_bytes] for byte in range(bus_bytes)]
@@ -49,8 +56,8 @@ def random_load(bus_bytes, count):
     return steps, words, expected
 
 
-def run(bus_bytes, steps, words, mode="none"):
-    dut = elaborated(Realigner, TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
+def run(params, steps, words, mode="none"):
+    dut = elaborated(Realigner, params)
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     result = {"stalls": 0}
 
@@ -77,10 +84,11 @@ def run(bus_bytes, steps, words, mode="none"):
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize("registers", [False, True])
 @pytest.mark.parametrize("bus_bytes", [16, 32, 64])
-def test_words_and_errors(bus_bytes, mode):
+def test_words_and_errors(bus_bytes, registers, mode):
     steps, words, expected = random_load(bus_bytes, 150)
-    result = run(bus_bytes, steps, words, mode)
+    result = run(parameters(bus_bytes, registers), steps, words, mode)
     for came, (step, word, error) in zip(result["aligned"][0], expected, strict=True):
         assert {name: came.piece[name] for name in step["piece"]} == step["piece"]
         assert {name: came.context[name] for name in step["context"]} == step["context"]
@@ -95,9 +103,10 @@ def test_words_and_errors(bus_bytes, mode):
     assert (result["stalls"] > 0) == (mode in ("idle", "both"))
 
 
-def test_latency_zero_and_full_rate():
+@pytest.mark.parametrize("registers", [False, True])
+def test_latency_and_full_rate(registers):
     steps, words, _ = random_load(16, 60)
-    result = run(16, steps, words)
+    result = run(parameters(16, registers), steps, words)
     assert result["steps"] == list(range(60))
-    assert result["aligned"][1] == list(range(60))
+    assert result["aligned"][1] == list(range(registers, 60 + registers))
     assert [cycle for cycle, step in enumerate(steps) if step["pull"]] == sorted(result["words"] + result["loop"])

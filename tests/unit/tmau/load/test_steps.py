@@ -55,9 +55,9 @@ def random_runs(bus_bytes, count):
     return runs
 
 
-def run_steps(bus_bytes, runs, mode="none"):
+def run_steps(bus_bytes, runs, mode="none", spares=False):
     """The steps of each run, and the cycles of runs and steps; the test knows the end of a run by its tag."""
-    dut = elaborated(StepGenerator, TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
+    dut = elaborated(StepGenerator, TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes, spares_tables=spares))
     steps, cycles, taken = [[] for _ in runs], [], []
 
     async def source(ctx):
@@ -118,9 +118,10 @@ def check_run(run, steps, bus_bytes, held):
         for mode in STALL_MODES
     ],
 )
-def test_random_runs(bus_bytes, mode):
+@pytest.mark.parametrize("spares", [False, True])
+def test_random_runs(bus_bytes, spares, mode):
     runs = random_runs(bus_bytes, 500)
-    steps, _, _ = run_steps(bus_bytes, runs, mode)
+    steps, _, _ = run_steps(bus_bytes, runs, mode, spares)
     held = 0
     for run, its_steps in zip(runs, steps, strict=True):
         held = check_run(run, its_steps, bus_bytes, held)
@@ -165,9 +166,10 @@ def bytes_of_a_word(k):
     ],
     ids=["chunks", "bytes", "sevens"],
 )
-def test_latency_one_and_a_run_a_cycle(make):
+@pytest.mark.parametrize("spares", [False, True])
+def test_latency_one_and_a_run_a_cycle(make, spares):
     runs = [make(k) for k in range(30)]
-    _, taken, cycles = run_steps(16, runs)
+    _, taken, cycles = run_steps(16, runs, spares=spares)
     assert taken == list(range(30))
     assert cycles == list(range(1, 31))
 

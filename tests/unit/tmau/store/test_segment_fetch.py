@@ -22,7 +22,7 @@ def segment_of(row, bank, bus_bytes, owner=0):
     return sum(chunk << 128 * number for number, chunk in enumerate(chunks))
 
 
-def random_load(bus_bytes, count, owners=(0,)):
+def random_load(bus_bytes, count, owners=(0,), kinds=("shared", "shared", "immediate", "stage")):
     """Steps, staged segments, and what becomes of each step: (segment or None, address of the error or None)."""
     rng = random.Random(SEED)
     steps, staged, expected, kind, segment, error, owner, line = [], [], [], "shared", None, None, 0, None
@@ -49,7 +49,7 @@ def random_load(bus_bytes, count, owners=(0,)):
             error = number if error is None and staged[-1]["error"] else error
         expected.append((segment, error))
         if last:
-            kind, error = rng.choice(["shared", "shared", "immediate", "stage"]), None
+            kind, error = rng.choice(kinds), None
             owner = rng.choice(owners) if kind == "shared" else 0
     return steps, staged, expected
 
@@ -61,9 +61,10 @@ def masks(cut, bus_bytes):
     return strobe, before, cut["turn"]
 
 
-def run(steps, staged, mode="none", bus_bytes=16, cores=1, away=4):
+def run(steps, staged, mode="none", bus_bytes=16, cores=1, away=4, features=PARAMS.features, spares=False):
     """Returns what came out, with its cycle, and the number of strobes; other cores' lines take ``away`` cycles."""
-    dut = elaborated(SegmentFetcher, PARAMS.replace(bus_bytes=bus_bytes, cores=cores))
+    params = PARAMS.replace(bus_bytes=bus_bytes, cores=cores, features=features, spares_tables=spares)
+    dut = elaborated(SegmentFetcher, params)
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     came, counts = [], {"read": 0, "places": 0}
 
@@ -118,9 +119,10 @@ def run(steps, staged, mode="none", bus_bytes=16, cores=1, away=4):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 @pytest.mark.parametrize(("bus_bytes", "cores"), [(16, 1), (32, 1), (64, 1), (32, 3)])
-def test_segments_and_errors(bus_bytes, cores, mode):
+@pytest.mark.parametrize("spares", [False, True])
+def test_segments_and_errors(bus_bytes, cores, spares, mode):
     steps, staged, expected = random_load(bus_bytes, 120, (0, 0b001, 0b100) if cores > 1 else (0,))
-    came, reads = run(steps, staged, mode, bus_bytes, cores)
+    came, reads = run(steps, staged, mode, bus_bytes, cores, spares=spares)
     for (_, fetched), step, (segment, error) in zip(came, steps, expected, strict=True):
         assert (fetched.tag, fetched.last) == (step["cut"]["tag"], step["cut"]["last"])
         assert fetched.segment == segment
@@ -131,10 +133,31 @@ def test_segments_and_errors(bus_bytes, cores, mode):
     assert reads == sum(step["cut"]["last"] for step in steps)
 
 
+@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize("bus_bytes", [16, 32, 64])
+def test_without_local_copies_the_fill_stays_beside_the_segments(bus_bytes, mode):
+    steps, _, expected = random_load(bus_bytes, 120, kinds=("shared", "immediate"))
+    features = tuple(name for name in PARAMS.features if name != "local_copies")
+    came, reads = run(steps, [], mode, bus_bytes, features=features)
+    own = False  # a segment of the transfer has been taken
+    for (_, fetched), step, (segment, _) in zip(came, steps, expected, strict=True):
+        own |= step["cut"]["fetch"]
+        assert (fetched.tag, fetched.last) == (step["cut"]["tag"], step["cut"]["last"])
+        assert fetched.immediate == step["immediate"]
+        if step["immediate"]:
+            assert fetched.fill == step["fill"]
+        elif own:
+            assert fetched.segment == segment
+        own &= not fetched.last
+        assert (fetched.strobe, fetched.before, fetched.turn) == masks(step["cut"], bus_bytes)
+    assert reads == sum(step["cut"]["last"] for step in steps)
+
+
 @pytest.mark.parametrize("stage", [0, 1])
-def test_latency_three_and_full_rate(stage):
+@pytest.mark.parametrize("spares", [False, True])
+def test_latency_three_and_full_rate(spares, stage):
     steps = [{"cut": {"word": 1, "fetch": 1, "last": n == 19}, "row": n, "stage": stage} for n in range(20)]
-    came, _ = run(steps, [{"data": n} for n in range(20 * stage)])
+    came, _ = run(steps, [{"data": n} for n in range(20 * stage)], spares=spares)
     assert [cycle for cycle, _ in came] == [*range(3, 23)]
 
 

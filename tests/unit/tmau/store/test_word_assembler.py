@@ -44,9 +44,10 @@ def random_load(bus_bytes, count):
     return items, words, looped, ends
 
 
-def run(bus_bytes, items, counts, mode="none"):
+def run(bus_bytes, items, counts, mode="none", features=TMAU_PRESETS["unit"].features, spares=False):
     """Returns what came out of ``words``, ``loop`` and ``ends``, with the cycles (of ``ends``: of the last one)."""
-    dut = elaborated(WordAssembler, TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
+    params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes, features=features, spares_tables=spares)
+    dut = elaborated(WordAssembler, params)
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     result = {}
     places = {"used": 0}
@@ -93,11 +94,12 @@ def run(bus_bytes, items, counts, mode="none"):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 @pytest.mark.parametrize("bus_bytes", [16, 32, 64])
-def test_words(bus_bytes, mode):
+@pytest.mark.parametrize("spares", [False, True])
+def test_words(bus_bytes, spares, mode):
     items, words, looped, ends = random_load(bus_bytes, 100)
     items = [*items, {"word": 0, "last": 1, "tag": 99}]
     counts = {"words": len(words), "loop": len(looped), "ends": len(ends) + 1}
-    result = run(bus_bytes, items, counts, mode)
+    result = run(bus_bytes, items, counts, mode, spares=spares)
     for came, (placed, error) in zip(result["words"][0], words, strict=True):
         strobe = sum((byte is not None) << place for place, byte in enumerate(placed))
         assert came.strobe == (0 if error else strobe)
@@ -110,9 +112,27 @@ def test_words(bus_bytes, mode):
         assert not error or came.address == tag
 
 
-def test_latency_one_and_full_rate():
+@pytest.mark.parametrize("bus_bytes", [16, 64])
+def test_without_local_copies_fill_takes_the_place_of_segments(bus_bytes):
+    """Words of eight bytes again and again, turned as their place in global memory wants it, beside others."""
+    rng, items, expected = random.Random(SEED), [], []
+    for number in range(60):
+        fill, segment, immediate = rng.randbytes(8), rng.randbytes(bus_bytes), rng.randrange(2)
+        turn = rng.randrange(bus_bytes)
+        item = {"word": 1, "fetch": 1, "last": number == 59, "turn": turn, "complement": ~turn % bus_bytes}
+        item |= {"segment": int.from_bytes(segment, "little"), "strobe": number, "immediate": immediate}
+        items.append(item | {"fill": int.from_bytes(fill, "little"), "before": immediate * rng.getrandbits(bus_bytes)})
+        source = fill * (bus_bytes // 8) if immediate else segment
+        expected.append((int.from_bytes(source[turn:] + source[:turn], "little"), number))
+    features = tuple(name for name in TMAU_PRESETS["unit"].features if name != "local_copies")
+    words, _ = run(bus_bytes, items, {"words": 60, "loop": 0, "ends": 1}, features=features)["words"]
+    assert [(word.data, word.strobe) for word in words] == expected
+
+
+@pytest.mark.parametrize("spares", [False, True])
+def test_latency_and_full_rate(spares):
     items = [{"word": 1, "fetch": 1, "last": n == 19, "complement": 15, "segment": n} for n in range(20)]
-    result = run(16, items, {"words": 20, "loop": 0, "ends": 1})
+    result = run(16, items, {"words": 20, "loop": 0, "ends": 1}, spares=spares)
     assert [word.data for word in result["words"][0]] == [*range(20)]
-    assert result["words"][1] == [*range(1, 21)]
-    assert result["ends"][1] == [20]
+    assert result["words"][1] == [*range(1 + spares, 21 + spares)]
+    assert result["ends"][1] == [20 + spares]

@@ -16,12 +16,17 @@ PARAMS = TMAU_PRESETS["unit"]
 LENGTHS = ("before", "behind", "level_bytes")
 
 
-def random_walk(rng):
+#: Of which dimension 0 has no level.
+UNGATHERED = PARAMS.replace(features=tuple(name for name in PARAMS.features if name != "gather"))
+
+
+def random_walk(rng, gathers=True):
     lasts = [rng.choice([0, 0, 1, rng.randint(0, 4)]) for _ in range(5)]
     intervals = [{"first": rng.choice([0, 0, 1]), "end": rng.choice([last + 1, last + 1, 1])} for last in lasts]
     folds = rng.getrandbits(1)
-    if folds:
+    if folds or not gathers:
         lasts[0], intervals[0] = 0, {"first": 0, "end": 1}
+    if folds:
         # One index before the tensor, one behind it, and one at least inside.
         first, behind = rng.getrandbits(1), rng.getrandbits(1)
         lasts[1] = first + behind + rng.randint(0, 3)
@@ -40,8 +45,16 @@ def random_walk(rng):
     }
 
 
+def whole_walk(rng):
+    """One run, whatever the other numbers are."""
+    walk = random_walk(rng) | {"outside": False, "folds": 0, "whole": 1}
+    return walk | {"lasts": [rng.getrandbits(8) for _ in range(5)]}
+
+
 def visits(walk):
     """The runs of one walk, from the definition."""
+    if walk.get("whole"):
+        walk = walk | {"lasts": [0] * 5, "intervals": [{"first": 0, "end": 1}] * 5}
     places = [place[::-1] for place in itertools.product(*(range(last + 1) for last in reversed(walk["lasts"])))]
     runs = []
     for index in places:
@@ -59,11 +72,24 @@ def visits(walk):
         yield address, length, flags | {"last": number == len(runs) - 1}
 
 
+@pytest.mark.parametrize(
+    "params",
+    [
+        PARAMS,
+        UNGATHERED,
+        UNGATHERED.replace(bus_bytes=64),
+        PARAMS.replace(spares_tables=True),
+        UNGATHERED.replace(spares_tables=True),
+    ],
+    ids=["gathers", "not", "wide", "spares", "spares-not"],
+)
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_runs_of_back_to_back_walks(mode):
-    dut = elaborated(TileWalker, PARAMS)
+def test_runs_of_back_to_back_walks(mode, params):
+    dut = elaborated(TileWalker, params)
     rng = random.Random(SEED)
-    items = [random_walk(rng) for _ in range(60)]
+    items = [random_walk(rng, params.has("gather")) for _ in range(60)]
+    if params.spares_tables:
+        items = [whole_walk(rng) if rng.random() < 0.4 else item for item in items]
     expected = [run for walk in items for run in visits(walk)]
     stall = STALL_MODES[mode]
 
