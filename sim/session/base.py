@@ -110,7 +110,11 @@ class Session:
             self.simulation.controls["seed"] = integer("seed", seed, 0) & 0xFFFF
 
     def reset(self):
-        """Resets the hardware before the next run, whatever it was doing. Memories keep their contents."""
+        """Resets the hardware, whatever it was doing. Memories keep their contents.
+
+        In the cycle of the reset what is under way may still be written: what a caller writes afterwards stays.
+        """
+        self.simulation.exchange(reset=True)
         self._must_reset = True
 
     def _run(self, scripts, *, after, limit, drain=0, trace=False, dump=None, smem=None, progress=None):
@@ -140,6 +144,8 @@ class Session:
         after = port_order(tuple(self._records.items), {} if after is None else after)
         packed = self._packed(scripts)
         if smem is not None:
+            if self._must_reset:
+                self.reset()
             self.shared_memory.write(0, smem)
         self._load_scripts(packed, scripts, after)
         # A run that does not finish has the next one begin anew.

@@ -121,12 +121,12 @@ class MemorySession(Session):
         integer("base", base, 0, (1 << self._bus.addr_width) - len(self.global_memory))
         if base % self._bus.bus_bytes:
             raise ValueError(f"base must be a multiple of the {self._bus.bus_bytes}-byte bus word, not {base}")
+        self.reset()
         self.global_memory.base = base
         self.simulation.controls["base"] = base >> self._bus.bus_log2
         self._free = base
         self._bound = {}
         self._descriptors = {}
-        self._must_reset = True
 
     def place(self, array, align=128):
         """Copies an array (or bytes) to the next free multiple of ``align`` in global memory; returns the address."""

@@ -1,5 +1,7 @@
 """Resets of the processing engine in the middle of programs, and the error record that a processor reads."""
 
+from itertools import islice
+
 import pytest
 
 from tilewright.hw.pe.params import PE_PRESETS
@@ -25,6 +27,17 @@ def test_a_reset_in_any_cycle_leaves_nothing_behind(session):
     programs = random_programs(SEED, PE_PRESETS["unit"], 400)
     for cycles in range(1, 400, 3):
         cut, whole = next(programs), next(programs)
+        session.reset()
+        session.shared_memory.write(0, cut.smem)
+        session.run(cut.words, segments=cut.segments, pages=cut.pages, limit=cycles)
+        assert run.run(whole) == [], f"after {cycles} cycles, seed {SEED}"
+
+
+def test_a_store_under_way_does_not_outlast_a_reset(session):
+    """A program is cut off in every cycle of its stores; what is written to memory after the reset stays."""
+    run = ProgramRun(lambda program: run_on_session(program, session))
+    cut, whole = islice(random_programs(SEED, PE_PRESETS["unit"], 400), 234, 236)
+    for cycles in range(325, 362):
         session.reset()
         session.shared_memory.write(0, cut.smem)
         session.run(cut.words, segments=cut.segments, pages=cut.pages, limit=cycles)
