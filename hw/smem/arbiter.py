@@ -248,8 +248,7 @@ class WriteArbiter(wiring.Component):
         fills = lines.valid & line.data.fills if self._words else Const(0)
         m.d.comb += filling.eq(line_goes & fills)
         of_line = [line.strobe.word_select(b, CHUNK_BYTES) for b in range(BANKS)]
-        written = line.data.banks if self._words else Cat(strobe.any() for strobe in of_line)
-        m.d.comb += line_banks.eq(written & lines.valid.replicate(BANKS))
+        m.d.comb += line_banks.eq(Cat(strobe.any() for strobe in of_line) & lines.valid.replicate(BANKS))
         if not self._stores:
             m.d.comb += [
                 line_goes.eq(1),

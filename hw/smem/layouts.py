@@ -66,7 +66,6 @@ class LineWordsLayout(data.StructLayout):
                 "filled": unsigned(LINE_BYTES),  # one bit a byte of the line: it is of the fill, and not of a word
                 "fills": unsigned(1),  # 0: no byte that is written is of the fill
                 "fill": unsigned(32),  # repeated
-                "banks": unsigned(BANKS),  # 0: no byte of the bank is written
             }
         )
 

@@ -4,12 +4,12 @@ from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import BANKS, CHUNK_BYTES, LINE_BYTES
+from tilewright.golden.spec import CHUNK_BYTES, LINE_BYTES
 
 from ...smem.layouts import LineLayout, LineWordsLayout
 from ...smem.swizzle import chunk_flips
 from ..layouts import CompletionLayout, StagedWordLayout, delivery_members
-from .fill import below, bytes_below, chunks_below, round_tf32
+from .fill import below, bytes_below, round_tf32
 from .layouts import AlignedLayout
 
 __all__ = ["WordPlacer"]
@@ -154,14 +154,6 @@ class WordPlacer(wiring.Component):
             return bytes_below(m, chunks.whole, chunks.partly, piece[name], name)
 
         written = of_rest(self.rest, "rest") | (of_piece("end") & ~of_piece("first"))
-        # Banks of these bytes, and maybe one in which the piece ends where it begins.
-        whole_rest, part_rest = chunks_below(self.rest, self.rest_flips)
-        end, first = self.i.p.chunks.end, self.i.p.chunks.first
-        banks = (
-            whole_rest
-            | (part_rest & self.rest[:_CHUNK_LOG2].any().replicate(BANKS))
-            | ((end.whole | (end.partly & piece.end[:_CHUNK_LOG2].any().replicate(BANKS))) & ~first.whole)
-        )
         is_data = of_rest(self.rest_data, "rest_data") | (of_piece("data_end") & ~of_piece("data_first"))
         line = self.data
         m.d.comb += [line.word.eq(self.word), line.first_word.eq(self.first_word)]
@@ -184,7 +176,6 @@ class WordPlacer(wiring.Component):
             m.d.sync += [
                 self.first_word.eq(first_word),
                 line.fill.eq(context.fill),
-                line.banks.eq(banks),
                 line.filled.eq(~is_data),
                 line.fills.eq(
                     (self.rest != self.rest_data) | (piece.first != piece.data_first) | (piece.end != piece.data_end)

@@ -223,8 +223,7 @@ def test_second_chunk(fills, scatter_banks, small_bank, grants):
                  "strobes": [0xF0] * 8, "second": sum(1 << bank for bank in second)}  # fmt: skip
 
     async def drive(ctx):
-        words = {"word": 50, "first_word": 51, "first": 1, "filled": 0xFFFF * fills, "fills": fills, "fill": 52,
-                 "banks": 0xF}  # fmt: skip
+        words = {"word": 50, "first_word": 51, "first": 1, "filled": 0xFFFF * fills, "fills": fills, "fill": 52}
         ctx.set(dut.lines.payload, {"row": 4, "data": words, "strobe": (1 << 64) - 1})
         ctx.set(dut.lines.valid, 1)
         ctx.set(dut.scatter, scattered)

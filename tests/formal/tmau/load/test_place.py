@@ -145,7 +145,6 @@ class ColumnSpec(Elaboratable):
             m.d.comb += Assert(dut.strobe.bit_select(place, 1) == out)
             m.d.comb += Assert(~out | (whole_line(dut.data).word_select(place, 8) == out_value))
             m.d.comb += Assert(~out | dut.data.fills | ~dut.data.filled.bit_select(place, 1))
-            m.d.comb += Assert(~out | dut.data.banks.bit_select(place[4:], 1))
         m.d.comb += Cover(waiting & out & held)
         m.d.comb += Cover(taken & (piece.joint > column % bus_bytes) & (rest != 0))
         return m
