@@ -30,7 +30,7 @@ from ..arguments import integer, output_file
 from ..files import BUILD, write_atomically
 from ..fpga.cells import tables_of
 from ..fpga.depth import longest_path
-from ..fpga.mapping import FAMILIES
+from ..fpga.mapping import FAMILIES, FREQUENCY
 from ..hdl.export import TOPS, feature_list
 from ..hdl.verilog import conventional_ports, to_rtlil
 from ..hdl.yosys import run_yosys
@@ -104,6 +104,7 @@ def configure(parser):
     parser.add_argument("--flat", action="store_true", help="map a whole top as one, with its deepest path")
     parser.add_argument("--top", choices=list(TOPS), help="which one, with --flat (tmau)")
     parser.add_argument("--family", choices=list(FAMILIES), help="device that --flat maps for (ecp5)")
+    parser.add_argument("--freq", type=integer(1, 1000), help=f"MHz that --flat aims at, ecp5 only ({FREQUENCY})")
     parser.add_argument("--without", metavar="FEATURE,...", type=feature_list, default=(),
                         help="features of the access unit that are not built, with --flat")  # fmt: skip
     parser.add_argument("--engine", choices=_ENGINES, help="one engine; all if left out")
@@ -118,11 +119,15 @@ def configure(parser):
 
 def run(args):
     """Prints a table for each engine, or of a whole top, and leaves them as JSON."""
-    for name in ("engine", "block", "outstanding", "jobs") if args.flat else ("top", "family", "without"):
+    for name in ("engine", "block", "outstanding", "jobs") if args.flat else ("top", "family", "without", "freq"):
         if getattr(args, name):
             raise UsageError(f"--{name} goes {'without' if args.flat else 'with'} --flat")
     if args.flat:
-        return measure_flat(args.top or "tmau", args.preset, args.without, args.family or "ecp5", args.out)
+        family = args.family or "ecp5"
+        if args.freq and family != "ecp5":
+            raise UsageError(f"--freq {args.freq} goes with --family ecp5")
+        target = args.freq or FREQUENCY
+        return measure_flat(args.top or "tmau", args.preset, args.without, family, args.out, target)
     if args.outstanding and args.engine not in (None, "tmau"):
         raise UsageError(f"--outstanding {args.outstanding} is of the TMAU, and --engine {args.engine} leaves that out")
     pe, conv = PE_PRESETS[args.preset], CONV_UNIT_PRESETS[args.preset]

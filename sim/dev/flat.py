@@ -6,7 +6,7 @@ import tempfile
 
 from ..files import write_atomically
 from ..fpga.cells import block_table, by_block, cell_counts
-from ..fpga.mapping import map_flat
+from ..fpga.mapping import FREQUENCY, map_flat
 from ..fpga.words import depth_figures, depth_lines
 from ..hdl.export import top_component
 from ..progress import Lines, shown, work
@@ -18,7 +18,7 @@ __all__ = ["flat_figures", "flat_lines", "measure_flat"]
 _REDUCTIONS = ("reducer", "shared_reduce")
 
 
-def measure_flat(top, preset, without, family, out):
+def measure_flat(top, preset, without, family, out, target=FREQUENCY):
     """Maps a top, prints what came out and leaves it as JSON; returns the exit status."""
     # Bars would need another package.
     with (
@@ -26,11 +26,12 @@ def measure_flat(top, preset, without, family, out):
         work(f"{top}, {preset}"),
         tempfile.TemporaryDirectory(prefix="tilewright-") as folder,
     ):
-        mapped = map_flat(top_component(top, preset, without), family, folder)
+        mapped = map_flat(top_component(top, preset, without), family, folder, target)
     figures = flat_figures(mapped.module, family) | {
         "elaboration_seconds": round(mapped.elaboration, 1), "mapping_seconds": round(mapped.mapping, 1)}  # fmt: skip
     lacking = f" without {', '.join(without)}" if without else ""
-    print(f"{top}, preset {preset}{lacking}, flattened, {family}")
+    aim = f", for {target} MHz" if target != FREQUENCY else ""
+    print(f"{top}, preset {preset}{lacking}, flattened, {family}{aim}")
     print("\n".join(flat_lines(figures)))
     print(f"{figures['elaboration_seconds']} s of processor time to elaborate, {figures['mapping_seconds']} s to map")
     write_atomically(
@@ -38,7 +39,7 @@ def measure_flat(top, preset, without, family, out):
     )
     # A path and a table by blocks are for readers; whoever compares needs numbers.
     levels = {"levels": figures["levels"]} if "levels" in figures else {}
-    if not without:
+    if not without and target == FREQUENCY:
         record(f"flat-{top.replace('_', '-')}-{preset}-{family}", **figures["cells"], **levels)
     print(out)
     return 0

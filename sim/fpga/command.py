@@ -15,7 +15,7 @@ from ..results import record
 from ..usage import UsageError
 from .boards import BOARDS, Pads, constraints
 from .cells import block_table, by_block, cell_counts
-from .mapping import map_flat
+from .mapping import FREQUENCY, map_flat
 from .nextpnr import DEVICES, pack_bitstream, run_nextpnr
 from .scan import DUT, Scan
 from .words import depth_figures, depth_lines, timing_figures, timing_lines, use_lines
@@ -36,7 +36,7 @@ def configure(parser):
     parser.add_argument("--device", choices=list(DEVICES), default="85k", help="size of the ECP5 (%(default)s)")
     parser.add_argument("--speed", type=integer(6, 8), default=8, help="its speed grade (%(default)s)")
     parser.add_argument("--seed", type=integer(0, (1 << 31) - 1), default=1, help="of the placement (%(default)s)")
-    parser.add_argument("--freq", type=integer(1, 1000), default=100, help="MHz to aim at (%(default)s)")
+    parser.add_argument("--freq", type=integer(1, 1000), default=FREQUENCY, help="MHz to aim at (%(default)s)")
     parser.add_argument("--placed", action="store_true", help="stop before routing: the clock is an estimate then")
     parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "fpga"),
                         help="where <top>-<preset>/, or <board>/, is written (%(default)s)")  # fmt: skip
@@ -119,7 +119,7 @@ def measure(component, folder, *, device, speed, seed, target, route=True, **pin
     RuntimeError
         If it does not fit, or a tool fails.
     """
-    mapped = map_flat(component, "ecp5", folder)
+    mapped = map_flat(component, "ecp5", folder, target)
     outcome = run_nextpnr(folder, device=device, speed=speed, seed=seed, target=target, route=route, **pins)
     blocks = by_block(mapped.module)
     inside = {name.removeprefix(DUT).lstrip("."): cost for name, cost in blocks.items() if name.split(".")[0] == DUT}

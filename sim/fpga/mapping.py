@@ -15,7 +15,7 @@ from .multiplexers import COVER, UNCOVER, write_multiplexers
 from .names import MARKS
 from .resets import buffer_reset
 
-__all__ = ["FAMILIES", "Mapped", "map_flat"]
+__all__ = ["FAMILIES", "FREQUENCY", "Mapped", "map_flat"]
 
 #: How Yosys maps, by families of devices. ``-noabc9`` of ``synth_ecp5`` has no effect any more.
 FAMILIES = {
@@ -25,21 +25,23 @@ FAMILIES = {
 #: Picoseconds of a wire between two tables: about what nextpnr finds on an ECP5. ``synth_ecp5`` has 300 for it. Then a
 #: block memory is worth eight levels and not four, and what is not behind one is mapped for few tables, not few levels.
 _WIRE = 900
-#: Picoseconds of the longest path that Yosys aims at: 100 MHz, less what registers and wires with many ends take. No
-#: tables are spent on what is faster.
-_DELAY = 7000
+#: MHz that are aimed at, unless others are asked for.
+FREQUENCY = 100
+#: Picoseconds of a cycle that registers and wires with many ends take. Yosys aims at the rest, and spends no tables on
+#: what is faster.
+_OVERHEAD = 3000
 #: How gates are made: the command of the family, for an ECP5 with chains of our own.
 _GATES = {
     "ecp5": [f"{FAMILIES['ecp5']} -run begin:map_gates", *CHAINS, f"{FAMILIES['ecp5']} -run map_gates:map_luts"],
     "xc7": [f"{FAMILIES['xc7']} -run begin:map_luts"],
 }
 #: How tables are made, where not as the command of the family does it: the same steps with another wire, and with
-#: choices of four and eight beside them.
+#: choices of four and eight beside them, for paths of so many picoseconds.
 _TABLES = {
     "ecp5": [
         "techmap -map +/lattice/latches_map.v",
         *COVER,
-        f"abc9 -W {_WIRE} -D {_DELAY}",
+        f"abc9 -W {_WIRE} -D {{delay}}",
         "clean",
         *UNCOVER,
     ],
@@ -66,7 +68,7 @@ class Mapped:
     mapping: float
 
 
-def map_flat(component, family, folder):
+def map_flat(component, family, folder, target=FREQUENCY):
     """Elaborates and maps a component; leaves ``top.il`` and ``top.json``, the netlist, among others in ``folder``.
 
     Parameters
@@ -76,6 +78,8 @@ def map_flat(component, family, folder):
         Of :data:`FAMILIES`.
     folder : Path
         Is made.
+    target : int
+        MHz for which it is mapped, for an ECP5.
 
     Returns
     -------
@@ -103,7 +107,7 @@ def map_flat(component, family, folder):
         "read_rtlil top.il", "proc", "opt_clean -purge", MARKS,
         *_GATES[family],
         "setattr -set keep 1 t:$scopeinfo", "opt_clean -purge",
-        *_TABLES[family],
+        *(step.format(delay=max(1_000_000 // target - _OVERHEAD, 1)) for step in _TABLES[family]),
         f"{FAMILIES[family]} -run {'map_cells' if _TABLES[family] else 'map_luts'}:",
         *_NAMES[family],
         "write_json top.json",

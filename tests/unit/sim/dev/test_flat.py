@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.sim.cli import main
 from tilewright.sim.dev import flat
+from tilewright.sim.fpga import mapping
 
 
 class Adder(wiring.Component):
@@ -68,6 +69,25 @@ def test_ecp5(measured):
     assert f"\ndeepest path: 3 four-input tables\n{found['path'][0]['block']} → (top)\n" in out
     assert "\nwithout reducer and shared_reduce: " in out
     assert recorded == {"flat-tmau-unit-ecp5": {**found["cells"], "levels": 3}}
+
+
+def test_another_frequency(measured, monkeypatch, capsys):
+    """Yosys aims at the cycle less 3 ns, and figures are recorded for 100 MHz only."""
+    scripts = []
+    run_yosys = mapping.run_yosys
+
+    def noted(folder, script, what):
+        scripts.append(script)
+        run_yosys(folder, script, what)
+
+    monkeypatch.setattr(mapping, "run_yosys", noted)
+    out, found, recorded = measured("--freq", "20")
+    assert out.startswith("tmau, preset unit, flattened, ecp5, for 20 MHz\n")
+    assert "abc9 -W 900 -D 47000\n" in scripts[0]
+    assert found["cells"]["ff"] == 32
+    assert recorded == {}
+    assert main(["area", "--flat", "--family", "xc7", "--freq", "20"]) == 2
+    assert "--freq 20 goes with --family ecp5" in capsys.readouterr().err
 
 
 @pytest.mark.long
