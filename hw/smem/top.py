@@ -59,9 +59,9 @@ class SharedMemory(wiring.Component):
         High for each cycle that a scattered write takes beyond its first.
     barriers : In(stream of BarrierRequestLayout)
     barrier_results : Out(stream of BarrierResultLayout)
-        Operations of processors; 2 cycles, one every second cycle.
+        Operations of processors; 2 cycles, one every second cycle, or with ``params.paced`` every third.
     host : In(AccessSignature)
-        32-bit words; reads 2 cycles, writes 1, and what they wait for the banks.
+        32-bit words; 2 cycles, and what they wait for the banks. A request is accepted after the first.
     flip : Out(BarrierEventSignature)
         A phase has completed.
     conflict_stb : Out(1)
