@@ -5,6 +5,7 @@ import random
 import pytest
 
 from tilewright.hw.pe.layouts import AccessKind
+from tilewright.hw.pe.memory.line_cache import PlaceLayout
 from tilewright.hw.pe.memory.read_return import ReadReturn
 from tilewright.hw.pe.params import PeParams
 from tilewright.hw.smem.params import SmemParams
@@ -25,6 +26,7 @@ def random_tag(rng, params, kind=None):
     kind = rng.choice(KINDS) if kind is None else kind
     size = 4 if kind == AccessKind.LOAD else params.unit_bytes
     reads = kind in (AccessKind.COLUMNS, AccessKind.FILL, AccessKind.LOAD) and rng.random() < 0.9
+    place = {name: 1 << field.width for name, field in PlaceLayout(params)}
     lanes = []
     for _ in range(8):
         enable, byte = int(reads and rng.random() < 0.8), rng.randrange(0, 16, size)
@@ -46,7 +48,7 @@ def random_tag(rng, params, kind=None):
         "wide": rng.randrange(2),
         "place": rng.randrange(16),
         "kb": rng.randrange(4),
-        "places": [{"share": rng.randrange(2), "octet": rng.randrange(4)} for _ in range(8)],
+        "places": [{name: rng.randrange(values) for name, values in place.items()} for _ in range(8)],
     }
 
 
