@@ -36,7 +36,7 @@ def test_lookups_find_what_was_written(mode):
         await send(ctx, dut.writes, writes, idle=0.6 + STALL_MODES[mode]["idle"] / 2, seed=SEED)
 
     async def reader(ctx):
-        # Writes and look-ups of one cycle exclude one another, so that the order is clear.
+        # No look-up goes while a write is in its register, so that the order is clear.
         pause = random.Random(SEED + 1)
         found, waits = 0, 0
         number, expected, came = None, None, None
