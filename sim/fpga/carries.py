@@ -2,7 +2,7 @@
 
 ``synth_ecp5`` gives a chain its first carry by a wire, and lets the last one out, used or not. nextpnr then puts two
 tables in front of the chain for the one, and two behind it for the other. Here the first table of a chain makes the
-first carry; and if the last one is used, one more table turns it into a sum.
+first carry, or that of the lowest bit; and if the last one is used, one more table turns it into a sum.
 """
 
 __all__ = ["CHAINS", "cut_ends", "write_carries"]
@@ -21,8 +21,12 @@ CHAINS = [
     f"techmap -map {_FILE} t:$alu",
 ]
 
-# With D high a table of 0x96AA is A ^ B ^ C; where A ^ B ^ C is 0 the carry out is A, else the carry in. One of 0x000A
-# is 0: so A is its carry, and whatever comes in does not matter. One of 0 has the carry in for its sum.
+# With D high a table of 0x96AA is A ^ B ^ C; where A ^ B ^ C is 0 the carry out is A, else the carry in. So with B = A
+# and C = 0 the carry is A, whatever comes in; and with all of them low the sum is the carry that comes in. A table of
+# 0x000n is 0 with D high, and its carry is bit {B, A} of n: that of the lowest bit of a sum or a difference, A & B or
+# A | ~B. Its sum is no part of the chain then. That is done where it takes two tables less, as they come in pairs.
+#
+# No table is 0 for all inputs: a sum that is the carry in itself, for all that ABC knows, makes its ``&mfs`` go wrong.
 _MODEL = r"""
 (* techmap_celltype = "$alu" *)
 module _tilewright_chain (A, B, CI, BI, X, Y, CO);
@@ -43,35 +47,49 @@ module _tilewright_chain (A, B, CI, BI, X, Y, CO);
     \$pos #(.A_SIGNED(B_SIGNED), .A_WIDTH(B_WIDTH), .Y_WIDTH(Y_WIDTH)) extend_b (.A(B), .Y(b));
 
 `ifdef CARRY
-    localparam TABLES = Y_WIDTH + 2;
+    localparam BEHIND = 1;
 `else
-    localparam TABLES = Y_WIDTH + 1;
+    localparam BEHIND = 0;
 `endif
-    localparam PAIRS = (TABLES + 1) / 2;
-    wire [2*PAIRS-1:0] of_a = {a, CI}, of_b = {b, 1'b0}, inverts = {{Y_WIDTH{BI}}, 1'b1}, sums;
+    parameter _TECHMAP_CONSTMSK_CI_ = 0;
+    parameter _TECHMAP_CONSTVAL_CI_ = 0;
+    parameter _TECHMAP_CONSTMSK_BI_ = 0;
+    parameter _TECHMAP_CONSTVAL_BI_ = 0;
+    localparam JOINED = _TECHMAP_CONSTMSK_CI_ && _TECHMAP_CONSTMSK_BI_ &&
+                        _TECHMAP_CONSTVAL_CI_ == _TECHMAP_CONSTVAL_BI_ && (Y_WIDTH + BEHIND) % 2 == 0;
+    localparam FIRST = JOINED ? 0 : 1; // table of the lowest bit
+    localparam LOWEST = JOINED ? (_TECHMAP_CONSTVAL_BI_ ? 16'h000B : 16'h0008) : 16'h96AA;
+    localparam PAIRS = (FIRST + Y_WIDTH + BEHIND + 1) / 2;
+    wire [2*PAIRS-1:0] of_a, of_b, inverts, sums;
+    generate if (JOINED) begin
+        assign of_a = a, of_b = b, inverts = {{Y_WIDTH-1{BI}}, 1'b1};
+    end else begin
+        assign of_a = {a, CI}, of_b = {b, CI}, inverts = {{Y_WIDTH{BI}}, 1'b0};
+    end endgenerate
     wire [PAIRS:0] carries;
     assign carries[0] = 1'b0;
 
     genvar i;
     generate for (i = 0; i < PAIRS; i = i + 1) begin: pair
         CCU2C #(
-            .INIT0(i == 0 ? 16'h000A : 2 * i <= Y_WIDTH ? 16'h96AA : 16'h0000),
-            .INIT1(2 * i + 1 <= Y_WIDTH ? 16'h96AA : 16'h0000),
-            .INJECT1_0("NO"), .INJECT1_1("NO")
+            .INIT0(i == 0 ? LOWEST : 16'h96AA), .INIT1(16'h96AA), .INJECT1_0("NO"), .INJECT1_1("NO")
         ) tables (
             .CIN(carries[i]), .COUT(carries[i+1]), .S0(sums[2*i]), .S1(sums[2*i+1]),
             .A0(of_a[2*i]), .B0(of_b[2*i]), .C0(inverts[2*i]), .D0(1'b1),
             .A1(of_a[2*i+1]), .B1(of_b[2*i+1]), .C1(inverts[2*i+1]), .D1(1'b1)
         );
     end endgenerate
-    assign Y = sums[Y_WIDTH:1];
+    assign Y[Y_WIDTH-1:1] = sums[FIRST+1 +: Y_WIDTH-1];
+    assign Y[0] = JOINED ? a[0] ^ b[0] : sums[1];
     assign X = a ^ b ^ {Y_WIDTH{BI}};
 `ifdef CARRY
     generate for (i = 0; i < Y_WIDTH; i = i + 1) begin: carry
         if (i == Y_WIDTH - 1)
-            assign CO[i] = sums[Y_WIDTH+1];
-        else if (i % 2 == 0)
-            assign CO[i] = carries[i/2+1];
+            assign CO[i] = sums[FIRST+Y_WIDTH];
+        else if ((FIRST + i) % 2)
+            assign CO[i] = carries[(FIRST+i+1)/2];
+        else if (i == 0)
+            assign CO[i] = X[i] ? CI : a[i];
         else
             assign CO[i] = X[i] ? CO[i-1] : a[i];
     end endgenerate
@@ -107,8 +125,10 @@ def cut_ends(module):
     for cell in module["cells"].values():
         if cell["type"] == "CCU2C":
             ends = cell["connections"]
-            makes = int(cell["parameters"]["INIT0"], 2) >> 12 == 0 and ends["C0"] == ends["D0"] == ["1"]
-            if makes and ends["CIN"] == ["0"]:
+            table = int(cell["parameters"]["INIT0"], 2)
+            copies = table == 0x96AA and ends["A0"] == ends["B0"] and ends["C0"] == ["0"] and ends["D0"] == ["1"]
+            makes = table < 16 and ends["D0"] == ["1"]
+            if (copies or makes) and ends["CIN"] == ["0"]:
                 ends["CIN"] = ["x"]
             if ends["COUT"][0] not in read:
                 ends["COUT"] = ["x"]

@@ -9,6 +9,7 @@ from ..processes import run_process
 
 __all__ = ["run_yosys", "yosys"]
 
+_DIFFERS = "ABC: Networks are NOT EQUIVALENT"
 _PROGRAM = "import sys; from pyosys import libyosys; libyosys.run_pass('script ' + sys.argv[1])"
 
 
@@ -26,8 +27,11 @@ def run_yosys(folder, script, purpose):
     Raises
     ------
     RuntimeError
-        If Yosys refuses, with its last words: "Yosys could not <purpose>: …".
+        If Yosys refuses, with its last words: "Yosys could not <purpose>: …". If ABC, which compares what it has made
+        with what it was given, finds a difference: Yosys only prints that, and goes on.
     """
     done = yosys(folder, script)
     if done.returncode:
         raise RuntimeError(f"Yosys could not {purpose}: {(done.stderr.strip() or done.stdout.strip())[-500:]}")
+    if _DIFFERS in done.stdout:
+        raise RuntimeError(f"Yosys could not {purpose}: what ABC has made of it does something else")
