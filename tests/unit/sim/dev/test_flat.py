@@ -59,7 +59,7 @@ def test_ecp5(measured):
     out, found, recorded = measured()
     assert out.startswith("tmau, preset unit, flattened, ecp5\nlut4 ")
     assert found["cells"]["ff"] == 32
-    assert found["cells"]["carry"] == 3 * 5  # the first carry and eight bits
+    assert found["cells"]["carry"] == 3 * 4  # eight bits
     assert found["cells"]["comb"] == found["cells"]["lut4"] + 30
     assert [found["blocks"][name][1] for name in ("", "first", "reducer")] == [32, 16, 16]
     # Through a carry chain and two tables to the port.
@@ -83,7 +83,8 @@ def test_another_frequency(measured, monkeypatch, capsys):
     monkeypatch.setattr(mapping, "run_yosys", noted)
     out, found, recorded = measured("--freq", "20")
     assert out.startswith("tmau, preset unit, flattened, ecp5, for 20 MHz\n")
-    assert "abc9 -W 900 -D 47000\n" in scripts[0]
+    assert "\nabc9 -W 900 -D 47000 -script " in scripts[0]
+    assert "&if,-W,900,-D,47000," in scripts[0]
     assert found["cells"]["ff"] == 32
     assert recorded == {}
     assert main(["area", "--flat", "--family", "xc7", "--freq", "20"]) == 2
