@@ -21,6 +21,8 @@ _LOG, _REPORT = "nextpnr.log", "nextpnr.json"
 #: What nextpnr reads and writes for a board: where the pins are, and what ecppack makes a bitstream of.
 _PINS, _CONFIG = "pins.lpf", "routed.config"
 _CLOCK = re.compile(r"Max frequency for clock '[^']*': ([\d.]+) MHz")
+#: A kind of cell, how many are used, and how many the device has.
+_USED = re.compile(r"Info:\s+(\w+): +(\d+)/ *(\d+) +\d+%")
 #: What the log says of where it is; a number is that of an iteration.
 _STAGES = (
     (re.compile(r"Packing "), "packing"),
@@ -107,6 +109,9 @@ def run_nextpnr(folder, *, device="85k", package=None, speed=8, seed=1, target=1
         for line in process.stdout:
             log.write(line)
             lines.append(line)
+            if (found := _USED.match(line)) and int(found[2]) > int(found[3]):
+                # The static placer tries for minutes, and does not say what there is too much of.
+                raise RuntimeError(f"nextpnr gave up: the device has {found[3]} {found[1]}, and it takes {found[2]}")
             _say(line)
     if process.returncode:
         errors = [line.removeprefix("ERROR: ").strip() for line in lines if line.startswith("ERROR: ")]
