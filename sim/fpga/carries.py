@@ -2,7 +2,8 @@
 
 ``synth_ecp5`` gives a chain its first carry by a wire, and lets the last one out, used or not. nextpnr then puts two
 tables in front of the chain for the one, and two behind it for the other. Here the first table of a chain makes the
-first carry, or that of the lowest bit; and if the last one is used, one more table turns it into a sum.
+first carry, or that of the lowest bit; and if the last one is used, one more table of the chain turns it into a sum, or
+one outside finds it from the highest sum.
 """
 
 __all__ = ["CHAINS", "cut_ends", "write_carries"]
@@ -24,7 +25,8 @@ CHAINS = [
 # With D high a table of 0x96AA is A ^ B ^ C; where A ^ B ^ C is 0 the carry out is A, else the carry in. So with B = A
 # and C = 0 the carry is A, whatever comes in; and with all of them low the sum is the carry that comes in. A table of
 # 0x000n is 0 with D high, and its carry is bit {B, A} of n: that of the lowest bit of a sum or a difference, A & B or
-# A | ~B. Its sum is no part of the chain then. That is done where it takes two tables less, as they come in pairs.
+# A | ~B. Its sum is no part of the chain then. The last carry is A where the highest A ^ B ^ C
+# is 0, and else the sum there, inverted. Both are done where they save a pair of tables.
 #
 # No table is 0 for all inputs: a sum that is the carry in itself, for all that ABC knows, makes its ``&mfs`` go wrong.
 _MODEL = r"""
@@ -46,17 +48,18 @@ module _tilewright_chain (A, B, CI, BI, X, Y, CO);
     \$pos #(.A_SIGNED(A_SIGNED), .A_WIDTH(A_WIDTH), .Y_WIDTH(Y_WIDTH)) extend_a (.A(A), .Y(a));
     \$pos #(.A_SIGNED(B_SIGNED), .A_WIDTH(B_WIDTH), .Y_WIDTH(Y_WIDTH)) extend_b (.A(B), .Y(b));
 
-`ifdef CARRY
-    localparam BEHIND = 1;
-`else
-    localparam BEHIND = 0;
-`endif
     parameter _TECHMAP_CONSTMSK_CI_ = 0;
     parameter _TECHMAP_CONSTVAL_CI_ = 0;
     parameter _TECHMAP_CONSTMSK_BI_ = 0;
     parameter _TECHMAP_CONSTVAL_BI_ = 0;
-    localparam JOINED = _TECHMAP_CONSTMSK_CI_ && _TECHMAP_CONSTMSK_BI_ &&
-                        _TECHMAP_CONSTVAL_CI_ == _TECHMAP_CONSTVAL_BI_ && (Y_WIDTH + BEHIND) % 2 == 0;
+    localparam PLAIN = _TECHMAP_CONSTMSK_CI_ && _TECHMAP_CONSTMSK_BI_ && // a sum or a difference
+                       _TECHMAP_CONSTVAL_CI_ == _TECHMAP_CONSTVAL_BI_;
+`ifdef CARRY
+    localparam BEHIND = PLAIN ? Y_WIDTH % 2 : 1; // a table that turns the last carry into a sum
+`else
+    localparam BEHIND = 0;
+`endif
+    localparam JOINED = PLAIN && (Y_WIDTH + BEHIND) % 2 == 0;
     localparam FIRST = JOINED ? 0 : 1; // table of the lowest bit
     localparam LOWEST = JOINED ? (_TECHMAP_CONSTVAL_BI_ ? 16'h000B : 16'h0008) : 16'h96AA;
     localparam PAIRS = (FIRST + Y_WIDTH + BEHIND + 1) / 2;
@@ -85,7 +88,7 @@ module _tilewright_chain (A, B, CI, BI, X, Y, CO);
 `ifdef CARRY
     generate for (i = 0; i < Y_WIDTH; i = i + 1) begin: carry
         if (i == Y_WIDTH - 1)
-            assign CO[i] = sums[FIRST+Y_WIDTH];
+            assign CO[i] = BEHIND ? sums[FIRST+Y_WIDTH] : X[i] ? ~Y[i] : a[i];
         else if ((FIRST + i) % 2)
             assign CO[i] = carries[(FIRST+i+1)/2];
         else if (i == 0)
