@@ -15,8 +15,8 @@ _BOUNDS, _ROWS = ("lows", "highs"), ("counts", "run_bytes")
 _LISTED = ("sizes", "strides", "traversals", *_BOUNDS)
 #: The wide lists, in block memories: of each an element is chosen behind the memory.
 _BLOCKS = ("sizes", "strides", "run_bytes", "highs")
-#: Numbers in a block memory. What remains says how a command is set up, or is added up and compared where it is read, and
-#: comes from registers, but with ``params.spares_tables``.
+#: Numbers in a block memory. What remains says how a command is set up, or is added up and compared where it is read,
+#: and comes from registers, but with ``params.spares_tables``.
 _NUMBERS = ("address", "last", "fill", "gap")
 
 

@@ -30,7 +30,7 @@ def test_members(signature, widths):
     assert driven == widths.keys() - SUBORDINATE
 
 
-def test_mapping_and_repr():
+def test_equality_and_repr():
     assert Axi4ReadSignature(32, 128, 1) == Axi4ReadSignature(32, 128, 1)
     assert Axi4ReadSignature(32, 128, 1) != Axi4ReadSignature(32, 128, 2)
     assert Axi4ReadSignature(32, 128, 1) != Axi4WriteSignature(32, 128, 1)
