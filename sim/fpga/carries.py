@@ -25,8 +25,8 @@ CHAINS = [
 # With D high a table of 0x96AA is A ^ B ^ C; where A ^ B ^ C is 0 the carry out is A, else the carry in. So with B = A
 # and C = 0 the carry is A, whatever comes in; and with all of them low the sum is the carry that comes in. A table of
 # 0x000n is 0 with D high, and its carry is bit {B, A} of n: that of the lowest bit of a sum or a difference, A & B or
-# A | ~B. Its sum is no part of the chain then. The last carry is A where the highest A ^ B ^ C
-# is 0, and else the sum there, inverted. Both are done where they save a pair of tables.
+# A | ~B. Its sum is no part of the chain then. The last carry is A where the highest A ^ B ^ C is 0, and else the sum
+# there, inverted. Both are done where they save a pair of tables.
 #
 # No table is 0 for all inputs: a sum that is the carry in itself, for all that ABC knows, makes its ``&mfs`` go wrong.
 _MODEL = r"""
