@@ -13,6 +13,7 @@ from ..progress import report
 from .carries import CHAINS, cut_ends, write_carries
 from .multiplexers import COVER, UNCOVER, write_multiplexers
 from .names import MARKS
+from .operands import absorb_operands
 from .resets import buffer_reset
 
 __all__ = ["FAMILIES", "FREQUENCY", "Mapped", "map_flat"]
@@ -121,6 +122,7 @@ def map_flat(component, family, folder, target=FREQUENCY):
     module = netlist["modules"]["top"]
     if family == "ecp5":
         cut_ends(module)
+        absorb_operands(module)
         buffer_reset(module)
         (folder / "top.json").write_text(json.dumps(netlist))
     return Mapped(module, elaborated - start, mapped - before)
