@@ -8,6 +8,7 @@ from tilewright.golden.spec.registers import Access
 
 from ..lib.formats import packed_layout
 from .axi4_lite import AccessSignature
+from .counters import Counters
 
 __all__ = ["RegisterFile"]
 
@@ -15,19 +16,26 @@ __all__ = ["RegisterFile"]
 class RegisterFile(wiring.Component):
     """Registers of a table behind a stream of accesses.
 
-    One access a cycle, answered one cycle later. Refused with an error, without effect, are accesses to offsets of no
-    register and writes to registers that cannot be written. A byte whose strobe is zero is not written.
+    One access a cycle, answered one cycle later; a read of a counter is accepted after up to ``len(counted)`` cycles.
+    Refused with an error, without effect, are accesses to offsets of no register and writes to registers that cannot be
+    written. A byte whose strobe is zero is not written.
 
     Parameters
     ----------
     table : sequence of Register
         Offsets and names are unique.
+    counted : dict of str to int
+        Of read-only registers that are counters, or of none, by name: bits of what is added in a cycle.
 
     Members
     -------
     accesses : In(AccessSignature)
         Registered.
-    *name of a read-only register* : In(its fields)
+    more : In(struct of ``counted``) if counted
+        What is added to each counter in this cycle: :class:`Counters`.
+    clear_counters : In(1) if counted
+        Strobe: all become zero.
+    *name of another read-only register* : In(its fields)
         Sampled when it is read.
     *name of a read-write register* : Out(its fields)
         What was written.
@@ -39,8 +47,10 @@ class RegisterFile(wiring.Component):
         Sets bits of a write-1-to-clear register; wins over a clear in the same cycle.
     """
 
-    def __init__(self, table):
+    def __init__(self, table, counted=()):
         self._table = tuple(table)
+        self._counters = Counters(counted) if counted else None
+        self._counted = list(counted)
         for what in ("offset", "name"):
             values = [getattr(register, what) for register in self._table]
             twice = next((value for value in values if values.count(value) > 1), None)
@@ -49,8 +59,12 @@ class RegisterFile(wiring.Component):
         members = {
             "accesses": In(AccessSignature()),
         }
+        if counted:
+            members |= {"more": In(self._counters.more.shape()), "clear_counters": In(1)}
         for register in self._table:
             layout = packed_layout(register.format)
+            if register.name in self._counted:
+                continue
             if register.access is Access.RO:
                 members[register.name] = In(layout)
             elif register.access is not Access.CONSTANT:
@@ -64,8 +78,9 @@ class RegisterFile(wiring.Component):
         requests, answers = self.accesses.requests, self.accesses.answers
         access, answer = requests.payload, answers.payload
         accept, write = Signal(), Signal()
+        found = self._count(m) if self._counted else Const(1)
         m.d.comb += [
-            requests.ready.eq(~answers.valid | answers.ready),
+            requests.ready.eq((~answers.valid | answers.ready) & found),
             accept.eq(requests.valid & requests.ready),
             write.eq(accept & access.write),
         ]
@@ -80,10 +95,12 @@ class RegisterFile(wiring.Component):
                         known.eq(1),
                         writable.eq(register.access not in (Access.CONSTANT, Access.RO)),
                     ]
+        with m.If(answers.ready):
+            m.d.sync += answers.valid.eq(0)
         with m.If(requests.ready):
-            m.d.sync += answers.valid.eq(requests.valid)
-            m.d.sync += answer.data.eq(value)
-            m.d.sync += answer.error.eq(~known | (access.write & ~writable))
+            m.d.sync += [answer.data.eq(value), answer.error.eq(~known | (access.write & ~writable))]
+        with m.If(accept):
+            m.d.sync += answers.valid.eq(1)
 
         for register in self._table:
             here = Signal(name=f"writes_{register.name}")
@@ -95,8 +112,26 @@ class RegisterFile(wiring.Component):
                 self._update(m, register, mask & here.replicate(32) & _field_mask(register), access.data)
         return m
 
+    def _count(self, m):
+        """The counters; whether the access at the input waits for none of them."""
+        m.submodules.counters = counters = self._counters
+        requests = self.accesses.requests
+        access, here = requests.payload, Signal()
+        for register in self._table:
+            if register.name in self._counted:
+                with m.If(access.address[2:] == register.offset >> 2):
+                    m.d.comb += [counters.which.eq(self._counted.index(register.name)), here.eq(~access.write)]
+        m.d.comb += [
+            counters.more.eq(self.more),
+            counters.clear.eq(self.clear_counters),
+            counters.asked.eq(requests.valid & here),
+        ]
+        return ~here | counters.told
+
     def _value(self, register):
         """What a read of ``register`` gives."""
+        if register.name in self._counted:
+            return self._counters.value
         if register.access is Access.CONSTANT:
             return Const(register.reset, 32)
         if register.access is Access.WO:

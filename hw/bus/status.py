@@ -1,12 +1,12 @@
 """What the control blocks of all engines have in common: error record, interrupt, performance counters."""
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..lib.join import Port
 
-__all__ = ["EngineStateSignature", "ErrorRecord", "connect_status", "show_parameters"]
+__all__ = ["EngineStateSignature", "ErrorRecord", "connect_counters", "connect_status", "show_parameters"]
 
 
 class EngineStateSignature(Port):
@@ -78,17 +78,17 @@ class ErrorRecord(wiring.Component):
 
 
 def connect_status(m, registers, errors, counted, clear_error=0):
-    """Connects an error record, and makes counters, which count a cycle later: a clear drops what was before its cycle.
+    """Connects an error record and counters.
 
     Parameters
     ----------
     m : Module
     registers : RegisterFile
         With ``control.clear_error`` and ``.clear_counters``, ``status.error``, ``error_count``, ``irq_status``,
-        ``irq_enable`` and the counters.
+        ``irq_enable`` and counters.
     errors : ErrorRecord
     counted : dict of str to Value
-        What is added in each cycle to each counter.
+        What is added in each cycle to each counter, by name; the register file has been made for them.
     clear_error : Value
         Another strobe that clears the record.
 
@@ -103,12 +103,16 @@ def connect_status(m, registers, errors, counted, clear_error=0):
         registers.status.error.eq(errors.kept.code != 0),
         registers.error_count.count.eq(errors.count),
     ]
-    for name, value in counted.items():
-        # Strobes come from all over the engine: no path goes on from there through an adder.
-        increment, count = Signal.like(Value.cast(value), name=f"{name}_more"), Signal(32, name=name)
-        m.d.sync += [increment.eq(value), count.eq(Mux(registers.control.clear_counters, 0, count + increment))]
-        m.d.comb += getattr(registers, name).count.eq(count)
+    connect_counters(m, registers, counted)
     return (registers.irq_status.as_value() & registers.irq_enable.as_value()).any()
+
+
+def connect_counters(m, registers, counted):
+    """Connects counters alone, as :func:`connect_status` does."""
+    m.d.comb += [
+        registers.clear_counters.eq(registers.control.clear_counters),
+        *(registers.more[name].eq(value) for name, value in counted.items()),
+    ]
 
 
 def show_parameters(m, registers, values):

@@ -9,6 +9,7 @@ from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.conv.registers import CONV_REGISTERS
 
 from ..bus.axi4_lite import AccessSignature
+from ..bus.counters import widths_of
 from ..bus.csr import RegisterFile
 from ..bus.status import EngineStateSignature, ErrorRecord, connect_status, show_parameters
 from ..lib.join import join
@@ -80,19 +81,7 @@ class ConvControl(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.registers = registers = RegisterFile(CONV_REGISTERS)
-        m.submodules.errors = errors = ErrorRecord(ConvEndLayout())
-        join(m, accesses=flipped(self.accesses), registers=registers.accesses)
-        show_parameters(m, registers, built_with(self._params))
-        events, failed = self.events, self.end.code != ConvError.NONE
-        m.d.comb += [
-            registers.status.idle.eq(self.idle),
-            registers.status.queue_level.eq(self.waiting),
-            registers.irq_status_set.done.eq(self.ended & ~failed),
-            errors.errors.eq(self.ended & failed),
-            errors.record.eq(self.end),
-            registers.error.eq(errors.kept),
-        ]
+        events = self.events
         counted = {
             "jobs": events.job,
             "busy_cycles": ~self.idle,
@@ -105,6 +94,19 @@ class ConvControl(wiring.Component):
             "stall_results": events.stall_results,
             "bank_conflicts": events.bank_conflict,
         }
+        m.submodules.registers = registers = RegisterFile(CONV_REGISTERS, widths_of(counted))
+        m.submodules.errors = errors = ErrorRecord(ConvEndLayout())
+        join(m, accesses=flipped(self.accesses), registers=registers.accesses)
+        show_parameters(m, registers, built_with(self._params))
+        failed = self.end.code != ConvError.NONE
+        m.d.comb += [
+            registers.status.idle.eq(self.idle),
+            registers.status.queue_level.eq(self.waiting),
+            registers.irq_status_set.done.eq(self.ended & ~failed),
+            errors.errors.eq(self.ended & failed),
+            errors.record.eq(self.end),
+            registers.error.eq(errors.kept),
+        ]
         m.d.comb += [
             self.state.idle.eq(self.idle),
             self.state.failed.eq(errors.kept.code != 0),

@@ -9,6 +9,7 @@ from tilewright.golden.spec.pe.instruction import MM_FAMILIES
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
 
 from ..bus.axi4_lite import AccessSignature
+from ..bus.counters import widths_of
 from ..bus.csr import RegisterFile
 from ..bus.status import EngineStateSignature, ErrorRecord, connect_status, show_parameters
 from ..lib.join import join
@@ -107,8 +108,20 @@ class Control(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.registers = registers = RegisterFile(PE_REGISTERS)
         m.submodules.staging = staging = Staging(self.params)
+        events, idle = self.events, self.idle & ~staging.busy
+        counted = {
+            "instructions": events.instruction,
+            "busy_cycles": ~idle,
+            "steps": events.step,
+            "stall_columns": events.stall_columns,
+            "stall_factors": events.stall_factors,
+            "stall_product": events.stall_product,
+            "line_fills": events.line_fills,
+            "bank_conflicts": events.bank_conflict,
+            "translation_misses": events.translation_miss,
+        }
+        m.submodules.registers = registers = RegisterFile(PE_REGISTERS, widths_of(counted))
         join(m, accesses=flipped(self.accesses.requests), staging=staging.accesses)
         join(m, staging=staging.checked, registers=registers.accesses.requests)
         join(m, registers=registers.accesses.answers, answers=flipped(self.accesses.answers))
@@ -116,9 +129,8 @@ class Control(wiring.Component):
             join(m, staging=getattr(staging, name), port=flipped(getattr(self, name)))
 
         show_parameters(m, registers, built_with(self.params))
-        events = self.events
         m.d.comb += [
-            registers.status.idle.eq(self.idle & ~staging.busy),
+            registers.status.idle.eq(idle),
             registers.status.put_busy.eq(staging.busy),
             self.put_busy.eq(staging.busy),
             staging.put.eq(registers.put),
@@ -132,19 +144,8 @@ class Control(wiring.Component):
         self._merge(m)
         errors = self._record(m, registers)
 
-        counted = {
-            "instructions": events.instruction,
-            "busy_cycles": ~registers.status.idle,
-            "steps": events.step,
-            "stall_columns": events.stall_columns,
-            "stall_factors": events.stall_factors,
-            "stall_product": events.stall_product,
-            "line_fills": events.line_fills,
-            "bank_conflicts": events.bank_conflict,
-            "translation_misses": events.translation_miss,
-        }
         m.d.comb += [
-            self.state.idle.eq(registers.status.idle),
+            self.state.idle.eq(idle),
             self.state.failed.eq(errors.kept.code != 0),
         ]
         m.d.comb += self.irq.eq(connect_status(m, registers, errors, counted, self.state.clear_error))

@@ -11,6 +11,7 @@ from tilewright.golden.spec.tmau.processors import processor_registers
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS, WINDOW_REGISTERS
 
 from ..bus.axi4_lite import AccessSignature
+from ..bus.counters import widths_of
 from ..bus.csr import RegisterFile
 from ..bus.status import EngineStateSignature, ErrorRecord, connect_status, show_parameters
 from ..bus.windows import LINE_LOG2, PAGE_LOG2, window_units
@@ -72,26 +73,10 @@ class Control(wiring.Component):
         in_cluster = self.params.cores > 1
         table += CLUSTER_REGISTERS if in_cluster else ()
         table += processor_registers(self.params.processors, confines)
-        m.submodules.registers = registers = RegisterFile(table)
-        join(m, accesses=flipped(self.accesses), registers=registers.accesses)
-
-        show_parameters(m, registers, built_with(self.params))
         datapath = self.datapath
         done, events = datapath.done, datapath.events
         failed = done.valid & (done.record.code != Error.NONE)
         completed = done.valid & (done.record.code == Error.NONE)
-        m.d.comb += [
-            registers.status.idle.eq(datapath.idle),
-            registers.status.queue_level.eq(datapath.queue_level),
-            registers.irq_status_set.done.eq(completed),
-            datapath.invalidate_descriptors.eq(registers.control.invalidate_descriptors),
-        ]
-        errors = self._record_errors(m, registers, failed)
-        if self.params.processors > 1:
-            m.d.comb += registers.processors.count.eq(self.params.processors)
-        if confines:
-            self._show_windows(m, registers)
-
         counted = {
             "busy_cycles": ~datapath.idle,
             "commands": events.command,
@@ -111,6 +96,22 @@ class Control(wiring.Component):
         }
         if in_cluster:
             counted["bytes_received"] = datapath.delivery.received
+        m.submodules.registers = registers = RegisterFile(table, widths_of(counted))
+        join(m, accesses=flipped(self.accesses), registers=registers.accesses)
+
+        show_parameters(m, registers, built_with(self.params))
+        m.d.comb += [
+            registers.status.idle.eq(datapath.idle),
+            registers.status.queue_level.eq(datapath.queue_level),
+            registers.irq_status_set.done.eq(completed),
+            datapath.invalidate_descriptors.eq(registers.control.invalidate_descriptors),
+        ]
+        errors = self._record_errors(m, registers, failed)
+        if self.params.processors > 1:
+            m.d.comb += registers.processors.count.eq(self.params.processors)
+        if confines:
+            self._show_windows(m, registers)
+        if in_cluster:
             self._show_cluster(m, registers)
         m.d.comb += [
             self.state.idle.eq(datapath.idle),

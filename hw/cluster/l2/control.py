@@ -1,14 +1,15 @@
 """Registers of the cache."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from tilewright.golden.spec.cluster.l2 import L2_REGISTERS
 
 from ...bus.axi4_lite import Axi4LiteBridge, Axi4LiteSignature
+from ...bus.counters import widths_of
 from ...bus.csr import RegisterFile
-from ...bus.status import show_parameters
+from ...bus.status import connect_counters, show_parameters
 from ...lib.join import join
 
 __all__ = ["L2_ADDR_WIDTH", "L2Control"]
@@ -20,7 +21,7 @@ _COUNTED = ("hits", "misses", "evictions", "prefetches", "write_errors")
 
 
 class L2Control(wiring.Component):
-    """Registers of ``golden.spec.cluster.l2`` behind AXI4-Lite. Counters count a cycle later.
+    """Registers of ``golden.spec.cluster.l2`` behind AXI4-Lite.
 
     Parameters
     ----------
@@ -56,8 +57,9 @@ class L2Control(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         g = self._geometry
+        counted = {name: getattr(self, name) for name in _COUNTED}
         m.submodules.bridge = bridge = Axi4LiteBridge(L2_ADDR_WIDTH)
-        m.submodules.registers = registers = RegisterFile(L2_REGISTERS)
+        m.submodules.registers = registers = RegisterFile(L2_REGISTERS, widths_of(counted))
         join(m, axil=flipped(self.axil), bridge=bridge.axi)
         join(m, bridge=bridge.accesses, registers=registers.accesses)
         built_with = {
@@ -78,8 +80,5 @@ class L2Control(wiring.Component):
             ),
             registers.status.busy.eq(self.busy),
         ]
-        for name in _COUNTED:
-            count = Signal(32, name=name)
-            m.d.sync += count.eq(Mux(registers.control.clear_counters, 0, count + getattr(self, name)))
-            m.d.comb += getattr(registers, name).count.eq(count)
+        connect_counters(m, registers, counted)
         return m

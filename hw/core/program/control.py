@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out, flipped
 from tilewright.golden.spec.core.registers import PROGRAM_REGISTERS, built_with
 
 from ...bus.axi4_lite import AccessSignature
+from ...bus.counters import widths_of
 from ...bus.csr import RegisterFile
 from ...bus.status import ErrorRecord, connect_status, show_parameters
 from ...bus.windows import PAGE_LOG2, window_units
@@ -84,7 +85,16 @@ class ProgramControl(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.registers = registers = RegisterFile(PROGRAM_REGISTERS)
+        events = self.events
+        counted = {
+            "words": events.word,
+            "busy_cycles": self.busy,
+            "wait_cycles": events.wait,
+            "stall_engine": events.stall_engine,
+            "stall_fetch": events.stall_fetch,
+            "beats": events.beat,
+        }
+        m.submodules.registers = registers = RegisterFile(PROGRAM_REGISTERS, widths_of(counted))
         m.submodules.errors = errors = ErrorRecord(CauseLayout())
         join(m, accesses=flipped(self.accesses), registers=registers.accesses)
         show_parameters(m, registers, built_with(self._params))
@@ -110,15 +120,6 @@ class ProgramControl(wiring.Component):
             m.d.sync += done.eq(self.ended & ~failed)
         m.d.comb += registers.status.done.eq(done)
         self._show_window(m, registers)
-        events = self.events
-        counted = {
-            "words": events.word,
-            "busy_cycles": self.busy,
-            "wait_cycles": events.wait,
-            "stall_engine": events.stall_engine,
-            "stall_fetch": events.stall_fetch,
-            "beats": events.beat,
-        }
         m.d.comb += self.irq.eq(connect_status(m, registers, errors, counted))
         return m
 

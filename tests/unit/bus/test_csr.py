@@ -3,7 +3,7 @@
 import pytest
 
 from tilewright.golden.spec.fields import Field
-from tilewright.golden.spec.registers import Access, Register
+from tilewright.golden.spec.registers import Access, Register, counter
 from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE, TMAU_REGISTERS
 from tilewright.hw.bus.csr import RegisterFile
 from tilewright.sim.pysim.simulate import simulate
@@ -136,3 +136,26 @@ def test_refused_tables():
         Register("odd", 6, Access.RO, "Nowhere.", BITS)
     with pytest.raises(ValueError, match=r"^reset of gap sets bits of no field: 0x100$"):
         Register("gap", 8, Access.RW, "No field.", BITS, reset=0x100)
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_counters(mode):
+    """A read waits for its counter's turn; none is written, and a strobe clears all."""
+    table = (TABLE[2], counter("some", 0x20, "Counted."), counter("others", 0x24, "Counted."), TABLE[4])
+    dut = RegisterFile(table, {"some": 2, "others": 1})
+
+    async def hardware(ctx):
+        ctx.set(dut.more, {"some": 3, "others": 1})
+        await ctx.tick().repeat(5)
+        ctx.set(dut.more, {"some": 0, "others": 0})
+
+    async def clear(ctx):
+        for _ in range(300):
+            await ctx.tick()
+            ctx.set(dut.clear_counters, ctx.get(dut.pulse.low[0]))
+
+    items = [*[put(0x10, 7)] * 8, get(0x20), get(0x24), put(0x24, 1), get(0x20), get(0x10), put(0x18, 1), get(0x10),
+             get(0x10), get(0x10), get(0x20), get(0x24)]  # fmt: skip
+    answers = access(dut, items, mode, hardware, clear)["answers"]
+    assert answers[8:13] == [(15, 0), (5, 0), (answers[10][0], 1), (15, 0), (7, 0)]
+    assert answers[-2:] == [(0, 0), (0, 0)]
