@@ -1,6 +1,6 @@
 """The rules that commands on blocks and on descriptor fields must obey (docs/tmau.md, "Block copies", "Errors")."""
 
-from amaranth import Mux
+from amaranth import Cat, Mux
 
 from tilewright.golden.spec import BLOCK, REPLACE, Error, Opcode, Reduction, Space
 from tilewright.golden.spec.cluster.errors import ClusterError
@@ -8,7 +8,7 @@ from tilewright.golden.spec.cluster.errors import ClusterError
 from ...bus.commands import command_view
 from .delivery import lands_apart, unnameable, unreadable
 from .layouts import MeasuredLayout
-from .rules import missing_floats, no_reduction, outside_global, outside_shared
+from .rules import above, missing_floats, no_reduction, outside_global, outside_shared
 
 __all__ = ["block_rules"]
 
@@ -35,14 +35,17 @@ def block_rules(params, windows, measured):
     within_one = copies & sized & (block.source_space == block.destination_space) & local
     overlapping = (measured.ahead < block.size) | (measured.behind < block.size)
 
+    bits = MeasuredLayout(params).bits
+
     def beyond(first, last):
-        bits = MeasuredLayout(params).bits
-        behind = (last >= 0) & last[smem.addr_width :].any()
-        return behind if bits == len(first) else behind | first[bits:].any()
+        return ((last >= 0) & last[smem.addr_width :].any()) | above(first, bits)
+
+    def leaves(first, last):
+        return outside_global(windows, first, Cat(last, above(first, bits)))
 
     def outside(shared, is_global, address, last):
         return sized & (
-            (is_global & outside_global(windows, address, last))
+            (is_global & leaves(address, last))
             | (shared & outside_shared(windows, address[: smem.addr_width], last[: smem.addr_width]))
         )
 
@@ -90,7 +93,7 @@ def block_rules(params, windows, measured):
             Error.WINDOW,
             REPLACE,
             "descriptor",
-            replaces & outside_global(windows, replace.descriptor, measured.source_last),
+            replaces & leaves(replace.descriptor, measured.source_last),
         ),
         (Error.WINDOW, BLOCK, "barrier", signals & outside_shared(windows, barrier, barrier)),
         (Error.WINDOW, BLOCK, "source", outside(from_shared, from_global, block.source, measured.source_last)),

@@ -120,9 +120,10 @@ class LaneSetup(wiring.Component):
         for turn, side in enumerate((sides.tensor, sides.source, sides.destination)):
             with m.If(phase == turn + _CALCULATION):
                 m.d.sync += side.eq(calculator.o)
+        bits = sides.shape().bits
         m.d.sync += [
-            sides.source_end.eq(command.source + sides.source.bytes),
-            sides.destination_end.eq(command.destination + sides.destination.bytes),
+            sides.source_end.eq(command.source[:bits] + sides.source.bytes),
+            sides.destination_end.eq(command.destination[:bits] + sides.destination.bytes),
         ]
 
     def _judge(self, m, sides, command, fault):

@@ -39,14 +39,16 @@ class SidesLayout(data.StructLayout):
     """A LANES command with what the rules compare."""
 
     def __init__(self, params):
+        self.bits = max(params.addr_width, 32)  # of an address, in global or in shared memory
         super().__init__(
             {
                 "command": command_layout(),
                 "tensor": StridesLayout(params),  # in global memory
                 "source": StridesLayout(params),
                 "destination": StridesLayout(params),
-                "source_end": unsigned(65),  # first byte behind it, in each lane or in global memory
-                "destination_end": unsigned(65),
+                # First byte behind it, in each lane or in global memory, less what the first one has above ``bits``.
+                "source_end": unsigned(self.bits + 1),
+                "destination_end": unsigned(self.bits + 1),
             }
         )
 
@@ -89,11 +91,13 @@ class MeasuredLayout(data.StructLayout):
     def __init__(self, params):
         # Bits that count of where a block begins, and of its size. Without windows, and what changes descriptors, that
         # is what the size of shared memory needs: larger sizes are refused, and larger addresses lie behind it anyhow.
-        self.bits = 64 if params.has("windows") or params.has("reductions_global") else params.smem.addr_width + 1
+        whole = params.has("windows") or params.has("reductions_global")
+        self.bits = max(params.addr_width, 32) if whole else params.smem.addr_width + 1
         super().__init__(
             {
                 "command": command_layout(),
-                # Last byte, or that of the descriptor; an empty block ends before it begins.
+                # Last byte, or that of the descriptor, less what the first one has above ``bits`` bits; an empty block
+                # ends before it begins.
                 "source_last": signed(self.bits + 2),
                 "destination_last": signed(self.bits + 2),
                 # Modulo 2^addr_width, as addresses are.

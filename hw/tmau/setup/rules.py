@@ -11,7 +11,7 @@ from tilewright.golden.spec import Element, Reduction
 
 from ...reduce.float_sums import is_summed
 
-__all__ = ["missing_floats", "no_reduction", "outside_global", "outside_shared", "reaches_out"]
+__all__ = ["above", "missing_floats", "no_reduction", "outside_global", "outside_shared", "reaches_out"]
 
 _E, _R = Element, Reduction
 _WHOLE = (_E.U32, _E.S32, _E.U64, _E.S64)
@@ -43,6 +43,11 @@ def missing_floats(params, element):
     return is_summed(element)
 
 
+def above(address, bits):
+    """Whether an address has ones above its first ``bits`` bits: sums of the others are as long as those."""
+    return address[bits:].any() if bits < len(address) else Const(0)
+
+
 def outside_global(windows, first, last):
     """Whether bytes ``first`` … ``last`` leave the global window.
 
@@ -50,7 +55,7 @@ def outside_global(windows, first, last):
     ----------
     windows : View of WindowsLayout
     first, last : Value
-        Byte addresses; ``last`` computed without wrap.
+        Byte addresses; ``last`` computed without wrap, or with one bit for all above those of memory.
     """
     end = 12 + len(windows.global_first)
     return windows.confine_global & (

@@ -46,6 +46,8 @@ CASES = {
     "source before the window": ({"source": 4080}, "WINDOW", "source"),
     "source past the window": ({"source": 3 * 4096 - 48}, "WINDOW", "source"),
     "source above the address space": ({"source": (1 << 32) + 4096}, "WINDOW", "source"),
+    "source that ends above the address space": ({"source": (1 << 32) - 48}, "WINDOW", "source"),
+    "destination above the address space": ({"destination": (1 << 40) + 512}, "BLOCK_RANGE", "destination"),
     "destination past the window": ({"destination": 30 * 128 - 48}, "WINDOW", "destination"),
 }
 
@@ -73,8 +75,8 @@ def measured(**changes):
     fields |= {"opcode": Opcode.COPY_BLOCK, "destination_space": Space.SHARED, **changes}
     return {
         "command": command_layout().from_bits(BLOCK.pack(**fields)),
-        "source_last": fields["source"] + fields["size"] - 1,
-        "destination_last": fields["destination"] + fields["size"] - 1,
+        "source_last": fields["source"] % (1 << 32) + fields["size"] - 1,
+        "destination_last": fields["destination"] % (1 << 32) + fields["size"] - 1,
         "ahead": (fields["destination"] - fields["source"]) % (1 << PARAMS.addr_width),
         "behind": (fields["source"] - fields["destination"]) % (1 << PARAMS.addr_width),
     }

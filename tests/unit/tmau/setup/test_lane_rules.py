@@ -25,6 +25,8 @@ CASES = {
     "source off its element": ({"source": 4097}, "BLOCK_ALIGNMENT", "source"),
     "base off eu_bytes": ({"destination": 16}, "BLOCK_ALIGNMENT", "destination"),
     "past the lane": ({"destination": 1024 - 32}, "BLOCK_RANGE", "destination"),
+    "base far past the lane": ({"destination": 4 * SMEM}, "BLOCK_RANGE", "destination"),
+    "base above the address space": ({"destination": (1 << 32) + 32}, "BLOCK_RANGE", "destination"),
     "more than 64 lanes": ({"lanes_log2": 7, "destination": 0, "bytes": 32}, "LANES", "lanes_log2"),
     "eu_bytes of 256": ({"eu_log2": 8, "destination": 256}, "LANES", "eu_log2"),
     "eu_bytes below an element": ({"eu_log2": 0}, "LANES", "eu_log2"),
@@ -33,6 +35,8 @@ CASES = {
     "lane that does not exist": ({"destination_lane": 4}, "LANES", "destination_lane"),
     "before the window": ({"source": 4094}, "WINDOW", "source"),
     "past the window": ({"source": 3 * 4096 - 62}, "WINDOW", "source"),
+    "source above the address space": ({"source": (1 << 32) + 4096}, "WINDOW", "source"),
+    "source that ends above the address space": ({"source": (1 << 32) - 62}, "WINDOW", "source"),
 }
 
 
@@ -65,8 +69,8 @@ def broken_rules(windows=WINDOWS, params=PARAMS, **changes):
             dut.sides,
             {
                 "command": command_layout().from_bits(LANES.pack(opcode=Opcode.LANES, **fields)),
-                "source_end": fields["source"] + count,
-                "destination_end": fields["destination"] + count,
+                "source_end": fields["source"] % (1 << 32) + count,
+                "destination_end": fields["destination"] % (1 << 32) + count,
             },
         )
         bits = ctx.get(dut.broken)
