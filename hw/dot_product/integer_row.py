@@ -1,6 +1,7 @@
 """Dot-product units in a row that multiply integers only."""
 
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
@@ -145,7 +146,8 @@ class IntegerRow(wiring.Component):
     wide : bool
         There are integers of 16 bits.
     others : bool
-        A second word is added to each accumulator: where it comes from two sources, it needs no choice between them.
+        There is a second word for each accumulator. One of both is zero: so where it comes from two sources, it needs
+        no choice between them.
     free_adders : bool
         Adders behind multipliers cost nothing, and have 48 bits: with ``wide`` each lane is a ``ShiftedProduct`` then,
         whose chain has its sums 16 bits to the left. Without it chains are as narrow as their sums.
@@ -160,7 +162,7 @@ class IntegerRow(wiring.Component):
     o : Out(array of count 32)
         All as of a ``DotRow``.
     others : In(array of count 32) if others
-        The second words.
+        The second words; where one is not zero, the accumulator is.
     """
 
     def __init__(self, *, count, unit_bytes, sizes, wide=True, others=False, free_adders=True):
@@ -201,10 +203,13 @@ class IntegerRow(wiring.Component):
     def _plain_chains(self, m, unit, leads):
         """Chains of a unit, of lower and of upper products: they begin with the words of a unit that leads a group."""
         # Gates in front of a register are its reset.
-        starts = [delay(m, Mux(leads, word[unit], 0), 1, name=f"word{n}_{unit}") for n, word in enumerate(self._words)]
+        starts = [
+            delay(m, Mux(leads, word[unit], 0), _PRODUCT_CYCLES, name=f"start{n}_{unit}")
+            for n, word in enumerate(self._words)
+        ]
         if not self._free_adders:
-            starts = [sum(starts)[:_BITS]]
-        starts = [delay(m, start, _PRODUCT_CYCLES - 1, name=f"start{n}_{unit}") for n, start in enumerate(starts)]
+            # In front of an adder this takes no table of its own.
+            starts = [reduce(or_, starts)]
         products = self._products(m, unit, partial(IntegerProduct, wide=self._wide))
         lowers, uppers = zip(*((product.lower, product.upper) for product in products), strict=True)
         return self._add_up(m, lowers, starts[0], f"lower_{unit}") + self._add_up(

@@ -29,7 +29,7 @@ class MacArray(wiring.Component):
         Of every thread its elements of A, and those of its column.
     accumulators : In(array of params.threads 32)
     others : In(array of params.threads 32) if not params.floats
-        Added to the accumulators.
+        Of each accumulator or of its other word one is zero; the other counts.
     o : Out(array of params.threads 32)
         For the first of every kb threads, if all of them are there: its accumulator with all their products added. The
         other accumulators do not matter, and the other results mean nothing.

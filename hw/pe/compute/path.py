@@ -56,7 +56,7 @@ class ComputePath(wiring.Component):
     ----------
     params : PeParams
     array : Component
-        The multipliers: ``MacArray``, or one with its ports and its ``LATENCY``. One with a port ``others`` adds up
+        The multipliers: ``MacArray``, or one with its ports and its ``LATENCY``. One with a port ``others`` gets
         both rows of accumulators, of which one is zero: that is a reset in place of a choice.
 
     Members

@@ -69,8 +69,8 @@ def test_groups(wide, free_adders, others):
             units.append(values.tolist())
         row = {"type": kind, "select": select, "a": units[0], "b": units[1], "accumulators": words.tolist()}
         if others:
-            second = rng.integers(0, 1 << 32, COUNT)
-            row |= {"accumulators": ((words - second) % (1 << 32)).tolist(), "others": second.tolist()}
+            second = rng.integers(0, 2, COUNT)
+            row |= {"accumulators": (words * (1 - second)).tolist(), "others": (words * second).tolist()}
         rows.append(row)
         expected.append(dot(accumulators, a, b, kind).tolist())
     dut = IntegerRow(count=COUNT, unit_bytes=UNIT_BYTES, sizes=SIZES, wide=wide, others=others, free_adders=free_adders)
