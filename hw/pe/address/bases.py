@@ -177,7 +177,8 @@ class Bases(wiring.Component):
         # As old as the shares.
         below = [Signal(name=f"below{lane}_{n}") for n in range(_PLACE_LATENCY)]
         values = [Signal(32, name=f"value{lane}_{n}") for n in range(_PLACE_LATENCY)]
-        m.d.sync += [below[0].eq(coordinate < size), values[0].eq(coordinate)]
+        # Coordinates have 32 bits, sizes 16.
+        m.d.sync += [below[0].eq(~coordinate[16:].any() & (coordinate[:16] < size)), values[0].eq(coordinate)]
         for delays in (below, values):
             m.d.sync += [later.eq(now) for now, later in pairwise(delays)]
         sums = Signal(BasisLayout(params), name=f"sums{lane}")

@@ -167,7 +167,8 @@ class Columns(wiring.Component):
         misaligned = Signal()
         wraps = Signal()  # a misaligned word has a later element at coordinate 0
         m.d.comb += [
-            inside.eq(begin.inside & (begin.inner < segment.size[0])),
+            # Coordinates have 32 bits, sizes 16.
+            inside.eq(begin.inside & ~begin.inner[16:].any() & (begin.inner[:16] < segment.size[0])),
             low_bits.eq(((1 << granule_log2) >> segment.element_log2) - 1),
             misaligned.eq((begin.inner[:3] & low_bits).any() & ~job.transpose),
             wraps.eq(begin.inside & misaligned & ~multiplies & (begin.inner | low_bits).all()),

@@ -33,7 +33,7 @@ def block_rules(params, windows, measured):
     signals = to_shared & block.signal
     local = params.has("local_copies")
     within_one = copies & sized & (block.source_space == block.destination_space) & local
-    overlapping = (measured.ahead < block.size) | (measured.behind < block.size)
+    overlapping = (measured.ahead < block.size >> 4) | (measured.behind < block.size >> 4)
 
     bits = MeasuredLayout(params).bits
 

@@ -100,9 +100,10 @@ class MeasuredLayout(data.StructLayout):
                 # ends before it begins.
                 "source_last": signed(self.bits + 2),
                 "destination_last": signed(self.bits + 2),
-                # Modulo 2^addr_width, as addresses are.
-                "ahead": unsigned(params.addr_width),  # of the destination, from the source on
-                "behind": unsigned(params.addr_width),
+                # In units of 16 bytes, which all are aligned to, or are refused before; modulo 2^addr_width bytes, as
+                # addresses are.
+                "ahead": unsigned(params.addr_width - 4),  # of the destination, from the source on
+                "behind": unsigned(params.addr_width - 4),
                 "place": PlaceLayout(),
             }
         )
