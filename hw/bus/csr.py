@@ -1,11 +1,12 @@
 """Control and status registers, made from a register table."""
 
-from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec.registers import Access
 
+from ..lib.choice import chosen
 from ..lib.formats import packed_layout
 from .axi4_lite import AccessSignature
 from .counters import Counters
@@ -85,20 +86,18 @@ class RegisterFile(wiring.Component):
             write.eq(accept & access.write),
         ]
 
-        value = Signal(32)
         known, writable = Signal(), Signal()
         with m.Switch(access.address[2:]):
             for register in self._table:
                 with m.Case(register.offset >> 2):
-                    m.d.comb += [
-                        value.eq(self._value(register)),
-                        known.eq(1),
-                        writable.eq(register.access not in (Access.CONSTANT, Access.RO)),
-                    ]
+                    m.d.comb += [known.eq(1), writable.eq(register.access not in (Access.CONSTANT, Access.RO))]
+        # Chosen by the bits of the offset that tell registers apart; what has another address is reset below.
+        offsets = {register.offset >> 2: self._value(register) for register in self._table}
+        value = chosen(access.address[2 : 2 + max(offsets).bit_length()], offsets)
         with m.If(answers.ready):
             m.d.sync += answers.valid.eq(0)
         with m.If(requests.ready):
-            m.d.sync += [answer.data.eq(value), answer.error.eq(~known | (access.write & ~writable))]
+            m.d.sync += [answer.data.eq(Mux(known, value, 0)), answer.error.eq(~known | (access.write & ~writable))]
         with m.If(accept):
             m.d.sync += answers.valid.eq(1)
 

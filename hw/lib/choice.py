@@ -15,7 +15,7 @@ def chosen(code, values):
     ----------
     code : Value
     values : dict of int to Value
-        By code. Of codes that are not here any may come out.
+        By code. Of codes that are not here any may come out; codes of the very same value are not told apart.
 
     Returns
     -------
@@ -25,8 +25,9 @@ def chosen(code, values):
 
 
 def _chosen(code, values, bit):
-    if len(values) == 1:
-        return next(iter(values.values()))
+    first = next(iter(values.values()))
+    if all(value is first for value in values.values()):
+        return first
     ones, zeros = ({key: value for key, value in values.items() if key >> bit & 1 == one} for one in (1, 0))
     if not ones or not zeros:
         return _chosen(code, values, bit - 1)

@@ -33,3 +33,9 @@ def test_masked(count):
             assert ctx.get(o) == 10 + number
 
     simulate(m, testbench)
+
+
+def test_codes_of_one_value_are_not_told_apart():
+    code, one, other = Signal(2), Signal(8), Signal(8)
+    assert chosen(code, {0: one, 1: one, 3: one}) is one
+    assert chosen(code, {0: one, 1: other}) is not one
