@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 
+from tilewright.hw.bus.counters import Counters
 from tilewright.hw.bus.write_guard import WriteGuard
 from tilewright.hw.pe.issue.scoreboard import Scoreboard
 from tilewright.hw.pe.params import PE_PRESETS
@@ -50,6 +51,7 @@ def compare(component, folder, cycles):
     ("make", "cycles"),
     [
         pytest.param(partial(WriteGuard, addr_width=_TMAU.addr_width, bus_bytes=_TMAU.bus_bytes), 7, id="WriteGuard"),
+        pytest.param(partial(Counters, {"strobes": 1, "bytes": 5}), 7, id="Counters"),
         pytest.param(partial(GroupTracker, _TMAU), 6, id="GroupTracker"),
         pytest.param(partial(Scoreboard, PE_PRESETS["unit"]), 5, id="Scoreboard"),
         pytest.param(partial(PixelWalker, _TMAU), 6, id="PixelWalker", marks=pytest.mark.long),
