@@ -78,7 +78,8 @@ PARAMS = {
 ARGUMENTS = {
     "addr_width": 32, "answer": unsigned(7), "array": lambda: MacArray(PE_PRESETS["unit"]), "bit": 12,
     "bits": 9, "bursts": 4, "bus_bytes": 16,
-    "cores": 3, "count": 4, "count_width": 9, "cycles_per_bit": 25, "data_width": 128, "depth": 4, "entries": 4,
+    "cores": 3, "count": 4, "count_width": 9, "counted": {"one": 1, "two": 2}, "cycles_per_bit": 25,
+    "data_width": 128, "depth": 4, "entries": 4,
     "floats": True, "formats": (F16, BF16),
     "geometry": L2Params(4096, 2).geometry(32, 128, 3), "groups": 4, "id_width": 2, "lanes": 8, "latency": 8,
     "length": 13, "levels": 5, "max_burst": 4,

@@ -8,7 +8,7 @@ from amaranth.utils import bits_for
 
 from ..lib.choice import chosen
 
-__all__ = ["Counters", "widths_of"]
+__all__ = ["Counters", "IncrementsLayout", "widths_of"]
 
 _BITS = 32
 
@@ -18,29 +18,36 @@ def widths_of(counted):
     return {name: len(Value.cast(value)) for name, value in counted.items()}
 
 
+class IncrementsLayout(data.StructLayout):
+    """What is added to each counter in a cycle, of so many bits each."""
+
+    def __init__(self, counted):
+        super().__init__({name: unsigned(width) for name, width in counted.items()})
+
+
 class Counters(wiring.Component):
     """Counters of 32 bits, modulo 2^32.
 
     The numbers lie in a memory. What is to be added to one waits in a few bits of its own until its turn, which comes
-    every ``len(widths)`` cycles. So a number is told when it has had its turn.
+    every ``len(counted)`` cycles. So a number is told when it has had its turn.
 
-    Latency: 1 to ``len(widths)`` cycles. What was added two cycles before a number is asked for is in it.
+    Latency: 1 to ``len(counted)`` cycles. What was added two cycles before a number is asked for is in it.
 
     Parameters
     ----------
-    widths : dict of str to int
+    counted : dict of str to int
         Bits of what is added to each counter in a cycle. Two counters at least.
 
     Members
     -------
-    more : In(struct of ``widths``)
+    more : In(IncrementsLayout)
         What is added in this cycle.
     clear : In(1)
         Strobe: all become zero; what was added before its cycle is dropped.
     asked : In(1)
         A number is wanted; it stays until ``told``.
-    which : In(range(len(widths)))
-        Of which counter, in the order of ``widths``.
+    which : In(range(len(counted)))
+        Of which counter, in the order of ``counted``.
     told : Out(1)
         Registered. For one cycle ``value`` is that number; if it is still asked for, it is told again.
     value : Out(32)
@@ -55,20 +62,19 @@ class Counters(wiring.Component):
         What is to be added to each counter at its turn; for proofs.
     """
 
-    def __init__(self, widths):
-        self._widths = dict(widths)
-        count = len(self._widths)
+    def __init__(self, counted):
+        count = len(counted)
         self.turn, self.zeros = Signal(range(count)), Signal(range(count + 1), init=count)
         self.waiting = {
             name: Signal(bits_for(count * ((1 << width) - 1)), name=f"{name}_waiting")
-            for name, width in self._widths.items()
+            for name, width in counted.items()
         }
         super().__init__(
             {
-                "more": In(data.StructLayout({name: unsigned(width) for name, width in self._widths.items()})),
+                "more": In(IncrementsLayout(counted)),
                 "clear": In(1),
                 "asked": In(1),
-                "which": In(range(len(self._widths))),
+                "which": In(range(len(counted))),
                 "told": Out(1),
                 "value": Out(_BITS),
             }
@@ -76,7 +82,7 @@ class Counters(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        count, turn, zeros = len(self._widths), self.turn, self.zeros
+        count, turn, zeros = len(self.waiting), self.turn, self.zeros
         m.submodules.numbers = numbers = Memory(shape=_BITS, depth=count, init=[])
         read, write = numbers.read_port(domain="comb"), numbers.write_port()
 

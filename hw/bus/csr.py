@@ -9,7 +9,7 @@ from tilewright.golden.spec.registers import Access
 from ..lib.choice import chosen
 from ..lib.formats import packed_layout
 from .axi4_lite import AccessSignature
-from .counters import Counters
+from .counters import Counters, IncrementsLayout
 
 __all__ = ["RegisterFile"]
 
@@ -32,7 +32,7 @@ class RegisterFile(wiring.Component):
     -------
     accesses : In(AccessSignature)
         Registered.
-    more : In(struct of ``counted``) if counted
+    more : In(IncrementsLayout) if counted
         What is added to each counter in this cycle: :class:`Counters`.
     clear_counters : In(1) if counted
         Strobe: all become zero.
@@ -61,7 +61,7 @@ class RegisterFile(wiring.Component):
             "accesses": In(AccessSignature()),
         }
         if counted:
-            members |= {"more": In(self._counters.more.shape()), "clear_counters": In(1)}
+            members |= {"more": In(IncrementsLayout(counted)), "clear_counters": In(1)}
         for register in self._table:
             layout = packed_layout(register.format)
             if register.name in self._counted:
