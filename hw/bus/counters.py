@@ -36,7 +36,8 @@ class Counters(wiring.Component):
     Parameters
     ----------
     counted : dict of str to int
-        Bits of what is added to each counter in a cycle. Two counters at least.
+        Bits of what is added to each counter in a cycle. Two counters at least: of one, a turn would follow another
+        before its number is written.
 
     Members
     -------
@@ -64,6 +65,8 @@ class Counters(wiring.Component):
 
     def __init__(self, counted):
         count = len(counted)
+        if count < 2:
+            raise ValueError(f"there must be two counters at least, not {count}")
         self.turn, self.zeros = Signal(range(count)), Signal(range(count + 1), init=count)
         self.waiting = {
             name: Signal(bits_for(count * ((1 << width) - 1)), name=f"{name}_waiting")

@@ -16,6 +16,11 @@ def test_widths():
     assert widths_of({"one": ~dut.clear, "two": dut.value}) == {"one": 1, "two": 32}
 
 
+def test_one_counter():
+    with pytest.raises(ValueError, match=r"^there must be two counters at least, not 1$"):
+        Counters({"cycles": 1})
+
+
 @pytest.mark.parametrize("widths", [WIDTHS, dict.fromkeys("abcdefghijklmnop", 1)], ids=["three", "sixteen"])
 def test_counts(widths):
     """Mostly all that fits; a clear now and then. An answer is there within a round."""
