@@ -139,6 +139,11 @@ class TmauParams:
         return self.has("im2col") and self.bus_bytes > 16
 
     @property
+    def strides_over(self):
+        """Whether a walk may step over indices: traversals other than 1."""
+        return self.has("gather") or self.has("im2col")
+
+    @property
     def keeps_lines(self):
         """Whether a line of shared memory that is stored is read once for all of its segments."""
         return self.bus_bytes > 16

@@ -2,7 +2,7 @@
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, flipped
 
 from tilewright.golden.spec import COMMAND, COMMAND_FIELD, REPLACE, TENSOR_OPCODES, Error, Opcode
 from tilewright.golden.spec.cluster.errors import ClusterError
@@ -10,9 +10,11 @@ from tilewright.golden.spec.cluster.errors import ClusterError
 from ...bus.commands import command_layout
 from ...bus.reads import DescriptorWordLayout
 from ...lib.cam import TagArray
+from ...lib.join import join
 from ..layouts import WindowsLayout
 from .check import DescriptorCheck
 from .layouts import FaultLayout, LookupLayout
+from .signatures import ListSignature
 from .store import DescriptorStore
 
 __all__ = ["DescriptorCache"]
@@ -33,9 +35,10 @@ class DescriptorCache(wiring.Component):
 
     Commands leave in order, one every two cycles on hits, with a latency of 1: a command is at the output before it is
     taken. A miss requests the descriptor in the cycle after the command is offered, and hands the command on 21 cycles
-    after the last word has come. While a command waits for setup behind this block, the next one looks its descriptor
-    up here already, and fetches it if need be: that is the prefetch. Descriptors that break a rule, or came with a bus
-    error, are not kept. A miss takes the place of the descriptor that came longest ago.
+    after the last word has come. It takes the place of the descriptor that came longest ago; if that is the output's,
+    the request waits until the output is taken. While a command waits for setup behind this block, the next one looks
+    its descriptor up here already, and fetches it if need be: that is the prefetch. Descriptors that break a rule, or
+    came with a bus error, are not kept.
 
     A REPLACE drops the descriptor that it changes. No command behind it leaves, or is looked up, until the change is in
     memory.
@@ -51,6 +54,8 @@ class DescriptorCache(wiring.Component):
     o : Out(stream of LookupLayout)
         Registered. ``fault`` holds OPCODE, DESCRIPTOR_ALIGNMENT, UNSUPPORTED, WINDOW, or what the descriptor check
         found.
+    dimensions : In(ListSignature(params))
+        Of the descriptor at ``o``.
     stopped : In(1) if params.cores > 1
         Commands that are looked up are refused.
     windows : In(WindowsLayout)
@@ -84,6 +89,7 @@ class DescriptorCache(wiring.Component):
                 "moves": In(1),
                 "ahead": In(64),
                 "o": Out(stream.Signature(LookupLayout(params))),
+                "dimensions": In(ListSignature(params)),
                 "fetch": Out(stream.Signature(params.addr_width)),
                 "words": In(stream.Signature(DescriptorWordLayout(params.bus_bytes))),
                 **({"stopped": In(1)} if params.cores > 1 else {}),
@@ -100,16 +106,16 @@ class DescriptorCache(wiring.Component):
         m.submodules.check = check = self.check
         m.submodules.tags = tags = self.tags
         m.submodules.store = store = self.store
-        wiring.connect(m, words=wiring.flipped(self.words), check=check.words)
+        join(m, words=flipped(self.words), check=check.words)
+        join(m, dimensions=flipped(self.dimensions), store=store.dimensions)
         m.d.comb += [
             self.fetch.p.eq(self.i.p.descriptor),
             tags.tag.eq(self.i.p.descriptor[_LINE_LOG2 : self.params.addr_width]),
             tags.look.eq(self.moves),
             tags.ahead.eq(self.ahead[_LINE_LOG2 : self.params.addr_width]),
             tags.invalidate_all.eq(self.invalidate_all),
-            store.dimension_stb.eq(check.dimension_stb),
-            store.row_stb.eq(check.row_stb),
-            store.rest_stb.eq(check.done),
+            store.lists.eq(check.lists),
+            store.write.eq(check.done),
             store.i.eq(check.checked),
             store.place.eq(self.place),
             store.read_place.eq(self.place),
@@ -132,10 +138,16 @@ class DescriptorCache(wiring.Component):
                 m.d.comb += self.i.ready.eq(1)
                 m.next = "Look up"
             with m.State("Ask"):
-                m.d.comb += [self.fetch.valid.eq(sound), self.miss_stb.eq(sound & self.fetch.ready)]
+                # Dimensions of the command at the output are read as they are wanted.
+                free = Signal()
+                m.d.comb += [
+                    free.eq(~self.o.valid | (store.shown != self.place)),
+                    self.fetch.valid.eq(sound & free),
+                    self.miss_stb.eq(self.fetch.valid & self.fetch.ready),
+                ]
                 with m.If(~sound):
                     m.next = "Answer"
-                with m.Elif(self.fetch.ready):
+                with m.Elif(self.miss_stb):
                     m.next = "Fetch"
             with m.State("Fetch"):
                 self._fetch(m)

@@ -11,7 +11,7 @@ from ...lib.formats import packed_layout
 from .derive import Derivation
 from .dimensions import DimensionReader
 from .extent import Extent
-from .layouts import AskedLayout, CheckedLayout, FaultLayout
+from .layouts import AskedLayout, CheckedLayout, DerivedLayout, FaultLayout
 from .rules import DescriptorRules
 
 __all__ = ["DescriptorCheck"]
@@ -41,11 +41,11 @@ class DescriptorCheck(wiring.Component):
     words : In(stream of DescriptorWordLayout)
         Always ready.
     done : Out(1)
-        Strobe: ``fault`` and what ``checked`` has without a strobe of its own are valid in this cycle.
-    dimension_stb, row_stb : Out(5)
-        Strobes of what ``checked`` lists by dimensions: see ``Derivation``. They come before ``done``.
+        Strobe: ``fault`` and ``checked`` are valid in this cycle.
+    lists : Out(DerivedLayout)
+        Dimensions, which come one by one before.
     checked : Out(CheckedLayout)
-        Meaningful if ``fault.code`` is NONE at the end.
+        Meaningful, as dimensions are, if ``fault.code`` is NONE at the end.
     fault : Out(FaultLayout)
         As in ``DescriptorRules``.
     """
@@ -56,8 +56,7 @@ class DescriptorCheck(wiring.Component):
             {
                 "words": In(stream.Signature(DescriptorWordLayout(params.bus_bytes))),
                 "done": Out(1),
-                "dimension_stb": Out(5),
-                "row_stb": Out(5),
+                "lists": Out(DerivedLayout(params)),
                 "checked": Out(CheckedLayout(params)),
                 "fault": Out(FaultLayout()),
             }
@@ -82,8 +81,7 @@ class DescriptorCheck(wiring.Component):
             dimensions.start.eq(self.words.valid & self.words.p.last),
             extent.address.eq(raw.address),
             self.done.eq(ending[2]),
-            self.dimension_stb.eq(derivation.dimension_stb),
-            self.row_stb.eq(derivation.row_stb),
+            self.lists.eq(derivation.lists),
             self.checked.eq(derivation.checked),
             self.checked.last.eq(extent.last),
             self.checked.beyond.eq(extent.last[self.params.addr_width :].any()),

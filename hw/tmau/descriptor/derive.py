@@ -5,7 +5,7 @@ Specification: docs/tmau.md, "Tensor descriptor" to "Im2col mode".
 
 from itertools import pairwise
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,7 +13,7 @@ from tilewright.golden.spec import DESCRIPTOR, NAN_FILL, Element, Fill, Interlea
 
 from ...lib.formats import packed_layout
 from .dimensions import DimensionLayout
-from .layouts import CheckedLayout
+from .layouts import CheckedLayout, DerivedLayout
 
 __all__ = ["Derivation", "walk_order"]
 
@@ -58,7 +58,7 @@ class Derivation(wiring.Component):
     """Works out :class:`CheckedLayout`, but for ``last`` and ``beyond``, with one multiplier.
 
     In the first pass it divides boxes by traversals; in the second it multiplies the counts to the bytes of runs, in
-    the third to the footprint. What lists dimensions comes with strobes, and the rest holds at the end.
+    the third to the footprint. What dimensions have of their own comes with strobes, and the rest holds at the end.
 
     Members
     -------
@@ -68,12 +68,10 @@ class Derivation(wiring.Component):
     unit_log2 : Out(3)
         Log2 of the bytes of a unit; combinational from ``raw``.
     checked : Out(CheckedLayout)
-        Members that list dimensions are valid with their strobes, others from the cycle after the last dimension of the
-        last pass until the next descriptor. Its ``last`` and ``beyond`` are zero.
-    dimension_stb : Out(5)
-        By the order of the walk: ``sizes``, ``strides``, ``traversals``, and of im2col ``lows`` and ``highs``.
-    row_stb : Out(5)
-        By the order of the descriptor: ``counts``, ``run_bytes``.
+        Valid from the cycle after the last dimension of the last pass until the next descriptor. Its ``last`` and
+        ``beyond`` are zero.
+    lists : Out(DerivedLayout)
+        Dimensions, which come one by one before.
     """
 
     def __init__(self, params):
@@ -84,8 +82,7 @@ class Derivation(wiring.Component):
                 "dimension": In(DimensionLayout()),
                 "unit_log2": Out(3),
                 "checked": Out(CheckedLayout(params)),
-                "dimension_stb": Out(5),
-                "row_stb": Out(5),
+                "lists": Out(DerivedLayout(params)),
             }
         )
 
@@ -121,20 +118,15 @@ class Derivation(wiring.Component):
 
     def _dimension(self, m, honoured):
         """What a dimension has of itself."""
-        seen, checked = self.dimension, self.checked
-        traversal = Signal(3)
-        # Im2col steps in all dimensions but C, or its slices.
-        steps = Mux(checked.im2col, ~seen.place[0], ~seen.at[0] | honoured)
+        seen, checked, lists = self.dimension, self.checked, self.lists
         m.d.comb += [
-            self.dimension_stb.eq(Mux(seen.passes[0], seen.place, 0)),
-            traversal.eq(Mux(steps, seen.traversal, 0)),
-            *(
-                member.eq(value)
-                for name, value in (("sizes", seen.size), ("strides", seen.stride), ("traversals", traversal))
-                for member in checked[name]
-            ),
-            *(low.eq(seen.lower) for low in checked.lows),
-            *(high.eq(seen.size + seen.upper + 1) for high in checked.highs),
+            lists.axis_stb.eq(seen.passes[0]),
+            lists.axis.eq(_number(seen.place)),
+            lists.listed.size.eq(seen.size),
+            lists.listed.stride.eq(seen.stride),
+            lists.listed.traversal.eq(self._traversal(honoured)),
+            lists.listed.low.eq(seen.lower),
+            lists.listed.high.eq(seen.size + seen.upper + 1),
         ]
         below, above = Signal(), Signal()  # a lower corner before the tensor, an upper one behind it
         with m.If(seen.passes[0]):
@@ -143,6 +135,13 @@ class Derivation(wiring.Component):
                 above.eq((above & ~seen.at[0]) | (seen.upper > 0)),
             ]
         m.d.comb += [checked.store_corner.broken.eq(below | above), checked.store_corner.upper.eq(~below)]
+
+    def _traversal(self, honoured):
+        """Step of the dimension minus one; im2col steps in all but C, or its slices."""
+        seen, im2col = self.dimension, self.checked.im2col
+        if not self.params.strides_over:
+            return Const(0)
+        return Mux(Mux(im2col, ~seen.place[0], ~seen.at[0] | honoured), seen.traversal, 0)
 
     def _divide(self, m, honoured):
         """Operands of the first pass, a cycle late: a number of indices, and the reciprocal of their step."""
@@ -155,9 +154,7 @@ class Derivation(wiring.Component):
             with m.If(seen.at[1]):
                 m.d.comb += minus_one.eq(raw.pixels)
         with m.Elif(~(seen.at & sliced).any()):  # a command takes one slice of C
-            m.d.comb += minus_one.eq(seen.box)
-            with m.If(~seen.at[0] | honoured):
-                m.d.comb += step.eq(seen.traversal)
+            m.d.comb += [minus_one.eq(seen.box), step.eq(self._traversal(honoured))]
         dividing, dividend = Signal(), Signal(_COUNT_BITS)
         factor = Signal(_SHIFT + 1)
         # ceil(n / t) = floor((n + t - 1) / t); both are stored minus one.
@@ -170,7 +167,7 @@ class Derivation(wiring.Component):
 
     def _rows(self, m, dividing, dividend, factor):
         """Counts, bytes of runs, of the transfer and of its footprint; what of them adjoins."""
-        seen, checked, raw = self.dimension, self.checked, self.raw
+        seen, checked, raw, lists = self.dimension, self.checked, self.raw, self.lists
         length = len(checked.footprint)
         first, second, third = seen.at[0], seen.passes[1], seen.passes[2]
         # The counts go around, a dimension a cycle. In the second and third pass that of the dimension is the second of
@@ -194,10 +191,14 @@ class Derivation(wiring.Component):
         m.d.comb += [
             row.eq(counts[1] << shift),
             checked.footprint.eq(chain),
-            self.row_stb.eq(Cat(Mux(second, seen.at[1:], 0), third & first)),
-            *(count.eq(counts[0]) for count in checked.counts),
-            *(run.eq(chain) for run in checked.run_bytes),
+            # Of the dimension before; of the last one as those begin to pass again.
+            lists.row_stb.eq((second & ~first) | (third & first)),
+            lists.row.eq(_number(Cat(seen.at[1:], first))),
+            lists.listed.count.eq(counts[0]),
+            lists.listed.bytes.eq(chain),
         ]
+        with m.If(third & first):
+            m.d.sync += checked.bytes.eq(chain)
         gapless, gap = Signal(), Signal(8)
         with m.If(second & first):
             m.d.sync += [chain.eq(row), gapless.eq(span <= row), gap.eq(Mux(span <= row, 0, span - row))]
@@ -207,8 +208,13 @@ class Derivation(wiring.Component):
             m.d.sync += chain.eq(product)
             # The first product is one of the whole row, even where that alone is too long.
             m.d.sync += checked.too_large.eq(checked.too_large | product[length:].any())
-        folds = gapless & ~checked.gather & ~checked.im2col
+        folds = gapless & ~checked.gather & ~checked.im2col & (lists.listed.traversal == 0)
         for k in range(4):
             with m.If(second & seen.at[k + 1]):
-                m.d.sync += checked.contiguous[k].eq(folds & (seen.stride == chain) & (seen.traversal == 0))
+                m.d.sync += checked.contiguous[k].eq(folds & (seen.stride == chain))
         m.d.comb += [checked.gapless.eq(gapless), checked.gap.eq(gap)]
+
+
+def _number(one_hot):
+    """The number of the bit that is set, of five."""
+    return Cat(one_hot[1] | one_hot[3], one_hot[2] | one_hot[3], one_hot[4])

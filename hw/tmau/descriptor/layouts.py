@@ -7,7 +7,7 @@ from tilewright.golden.spec import CHUNK_BYTES
 
 from ...bus.commands import command_layout
 
-__all__ = ["AskedLayout", "CheckedLayout", "FaultLayout", "LookupLayout", "aligned"]
+__all__ = ["AskedLayout", "CheckedLayout", "DerivedLayout", "FaultLayout", "ListedLayout", "LookupLayout", "aligned"]
 
 
 def aligned(params, value):
@@ -21,12 +21,12 @@ def aligned(params, value):
 class CheckedLayout(data.StructLayout):
     """A descriptor that has passed every rule, with what does not depend on coordinates worked out.
 
-    Its *unit* is what dimension 0 counts: an element, or with interleave a slice. Sizes, strides and traversals are in
-    the order of ``derive.walk_order``.
+    Its *unit* is what dimension 0 counts: an element, or with interleave a slice. What each dimension has of its own is
+    a :class:`ListedLayout`.
     """
 
     def __init__(self, params):
-        length = params.smem.addr_width + 1
+        length = _length(params)
         corner = data.StructLayout({"broken": unsigned(1), "upper": unsigned(1)})
         super().__init__(
             {
@@ -37,19 +37,13 @@ class CheckedLayout(data.StructLayout):
                 "element": unsigned(4),  # golden.spec.Element
                 "unit_log2": unsigned(3),  # log2 of the unit's bytes
                 "gather": unsigned(1),  # dimension 0 is taken unit by unit
-                "sizes": data.ArrayLayout(32, 5),  # as stored: elements minus one
-                "strides": data.ArrayLayout(min(40, params.addr_width), 5),  # bytes
-                "traversals": data.ArrayLayout(3, 5),  # as stored: step minus one; 0 where ignored
-                "counts": data.ArrayLayout(9, 5),  # tile: indices that a command takes; im2col: [0] only, channels
-                "run_bytes": data.ArrayLayout(length, 5),  # unit times counts[0] … counts[k]; [4] is the transfer
+                "bytes": unsigned(length),  # of the transfer
                 "contiguous": data.ArrayLayout(1, 4),  # dimension k + 1 continues dimension k, both sides without a gap
                 "gapless": unsigned(1),  # rows adjoin in shared memory
                 "gap": unsigned(8),  # bytes of shared memory between rows
                 "footprint": unsigned(length),  # bytes from the first row to the end of the last one's pitch
                 "too_large": unsigned(1),  # the footprint is larger than shared memory; other products may have wrapped
                 "pixels": unsigned(10),  # as stored: pixels minus one
-                "lows": data.ArrayLayout(signed(16), 3),  # im2col: lower corner W, H, D
-                "highs": data.ArrayLayout(signed(34), 3),  # end of the bounding box, exclusive: size plus upper corner
                 "store_corner": corner,  # im2col: the first corner outside the tensor, which stores do not allow
                 "last": unsigned(params.addr_width),  # address of the tensor's last byte
                 "beyond": unsigned(1),  # that does not fit ``addr_width``
@@ -57,6 +51,48 @@ class CheckedLayout(data.StructLayout):
                 "fill": unsigned(32),  # pattern
             }
         )
+
+
+class ListedLayout(data.StructLayout):
+    """What a dimension of a checked descriptor has of its own. Its number is that of ``derive.walk_order``."""
+
+    #: Members that are known as the dimension passes, and those that are products of what the dimensions before have.
+    AXIS, ROW = ("size", "stride", "traversal", "low", "high"), ("count", "bytes")
+
+    def __init__(self, params):
+        corner = params.has("im2col")
+        super().__init__(
+            {
+                "size": unsigned(32),  # as stored: elements minus one
+                "stride": unsigned(min(40, params.addr_width)),  # bytes
+                "traversal": unsigned(3 if params.strides_over else 0),  # as stored: step minus one; 0 where ignored
+                # Of im2col, W, H and D: lower corner; end of the bounding box, exclusive, which is size plus upper one.
+                "low": signed(16) if corner else unsigned(0),
+                "high": signed(34) if corner else unsigned(0),
+                "count": unsigned(9),  # tile: indices that a command takes; im2col: of number 0 only, channels
+                "bytes": unsigned(_length(params)),  # unit times the counts up to this one
+            }
+        )
+
+
+class DerivedLayout(data.StructLayout):
+    """Dimensions of a descriptor as they become known: of one the axis, of one the row (``ListedLayout``)."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "listed": ListedLayout(params),
+                "axis_stb": unsigned(1),  # it has the members AXIS of this number
+                "axis": unsigned(3),
+                "row_stb": unsigned(1),  # it has the members ROW of this number
+                "row": unsigned(3),
+            }
+        )
+
+
+def _length(params):
+    """Bits of bytes of shared memory."""
+    return params.smem.addr_width + 1
 
 
 class AskedLayout(data.StructLayout):

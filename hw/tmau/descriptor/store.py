@@ -1,23 +1,21 @@
-"""Where checked descriptors are kept: memories that are written piece by piece and read at once."""
+"""Where checked descriptors are kept: memories that are written piece by piece."""
 
-from amaranth import Module, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from .layouts import CheckedLayout
+from .layouts import CheckedLayout, DerivedLayout, ListedLayout
+from .signatures import ListSignature
 
 __all__ = ["DescriptorStore"]
 
-#: Members of a checked descriptor that list dimensions.
-_BOUNDS, _ROWS = ("lows", "highs"), ("counts", "run_bytes")
-_LISTED = ("sizes", "strides", "traversals", *_BOUNDS)
-#: The wide lists, in block memories: of each an element is chosen behind the memory.
-_BLOCKS = ("sizes", "strides", "run_bytes", "highs")
 #: Numbers in a block memory. What remains says how a command is set up, or is added up and compared where it is read,
 #: and comes from registers, but with ``params.spares_tables``.
 _NUMBERS = ("address", "last", "fill", "gap")
+#: Dimensions of which a descriptor's place has space.
+_DIMENSIONS = 8
 
 
 class DescriptorStore(wiring.Component):
@@ -26,68 +24,79 @@ class DescriptorStore(wiring.Component):
     Members
     -------
     place : In(range(params.cache_entries))
-        Where is written.
+        Where is written. Not where is read from, as long as that is looked at.
+    lists : In(DerivedLayout)
+        Dimensions to be written, of which strobes tell which.
     i : In(CheckedLayout)
-        To be written: only what a strobe names.
-    dimension_stb : In(5)
-        Bit p: element p of ``sizes``, ``strides`` and ``traversals``; of 1 to 3 also ``lows`` and ``highs`` p - 1.
-    row_stb : In(5)
-        Bit d: element d of ``counts`` and ``run_bytes``.
-    rest_stb : In(1)
-        All other members.
+        To be written with ``write``.
+    write : In(1)
+        Strobe.
     read : In(1)
-        Strobe: read what was written before this cycle at ``read_place``.
+        Strobe: read what was written before this cycle at ``read_place``, and of its dimensions the first.
     read_place : In(range(params.cache_entries))
+    shown : Out(range(params.cache_entries))
+        The place that was read last. Registered.
     o : Out(CheckedLayout)
         From the cycle after ``read`` until the next one. What is written in the cycle of the read may be anything.
+    dimensions : In(ListSignature)
+        Of the place that was read last; ``look`` means nothing together with ``read``.
     """
 
     def __init__(self, params):
-        self._checked = layout = CheckedLayout(params)
-        self._depth, self._all = params.cache_entries, params.spares_tables
+        self._params, self._depth, self._all = params, params.cache_entries, params.spares_tables
         super().__init__(
             {
                 "place": In(ceil_log2(params.cache_entries)),
-                "i": In(layout),
-                "dimension_stb": In(5),
-                "row_stb": In(5),
-                "rest_stb": In(1),
+                "lists": In(DerivedLayout(params)),
+                "i": In(CheckedLayout(params)),
+                "write": In(1),
                 "read": In(1),
                 "read_place": In(ceil_log2(params.cache_entries)),
-                "o": Out(layout),
+                "shown": Out(ceil_log2(params.cache_entries)),
+                "o": Out(CheckedLayout(params)),
+                "dimensions": In(ListSignature(params)),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        single = {name: shape for name, shape in self._checked.members.items() if name not in (*_LISTED, *_ROWS)}
-        rest = {name: shape for name, shape in single.items() if name not in _NUMBERS}
-        for group, members in (("rest", rest), ("numbers", {name: single[name] for name in _NUMBERS})):
-            written, kept = (Signal(data.StructLayout(members)) for _ in range(2))
-            self._keep(m, group, written, self.rest_stb, kept)
-            for name in members:
-                m.d.comb += [written[name].eq(self.i[name]), self.o[name].eq(kept[name])]
-        for name in (*_LISTED, *_ROWS):
-            strobes = self.row_stb if name in _ROWS else self.dimension_stb
-            self._keep(m, name, self.i[name], strobes[1:4] if name in _BOUNDS else strobes, self.o[name])
+        members = self.i.shape().members
+        numbers = {name: members[name] for name in _NUMBERS}
+        rest = {name: shape for name, shape in members.items() if name not in numbers}
+        with m.If(self.read):
+            m.d.sync += self.shown.eq(self.read_place)
+        for name, part in (("rest", rest), ("numbers", numbers)):
+            self._keep(
+                m, name, part, self.i, self.o, block=self._all or part is numbers,
+                place=self.place, write=self.write, read_place=self.read_place, read=self.read,
+            )  # fmt: skip
+
+        # A number of a dimension is the lower half of an address: what is looked at is chosen by the memory.
+        lists, dimensions, shapes = self.lists, self.dimensions, ListedLayout(self._params).members
+        look = Cat(Mux(self.read, 0, dimensions.number), Mux(self.read, self.read_place, self.shown))
+        for name, number, write in (("AXIS", lists.axis, lists.axis_stb), ("ROW", lists.row, lists.row_stb)):
+            part = {member: shapes[member] for member in getattr(ListedLayout, name)}
+            self._keep(
+                m, name.lower(), part, lists.listed, dimensions.listed, block=True, depth=_DIMENSIONS * self._depth,
+                place=Cat(number, self.place), write=write, read_place=look, read=self.read | dimensions.look,
+            )  # fmt: skip
         return m
 
-    def _keep(self, m, name, written, strobes, kept):
-        """A memory for one member, with a strobe for each of its elements, or for several without one."""
-        shape = written.shape()
+    def _keep(self, m, name, part, given, kept, *, block, place, write, read_place, read, depth=None):
+        """A memory for some members of ``given``, which ``kept`` shows."""
+        shape = data.StructLayout(part)
         # Yosys makes no logic for a read of what is being written.
-        attributes = {"ram_style": "block", "no_rw_check": 1} if self._all or name in (*_BLOCKS, "numbers") else {}
-        m.submodules[name] = memory = Memory(shape=shape, depth=self._depth, init=[], attrs=attributes)
-        write = memory.write_port(granularity=1 if len(strobes) > 1 else None)
+        attributes = {"ram_style": "block", "no_rw_check": 1} if block else {}
+        m.submodules[name] = memory = Memory(shape=shape, depth=depth or self._depth, init=[], attrs=attributes)
+        written, found = memory.write_port(), memory.read_port(domain="comb")
         # The register of the read port stands here: so tools see that no answer is defined.
-        read = memory.read_port(domain="comb")
         register = Signal(shape, name=name, reset_less=True)
-        with m.If(self.read):
-            m.d.sync += register.eq(read.data)
+        with m.If(read):
+            m.d.sync += register.eq(found.data)
         m.d.comb += [
-            write.addr.eq(self.place),
-            write.data.eq(written),
-            write.en.eq(strobes),
-            read.addr.eq(self.read_place),
-            kept.eq(register),
+            written.addr.eq(place),
+            written.en.eq(write),
+            found.addr.eq(read_place),
+            *(written.data[member].eq(given[member]) for member in part),
+            *(kept[member].eq(register[member]) for member in part),
         ]

@@ -113,6 +113,7 @@ class Front(wiring.Component):
             join(m, kind=kind.jobs, next=jobs)
             join(m, kind=kind.finished, dispatch=dispatch.refused[number])
             m.d.comb += kind.windows.eq(windows)
+        join(m, setup=setup.dimensions, cache=cache.dimensions)
         if params.confines_apart:
             m.d.comb += choice.idle.eq(~cache.o.valid & ~Cat(kind.busy for _, kind, _ in kinds).any())
         # What exchange has taken from them is still in front of commands for another kind of setup.

@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec import TENSOR_OPCODES, Error
 
 from ..descriptor.layouts import LookupLayout, aligned
+from ..descriptor.signatures import ListSignature
 from .layouts import DimensionLayout
 
 __all__ = ["DimensionPicker"]
@@ -24,6 +25,8 @@ class DimensionPicker(wiring.Component):
     Members
     -------
     i : In(stream of LookupLayout)
+    dimensions : Out(ListSignature(params))
+        Of the command at ``i``: its first one comes with it.
     step : In(1)
         Everything moves on.
     valid : Out(1)
@@ -41,6 +44,7 @@ class DimensionPicker(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(LookupLayout(params))),
+                "dimensions": Out(ListSignature(params)),
                 "step": In(1),
                 "valid": Out(1),
                 "o": Out(DimensionLayout(params)),
@@ -63,6 +67,8 @@ class DimensionPicker(wiring.Component):
             last.eq(~needed | Mux(checked.im2col, again & turn, number == outermost)),
             leaves.eq(self.step & (last | picked) & (age == _STAY - 1)),
             self.i.ready.eq(leaves),
+            self.dimensions.number.eq(following),
+            self.dimensions.look.eq(self.step & self.i.valid),
         ]
         with m.If(checked.im2col & (number == 4)):
             m.d.comb += following.eq(1)
@@ -98,32 +104,28 @@ class DimensionPicker(wiring.Component):
     def _pick(self, m, number, again):
         """What belongs to the dimension."""
         command, checked, o = self.i.p.command, self.i.p.checked, self.o
+        listed = self.dimensions.listed
         # The dimension of the descriptor that is the first in the walk: 0, or with interleaved channels 1 to 3.
         outer = Mux(checked.im2col & checked.interleaved, (checked.rank - 2)[:2], 0)
 
         coord, moved = Signal(signed(32)), Signal(signed(18))
-        offset, low, high = Signal(16), Signal(signed(16)), Signal(signed(34))
+        offset = Signal(16)
         # Chosen apart, so that only one choice stands between what is found out here and the sum.
         m.d.comb += coord.eq(Mux(self.begun, Array(command.coords)[self.place], Array(command.coords)[outer]))
-        with m.Switch(self.spatial):
+        # In tile mode offsets are zero, or the command is refused.
+        with m.Switch(self.spatial if self.params.has("im2col") else 0):
             for k in range(3):
                 with m.Case(k + 1):
-                    m.d.comb += [offset.eq(command.offsets[k]), low.eq(checked.lows[k]), high.eq(checked.highs[k])]
+                    m.d.comb += offset.eq(command.offsets[k])
         # The bounding box moves with the offset, and does so in front of what it is compared with.
-        m.d.comb += moved.eq(Mux(again, low, offset))
+        m.d.comb += moved.eq(Mux(again, listed.low, offset))
         picked = {
             "position": moved + (coord ^ again.replicate(32).as_signed()) + again,
-            "low": low + offset,
-            "high": high + offset,
+            "low": listed.low + offset,
+            "high": listed.high + offset,
         }
-        for name, values in (
-            ("stride", [checked.strides[0], *(aligned(self.params, stride) for stride in list(checked.strides)[1:])]),
-            ("size", checked.sizes),
-            ("traversal", checked.traversals),
-            ("count", checked.counts),
-            ("bytes", checked.run_bytes),
-            ("contiguous", [0, *checked.contiguous]),
-        ):
-            picked[name] = Array(values)[number]
+        picked |= {name: listed[name] for name in ("size", "traversal", "count", "bytes")}
+        picked["stride"] = Mux(self.begun, aligned(self.params, listed.stride), listed.stride)
+        picked["contiguous"] = Array([0, *checked.contiguous])[number]
         with m.If(self.step):
             m.d.sync += [o[name].eq(value) for name, value in picked.items()]

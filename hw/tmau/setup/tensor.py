@@ -2,11 +2,13 @@
 
 from amaranth import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, flipped
 
 from tilewright.golden.spec import COMMAND, COMMAND_FIELD, Element, Error, Opcode
 
+from ...lib.join import join
 from ..descriptor.layouts import FaultLayout, LookupLayout, aligned
+from ..descriptor.signatures import ListSignature
 from ..jobs import JobLayout
 from ..layouts import ErrorLayout, WindowsLayout, prefetch_members
 from ..walk.bounds import BoundsDistance, BoundsInterval
@@ -78,6 +80,8 @@ class Setup(wiring.Component):
     -------
     i : In(stream of LookupLayout)
         Commands on tensors, invalidations, and whatever is known to be wrong.
+    dimensions : Out(ListSignature(params))
+        Of the command at ``i``: its first one comes with it.
     windows : In(WindowsLayout)
     jobs : Out(stream of JobLayout)
     finished : Out(stream of ErrorLayout)
@@ -97,6 +101,7 @@ class Setup(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(LookupLayout(params))),
+                "dimensions": Out(ListSignature(params)),
                 "windows": In(WindowsLayout(params)),
                 "jobs": Out(stream.Signature(JobLayout(params))),
                 "finished": Out(stream.Signature(ErrorLayout(params))),
@@ -110,6 +115,7 @@ class Setup(wiring.Component):
         m.submodules.picker = picker = self.picker
         m.submodules.origin = origin = OriginSum(addr_width=self.params.addr_width)
         m.submodules.fold = fold = Fold(self.params.smem.addr_width + 1)
+        join(m, picker=picker.dimensions, dimensions=flipped(self.dimensions))
         next_level = Signal(3)  # for the dimension in the second stage
         measured = self.measured
         # Walkers compare parts of a job that a command does not set, whatever they are: reset, they are known.
@@ -152,7 +158,7 @@ class Setup(wiring.Component):
         with m.If(takes):
             self._take(m, rules.fault, measured, job, end)
         with m.If(step & picker.valid & ~picker.o.first & ~picker.o.again):
-            self._keep(m, picker.o, stride, fold, job, next_level)
+            self._keep(m, picker.o, measured, stride, fold, job, next_level)
         with m.If(step):
             m.d.sync += self.level.eq(Mux(picker.o.first, 0, next_level))
         self._place(m, places, takes, measured, origin, fold, job, outside)
@@ -229,12 +235,12 @@ class Setup(wiring.Component):
         command, checked = self.i.p.command, self.i.p.checked
         return (command.opcode == Opcode.LOAD) & checked.gapless & ~checked.im2col
 
-    def _keep(self, m, picked, stride, fold, job, level):
+    def _keep(self, m, picked, measured, stride, fold, job, level):
         """What the second stage has for the job: dimension 0 has been there before, or comes to the third stage now."""
         walk, pixels = job.walk, job.pixels
         if self.params.folds_pixels:
             with m.If(picked.number == 1):
-                m.d.sync += pixels.folds.eq(self._folds(picked, fold))
+                m.d.sync += pixels.folds.eq(self._folds(picked, measured, fold))
         with m.Switch(Mux(job.im2col, picked.number, level)):  # of dimension 1 both are 1
             for d in range(1, 5):
                 with m.Case(d):
@@ -243,18 +249,22 @@ class Setup(wiring.Component):
         with m.Switch(picked.number):
             for d in range(1, 5):
                 with m.Case(d):
-                    m.d.sync += pixels.starts[d - 1].eq(picked.position)
+                    m.d.sync += [
+                        pixels.starts[d - 1].eq(picked.position),
+                        pixels.sizes[d - 1].eq(picked.size),
+                        pixels.steps[d - 1].eq(picked.traversal),
+                    ]
                     if d < 4:
                         m.d.sync += [pixels.lows[d - 1].eq(picked.low), pixels.turns[d - 1].eq(turn)]
 
-    def _folds(self, picked, fold):
+    def _folds(self, picked, measured, fold):
         """Of W, as dimension 0 comes to the third stage: whether its pixels may be taken together.
 
         Short lines and short walks are faster pixel by pixel.
         """
         command, checked = self.i.p.command, self.i.p.checked
-        adjoin = checked.gapless & (picked.stride == checked.run_bytes[0]) & (picked.traversal == 0)
-        worth_it = (checked.run_bytes[0] < self.params.bus_bytes) & picked.size[2:].any() & checked.pixels[4:].any()
+        adjoin = checked.gapless & (picked.stride == measured.bytes) & (picked.traversal == 0)
+        worth_it = (measured.bytes < self.params.bus_bytes) & picked.size[2:].any() & checked.pixels[4:].any()
         return (command.opcode == Opcode.LOAD) & fold.whole & adjoin & worth_it
 
     def _take(self, m, found, measured, job, end):
@@ -286,7 +296,7 @@ class Setup(wiring.Component):
             transfer.tf32.eq(~store & (checked.element == Element.TF32) if self.params.has("tf32") else 0),
             transfer.reduction.eq(Mux(opcode == Opcode.REDUCE, command.reduction, 0)),
             transfer.element.eq(checked.element),
-            transfer.bytes.eq(checked.run_bytes[4]),
+            transfer.bytes.eq(checked.bytes),
             walk.strides[0].eq(measured.stride),
             pixels.last.eq(checked.pixels),
         ]
@@ -298,11 +308,6 @@ class Setup(wiring.Component):
             m.d.sync += [named.prefetch.eq(prefetches) for named in (end, job, walk, pixels)]
             with m.If(prefetches):
                 m.d.sync += end.moves.eq(1)
-        for d in range(4):
-            m.d.sync += [
-                pixels.sizes[d].eq(checked.sizes[d + 1]),
-                pixels.steps[d].eq(checked.traversals[d + 1]),
-            ]
 
     def _place(self, m, places, takes, measured, origin, fold, job, outside):
         """Third stage: where the walk starts, which indices are inside, what folds into a run."""
@@ -335,7 +340,8 @@ class Setup(wiring.Component):
                 with m.If((d > 0) | fold.folded):
                     m.d.sync += [walk.lasts[d].eq(0), walk.intervals[d].first.eq(0), walk.intervals[d].end.eq(1)]
             for k in range(1, 3):
-                m.d.sync += [pixels.starts[k].eq(0), pixels.lows[k].eq(0), pixels.turns[k].eq(0)]
+                listed = (pixels.starts, pixels.lows, pixels.turns, pixels.sizes, pixels.steps)
+                m.d.sync += [numbers[k].eq(0) for numbers in listed]
         with m.If(self.placing & measured.again):
             for k in range(1, 4):
                 with m.If(measured.number <= k):

@@ -22,10 +22,13 @@ class AnyCheck(wiring.Component):
 
 
 class NoStore(wiring.Component):
-    """Descriptors are not looked at here."""
+    """Descriptors are not looked at here, but where they lie is."""
 
     def elaborate(self, platform):
-        return Module()
+        m = Module()
+        with m.If(self.read):
+            m.d.sync += self.shown.eq(self.read_place)
+        return m
 
 
 class CacheSpec(Elaboratable):
@@ -87,6 +90,9 @@ class CacheSpec(Elaboratable):
             Assert(~early | (tag == command.tag)),
             Assert(~late | (tag == before)),
         ]
+
+        # Dimensions of the command at the output may be read as long as it is there.
+        m.d.comb += Assert(~(fetching & dut.o.valid & (dut.store.shown == dut.place)))
 
         # Behind a REPLACE nothing is looked up until all is quiet.
         holding = Signal()

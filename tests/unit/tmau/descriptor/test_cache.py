@@ -157,6 +157,32 @@ def test_next_descriptor_is_fetched_while_a_command_waits():
     simulate(dut, run, background=[memory.serve])
 
 
+def test_descriptor_is_not_replaced_while_its_dimensions_may_be_read():
+    dut = elaborated(FedCache, PARAMS)  # two entries
+    memory = Descriptors(dut)
+
+    async def run(ctx):
+        await run_commands(ctx, dut, [load(1), load(2)])
+        await send(ctx, dut.i, [load(1, tag=1)])  # found, where the next descriptor is to go
+        ctx.set(dut.i.payload, load(3))
+        ctx.set(dut.i.valid, 1)
+        await ctx.tick().repeat(60)
+        assert memory.fetched == [64, 128]
+        for number in (0, 1):
+            size, stride = ([63, 7][number], [1, 64][number])
+            listed = ctx.get(dut.dimensions.listed)
+            assert (listed.size, listed.stride) == (size, stride)
+            ctx.set(dut.dimensions.number, number + 1)
+            ctx.set(dut.dimensions.look, 1)
+            await ctx.tick()
+        ctx.set(dut.dimensions.look, 0)
+        await receive(ctx, dut.o, 1)
+        (answer,), _ = await receive(ctx, dut.o, 1)
+        assert memory.fetched == [64, 128, 192] and answer.checked.address == 48
+
+    simulate(dut, run, background=[memory.serve])
+
+
 @pytest.mark.parametrize("opcode", sorted(set(range(16)) - set(Opcode)))
 def test_unknown_operation(opcode):
     dut = elaborated(FedCache, PARAMS)

@@ -6,19 +6,20 @@ import pytest
 from amaranth.lib import data
 
 from tilewright.golden import TensorMap, check_word
-from tilewright.golden.spec import DESCRIPTOR, Element, Error, Fill, Mode, Swizzle
+from tilewright.golden.spec import DESCRIPTOR, Element, Error, Fill, Swizzle
 from tilewright.golden.spec.tmau.features import FEATURES
 from tilewright.golden.tmau.tile import footprint
 from tilewright.hw.tmau.descriptor.check import DescriptorCheck
+from tilewright.hw.tmau.descriptor.layouts import ListedLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.payloads import checked_payload
+from tilewright.sim.pysim.payloads import checked_payload, listed_payload
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import send
 from tilewright.sim.random.maps import random_start
 
 SEED = 20261121
 #: Members that mean nothing if the transfer does not fit shared memory.
-PRODUCTS = {"footprint", "run_bytes", "contiguous", "too_large"}
+PRODUCTS = {"footprint", "bytes", "contiguous", "too_large"}
 
 
 def tile_map(rng):
@@ -77,35 +78,33 @@ def plain(value):
     return [plain(member) for member in value] if isinstance(value, list) else int(value)
 
 
-def compare(checked, tmap, params):
+def compare(checked, lists, tmap, params):
     expected = plain(checked_payload(tmap, params))
     too_large = footprint(tmap) > params.smem.size_bytes
     assert (checked["too_large"] or checked["footprint"] > params.smem.size_bytes) == too_large, tmap
-    if tmap.mode == Mode.IM2COL:
-        checked["counts"][1:] = [0] * 4  # they mean nothing
-    for name in expected.keys() - (PRODUCTS if too_large else set()):
+    products = PRODUCTS if too_large else set()
+    for name in expected.keys() - products:
         assert checked[name] == expected[name], (name, checked[name], expected[name], tmap)
-
-
-DIMENSIONS, BOUNDS, ROWS = ("sizes", "strides", "traversals"), ("lows", "highs"), ("counts", "run_bytes")
+    shapes = ListedLayout(params).members
+    for number, (kept, dimension) in enumerate(zip(lists, listed_payload(tmap, params), strict=True)):
+        for name in dimension.keys() - products:
+            # What hardware has no bits for is zero.
+            assert kept[name] == dimension[name] or not shapes[name].width, (number, name, tmap)
 
 
 async def until_done(ctx, dut):
-    """Waits 19 cycles after the last word; what came with strobes, each of which comes once."""
-    kept = {name: [None] * 5 for name in DIMENSIONS + ROWS} | {name: [None] * 3 for name in BOUNDS}
-
-    def keep(names, strobes):
-        for place in (place for place in range(strobes.bit_length()) if strobes >> place & 1):
-            for name in names:
-                assert kept[name][place] is None, name
-                kept[name][place] = ctx.get(dut.checked[name][place])
-
+    """Waits 19 cycles after the last word; what dimensions have, each part of which comes once."""
+    kept = [{} for _ in range(5)]
     for _ in range(18):
         assert not ctx.get(dut.done)
-        strobes = ctx.get(dut.dimension_stb)
-        keep(DIMENSIONS, strobes)
-        keep(BOUNDS, strobes >> 1 & 7)
-        keep(ROWS, ctx.get(dut.row_stb))
+        lists = ctx.get(dut.lists)
+        for names, strobe, number in (
+            (ListedLayout.AXIS, lists.axis_stb, lists.axis),
+            (ListedLayout.ROW, lists.row_stb, lists.row),
+        ):
+            for name in names if strobe else ():
+                assert name not in kept[number]
+                kept[number][name] = lists.listed[name]
         await ctx.tick()
     assert ctx.get(dut.done), "19 cycles after the last word"
     return kept
@@ -154,13 +153,13 @@ def judge(params, least):
             parts = [word >> i * params.bus_width & (1 << params.bus_width) - 1 for i in range(beats)]
             items = [{"data": part, "error": 0, "last": i == beats - 1} for i, part in enumerate(parts)]
             await send(ctx, dut.words, items, idle=0.2, seed=rng.getrandbits(32))
-            kept = await until_done(ctx, dut)
+            lists = await until_done(ctx, dut)
             fault, refusal = ctx.get(dut.fault), check_word(word, params.features)
             if refusal:
                 assert (Error(fault.code), fault.field) == refusal[:2], f"{word:#x}"
             else:
                 assert fault.code == Error.NONE, f"{word:#x}"
-                compare(plain(ctx.get(dut.checked)) | kept, TensorMap.unpack(word.to_bytes(128, "little")), params)
+                compare(plain(ctx.get(dut.checked)), lists, TensorMap.unpack(word.to_bytes(128, "little")), params)
                 good.append(word)
             await ctx.tick()
 

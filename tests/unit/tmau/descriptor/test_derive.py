@@ -6,11 +6,11 @@ from amaranth.hdl import Elaboratable, Module
 from tilewright.golden import TensorMap
 from tilewright.hw.tmau.descriptor.derive import Derivation
 from tilewright.hw.tmau.descriptor.dimensions import DimensionReader
+from tilewright.hw.tmau.descriptor.layouts import ListedLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.pysim.simulate import elaborated, simulate
 
 PARAMS = TMAU_PRESETS["unit"]
-DIMENSIONS, ROWS = ("sizes", "strides", "traversals"), ("counts", "run_bytes")
 
 
 class Bench(Elaboratable):
@@ -31,10 +31,13 @@ class Bench(Elaboratable):
 
 
 def derived(tmap):
-    """Members of ``checked`` as a dictionary of constants, after three passes; lists as their strobes brought them."""
+    """Members of ``checked`` as a dictionary, after three passes; ``listed`` has a list for each member of a dimension,
+    as the strobes brought it.
+    """
     bench = elaborated(Bench)
     dut, out = bench.derivation, {}
-    listed = {name: [None] * 5 for name in DIMENSIONS + ROWS} | {"lows": [None] * 3, "highs": [None] * 3}
+    lists = dut.lists
+    listed = {name: [None] * 5 for name in ListedLayout.AXIS + ListedLayout.ROW}
 
     async def check(ctx):
         ctx.set(dut.raw.as_value(), int.from_bytes(tmap.pack(), "little"))
@@ -42,17 +45,15 @@ def derived(tmap):
         await ctx.tick()
         ctx.set(bench.reader.start, 0)
         for _ in range(17):
-            for names, strobes in (
-                (DIMENSIONS, dut.dimension_stb),
-                (("lows", "highs"), dut.dimension_stb[1:4]),
-                (ROWS, dut.row_stb),
+            for names, strobe, number in (
+                (ListedLayout.AXIS, lists.axis_stb, lists.axis),
+                (ListedLayout.ROW, lists.row_stb, lists.row),
             ):
-                for place in range(len(strobes)):
-                    for name in names if ctx.get(strobes[place]) else ():
-                        listed[name][place] = ctx.get(dut.checked[name][place])
+                for name in names if ctx.get(strobe) else ():
+                    listed[name][ctx.get(number)] = ctx.get(lists.listed[name])
             await ctx.tick()
         checked = ctx.get(dut.checked)
-        out.update({name: checked[name] for name in dict(checked.shape())} | listed)
+        out.update({name: checked[name] for name in dict(checked.shape())} | {"listed": listed})
 
     simulate(bench, check)
     return out
@@ -60,10 +61,10 @@ def derived(tmap):
 
 def test_tile():
     got = derived(TensorMap(element="f16", size=(64, 10, 7), stride=(32, 1280), box=(16, 10, 5), traversal=(3, 1, 2)))
-    assert list(got["counts"]) == [16, 10, 3, 1, 1]
-    assert list(got["run_bytes"]) == [32, 320, 960, 960, 960]
+    assert got["listed"]["count"] == [16, 10, 3, 1, 1]
+    assert got["listed"]["bytes"] == [32, 320, 960, 960, 960] and got["bytes"] == 960
     assert list(got["contiguous"])[:2] == [1, 0] and got["gap"] == 0
-    assert list(got["traversals"]) == [0, 0, 1, 0, 0] and not got["gather"]
+    assert got["listed"]["traversal"] == [0, 0, 1, 0, 0] and not got["gather"]
     assert got["footprint"] == 960
 
 
@@ -75,8 +76,8 @@ def test_rows_shorter_than_the_span_leave_gaps():
 
 def test_gathered_dimension():
     got = derived(TensorMap(element="f32", size=(64, 4), stride=(256,), box=(32, 4), traversal=(5, 1), gather0=True))
-    assert got["gather"] and got["counts"][0] == 7 and got["traversals"][0] == 4
-    assert list(got["run_bytes"])[:2] == [28, 112] and not any(got["contiguous"])
+    assert got["gather"] and got["listed"]["count"][0] == 7 and got["listed"]["traversal"][0] == 4
+    assert got["listed"]["bytes"][:2] == [28, 112] and not any(got["contiguous"])
 
 
 def test_slices():
@@ -84,8 +85,8 @@ def test_slices():
         TensorMap(element="f16", interleave="32B", swizzle="32B", size=(9, 9, 4, 2), stride=(288, 2592, 10368),
                   box=(4, 3, 2, 2))
     )  # fmt: skip
-    assert got["unit_log2"] == 5 and list(got["counts"]) == [4, 3, 1, 2, 1], "one slice of C a command"
-    assert got["run_bytes"][4] == 4 * 3 * 2 * 32
+    assert got["unit_log2"] == 5 and got["listed"]["count"] == [4, 3, 1, 2, 1], "one slice of C a command"
+    assert got["bytes"] == 4 * 3 * 2 * 32
 
 
 CONV = {"element": "f16", "mode": "im2col", "pixels": 10, "lower": (-1,), "upper": (2,)}
@@ -109,10 +110,10 @@ CONV = {"element": "f16", "mode": "im2col", "pixels": 10, "lower": (-1,), "upper
 )
 def test_dimensions_of_a_convolution(tmap, sizes, strides):
     got = derived(tmap)
-    assert (list(got["sizes"]), list(got["strides"])) == (sizes, strides)
-    assert list(got["traversals"]) == [0, 1, 0, 0, 7]
-    assert list(got["lows"]) == [-1, 0, 0] and list(got["highs"]) == [7, 1, 1], "what is not there has one position"
-    assert got["counts"][0] << got["unit_log2"] == 16 and got["run_bytes"][4] == got["footprint"] == 160
+    listed = got["listed"]
+    assert (listed["size"], listed["stride"], listed["traversal"]) == (sizes, strides, [0, 1, 0, 0, 7])
+    assert listed["low"][1:4] == [-1, 0, 0] and listed["high"][1:4] == [7, 1, 1], "what is not there has one position"
+    assert listed["count"][0] << got["unit_log2"] == 16 and got["bytes"] == got["footprint"] == 160
     corner = got["store_corner"]
     assert (corner.broken, corner.upper) == (1, 0)
 

@@ -11,7 +11,7 @@ from tilewright.golden.spec import COMMAND, COMMAND_FIELD, Element, Error, Mode,
 from tilewright.golden.tmau.tile import footprint, pitch, row_bytes, tx_bytes, walk
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.setup.tensor import Setup
-from tilewright.sim.pysim.payloads import checked_payload
+from tilewright.sim.pysim.payloads import checked_payload, listed_payload, show_dimensions
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 from tilewright.sim.random.maps import Start, random_start
@@ -90,11 +90,26 @@ def job_places(job, length):
     return places(runs, length), len(runs)
 
 
+class Lookup(dict):
+    """What the descriptor cache offers; ``lists`` are the dimensions that it shows with it."""
+
+
 def lookup(start, **command):
     fields = {"opcode": Opcode.LOAD, **command}
     fields["coords"] = [*start.coords, *[0] * (5 - len(start.coords))]
     fields["offsets"] = [*start.offsets, *[0] * (3 - len(start.offsets))]
-    return {"command": fields, "checked": checked_payload(start.tmap, PARAMS), "fault": {}}
+    item = Lookup(command=fields, checked=checked_payload(start.tmap, PARAMS), fault={})
+    item.lists = listed_payload(start.tmap, PARAMS)
+    return item
+
+
+def shown(dut, items):
+    """The part of the descriptor cache that shows dimensions."""
+
+    async def show(ctx):
+        await show_dimensions(ctx, dut, [item.lists for item in items])
+
+    return show
 
 
 def schedule(items):
@@ -128,7 +143,7 @@ def run(items, mode, params=PARAMS):
         assert not ctx.get(dut.busy)
 
     print(f"seed {SEED}")
-    simulate(dut, source, sink, background=[watch_stream(dut.jobs, "jobs")])
+    simulate(dut, source, sink, background=[shown(dut, items), watch_stream(dut.jobs, "jobs")])
     return results
 
 
@@ -258,7 +273,7 @@ def finished(item):
         assert not ctx.get(dut.jobs.valid) and not ctx.get(dut.busy)
         records.append((record.code, record.tag, record.field, record.address))
 
-    simulate(dut, check)
+    simulate(dut, check, background=[shown(dut, [item])])
     return records[0]
 
 
@@ -285,17 +300,17 @@ def test_known_fault_ends_any_command():
 
 def test_tensor_beyond_the_window_is_refused():
     tmap = TensorMap(element="u8", size=(64,), box=(16,), address=(1 << 40) + 16)
-    start = Start(tmap, (0,))
+    item = lookup(Start(tmap, (0,)))
     dut = elaborated(Setup, PARAMS)
 
     async def check(ctx):
         ctx.set(dut.windows.confine_global, 1)
         ctx.set(dut.windows.global_last, (1 << 20) - 1)
-        await send(ctx, dut.i, [lookup(start)])
+        await send(ctx, dut.i, [item])
         (record,), _ = await receive(ctx, dut.finished, 1)
         assert (record.code, record.address) == (Error.WINDOW, 0)
 
-    simulate(dut, check)
+    simulate(dut, check, background=[shown(dut, [item])])
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
@@ -322,6 +337,7 @@ def test_prefetches_leave_as_jobs_and_end_here(mode):
             (end.tag, end.code) for end in (await receive(ctx, dut.finished, 3, stall=stall["stall"], seed=3))[0]
         ]
 
-    simulate(dut, source, jobs, ends, background=[watch_stream(dut.jobs), watch_stream(dut.finished)])
+    rules = [watch_stream(dut.jobs), watch_stream(dut.finished)]
+    simulate(dut, source, jobs, ends, background=[shown(dut, items), *rules])
     assert seen["jobs"] == [(0, 1, 1, 1), (1, 0, 0, 0), (2, 1, 1, 1), (4, 0, 0, 0)]
     assert seen["ends"] == [(0, Error.NONE), (2, Error.NONE), (3, Error.NONE)]

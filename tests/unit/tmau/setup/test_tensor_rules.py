@@ -10,7 +10,7 @@ from tilewright.golden.tmau.setup import check_command
 from tilewright.golden.tmau.windows import Windows
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.setup.tensor import Setup
-from tilewright.sim.pysim.payloads import checked_payload
+from tilewright.sim.pysim.payloads import checked_payload, listed_payload, show_dimensions
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import send
 from tilewright.sim.random.maps import random_start
@@ -89,7 +89,10 @@ def simulated(cases):
             assert refused != moves
             faults.append((Error(record.code), record.field) if refused else (Error.NONE, 0))
 
-    simulate(dut, source, deadline=100_000)
+    async def lists(ctx):
+        await show_dimensions(ctx, dut, [listed_payload(tmap, PARAMS) for _, tmap, _ in cases])
+
+    simulate(dut, source, background=[lists], deadline=100_000)
     return faults
 
 
