@@ -27,7 +27,7 @@ class Dispatch(wiring.Component):
     blocks : In(stream of BlockJobLayout)
         At most one of the two is valid.
     refused : In(array of 3 stream of ErrorLayout)
-        Of three blocks, of which one at a time has something to offer.
+        Of three blocks, of which one at a time has something to offer; without the feature ``lanes`` of the first two.
     o : Out(IssueSignature)
     store_stb : Out(1)
         Strobe: a job goes to the store path.
@@ -53,7 +53,8 @@ class Dispatch(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        pick(m, self.refused, self.o.finished.p, self.o.finished.valid, self.o.finished.ready)
+        refused = self.refused if self.params.has("lanes") else self.refused[:2]
+        pick(m, refused, self.o.finished.p, self.o.finished.valid, self.o.finished.ready)
         job, valid, ready = Signal(JobLayout(self.params)), Signal(), Signal()
         m.d.comb += [
             self.jobs.ready.eq(ready),

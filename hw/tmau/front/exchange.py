@@ -51,7 +51,8 @@ class Exchange(wiring.Component):
     Members
     -------
     i : In(array of 2 stream of BlockJobLayout)
-        At most one of them is valid. A copy within one memory comes as its first job, of any size, with ``target``.
+        At most one of them is valid, without the feature ``lanes`` the first one. A copy within one memory comes as its
+        first job, of any size, with ``target``.
     o : Out(stream of BlockJobLayout)
         Registered.
     loop : In(QueueStateSignature(params.exchange_words))
@@ -79,7 +80,7 @@ class Exchange(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         job, valid, taken = Signal(BlockJobLayout(self.params)), Signal(), Signal()
-        pick(m, self.i, job, valid, taken)
+        pick(m, self.i if self.params.has("lanes") else self.i[:1], job, valid, taken)
         # What the output takes next.
         chosen, offered, free = Signal(BlockJobLayout(self.params)), Signal(), Signal()
         m.d.comb += free.eq(~self.o.valid | self.o.ready)

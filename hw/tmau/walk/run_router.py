@@ -20,7 +20,7 @@ class RunRouter(wiring.Component):
     Members
     -------
     tiles, pixels : In(stream of BoxRunLayout)
-        Only one of them is valid at a time; Dispatch sees to that.
+        Only one of them is valid at a time; Dispatch sees to that. Without the feature ``im2col`` there are no pixels.
     loads : Out(stream of BoxRunLayout)
     stores : Out(stream of StoreRunLayout)
     prefetches : Out(stream of BoxRunLayout) if params.prefetches
@@ -43,7 +43,8 @@ class RunRouter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.buffer = buffer = self.buffer
-        pick(m, (self.tiles, self.pixels), buffer.i.p, buffer.i.valid, buffer.i.ready)
+        walkers = (self.tiles, self.pixels) if self.params.has("im2col") else (self.tiles,)
+        pick(m, walkers, buffer.i.p, buffer.i.valid, buffer.i.ready)
         run, valid = buffer.o.p, buffer.o.valid
         m.d.comb += [
             self.loads.p.eq(run),
