@@ -9,13 +9,14 @@ from tilewright.golden.spec import PAGE_BYTES
 
 from ..lib.stream import DeepQueue, Queue, SkidBuffer
 from .axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4ReadSignature, Burst
-from .burst import BurstSplitter
 from .reads import BurstLayout, DescriptorWordLayout, ReadWordLayout
 
 __all__ = ["DESCRIPTOR_BYTES", "ReadPort"]
 
 #: Bytes of a descriptor fetch.
 DESCRIPTOR_BYTES = 128
+#: What it is a multiple of, and no burst of it crosses.
+_ALIGNED_LOG2 = 6
 
 _DATA_ID = 0
 _DESCRIPTOR_ID = 1
@@ -25,8 +26,9 @@ class ReadPort(wiring.Component):
     """Issues read bursts and hands back what they bring.
 
     Data bursts use ARID 0 and come back in the order of the requests; descriptors use ARID 1, go first, and are fetched
-    one at a time. Beats of the two may be interleaved in any way. One register from a burst to AR, two from a
-    descriptor, none from R to the words; one burst and one beat a cycle.
+    one at a time, in bursts of 64 bytes or, if these may not be so long, of ``max_burst`` words. Beats of the two may
+    be interleaved in any way. One register from a burst to AR, two from a descriptor, none from R to the words; one
+    burst and one beat a cycle.
 
     A data burst holds one of ``max_outstanding`` credits from the cycle in which it is taken from ``bursts`` until its
     last beat. A queue in memory keeps the address of each, for error reports; its level is the count of credits in use.
@@ -40,7 +42,7 @@ class ReadPort(wiring.Component):
     max_outstanding : int
         Data bursts in flight at most, 2 to 1024, a power of two. The bursts of one descriptor come on top.
     max_burst : int
-        Bus words of a burst at most, a power of two: into such pieces a descriptor is cut. Bursts of data come cut.
+        Bus words of a burst of a descriptor at most, a power of two. Bursts of data come cut.
     block : bool
         Addresses lie in a block memory, from which they come two cycles later: no sooner does a word.
 
@@ -51,7 +53,7 @@ class ReadPort(wiring.Component):
     words : Out(stream of ReadWordLayout)
         One for each beat of ``bursts``, in order. ``axi.rready`` depends combinationally on its ``ready``.
     descriptors : In(stream of addr_width)
-        Byte address of a descriptor to read, a multiple of 64.
+        Byte address of a descriptor to read, a multiple of 64. Taken as its last burst leaves.
     descriptor_words : Out(stream of DescriptorWordLayout)
         The bus words of each descriptor, in order.
     axi : Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 1))
@@ -78,12 +80,9 @@ class ReadPort(wiring.Component):
             self.in_flight = DeepQueue(word_width, max_outstanding, direct=True)
         else:
             self.in_flight = Queue(word_width, max_outstanding)
-        self.splitter = BurstSplitter(
-            word_width=word_width,
-            count_width=(self._descriptor_words - 1).bit_length(),
-            bus_bytes=bus_bytes,
-            max_burst=max_burst,
-        )
+        self._part_log2 = min(_ALIGNED_LOG2, self._bus_log2 + exact_log2(max_burst))  # bytes of a descriptor's burst
+        self.offered = Signal()  # a descriptor's burst goes next
+        self.sent = Signal(range(DESCRIPTOR_BYTES >> self._part_log2))  # of them that have left
         self.fetching = Signal()  # a descriptor has been taken, and not all of it has come
         self.received = Signal(range(self._descriptor_words))  # words of the current descriptor that have come
         super().__init__(
@@ -104,7 +103,6 @@ class ReadPort(wiring.Component):
         m = Module()
         m.submodules.requests = self.requests
         m.submodules.in_flight = self.in_flight
-        m.submodules.splitter = self.splitter
         self._request(m)
         self._drive_ar(m)
         self._data_beats(m)
@@ -115,30 +113,42 @@ class ReadPort(wiring.Component):
 
     def _request(self, m):
         """One request a cycle goes into the AR buffer: a descriptor's, or else a burst that has credit."""
-        requests, in_flight, splitter = self.requests.i, self.in_flight.i, self.splitter
-        # A descriptor is aligned to 64 bytes and 128 long: it may lie across a page boundary.
-        m.d.comb += [
-            splitter.i.valid.eq(self.descriptors.valid & ~self.fetching),
-            splitter.i.payload.word.eq(self.descriptors.payload[self._bus_log2 :]),
-            splitter.i.payload.beyond.eq(self._descriptor_words - 1),
-            splitter.o.ready.eq(requests.ready),
-            self.descriptors.ready.eq(splitter.i.ready & ~self.fetching),
-        ]
+        requests, in_flight, descriptors, bursts = self.requests.i, self.in_flight.i, self.descriptors, self.bursts
+        offered, sent, burst = self.offered, self.sent, requests.payload.burst
         # A descriptor overtakes a burst that waits here: what is offered to the buffer and the queue may change while
         # they are not ready, which neither minds.
         granted = Signal()
         m.d.comb += [
-            granted.eq(in_flight.ready & ~splitter.o.valid),
-            in_flight.valid.eq(self.bursts.valid & granted & requests.ready),
-            in_flight.payload.eq(self.bursts.payload.word),
-            self.bursts.ready.eq(granted & requests.ready),
-            self.stall_credit.eq(self.bursts.valid & ~in_flight.ready),
-            requests.valid.eq(splitter.o.valid | (self.bursts.valid & granted)),
+            granted.eq(in_flight.ready & ~offered),
+            in_flight.valid.eq(bursts.valid & granted & requests.ready),
+            in_flight.payload.eq(bursts.payload.word),
+            bursts.ready.eq(granted & requests.ready),
+            self.stall_credit.eq(bursts.valid & ~in_flight.ready),
+            requests.valid.eq(offered | (bursts.valid & granted)),
+            descriptors.ready.eq(offered & requests.ready & sent.all()),
         ]
-        with m.If(splitter.o.valid):
-            m.d.comb += [requests.payload.id.eq(_DESCRIPTOR_ID), requests.payload.burst.eq(splitter.o.payload)]
+        m.d.sync += offered.eq(descriptors.valid & ~self.fetching & ~descriptors.ready)
+        with m.If(offered & requests.ready):
+            m.d.sync += sent.eq(sent + 1)
+
+        # It is aligned to its half: only the upper half may lie in another page, and carries into the address.
+        inner = _ALIGNED_LOG2 - self._bus_log2
+        upper, low = Signal(len(burst.word) - inner), Signal(inner)
+        m.d.comb += burst.word.eq(Cat(low, upper + (offered & sent[-1])))
+        with m.If(offered):
+            m.d.comb += [
+                requests.payload.id.eq(_DESCRIPTOR_ID),
+                burst.beats_minus_one.eq((1 << self._part_log2 - self._bus_log2) - 1),
+                upper.eq(descriptors.payload[_ALIGNED_LOG2:]),
+                low.eq(sent[:-1] << self._part_log2 - self._bus_log2),
+            ]
         with m.Else():
-            m.d.comb += [requests.payload.id.eq(_DATA_ID), requests.payload.burst.eq(self.bursts.payload)]
+            m.d.comb += [
+                requests.payload.id.eq(_DATA_ID),
+                burst.beats_minus_one.eq(bursts.payload.beats_minus_one),
+                upper.eq(bursts.payload.word[inner:]),
+                low.eq(bursts.payload.word[:inner]),
+            ]
 
     def _drive_ar(self, m):
         axi, request = self.axi, self.requests.o

@@ -13,6 +13,7 @@ from tilewright.sim.formal import StreamRules, prove, queue_invariants
 BUS_BYTES = 16
 OUTSTANDING = 4
 WORDS = DESCRIPTOR_BYTES // BUS_BYTES
+HALF = WORDS // 2  # words of a burst of a descriptor
 PAGE_WORDS = PAGE_BYTES // BUS_BYTES
 
 
@@ -94,7 +95,7 @@ class ReadPortSpec(Elaboratable):
             m.d.comb += Assert(dut.in_flight.o.valid | (in_flight == 0))
 
     def _check_descriptors(self, m, buffered):
-        dut, axi, splitter = self.dut, self.dut.axi, self.dut.splitter
+        dut, axi = self.dut, self.dut.axi
         answer = axi.rvalid & (axi.rid == 1)
         taken = answer & axi.rready
         beats = axi.arlen + 1
@@ -103,31 +104,27 @@ class ReadPortSpec(Elaboratable):
         m.d.comb += Assume(~answer | (owed != 0))
 
         asked = Signal(range(WORDS + 1))  # words of the current descriptor that have been asked for
-        base = Signal(12)  # its first word
-        with m.If(dut.descriptors.valid & dut.descriptors.ready):
-            m.d.sync += base.eq(dut.descriptors.payload[4:])
-        with m.If(splitter.o.valid & splitter.o.ready):
-            m.d.sync += asked.eq(asked + splitter.o.payload.beats_minus_one + 1)
+        burst = dut.requests.i.payload.burst
+        with m.If(dut.offered & dut.requests.i.ready):
+            m.d.sync += asked.eq(asked + burst.beats_minus_one + 1)
         last = dut.descriptor_words.payload.last
         with m.If(taken & last):
             m.d.sync += asked.eq(0)
         shown = sum(Mux(valid & (request.id == 1), request.burst.beats_minus_one + 1, 0) for valid, request in buffered)
         m.d.comb += [
             Assert(asked == owed + shown + dut.received),
-            Assert(~splitter.caught),
-            Assert(splitter.o.valid == (dut.fetching & (asked != WORDS))),
-            Assert(dut.fetching | (asked == 0)),
+            Assert(asked == Mux(dut.fetching, WORDS, dut.sent * HALF)),
+            # It is offered, and cannot change, until all of it has been asked for.
+            Assert(~(dut.offered | (dut.sent != 0)) | (dut.descriptors.valid & ~dut.fetching)),
             Assert(dut.descriptor_words.valid == answer),
             Assert(~(answer & last) | dut.fetching),
             Cover(taken & last),
         ]
-        with m.If(splitter.o.valid):
+        with m.If(dut.offered):
             m.d.comb += [
-                Assert(base[:2] == 0),
-                Assert(splitter.todo.beyond == WORDS - asked - 1),
-                Assert(splitter.todo.word == (base + asked)[:12]),
-                # The rest begins a page: the part asked for ended one.
-                Assert((asked == 0) | (splitter.todo.word % PAGE_WORDS == 0)),
+                Assert(dut.requests.i.valid & (dut.requests.i.payload.id == 1)),
+                Assert(burst.word == (dut.descriptors.payload[4:] + asked)[:12]),
+                Assert(burst.beats_minus_one == HALF - 1),
                 Cover(dut.requests.i.ready & (asked != 0)),
             ]
 

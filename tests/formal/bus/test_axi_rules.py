@@ -90,11 +90,10 @@ class ManagerSpec(Elaboratable):
         # Descriptors: words come, in flight, held and not yet asked for make one descriptor.
         coming = _beats_in_flight(m, descriptor_table)
         asked = sum(Mux(valid & (request.id == 1), request.burst.beats_minus_one + 1, 0) for valid, request in held)
-        splitter = port.splitter
-        left = Mux(splitter.o.valid, splitter.todo.beyond + 1, 0)
+        sent = port.sent * (DESCRIPTOR_WORDS >> len(port.sent))
         m.d.comb += [
-            Assert(~splitter.caught & (port.fetching | ~splitter.o.valid)),
-            Assert(port.received + coming + asked + left == Mux(port.fetching, DESCRIPTOR_WORDS, 0)),
+            Assert(port.received + coming + asked == Mux(port.fetching, DESCRIPTOR_WORDS, sent)),
+            Assert(~(port.offered | (port.sent != 0)) | (port.descriptors.valid & ~port.fetching)),
         ]
 
     def _covers(self, m):
@@ -104,10 +103,11 @@ class ManagerSpec(Elaboratable):
         ready_seen = Signal()
         with m.If(axi.arready):
             m.d.sync += ready_seen.eq(1)
-        split = axi.arvalid & (axi.arid == 1) & (axi.arlen == 0)
+        port = self.port
+        split = port.offered & (port.sent != 0) & port.descriptors.payload[6:12].all()
         m.d.comb += [
             Cover(full, "bursts and a descriptor in flight"),
-            Cover(split & axi.arready, "a descriptor across a page"),
+            Cover(split & port.requests.i.ready, "a descriptor across a page"),
             Cover(axi.arvalid & ~axi.arready & ~ready_seen, "a request that does not wait for ready"),
             Cover(axi.rvalid & axi.rready & axi.rlast & (axi.rid == 0), "a burst ends"),
         ]

@@ -161,15 +161,27 @@ def test_descriptor_goes_first():
     dut = new_port()
     slave = Slave(dut.axi)
     read(dut, slave, [(n, 1) for n in range(8)], [0x100])
-    assert slave.requests[1][1:] == (1, 0x100, 8)
+    assert [request[1:] for request in slave.requests[1:3]] == [(1, 0x100, 4), (1, 0x140, 4)]
 
 
 def test_one_descriptor_at_a_time():
     dut = new_port()
     slave = Slave(dut.axi, latency=20)
     read(dut, slave, [], [0x100, 0x200])
-    first, second = (request[0] for request in slave.requests)
+    first, _, second, _ = (request[0] for request in slave.requests)
     assert second >= first + 20 + 8
+
+
+@pytest.mark.parametrize(("max_burst", "beats"), [(1, 1), (2, 2), (4, 4), (256, 4)])
+def test_bursts_of_a_descriptor(max_burst, beats):
+    """No longer than a burst may be, nor than what descriptors are aligned to."""
+    dut = new_port(max_burst=max_burst)
+    slave = Slave(dut.axi)
+    result = read(dut, slave, [], [0xFC0])
+    places = range(0xFC0, 0x1040, BUS_BYTES * beats)
+    assert [request[1:] for request in slave.requests] == [(1, place, beats) for place in places]
+    fetched = range(0xFC0, 0x1040, BUS_BYTES)
+    assert [word.data for word in result["descriptor_words"]] == [word_at(address) for address in fetched]
 
 
 def test_no_more_in_flight_than_allowed():
