@@ -1,6 +1,6 @@
 """What the control blocks of all engines have in common: error record, interrupt, performance counters."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -67,9 +67,14 @@ class ErrorRecord(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        total = Signal(len(self.count) + 1)
-        m.d.comb += total.eq(Mux(self.clear, 0, self.count) + self.errors)
-        m.d.sync += self.count.eq(Mux(total[-1], ~0, total))
+        count, low = Signal.like(self.count), len(self.errors)
+        m.d.comb += count.eq(Mux(self.clear, 0, self.count))
+        # Unless all bits above are ones, the sum fits: so of few bits there is a choice behind it.
+        total, full = Signal(low + 1), count[low:].all()
+        m.d.comb += total.eq(count[:low] + self.errors)
+        m.d.sync += self.count.eq(
+            Cat(total[:low] | (full & total[low]).replicate(low), count[low:] + (total[low] & ~full))
+        )
         with m.If((self.errors != 0) & (self.clear | (self.kept.code == 0) | self.before)):
             m.d.sync += self.kept.eq(self.record)
         with m.Elif(self.clear):
