@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from ..lib.stream import Queue, SkidBuffer
+from ..lib.stream import DeepQueue, Queue, SkidBuffer
 from .axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4WriteSignature, Burst
 from .beats import BeatSequencer
 from .reads import BurstLayout
@@ -42,6 +42,8 @@ class WritePort(wiring.Component):
         Bits of AWID, which is always zero.
     direct : bool
         Words come from a queue, which holds them as well.
+    block : bool
+        What responses will say lies in a block memory, from which it comes two cycles later: a response waits for that.
 
     Members
     -------
@@ -61,7 +63,7 @@ class WritePort(wiring.Component):
         A request waits for the bus.
     """
 
-    def __init__(self, *, addr_width, bus_bytes, max_outstanding, id_width, direct=False):
+    def __init__(self, *, addr_width, bus_bytes, max_outstanding, id_width, direct=False, block=False):
         if bus_bytes not in (4, 8, 16, 32, 64):
             raise ValueError(f"bus_bytes must be 4, 8, 16, 32 or 64, not {bus_bytes!r}")
         self._bus_log2 = exact_log2(bus_bytes)
@@ -71,8 +73,10 @@ class WritePort(wiring.Component):
         beat = data.StructLayout({"word": WriteWordLayout(bus_bytes), "last": unsigned(1)})
         self.direct = stream.Signature(beat).create() if direct else None
         self.beats = None if direct else SkidBuffer(beat)
-        in_flight_layout = {name: unsigned(1) for name in ("empty", "refused", "last")}
-        self.in_flight = Queue(data.StructLayout({"word": unsigned(word_width), **in_flight_layout}), max_outstanding)
+        told = data.StructLayout(
+            {"word": unsigned(word_width), **{name: unsigned(1) for name in ("empty", "refused", "last")}}
+        )
+        self.in_flight = DeepQueue(told, max_outstanding, direct=True) if block else Queue(told, max_outstanding)
         super().__init__(
             {
                 "writes": In(WritesSignature(addr_width, bus_bytes)),

@@ -208,6 +208,9 @@ class ShallowQueue(wiring.Component):
         Of the payload.
     depth : int
         Items it holds, 2 to 32, a power of two.
+    block : bool
+        The payload goes to registers of the sink with one enable and nowhere else: tools make a block memory of those
+        and of this one.
 
     Members
     -------
@@ -215,11 +218,13 @@ class ShallowQueue(wiring.Component):
     o : Out(stream of shape)
     """
 
-    def __init__(self, shape, depth):
+    def __init__(self, shape, depth, *, block=False):
         if not isinstance(depth, int) or not 2 <= depth <= _SHALLOW or depth & (depth - 1):
             raise ValueError(f"depth must be a power of two from 2 to 32, not {depth!r}")
         self.depth = depth
-        self.memory = Memory(shape=shape, depth=depth, init=[])
+        # Yosys makes no logic for a read of what is being written, which is no item yet.
+        attributes = {"ram_style": "block", "no_rw_check": 1} if block else {}
+        self.memory = Memory(shape=shape, depth=depth, init=[], attrs=attributes)
         self.head = Signal(range(depth))  # place of the oldest item
         self.tail = Signal(range(depth))  # next free place
         self.level = Signal(range(depth + 1))

@@ -180,7 +180,7 @@ class TmauDatapath(wiring.Component):
         # Nothing is between the store path's queue and the bus then.
         direct = not params.has("reductions_global") and not params.has("windows")
         m.submodules.write_port = port = WritePort(
-            **bus, max_outstanding=params.max_outstanding, id_width=2, direct=direct
+            **bus, max_outstanding=params.max_outstanding, id_width=2, direct=direct, block=params.spares_tables
         )
         words = writes.words
         if params.has("reductions_global"):

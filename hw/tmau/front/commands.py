@@ -5,7 +5,6 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...bus.commands import command_layout
-from ...lib.parted import PartedQueue
 from ...lib.stream import Queue, ShallowQueue
 
 __all__ = ["CommandQueue"]
@@ -45,10 +44,7 @@ class CommandQueue(wiring.Component):
         layout = command_layout()
         looked_at = data.StructLayout({name: layout[name].shape for name in _LOOKED_AT})
         self.looked_at = Queue(looked_at, depth)
-        if block and depth <= _SHALLOW:
-            self.rest = PartedQueue(layout, depth)
-        else:
-            self.rest = (ShallowQueue if depth <= _SHALLOW else Queue)(layout, depth)
+        self.rest = ShallowQueue(layout, depth, block=block) if depth <= _SHALLOW else Queue(layout, depth)
         super().__init__(
             {
                 "i": In(stream.Signature(layout)),

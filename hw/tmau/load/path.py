@@ -5,8 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from ...lib.join import join
-from ...lib.parted import PartedQueue
-from ...lib.stream import ReadyBuffer, SkidBuffer
+from ...lib.stream import DeepQueue, ReadyBuffer, SkidBuffer
 from ...lib.twin import TwinBuffer
 from ...smem.layouts import LineLayout, whole_line
 from ...smem.signatures import LineReadSignature
@@ -21,8 +20,8 @@ from .tracker import ResponseTracker
 
 __all__ = ["LoadPath"]
 
-#: Members of a step that Realigner keeps without looking at them.
-_PASSING = tuple(f"context.{name}" for name in ("tag", "signal", "barrier", "bytes", "fill"))
+#: Runs, and steps, in a block memory, two of which are on their way through it.
+_WAITING = 4
 
 
 class LoadPath(wiring.Component):
@@ -73,12 +72,12 @@ class LoadPath(wiring.Component):
         m = Module()
         params = self.params
         m.submodules.tracker = tracker = ResponseTracker(params)
-        m.submodules.runs = runs = ReadyBuffer(RunLayout(params))
+        run = RunLayout(params)
+        m.submodules.runs = runs = DeepQueue(run, _WAITING, direct=True) if params.spares_tables else ReadyBuffer(run)
         m.submodules.steps = steps = StepGenerator(params)
         # No ready from behind gets further than here, and what rotates and chooses words comes from registers.
         step = StepLayout(params)
-        parts = params.spares_tables and params.registers_words  # which are the registers behind the queue
-        m.submodules.cut = cut = PartedQueue(step, 2, _PASSING) if parts else SkidBuffer(step)
+        m.submodules.cut = cut = DeepQueue(step, _WAITING, direct=True) if params.spares_tables else SkidBuffer(step)
         m.submodules.realign = realign = Realigner(params)
         if not params.registers_words:
             m.submodules.aligned = aligned = TwinBuffer(AlignedLayout(params))

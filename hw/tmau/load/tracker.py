@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from ...lib.stream import Queue, wide_queue
+from ...lib.stream import DeepQueue, Queue, wide_queue
 from ..layouts import RowLayout, TransferLayout, always_zero
 from .layouts import ContextLayout, RunLayout
 
@@ -29,7 +29,8 @@ class ResponseTracker(wiring.Component):
     def __init__(self, params):
         self._params = params
         self.transfer_queue = wide_queue(TransferLayout(params), params.commands_in_flight)
-        self.row_queue = Queue(RowLayout(params), params.max_outstanding)
+        row, depth = RowLayout(params), params.max_outstanding
+        self.row_queue = DeepQueue(row, depth, direct=True) if params.spares_tables else Queue(row, depth)
         self.first = Signal(init=1)  # the run at the output is the first of its transfer
         self.following = Signal(params.smem.addr_width + 1)  # where it starts otherwise
         super().__init__(

@@ -7,8 +7,7 @@ from amaranth.lib.wiring import In, Out, flipped
 from ...bus.writes import WritesSignature
 from ...lib.fork import Fork
 from ...lib.join import join
-from ...lib.parted import PartedQueue
-from ...lib.stream import Queue, ShallowQueue
+from ...lib.stream import DeepQueue, Queue, ShallowQueue
 from ...smem.signatures import LineReadSignature, LoanSignature
 from ..layouts import CompletionLayout, StagedWordLayout, StoreRunLayout, TransferLayout, WordLayout
 from .bursts import WriteGenerator
@@ -21,8 +20,8 @@ from .word_steps import WordStepGenerator
 
 __all__ = ["StorePath"]
 
-#: Members of a run that WordStepGenerator keeps without looking at them.
-_PASSING = tuple(f"context.{name}" for name in ("tag", "quiet", "bytes", "fill", "immediate"))
+#: Runs in a block memory, two of which are on their way through it.
+_RUNS = 4
 
 
 class StorePath(wiring.Component):
@@ -76,10 +75,10 @@ class StorePath(wiring.Component):
         m.submodules.generator = generator = WriteGenerator(params)
         # Old words of reductions are asked for by bursts, so many ahead of the words that they are combined with.
         ahead = max(2, params.old_words // 4 if params.has("reductions_global") else 0)
-        if ahead > 2:
+        if params.spares_tables:
+            waiting = DeepQueue(StoredRunLayout(params), max(_RUNS, ahead), direct=True)
+        elif ahead > 2:
             waiting = Queue(StoredRunLayout(params), ahead)
-        elif params.spares_tables:
-            waiting = PartedQueue(StoredRunLayout(params), ahead, _PASSING)
         else:
             waiting = ShallowQueue(StoredRunLayout(params), ahead)
         m.submodules.waiting = waiting

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from ...lib.join import join
-from ...lib.stream import Queue, wide_queue
+from ...lib.stream import DeepQueue, Queue, wide_queue
 from ..layouts import StoreRunLayout, TransferLayout, always_zero
 from .layouts import StoreContextLayout, StoredRunLayout
 
@@ -31,7 +31,8 @@ class StoreTracker(wiring.Component):
     def __init__(self, params):
         self.params = params
         self.transfer_queue = wide_queue(TransferLayout(params), params.commands_in_flight)
-        self.run_queue = Queue(StoreRunLayout(params), params.max_outstanding)
+        run, depth = StoreRunLayout(params), params.max_outstanding
+        self.run_queue = DeepQueue(run, depth, direct=True) if params.spares_tables else Queue(run, depth)
         super().__init__(
             {
                 "transfers": In(stream.Signature(TransferLayout(params))),

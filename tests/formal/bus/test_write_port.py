@@ -22,8 +22,10 @@ def legal(burst):
 
 
 class WritePortSpec(Elaboratable):
-    def __init__(self, direct=False):
-        self.dut = WritePort(addr_width=16, bus_bytes=BUS_BYTES, max_outstanding=OUTSTANDING, id_width=2, direct=direct)
+    def __init__(self, direct=False, block=False):
+        self.dut = WritePort(
+            addr_width=16, bus_bytes=BUS_BYTES, max_outstanding=OUTSTANDING, id_width=2, direct=direct, block=block
+        )
 
     @property
     def ports(self):
@@ -120,10 +122,10 @@ class WritePortSpec(Elaboratable):
         ]
 
 
-@pytest.mark.parametrize("direct", [0, 1])
-def test_rules_and_counts(direct):
-    spec = WritePortSpec(direct)
-    prove(spec, spec.ports, name=f"bus-write-port-{direct}", depth=2, proves="F3 F4 F5")
+@pytest.mark.parametrize(("direct", "block"), [(0, 0), (1, 0), (1, 1)])
+def test_rules_and_counts(direct, block):
+    spec = WritePortSpec(direct, block)
+    prove(spec, spec.ports, name=f"bus-write-port-{direct}-{block}", depth=2, proves="F3 F4 F5")
 
 
 @pytest.mark.long

@@ -83,11 +83,12 @@ def write(dut, memory, bursts, mode="none"):
         for mode in STALL_MODES
     ],
 )
+@pytest.mark.parametrize("block", [False, True])
 @pytest.mark.parametrize("direct", [False, True])
-def test_contents_and_responses(mode, stall, direct):
+def test_contents_and_responses(mode, stall, direct, block):
     bursts = some_bursts(60, seed=5)
     written = [BUS_BYTES * (burst["word"] + beat) for burst, words in bursts for beat in range(len(words))]
-    dut, contents = new_port(direct=direct), np.zeros(MEMORY_BYTES, np.uint8)
+    dut, contents = new_port(direct=direct, block=block), np.zeros(MEMORY_BYTES, np.uint8)
     memory = AxiMemory(dut.axi, contents, latency=5, stall=stall)
     memory.failing = set(written[::9])
     result = write(dut, memory, bursts, mode)
