@@ -112,11 +112,11 @@ class DimensionPicker(wiring.Component):
         offset = Signal(16)
         # Chosen apart, so that only one choice stands between what is found out here and the sum.
         m.d.comb += coord.eq(Mux(self.begun, Array(command.coords)[self.place], Array(command.coords)[outer]))
-        # In tile mode offsets are zero, or the command is refused.
-        with m.Switch(self.spatial if self.params.has("im2col") else 0):
-            for k in range(3):
-                with m.Case(k + 1):
-                    m.d.comb += offset.eq(command.offsets[k])
+        if self.params.has("im2col"):  # otherwise offsets are zero, or the command is refused
+            with m.Switch(self.spatial):
+                for k in range(3):
+                    with m.Case(k + 1):
+                        m.d.comb += offset.eq(command.offsets[k])
         # The bounding box moves with the offset, and does so in front of what it is compared with.
         m.d.comb += moved.eq(Mux(again, listed.low, offset))
         picked = {
