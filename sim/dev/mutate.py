@@ -41,9 +41,9 @@ class Block:
 
 #: Blocks that are small enough, by name.
 BLOCKS = {
-    "requests": Block(("core.requests",), "requests", ("dut",), 8),
-    "port": Block(("core.port", "core.splitter"), "bus-read-port", ("dut", "dut.splitter"), 12),
-    "steps": Block(("core.steps",), "steps_16", ("dut",), 8),
+    "requests": Block(("unit.core.requests",), "requests", ("dut",), 8),
+    "port": Block(("unit.core.port", "unit.core.splitter"), "bus-read-port-0", ("dut",), 12),
+    "steps": Block(("unit.core.load.steps",), "steps_16", ("dut",), 8),
 }
 #: What judges a block, given the arguments of the command: returns the number of mutants, and those not noticed.
 _JUDGES = {

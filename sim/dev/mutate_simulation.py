@@ -50,6 +50,10 @@ def survivors_of_simulation(block, count, seed):
 
 def _mutated(verilog, names, count, seed):
     """The Verilog with the modules ``names`` replaced by one netlist that holds all mutants, and these."""
+    there = {match["name"] for match in _MODULE.finditer(verilog)}
+    for name in names:
+        if name not in there:
+            raise RuntimeError(f"there is no block {name}")
     # With the modules below them, so that Yosys knows which ports are inputs.
     pieces = [match[0] for match in _MODULE.finditer(verilog) if f"{match['name']}.".startswith(_below(names))]
     ports = " ".join(f"\\{name}/w:{SELECT}" for name in names)
