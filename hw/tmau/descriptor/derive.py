@@ -15,43 +15,13 @@ from ...lib.formats import packed_layout
 from .dimensions import DimensionLayout
 from .layouts import CheckedLayout, DerivedLayout
 
-__all__ = ["Derivation", "walk_order"]
+__all__ = ["Derivation"]
 
 _ROW_BITS = 14  # the longest row is 256 slices of 32 bytes
 _COUNT_BITS = 11  # 1 to 1024 pixels
 _SHIFT = 11
 #: floor(n / d) = n * factor >> _SHIFT for every n up to 263, and with d = 1 for every count.
 _RECIPROCALS = [-(-(1 << _SHIFT) // divisor) for divisor in range(1, 9)]
-
-
-def walk_order(descriptor, values, absent):
-    """One value a dimension of a descriptor, in the order of the walk.
-
-    In tile mode that is the descriptor's order. In im2col mode it is C, W, H, D, N, where ``absent`` stands for spatial
-    dimensions that the tensor lacks, and C is the C-slice with interleave.
-
-    Parameters
-    ----------
-    descriptor : view
-        Has ``rank``, ``im2col`` and ``interleaved``.
-    values : sequence of five Values
-        Of dimensions 0 to 4.
-    absent : Value
-
-    Returns
-    -------
-    list of five Values
-    """
-    rank3, rank4, sliced = descriptor.rank == 3, descriptor.rank == 4, descriptor.interleaved
-    slice_ = Mux(rank3, values[1], Mux(rank4, values[2], values[3]))
-    order = [
-        Mux(sliced, slice_, values[0]),
-        Mux(sliced, values[0], values[1]),
-        Mux(rank3, absent, Mux(sliced, values[1], values[2])),
-        Mux(rank3 | rank4, absent, Mux(sliced, values[2], values[3])),
-        Mux(rank3, values[2], Mux(rank4, values[3], values[4])),
-    ]
-    return [Mux(descriptor.im2col, moved, value) for moved, value in zip(order, values, strict=True)]
 
 
 class Derivation(wiring.Component):

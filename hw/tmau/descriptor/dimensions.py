@@ -41,7 +41,7 @@ class DimensionLayout(data.StructLayout):
 class DimensionReader(wiring.Component):
     """Shows the five dimensions of a descriptor, one a cycle, three times over.
 
-    Latency 1 from ``start``, and 15 cycles of dimensions. Their *place* is that of ``derive.walk_order``: dimensions
+    Latency 1 from ``start``, and 15 cycles of dimensions. Their *place* is the number of ``ListedLayout``: dimensions
     that the rank does not reach take the places of those that the tensor lacks.
 
     Members

@@ -54,7 +54,11 @@ class CheckedLayout(data.StructLayout):
 
 
 class ListedLayout(data.StructLayout):
-    """What a dimension of a checked descriptor has of its own. Its number is that of ``derive.walk_order``."""
+    """What a dimension of a checked descriptor has of its own.
+
+    In tile mode its number is that of the descriptor. In im2col mode C has 0, W, H, D and N have 1 to 4, where a
+    spatial dimension that the tensor lacks has one position, and C is the slice with interleave.
+    """
 
     #: Members that are known as the dimension passes, and those that are products of what the dimensions before have.
     AXIS, ROW = ("size", "stride", "traversal", "low", "high"), ("count", "bytes")
