@@ -9,6 +9,7 @@ from ..usage import UsageError
 from .golden import result_record
 from .outcome import Outcome
 from .placing import place_memories
+from .shared_reach import hardware_bytes
 
 __all__ = ["cluster_params", "run_cluster_on_session", "window_registers"]
 
@@ -17,10 +18,10 @@ _DRAIN = 64  # cycles after which barriers are in memory
 
 
 def cluster_params(case, preset):
-    """What to run a case on, as ClusterParams: access units of a preset, with the case's shared memory."""
+    """What to run a case on, as ClusterParams: access units of a preset, with shared memory for the case."""
     params = TMAU_PRESETS[preset]
     try:
-        smem = params.smem.replace(size_bytes=case.smem.size)
+        smem = params.smem.replace(size_bytes=hardware_bytes(case))
         unit = params.replace(smem=smem, processors=len(case.processors) or 1)
         return ClusterParams(case.cores, unit)
     except ValueError as error:

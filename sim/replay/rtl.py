@@ -23,7 +23,7 @@ from .pe.cases import PeCase
 from .pe.golden import pe_outcome
 from .pe.rtl import run_on_session
 from .placing import place_memories
-from .shared_reach import shared_reach
+from .shared_reach import hardware_bytes, shared_reach
 
 __all__ = ["open_backend", "run_case", "why_not"]
 
@@ -170,12 +170,12 @@ def _busy_cycles(run):
 
 
 def _params(case, preset):
-    """The preset, if the case cannot see that its shared memory is larger; otherwise with that of the case."""
+    """The preset, if the case cannot see that its shared memory is larger; otherwise with one for the case."""
     params = TMAU_PRESETS[preset].replace(processors=len(case.processors) or 1)
     size = case.smem.size
     if size == params.smem.size_bytes or shared_reach(case) <= size <= params.smem.size_bytes:
         return params
     try:
-        return params.replace(smem=params.smem.replace(size_bytes=size))
+        return params.replace(smem=params.smem.replace(size_bytes=hardware_bytes(case)))
     except ValueError as error:
         raise UsageError(f"case {case.name!r}: smem.bytes: {error}") from None

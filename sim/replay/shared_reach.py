@@ -1,11 +1,14 @@
-"""How much shared memory the commands of a replay case ask for."""
+"""How much shared memory the commands of a replay case ask for, and how much hardware has for them."""
 
 from math import inf
 
 from tilewright.golden.spec import Opcode, Space
 from tilewright.golden.tmau.tile import footprint
 
-__all__ = ["shared_reach"]
+__all__ = ["hardware_bytes", "shared_reach"]
+
+#: The smallest shared memory of hardware.
+_LEAST = 1024
 
 
 def shared_reach(case):
@@ -22,3 +25,9 @@ def shared_reach(case):
                 shared = [fields[side] for side in ("source", "destination") if fields[f"{side}_space"] == Space.SHARED]
                 reach = max(reach, fields["size"] + max(shared, default=0))
     return reach
+
+
+def hardware_bytes(case):
+    """Bytes of the smallest shared memory of hardware that no command tells from the case's; if one can, the case's."""
+    size = case.smem.size
+    return max(1 << (size - 1).bit_length(), _LEAST) if shared_reach(case) <= size else size

@@ -6,7 +6,7 @@ from math import inf
 import pytest
 
 from tilewright.sim.replay.cases import read_cases
-from tilewright.sim.replay.shared_reach import shared_reach
+from tilewright.sim.replay.shared_reach import hardware_bytes, shared_reach
 
 MAPS = {
     "x": {"element": "u8", "address": 0, "size": [64, 8], "stride": [64], "box": [32, 4], "swizzle": "64B"},
@@ -33,7 +33,26 @@ LANES = {"op": "lanes", "element": "f16", "shape": [1, 1, 1, 1], "lanes": 4, "eu
     ],
 )
 def test_reach(tmp_path, commands, reach):
-    case = {"name": "asked", "kind": "tmau", "gmem": {"bytes": 4096}, "smem": {"bytes": 4096}, "maps": MAPS}
+    assert shared_reach(read(tmp_path, 4096, commands)) == reach
+
+
+@pytest.mark.parametrize(
+    ("size", "commands", "hardware"),
+    [
+        (4096, [LOAD], 4096),
+        (3000, [LOAD], 4096),
+        (384, [LOAD], 1024),
+        (383, [LOAD], 383),  # a command can tell: such a case is refused
+        (3000, [LANES], 3000),
+    ],
+)
+def test_hardware(tmp_path, size, commands, hardware):
+    assert hardware_bytes(read(tmp_path, size, commands)) == hardware
+
+
+def read(tmp_path, size, commands):
+    """A case of ``size`` bytes of shared memory."""
+    case = {"name": "asked", "kind": "tmau", "gmem": {"bytes": 4096}, "smem": {"bytes": size}, "maps": MAPS}
     path = tmp_path / "cases.json"
     path.write_text(json.dumps({"version": 1, "cases": [case | {"commands": commands}]}))
-    assert shared_reach(read_cases(path)[0]) == reach
+    return read_cases(path)[0]
