@@ -9,8 +9,8 @@ from tilewright.sim.dev.mutate_simulation import survivors_of_simulation
 @pytest.mark.long
 @pytest.mark.parametrize("name", BLOCKS)
 def test_blocks_can_be_changed(name):
-    count, _ = survivors_of_simulation(BLOCKS[name], 1, 1)
-    assert count == 1
+    count, survivors = survivors_of_simulation(BLOCKS[name], 6, 1)  # some in each module of the block
+    assert count > len(survivors)
 
 
 def test_a_block_that_there_is_not():
