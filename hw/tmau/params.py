@@ -48,7 +48,8 @@ class TmauParams:
     queue_depth : int
         Commands that wait, 2 to 64, a power of two.
     cache_entries : int
-        Descriptors kept, 1 to 64, a power of two.
+        Descriptors kept, 1 to 64, a power of two. With one, the next descriptor is not fetched as long as the command
+        in front is being set up.
     commands_in_flight : int
         Commands whose data are under way, 2 to 1024, a power of two; one memory of this depth. A quarter of
         ``max_outstanding`` keeps the bus busy with boxes of four words.
@@ -63,8 +64,8 @@ class TmauParams:
     prefetches : bool
         The unit names the lines of a PREFETCH to a cache outside (docs/cluster.md, "L2").
     spares_tables : bool
-        What can bear it lies in block memories, of which that takes more: words for the bus, steps that wait for a
-        line, commands, and all of a descriptor.
+        What can bear it lies in block memories, of which that takes more: words for the bus, runs and steps on their
+        way, bursts in flight, commands, and all of a descriptor. Some stages take a cycle more, in which no word comes.
     features : tuple of str
         What is built, of ``golden.spec.tmau.features.FEATURES``: ``im2col``, ``interleave``, ``unaligned``, ``gather``,
         ``swizzle``, ``stores``, ``reductions_global``, ``reductions_shared``, ``reductions_float``, ``lanes``,

@@ -14,8 +14,9 @@ __all__ = ["ResponseTracker"]
 class ResponseTracker(wiring.Component):
     """Keeps transfers and rows in memories and turns them into runs in absolute addresses.
 
-    Latency: one cycle from the row (or the transfer, if that comes later) to its run. Throughput: one run a cycle,
-    without a pause between transfers. The payload of ``runs`` comes through adders from the queues' outputs.
+    Latency: one cycle from the row (or the transfer, if that comes later) to its run; two from the row with
+    ``params.spares_tables``. Throughput: one run a cycle, without a pause between transfers. The payload of ``runs``
+    comes through adders from the queues' outputs.
 
     Members
     -------

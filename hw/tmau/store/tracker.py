@@ -16,8 +16,9 @@ class StoreTracker(wiring.Component):
     """Keeps transfers and runs in memories and turns them into byte addresses.
 
     Runs that lie outside the tensor are dropped, a cycle each; if a transfer's last one does, an empty run ends the
-    transfer. Latency: one cycle from the run (or the transfer, if that comes later). Throughput: one run a cycle,
-    without a pause between transfers. The payload of ``o`` comes through one adder from the queues' outputs.
+    transfer. Latency: one cycle from the run (or the transfer, if that comes later); two from the run with
+    ``params.spares_tables``. Throughput: one run a cycle, without a pause between transfers. The payload of ``o`` comes
+    through one adder from the queues' outputs.
 
     Members
     -------
