@@ -85,6 +85,7 @@ class ReadPort(wiring.Component):
         self.sent = Signal(range(DESCRIPTOR_BYTES >> self._part_log2))  # of them that have left
         self.fetching = Signal()  # a descriptor has been taken, and not all of it has come
         self.received = Signal(range(self._descriptor_words))  # words of the current descriptor that have come
+        self.beat = Signal(8)  # words of the oldest burst that have come
         super().__init__(
             {
                 "bursts": In(stream.Signature(BurstLayout(word_width))),
@@ -168,7 +169,7 @@ class ReadPort(wiring.Component):
 
     def _data_beats(self, m):
         axi, words, burst = self.axi, self.words, self.in_flight.o
-        beat = Signal(8)  # of the oldest burst
+        beat = self.beat
         # A burst does not leave its page, so that the sum needs no more bits than that.
         page_words = exact_log2(PAGE_BYTES) - self._bus_log2
         place = Signal(page_words)

@@ -35,6 +35,8 @@ class RequestGenerator(wiring.Component):
         self.params = params
         #: Bits of the number of words of a run: its bytes may start anywhere in a word.
         self.count_width = params.smem.addr_width + 2 - params.bus_log2
+        self.previous = Signal(params.word_width)  # last bus word of the inside run before this one
+        self.previous_valid = Signal()  # there is one, of the same transfer
         super().__init__(
             {
                 "i": In(stream.Signature(BoxRunLayout(params))),
@@ -52,7 +54,7 @@ class RequestGenerator(wiring.Component):
         beyond = Signal(len(run.bytes) + 1)  # bytes from the start of the first word to the end of the run, minus one
         m.d.comb += beyond.eq(offset + run.bytes - 1)
 
-        previous, previous_valid = Signal(self.params.word_width), Signal()
+        previous, previous_valid = self.previous, self.previous_valid
         shared = Signal()
         m.d.comb += shared.eq(run.inside & ~run.loop & previous_valid & (first_word == previous))
         m.d.comb += [

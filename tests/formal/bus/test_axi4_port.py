@@ -1,10 +1,13 @@
 """F3, F4, F5, F11 of the read port: AR holds, is legal and prompt, credits are counted, descriptors come singly.
 
+What is asked for is what bursts say, and words that come have the addresses of theirs.
+
 The subordinate is free to delay, to interleave and to end bursts where it likes; it only answers what was asked.
 """
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
+from amaranth.utils import exact_log2
 
 from tilewright.golden.spec import PAGE_BYTES
 from tilewright.hw.bus.axi4_port import DESCRIPTOR_BYTES, ReadPort
@@ -49,6 +52,9 @@ class ReadPortSpec(Elaboratable):
         ]
         self._check_ar(m, buffered)
         self._check_credits(m, buffered)
+        self._check_words(m)
+        if not self.block:
+            self._check_first(m, buffered)
         self._check_descriptors(m, buffered)
         self._check_progress(m)
         return m
@@ -85,7 +91,7 @@ class ReadPortSpec(Elaboratable):
             # A burst is taken only while there is credit, so that the queue of addresses never loses one.
             Assert(~(dut.bursts.valid & dut.bursts.ready) | (dut.in_flight.level != OUTSTANDING)),
             Assert((dut.bursts.valid & dut.bursts.ready) == (dut.in_flight.i.valid & dut.in_flight.i.ready)),
-            Assert(dut.words.valid == data),
+            Assert(dut.stall_credit == (dut.bursts.valid & (dut.in_flight.level == OUTSTANDING))),
             Cover(in_flight == OUTSTANDING),
             Cover(dut.stall_credit),
         ]
@@ -93,6 +99,73 @@ class ReadPortSpec(Elaboratable):
         if self.block:
             # It comes while its request is at AR, where the bus has not seen it.
             m.d.comb += Assert(dut.in_flight.o.valid | (in_flight == 0))
+
+    def _check_words(self, m):
+        """A burst goes to AR and to the queue as it is, and each word has its place in the burst that is due."""
+        dut, axi = self.dut, self.dut.axi
+        request, shown, due = dut.requests.i.payload, dut.requests.o, dut.in_flight.o.payload
+        data = axi.rvalid & (axi.rid == 0)
+        beat = Signal(8)  # words of the burst that is due which have come
+        with m.If(data & axi.rready):
+            m.d.sync += beat.eq(Mux(axi.rlast, 0, beat + 1))
+        place = ((due % PAGE_WORDS + beat) % PAGE_WORDS)[: exact_log2(PAGE_WORDS)]
+        m.d.comb += [
+            Assert(dut.beat == beat),
+            Assert(dut.words.valid == data),
+            Assert(axi.rready == Mux(axi.rid == 0, dut.words.ready, dut.descriptor_words.ready)),
+            Assert(dut.beat_stb == (data & axi.rready)),
+            Assert(axi.arvalid == shown.valid),
+            Assert(dut.ar_stb == (axi.arvalid & axi.arready & (axi.arid == 0))),
+            Assert(dut.stall_ar == (axi.arvalid & ~axi.arready)),
+        ]
+        with m.If(dut.bursts.valid & dut.bursts.ready):
+            m.d.comb += [
+                Assert(dut.requests.i.valid & (request.id == 0)),
+                Assert(request.burst.as_value() == dut.bursts.payload.as_value()),
+                Assert(dut.in_flight.i.payload == dut.bursts.payload.word),
+            ]
+        with m.If(axi.arvalid):
+            m.d.comb += [
+                Assert(axi.arid == shown.payload.id),
+                Assert(axi.araddr == shown.payload.burst.word * BUS_BYTES),
+                Assert(axi.arlen == shown.payload.burst.beats_minus_one),
+            ]
+        for answer, words in ((data, dut.words), (axi.rvalid & (axi.rid == 1), dut.descriptor_words)):
+            with m.If(answer):
+                m.d.comb += Assert(words.payload.data == axi.rdata)
+                m.d.comb += Assert(words.payload.error == (Value.cast(axi.rresp) >= 2))
+        with m.If(data):
+            m.d.comb += Assert(dut.words.payload.address == Cat(place, due[exact_log2(PAGE_WORDS) :]) * BUS_BYTES)
+
+    def _check_first(self, m, buffered):
+        """The first burst after a reset, from where it is taken to AR and to its first word.
+
+        What lies in the AR buffer and in the queue is checked with that one alone, for no other is where it must be.
+        """
+        dut, axi = self.dut, self.dut.axi
+        first = Signal.like(dut.bursts.payload)
+        taken, asked, answered = Signal(), Signal(), Signal()
+        with m.If(dut.bursts.valid & dut.bursts.ready & ~taken):
+            m.d.sync += [taken.eq(1), first.eq(dut.bursts.payload)]
+        with m.If(axi.arvalid & axi.arready & (axi.arid == 0)):
+            m.d.sync += asked.eq(1)
+        with m.If(dut.words.valid & dut.words.ready):
+            m.d.sync += answered.eq(1)
+        shown = [valid & (request.id == 0) for valid, request in buffered]
+        m.d.comb += [
+            Assert(taken | ~(shown[0] | shown[1] | asked | answered | (dut.in_flight.level != 0))),
+            Assert(~taken | asked | shown[0] | shown[1]),
+            Assert(answered | ((dut.beat == 0) & (taken == (dut.in_flight.level != 0)))),
+        ]
+        with m.If(~asked):
+            with m.If(axi.arvalid & (axi.arid == 0)):
+                m.d.comb += Assert((axi.araddr == first.word * BUS_BYTES) & (axi.arlen == first.beats_minus_one))
+            with m.If(shown[1] & ~shown[0]):
+                m.d.comb += Assert(buffered[1][1].burst.as_value() == first.as_value())
+        with m.If(~answered & dut.in_flight.o.valid):
+            m.d.comb += Assert(dut.in_flight.o.payload == first.word)
+        with m.If(~answered & dut.words.valid):
+            m.d.comb += Assert(dut.words.payload.address == first.word * BUS_BYTES)
 
     def _check_descriptors(self, m, buffered):
         dut, axi = self.dut, self.dut.axi
@@ -129,12 +202,18 @@ class ReadPortSpec(Elaboratable):
             ]
 
     def _check_progress(self, m):
-        """A burst that has credit waits one cycle for AR to show a request: its own, or one before it."""
+        """A burst that has credit waits one cycle for AR to show a request: its own, or one before it.
+
+        So does a descriptor, one cycle more, when the one before has come.
+        """
         dut = self.dut
         waited = Signal(2)
-        waits = dut.bursts.valid & dut.in_flight.i.ready & ~dut.axi.arvalid
+        waits = dut.bursts.valid & (dut.in_flight.level != OUTSTANDING) & ~dut.axi.arvalid
         m.d.sync += waited.eq(Mux(waits, waited + 1, 0))
         m.d.comb += Assert(waited <= 1)
+        lingers = Signal()  # a descriptor was there in the cycle before, and the port had none
+        m.d.sync += lingers.eq(dut.descriptors.valid & ~dut.descriptors.ready & ~dut.fetching)
+        m.d.comb += Assert(dut.offered | ~lingers)
         m.d.comb += Assert(dut.requests.o.valid | ~dut.requests.skidded)
         m.d.comb += Cover(waited == 1)
 

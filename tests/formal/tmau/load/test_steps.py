@@ -5,6 +5,7 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
+from tilewright.golden.spec import Reduction
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.load.layouts import RunLayout
 from tilewright.hw.tmau.load.steps import StepGenerator
@@ -38,7 +39,7 @@ class StepsSpec(Elaboratable):
         uses = piece.data_end != 0
         base = Cat(Const(0, 7), piece.line)
         end = Signal.like(dut.cursor)
-        m.d.comb += [end.eq(base + piece.end), Assert(dut.steps.valid == busy)]
+        m.d.comb += [end.eq(base + piece.end), Assert(dut.steps.valid == busy), Assert(busy | dut.runs.ready)]
 
         leaves = dut.steps.valid & dut.steps.ready
         with m.If(leaves):
@@ -97,6 +98,11 @@ class StepsSpec(Elaboratable):
                 Assert(run.context.reduction == 0),
                 Assert(run.data_end <= word_end + bus_bytes),
             ]
+        # A run of two words: the first is there, rotated as the second will be, and all data lie in one line's segment.
+        segment = (run.data_start >= base) & (run.data_start < base + bus_bytes) & (run.data_end <= base + bus_bytes)
+        there = run.shared & (words == 0) & (run.data_end > run.word_end) & (previous == run.word_end[: len(previous)])
+        with m.If(run.inside & there & segment & (run.context.reduction == Reduction.NONE)):
+            m.d.comb += Assert(joins)
         m.d.comb += [
             Assert(step.pull == (uses & ~(run.shared & (words == 0) & ~joins))),
             Assert(step.complement == ~step.rotate[: len(step.complement)]),

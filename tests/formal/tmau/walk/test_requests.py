@@ -35,8 +35,10 @@ class RequestsSpec(Elaboratable):
 
         has_row = Signal()
         m.d.sync += has_row.eq((has_row | sends_row) & ~leaves)
+        # The last word of the inside run before this one, if that is of the same transfer.
+        before, before_valid = Signal(PARAMS.word_width), Signal()
         words = Signal(len(request.beyond) + 1)
-        offset = run.address[: PARAMS.bus_log2]
+        offset, first = run.address[: PARAMS.bus_log2], run.address[PARAMS.bus_log2 :]
         m.d.comb += words.eq(((offset + run.bytes - 1) >> PARAMS.bus_log2) + 1)
         needed = run.inside & ~run.loop & (words != row.shared)
         m.d.comb += [
@@ -44,20 +46,32 @@ class RequestsSpec(Elaboratable):
             Assert(~has_row | dut.i.valid),
             Assert(~leaves | sends_row | has_row),
             Assert(~asks | leaves),
-            Assert(~dut.rows.valid | ((row.folded == run.folded) & (row.bytes == run.bytes))),
+            Assert(before_valid == dut.previous_valid),
+            Assert(~before_valid | (before == dut.previous)),
             Assert(~(leaves & needed) | asks),
             Assert(~dut.requests.valid | (dut.i.valid & needed & (sends_row | has_row))),
             # Two neighbours that are ready make nothing wait.
             Assert(leaves | ~(dut.i.valid & dut.rows.ready & dut.requests.ready)),
         ]
+        with m.If(leaves):
+            with m.If(run.inside):
+                m.d.sync += [before_valid.eq(1), before.eq(first + words - 1)]
+            with m.If(run.last):
+                m.d.sync += before_valid.eq(0)
+        with m.If(dut.rows.valid):
+            m.d.comb += [
+                *(Assert(row[name] == run[name]) for name in ("inside", "skip", "last", "folded", "bytes")),
+                Assert(row.offset == offset),
+                Assert(row.shared == (run.inside & ~run.loop & before_valid & (first == before))),
+            ]
         with m.If(dut.requests.valid):
-            m.d.comb += Assert(request.word == (run.address[PARAMS.bus_log2 :] + row.shared)[: PARAMS.word_width])
+            m.d.comb += Assert(request.word == (first + row.shared)[: PARAMS.word_width])
             m.d.comb += Assert(request.beyond == words - row.shared - 1)
             # Bytes of the run from its first to the first of the word, if it is asked for and not the run's first.
             ahead = Signal(PARAMS.addr_width)
             m.d.comb += ahead.eq((self.word << PARAMS.bus_log2) - run.address)
             asked = (self.word - request.word)[: PARAMS.word_width] <= request.beyond
-            holds = (self.word == run.address[PARAMS.bus_log2 :]) | (ahead < run.bytes)
+            holds = (self.word == first) | (ahead < run.bytes)
             m.d.comb += Assert(~asked | (run.inside & ~run.loop & holds))
         m.d.comb += Cover(leaves & row.shared & ~needed)
         m.d.comb += Cover(asks & row.shared & has_row)
