@@ -76,9 +76,12 @@ class Bases(wiring.Component):
 
     def __init__(self, params):
         self._params = params
+        # Lanes read groups of their own. Of one group they all read the same row: a wide memory takes fewer blocks.
+        self._lanes = LANES if params.groups == 1 else 1  # of each memory
+        row = data.ArrayLayout(BasisLayout(params), self._lanes)
         self._memories = [
-            Memory(shape=BasisLayout(params), depth=BASES_SETS * params.groups, init=[], attrs={"ram_style": "block"})
-            for _ in range(LANES)
+            Memory(shape=row, depth=BASES_SETS * params.groups, init=[], attrs={"ram_style": "block"})
+            for _ in range(LANES // self._lanes)
         ]
         self._under_way = [Signal(_AnswerLayout(params), name=f"answer{n}") for n in range(LANE_READ_LATENCY)]
         self._placed = [Signal(_AnswerLayout(params), name=f"placed{n}") for n in range(_PLACE_LATENCY)]
@@ -133,9 +136,8 @@ class Bases(wiring.Component):
             places.pages_below.eq(Mux(counts, pages_below, 0)),
             places.shift.eq(shift),
         ]
-        for lane in range(LANES):
-            m.d.comb += places.coordinates[lane].eq(self.lane_reads.data[lane][:16])
-            self._gather(m, lane, places, size)
+        m.d.comb += [places.coordinates[lane].eq(self.lane_reads.data[lane][:16]) for lane in range(LANES)]
+        self._hold(m, [self._gather(m, lane, places, size) for lane in range(LANES)])
         return m
 
     def _read(self, m):
@@ -170,7 +172,7 @@ class Bases(wiring.Component):
                 m.d.sync += [reads.p.register.eq(reads.p.register + 1), dimension.eq(dimension + 1)]
 
     def _gather(self, m, lane, places, size):
-        """Sums what the dimensions of one lane's thread add, and writes it when the last one has come."""
+        """What the dimensions of one lane's thread add, summed in a register."""
         params = self._params
         placed = self._placed[-1]
         coordinate = self.lane_reads.data[lane]
@@ -198,17 +200,23 @@ class Bases(wiring.Component):
                 ]
             with m.If(placed.dimension == 1):
                 m.d.sync += sums.outer.eq(values[-1])
+        return sums
 
-        m.submodules[f"lane{lane}"] = memory = self._memories[lane]
-        # The register of the read port stands here: so tools see that nothing is read while it is written.
-        write, read = memory.write_port(), memory.read_port(domain="comb")
-        row = Signal(BasisLayout(params), name=f"row{lane}", reset_less=True)
-        with m.If(self.reads.enable & ~write.en):
-            m.d.sync += row.eq(read.data)
-        m.d.comb += [
-            write.addr.eq(Cat(self.set, self._written.group)),
-            write.data.eq(sums),
-            write.en.eq(self._written.valid & self._written.last),
-            read.addr.eq(Cat(self.set, self.reads.groups[lane])),
-            self.reads.rows[lane].eq(row),
-        ]
+    def _hold(self, m, sums):
+        """Writes the sums of a group when the last ones have come, and reads those of the groups that are asked for."""
+        written, reads = self._written, self.reads
+        for number, memory in enumerate(self._memories):
+            lanes = range(number * self._lanes, (number + 1) * self._lanes)
+            m.submodules[f"memory{number}"] = memory
+            # The register of the read port stands here: so tools see that nothing is read while it is written.
+            write, read = memory.write_port(), memory.read_port(domain="comb")
+            row = Signal(memory.shape, name=f"row{number}", reset_less=True)
+            with m.If(reads.enable & ~write.en):
+                m.d.sync += row.eq(read.data)
+            m.d.comb += [
+                write.addr.eq(Cat(self.set, written.group)),
+                write.en.eq(written.valid & written.last),
+                read.addr.eq(Cat(self.set, reads.groups[lanes[0]])),
+            ]
+            for lane, target, source in zip(lanes, write.data, row, strict=True):
+                m.d.comb += [target.eq(sums[lane]), reads.rows[lane].eq(source)]

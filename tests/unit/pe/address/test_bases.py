@@ -13,7 +13,7 @@ from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, watch_stream
 
 SEED = 20261121
-PARAMS = PE_PRESETS["unit"].replace(threads=13)
+PARAMS = {groups: PE_PRESETS["unit"].replace(threads=8 * groups - 3) for groups in (1, 2)}
 #: From ``start`` to ``busy`` low, besides a cycle for each read.
 BUILD_CYCLES = 6
 SEGMENTS = [
@@ -24,9 +24,11 @@ SEGMENTS = [
 ]
 
 
+@pytest.mark.parametrize("groups", PARAMS)
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_builds(mode):
-    dut = elaborated(Bases, PARAMS)
+def test_builds(mode, groups):
+    params = PARAMS[groups]
+    dut = elaborated(Bases, params)
     rng = random.Random(f"{SEED} {mode}")
     stall = STALL_MODES[mode]["stall"]
     registers = {}
@@ -38,13 +40,13 @@ def test_builds(mode):
     async def run(ctx):
         for segment in SEGMENTS:
             for by_rows in range(2 if segment.rank > 1 else 1):
-                await build(ctx, rng.randrange(BASES_SETS), segment, rng.randrange(PARAMS.regs - 4), by_rows)
+                await build(ctx, rng.randrange(BASES_SETS), segment, rng.randrange(params.regs - 4), by_rows)
                 for number, contents in held.items():  # the set that was built, and the others as they were
                     await check(ctx, number, *contents)
 
     async def build(ctx, number, segment, first, by_rows):
         elements = {}
-        for group in range(PARAMS.groups):
+        for group in range(groups):
             for lane in range(LANES):
                 element = [rng.getrandbits(32), *(rng.randint(0, size) for size in segment.size[1:])]
                 elements[group, lane] = element
@@ -60,23 +62,23 @@ def test_builds(mode):
         while ctx.get(dut.busy):
             await ctx.tick()
             cycles += 1
-        reads = segment.rank * PARAMS.groups
+        reads = segment.rank * groups
         assert cycles == reads + BUILD_CYCLES if not stall else cycles > reads
         held[number] = (segment, elements, by_rows)
 
     async def check(ctx, number, segment, elements, by_rows):
         ctx.set(dut.set, number)
-        for group in range(PARAMS.groups):
+        for group in range(groups):
             # Each lane may ask for another group.
-            groups = [(group + (lane < 3)) % PARAMS.groups for lane in range(LANES)]
+            asked = [(group + (lane < 3)) % groups for lane in range(LANES)]
             for lane in range(LANES):
-                ctx.set(dut.reads.groups[lane], groups[lane])
+                ctx.set(dut.reads.groups[lane], asked[lane])
             ctx.set(dut.reads.enable, 1)
             await ctx.tick()
             ctx.set(dut.reads.enable, 0)
             await ctx.tick()
             for lane in range(LANES):
-                element, basis = elements[groups[lane], lane], ctx.get(dut.reads.rows[lane])
+                element, basis = elements[asked[lane], lane], ctx.get(dut.reads.rows[lane])
                 assert basis.inner == element[0]
                 inside = all(c < size for c, size in zip(element[1:], segment.size[1:], strict=True))
                 assert basis.inside == inside
