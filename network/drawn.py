@@ -114,13 +114,16 @@ class NetworkMaker:
         return self._node((x,), shape, tensor.dtype, Pad(tuple(before), tuple(after), self._zero(tensor.dtype)))
 
     def concat(self, axis, *parts, scales=None):
-        """Tensors one behind the other; ``scales``: (scale, zero point) of each input, and of the output."""
+        """Tensors one behind the other; ``scales``: (scale, zero point) of each input, and of the output.
+
+        None for an input that has those of the output.
+        """
         first = self.tensors[parts[0]]
         shape = list(first.shape)
         shape[axis] = sum(self.tensors[part].shape[axis] for part in parts)
         tables = [None] * len(parts)
         if scales:
-            tables = [self._table(self.tensors[part].dtype, first.dtype, scale, scales[-1])
+            tables = [scale and self._table(self.tensors[part].dtype, first.dtype, scale, scales[-1])
                       for part, scale in zip(parts, scales, strict=False)]  # fmt: skip
         return self._node(parts, tuple(shape), first.dtype, Concat(axis, tuple(tables)))
 

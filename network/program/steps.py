@@ -133,8 +133,11 @@ def _buffers(one, base, down):
 
 
 def image_at(one, base, down, weights):
-    """Where the image of a split whose weights all stay comes from, and where to; None if they do not stay."""
-    return (weights, _buffers(one, base, down).tables) if one.resident else None
+    """Where the image of a split whose weights all stay comes from, and where to; None if they do not stay.
+
+    None too if there are none: an empty image has the address of the one behind it.
+    """
+    return (weights, _buffers(one, base, down).tables) if one.resident and one.image.size else None
 
 
 def layer_steps(layer, one, base, down, addresses, weights, conv, held=None, loaded=False):

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tilewright import network
 from tilewright.golden.spec.conv.job import ConvOperation
 from tilewright.network.drawn import NetworkMaker
@@ -106,3 +108,17 @@ def test_ranges_of_columns_find_their_weights():
     assert places[0] != places[1]
     inputs, (name,) = maker.draw(), graph.outputs
     assert (compiled.run(inputs)[name] == network.evaluate(graph, inputs)[name]).all()
+
+
+@pytest.mark.parametrize("axis", [1, 3])
+@pytest.mark.parametrize("shape", [(2, 4, 2, 11), (1, 16, 8, 8)])
+def test_a_range_behind_one_without_weights_brings_its_own(shape, axis):
+    """An input of a concatenation with the scale of the output needs no table, the one behind it does."""
+    maker = NetworkMaker(5)
+    x = maker.input(shape)
+    added = maker.add(x, x)
+    same = maker.concat(0, x, scales=[(0.025, 7), (0.05, 26)])
+    y = maker.concat(axis, same, added, scales=[None, (0.1, 10), (0.05, 26)])
+    graph = maker.graph(maker.conv(y, 3, 1))
+    inputs, (name,) = maker.draw(), graph.outputs
+    assert (network.compile(graph, "unit").run(inputs)[name] == network.evaluate(graph, inputs)[name]).all()
