@@ -335,7 +335,7 @@ def settles(session):
     return False
 
 
-@pytest.mark.parametrize(("count", "endless"), [(60, 0), pytest.param(20_000, 65, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("count", "endless"), [(60, 0), pytest.param(20_000, 66, marks=pytest.mark.long)])
 def test_garbage(session, count, endless):
     """Nothing leaves the window, nothing hangs, records are golden's, and the next program runs."""
     session.configure(errors=(GLOBAL_BYTES, len(session.global_memory) - 1, Response.DECERR.value))
