@@ -38,12 +38,13 @@ class Mutant:
 
     def __str__(self):
         facts = self.facts
-        place = facts.get("wire") or f"{facts.get('cell')}.{facts.get('port')}"
-        bit = facts.get("wirebit", facts.get("portbit", ""))
+        # The wire at a port: what a port that reads it sees is changed there alone.
+        wire = f" ({facts['wire']}[{facts['wirebit']}])" if "wire" in facts else ""
         source = facts.get("src", "").removeprefix(f"{Path.cwd()}/")
         if not source.partition(":")[0].endswith(".py"):
             source = ""
-        return f"{self.number}: {facts['mode']} {place}[{bit}] of {facts['module']} {source}".rstrip()
+        port = f"{facts['cell']}.{facts['port']}[{facts['portbit']}]{wire}"
+        return f"{self.number}: {facts['mode']} {port} of {facts['module']} {source}".rstrip()
 
 
 def mutate(text, *, read, modules, count, seed, write):

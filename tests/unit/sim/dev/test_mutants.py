@@ -31,7 +31,12 @@ def test_all_are_in_one_netlist():
     ports = {mutant.facts["port"] for mutant in mutants}
     assert "D" in ports
     assert not ports & {"CLK", "Q"}
-    assert str(mutants[0]).startswith(f"{numbers[0]}: {mutants[0].facts['mode']} ")
+    for mutant in mutants:
+        facts = mutant.facts
+        # Where the change is: of a wire that several cells read, at one of them.
+        assert str(mutant).startswith(f"{mutant.number}: {facts['mode']} {facts['cell']}.{facts['port']}[")
+        assert (f" ({facts.get('wire')}[" in str(mutant)) == ("wire" in facts)
+    assert any("wire" in mutant.facts for mutant in mutants)
 
 
 @pytest.mark.parametrize("count", [0, 4096])
