@@ -52,6 +52,8 @@ class RequestsSpec(Elaboratable):
             Assert(~dut.requests.valid | (dut.i.valid & needed & (sends_row | has_row))),
             # Two neighbours that are ready make nothing wait.
             Assert(leaves | ~(dut.i.valid & dut.rows.ready & dut.requests.ready)),
+            # What has no words of memory does not wait for requests.
+            Assert(leaves | ~(dut.i.valid & (has_row | dut.rows.ready) & (~run.inside | run.loop))),
         ]
         with m.If(leaves):
             with m.If(run.inside):
