@@ -5,11 +5,13 @@ from graphlib import TopologicalSorter
 
 __all__ = ["DepthPath", "longest_path"]
 
-#: Cells that a signal passes, and the tables that this counts as. All others start and end paths. A multiplier, which
-#: Yosys leaves without registers, takes 3 ns on an ECP5 of speed grade 8, and a table with its wire about 1 ns.
+#: Cells that a signal passes, and the tables that this counts as. All others start and end paths. A multiplier takes
+#: 3 ns on an ECP5 of speed grade 8, and a table with its wire about 1 ns.
 _LEVELS = {"LUT4": 1, "PFUMX": 0, "L6MUX21": 0, "CCU2C": 1, "TRELLIS_DPR16X4": 1, "MULT18X18D": 3}
 #: Inputs that a signal passes from, where not all are such: distributed memory is written with the clock.
 _PASSING = {"TRELLIS_DPR16X4": {"RAD"}}
+#: Parameters of a multiplier that has a register there, by directions of its ports.
+_REGISTERS = {"input": "REG_INPUTA_CLK", "output": "REG_OUTPUT_CLK"}
 
 
 @dataclass(frozen=True)
@@ -41,19 +43,25 @@ def longest_path(module):
     -------
     DepthPath
         A carry chain counts as one table, whatever its length: carries run in wires of their own. So does a read of
-        distributed memory; a multiplier counts as three.
+        distributed memory; a multiplier counts as three, or as nothing if it has registers on both sides.
     """
     driver, inputs, outputs = {}, {}, {}
     for name, cell in module["cells"].items():
         passing = _PASSING.get(cell["type"]) if cell["type"] in _LEVELS else ()
         inputs[name], outputs[name] = [], []
         for port, bits in cell["connections"].items():
+            if _registered(cell, cell["port_directions"][port]):
+                continue
             if cell["port_directions"][port] == "output":
                 driver.update((bit, (name, port)) for bit in bits)
                 outputs[name] += bits
             elif passing is None or port in passing:
                 inputs[name] += [(bit, port) for bit in bits if isinstance(bit, int)]
-    logic = {name: _LEVELS[cell["type"]] for name, cell in module["cells"].items() if cell["type"] in _LEVELS}
+    logic = {
+        name: 0 if all(_registered(cell, side) for side in _REGISTERS) else _LEVELS[cell["type"]]
+        for name, cell in module["cells"].items()
+        if cell["type"] in _LEVELS
+    }
     before = {name: {driver[bit][0] for bit, _ in inputs[name] if bit in driver} & logic.keys() for name in logic}
     levels, source = {}, {}
     for name in TopologicalSorter(before).static_order():
@@ -70,6 +78,11 @@ def longest_path(module):
         return DepthPath(0, ())
     last = max(levels, key=levels.get)
     return DepthPath(levels[last], tuple(_steps(module, last, levels, source, outputs[last])))
+
+
+def _registered(cell, direction):
+    """Whether a multiplier has registers at its ports of a direction."""
+    return cell["type"] == "MULT18X18D" and _REGISTERS[direction] in cell["parameters"]
 
 
 def _steps(module, last, levels, source, outputs):

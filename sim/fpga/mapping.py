@@ -14,6 +14,7 @@ from .carries import CHAINS, cut_ends, write_carries
 from .multiplexers import COVER, UNCOVER, write_multiplexers
 from .names import MARKS
 from .operands import absorb_operands
+from .registers import absorb_registers
 from .resets import buffer_reset
 
 __all__ = ["FAMILIES", "FREQUENCY", "Mapped", "map_flat"]
@@ -123,6 +124,7 @@ def map_flat(component, family, folder, target=FREQUENCY):
     if family == "ecp5":
         cut_ends(module)
         absorb_operands(module)
+        absorb_registers(module)
         buffer_reset(module)
         (folder / "top.json").write_text(json.dumps(netlist))
     return Mapped(module, elaborated - start, mapped - before)

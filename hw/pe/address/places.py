@@ -70,7 +70,10 @@ class Places(wiring.Component):
                 was_far.eq(far),
             ]
         for lane, coordinate in enumerate(self.coordinates):
-            whole, product = Signal(16, name=f"whole{lane}"), Signal(MAX_PAGE_LOG2, name=f"product{lane}")
+            whole = Signal(16, name=f"whole{lane}")
+            # Without a reset these are registers that multipliers have.
+            product = Signal(MAX_PAGE_LOG2, name=f"product{lane}", reset_less=True)
+            share = Signal(width, name=f"share{lane}", reset_less=True)
             page = Signal(16, name=f"page{lane}", reset_less=True)  # but for places; its reset is their gate
             with m.If(self.enable):
                 m.d.sync += [
@@ -78,7 +81,7 @@ class Places(wiring.Component):
                     page[:8].eq(Mux(high, coordinate[8:], coordinate[:8])),
                     page[8:].eq(coordinate[8:]),
                     product.eq(whole * power),
-                    self.pages[lane].eq((page * weight)[8:]),
+                    share.eq((page * weight)[8:]),
                 ]
                 for bit in range(7):
                     with m.If(low > bit):
@@ -87,5 +90,5 @@ class Places(wiring.Component):
                     m.d.sync += page[8:].eq(0)
             # Where it is far, the mask has no bit before 16.
             moved = Cat(product[:16], Mux(was_far, product[:4], product[16:]))
-            m.d.comb += self.offsets[lane].eq(moved & mask)
+            m.d.comb += [self.offsets[lane].eq(moved & mask), self.pages[lane].eq(share)]
         return m

@@ -16,16 +16,18 @@ OPTIONS = {"device": "25k", "speed": 6, "seed": 1, "target": 50}
 
 
 class Multiply(wiring.Component):
-    """Two factors to a product, registered before and behind."""
+    """Two factors to a product, registered before and behind: with an enable, which no register of a multiplier has."""
 
     a: In(16)
     b: In(16)
+    go: In(1)
     product: Out(32)
 
     def elaborate(self, platform):
         m = Module()
         a, b = Signal(16), Signal(16)
-        m.d.sync += [a.eq(self.a), b.eq(self.b), self.product.eq(a * b)]
+        with m.If(self.go):
+            m.d.sync += [a.eq(self.a), b.eq(self.b), self.product.eq(a * b)]
         return m
 
 
@@ -34,12 +36,13 @@ class Around(wiring.Component):
 
     a: In(16)
     b: In(16)
+    go: In(1)
     product: Out(32)
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.inner = inner = Multiply()
-        m.d.comb += [inner.a.eq(self.a), inner.b.eq(self.b), self.product.eq(inner.product)]
+        m.d.comb += [inner.a.eq(self.a), inner.b.eq(self.b), inner.go.eq(self.go), self.product.eq(inner.product)]
         return m
 
 
@@ -66,9 +69,9 @@ def test_what_it_takes(routed):
     assert routed["used"]["MULT18X18D"] == (1, 28)
     assert routed["cells"]["mult18x18d"] == 1
     assert routed["blocks"]["inner"][1] == 64
-    # 32 inputs and the reset, 32 outputs, and these folded by threes.
-    assert routed["harness"][1] == 33 + 32 + 11
-    assert routed["used"]["TRELLIS_FF"][0] == 64 + 33 + 32 + 11
+    # 33 inputs and the reset, 32 outputs, and these folded by threes.
+    assert routed["harness"][1] == 34 + 32 + 11
+    assert routed["used"]["TRELLIS_FF"][0] == 64 + 34 + 32 + 11
     assert routed["depth"]["levels"] == 3
 
 

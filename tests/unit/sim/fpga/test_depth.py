@@ -9,6 +9,7 @@ def cell(kind, outputs, **ports):
     """A cell with one-bit ports; ``outputs`` names those that it drives."""
     return {
         "type": kind,
+        "parameters": {},
         "connections": {port: [bit] for port, bit in ports.items()},
         "port_directions": {port: "output" if port in outputs else "input" for port in ports},
     }
@@ -26,6 +27,10 @@ def register(d, q):
     return cell("TRELLIS_FF", "Q", DI=d, Q=q)
 
 
+def multiplier(a, p, *registers):
+    return cell("MULT18X18D", "P0", A0=a, P0=p) | {"parameters": {f"REG_{name}_CLK": "CLK0" for name in registers}}
+
+
 CASES = {
     "nothing": ({}, 0),
     "a chain of three": ({"x": lut(1, 2), "y": lut(2, 3), "z": lut(3, 4)}, 3),
@@ -37,7 +42,16 @@ CASES = {
     "a table before the chain and one behind": (
         {"x": lut(1, 2), "a": carry(2, "0", 3, 4), "b": carry(1, 3, 5, 6), "y": lut(6, 7)}, 3
     ),
-    "a multiplier is three": ({"x": lut(1, 2), "m": cell("MULT18X18D", "P0", A0=2, P0=3), "y": lut(3, 4)}, 5),
+    "a multiplier is three": ({"x": lut(1, 2), "m": multiplier(2, 3), "y": lut(3, 4)}, 5),
+    "before its product's register": (
+        {"x": lut(1, 2), "m": multiplier(2, 3, "OUTPUT"), "y": lut(3, 4), "z": lut(4, 5)}, 4
+    ),
+    "or behind those of its operands": (
+        {"w": lut(1, 2), "x": lut(2, 3), "m": multiplier(3, 4, "INPUTA", "INPUTB"), "y": lut(4, 5)}, 4
+    ),
+    "and nothing between both": (
+        {"x": lut(1, 2), "m": multiplier(2, 3, "INPUTA", "INPUTB", "OUTPUT"), "y": lut(3, 4)}, 1
+    ),
     "distributed memory is read at once": (
         {"x": lut(1, 2), "m": cell("TRELLIS_DPR16X4", "DO", RAD=2, DI=5, DO=3), "y": lut(3, 4)}, 3
     ),
