@@ -16,7 +16,7 @@ __all__ = ["IntegerProduct", "IntegerRow", "ShiftedProduct"]
 
 #: Products of a unit that are added up one after the other, each by the adder that a multiplier has behind it.
 _LINKS = 4
-_PRODUCT_CYCLES, _SUM_CYCLES = 2, 2
+_PRODUCT_CYCLES = 2
 _BITS = 32
 #: How far to the left a ``ShiftedProduct`` has that of the upper pair.
 _SHIFT = 16
@@ -133,9 +133,10 @@ class ShiftedProduct(wiring.Component):
 class IntegerRow(wiring.Component):
     """A ``DotRow`` without floats: sums are made modulo 2^32, and there is nothing to align or to round.
 
-    Products of a unit are added up in chains of ``_LINKS``: what each adds comes a cycle after what the one before it
-    adds, so that its multiplier, its adder and the registers in between are one block of devices that have such
-    blocks. Two cycles for products, one for each link, two for sums of chains, and over each group.
+    Where adders behind multipliers are free, products of a unit are added up in chains of ``_LINKS``: what each adds
+    comes a cycle after what the one before it adds, so that its multiplier, its adder and the registers in between are
+    one block of the device. Two cycles for products, one for each link, two for sums of chains, and over each group.
+    Elsewhere nothing waits for a link: neighbours are added up, a cycle for each step, and then groups.
 
     Latency: ``LATENCY`` cycles, for all types. Throughput: one row a cycle; nothing stalls it.
 
@@ -150,7 +151,7 @@ class IntegerRow(wiring.Component):
         no choice between them.
     free_adders : bool
         Adders behind multipliers cost nothing, and have 48 bits: with ``wide`` each lane is a ``ShiftedProduct`` then,
-        whose chain has its sums 16 bits to the left. Without it chains are as narrow as their sums.
+        whose chain has its sums 16 bits to the left.
 
     Members
     -------
@@ -168,10 +169,14 @@ class IntegerRow(wiring.Component):
     def __init__(self, *, count, unit_bytes, sizes, wide=True, others=False, free_adders=True):
         check_units(unit_bytes, sizes)
         self._lanes, self._wide, self._free_adders = unit_bytes // 2, wide, free_adders
-        self._links = min(_LINKS, self._lanes)
+        self._links = min(_LINKS, self._lanes) if free_adders else 0
         self._groups = Groups(count, sizes)
         self._sums_after = _PRODUCT_CYCLES + self._links
-        self.LATENCY = self._sums_after + _SUM_CYCLES
+        # Of every unit: two chains for each of so many links, or both products of each lane and an accumulator.
+        halvings = ceil_log2(2 * -(-self._lanes // self._links) if free_adders else 2 * self._lanes + 1)
+        # Adders of three terms take more tables than those of two.
+        self._steps = (*((halvings,) if free_adders else (1,) * halvings), self._groups.depth)
+        self.LATENCY = self._sums_after + len(self._steps)
         super().__init__(
             {
                 "type": In(4),
@@ -186,35 +191,41 @@ class IntegerRow(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        make = self._plain_chains
+        make = self._plain_chains if self._free_adders else self._terms
         if self._wide and self._free_adders:
             was_wide = delay(m, self.type[2], self._sums_after, name="wide")
             make = partial(self._shifted_chains, was_wide=was_wide)
         rows = [make(m, unit, self._groups.leads(self.select, unit)) for unit in range(self._groups.count)]
         selects = [delay(m, self.select, self._sums_after, name="select")]
-        for cycle in range(1, _SUM_CYCLES):
+        for cycle in range(1, len(self._steps)):
             selects.append(delay(m, selects[-1], 1, name=f"select_{cycle}"))
-        # Sums of a unit have a cycle of their own: adders of three terms take more tables than those of two.
-        steps = (ceil_log2(len(rows[0])), self._groups.depth)
-        sums = self._groups.reduce(m, rows, selects, add_wrapping, name="sum", steps=steps)
+        sums = self._groups.reduce(m, rows, selects, add_wrapping, name="sum", steps=self._steps)
         m.d.comb += [o.eq(total) for o, total in zip(self.o, sums, strict=True)]
         return m
 
     def _plain_chains(self, m, unit, leads):
         """Chains of a unit, of lower and of upper products: they begin with the words of a unit that leads a group."""
+        lowers, uppers = self._plain_products(m, unit)
+        start, other = (*self._starts(m, unit, leads), None)[:2]
+        return self._add_up(m, lowers, start, f"lower_{unit}") + self._add_up(m, uppers, other, f"upper_{unit}")
+
+    def _terms(self, m, unit, leads):
+        """All that is added up of a unit: the upper products, which are narrow, by themselves first."""
+        lowers, uppers = self._plain_products(m, unit)
+        # In front of an adder this takes no table of its own.
+        return [*uppers, reduce(or_, self._starts(m, unit, leads)).as_signed(), *lowers]
+
+    def _starts(self, m, unit, leads):
+        """The words of a unit, if it leads a group, when its products are there."""
         # Gates in front of a register are its reset.
-        starts = [
+        return [
             delay(m, Mux(leads, word[unit], 0), _PRODUCT_CYCLES, name=f"start{n}_{unit}")
             for n, word in enumerate(self._words)
         ]
-        if not self._free_adders:
-            # In front of an adder this takes no table of its own.
-            starts = [reduce(or_, starts)]
+
+    def _plain_products(self, m, unit):
         products = self._products(m, unit, partial(IntegerProduct, wide=self._wide))
-        lowers, uppers = zip(*((product.lower, product.upper) for product in products), strict=True)
-        return self._add_up(m, lowers, starts[0], f"lower_{unit}") + self._add_up(
-            m, uppers, starts[1] if len(starts) > 1 else None, f"upper_{unit}"
-        )
+        return zip(*((product.lower, product.upper) for product in products), strict=True)
 
     def _shifted_chains(self, m, unit, leads, *, was_wide):
         """Chains of a unit, of lower products and of whole ones; sums of the latter come back to their place.
@@ -256,7 +267,8 @@ class IntegerRow(wiring.Component):
         """Those of a unit; each waits for the one before it in its chain."""
         products = []
         for lane in range(self._lanes):
-            m.submodules[f"product_{unit}_{lane}"] = product = make(waits=lane % self._links)
+            waits = lane % self._links if self._links else 0
+            m.submodules[f"product_{unit}_{lane}"] = product = make(waits=waits)
             m.d.comb += [
                 product.type.eq(self.type),
                 product.a.eq(self.a[unit].word_select(lane, 16)),
