@@ -14,7 +14,6 @@ from .layouts import (
     ChunkWriteLayout,
     LineLayout,
     ScatteredLayout,
-    read_data_layout,
 )
 from .signatures import WriteBackSignature
 
@@ -32,7 +31,7 @@ class ReadArbiter(wiring.Component):
     in at most two of three cycles. The host passes the others at most once in a row, and of these each gets half of
     what is left while both wait. So the host waits at most five cycles, the others at most eleven.
 
-    Latency: none; data come one cycle after the grant, in ``chunk`` for barrier unit and host.
+    Latency: none; data come one cycle after the grant.
 
     Members
     -------
@@ -42,9 +41,8 @@ class ReadArbiter(wiring.Component):
         Whole lines, for the TMAU.
     consumer : In(stream of BanksReadLayout)
     banks : Out(BanksReadLayout)
-    banks_data : In(read_data_layout())
-    chunk : Out(CHUNK_BITS)
-        The chunk that ``barrier`` or ``host`` addressed in the cycle before.
+    single_bank : Out(3)
+        Bank of the chunk that ``barrier`` or ``host`` reads, if one of them does.
     """
 
     def __init__(self, params):
@@ -56,8 +54,7 @@ class ReadArbiter(wiring.Component):
                 "lines": In(stream.Signature(unsigned(params.row_width))),
                 "consumer": In(stream.Signature(BanksReadLayout(params))),
                 "banks": Out(BanksReadLayout(params)),
-                "banks_data": In(read_data_layout()),
-                "chunk": Out(CHUNK_BITS),
+                "single_bank": Out(3),
             }
         )
 
@@ -80,9 +77,7 @@ class ReadArbiter(wiring.Component):
 
         # The single chunk's address does not depend on the grant, which comes late.
         single = Mux(self.barrier.valid, self.barrier.payload, self.host.payload)
-        bank = Signal(range(BANKS))
-        m.d.sync += bank.eq(single[:3])
-        m.d.comb += self.chunk.eq(self.banks_data[bank])
+        m.d.comb += self.single_bank.eq(single[:3])
         with m.If(self.consumer.valid & self.consumer.ready):
             m.d.comb += self.banks.eq(self.consumer.payload)
             m.d.sync += line_first.eq(1)

@@ -25,6 +25,8 @@ class ConsumerPort(wiring.Component):
     lane first, then the banks read; from the banks' outputs the answer goes through the choice of a bank alone.
     Throughput: one part a cycle without conflicts.
 
+    The choice of a bank for the first lane serves others too, in cycles behind those in which they have the banks.
+
     Members
     -------
     reads : In(stream of ReadLayout)
@@ -33,6 +35,10 @@ class ConsumerPort(wiring.Component):
     fetches : Out(stream of BanksReadLayout)
         To the banks; once accepted, ``fetched`` has the data in the next cycle.
     fetched : In(read_data_layout())
+    other_bank : In(3)
+        Bank of what somebody else may read in this cycle.
+    other_chunk : Out(CHUNK_BITS)
+        If it did, its chunk, in the next cycle.
     conflict_stb : Out(1)
         High for one cycle for each cycle that a part of a request takes at the banks beyond the first.
     """
@@ -45,6 +51,8 @@ class ConsumerPort(wiring.Component):
                 "read_data": Out(stream.Signature(read_data_layout(params.chunks_a_cycle))),
                 "fetches": Out(stream.Signature(BanksReadLayout(params))),
                 "fetched": In(read_data_layout()),
+                "other_bank": In(3),
+                "other_chunk": Out(CHUNK_BITS),
                 "conflict_stb": Out(1),
             }
         )
@@ -121,6 +129,7 @@ class ConsumerPort(wiring.Component):
             fire.eq(self.fetches.valid & self.fetches.ready),
             self.conflict_stb.eq(fire & (rest != 0)),
         ]
+        m.d.sync += banks[0].eq(self.other_bank)
         with m.If(fire):
             m.d.sync += [banks[k].eq(chunks[k][:3]) for k in lanes]
             m.d.sync += answer.valid.eq(rest == 0)
@@ -131,6 +140,8 @@ class ConsumerPort(wiring.Component):
         for k in lanes:
             found = Signal(CHUNK_BITS, name=f"found{k}")
             m.d.comb += found.eq(chosen(banks[k], dict(enumerate(self.fetched))))
+            if k == 0:
+                m.d.comb += self.other_chunk.eq(found)
             with m.If(fresh[k]):
                 m.d.sync += held[k].eq(found)
                 m.d.comb += answer.payload[k].eq(found)

@@ -19,7 +19,7 @@ class ReadSpec(Elaboratable):
 
     def __init__(self):
         self.arbiter = arbiter = ReadArbiter(PARAMS)
-        self.inputs = [arbiter.banks_data]
+        self.inputs = []
         for reader in (arbiter.barrier, arbiter.host, arbiter.lines, arbiter.consumer):
             self.inputs += [reader.valid, reader.payload]
 
@@ -41,6 +41,7 @@ class ReadSpec(Elaboratable):
         for reader, goes in ((barrier, barrier.valid), (host, host_goes)):
             with m.If(goes):
                 bank, row = reader.payload[:3], reader.payload[3:]
+                m.d.comb += Assert(arbiter.single_bank == bank)
                 m.d.comb += Assert((banks.enable == 1 << bank) & (banks.rows[bank] == row))
         with m.If(consumer_goes):
             m.d.comb += Assert(banks.as_value() == consumer.payload.as_value())

@@ -24,6 +24,7 @@ class ConsumerSpec(Elaboratable):
         self.parts = 8 // params.chunks_a_cycle
         self.port = port = ConsumerPort(params)
         self.inputs = [port.reads.valid, port.reads.payload, port.read_data.ready, port.fetches.ready, port.fetched]
+        self.inputs += [port.other_bank]
 
     def elaborate(self, platform):
         m = Module()

@@ -62,16 +62,17 @@ def test_read_order(barrier, host, lines, consumer, grants):
     assert read_grants(len(grants), barrier=barrier, host=host, lines=lines, consumer=consumer) == grants
 
 
-def test_chunk_comes_from_the_bank_of_the_cycle_before():
+def test_bank_of_a_single_chunk():
     dut = elaborated(ReadArbiter, PARAMS)
 
     async def drive(ctx):
-        ctx.set(dut.banks_data, [100 + bank for bank in range(8)])
+        ctx.set(dut.host.valid, 1)
         for bank in range(8):
             ctx.set(dut.host.payload, 0o50 + bank)
-            ctx.set(dut.host.valid, 1)
-            await ctx.tick()
-            assert ctx.get(dut.chunk) == 100 + bank
+            assert ctx.get(dut.single_bank) == bank
+        ctx.set(dut.barrier.valid, 1)
+        ctx.set(dut.barrier.payload, 0o23)
+        assert ctx.get(dut.single_bank) == 3
 
     simulate(dut, drive)
 

@@ -102,10 +102,14 @@ def run(kind, *, count, mode="none", busy=0.0, params=PARAMS):
                     assert answer[lane] == contents(chunk), f"lane {lane} of {request}"
 
     async def others(ctx):
-        rng = random.Random(SEED)
-        async for _, _, strobe in ctx.tick().sample(dut.consumer.conflict_stb):
+        rng, read = random.Random(SEED), None
+        sampled = (dut.consumer.conflict_stb, dut.busy, dut.consumer.other_bank, dut.consumer.other_chunk)
+        async for _, _, strobe, was_busy, bank, chunk in ctx.tick().sample(*sampled):
             strobes.append(strobe)
+            assert read is None or chunk == contents(read)  # of row 0
+            read = bank if was_busy else None
             ctx.set(dut.busy, rng.random() < busy)
+            ctx.set(dut.consumer.other_bank, rng.randrange(8))
 
     watched = [watch_stream(dut.consumer.read_data, "read_data"), watch_stream(dut.consumer.fetches, "fetches")]
     simulate(dut, source, sink, background=[others, *watched], deadline=50 * count + 100)
