@@ -13,7 +13,7 @@ _PRODUCT = tuple(f"P{i}" for i in range(36))
 _REGISTERS = {"A": ("REG_INPUTA", 0), "B": ("REG_INPUTB", 1), "P": ("REG_OUTPUT", 2)}
 #: Without an enable, reset to zero: what the registers of a multiplier do too, in whatever order they would look at an
 #: enable and at the reset.
-_PLAIN = {"CLKMUX": "CLK", "CEMUX": "1", "REGSET": "RESET", "GSR": "DISABLED"}
+_PLAIN = {"CLKMUX": "CLK", "CEMUX": "1", "LSRMUX": "LSR", "SRMODE": "LSR_OVER_CE", "REGSET": "RESET", "GSR": "DISABLED"}
 
 
 def absorb_registers(module):
@@ -98,7 +98,10 @@ class _Netlist:
             cells = [self.cells.get(name) for name in names.values()]
             if not cells or any(cell is None or cell["type"] != "TRELLIS_FF" for cell in cells):
                 return False
-            if any(cell["parameters"][name].strip() != value for cell in cells for name, value in _PLAIN.items()):
+            # What nothing resets has no mode.
+            if any(
+                cell["parameters"].get(name, value).strip() != value for cell in cells for name, value in _PLAIN.items()
+            ):
                 return False
             if len({_reset(cell) for cell in cells}) > 1:
                 return False

@@ -9,6 +9,21 @@ def evaluate():
     return _output
 
 
+@pytest.fixture
+def add_cell():
+    """Adds a cell to those of such a netlist: its kind, parameters, and wires of inputs and of outputs by ports."""
+    return _add
+
+
+def _add(cells, kind, parameters, inputs, outputs):
+    cells[f"{kind}{len(cells)}"] = {
+        "type": kind,
+        "parameters": parameters,
+        "connections": {port: [bit] for port, bit in (inputs | outputs).items()},
+        "port_directions": dict.fromkeys(inputs, "input") | dict.fromkeys(outputs, "output"),
+    }
+
+
 def _output(module, inputs):
     known = {"0": 0, "1": 1, "x": None}  # a wire that is not there must not matter
     for name, value in inputs.items():

@@ -62,19 +62,11 @@ def test_what_goes_into_multipliers(tmp_path, options, left, used):
     assert sum(cell["type"] == "TRELLIS_FF" for cell in cells) == left
 
 
-def netlist(rng):
+def netlist(add_cell, rng):
     """Three multipliers with registers around them that are alike more often than not, some of them read elsewhere."""
     cells, wires = {}, iter(range(100, 10_000))
     clocks, controls, results = [2, 3], [4, 5], []
     given = list(range(6, 40))
-
-    def add(kind, parameters, inputs, outputs):
-        cells[f"{kind}{len(cells)}"] = {
-            "type": kind,
-            "parameters": parameters,
-            "connections": {port: [bit] for port, bit in (inputs | outputs).items()},
-            "port_directions": dict.fromkeys(inputs, "input") | dict.fromkeys(outputs, "output"),
-        }
 
     def plan():
         """A kind of register, the same one for all bits of an operand or a product, but for one bit at times."""
@@ -86,12 +78,15 @@ def netlist(rng):
             parameters["CEMUX"], pins["CE"] = "CE", rng.choice(controls)
         if rng.random() < 0.1:
             parameters["REGSET"] = "SET"
+        if "LSR" in pins:
+            parameters["SRMODE"] = rng.choice(["LSR_OVER_CE"] * 9 + ["ASYNC"])
+            parameters["LSRMUX"] = rng.choice(["LSR"] * 9 + ["INV"])
         return parameters, pins
 
     def register(source, kind):
         parameters, pins = kind
         wire = next(wires)
-        add("TRELLIS_FF", dict(parameters), pins | {"DI": source}, {"Q": wire})
+        add_cell(cells, "TRELLIS_FF", dict(parameters), pins | {"DI": source}, {"Q": wire})
         if rng.random() < 0.004:
             results.append(wire)
         return wire
@@ -109,7 +104,7 @@ def netlist(rng):
                 own += [own[-1]] * (18 - len(own))
             pins |= {f"{side}{i}": bit for i, bit in enumerate(shared if rng.random() < 0.3 else own)}
         product = {f"P{i}": next(wires) for i in range(rng.choice([8, 36]))}
-        add("MULT18X18D", {}, pins, product | {f"P{i}": next(wires) for i in range(len(product), 36)})
+        add_cell(cells, "MULT18X18D", {}, pins, product | {f"P{i}": next(wires) for i in range(len(product), 36)})
         kind = plan()
         if rng.random() < 0.3:
             unread += product.values()
@@ -130,9 +125,14 @@ def run(module, steps):
         def read(cell, port, known=known):
             return known[cell["connections"].get(port, ["0"])[0]]
 
+        def resets(cell, read=read):
+            return read(cell, "LSR") ^ (cell["parameters"]["LSRMUX"] == "INV")
+
         for name, cell in cells:
             if cell["type"] == "TRELLIS_FF":
-                known[cell["connections"]["Q"][0]] = state.get(name, 0)
+                at_once = cell["parameters"].get("SRMODE") == "ASYNC" and resets(cell)
+                value = int(cell["parameters"]["REGSET"] == "SET") if at_once else state.get(name, 0)
+                known[cell["connections"]["Q"][0]] = value
         then = {}
         for name, cell in cells:
             if cell["type"] == "MULT18X18D":
@@ -151,7 +151,7 @@ def run(module, steps):
         for name, cell in cells:
             if cell["type"] == "TRELLIS_FF":
                 then[name] = state.get(name, 0)
-                if read(cell, "CLK") and read(cell, "LSR"):
+                if (read(cell, "CLK") or cell["parameters"].get("SRMODE") == "ASYNC") and resets(cell):
                     then[name] = int(cell["parameters"]["REGSET"] == "SET")
                 elif read(cell, "CLK") and (cell["parameters"]["CEMUX"] == "1 " or read(cell, "CE")):
                     then[name] = read(cell, "DI")
@@ -168,11 +168,11 @@ def clocked(cell, side, value, before, read):
     return 0 if read(cell, own[f"{prefix}_RST"]) else value
 
 
-def test_any_registers():
+def test_any_registers(add_cell):
     """Whatever is around multipliers, outputs are the same in each cycle from the first one on."""
     rng, used = random.Random(SEED), []
     for _ in range(60):
-        module = netlist(rng)
+        module = netlist(add_cell, rng)
         made = deepcopy(module)
         absorb_registers(made)
         steps = [{bit: rng.getrandbits(1) for bit in module["ports"]["i"]["bits"]} for _ in range(12)]
