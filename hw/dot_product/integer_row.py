@@ -138,7 +138,8 @@ class IntegerRow(wiring.Component):
     one block of the device. Two cycles for products, one for each link, two for sums of chains, and over each group.
     Elsewhere nothing waits for a link: neighbours are added up, a cycle for each step, and then groups.
 
-    Latency: ``LATENCY`` cycles, for all types. Throughput: one row a cycle; nothing stalls it.
+    Latency: ``LATENCY`` cycles, for all types; accumulators come ``ACCUMULATORS_AFTER`` cycles behind their products'
+    factors, and wait so much less. Throughput: one row a cycle; nothing stalls it.
 
     Parameters
     ----------
@@ -161,10 +162,12 @@ class IntegerRow(wiring.Component):
     a, b : In(data.ArrayLayout(8 * unit_bytes, count))
     accumulators : In(array of count 32)
     o : Out(array of count 32)
-        All as of a ``DotRow``.
+        All as of a ``DotRow``, but for when accumulators come.
     others : In(array of count 32) if others
-        The second words; where one is not zero, the accumulator is.
+        The second words, with the accumulators; where one is not zero, the other is.
     """
+
+    ACCUMULATORS_AFTER = 1
 
     def __init__(self, *, count, unit_bytes, sizes, wide=True, others=False, free_adders=True):
         check_units(unit_bytes, sizes)
@@ -195,7 +198,8 @@ class IntegerRow(wiring.Component):
         if self._wide and self._free_adders:
             was_wide = delay(m, self.type[2], self._sums_after, name="wide")
             make = partial(self._shifted_chains, was_wide=was_wide)
-        rows = [make(m, unit, self._groups.leads(self.select, unit)) for unit in range(self._groups.count)]
+        words_select = delay(m, self.select, self.ACCUMULATORS_AFTER, name="words_select")
+        rows = [make(m, unit, self._groups.leads(words_select, unit)) for unit in range(self._groups.count)]
         selects = [delay(m, self.select, self._sums_after, name="select")]
         for cycle in range(1, len(self._steps)):
             selects.append(delay(m, selects[-1], 1, name=f"select_{cycle}"))
@@ -219,7 +223,7 @@ class IntegerRow(wiring.Component):
         """The words of a unit, if it leads a group, when its products are there."""
         # Gates in front of a register are its reset.
         return [
-            delay(m, Mux(leads, word[unit], 0), _PRODUCT_CYCLES, name=f"start{n}_{unit}")
+            delay(m, Mux(leads, word[unit], 0), _PRODUCT_CYCLES - self.ACCUMULATORS_AFTER, name=f"start{n}_{unit}")
             for n, word in enumerate(self._words)
         ]
 
@@ -232,8 +236,9 @@ class IntegerRow(wiring.Component):
 
         The lower ones begin with the accumulator of a unit that leads a group, the whole ones with its second word.
         """
-        wide, (accumulator, *others) = self.type[2], (word[unit] for word in self._words)
-        start = delay(m, Mux(leads, accumulator, 0), _PRODUCT_CYCLES, name=f"start_{unit}")
+        after, (accumulator, *others) = self.ACCUMULATORS_AFTER, (word[unit] for word in self._words)
+        wide = delay(m, self.type[2], after, name=f"words_wide_{unit}")
+        start = delay(m, Mux(leads, accumulator, 0), _PRODUCT_CYCLES - after, name=f"start_{unit}")
         moved = None
         for other in others:
             moved = Signal(_BITS + _SHIFT, name=f"moved_{unit}", reset_less=True)
@@ -242,7 +247,7 @@ class IntegerRow(wiring.Component):
                 m.d.sync += moved[:_SHIFT].eq(0)
             with m.If(~leads):
                 m.d.sync += moved.eq(0)
-            moved = delay(m, moved, _PRODUCT_CYCLES - 1, name=f"other_{unit}")
+            moved = delay(m, moved, _PRODUCT_CYCLES - after - 1, name=f"other_{unit}")
         products = self._products(m, unit, ShiftedProduct)
         lowers, wholes = zip(*((product.lower, product.whole) for product in products), strict=True)
         sums = []

@@ -67,6 +67,7 @@ class DotRow(wiring.Component):
     """
 
     LATENCY = 13
+    ACCUMULATORS_AFTER = 0
 
     def __init__(self, *, count, unit_bytes, sizes):
         check_units(unit_bytes, sizes)

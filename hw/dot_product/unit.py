@@ -5,6 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from ..lib.delay import delay
 from .integer_row import IntegerRow
 from .row import DotRow
 
@@ -67,9 +68,10 @@ class DotUnit(wiring.Component):
             row.type.eq(self.type),
             row.a.eq(self.a),
             row.b.eq(self.b),
-            row.accumulators.eq(self.accumulators),
             self.o.eq(row.o),
         ]
+        words = [delay(m, word, row.ACCUMULATORS_AFTER, name=f"word{n}") for n, word in enumerate(self.accumulators)]
+        m.d.comb += [to.eq(word) for to, word in zip(row.accumulators, words, strict=True)]
         if self._splits:
             m.d.comb += row.select.eq(self.split)
         return m

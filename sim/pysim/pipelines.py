@@ -9,7 +9,7 @@ from .unpacked import unpacker
 __all__ = ["run_pipeline"]
 
 
-def run_pipeline(dut, rows, **latencies):
+def run_pipeline(dut, rows, behind=None, **latencies):
     """Feeds a pipeline one row a cycle, without a pause.
 
     Parameters
@@ -17,6 +17,8 @@ def run_pipeline(dut, rows, **latencies):
     dut : Component
     rows : sequence of dict
         Values of the members that are inputs, by name; those left out keep their values.
+    behind : dict, optional
+        Inputs by name that come so many cycles later than their rows.
     **latencies
         Outputs by name, with the cycles after which they belong to a row; ``o=dut.LATENCY`` if there is none.
 
@@ -25,15 +27,21 @@ def run_pipeline(dut, rows, **latencies):
     list of dict
         Values of the outputs, a dictionary for each row.
     """
-    latencies = latencies or {"o": dut.LATENCY}
+    latencies, behind = latencies or {"o": dut.LATENCY}, behind or {}
     results = [{} for _ in rows]
     outputs = [(name, late, getattr(dut, name)) for name, late in latencies.items()]
     outputs = [(name, late, Value.cast(port), unpacker(port.shape())) for name, late, port in outputs]
 
     async def testbench(ctx):
         for cycle in range(len(rows) + max(latencies.values())):
-            if cycle < len(rows):
-                set_together(ctx, *((getattr(dut, name), value) for name, value in rows[cycle].items()))
+            come = [
+                (getattr(dut, name), rows[cycle - late][name])
+                for late in {0, *behind.values()}
+                if 0 <= cycle - late < len(rows)
+                for name in rows[cycle - late]
+                if behind.get(name, 0) == late
+            ]
+            set_together(ctx, *come)
             for name, latency, bits, unpack in outputs:
                 if 0 <= cycle - latency < len(rows):
                     results[cycle - latency][name] = unpack(ctx.get(bits))

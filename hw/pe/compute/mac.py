@@ -12,8 +12,8 @@ __all__ = ["MacArray"]
 class MacArray(wiring.Component):
     """A dot-product unit for each thread; kb neighbours share an accumulator (docs/pe.md, "mm" and "Numbers").
 
-    Latency: ``LATENCY`` cycles, for all types and kb; without floats it is shorter. Throughput: one step a cycle;
-    nothing stalls it.
+    Latency: ``LATENCY`` cycles, for all types and kb; without floats it is shorter, and accumulators come
+    ``ACCUMULATORS_AFTER`` cycles behind the rest. Throughput: one step a cycle; nothing stalls it.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class MacArray(wiring.Component):
         else:
             wide = "i16" in params.types
             self._row = IntegerRow(**sizes, wide=wide, others=True, free_adders=params.free_adders)
-        self.LATENCY = self._row.LATENCY
+        self.LATENCY, self.ACCUMULATORS_AFTER = self._row.LATENCY, self._row.ACCUMULATORS_AFTER
         super().__init__(dict(self._row.signature.members))
 
     def elaborate(self, platform):

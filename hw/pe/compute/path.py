@@ -43,21 +43,21 @@ class ComputePath(wiring.Component):
 
     === ===========================================================================
      1  it is in a register, before it fans out
-     2  the unit of each thread is found, then taken; accumulators are read
+     2  the unit of each thread is found, then taken; accumulators are read, or ``ACCUMULATORS_AFTER`` cycles later
      3  the array is fed
      …  ``array.LATENCY`` cycles
      n  results are written to the register file; ``mm_done`` with the last of an mm
     === ===========================================================================
 
     Throughput: one step a cycle, without a bubble between instructions, if an mm has two steps or more, its factors are
-    there, and steps of one accumulator are ``array.LATENCY`` + 2 apart.
+    there, and steps of one accumulator are ``array.LATENCY`` + 2 apart, less ``array.ACCUMULATORS_AFTER``.
 
     Parameters
     ----------
     params : PeParams
     array : Component
-        The multipliers: ``MacArray``, or one with its ports and its ``LATENCY``. One with a port ``others`` gets
-        both rows of accumulators, of which one is zero: that is a reset in place of a choice.
+        The multipliers: ``MacArray``, or one with its ports, its ``LATENCY`` and ``ACCUMULATORS_AFTER``. One with a
+        port ``others`` gets both rows of accumulators, of which one is zero: that is a reset in place of a choice.
 
     Members
     -------
@@ -161,10 +161,11 @@ class ComputePath(wiring.Component):
     def _find_unwritten(self, m, goes):
         """Whether a step under way writes the accumulator of the one that is to set off. A register: many wait for it.
 
-        Accumulators are read two cycles after a step sets off, and must have been written before.
+        Accumulators are read two cycles after a step sets off, or later, and must have been written before.
         """
         broadcaster, step = self.broadcaster, self.broadcaster.steps.p
-        same, before = (Signal(self.latency - 2, name=name) for name in ("same", "before"))  # by stage
+        unread = 2 + self.array.ACCUMULATORS_AFTER
+        same, before = (Signal(self.latency - unread, name=name) for name in ("same", "before"))  # by stage
         unwritten = Signal()
         # Those that the next step, or this one, finds a stage further on.
         leaving = [(step.on & goes.replicate(4), step.register), *((stage.on, stage.register) for stage in self.stages)]
@@ -178,13 +179,14 @@ class ComputePath(wiring.Component):
 
     def _multiply(self, m):
         array, spread, factors, stages = self.array, self.spread, self.factors, self.stages
-        spreading, reading, feeding, *_, finishing, done = stages
+        spreading, _, feeding, *_, finishing, done = stages
+        reading, fed = stages[1 + array.ACCUMULATORS_AFTER :][:2]
         m.d.comb += [
             spread.ka.eq(spreading.ka),
             spread.kb.eq(spreading.kb),
             self.registers.accumulator_register.eq(reading.register),
             self.registers.accumulator_enable.eq(reading.on.any()),
-            factors.use.eq(reading.first),
+            factors.use.eq(stages[1].first),
             array.type.eq(feeding.type),
             array.select.eq(feeding.kb),
             array.a.eq(factors.o),
@@ -193,7 +195,7 @@ class ComputePath(wiring.Component):
             self.registers.results_data.eq(array.o),
             self.order.mm_done.eq(done.last),
         ]
-        rows, odd = self.registers.accumulator_rows, feeding.register[0]
+        rows, odd = self.registers.accumulator_rows, fed.register[0]
         if "others" in array.signature.members:
             m.d.comb += [
                 array.accumulators.eq(Mux(odd, 0, rows[0].as_value())),

@@ -74,7 +74,8 @@ def test_groups(wide, free_adders, others):
         rows.append(row)
         expected.append(dot(accumulators, a, b, kind).tolist())
     dut = IntegerRow(count=COUNT, unit_bytes=UNIT_BYTES, sizes=SIZES, wide=wide, others=others, free_adders=free_adders)
-    for row, result, sums in zip(rows, run_pipeline(dut, rows), expected, strict=True):
+    behind = dict.fromkeys(("accumulators", "others"), dut.ACCUMULATORS_AFTER)
+    for row, result, sums in zip(rows, run_pipeline(dut, rows, behind), expected, strict=True):
         size = SIZES[row["select"]]
         assert [result["o"][size * group] for group in range(len(sums))] == sums, row
 

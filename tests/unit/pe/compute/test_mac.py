@@ -39,5 +39,7 @@ def test_merge(threads, factor_regs, types):
             row[name] = [int.from_bytes(unit.tobytes(), "little") for unit in units]
         rows.append(row)
         expected.append((kb, dot(accumulators, a, b, kind).tolist()))
-    for result, (kb, sums) in zip(run_pipeline(MacArray(params), rows), expected, strict=True):
+    array = MacArray(params)
+    behind = dict.fromkeys(("accumulators", "others"), array.ACCUMULATORS_AFTER)
+    for result, (kb, sums) in zip(run_pipeline(array, rows, behind), expected, strict=True):
         assert list(result["o"])[::kb][: len(sums)] == sums

@@ -12,6 +12,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.dot_product import dot
 from tilewright.golden.spec.pe.instruction import MmType
+from tilewright.hw.lib.delay import delay
 from tilewright.hw.pe.compute.mac import MacArray
 from tilewright.hw.pe.compute.path import ComputePath
 from tilewright.hw.pe.issue.scoreboard import Scoreboard
@@ -30,6 +31,7 @@ class SmallArray(wiring.Component):
     """Multiplies the low words of a and b, whatever the type: enough to tell every unit from every other."""
 
     LATENCY = 3
+    ACCUMULATORS_AFTER = 0
 
     def __init__(self, params):
         unit = data.ArrayLayout(params.unit_bits, params.threads)
@@ -41,11 +43,15 @@ class SmallArray(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         threads = len(self.o.as_value()) // 32
-        products = [Signal(32, name=f"product{thread}") for thread in range(threads)]
-        delayed = [Signal.like(self.o, name=f"delay{n}") for n in range(self.LATENCY)]
+        after = self.ACCUMULATORS_AFTER
+        delayed = [Signal.like(self.o, name=f"delay{n}") for n in range(self.LATENCY - after)]
+        products = [
+            delay(m, (self.a[thread][:32] * self.b[thread][:32])[:32], after, name=f"product{thread}")
+            for thread in range(threads)
+        ]
+        select = delay(m, self.select, after, name="selected")
         for thread in range(threads):
-            m.d.comb += products[thread].eq(self.a[thread][:32] * self.b[thread][:32])
-            with m.Switch(self.select):
+            with m.Switch(select):
                 for kb in range(4):
                     with m.Case(kb):
                         m.d.sync += delayed[0][thread].eq(
@@ -54,6 +60,12 @@ class SmallArray(wiring.Component):
         m.d.sync += [later.eq(earlier) for earlier, later in pairwise(delayed)]
         m.d.comb += self.o.eq(delayed[-1])
         return m
+
+
+class LateArray(SmallArray):
+    """The same, whose accumulators come a cycle later."""
+
+    ACCUMULATORS_AFTER = 1
 
 
 def small_dot(accumulator, a, b, _):
@@ -258,19 +270,20 @@ def random_program(rng, params, sharings, types=(0,)):
 
 
 @pytest.mark.parametrize(
-    ("threads", "idle"),
+    ("array", "threads", "idle"),
     [
-        *((4, 0), (4, 0.5), (20, 0.5)),
-        *(pytest.param(*case, marks=pytest.mark.long) for case in ((12, 0), (12, 0.5), (20, 0))),
+        *((SmallArray, 4, 0), (LateArray, 4, 0), (SmallArray, 20, 0.5)),
+        *(pytest.param(SmallArray, *case, marks=pytest.mark.long) for case in ((4, 0.5), (12, 0), (12, 0.5), (20, 0))),
+        pytest.param(LateArray, 12, 0.5, marks=pytest.mark.long),
     ],
 )
-def test_random_programs(threads, idle):
+def test_random_programs(array, threads, idle):
     """Every sharing, clashes of every kind: accumulators that are factors, loads of both."""
     params = UNIT.replace(threads=threads)
     rng = random.Random(threads)
     program = random_program(rng, params, rng.sample(SHARINGS * 2, 32))
     table = random_table(rng, params)
-    result, counts = run(params, SmallArray, program, table, idle=idle)
+    result, counts = run(params, array, program, table, idle=idle)
     assert result == expected(program, table, threads, small_dot)
     assert min(counts[name] for name in ("step", "stall_columns", "stall_factors", "stall_product")) > 0, counts
 
@@ -284,11 +297,12 @@ def test_one_factor_register():
     assert result == expected(program, table, params.threads, small_dot)
 
 
-def test_the_array_of_the_engine():
+@pytest.mark.parametrize("types", [UNIT.types, ("i8", "i16")], ids=["all types", "integers"])
+def test_the_array_of_the_engine(types):
     """All types, by the golden model's numbers."""
-    params = UNIT.replace(threads=6)
-    rng = random.Random(SEED)
-    program = random_program(rng, params, [(1, 1), (2, 1), (1, 2), (2, 3), (1, 4), (1, 3)] * 2, types=[*MmType])
+    params = UNIT.replace(threads=6, types=types)
+    rng, kinds = random.Random(SEED), [kind for kind in MmType if kind.family in types]
+    program = random_program(rng, params, [(1, 1), (2, 1), (1, 2), (2, 3), (1, 4), (1, 3)] * 2, types=kinds)
     table = random_table(rng, params)
     result, _ = run(params, MacArray, program, table)
     assert result == expected(program, table, params.threads, golden_dot)
@@ -312,11 +326,12 @@ def test_one_step_a_cycle(ka, kb, columns, apart):
     assert [cycle - counts["cycles"][0] for cycle in counts["cycles"]] == [*range(0, apart * steps, apart)]
 
 
-def test_steps_of_one_accumulator_are_as_far_apart_as_the_array_is_long():
+@pytest.mark.parametrize("array", [SmallArray, LateArray])
+def test_steps_of_one_accumulator_are_as_far_apart_as_the_array_is_long(array):
     rng = random.Random(SEED)
     program = [random_mm(rng, UNIT, 1, 1, rc=5, ra=60, columns=1, density=1) for _ in range(10)]
-    _, counts = run(UNIT, SmallArray, program, random_table(rng, UNIT))
-    apart = SmallArray.LATENCY + 2
+    _, counts = run(UNIT, array, program, random_table(rng, UNIT))
+    apart = array.LATENCY + 2 - array.ACCUMULATORS_AFTER
     assert [cycle - counts["cycles"][0] for cycle in counts["cycles"]] == [*range(0, 10 * apart, apart)]
 
 
