@@ -17,6 +17,7 @@ from .boards import BOARDS, Pads, constraints
 from .cells import block_table, by_block, cell_counts
 from .mapping import FREQUENCY, map_flat
 from .nextpnr import DEVICES, pack_bitstream, run_nextpnr
+from .places.sites import give_places
 from .scan import DUT, Scan
 from .words import depth_figures, depth_lines, timing_figures, timing_lines, use_lines
 
@@ -120,6 +121,8 @@ def measure(component, folder, *, device, speed, seed, target, route=True, **pin
         If it does not fit, or a tool fails.
     """
     mapped = map_flat(component, "ecp5", folder, target)
+    give_places(mapped.module, device, seed)
+    mapped.write(folder)
     outcome = run_nextpnr(folder, device=device, speed=speed, seed=seed, target=target, route=route, **pins)
     blocks = by_block(mapped.module)
     inside = {name.removeprefix(DUT).lstrip("."): cost for name, cost in blocks.items() if name.split(".")[0] == DUT}

@@ -62,15 +62,24 @@ class Mapped:
 
     Attributes
     ----------
-    module : dict
-        The netlist, as Yosys writes it with ``write_json``.
+    netlist : dict
+        As Yosys writes it with ``write_json``.
     elaboration, mapping : float
         Seconds of processor time.
     """
 
-    module: dict
+    netlist: dict
     elaboration: float
     mapping: float
+
+    @property
+    def module(self):
+        """The component in the netlist."""
+        return self.netlist["modules"]["top"]
+
+    def write(self, folder):
+        """Writes the netlist, ``top.json`` in ``folder``."""
+        (Path(folder) / "top.json").write_text(json.dumps(self.netlist))
 
 
 def map_flat(component, family, folder, target=FREQUENCY):
@@ -119,15 +128,12 @@ def map_flat(component, family, folder, target=FREQUENCY):
     ])  # fmt: skip
     run_yosys(folder, script, f"map it for {family}")
     mapped = _seconds(resource.RUSAGE_CHILDREN)
-    netlist = json.loads((folder / "top.json").read_text())
-    module = netlist["modules"]["top"]
+    found = Mapped(json.loads((folder / "top.json").read_text()), elaborated - start, mapped - before)
     if family == "ecp5":
-        cut_ends(module)
-        absorb_operands(module)
-        absorb_registers(module)
-        buffer_reset(module)
-        (folder / "top.json").write_text(json.dumps(netlist))
-    return Mapped(module, elaborated - start, mapped - before)
+        for change in (cut_ends, absorb_operands, absorb_registers, buffer_reset):
+            change(found.module)
+        found.write(folder)
+    return found
 
 
 def _seconds(who):

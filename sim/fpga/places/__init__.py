@@ -1,0 +1,1 @@
+"""Places of block memories and multipliers, found beforehand and given to nextpnr."""
