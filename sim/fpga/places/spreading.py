@@ -70,19 +70,21 @@ class Field:
             ((1 - part[0]) * (1 - part[1]), tile), (part[0] * (1 - part[1]), tile + 1),
             ((1 - part[0]) * part[1], tile + width), (part[0] * part[1], tile + width + 1),
         ]  # fmt: skip
-        force, over = np.zeros_like(at), 0.0
-        for kind in reversed(range(2)):
-            area = self.areas[kind]
-            charge = sum(np.bincount(tiles, weight * area, width * height) for weight, tiles in corners)
-            real = sum(np.bincount(tiles[: self._count], (weight * area)[: self._count], width * height)
-                       for weight, tiles in corners)  # fmt: skip
+
+        def charge(area, objects):
+            """What ``objects``, a slice, bring to each tile."""
+            parts = (np.bincount(tiles[objects], (weight * area)[objects], width * height) for weight, tiles in corners)
+            return sum(parts).reshape(height, width)
+
+        force = np.zeros_like(at)
+        for area in self.areas:
             target = area.sum() / self._room.sum()
-            most = np.maximum(self._room * max(target, 0.85), 1e-2)
-            over = np.maximum(real.reshape(height, width) - most, 0).sum() / max(area[: self._count].sum(), 1)
-            rho = charge.reshape(height, width) / PER_TILE + target * (1 - self._room / PER_TILE)
+            rho = charge(area, slice(None)) / PER_TILE + target * (1 - self._room / PER_TILE)
             for axis, field in enumerate(self._fields(rho - rho.mean())):
                 force[axis] += area * sum(weight * field.ravel()[tiles] for weight, tiles in corners)
-        return force, over
+        tables, real = self.areas[0], slice(self._count)
+        most = self._room * max(tables.sum() / self._room.sum(), 0.85)
+        return force, np.maximum(charge(tables, real) - most, 0).sum() / max(tables[real].sum(), 1)
 
     def _fields(self, rho):
         """The field along columns and along rows; charges are mirrored at the edges, which nothing crosses."""
