@@ -62,6 +62,7 @@ class FaultCollector(wiring.Component):
         self.held = Signal(TranslatedLayout(params))
         self.valid = Signal()
         self.errors = Signal(data.ArrayLayout(len(_CODES), LANES))
+        self.rows = Signal(len(_CODES))  # those of all of them
         # Beside the output: what was wrong with the access that went there, to be added to the record.
         self.found = Signal(_FoundLayout(params))
         self.found_valid = Signal()
@@ -107,7 +108,8 @@ class FaultCollector(wiring.Component):
         with m.If(self.advance):
             m.d.sync += self.valid.eq(0)
         with m.If(self.i.ready):
-            m.d.sync += [self.valid.eq(self.i.valid), self.held.eq(self.i.p)]
+            # Every lane is in a column, however many it takes for one.
+            m.d.sync += [self.valid.eq(self.i.valid), self.held.eq(self.i.p), self.rows.eq(_union(sets))]
             for column in range(LANES):
                 with m.Switch(Mux(by_column, access.kb, 0)):
                     for kb in range(1, 5):
@@ -119,12 +121,10 @@ class FaultCollector(wiring.Component):
         """What has been wrong with the rows of the blocks of the line cache."""
         access = self.held.access
         slots = [Signal(len(_CODES), name=f"slot{k}") for k in range(_SLOTS)]
-        rows = Signal(len(_CODES))
-        m.d.comb += rows.eq(_union(self.errors))
         with m.If(self.advance & self.valid & (access.kind == AccessKind.FILL)):
             for k, slot in enumerate(slots):
                 with m.If(access.slot == k):
-                    m.d.sync += slot.eq(rows | Mux(access.octet == 0, 0, slot))
+                    m.d.sync += slot.eq(self.rows | Mux(access.octet == 0, 0, slot))
         return slots
 
     def _turn_off(self, m, slots):
@@ -148,7 +148,7 @@ class FaultCollector(wiring.Component):
         lowest, having = Signal(len(_CODES)), Signal(LANES)
         every = Signal(len(_CODES))
         m.d.comb += [
-            every.eq(Mux(fills, 0, _union(errors))),  # columns report the errors of rows
+            every.eq(Mux(fills, 0, self.rows | Mux(access.on.any(), block, 0))),  # columns report the errors of rows
             lowest.eq(Cat(every[n] & ~every[:n].any() for n in range(len(_CODES)))),
             having.eq(Cat((column & lowest).any() for column in errors)),
         ]

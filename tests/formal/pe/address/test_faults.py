@@ -83,6 +83,8 @@ class FaultsSpec(Elaboratable):
         # Nothing has an error that no lane has.
         for column in range(LANES):
             m.d.comb += Assert(~dut.valid | ~dut.errors[column].any() | Cat(code != 0 for code in middle).any())
+        of_all = (Cat(errors[k] for errors in dut.errors).any() for k in range(len(dut.rows)))
+        m.d.comb += Assert(~dut.valid | (dut.rows == Cat(of_all)))
         with m.If(dut.o.valid):
             access = dut.o.payload
             clean = (kind != AccessKind.PICK) & ~Cat(code != 0 for code in out).any()
