@@ -9,16 +9,11 @@ import numpy as np
 
 from .device import PER_TILE
 
-__all__ = ["Field", "Motion", "lengths"]
+__all__ = ["Field", "Motion"]
 
 #: Objects that no net pulls fill the device up to this part: so a small design stays together.
 _FULL = 0.75
 _FILLER = 4  # tables of one
-
-
-def lengths(at, pins, starts):
-    """Width and height of what each net spans, added up: columns and rows, (2, nets) of positions (2, n)."""
-    return np.stack([np.maximum.reduceat(a[pins], starts) - np.minimum.reduceat(a[pins], starts) for a in at])
 
 
 class Field:

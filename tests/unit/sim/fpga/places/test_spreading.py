@@ -5,7 +5,7 @@ import pytest
 
 from tilewright.sim.fpga.places.device import DEVICES
 from tilewright.sim.fpga.places.objects import Objects
-from tilewright.sim.fpga.places.spreading import Field, Motion, lengths
+from tilewright.sim.fpga.places.spreading import Field, Motion
 
 ROOM = DEVICES["25k"].capacity()
 
@@ -41,7 +41,6 @@ def test_pull_is_the_gradient_of_the_smoothed_length():
 def test_pull_of_sharp_wires_is_that_of_the_ends():
     at = np.array([[5.0, 20, 30], [7, 7.5, 40]])
     assert field([1, 1, 1], [0, 1, 2]).pull(at, 0.01) == pytest.approx(np.array([[-1, 0, 1], [-1, 0, 1]]))
-    assert lengths(at, np.array([0, 1, 2]), np.array([0])).tolist() == [[25], [33]]
 
 
 def test_push_goes_apart_and_stops_when_there_is_room():
