@@ -42,7 +42,7 @@ COMMANDS = {
     "compile": Command("tilewright.network.program.command", "compile a quantised model to a program", "network"),
     "docs": Command("tilewright.sim.dev.docs", "build the documentation", "docs"),
     "fpga": Command("tilewright.sim.fpga.command", "place and route a top on a Lattice ECP5: its clock", "fpga"),
-    "header": Command("tilewright.sim.dev.header", "write the C header for drivers"),
+    "header": Command("tilewright.sim.package.header", "write the C header of each top, for drivers"),
     "mutate": Command("tilewright.sim.dev.mutate", "count which small changes tests and proofs notice", "dev"),
     "verilog": Command("tilewright.sim.package.command", "write the Verilog of the tops, and files for other tools"),
     "models": Command("tilewright.network.models.command", "write quantised models and inputs for them", "network"),

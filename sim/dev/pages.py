@@ -19,7 +19,8 @@ from tilewright.hw.pe.params import PE_PRESETS, PeParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS, TmauParams
 
-from .header import header_text
+from ..package.choice import Choice
+from ..package.header import header_text
 from .interfaces import address_map_page, ports_page
 from .stages import stages_text
 from .tables import errors_page, format_page, instructions_page, parameters_page, registers_page
@@ -60,6 +61,9 @@ _PROGRAM_ERRORS = (
     "engine whose error it is, the tag and the index of the word.",
 )
 
+#: The top whose C header is shown: all engines.
+_EXAMPLE = Choice("core", "default", more=("conv", "program"))
+
 
 def generated_pages():
     """Texts by file name."""
@@ -91,5 +95,5 @@ def generated_pages():
         "ports.md": ports_page(),
         "address_map.md": address_map_page(),
         "stages.md": stages_text(),
-        "tilewright.h": header_text(),
+        f"{_EXAMPLE.name}.h": header_text(_EXAMPLE),
     }

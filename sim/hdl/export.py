@@ -25,11 +25,13 @@ from tilewright.hw.tmau.params import TMAU_PRESETS, TmauParams
 from tilewright.hw.tmau.subsystem import TmauSubsystem
 from tilewright.hw.tmau.top import Tmau
 
+from ..settings import changed, groups_of, require_groups
 from ..usage import HostError, UsageError
 from .designs import kept_text
 from .verilog import to_verilog
 
-__all__ = ["TOPS", "Top", "engine_list", "feature_list", "module_name", "top_component", "top_verilog"]
+__all__ = ["TOPS", "Top", "engine_list", "feature_list", "module_name", "top_component", "top_params",
+           "top_verilog"]  # fmt: skip
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -105,8 +107,18 @@ def engine_list(text):
     return names
 
 
-def top_component(top, preset, without=(), more=(), cores=None, processors=1):
-    """The component of a top. Amaranth no longer complains of components that are not elaborated.
+def top_component(top, preset, **options):
+    """The component of a top with the parameters of :func:`top_params`.
+
+    Amaranth no longer complains of components that are not elaborated.
+    """
+    # Ports and registers are read from components that nobody builds.
+    warnings.filterwarnings("ignore", category=UnusedElaboratable)
+    return TOPS[top].component(top_params(top, preset, **options))
+
+
+def top_params(top, preset, without=(), more=(), cores=None, processors=1, settings=()):
+    """The parameters of a top.
 
     Parameters
     ----------
@@ -120,19 +132,20 @@ def top_component(top, preset, without=(), more=(), cores=None, processors=1):
         Of a cluster.
     processors : int
         Which share an access unit; UsageError if a top has none, or engines beside it.
+    settings : sequence of Setting
+        Parameters that differ from the preset; UsageError if the top has no such engine, or there is no such hardware.
     """
-    # Ports and registers are read from components that nobody builds.
-    warnings.filterwarnings("ignore", category=UnusedElaboratable)
-    component, presets = TOPS[top]
-    params = presets[preset]
+    params = TOPS[top].presets[preset]
     if top == "cluster":
         core = _core(preset, more) if set(more) - {"l2"} else params.core
         params = ClusterParams(cores or params.cores, core, L2Params() if "l2" in more else None)
     elif more:
         params = _core(preset, more)
+    require_groups(settings, groups_of(params), top)
+    params = changed(params, settings)
     if processors > 1:
         params = _shared(top, params, processors)
-    return component(_lacking(top, params, without) if without else params)
+    return _lacking(top, params, without) if without else params
 
 
 def _core(preset, more):
@@ -166,11 +179,21 @@ def _lacking(top, params, names):
         raise UsageError(f"{', '.join(names)} cannot be left out: {error}") from None
 
 
-def top_verilog(top, preset, prefix=None, without=(), more=(), cores=None, processors=1):
-    """Verilog of a top, as :func:`to_verilog` makes it; kept, because elaboration takes up to a minute."""
+def top_verilog(top, preset, prefix=None, **options):
+    """Verilog of a top, as :func:`to_verilog` makes it; kept, because elaboration takes up to a minute.
+
+    Parameters
+    ----------
+    top, preset : str
+    prefix : str or None
+        As of :func:`module_name`.
+    **options
+        As of :func:`top_params`.
+    """
     name = module_name(top, preset, prefix)
-    make = partial(to_verilog, top_component(top, preset, without, more, cores, processors), name)
+    component = top_component(top, preset, **options)
+    make = partial(to_verilog, component, name)
     try:
-        return kept_text(make, "top", top, preset, name, without, more, cores, processors)
+        return kept_text(make, "top", top, name, component.params)
     except HostError:  # it is as good without having been kept
         return make()

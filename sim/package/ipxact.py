@@ -55,7 +55,7 @@ def _vlnv(parent, vendor, library, name, version):
         _add(parent, tag, text)
 
 
-def component_file(component, name, version):
+def component_file(component, name, version, description=""):
     """Text of ``name.xml``.
 
     Parameters
@@ -66,6 +66,8 @@ def component_file(component, name, version):
         Of its module and its files.
     version : str
         Of Tilewright.
+    description : str
+        What it says besides of the component.
     """
     ElementTree.register_namespace("ipxact", _NAMESPACE)
     ElementTree.register_namespace("xsi", _INSTANCE)
@@ -86,7 +88,7 @@ def component_file(component, name, version):
         entry = _add(files, "file")
         _add(entry, "name", file)
         _add(entry, "fileType", kind, **({"user": "vlt"} if kind == "user" else {}))
-    _add(root, "description", type(component).__doc__.splitlines()[0])
+    _add(root, "description", f"{type(component).__doc__.splitlines()[0]} {description}".rstrip())
     _parameters(_add(root, "parameters"), component.params)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"

@@ -11,7 +11,7 @@ from tilewright.hw.bus.axi4_lite import Axi4LiteSignature
 
 from .meanings import field_docs, port_docs
 
-__all__ = ["Bits", "PortEntry", "clock_and_reset", "ports_of"]
+__all__ = ["Bits", "PortEntry", "clock_and_reset", "interface_docs", "ports_of"]
 
 #: Bundles whose signals need no sentence on the whole bundle: everybody has met them.
 _STANDARD = (Axi4Signature, Axi4LiteSignature)
@@ -90,11 +90,22 @@ def ports_of(component):
     return ports
 
 
+def interface_docs(component):
+    """What each interface is, by the ``bundle`` of its ports, in their order."""
+    docs = {port.bundle: port.meaning for port in clock_and_reset()}
+    return docs | {name: port_docs(_declared(component, name)).get(name, "") for name in component.signature.members}
+
+
+def _declared(component, name):
+    """The class whose docstring says what a member of ``component`` is."""
+    if name in port_docs(type(component)):
+        return type(component)
+    return type(next(iter(getattr(component, "cores", [component]))))  # of a cluster: arrays of what its cores have
+
+
 def _meaning(component, path):
     """What the docstrings say of the port at ``path``, from the innermost bundle on."""
-    texts, declared, signature = [], type(component), component.signature
-    if path[0] not in port_docs(declared):  # of a cluster: arrays of what its cores have
-        declared = type(next(iter(getattr(component, "cores", [component]))))
+    texts, declared, signature = [], _declared(component, path[0]), component.signature
     for depth, name in enumerate(path):
         if isinstance(name, int):  # an element of an array of ports
             continue

@@ -103,8 +103,9 @@ class Reader:
             assert any((ROOT / place / name).is_dir() for place in (".", "hw/tmau", "hw")), f"there is no folder {name}"
 
     def c(self, text):
-        """A file that is compiled with the generated header."""
-        assert main(["header", "--out", str(self.desk / "tilewright.h")]) == 0
+        """A file that is compiled with the generated headers that it includes."""
+        for preset, top in re.findall(r'"tw_([a-z0-9]+)_(\w+)\.h"', text):
+            assert main(["header", "--preset", preset, "--top", top, "--out", str(self.desk)]) == 0
         (self.desk / "block.c").write_text(text, encoding="utf-8")
         self.program([shutil.which("gcc"), "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-pedantic", "block.c"])
 
@@ -298,7 +299,7 @@ def test_every_command_has_its_text():
         ("sh", "pip install tilewrong", "NoneType"),
         ("sh", "python -m coffee", "there is no module coffee"),
         ("sh", "coffee --black", "no test can tell whether this works: coffee --black"),
-        ("c", '#include "tilewright.h"\nint x = TW_COFFEE;\n', "TW_COFFEE"),
+        ("c", '#include "tw_unit_core.h"\nint x = TW_COFFEE;\n', "TW_COFFEE"),
         ("verilog", "module m; coffee c(); endmodule\n", "coffee"),
     ],
 )

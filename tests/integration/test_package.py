@@ -13,7 +13,6 @@ from lxml import etree
 
 from tilewright.golden.spec import BarrierOp, Error
 from tilewright.sim.cli import main
-from tilewright.sim.dev.header import header_text
 from tilewright.sim.hdl.build import verilator_root
 from tilewright.sim.hdl.export import TOPS, module_name, top_component, top_verilog
 from tilewright.sim.package.ports import ports_of
@@ -177,7 +176,7 @@ OPERATIONS = [
 @needs_icarus
 def test_barriers_and_registers_as_documented(folder, environment):
     """A bench that takes every bit and address from the C header; registers read what the documents say."""
-    header = dict(re.findall(r"^#define TW_(\w+) (0x[0-9a-f]+|\d+)", header_text(), re.MULTILINE))
+    header = dict(re.findall(r"^#define TW_(\w+) (0x[0-9a-f]+|\d+)", (folder / f"{NAME}.h").read_text(), re.MULTILINE))
     number = {name: int(text, 0) for name, text in header.items()}
 
     def placed(field, value):

@@ -5,8 +5,9 @@ import re
 import pytest
 
 from tilewright.sim.cli import main
-from tilewright.sim.hdl.export import TOPS, module_name
+from tilewright.sim.hdl.export import TOPS, module_name, top_component
 from tilewright.sim.hdl.lint import lint
+from tilewright.sim.package.ports import ports_of
 from tilewright.sim.results import record
 
 AXI4 = (
@@ -52,19 +53,26 @@ BUILDS = [
 ]
 
 
+def _ports(text, name):
+    """The ports of the module, in order."""
+    (listed,) = re.findall(rf"^module {name}\(\n(.*?)^\);\n", text, re.MULTILINE | re.DOTALL)
+    return re.findall(r"^  (?:input |output) (?:wire|reg) (?:\[\d+:0\] )?(\w+)", listed, re.MULTILINE)
+
+
 @pytest.mark.parametrize(("preset", "top"), BUILDS)
 def test_no_lint_and_conventional_ports(tmp_path, preset, top):
     assert main(["verilog", "--preset", preset, "--top", top, "--out", str(tmp_path / "new")]) == 0
     name = module_name(top, preset)
     # Nothing half-written is left beside the files.
     assert {path.name for path in (tmp_path / "new").iterdir()} == {
-        f"{name}.{end}" for end in ("v", "vlt", "core", "xml")
+        f"{name}.{end}" for end in ("v", "vlt", "core", "xml", "h")
     }
     path = tmp_path / "new" / f"{name}.v"
     text = path.read_text()
-    ports = set(re.search(rf"^module {name}\(([^)]*)\);", text, re.MULTILINE)[1].replace("\n", "").split(", "))
-    assert ports >= CONVENTIONAL[top]
+    ports = _ports(text, name)
+    assert set(ports) >= CONVENTIONAL[top]
     assert not any("__" in port for port in ports)
+    assert ports == [port.name for port in ports_of(top_component(top, preset))]
     assert "always @*" not in text
     # Every module begins with the name, so that designs can stand side by side.
     modules = re.findall(r"^module \\?([^ (]+)", text, re.MULTILINE)
@@ -79,8 +87,7 @@ def test_no_lint_of_all_engines_together(tmp_path):
     options = ["--preset", "unit", "--top", "core", "--with", "conv,program", "--out", str(tmp_path)]
     assert main(["verilog", *options]) == 0
     path = tmp_path / "tw_unit_core.v"
-    ports = re.search(r"^module tw_unit_core\(([^)]*)\);", path.read_text(), re.MULTILINE)[1]
-    assert set(ports.replace("\n", "").split(", ")) >= _TMAU | _PE | _CONV
+    assert set(_ports(path.read_text(), "tw_unit_core")) >= _TMAU | _PE | _CONV
     assert not lint(path, "tw_unit_core")
 
 

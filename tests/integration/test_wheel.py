@@ -85,8 +85,8 @@ def test_verilog(run, tmp_path):
 
 
 def test_header(run, tmp_path):
-    assert run("tilewright", "header", "--out", "tw.h")[0] == 0
-    assert "#define TW_" in (tmp_path / "tw.h").read_text()
+    assert run("tilewright", "header", "--top", "tmau", "--out", "include")[0] == 0
+    assert "#define TW_" in (tmp_path / "include" / "tw_default_tmau.h").read_text()
 
 
 def test_asm(run, tmp_path):

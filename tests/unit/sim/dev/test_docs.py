@@ -13,7 +13,7 @@ def test_site_has_written_and_generated_pages(tmp_path):
     site = build_docs(tmp_path)
     for page in ("index", "architecture", *(name[:-3] for name in generated_pages() if name.endswith(".md"))):
         assert (site / f"{page}.html").exists(), page
-    assert (site / "tilewright.h").exists()
+    assert (site / "tw_default_core.h").exists()
 
 
 def test_dead_link_is_a_mistake(tmp_path):

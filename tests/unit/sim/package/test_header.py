@@ -1,7 +1,9 @@
-"""The C header, compiled."""
+"""The C header of a top, compiled: by itself, and with those of other tops in one file."""
 
+import re
 import shutil
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,12 +14,21 @@ from tilewright.golden.spec.conv.job import JOB, ConvOperation, ConvOutput
 from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, MmType, Operation
 from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT, SegmentElement
 from tilewright.sim.cli import main
-from tilewright.sim.dev.header import header_text
+from tilewright.sim.hdl.export import TOPS
+from tilewright.sim.package.choice import Choice
+from tilewright.sim.package.header import header_text
+from tilewright.sim.package.ports import ports_of
+from tilewright.sim.package.regions import maps_of
+from tilewright.sim.settings import Setting, groups_of
 
 PROGRAM = r"""
 #include <stdio.h>
 #include <string.h>
-#include "tilewright.h"
+#include "tw_default_core.h"
+#include "tw_default_tmau_subsystem.h"
+#include "tw_unit_core.h"
+#include "tw_unit_tmau_subsystem.h"
+#include "tw_unit_core.h"
 
 #define PUT(field, value) tw_put(d, TW_DESCRIPTOR_##field##_LSB, TW_DESCRIPTOR_##field##_WIDTH, value)
 #define PUT_AT(field, i, value) tw_put(d, TW_DESCRIPTOR_##field##_LSB + (i) * TW_DESCRIPTOR_##field##_PITCH, \
@@ -127,12 +138,39 @@ int main(void)
 """
 
 
+#: What every header is clean with.
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror")
+#: The tops of the program, and of every kind one.
+TOPS_TOGETHER = [
+    Choice("core", "default", more=("conv", "program")),
+    Choice("tmau_subsystem", "default"),
+    Choice("core", "unit"),
+    Choice("tmau_subsystem", "unit"),
+]
+KINDS = [
+    *(Choice(top, "unit") for top in TOPS),
+    Choice("core", "full", more=("conv", "program")),
+    Choice("cluster", "unit", more=("pe", "conv", "program", "l2"), cores=3, prefix="large"),
+    Choice("tmau", "unit", processors=3, prefix="shared"),
+]
+
+
+def compiled(folder, *options, text, file):
+    (folder / file).write_text(text)
+    compiler = shutil.which("g++" if file.endswith(".cc") else "gcc")
+    subprocess.run([compiler, *WARNINGS, *options, file], cwd=folder, check=True)
+
+
+def defined(text):
+    return dict(re.findall(r"^#define (\w+) (0x[0-9a-f]+|\d+)", text, re.MULTILINE))
+
+
 @pytest.fixture
 def printed(tmp_path):
-    (tmp_path / "tilewright.h").write_text(header_text())
-    (tmp_path / "program.cc").write_text(PROGRAM)
-    options = ["-std=c++11", "-Wall", "-Wextra", "-pedantic", "-Werror", "-o", "program", "program.cc"]
-    subprocess.run([shutil.which("g++"), *options], cwd=tmp_path, check=True)
+    for choice in TOPS_TOGETHER:
+        (tmp_path / f"{choice.name}.h").write_text(header_text(choice))
+    options = ["-Wno-conversion", "-Wno-sign-conversion", "-std=c++11", "-o", "program"]
+    compiled(tmp_path, *options, text=PROGRAM, file="program.cc")
     return subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=True).stdout.split()
 
 
@@ -187,7 +225,71 @@ def test_a_driver_in_c_packs_what_python_packs(printed):
     assert printed[-4:] == ["1000", "20000", "1000", f"{2 | 0x48 << 3 | 1024 << 20:016x}"]
 
 
-def test_command_writes_the_header(tmp_path):
-    out = tmp_path / "include" / "tilewright.h"
-    assert main(["header", "--out", str(out)]) == 0
-    assert out.read_text() == header_text()
+@pytest.mark.parametrize(("file", "standard"), [("all.c", "c99"), ("all.cc", "c++11")])
+def test_headers_of_all_tops_in_one_file(tmp_path, file, standard):
+    for choice in KINDS:
+        (tmp_path / f"{choice.name}.h").write_text(header_text(choice))
+    includes = "".join(f'#include "{path.name}"\n' for path in tmp_path.glob("*.h"))
+    assert includes.count("\n") == len(KINDS)
+    text = f"{includes}int main(void) {{ uint64_t w = 0; tw_put(&w, 0, 1, 1); return (int)tw_get(&w, 0, 1); }}\n"
+    compiled(tmp_path, f"-std={standard}", "-fsyntax-only", text=text, file=file)
+
+
+@pytest.mark.parametrize("choice", KINDS, ids=lambda choice: choice.options)
+def test_a_header_is_of_its_top_alone(choice):
+    """It has the addresses and sizes of the component, and nothing of engines that the top lacks."""
+    text, component, stem = header_text(choice), choice.component(), choice.name.upper()
+    names = defined(text)
+    assert len(names) == len(re.findall("^#define .* ", text, re.MULTILINE)), "a name is defined twice"
+    for regions in maps_of(component).values():
+        for region in regions:
+            assert int(names[f"{stem}_{region.name.upper()}_BASE"], 0) == region.base
+            assert int(names[f"{stem}_{region.name.upper()}_SIZE"], 0) == region.size
+            engine = "" if region.name == "tmau" else f"{region.name.upper()}_"
+            for register, _ in region.registers:
+                name = re.sub(r"_\d+$", "", register.name) if choice.processors > 1 else register.name
+                found = {names.get(f"TW_{each}REG_{name.upper()}") for each in (engine, "PROCESSOR_")}
+                assert {None} != found, register.name
+    has = {
+        "TW_DESCRIPTOR_WORDS": "commands_payload", "TW_PE_REG_STATUS": "halted", "TW_CONVOLUTION_WORDS": "jobs_payload",
+        "TW_L2_REG_HITS": "l2_axil_awaddr", "TW_DELIVERY_CORES_LSB": "commands_1_payload",
+        "TW_PROCESSOR_REG_STRIDE": "commands_1_payload",
+    }  # fmt: skip
+    ports = {port.name for port in ports_of(component)}
+    ports |= {re.sub(r"_\d+", "", port) for port in ports}
+    for name, port in has.items():
+        shared = {"TW_DELIVERY_CORES_LSB": choice.top == "cluster", "TW_PROCESSOR_REG_STRIDE": choice.processors > 1}
+        assert (name in names) == shared.get(name, port in ports), name
+    assert ("TW_PROGRAM_WORD_WORDS" in names or "TW_PROGRAM_REG_WATCHDOG" in names) == ("program" in choice.more)
+    assert text.count(f"{stem}_TMAU_FEATURES_") == len(groups_of(component.params).get("tmau", EMPTY).features)
+
+
+EMPTY = SimpleNamespace(features=())
+
+
+def test_options_are_in_the_header():
+    """Sizes are those of the component, and features that are left out are missing."""
+    settings = (Setting("tmau", "max_outstanding", 256), Setting("smem", "size_bytes", 32768))
+    choice = Choice("core", "unit", without=("lanes",), more=("program",), settings=settings, prefix="my_chip")
+    text = header_text(choice)
+    names = defined(text)
+    assert int(names["MY_CHIP_CORE_TMAU_MAX_OUTSTANDING"]) == 256
+    assert int(names["MY_CHIP_CORE_SMEM_SIZE"], 0) == 32768 == int(names["MY_CHIP_CORE_SMEM_SIZE_BYTES"])
+    assert "MY_CHIP_CORE_TMAU_FEATURES_LANES" not in names
+    assert "MY_CHIP_CORE_TMAU_FEATURES_STORES" in names
+    options = (
+        "--preset unit --top core --with program --without lanes --set tmau.max_outstanding=256,smem.size_bytes=32768 "
+        "--name my_chip"
+    )
+    assert f" * Options: {options}\n" in text
+
+
+def test_command_writes_headers(tmp_path, capsys):
+    out = tmp_path / "include"
+    assert main(["header", "--preset", "unit", "--top", "core", "--with", "program", "--out", str(out)]) == 0
+    (path,) = out.iterdir()
+    assert path.name == "tw_unit_core.h"
+    assert path.read_text() == header_text(Choice("core", "unit", more=("program",)))
+    assert main(["header", "--preset", "unit", "--out", str(out)]) == 0
+    assert {path.name for path in out.iterdir()} == {f"tw_unit_{top}.h" for top in TOPS}
+    assert capsys.readouterr().out.count(".h\n") == 1 + len(TOPS)
