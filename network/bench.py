@@ -12,6 +12,7 @@ from tilewright.sim.session.accelerator import AcceleratorSession
 from .drawn import NetworkMaker
 from .evaluation import evaluate
 from .program.compiled import compile as compile_network
+from .program.machine import machine_of_core
 from .program.rtl import run_on
 
 __all__ = ["measure", "sample_of"]
@@ -24,9 +25,9 @@ _MOST_CYCLES = 120_000
 _TARGET = 0.90
 
 
-def measure(preset, *, simulator="verilator"):
+def measure(preset, settings=(), *, simulator="verilator"):
     """Yields every ``Line`` of a preset with the simulation's cycles a second so far."""
-    with AcceleratorSession(preset, simulator=simulator, latency=_LATENCY) as session:
+    with AcceleratorSession(preset, settings, simulator=simulator, latency=_LATENCY) as session:
         yield from timed(session, _lines(session, preset))
 
 
@@ -40,7 +41,7 @@ def _lines(session, preset):
     cycles_of_all = macs_of_all = 0
     for layer, count in NETWORKS[_NETWORK].items():
         rows = sample_of(layer, session.params.conv.conv.peak)
-        compiled, cycles = _run(session, preset, layer, rows)
+        compiled, cycles = _run(session, layer, rows)
         macs, machine = sum(part.macs for part in compiled.layers), compiled.machine
         moved = {way: sum(span.end - span.start for span in compiled.schedule.spans if span.engine == way)
                  for way in ("load", "store")}  # fmt: skip
@@ -57,7 +58,7 @@ def _lines(session, preset):
                 round(cycles_of_all), _TARGET)  # fmt: skip
 
 
-def _run(session, preset, layer, rows):
+def _run(session, layer, rows):
     """A layer as a program, and the cycles from its first word to its end; results must be those of the evaluation."""
     maker = NetworkMaker(layer.size + layer.channels)
     seen = min(layer.size, (rows - 1) * layer.stride + layer.kernel - layer.padding[0])
@@ -65,7 +66,7 @@ def _run(session, preset, layer, rows):
     x = maker.input((1, layer.channels, seen, layer.size))
     pad = (before, before, behind if rows == layer.out_size else 0, behind)
     maker.conv(x, layer.out_channels, layer.kernel, stride=layer.stride, pad=pad)
-    compiled, inputs = compile_network(maker.graph(), preset), maker.draw()
+    compiled, inputs = compile_network(maker.graph(), machine_of_core(session.params)), maker.draw()
     data, run = run_on(session, compiled, compiled.memory(inputs))
     expected = evaluate(compiled.graph, inputs)
     for name, value in compiled.tensors(data).items():

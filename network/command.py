@@ -8,13 +8,14 @@ import numpy as np
 
 from tilewright.sim.arguments import integer, output_file
 from tilewright.sim.progress import Bars, Lines, shown
+from tilewright.sim.settings import add_settings
 from tilewright.sim.usage import UsageError
 
 from .arrays import read_inputs, write_arrays
 from .evaluation import check_inputs, evaluate
 from .program.compiled import compile as compile_network
 from .program.compiled import first_nodes
-from .program.machine import MACHINES
+from .program.machine import MACHINES, machine_of
 from .reader import read_model
 from .reader.file import load
 
@@ -25,7 +26,8 @@ _LARGEST = 5  # elements that are printed
 
 def _on_golden(args, model, graph, inputs, names):
     if args.preset:
-        return compile_network(graph, args.preset, every_tensor=args.every_tensor).run(inputs, names=names)
+        machine = machine_of(args.preset, args.settings)
+        return compile_network(graph, machine, every_tensor=args.every_tensor).run(inputs, names=names)
     values = evaluate(graph, inputs)
     return {name: values[name] for name in names}
 
@@ -33,8 +35,9 @@ def _on_golden(args, model, graph, inputs, names):
 def _on_rtl(args, model, graph, inputs, names):
     from .program.rtl import measured, run_rtl  # needs what simulates hardware
 
-    compiled = compile_network(graph, args.preset or "default", every_tensor=args.every_tensor)
-    data, run = run_rtl(compiled, compiled.memory(inputs))
+    preset = args.preset or "default"
+    compiled = compile_network(graph, machine_of(preset, args.settings), every_tensor=args.every_tensor)
+    data, run = run_rtl(compiled, compiled.memory(inputs), preset, args.settings)
     print(measured(compiled, run))
     return compiled.tensors(data, names)
 
@@ -57,6 +60,7 @@ def configure(parser):
     parser.add_argument("--on", choices=list(BACKENDS), required=True, help="what runs it: ort is ONNX Runtime")
     parser.add_argument("--preset", choices=list(MACHINES),
                         help="compile it for such a core and run the program; golden otherwise runs none")  # fmt: skip
+    add_settings(parser)
     parser.add_argument("--layers", metavar="N", type=integer(1, 1 << 20), help="only the first N layers")
     parser.add_argument("--out", metavar="Y.npz", type=output_file, help="write an array for each output of the model")
     parser.add_argument("--every-tensor", action="store_true", help="with --out: an array for every tensor")
@@ -64,6 +68,9 @@ def configure(parser):
 
 def run(args):
     """Runs the subcommand."""
+    if args.settings and args.on != "rtl" and not args.preset:
+        raise UsageError("--set goes with --preset or --on rtl: otherwise no core runs the network")
+    machine_of(args.preset or "default", args.settings)  # wrong settings are found before the model is read
     if args.on == "ort" and (args.preset or args.layers):
         raise UsageError("--preset and --layers go with --on golden and --on rtl")
     if args.every_tensor and not args.out:

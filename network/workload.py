@@ -19,6 +19,7 @@ from .models.efficientnet import build_quantised
 from .models.photographs import load_photograph, prepare
 from .program.compiled import compile as compile_network
 from .program.compiled import first_nodes
+from .program.machine import machine_of_core
 from .program.rtl import measure_layers, run_on
 from .reader import read_model
 from .witness import run_witness
@@ -71,7 +72,7 @@ def play_model(accelerator, model, samples):
     session, whole = accelerator.session, read_model(model)
     graph = first_nodes(whole, accelerator.layers)
     report("compilation of the network")
-    compiled = compile_network(graph, session.preset, every_tensor=True)
+    compiled = compile_network(graph, machine_of_core(session.params), every_tensor=True)
     names = [node.output for node in graph.nodes]
     facts, answers, run = [], {}, None
     for case, inputs in samples.items():

@@ -149,11 +149,11 @@ def parameters_of(params):
     return {f"{group}.{name}": getattr(groups[group], name) for group in groups for name, _ in _names(group)}
 
 
-def require_groups(settings, groups, what):
-    """UsageError if a setting is of none of ``groups``, those of ``what``."""
+def require_groups(settings, groups):
+    """UsageError if a setting is of none of ``groups``, those of all that is built."""
     for setting in settings:
         if setting.group not in groups:
-            raise UsageError(f"--set {setting}: {what} has no {setting.group}, only {', '.join(groups)}")
+            raise UsageError(f"--set {setting}: what is built has no {setting.group}, only {', '.join(groups)}")
 
 
 def changed(params, settings):

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from tilewright.sim.arguments import integer, output_folder
 from tilewright.sim.files import write_atomically
+from tilewright.sim.settings import add_settings
 
 from .compiled import compile as compile_network
-from .machine import MACHINES
+from .machine import MACHINES, machine_of
 
 __all__ = ["configure", "run"]
 
@@ -16,6 +17,7 @@ def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("model", metavar="MODEL.onnx", type=Path, help="quantised model")
     parser.add_argument("--preset", choices=list(MACHINES), default="default", help="core (%(default)s)")
+    add_settings(parser)
     parser.add_argument("--layers", metavar="N", type=integer(1, 1 << 20), help="only the first N layers")
     parser.add_argument("--every-tensor", action="store_true", help="every tensor stays in memory")
     parser.add_argument("--explain", action="store_true", help="print the plan, a line for each layer")
@@ -25,7 +27,8 @@ def configure(parser):
 
 def run(args):
     """Runs the subcommand."""
-    compiled = compile_network(args.model, args.preset, every_tensor=args.every_tensor, layers=args.layers)
+    machine = machine_of(args.preset, args.settings)
+    compiled = compile_network(args.model, machine, every_tensor=args.every_tensor, layers=args.layers)
     explanation = compiled.explanation
     print(explanation if args.explain else explanation.splitlines()[-1])
     if args.out:

@@ -3,8 +3,10 @@
 from dataclasses import dataclass, field
 
 from tilewright.golden import CONV_PRESETS, ConvParams
+from tilewright.sim.hdl.export import top_params
+from tilewright.sim.usage import UsageError
 
-__all__ = ["MACHINES", "Machine"]
+__all__ = ["MACHINES", "Machine", "machine_of", "machine_of_core"]
 
 
 @dataclass(frozen=True)
@@ -44,3 +46,27 @@ MACHINES = {
     "lean": Machine(CONV_PRESETS["ecp5"], unaligned=False),
     "full": Machine(CONV_PRESETS["full"], 256 * 1024),
 }
+
+
+def machine_of(preset, settings=()):
+    """The Machine of a core of a preset with some parameters changed; UsageError if no program could run there.
+
+    Parameters
+    ----------
+    preset : str
+    settings : sequence of Setting
+        Of any engine of the core.
+    """
+    for setting in settings:
+        if setting.path == "tmau.features":
+            raise UsageError(f"--set {setting}: programs of networks need the features of their preset")
+    return machine_of_core(top_params("core", preset, more=("conv", "program"), settings=settings))
+
+
+def machine_of_core(core):
+    """The Machine of a core with all engines, a ``CoreParams``; UsageError if no network runs there."""
+    tmau = core.tmau
+    try:
+        return Machine(core.conv.conv, core.smem.size_bytes, tmau.bus_bytes, unaligned=tmau.has("unaligned"))
+    except ValueError as error:
+        raise UsageError(f"no network runs on this core: {error}") from None

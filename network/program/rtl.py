@@ -31,24 +31,28 @@ class Measured(NamedTuple):
         return max(self.end - self.start, 0)
 
 
-def run_rtl(compiled, memory, **options):
+def run_rtl(compiled, memory, preset=None, settings=(), **options):
     """Global memory after the program of a :class:`Compiled` in simulated hardware, and its ``ProgramRun``.
 
     Parameters
     ----------
     compiled : Compiled
-        For a core of a preset.
+        For a core of the preset with the settings.
     memory : uint8 array
         Global memory before, as of ``Compiled.memory``.
+    preset : str or None
+        None: the one that the program was compiled for.
+    settings : sequence of Setting
+        Parameters that differ from the preset.
     **options
         Of an ``AcceleratorSession``: ``latency``, ``stall``.
     """
-    preset = next((name for name, machine in MACHINES.items() if machine == compiled.machine), None)
+    preset = preset or next((name for name, machine in MACHINES.items() if machine == compiled.machine), None)
     if preset is None:
         raise ModelError("only cores of presets are simulated")
     if len(memory) > _LEAST:
         options = {"memory_bytes": len(memory)} | options
-    with AcceleratorSession(preset, **options) as session, work("hardware"):
+    with AcceleratorSession(preset, settings, **options) as session, work("hardware"):
         return run_on(session, compiled, memory)
 
 

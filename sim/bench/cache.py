@@ -11,6 +11,7 @@ from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..session.cluster import ClusterSession
+from ..settings import changed
 from .line import Line, share, timed
 
 __all__ = ["measure_cache"]
@@ -20,12 +21,13 @@ _LATENCY = 100
 _STREAM, _CHAIN = 32, 16
 
 
-def measure_cache(preset, *, simulator="verilator"):
+def measure_cache(preset, settings=(), *, simulator="verilator"):
     """Yields every :class:`Line` of a preset with the simulation's cycles a second so far."""
-    tmau = TMAU_PRESETS[preset]
+    tmau = changed(TMAU_PRESETS[preset], settings)
     block = min(4096, tmau.smem.size_bytes // 2)
     cache = L2Params(bytes=max(1 << 14, 2 * _STREAM * block))
-    with ClusterSession(params=ClusterParams(1, tmau, cache), simulator=simulator, latency=_LATENCY) as session:
+    params = changed(ClusterParams(1, tmau, cache), settings)
+    with ClusterSession(params=params, simulator=simulator, latency=_LATENCY) as session:
         session.place(np.random.default_rng(1).integers(0, 256, 1 << 20, np.uint8))
         yield from timed(session, _streams(session, preset, block))
         yield from timed(session, _latencies(session, preset))

@@ -15,6 +15,7 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..session.cluster import ClusterSession
 from ..session.cluster_product import run_product
+from ..settings import changed
 from .cache import measure_cache
 from .line import Line, share, timed
 
@@ -33,16 +34,17 @@ _SPEEDUPS = {1: 1, 2: 1.95, 4: 3.8}
 _ROW, _MOST_ROWS = 256, 16
 
 
-def measure(preset, *, simulator="verilator"):
+def measure(preset, settings=(), *, simulator="verilator"):
     """Yields every :class:`Line` of a preset with the simulation's cycles a second so far."""
-    params = ClusterParams(_CORES, TMAU_PRESETS[preset])
+    params = changed(ClusterParams(_CORES, TMAU_PRESETS[preset]), settings)
     with ClusterSession(params=params, simulator=simulator, latency=_LATENCY) as session:
         session.place(np.random.default_rng(1).integers(0, 256, session.memory_bytes - 4096, np.uint8))
         yield from timed(session, _multicasts(session, preset))
         yield from timed(session, _streams(session, preset))
-    yield from measure_cache(preset, simulator=simulator)
+    yield from measure_cache(preset, settings, simulator=simulator)
     if preset in _PRODUCT_PRESETS:
-        with ClusterSession(params=product_cluster(preset), simulator=simulator, latency=_LATENCY) as session:
+        params = changed(product_cluster(preset), settings)
+        with ClusterSession(params=params, simulator=simulator, latency=_LATENCY) as session:
             yield from timed(session, _products(session, preset))
 
 

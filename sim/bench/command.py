@@ -11,6 +11,7 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 from ..arguments import output_file
 from ..files import BUILD, write_atomically
 from ..results import record
+from ..settings import add_settings, require_groups
 from .line import HEAD, row
 from .tmau_cases import BOXES
 
@@ -20,12 +21,18 @@ __all__ = ["configure", "run"]
 _ENGINES = {name: f"tilewright.sim.bench.{name}" for name in ("tmau", "pe", "conv", "core", "cluster")} | {
     "network": "tilewright.network.bench"
 }
+#: Groups of parameters that a measurement takes from the preset. Layers of the convolution engine have a shared memory
+#: of their own, in which all of their operands lie.
+_CORE = ("tmau", "pe", "conv", "program", "smem")
+_GROUPS = {"tmau": ("tmau", "smem"), "pe": ("pe", "smem"), "conv": ("conv",), "core": _CORE,
+           "cluster": ("tmau", "smem", "l2"), "network": _CORE}  # fmt: skip
 
 
 def configure(parser):
     """Options of the command."""
     parser.add_argument("--preset", choices=sorted(TMAU_PRESETS), help="one preset instead of default and ecp5")
     parser.add_argument("--engine", choices=list(_ENGINES), help="one engine instead of all")
+    add_settings(parser)
     parser.add_argument("--sim", choices=("verilator", "icarus"), default="verilator", help="simulator")
     parser.add_argument("--out", metavar="FILE.json", type=output_file, default=str(BUILD / "bench.json"),
                         help="where the table goes (%(default)s)")  # fmt: skip
@@ -35,18 +42,23 @@ def run(args):
     """Prints the table and leaves it as JSON; the status is 0 whether or not targets are met: the table says it."""
     presets = [args.preset] if args.preset else ["default", "ecp5"]
     engines = [args.engine] if args.engine else list(_ENGINES)
-    lines, speeds = [], []
+    groups = dict.fromkeys(group for engine in engines for group in _GROUPS[engine])
+    require_groups(args.settings, groups)
+    settings, lines, speeds = list(map(str, args.settings)), [], []
+    if settings:
+        print(f"with {', '.join(settings)}")
     print(HEAD)
     for engine in engines:
         measure = import_module(_ENGINES[engine]).measure
         for preset in presets:
-            for line, speed in measure(preset, simulator=args.sim):
+            for line, speed in measure(preset, args.settings, simulator=args.sim):
                 lines.append(line)
                 speeds.append(speed)
                 print(row(line), flush=True)
     missed = [line for line in lines if not line.met]
-    write_atomically(args.out, json.dumps({"boxes": BOXES, "lines": [asdict(line) for line in lines]}, indent=1))
-    if not args.engine:
+    table = {"set": settings, "boxes": BOXES, "lines": [asdict(line) for line in lines]}
+    write_atomically(args.out, json.dumps(table, indent=1))
+    if not args.engine and not settings:
         record("bench", lines=len(lines), missed=len(missed), speed=round(np.median(speeds)))
     print(f"\n{len(lines)} lines, {len(missed)} below target; {np.median(speeds):,.0f} simulated cycles a second")
     for line in missed:

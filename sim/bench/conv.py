@@ -7,6 +7,7 @@ from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.smem.params import SmemParams
 
 from ..session import ConvSession
+from ..settings import changed
 from .conv_cases import first_job, golden_result, sample_of
 from .conv_layers import NETWORKS
 from .line import share, timed
@@ -25,10 +26,10 @@ _SUMMED = "ResNet-50"
 _FIRST = {(7, 2, 3): 0.86, (3, 2, 3): 0.73}
 
 
-def measure(preset, *, simulator="verilator"):
+def measure(preset, settings=(), *, simulator="verilator"):
     """Yields every ``Line`` of a preset with the simulation's cycles a second so far."""
     # Layers are of integers, for which floats would only be simulated too.
-    params = CONV_UNIT_PRESETS[preset].without_floats().replace(smem=SmemParams(_SMEM_BYTES))
+    params = changed(CONV_UNIT_PRESETS[preset].without_floats(), settings).replace(smem=SmemParams(_SMEM_BYTES))
     with ConvSession(params=params, simulator=simulator) as session:
         yield from timed(session, _lines(session, preset))
 

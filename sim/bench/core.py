@@ -6,13 +6,13 @@ Specification: docs/core.md, "Convolutions as products".
 import numpy as np
 
 from tilewright.golden import ConvLayer, ImplicitGemm, LayerProgram
-from tilewright.hw.conv.params import CONV_UNIT_PRESETS
-from tilewright.hw.core import CORE_PRESETS, ProgramParams
 
+from ..session.accelerator import accelerator_params
 from ..session.core import CoreSession
+from ..settings import changed
 from .line import share, timed
 
-__all__ = ["core_params", "measure", "run"]
+__all__ = ["measure", "run"]
 
 _LATENCY = 100
 #: N, H, W, C; Co, Kh, Kw, C; padding on all sides. Those are measured that fit shared memory with all their sums.
@@ -25,14 +25,10 @@ _LAYERS = {
 }
 
 
-def core_params(preset):
-    """A core with all engines and a command processor."""
-    return CORE_PRESETS[preset].with_conv(CONV_UNIT_PRESETS[preset]).replace(program=ProgramParams())
-
-
-def measure(preset, *, simulator="verilator"):
+def measure(preset, settings=(), *, simulator="verilator"):
     """Yields every ``Line`` of a preset with the simulation's cycles a second so far."""
-    with CoreSession(params=core_params(preset), simulator=simulator, latency=_LATENCY) as session:
+    params = changed(accelerator_params(preset), settings)
+    with CoreSession(params=params, simulator=simulator, latency=_LATENCY) as session:
         yield from timed(session, _lines(session, preset))
 
 

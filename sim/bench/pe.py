@@ -10,6 +10,7 @@ from tilewright.hw.pe.params import PE_PRESETS
 
 from ..session import PeSession
 from ..session.pe_program import PeProgram
+from ..settings import changed
 from .line import Line, share, timed
 from .pe_cases import products, program_and_result
 
@@ -19,9 +20,9 @@ __all__ = ["measure"]
 _CAUSES = ("steps", "stall_columns", "stall_factors", "stall_product", "bank_conflicts", "translation_misses")
 
 
-def measure(preset, *, simulator="verilator"):
+def measure(preset, settings=(), *, simulator="verilator"):
     """Yields every ``Line`` of a preset with the simulation's cycles a second so far."""
-    params = PE_PRESETS[preset]
+    params = changed(PE_PRESETS[preset], settings)
     with PeSession(params=params, simulator=simulator) as session:
         yield from timed(session, _lines(session, preset))
 

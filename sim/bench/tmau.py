@@ -14,6 +14,7 @@ from tilewright.golden.tmau.tile import footprint
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..session import TmauSession
+from ..settings import changed
 from .line import Line, share, timed
 from .tmau_cases import BLOCK_BYTES, BOXES, FEW, LATENCIES, copy_cases, few_cases, steady_cases
 
@@ -22,9 +23,9 @@ __all__ = ["measure"]
 _LATENCY = 100  # cycles, where a line does not name another
 
 
-def measure(preset, *, simulator="verilator"):
+def measure(preset, settings=(), *, simulator="verilator"):
     """Yields every :class:`Line` of a preset with the simulation's cycles a second so far."""
-    params = TMAU_PRESETS[preset]
+    params = changed(TMAU_PRESETS[preset], settings)
     with TmauSession(params=params, simulator=simulator, latency=_LATENCY) as session:
         _fill_memory(session)
         for latency in LATENCIES:

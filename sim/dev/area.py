@@ -35,6 +35,7 @@ from ..hdl.export import TOPS, feature_list
 from ..hdl.verilog import conventional_ports, to_rtlil
 from ..hdl.yosys import run_yosys
 from ..results import record
+from ..settings import add_settings, changed, groups_of, require_groups
 from ..usage import UsageError
 from .blocks import (
     EACH_CORE,
@@ -95,7 +96,14 @@ class Cost:
 
 
 _SUMMED = ("luts", "flip_flops", "memories", "multipliers")
-_ENGINES = ("tmau", "pe", "conv", "program", "cluster")
+#: Functions that make the blocks of an engine, by its name.
+_BLOCKS = {
+    "tmau": tmau_blocks,
+    "pe": pe_blocks,
+    "conv": conv_blocks,
+    "program": program_blocks,
+    "cluster": cluster_blocks,
+}
 
 
 def configure(parser):
@@ -107,11 +115,9 @@ def configure(parser):
     parser.add_argument("--freq", type=integer(1, 1000), help=f"MHz that --flat aims at, ecp5 only ({FREQUENCY})")
     parser.add_argument("--without", metavar="FEATURE,...", type=feature_list, default=(),
                         help="features of the access unit that are not built, with --flat")  # fmt: skip
-    parser.add_argument("--engine", choices=_ENGINES, help="one engine; all if left out")
+    add_settings(parser)
+    parser.add_argument("--engine", choices=list(_BLOCKS), help="one engine; all if left out")
     parser.add_argument("--block", action="append", help="one block, may be given several times; all if left out")
-    parser.add_argument(
-        "--outstanding", type=integer(1, 1 << 16), help="reads of the TMAU in flight, and a quarter as many commands"
-    )
     parser.add_argument("--jobs", type=integer(1, 256), help="blocks at a time (2)")
     parser.add_argument("--out", metavar="FILE.json", type=output_file, default=str(BUILD / "area.json"),
                         help="where figures go (%(default)s)")  # fmt: skip
@@ -119,7 +125,7 @@ def configure(parser):
 
 def run(args):
     """Prints a table for each engine, or of a whole top, and leaves them as JSON."""
-    for name in ("engine", "block", "outstanding", "jobs") if args.flat else ("top", "family", "without", "freq"):
+    for name in ("engine", "block", "jobs") if args.flat else ("top", "family", "without", "freq"):
         if getattr(args, name):
             raise UsageError(f"--{name} goes {'without' if args.flat else 'with'} --flat")
     if args.flat:
@@ -127,28 +133,13 @@ def run(args):
         if args.freq and family != "ecp5":
             raise UsageError(f"--freq {args.freq} goes with --family ecp5")
         target = args.freq or FREQUENCY
-        return measure_flat(args.top or "tmau", args.preset, args.without, family, args.out, target)
-    if args.outstanding and args.engine not in (None, "tmau"):
-        raise UsageError(f"--outstanding {args.outstanding} is of the TMAU, and --engine {args.engine} leaves that out")
-    pe, conv = PE_PRESETS[args.preset], CONV_UNIT_PRESETS[args.preset]
-    core = CORE_PRESETS[args.preset].with_conv(conv).replace(program=ProgramParams())
-    cluster = ClusterParams(core=TMAU_PRESETS[args.preset], l2=L2Params())
-    blocks = {
-        "tmau": tmau_blocks(_tmau_params(args)),
-        "pe": pe_blocks(pe),
-        "conv": conv_blocks(conv),
-        "program": program_blocks(core),
-        "cluster": cluster_blocks(cluster),
-    }
-    # Blocks that count several times.
-    times = {
-        "tmau": {},
-        "pe": {"MacArray": pe.threads / NEIGHBOURS},
-        "conv": {"Slave": conv.conv.slaves, "Factors": conv.conv.units},
-        "program": {},
-        "cluster": dict.fromkeys(EACH_CORE, cluster.cores) | {"FairArbiter": 2},
-    }
-    blocks = {args.engine: blocks[args.engine]} if args.engine else blocks
+        return measure_flat(args.top or "tmau", args.preset, args.without, family, args.out, target, args.settings)
+    chosen = [args.engine] if args.engine else list(_BLOCKS)
+    params = {engine: _params(engine, args.preset) for engine in chosen}
+    groups = dict.fromkeys(group for name, each in params.items() for group in _groups(name, each))
+    require_groups(args.settings, groups)
+    params = {engine: changed(each, args.settings) for engine, each in params.items()}
+    blocks = {engine: _BLOCKS[engine](each) for engine, each in params.items()}
     for name in args.block or ():
         if not any(name in made for made in blocks.values()):
             raise UsageError(
@@ -156,31 +147,48 @@ def run(args):
             )
     tables = {}
     for engine, makes in blocks.items():
-        costs = tables[engine] = _measured(engine, makes, times[engine], args)
+        times = _times(engine, params[engine])
+        costs = tables[engine] = _measured(engine, makes, times, args)
         if engine == "tmau":
             without = sum(each.luts for name, each in costs.items() if name not in REDUCTIONS)
             print(f"without {' and '.join(REDUCTIONS)}: {without} tables")
-        print("".join(f"{name} is {count:g} times what was mapped\n" for name, count in times[engine].items()))
+        print("".join(f"{name} is {count:g} times what was mapped\n" for name, count in times.items()))
     tables = {engine: {name: asdict(each) for name, each in costs.items()} for engine, costs in tables.items()}
     write_atomically(args.out, json.dumps(tables, indent=1))
     print(args.out)
     return 0
 
 
-def _tmau_params(args):
-    params = TMAU_PRESETS[args.preset]
-    if args.outstanding is None:
-        return params
-    try:
-        return params.replace(max_outstanding=args.outstanding, commands_in_flight=args.outstanding // 4)
-    except ValueError as error:
-        raise UsageError(f"--outstanding {args.outstanding}: {error}") from None
+def _params(engine, preset):
+    """What the blocks of an engine are made for; of the command processor a core, of a cluster the cluster."""
+    core = CORE_PRESETS[preset].with_conv(CONV_UNIT_PRESETS[preset]).replace(program=ProgramParams())
+    cluster = ClusterParams(core=TMAU_PRESETS[preset], l2=L2Params())
+    engines = {"tmau": TMAU_PRESETS[preset], "pe": PE_PRESETS[preset], "conv": CONV_UNIT_PRESETS[preset]}
+    return (engines | {"program": core, "cluster": cluster})[engine]
+
+
+def _groups(engine, params):
+    """Groups of parameters that the blocks of an engine depend on; a command processor has nothing of the engines."""
+    return [group for group in groups_of(params) if engine != "program" or group not in ("pe", "conv")]
+
+
+def _times(engine, params):
+    """How often blocks count that do not count once."""
+    match engine:
+        case "pe":
+            return {"MacArray": params.threads / NEIGHBOURS}
+        case "conv":
+            return {"Slave": params.conv.slaves, "Factors": params.conv.units}
+        case "cluster":
+            return dict.fromkeys(EACH_CORE, params.cores) | {"FairArbiter": 2}
+    return {}
 
 
 def _measured(engine, makes, times, args):
     """The :class:`Cost` of every chosen block of an engine, printed as it is known, and then their sum."""
     chosen = {name: make for name, make in makes.items() if not args.block or name in args.block}
-    print(f"{engine}, preset {args.preset}\n{'block':<34} {'LUT6':>7} {'FF':>7} {'RAM':>4} {'DSP':>4} {'levels':>6}")
+    print(", ".join([engine, f"preset {args.preset}", *map(str, args.settings)]))
+    print(f"{'block':<34} {'LUT6':>7} {'FF':>7} {'RAM':>4} {'DSP':>4} {'levels':>6}")
     costs = {}
     with ThreadPoolExecutor(args.jobs or 2) as pool:
         try:
@@ -193,7 +201,7 @@ def _measured(engine, makes, times, args):
     total = Cost(*(sum(getattr(each, name) for each in costs.values()) for name in _SUMMED), levels=max(
         (each.levels for each in costs.values()), default=0))  # fmt: skip
     print(_row("all of them", total))
-    if not args.block and not args.outstanding:
+    if not args.block and not args.settings:
         record(f"area-{engine}-{args.preset}", luts=total.luts, flip_flops=total.flip_flops, levels=total.levels)
     return costs
 

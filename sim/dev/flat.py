@@ -18,28 +18,35 @@ __all__ = ["flat_figures", "flat_lines", "measure_flat"]
 _REDUCTIONS = ("reducer", "shared_reduce")
 
 
-def measure_flat(top, preset, without, family, out, target=FREQUENCY):
+def measure_flat(top, preset, without, family, out, target=FREQUENCY, settings=()):
     """Maps a top, prints what came out and leaves it as JSON; returns the exit status."""
+    component = top_component(top, preset, without=without, settings=settings)
     # Bars would need another package.
     with (
         shown(Lines(sys.stderr)),
         work(f"{top}, {preset}"),
         tempfile.TemporaryDirectory(prefix="tilewright-") as folder,
     ):
-        mapped = map_flat(top_component(top, preset, without), family, folder, target)
+        mapped = map_flat(component, family, folder, target)
     figures = flat_figures(mapped.module, family) | {
         "elaboration_seconds": round(mapped.elaboration, 1), "mapping_seconds": round(mapped.mapping, 1)}  # fmt: skip
-    lacking = f" without {', '.join(without)}" if without else ""
+    lacking = f", {','.join(map(str, settings))}" if settings else ""
+    lacking += f" without {', '.join(without)}" if without else ""
     aim = f", for {target} MHz" if target != FREQUENCY else ""
     print(f"{top}, preset {preset}{lacking}, flattened, {family}{aim}")
     print("\n".join(flat_lines(figures)))
     print(f"{figures['elaboration_seconds']} s of processor time to elaborate, {figures['mapping_seconds']} s to map")
     write_atomically(
-        out, json.dumps({"top": top, "preset": preset, "without": without, "family": family} | figures, indent=1)
+        out,
+        json.dumps(
+            {"top": top, "preset": preset, "set": list(map(str, settings)), "without": without, "family": family}
+            | figures,
+            indent=1,
+        ),
     )
     # A path and a table by blocks are for readers; whoever compares needs numbers.
     levels = {"levels": figures["levels"]} if "levels" in figures else {}
-    if not without and target == FREQUENCY:
+    if not without and not settings and target == FREQUENCY:
         record(f"flat-{top.replace('_', '-')}-{preset}-{family}", **figures["cells"], **levels)
     print(out)
     return 0

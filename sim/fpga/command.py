@@ -12,6 +12,7 @@ from ..files import BUILD, writable, write_atomically
 from ..hdl.export import TOPS, feature_list, top_component
 from ..progress import Bars, Lines, shown, work
 from ..results import record
+from ..settings import add_settings
 from ..usage import UsageError
 from .boards import BOARDS, Pads, constraints
 from .cells import block_table, by_block, cell_counts
@@ -34,6 +35,7 @@ def configure(parser):
     parser.add_argument("--top", choices=list(TOPS), default="tmau", help="what to place (%(default)s)")
     parser.add_argument("--without", metavar="FEATURE,...", type=feature_list, default=(),
                         help="features of the access unit that are not built")  # fmt: skip
+    add_settings(parser)
     parser.add_argument("--device", choices=list(DEVICES), default="85k", help="size of the ECP5 (%(default)s)")
     parser.add_argument("--speed", type=integer(6, 8), default=8, help="its speed grade (%(default)s)")
     parser.add_argument("--seed", type=integer(0, (1 << 31) - 1), default=1, help="of the placement (%(default)s)")
@@ -49,12 +51,13 @@ def run(args):
     if args.board:
         return _run_board(args)
     options = {"device": args.device, "speed": args.speed, "target": args.freq, "route": not args.placed}
-    name = "-".join([args.top, args.preset, *(["without", *args.without] if args.without else [])])
+    settings = list(map(str, args.settings))
+    name = "-".join([args.top, args.preset, *settings, *(["without", *args.without] if args.without else [])])
+    component = top_component(args.top, args.preset, without=args.without, settings=args.settings)
     with _working(f"{args.top}, {args.preset}", args.out / name) as folder:
-        component = Scan(top_component(args.top, args.preset, args.without))
-        found = measure(component, folder, seed=args.seed, **options)
-    _show({"top": args.top, "preset": args.preset, "without": args.without} | found, folder)
-    if not args.without:
+        found = measure(Scan(component), folder, seed=args.seed, **options)
+    _show({"top": args.top, "preset": args.preset, "set": settings, "without": args.without} | found, folder)
+    if not args.without and not settings:
         record(f"fpga-{args.top.replace('_', '-')}-{args.preset}", clock_mhz=found["timing"]["clock_mhz"],
                routed=found["routed"], **found["cells"])  # fmt: skip
     return 0
@@ -63,7 +66,7 @@ def run(args):
 def _run_board(args):
     """The same for a board, with its bitstream."""
     given = [f"--{name}" for name in _OF_BOARD if name in vars(args).get("given", ())]
-    given += ["--placed"] * args.placed
+    given += ["--set"] * bool(args.settings) + ["--placed"] * args.placed
     if given:
         raise UsageError(f"{', '.join(given)} must be left out with --board, which says it")
     board, bitstream = BOARDS[args.board], f"{args.board}.bit"
@@ -146,7 +149,7 @@ def _lines(found):
     luts, ffs = found["harness"]
     # Without routing nextpnr does not name the critical path; the deepest one is most of the time the same.
     depth = [] if found["timing"]["path"] else ["", *depth_lines(found["depth"])]
-    name = found.get("board") or f"{found['top']}, preset {found['preset']}"
+    name = found.get("board") or ", ".join([found["top"], f"preset {found['preset']}", *found["set"]])
     return [
         f"{name}: {device}", tools, "",
         *timing, *depth, "", *use_lines(found["used"]),

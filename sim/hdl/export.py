@@ -141,7 +141,7 @@ def top_params(top, preset, without=(), more=(), cores=None, processors=1, setti
         params = ClusterParams(cores or params.cores, core, L2Params() if "l2" in more else None)
     elif more:
         params = _core(preset, more)
-    require_groups(settings, groups_of(params), top)
+    require_groups(settings, groups_of(params))
     params = changed(params, settings)
     if processors > 1:
         params = _shared(top, params, processors)

@@ -113,7 +113,7 @@ def choices(args):
         found.append(Choice(top, args.preset, *given))
     # Wrong options are found before anything is made.
     every = dict.fromkeys(group for choice in found for group in groups_of(choice.component().params))
-    require_groups(args.settings, every, "no top")
+    require_groups(args.settings, every)
     try:
         module_name("", args.preset, args.name)
     except ValueError as error:

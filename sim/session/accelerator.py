@@ -4,14 +4,20 @@ from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core import CORE_PRESETS
 from tilewright.hw.core.program.params import ProgramParams
 
+from ..settings import changed
 from .core import CoreSession
 
-__all__ = ["NETWORK_BYTES", "AcceleratorSession"]
+__all__ = ["NETWORK_BYTES", "AcceleratorSession", "accelerator_params"]
 
 #: Bytes of memory for ResNet-50 with all of its tensors, and for smaller networks that share a simulator with it.
 NETWORK_BYTES = 48 << 20
 #: Presets whose sessions have so much, unless they say how much.
 _LARGE = ("default", "full")
+
+
+def accelerator_params(preset):
+    """CoreParams of a core with all engines and a command processor."""
+    return CORE_PRESETS[preset].with_conv(CONV_UNIT_PRESETS[preset]).replace(program=ProgramParams())
 
 
 class AcceleratorSession(CoreSession):
@@ -21,19 +27,13 @@ class AcceleratorSession(CoreSession):
     ----------
     preset : str
         Name in ``CORE_PRESETS`` and ``CONV_UNIT_PRESETS``.
+    settings : sequence of Setting
+        Parameters that differ from the preset.
     **options
         As of a ``CoreSession``.
-
-    Attributes
-    ----------
-    preset : str
-
-    and those of a ``CoreSession``.
     """
 
-    def __init__(self, preset="default", **options):
+    def __init__(self, preset="default", settings=(), **options):
         if preset in _LARGE:
             options = {"memory_bytes": NETWORK_BYTES} | options
-        self.preset = preset
-        params = CORE_PRESETS[preset].with_conv(CONV_UNIT_PRESETS[preset]).replace(program=ProgramParams())
-        super().__init__(params=params, **options)
+        super().__init__(params=changed(accelerator_params(preset), settings), **options)

@@ -16,6 +16,7 @@ from ..progress import Bars, Lines, report, shown, work
 from ..report.page import write_report
 from ..report.timeline import record_transfer
 from ..results import record
+from ..settings import add_settings, changed
 from ..usage import UsageError
 from . import CONVOLVING, EXTRAS, MOVING, NEEDS, RUNNING, SHARING, SHORT, WORKLOADS, workload
 from .accelerator import Accelerator
@@ -52,6 +53,7 @@ class Played(NamedTuple):
 def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("--preset", choices=list(TMAU_PRESETS), default="default", help="configuration (%(default)s)")
+    add_settings(parser)
     parser.add_argument("--sim", choices=("verilator", "icarus"), default="verilator", help="simulator (%(default)s)")
     parser.add_argument("--workload", choices=[*WORKLOADS, "all"], help=f"one or all; {', '.join(SHORT)} if left out")
     parser.add_argument("--layers", metavar="N", type=integer(1, 1 << 20),
@@ -72,13 +74,14 @@ def run(args):
     for name in names:
         if name in EXTRAS:
             require(EXTRAS[name])
-    print(f"preset {args.preset} on {args.sim}; {extent}; memory answers after 100 cycles", flush=True)
+    hardware = ", ".join([f"preset {args.preset}", *map(str, args.settings)])
+    print(f"{hardware} on {args.sim}; {extent}; memory answers after 100 cycles", flush=True)
     begin = time.perf_counter()
     with (
         shown(Bars() if sys.stderr.isatty() else Lines(sys.stderr)) as display,
         # Left after the machines, without which what still plays ends at once.
         ExitStack() as players,
-        Machines(args.preset, args.sim, small, _WAVES if args.waves else None) as machines,
+        Machines(args.preset, args.sim, small, _WAVES if args.waves else None, args.settings) as machines,
     ):
         machines.prepare(names, display)
         sessions = {name: machines.session(name) for name in names}
@@ -94,10 +97,11 @@ def run(args):
     for problem in problems[:20]:
         print(f"DIFFERS {problem}")
     boxes = sum(each.totals.parts for each in played if each.name in MOVING)
-    record(f"preset-{args.preset}", preset=args.preset, simulated=not problems, boxes=boxes)
+    if not args.settings:
+        record(f"preset-{args.preset}", preset=args.preset, simulated=not problems, boxes=boxes)
     if args.waves:
         print("\n".join(str(path) for path in _WAVES.values() if path.exists()))
-    setting = f"Preset {args.preset}, simulated on {args.sim}: {extent}."
+    setting = f"{hardware[0].upper()}{hardware[1:]}, simulated on {args.sim}: {extent}."
     print(write_report(_REPORT, setting, [session.params for session in sessions.values()], played, transfer))
     return 1 if problems else 0
 
@@ -194,7 +198,7 @@ def _names(args):
 
 def _lacking(name, args):
     """What a workload needs and has not: features of the preset's mover, a simulator that is fast; empty if nothing."""
-    features = [each for each in NEEDS.get(name, ()) if not TMAU_PRESETS[args.preset].has(each)]
+    features = [each for each in NEEDS.get(name, ()) if not _mover(args).has(each)]
     if features:
         return f"{', '.join(features)}, which preset {args.preset} lacks"
     if name in RUNNING and not args.layers and (args.waves or args.sim == "icarus"):
@@ -206,4 +210,9 @@ def _crop(args):
     """How much of the photographs can be moved in a minute or two; None for all."""
     if args.waves or args.sim == "icarus":
         return CROP
-    return SMALL_CROP if TMAU_PRESETS[args.preset].smem.size_bytes <= _SMALL else None
+    return SMALL_CROP if _mover(args).smem.size_bytes <= _SMALL else None
+
+
+def _mover(args):
+    """TmauParams of the machine that moves."""
+    return changed(TMAU_PRESETS[args.preset], args.settings)

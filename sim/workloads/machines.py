@@ -9,8 +9,9 @@ from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..session import ConvSession, PeSession, TmauSession
-from ..session.accelerator import NETWORK_BYTES, AcceleratorSession
+from ..session.accelerator import NETWORK_BYTES, AcceleratorSession, accelerator_params
 from ..session.cluster import ClusterSession
+from ..settings import changed, groups_of, require_groups
 from . import CONVOLVING, ENGINE_THREADS, MOVING, RUNNING, SHARING
 from .builders import build_side_by_side
 
@@ -31,10 +32,12 @@ class Machines:
     waves : dict of str to Path
         Where to leave waveforms of the mover (``"tmau"``), of the engines (``"pe"``, ``"conv"``), of the cluster and of
         all together (``"accelerator"``); empty for none.
+    settings : sequence of Setting
+        Parameters that differ from the preset, of those machines that have them.
     """
 
-    def __init__(self, preset, simulator, small=False, waves=None):
-        self._preset, self._simulator, self._small = preset, simulator, small
+    def __init__(self, preset, simulator, small=False, waves=None, settings=()):
+        self._preset, self._simulator, self._settings, self._small = preset, simulator, settings, small
         self._waves = waves or {}
         self._sessions = {}
         self._stack = ExitStack()
@@ -46,10 +49,20 @@ class Machines:
         self._stack.close()
 
     def prepare(self, names, display):
-        """Builds what the workloads ``names`` need, side by side; HostError if a tool is missing."""
-        jobs = {}
+        """Builds what the workloads ``names`` need, side by side.
+
+        Raises
+        ------
+        HostError
+            If a tool is missing.
+        UsageError
+            If none of them has the engine of a setting.
+        """
+        jobs, groups = {}, {}
         for make, options in map(self._job, names):
             jobs[self._name(make, options)] = make, options
+            groups |= groups_of(options.get("params") or accelerator_params(self._preset))
+        require_groups(self._settings, groups)
         # One alone is built when its session begins.
         if len(jobs) > 1:
             build_side_by_side(jobs, display)
@@ -79,8 +92,8 @@ class Machines:
         """Class and options of the session for a workload."""
         if name in RUNNING:
             return AcceleratorSession, {
-                "preset": self._preset, "memory_bytes": NETWORK_BYTES, "simulator": self._simulator,
-                "waves": self._waves.get("accelerator"),
+                "preset": self._preset, "settings": self._settings, "memory_bytes": NETWORK_BYTES,
+                "simulator": self._simulator, "waves": self._waves.get("accelerator"),
             }  # fmt: skip
         if name in MOVING:
             make, machine, params = TmauSession, "tmau", TMAU_PRESETS[self._preset]
@@ -92,4 +105,5 @@ class Machines:
             make, machine, params = PeSession, "pe", PE_PRESETS[self._preset]
             if not self._small:
                 params = params.replace(threads=ENGINE_THREADS.get(name, params.threads))
+        params = changed(params, self._settings)
         return make, {"params": params, "simulator": self._simulator, "waves": self._waves.get(machine)}

@@ -14,7 +14,7 @@ from tilewright.golden.spec.pe.segment import PAGE_ENTRY
 from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE
 from tilewright.hw.core import CORE_PRESETS
 from tilewright.hw.pe.pager import PAGER_TAG
-from tilewright.sim.bench.core import core_params
+from tilewright.sim.session.accelerator import accelerator_params
 from tilewright.sim.session.core import CoreSession
 from tilewright.sim.session.core_product import CoreProduct
 
@@ -27,7 +27,7 @@ SEED = 4
 # With all engines it is the model that other tests need too.
 @pytest.fixture(
     scope="module",
-    params=[core_params("unit"), pytest.param(CORE_PRESETS["unit"], marks=pytest.mark.long)],
+    params=[accelerator_params("unit"), pytest.param(CORE_PRESETS["unit"], marks=pytest.mark.long)],
     ids=["all", "two"],
 )
 def shared_session(request):

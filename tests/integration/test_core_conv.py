@@ -10,11 +10,11 @@ from tilewright.golden.spec.conv.job import JOB
 from tilewright.golden.spec.conv.registers import CONV_ID_VALUE
 from tilewright.golden.spec.pe.segment import SegmentElement
 from tilewright.sim.asm.pe.assembler import assemble_program
-from tilewright.sim.bench.core import core_params
+from tilewright.sim.session.accelerator import accelerator_params
 from tilewright.sim.session.core import CoreSession
 
 #: With a command processor that has nothing to do: it is the model that other tests need too.
-PARAMS = core_params("unit")
+PARAMS = accelerator_params("unit")
 SEED = 6
 LINE = 128
 #: Barriers of the loads and of the job, and where the processing engine copies results to.

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from tilewright.golden import ConvLayer, ImplicitGemm, LayerProgram, convolve
-from tilewright.sim.bench.core import core_params, run
+from tilewright.sim.bench.core import run
+from tilewright.sim.session.accelerator import accelerator_params
 from tilewright.sim.session.core import CoreSession
 
-PARAMS = core_params("unit")
+PARAMS = accelerator_params("unit")
 #: X, K, options: several tiles, the last one not full; several parts of the kernel; and neither.
 LAYERS = {
     "3x3": ((1, 7, 9, 16), (12, 3, 3, 16), {"padding": (1, 1, 1, 1)}),

@@ -23,9 +23,6 @@ WRONG = [
     ("area --jobs 0", "argument --jobs: must be 1 to 256, not '0'"),
     ("area --jobs -1", "argument --jobs: must be 1 to 256, not '-1'"),
     ("area --jobs 1e3", "argument --jobs: must be 1 to 256, not '1e3'"),
-    ("area --outstanding 0", "argument --outstanding: must be 1 to 65536, not '0'"),
-    ("area --outstanding 99999999999999999999",
-     "argument --outstanding: must be 1 to 65536, not '99999999999999999999'"),
     ("area --out {}", "argument --out: must name a file, not the folder {}"),
     ("area --flat --family virtex", "argument --family: invalid choice: 'virtex' (choose from 'ecp5', 'xc7')"),
     ("area --room nope", "unrecognized arguments: --room nope"),
@@ -53,7 +50,7 @@ WRONG = [
     ("fpga --seed x", "argument --seed: must be 0 to 2147483647, not 'x'"),
     ("fpga --freq 0", "argument --freq: must be 1 to 1000, not '0'"),
     ("fpga --out {}/file", "argument --out: {}/file cannot be made: {}/file is no folder"),
-    ("header --out {}", "argument --out: must name a file, not the folder {}"),
+    ("header --out {}/file", "argument --out: {}/file cannot be made: {}/file is no folder"),
     ("header --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
     ("mutate --block nope", "argument --block: invalid choice: 'nope' (choose from 'requests', 'port', 'steps')"),
     ("mutate --judge nobody", "argument --judge: invalid choice: 'nobody' (choose from 'simulation', 'properties')"),
@@ -100,9 +97,20 @@ def test_a_wrong_argument_is_one_sentence(line, sentence, tmp_path, monkeypatch,
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("area --preset unit --outstanding 3",
-         "--outstanding 3: max_outstanding must be 4 to 1024, not 3"),
-        ("area --engine pe --outstanding 64", "--outstanding 64 is of the TMAU, and --engine pe leaves that out"),
+        ("area --preset unit --set tmau.max_outstanding=3",
+         "--set tmau.max_outstanding=3: max_outstanding must be 4 to 1024, not 3"),
+        ("area --engine pe --set tmau.max_outstanding=64",
+         "--set tmau.max_outstanding=64: what is built has no tmau, only pe, smem"),
+        ("area --engine program --set pe.threads=8",
+         "--set pe.threads=8: what is built has no pe, only tmau, program, smem"),
+        ("area --flat --top conv --set tmau.max_outstanding=64",
+         "--set tmau.max_outstanding=64: what is built has no tmau, only conv, smem"),
+        ("fpga --top tmau --set smem.size_bytes=48",
+         "--set smem.size_bytes=48: size_bytes must be a power of two from 1024 to 1048576, not 48"),
+        ("fpga --board ulx3s-85f --set tmau.max_burst=4", "--set must be left out with --board, which says it"),
+        ("verilog --set l2.bytes=4096", "--set l2.bytes=4096: what is built has no l2, only tmau, smem, pe, conv"),
+        ("header --top core --set conv.units=4",
+         "--set conv.units=4: what is built has no conv, only tmau, pe, smem"),
         ("area --top pe", "--top goes with --flat"),
         ("area --flat --engine pe", "--engine goes without --flat"),
         ("area --flat --block Setup", "--block goes without --flat"),
@@ -288,11 +296,11 @@ def test_a_mistake_is_a_status_where_the_error_output_is_closed(words):
 def test_a_file_system_that_takes_no_files(name, tmp_path, capsys):
     """Not even from the superuser."""
     (tmp_path / "commands.txt").write_text("commit\n")
-    file = [str(tmp_path / "commands.txt")] if name == "asm" else []
-    assert main([name, *file, "--out", "/proc/tilewright"]) == 2
+    options = {"asm": [str(tmp_path / "commands.txt")], "header": ["--top", "pe"]}[name]
+    assert main([name, *options, "--out", "/proc/tilewright"]) == 2
     out, sentence = capsys.readouterr()
     assert out == ""
-    assert re.fullmatch(rf"tilewright {name}: /proc/tilewright: [A-Z][a-z ]+\n", sentence)
+    assert re.fullmatch(rf"tilewright {name}: /proc/tilewright[/a-z_.]*: [A-Z][a-z ]+\n", sentence)
 
 
 def test_options_are_given_once_at_every_depth(capsys):

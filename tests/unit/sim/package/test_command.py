@@ -1,4 +1,4 @@
-"""``tilewright verilog``: its arguments, and what it writes, of a Verilog that is short; see ``tests/integration/`` too."""
+"""``tilewright verilog``: arguments, and what it writes of a short Verilog; ``tests/integration/`` has real ones."""
 
 import re
 from importlib.metadata import version
