@@ -31,6 +31,7 @@ COMPILED := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX="$(CURDIR)/build/pycach
 preset = $(if $(PRESET),--preset "$(PRESET)")
 without = $(if $(WITHOUT),--without "$(WITHOUT)")
 with = $(if $(WITH),--with "$(WITH)")
+set = $(if $(SET),--set "$(SET)")
 sim = $(if $(SIM),--sim "$(SIM)")
 
 # A variable that the target does not take, by its line in `make help`, would have no effect, and nobody would notice.
@@ -45,20 +46,20 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; \
 		do printf '  make %-8s %s\n' "$$target" "$$text"; done
 
-sim: $(SIMULATION) $(if $(filter all network,$(W)),$(NETWORK)) ## run workloads on the RTL and compare every byte [W=all or name PRESET= SIM=icarus WAVES=1 LAYERS=]
-	@$(TILEWRIGHT) sim $(preset) $(sim) $(if $(W),--workload "$(W)") $(if $(LAYERS),--layers "$(LAYERS)") $(if $(filter-out 0,$(WAVES)),--waves)
+sim: $(SIMULATION) $(if $(filter all network,$(W)),$(NETWORK)) ## run workloads on the RTL and compare every byte [W=all or name PRESET= SET=tmau.max_burst=8 SIM=icarus WAVES=1 LAYERS=]
+	@$(TILEWRIGHT) sim $(preset) $(set) $(sim) $(if $(W),--workload "$(W)") $(if $(LAYERS),--layers "$(LAYERS)") $(if $(filter-out 0,$(WAVES)),--waves)
 
 test: lint ## lint, golden checks, unit tests, formal proofs, cocotb tests [T=path LONG=1]
 	@$(COMPILED) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(LONG),,-m "not long") $(T)
 
-verilog: $(PLAIN) ## write Verilog, and files for other tools [PRESET= TOP= CORES=4 PROCESSORS=4 WITHOUT=lanes,im2col WITH=conv,program NAME=prefix OUT=folder]
-	@$(TILEWRIGHT) verilog $(preset) $(without) $(with) $(if $(CORES),--cores "$(CORES)") $(if $(PROCESSORS),--processors "$(PROCESSORS)") $(if $(TOP),--top "$(TOP)") $(if $(NAME),--name "$(NAME)") $(if $(OUT),--out "$(OUT)")
+verilog: $(PLAIN) ## write Verilog, and files for other tools [PRESET= TOP= CORES=4 PROCESSORS=4 WITHOUT=lanes,im2col WITH=conv,program SET=tmau.max_burst=8,pe.regs=64 NAME=prefix OUT=folder]
+	@$(TILEWRIGHT) verilog $(preset) $(without) $(with) $(set) $(if $(CORES),--cores "$(CORES)") $(if $(PROCESSORS),--processors "$(PROCESSORS)") $(if $(TOP),--top "$(TOP)") $(if $(NAME),--name "$(NAME)") $(if $(OUT),--out "$(OUT)")
 
-bench: $(SIMULATION) ## measure every speed figure, beside its limit [PRESET= SIM=icarus ENGINE=conv]
-	@$(TILEWRIGHT) bench $(preset) $(sim) $(if $(ENGINE),--engine "$(ENGINE)")
+bench: $(SIMULATION) ## measure every speed figure, beside its limit [PRESET= SET=tmau.max_burst=8 SIM=icarus ENGINE=conv]
+	@$(TILEWRIGHT) bench $(preset) $(set) $(sim) $(if $(ENGINE),--engine "$(ENGINE)")
 
-fpga: $(FPGA) ## place and route on a Lattice ECP5, slow [PRESET= TOP= WITHOUT=lanes DEVICE=45k BOARD=ulx3s-85f]
-	@$(TILEWRIGHT) fpga $(preset) $(without) $(if $(TOP),--top "$(TOP)") $(if $(DEVICE),--device "$(DEVICE)") $(if $(BOARD),--board "$(BOARD)")
+fpga: $(FPGA) ## place and route on a Lattice ECP5, slow [PRESET= TOP= WITHOUT=lanes SET=tmau.max_burst=8 DEVICE=45k BOARD=ulx3s-85f]
+	@$(TILEWRIGHT) fpga $(preset) $(without) $(set) $(if $(TOP),--top "$(TOP)") $(if $(DEVICE),--device "$(DEVICE)") $(if $(BOARD),--board "$(BOARD)")
 
 waves: $(DEVELOPMENT) ## run one test and leave its waveforms in build/waves/ [T=path or path::test]
 	@$(if $(T),,echo "make waves needs the test to run, as in: make waves T=tests/unit/lib/test_stream.py"; exit 2;) \

@@ -45,6 +45,7 @@ COMMANDS = {
     "header": Command("tilewright.sim.package.header", "write the C header of each top, for drivers"),
     "mutate": Command("tilewright.sim.dev.mutate", "count which small changes tests and proofs notice", "dev"),
     "verilog": Command("tilewright.sim.package.command", "write the Verilog of the tops, and files for other tools"),
+    "parameters": Command("tilewright.sim.package.parameters", "list what --set changes, with the values of a preset"),
     "models": Command("tilewright.network.models.command", "write quantised models and inputs for them", "network"),
     "replay": Command("tilewright.sim.replay.command", "run the cases of a file and compare with what they expect"),
     "run": Command("tilewright.network.command", "run a quantised model on an input", "network"),

@@ -111,7 +111,7 @@ def _names(group):
 def _suggestion(path, known):
     """Names that may have been meant, as the rest of a sentence."""
     own = [each for each in known if each.partition(".")[2] == path.rpartition(".")[2]]
-    near = own or difflib.get_close_matches(path, known, n=2)
+    near = own or difflib.get_close_matches(path, known, n=1)
     return f": did you mean {' or '.join(near)}?" if near else ": `tilewright parameters` lists them"
 
 

@@ -6,7 +6,7 @@ import re
 
 from tilewright.golden.spec.registers import Access
 
-from ..package.meanings import member_docs
+from ..package.meanings import attribute_docs, member_docs
 from ..package.regions import reset_values
 
 __all__ = [
@@ -176,13 +176,6 @@ def registers_page(registers, name, presets, *, title="Registers"):
     return "\n".join(parts + enum_sections(fields))
 
 
-def _attributes(cls):
-    """Yields (name, type, meaning) from the ``Attributes`` section of a docstring."""
-    section = inspect.getdoc(cls).split("Attributes\n----------\n")[1]
-    for entry in re.finditer(r"^(\w+) : (.*)\n((?:    .*\n?)+)", section + "\n", re.MULTILINE):
-        yield entry[1], entry[2], " ".join(entry[3].split())
-
-
 def _flat(params, prefix=""):
     """Names and values of a parameter object; those of a nested one as ``smem.size_bytes``."""
     for field in dataclasses.fields(params):
@@ -199,12 +192,13 @@ def parameters_page(presets, *classes, title="Parameters and presets"):
     values = {preset: dict(_flat(params)) for preset, params in presets.items()}
     parts = [
         f"# {title}\n",
-        "A preset is a named set of parameters; `PRESET=` and `--preset` take its name.\n",
+        "A preset is a named set of parameters; `PRESET=` and `--preset` take its name. `--set` changes "
+        "[single ones](integration.md#parameters), as it would `tmau.max_burst`.\n",
     ]
     rows = [(f"`{name}`", *(values[preset][name] for preset in presets)) for name in names]
     parts.append(table(["parameter", *(f"`{preset}`" for preset in presets)], rows))
     for cls in classes:
-        rows = [(f"`{name}`", kind, _code(meaning)) for name, kind, meaning in _attributes(cls)]
+        rows = [(f"`{name}`", kind, _code(meaning)) for name, kind, meaning in attribute_docs(cls)]
         parts += [f"## {cls.__name__}\n", inspect.getdoc(cls).splitlines()[0] + "\n"]
         parts.append(table(["parameter", "type", "meaning"], rows))
     return "\n".join(parts)

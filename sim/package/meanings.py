@@ -5,7 +5,7 @@ import re
 import sys
 from functools import cache
 
-__all__ = ["field_docs", "member_docs", "port_docs"]
+__all__ = ["attribute_docs", "field_docs", "member_docs", "port_docs"]
 
 _DECLARATION = re.compile(r"^(?P<names>\w[\w, ]*) : (?:In|Out)\(.*\n(?P<text>(?:    .*\n|\n(?=    ))*)", re.MULTILINE)
 _TAKEN_OVER = re.compile(r"^\*\*(\w+)", re.MULTILINE)
@@ -14,6 +14,13 @@ _TAKEN_OVER = re.compile(r"^\*\*(\w+)", re.MULTILINE)
 def member_docs(enumeration):
     """The ``#:`` comment behind each member of an enumeration, by the member's name, where there is one."""
     return dict(re.findall(r"^    (\w+) = .*?#: (.*)$", inspect.getsource(enumeration), re.MULTILINE))
+
+
+def attribute_docs(cls):
+    """Name, type and meaning of each entry in the ``Attributes`` section of a docstring, as a list of tuples."""
+    section = inspect.getdoc(cls).split("Attributes\n----------\n")[1]
+    entries = re.findall(r"^(\w[\w, ]*) : (.*)\n((?:    .*\n?)+)", section + "\n", re.MULTILINE)
+    return [(name, kind, " ".join(text.split())) for names, kind, text in entries for name in names.split(", ")]
 
 
 @cache
