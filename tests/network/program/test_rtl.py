@@ -14,12 +14,13 @@ from tilewright.network import ModelError
 from tilewright.network.drawn import NetworkMaker, resnet50
 from tilewright.network.models.efficientnet import build_quantised
 from tilewright.network.models.photographs import load_photograph, prepare
-from tilewright.network.program.machine import Machine
+from tilewright.network.program.machine import Machine, machine_of
 from tilewright.network.program.rtl import measure_layers, measured, run_on, run_rtl
 from tilewright.network.reader import read_model
 from tilewright.sim.random.networks import OPERATORS, draw_inputs, draw_network
 from tilewright.sim.results import record
 from tilewright.sim.session.accelerator import AcceleratorSession
+from tilewright.sim.settings import Setting
 
 
 def small():
@@ -162,3 +163,14 @@ def test_only_presets_are_simulated():
     compiled = network.compile(small().graph(), Machine(smem_bytes=64 * 1024))
     with pytest.raises(network.ModelError, match="only cores of presets"):
         run_rtl(compiled, compiled.image)
+
+
+@pytest.mark.long
+def test_a_core_with_other_parameters():
+    """Hardware with the parameters that the program was made for leaves what golden leaves."""
+    settings = [Setting("smem", "size_bytes", 8192), Setting("tmau", "max_burst", 2)]
+    maker = small()
+    compiled = network.compile(maker.graph(), machine_of("unit", settings))
+    inputs = maker.draw()
+    data, _ = run_rtl(compiled, compiled.memory(inputs), "unit", settings)
+    np.testing.assert_array_equal(data, compiled.run_golden(inputs))

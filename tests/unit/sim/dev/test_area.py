@@ -11,8 +11,10 @@ from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core.params import CORE_PRESETS
 from tilewright.hw.core.program.params import ProgramParams
 from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.cli import main
+from tilewright.sim.dev import area
 from tilewright.sim.dev.area import Cost, cost
 from tilewright.sim.dev.blocks import (
     EACH_CORE,
@@ -70,6 +72,23 @@ def test_every_block_can_be_made(blocks, params, named):
     made = {name: make() for name, make in blocks(params).items()}
     assert set(named) <= set(made)
     assert all(type(block).__name__ == name for name, block in made.items())
+
+
+def test_blocks_are_of_the_parameters_that_were_set(capsys, monkeypatch, tmp_path):
+    """Without anything being mapped."""
+    made = []
+    monkeypatch.setattr(area, "cost", lambda component: made.append(component) or Cost(1, 1, 0, 0, 1))
+    monkeypatch.setattr(area, "record", lambda *_, **__: pytest.fail("recorded"))
+    options = ["--set", "pe.threads=8,smem.size_bytes=32768", "--engine", "pe", "--out", str(tmp_path / "area.json")]
+    assert main(["area", "--preset", "unit", *options]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("pe, preset unit, pe.threads=8, smem.size_bytes=32768\n")
+    assert "MacArray is 2 times what was mapped\n" in out
+    params = PE_PRESETS["unit"].replace(threads=8, smem=SmemParams(32768))
+    expected = {name: make() for name, make in pe_blocks(params).items()}
+    assert {type(each).__name__: each.signature for each in made} == {
+        name: each.signature for name, each in expected.items()
+    }
 
 
 def test_a_block_that_is_not_there(capsys):

@@ -46,7 +46,7 @@ def measured(tmp_path, monkeypatch, capsys):
 
     def measure(*options):
         recorded = {}
-        monkeypatch.setattr(flat, "top_component", lambda top, preset, without: Largest())
+        monkeypatch.setattr(flat, "top_component", lambda top, preset, without, settings: Largest())
         monkeypatch.setattr(flat, "record", lambda name, **figures: recorded.update({name: figures}))
         file = tmp_path / "area.json"
         assert main(["area", "--flat", "--preset", "unit", "--out", str(file), *options]) == 0
@@ -89,6 +89,13 @@ def test_another_frequency(measured, monkeypatch, capsys):
     assert recorded == {}
     assert main(["area", "--flat", "--family", "xc7", "--freq", "20"]) == 2
     assert "--freq 20 goes with --family ecp5" in capsys.readouterr().err
+
+
+def test_parameters_that_differ_are_named(measured):
+    out, found, recorded = measured("--set", "tmau.max_burst=8,smem.size_bytes=8192", "--without", "lanes")
+    assert out.startswith("tmau, preset unit, tmau.max_burst=8,smem.size_bytes=8192 without lanes, flattened, ecp5\n")
+    assert found["set"] == ["tmau.max_burst=8", "smem.size_bytes=8192"]
+    assert recorded == {}
 
 
 @pytest.mark.long

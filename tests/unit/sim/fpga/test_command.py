@@ -76,7 +76,7 @@ def test_what_it_takes(routed):
 
 
 def test_the_command(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(command, "top_component", lambda top, preset, without: Around())
+    monkeypatch.setattr(command, "top_component", lambda top, preset, without, settings: Around())
     monkeypatch.setattr(command, "record", lambda name, **figures: recorded.append((name, figures["routed"])))
     recorded = []
     assert main(["fpga", "--preset", "unit", "--placed", "--device", "25k", "--out", str(tmp_path)]) == 0
@@ -89,6 +89,22 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     found = json.loads((folder / "result.json").read_text())
     assert (found["top"], found["preset"], found["timing"]["path"]) == ("tmau", "unit", [])
     assert {path.name for path in folder.iterdir()} >= {"top.il", "top.json", "nextpnr.log", "nextpnr.json"}
+
+
+def test_parameters_that_differ_are_named(tmp_path, monkeypatch, capsys):
+    """In the report, the file and the folder; figures are recorded of presets alone."""
+    made = []
+    monkeypatch.setattr(command, "top_component", lambda *top, settings, **_: made.append(settings) or Around())
+    monkeypatch.setattr(command, "record", lambda *_, **__: pytest.fail("recorded"))
+    options = ["--set", "tmau.max_burst=8,tmau.features=stores,lanes", "--placed", "--device", "25k"]
+    assert main(["fpga", "--preset", "unit", *options, "--out", str(tmp_path)]) == 0
+    settings = ["tmau.max_burst=8", "tmau.features=stores,lanes"]
+    assert [list(map(str, each)) for each in made] == [settings]
+    out = capsys.readouterr().out
+    assert out.startswith("tmau, preset unit, tmau.max_burst=8, tmau.features=stores,lanes: ECP5 25k")
+    (folder,) = tmp_path.iterdir()
+    assert folder.name == "-".join(["tmau-unit", *settings])
+    assert json.loads((folder / "result.json").read_text())["set"] == settings
 
 
 class Wide(wiring.Component):
@@ -106,7 +122,7 @@ class Wide(wiring.Component):
 
 
 def test_what_does_not_fit(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(command, "top_component", lambda top, preset, without: Wide())
+    monkeypatch.setattr(command, "top_component", lambda top, preset, without, settings: Wide())
     folder = tmp_path / "pe-unit"
     folder.mkdir()
     (folder / "result.json").write_text("an earlier one")

@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 
 from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.settings import Setting, changed
+from tilewright.sim.usage import UsageError
 from tilewright.sim.workloads import WORKLOADS, machines
 from tilewright.sim.workloads.machines import Machines
 
@@ -52,3 +55,21 @@ def test_each_machine_has_its_waveform():
     with Machines("unit", "verilator", True, paths) as opened:
         waves = [opened.session(name).options["waves"] for name in ("photo", "threads", "stem", "network")]
     assert waves == list(paths.values())
+
+
+def test_parameters_that_differ_reach_every_machine(monkeypatch):
+    monkeypatch.setattr(machines, "PeSession", type("PeStub", (Stub,), {}))
+    settings = [Setting("smem", "size_bytes", 65536), Setting("pe", "threads", 8), Setting("tmau", "max_burst", 4)]
+    with Machines("default", "verilator", settings=settings) as opened:
+        opened.prepare(["photo"], None)
+        options = {name: opened.session(name).options for name in WORKLOADS}
+    assert options["photo"]["params"] == changed(TMAU_PRESETS["default"], settings)
+    assert options["stem"]["params"].smem.size_bytes == 65536
+    # A workload's own number of threads does not count then.
+    assert options["threads"]["params"] == changed(PE_PRESETS["default"], settings)
+    assert options["cluster"]["params"].core.pe.threads == 8
+    assert options["network"]["settings"] == settings
+    with Machines("default", "verilator", settings=[Setting("l2", "ways", 4)]) as opened:
+        opened.session("photo")
+        with pytest.raises(UsageError, match=r"^--set l2\.ways=4: what is built has no l2, only tmau, "):
+            opened.prepare(["photo", "gemm", "stem", "network"], None)
