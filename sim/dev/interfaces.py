@@ -52,8 +52,8 @@ def ports_page():
     parts = [
         "# Ports\n",
         f"Where presets differ, numbers are those of {', '.join(f'`{name}`' for name in presets)}, in this order. The "
-        "C header of each top has the same as `TW_<PRESET>_<TOP>_<PORT>_<FIELD>_LSB` and `…_WIDTH`. How streams "
-        "work is said with [Integration](integration.md#streams).\n",
+        "[C header](integration.md#c-header) of a top has the same as `TW_<PRESET>_<TOP>_<PORT>_<FIELD>_LSB` and "
+        "`…_WIDTH`. How streams work is said with [Integration](integration.md#streams).\n",
     ]
     for top, (component, _) in TOPS.items():
         parts += [f"## {component.__name__}\n", component.__doc__.splitlines()[0] + "\n"]
@@ -92,8 +92,9 @@ def address_map_page():
     parts = [
         "# Address map\n",
         "What lies where on `s_axil`, the AXI4-Lite port, by first and last byte address. The "
-        "C header of each top has the first one as `TW_<PRESET>_<TOP>_<REGION>_BASE`. Registers lie at the offsets "
-        "of [Registers](registers.md), [Registers of the processing engine](pe_registers.md) and [Registers of the "
+        "[C header](integration.md#c-header) of a top, which has what options add too, gives the first one as "
+        "`TW_<PRESET>_<TOP>_<REGION>_BASE`. Registers lie at the offsets of [Registers](registers.md), "
+        "[Registers of the processing engine](pe_registers.md) and [Registers of the "
         "convolution engine](conv_registers.md); other offsets, up to the next region, are answered with SLVERR.\n",
     ]
     for top, (component, _) in TOPS.items():

@@ -61,7 +61,6 @@ def test_parameters_that_differ_reach_every_machine(monkeypatch):
     monkeypatch.setattr(machines, "PeSession", type("PeStub", (Stub,), {}))
     settings = [Setting("smem", "size_bytes", 65536), Setting("pe", "threads", 8), Setting("tmau", "max_burst", 4)]
     with Machines("default", "verilator", settings=settings) as opened:
-        opened.prepare(["photo"], None)
         options = {name: opened.session(name).options for name in WORKLOADS}
     assert options["photo"]["params"] == changed(TMAU_PRESETS["default"], settings)
     assert options["stem"]["params"].smem.size_bytes == 65536
