@@ -10,7 +10,16 @@ import textwrap
 from enum import EnumType
 from typing import NamedTuple
 
-from tilewright.golden.spec import BARRIER, COMMAND_FIELD, DESCRIPTOR, DESCRIPTOR_VERSION, FORMATS, Error, Format
+from tilewright.golden.spec import (
+    BARRIER,
+    COMMAND_FIELD,
+    DESCRIPTOR,
+    DESCRIPTOR_VERSION,
+    FORMATS,
+    BarrierOp,
+    Error,
+    Format,
+)
 from tilewright.golden.spec.cluster.delivery import DELIVERY
 from tilewright.golden.spec.cluster.l2 import L2_REGISTERS
 from tilewright.golden.spec.cluster.registers import CLUSTER_REGISTERS
@@ -99,8 +108,8 @@ class _Part(NamedTuple):
     tables : tuple of Format or Register
     prefix : str
         What their names begin with.
-    errors : EnumType or None
-        Codes of its error records. All other enumerations are those of fields.
+    codes : EnumType or None
+        Codes of its error records, or of operations. All other enumerations are those of fields.
     constants : tuple of (str, int, str)
         Names, values and meanings.
     """
@@ -108,18 +117,18 @@ class _Part(NamedTuple):
     title: str
     tables: tuple
     prefix: str = ""
-    errors: EnumType | None = None
+    codes: EnumType | None = None
     constants: tuple = ()
 
 
 #: What tops have by the group of their parameters, or because they have several cores or processors.
 _PARTS = {
-    "smem": (_Part("Shared memory", (BARRIER,)),),
+    "smem": (_Part("Shared memory", (BARRIER,), codes=BarrierOp),),
     "tmau": (
         _Part(
             "Access unit: TW_REG_<REGISTER> is the byte offset of a 32-bit word",
             (DESCRIPTOR, *dict.fromkeys(FORMATS.values()), *TMAU_REGISTERS),
-            errors=Error,
+            codes=Error,
             constants=(
                 ("DESCRIPTOR_LAYOUT_VERSION", DESCRIPTOR_VERSION, "Stored in the field `version` of a descriptor."),
                 ("COMMAND_FIELD", COMMAND_FIELD, "Added to a field number in error records if the command has it."),
@@ -258,7 +267,7 @@ def header_text(choice):
     parts = _parts(component.params)
     tables = [table for part in parts for table in part.tables]
     used = [field.enum for table in tables for field in table.fields if field.enum]
-    enumerations = dict.fromkeys([part.errors for part in parts if part.errors] + used)
+    enumerations = dict.fromkeys([part.codes for part in parts if part.codes] + used)
     lines = [line for part in parts for line in _part_lines(part)]
     lines += [line for enumeration in enumerations for line in _enum_lines(enumeration)]
     lines += _top_lines(component, stem)

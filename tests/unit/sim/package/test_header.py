@@ -260,7 +260,18 @@ def test_a_header_is_of_its_top_alone(choice):
     for name, port in has.items():
         shared = {"TW_DELIVERY_CORES_LSB": choice.top == "cluster", "TW_PROCESSOR_REG_STRIDE": choice.processors > 1}
         assert (name in names) == shared.get(name, port in ports), name
-    assert ("TW_PROGRAM_WORD_WORDS" in names or "TW_PROGRAM_REG_WATCHDOG" in names) == ("program" in choice.more)
+    assert ("TW_PROGRAM_REG_WATCHDOG" in names) == ("program" in choice.more)
+    # Codes of what is no field of a format: operations on barriers, and error records.
+    errors = {
+        "tmau": "ERROR_WINDOW",
+        "pe": "PE_ERROR_STOPPED",
+        "conv": "CONV_ERROR_OVERLAP",
+        "program": "PROGRAM_ERROR_",
+    }
+    groups = groups_of(component.params)
+    for group, name in errors.items():
+        assert any(each.startswith(f"TW_{name}") for each in names) == (group in groups), name
+    assert "TW_BARRIER_OP_INIT" in names
     assert text.count(f"{stem}_TMAU_FEATURES_") == len(groups_of(component.params).get("tmau", EMPTY).features)
 
 
