@@ -3,6 +3,7 @@
 import numpy as np
 
 from .arguments import integer, shown
+from .open_bytes import OpenBytes
 
 __all__ = ["GlobalMemory", "Memory", "as_bytes", "check_global", "check_shared", "memory_bytes"]
 
@@ -71,6 +72,8 @@ class Memory:
             self.data = np.frombuffer(bytes(data), np.uint8).copy()
         else:
             self.data = np.zeros(integer(f"bytes of {name}", data, 0), np.uint8)
+        #: Bytes that the specification leaves open.
+        self.open_bytes = OpenBytes(self.data)
         self.name = name
         self.base = integer(f"base of {name}", base, 0)
 
@@ -102,14 +105,14 @@ class Memory:
 
     def at(self, addresses):
         """The byte at each of ``addresses``, as a uint8 array of the same shape."""
-        return self.data[self._places(addresses)]
+        return self.data[self.places(addresses)]
 
     def put(self, addresses, data):
         """Writes one byte of ``data`` at each of ``addresses``; of equal addresses the last one stays."""
-        self.data[self._places(addresses)] = data
+        self.data[self.places(addresses)] = data
 
-    def _places(self, addresses):
-        """Where the bytes at ``addresses`` lie in ``data``."""
+    def places(self, addresses):
+        """Where the bytes at ``addresses`` lie in ``data``, as an int64 array of the same shape."""
         addresses = np.asarray(addresses, np.uint64)
         held = self.holds(addresses, 1)
         if not held.all():

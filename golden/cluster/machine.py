@@ -129,18 +129,18 @@ class _Core(Machine):
             return 0
         return self.delivery["cores"] if self.delivery["multicast"] else 1 << self.number
 
-    def _source(self, command):
+    def _source_core(self, command):
         """The number of the core whose shared memory a command reads, or None."""
         if command["opcode"] != Opcode.COPY_BLOCK or command["source_space"] == Space.GLOBAL:
             return None
         return self.delivery["source_core"] if self.delivery["remote_source"] else self.number
 
     def _is_apart(self, command):
-        source = self._source(command)
+        source = self._source_core(command)
         return source is not None and not self._receivers(command) >> source & 1
 
     def _undeliverable(self, command):
-        receivers, source = self._receivers(command), self._source(command)
+        receivers, source = self._receivers(command), self._source_core(command)
         lands = command["opcode"] == Opcode.LOAD or command["destination_space"] == Space.SHARED
         named = receivers | (0 if source is None else 1 << source)
         allowed = (1 << len(self._cluster.cores)) - 1 & (self.reach | 1 << self.number)
@@ -154,30 +154,46 @@ class _Core(Machine):
         owner.keep_refusal(command, "source")
         return BusError(ClusterError.REMOTE, 1 << source)
 
-    def _source_memory(self, command):
-        source = self._source(command)
-        return self.smem if source is None else self._cluster.cores[source].smem
+    def _source_owner(self, command):
+        source = self._source_core(command)
+        return self if source is None else self._cluster.cores[source]
 
-    def _deliver(self, command, name, touched, write, count):
-        receivers = [core for core in self._cluster.cores if self._receivers(command) >> core.number & 1]
+    def _receiving(self, command):
+        return [core for core in self._cluster.cores if self._receivers(command) >> core.number & 1]
+
+    def _deliver(self, command, name, touched, write, count, marks=None, reduced_bytes=0):
         refused = sum(
-            1 << core.number for core in receivers if not core.receive(self, command, name, touched, write, count)
+            1 << core.number
+            for core in self._receiving(command)
+            if not core.receive(self, command, name, touched, write, count, marks, reduced_bytes)
         )
         return BusError(ClusterError.REMOTE, refused) if refused else count
 
-    def receive(self, issuer, command, name, touched, write, count):
+    def _spoil(self, command, touched):
+        for core in self._receiving(command):
+            first, end = core.open_to(self)
+            core.open_bytes.spoil(touched[(touched >= first) & (touched < end)])
+
+    def open_to(self, issuer):
+        """Where a core may write here: first address, and first behind."""
+        if not self.takes_from(issuer):
+            return 0, 0
+        first, last = self.windows.shared or (0, len(self.smem) - 1)
+        return first // LINE_BYTES * LINE_BYTES, (last // LINE_BYTES + 1) * LINE_BYTES
+
+    def receive(self, issuer, command, name, touched, write, count, marks, reduced_bytes):
         """Takes what a command brings here; whether all of it was taken."""
-        first, end = 0, 0
-        if self.takes_from(issuer):
-            first, last = self.windows.shared or (0, len(self.smem) - 1)
-            first, end = first // LINE_BYTES * LINE_BYTES, (last // LINE_BYTES + 1) * LINE_BYTES
-        if ((touched < first) | (touched >= end)).any():
+        first, end = self.open_to(issuer)
+        taken = (touched >= first) & (touched < end)
+        if not taken.all():
             before = self.smem.copy()
             write(self.smem)
             self.smem[:first], self.smem[end:] = before[:first], before[end:]
+            self.open_bytes.write(touched[taken], None if marks is None else marks[taken], reduced_bytes)
             self.keep_refusal(command, name)
             return False
         write(self.smem)
+        self.open_bytes.write(touched, marks, reduced_bytes)
         if command["signal"] and not self.windows.hold_shared(command["barrier"], BARRIER.bytes):
             self.keep_refusal(command, "barrier")
             return False

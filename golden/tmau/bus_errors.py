@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..spec import PAGE_BYTES, Error
+from ..spec import Error
+from .left_open import stretch_starts
 
 __all__ = ["BusError", "failed_read", "failed_write"]
 
@@ -32,6 +33,5 @@ def failed_write(gmem, addresses, bus_bytes):
     if not failing.size:
         return None
     written = addresses[: failing[0] + 1]
-    starts = np.flatnonzero((np.diff(written) != 1) | (written[1:] % PAGE_BYTES == 0)) + 1
-    first, last = (int(written[place]) & -bus_bytes for place in (starts[-1] if starts.size else 0, -1))
+    first, last = (int(written[place]) & -bus_bytes for place in (stretch_starts(written)[-1], -1))
     return BusError(Error.WRITE, last, range(first, last, bus_bytes))

@@ -8,7 +8,7 @@ from .setup import barrier_rules, first_refusal
 from .strides import lane_strides
 from .windows import Windows
 
-__all__ = ["check_lanes", "copy_lanes", "lane_copy"]
+__all__ = ["check_lanes", "copy_lanes", "lane_copy", "lane_places"]
 
 _MAX_LANES_LOG2, _MAX_EU_LOG2 = 6, 7
 _PADDED = (LaneLayout.ALIGNED, LaneLayout.ROW_ALIGNED)
@@ -36,12 +36,9 @@ def copy_lanes(command, gmem, smem, addr_width):
 
     Returns the bytes of the tensor, in memory order.
     """
-    data = None
-    targets = {name: _places(command, name, len(smem), addr_width) for name in ("source", "destination")}
-    in_global = {name: command[f"{name}_layout"] == LaneLayout.GLOBAL for name in targets}
-    source, destination = targets["source"], targets["destination"]
-    data = gmem.at(source) if in_global["source"] else smem[source]
-    if in_global["destination"]:
+    source, destination = (lane_places(command, name, len(smem), addr_width) for name in ("source", "destination"))
+    data = gmem.at(source) if command["source_layout"] == LaneLayout.GLOBAL else smem[source]
+    if command["destination_layout"] == LaneLayout.GLOBAL:
         held = gmem.holds(destination, 1)
         gmem.put(destination[held], data[held])
     else:
@@ -93,7 +90,7 @@ def _strides(command, name):
     )
 
 
-def _places(command, name, smem_bytes, addr_width):
+def lane_places(command, name, smem_bytes, addr_width):
     """Address of every byte of the tensor, in the order W, H, C, N, in global or in shared memory; uint64."""
     strides, address = _strides(command, name), command[name]
     if command[f"{name}_layout"] == LaneLayout.GLOBAL:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..arguments import field_value, integer, member, packed, power_of_two, shown
 from ..memory import check_global, check_shared
+from ..open_bytes import OpenBytes
 from ..smem.barrier import Barrier
 from ..spec import (
     BARRIER,
@@ -31,7 +32,8 @@ from ..spec.tmau.registers import TMAU_REGISTERS
 from .bus_errors import BusError, failed_read, failed_write
 from .copy import block_bytes, block_source, check_block, land_block, run_block
 from .descriptor import Refusal, check_word
-from .lanes import check_lanes, copy_lanes
+from .lanes import check_lanes, copy_lanes, lane_places
+from .left_open import loaded, write_global
 from .load import load_tile
 from .setup import check_command
 from .store import combine, store_tile
@@ -113,6 +115,9 @@ class Machine:
     ----------
     errors : list of ErrorRecord
         In order of the commands.
+    open_bytes : OpenBytes
+        Bytes of shared memory that the specification leaves open; ``gmem`` has those of global memory. Who writes
+        memory without the machine does not close them.
     """
 
     def __init__(self, gmem, smem, bus_bytes=64, addr_width=64, windows=None, features=tuple(FEATURES),
@@ -124,6 +129,7 @@ class Machine:
                 raise TypeError(f"windows must be golden.Windows, not {shown(given)}")
         self.gmem = gmem
         self.smem = smem
+        self.open_bytes = OpenBytes(smem)
         self.bus_bytes = power_of_two("bus_bytes", bus_bytes)
         self.addr_width = integer("addr_width", addr_width, 1, 64)
         self.features = known_features(features)
@@ -138,8 +144,8 @@ class Machine:
         """Runs one packed command; returns the bytes of its transfer, or None if it ended with an error record.
 
         Commands that transfer nothing return 0. A refused command changes nothing. A load that meets a read error does
-        not complete its barrier; what it leaves in its destination is unspecified, here what was there before. A write
-        error keeps what did not fail.
+        not complete its barrier; what it leaves in its destination is open, here what was there before. A write error
+        keeps what did not fail.
         """
         word = packed("word", word, COMMAND.bits)
         command = FORMATS.get(COMMAND.unpack(word)["opcode"], COMMAND).unpack(word)
@@ -201,6 +207,8 @@ class Machine:
         address = command["descriptor"] & (1 << self.addr_width) - 1
         if not self.gmem.holds(address, DESCRIPTOR.bytes).all():
             return BusError(Error.DESCRIPTOR_READ, address)
+        place = int(self.gmem.places(address))
+        self.gmem.open_bytes.rely_on(slice(place, place + DESCRIPTOR.bytes), f"the descriptor at {address:#x}")
         return self._transfer(command, int.from_bytes(self.gmem.read(address, DESCRIPTOR.bytes).tobytes(), "little"))
 
     def _transfer(self, command, descriptor):
@@ -215,15 +223,21 @@ class Machine:
             return 0
         tile = walk(tmap, command["coords"][: tmap.rank], self.addr_width, command["offsets"])
         if command["opcode"] == Opcode.LOAD:
-            failed = self._undeliverable(command) or failed_read(self.gmem, tile.global_bytes(), self.bus_bytes)
-            if failed:
-                return failed
             touched = tile.shared_bytes(command["smem"], tmap.swizzle)
+            refused = self._undeliverable(command)
+            failed = refused or failed_read(self.gmem, tile.global_bytes(), self.bus_bytes)
+            if failed:
+                if not refused:
+                    self._spoil(command, touched)
+                return failed
             write = partial(load_tile, tmap, tile, self.gmem, command["smem"])
-            return self._deliver(command, "smem", touched, write, tx_bytes(tmap))
+            return self._deliver(command, "smem", touched, write, tx_bytes(tmap), loaded(tmap, tile, self.gmem))
         reduction = Reduction(command["reduction"] if command["opcode"] == Opcode.REDUCE else 0)
-        store_tile(tmap, tile, self.gmem, self.smem, command["smem"], reduction, fill=command["fill"])
-        return self._written(tile.global_bytes(), tx_bytes(tmap))
+        smem, targets, marks = command["smem"], tile.global_bytes(), None
+        if not command["fill"] and self.open_bytes:
+            marks = self.open_bytes.at(tile.shared_bytes(smem, tmap.swizzle))[tile.inside, tile.start : tile.stop]
+        carry_out = partial(store_tile, tmap, tile, self.gmem, self.smem, smem, reduction, fill=command["fill"])
+        return self._store(targets, carry_out, tx_bytes(tmap), marks, reduction, tmap.element)
 
     def _block(self, command):
         copies = command["opcode"] == Opcode.COPY_BLOCK
@@ -233,41 +247,66 @@ class Machine:
             return refusal
         if not copies or not command["size"]:
             return 0
-        size, source = command["size"], self._source_memory(command)
+        size, owner = command["size"], self._source_owner(command)
         from_global, to_global = (command[f"{side}_space"] == Space.GLOBAL for side in ("source", "destination"))
+        sources, targets = (
+            block_bytes(command[side], size, self.addr_width)
+            if in_global
+            else np.arange(command[side], command[side] + size)
+            for side, in_global in (("source", from_global), ("destination", to_global))
+        )
+        failed, marks = self._source(owner, sources, from_global)
+        reduction = Reduction(command["reduction"])
+        element = Element(command["element"]) if reduction else None
         if to_global:
-            carry_out = partial(run_block, command, self.gmem, source, self.addr_width)
-            return self._copy(command, carry_out, size, from_global, to_global)
-        failed = self._unreadable(command, size) if from_global else None
+            carry_out = partial(run_block, command, self.gmem, owner.smem, self.addr_width)
+            if failed:
+                self.gmem.open_bytes.spoil(self.gmem.places(targets[self.gmem.holds(targets, 1)]))
+                return failed
+            marks = None if marks is None else marks[None]
+            return self._store(targets[None], carry_out, size, marks, reduction, element)
         if failed:
+            self._spoil(command, targets)
             return failed
-        data = block_source(command, self.gmem, source, self.addr_width)
-        touched = command["destination"] + np.arange(size)
-        return self._deliver(command, "destination", touched, partial(land_block, command, data), size)
+        data = block_source(command, self.gmem, owner.smem, self.addr_width)
+        write = partial(land_block, command, data)
+        return self._deliver(command, "destination", targets, write, size, marks, element.bytes if reduction else 0)
 
     def _lanes(self, command):
         refusal = check_lanes(command, *self._limits(command))
         if refusal:
             return refusal
         size = math.prod(command["shape"]) * Element(command["element"]).bytes
-        layouts = (command[f"{side}_layout"] == LaneLayout.GLOBAL for side in ("source", "destination"))
+        from_global, to_global = (command[f"{side}_layout"] == LaneLayout.GLOBAL for side in ("source", "destination"))
+        sources, targets = (
+            lane_places(command, side, len(self.smem), self.addr_width) for side in ("source", "destination")
+        )
+        failed, marks = self._source(self, sources, from_global)
         carry_out = partial(copy_lanes, command, self.gmem, self.smem, self.addr_width)
-        return self._copy(command, carry_out, size, *layouts)
-
-    def _copy(self, command, carry_out, size, from_global, to_global):
-        """Copies so many bytes; either side may be contiguous in global memory."""
-        if from_global:
-            failed = self._unreadable(command, size)
-            if failed:
-                return failed
-        carry_out()
         if to_global:
-            return self._written(block_bytes(command["destination"], size, self.addr_width), size)
+            return self._store(targets[None], carry_out, size, None if marks is None else marks[None])
+        if failed:
+            self.open_bytes.spoil(targets)
+            return failed
+        carry_out()
+        self.open_bytes.write(targets, marks)
         return self._signal(command, size)
 
-    def _unreadable(self, command, size):
-        """The bus error of a contiguous source in global memory, or None."""
-        return failed_read(self.gmem, block_bytes(command["source"], size, self.addr_width), self.bus_bytes)
+    def _source(self, owner, sources, from_global):
+        """Of bytes to be read, from global memory or the shared memory of ``owner``: the bus error, and the open ones.
+
+        The error is None if there is none; the open ones are a bool array, or None if none is.
+        """
+        failed = failed_read(self.gmem, sources, self.bus_bytes) if from_global else None
+        held = self.gmem if from_global else owner
+        if failed or not held.open_bytes:
+            return failed, None
+        return None, held.open_bytes.at(self.gmem.places(sources) if from_global else sources)
+
+    def _store(self, targets, carry_out, count, marks, reduction=Reduction.NONE, element=None):
+        """Lets ``carry_out`` write global memory at ``targets``; ``count``, or the bus error."""
+        write_global(self.gmem, targets, carry_out, marks, reduction, element)
+        return failed_write(self.gmem, targets.ravel(), self.bus_bytes) or count
 
     # What a core of a cluster does otherwise (docs/cluster.md).
 
@@ -278,14 +317,22 @@ class Machine:
         """Whether a COPY_BLOCK reads another shared memory than it writes."""
         return False
 
-    def _source_memory(self, command):
-        """The shared memory that a COPY_BLOCK reads."""
-        return self.smem
+    def _source_owner(self, command):
+        """The machine whose shared memory a COPY_BLOCK reads."""
+        return self
 
-    def _deliver(self, command, name, touched, write, count):
-        """Lets ``write`` put bytes at the addresses ``touched``, which come of the field ``name``, and counts them."""
+    def _deliver(self, command, name, touched, write, count, marks=None, reduced_bytes=0):
+        """Lets ``write`` put bytes at the addresses ``touched``, which come of the field ``name``, and counts them.
+
+        ``marks`` and ``reduced_bytes`` are those of ``OpenBytes.write``.
+        """
         write(self.smem)
+        self.open_bytes.write(touched, marks, reduced_bytes)
         return self._signal(command, count)
+
+    def _spoil(self, command, touched):
+        """What is at ``touched`` in shared memory is open: what was to come there could not be read."""
+        self.open_bytes.spoil(touched)
 
     def _replace(self, command):
         """Two reductions of the 64-bit word with the field: AND takes the old number away, OR puts the new one in.
@@ -296,14 +343,12 @@ class Machine:
         word, lsb = divmod(field.lsbs[command["index"]], 64)
         targets = block_bytes(command["descriptor"] + 8 * word, 8, self.addr_width)[None]
         kept = ~((1 << field.width) - 1 << lsb) & (1 << 64) - 1
+        outcome = 0
         for reduction, operand in ((Reduction.AND, kept), (Reduction.OR, command["value"] << lsb)):
             source = np.frombuffer(operand.to_bytes(8, "little"), np.uint8)[None]
-            combine(self.gmem, targets, source, reduction, Element.U64)
-        return self._written(targets, 0)
-
-    def _written(self, addresses, count):
-        """``count``, or the refusal of the first byte that was written outside global memory."""
-        return failed_write(self.gmem, addresses.ravel(), self.bus_bytes) or count
+            carry_out = partial(combine, self.gmem, targets, source, reduction, Element.U64)
+            outcome = outcome or self._store(targets, carry_out, 0, None, reduction, Element.U64)
+        return outcome
 
     def _signal(self, command, landed):
         """Completes the transaction count of the command's barrier, after the bytes landed.
@@ -318,10 +363,14 @@ class Machine:
         """Applies one operation to the barrier at ``address``; None if it refuses, or if there can be none."""
         if address % BARRIER.bytes:
             return None
+        if op != BarrierOp.INIT:
+            self.open_bytes.rely_on(slice(address, address + BARRIER.bytes), f"the barrier at {address:#x}")
         barrier = Barrier.read(self.smem, address)
         try:
             done = barrier.apply(op, value)
         except ValueError:
             return None
         barrier.write(self.smem, address)
+        if op == BarrierOp.INIT:
+            self.open_bytes.write(np.arange(address, address + BARRIER.bytes))
         return done

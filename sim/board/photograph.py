@@ -9,6 +9,7 @@ from tilewright.golden import Machine, Memory, TensorMap, command_word
 from tilewright.golden.spec import DESCRIPTOR
 from tilewright.golden.tmau.calls import load_command, store_command
 
+from ..golden_options import machine_options
 from ..progress import report
 
 __all__ = ["FRAME", "HEIGHT", "TILE", "WIDTH", "Moved", "move_photograph"]
@@ -71,10 +72,7 @@ def move_photograph(host, params, photo):
     before = _COLOURS * FRAME[0], FRAME[1]
     gmem, maps, descriptors = _placed(params.memory_bytes, rows, framed)
     smem = np.zeros(params.tmau.smem.size_bytes, np.uint8)
-    machine = Machine(
-        Memory(gmem, "global memory"), smem, bus_bytes=params.tmau.bus_bytes, addr_width=params.tmau.addr_width,
-        features=params.tmau.features,
-    )  # fmt: skip
+    machine = Machine(Memory(gmem, "global memory"), smem, **machine_options(params.tmau))
     report("photograph to the board")
     host.write("memory", 0, gmem[: descriptors[-1] + DESCRIPTOR.bytes])
 

@@ -12,6 +12,7 @@ from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.golden.tmau.machine import command_word
 from tilewright.golden.tmau.tile import footprint, walk
 
+from ..golden_options import machine_options
 from ..random.batches import BARRIERS, TENSOR_BYTES
 from ..replay.writer import case_text
 from ..session.memory import DESCRIPTORS
@@ -67,9 +68,7 @@ class RandomRun:
         machine = Machine(
             Memory(self._contents, base=batch.base),
             before.copy(),
-            params.bus_bytes,
-            params.addr_width,
-            features=params.features,
+            **machine_options(params),
         )
         landed = [machine.execute(command_word(**command)) for command in commands]
         operations = self._operations(batch, landed)

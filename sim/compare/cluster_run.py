@@ -10,6 +10,7 @@ from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import BARRIER, DESCRIPTOR, LINE_BYTES, Error
 
+from ..golden_options import machine_options
 from ..random.cluster import BARRIERS, GLOBAL_BYTES
 from .differences import bus_differences, memory_differences, unequal
 from .mixed_golden import BATCH_BYTES, batch_commands, batch_windows, processor_windows, spread_tag
@@ -96,8 +97,7 @@ class ClusterComparison:
     def _golden(self, commands, contents, shared, isolation, windows):
         """The cluster after the commands, and how each ended."""
         tmau = self._session.params.tmau
-        cluster = Cluster(Memory(contents), [shared.copy() for _ in commands], bus_bytes=tmau.bus_bytes,
-                          addr_width=tmau.addr_width, features=tmau.features,
+        cluster = Cluster(Memory(contents), [shared.copy() for _ in commands], **machine_options(tmau),
                           processors=processor_windows(tmau, 0))  # fmt: skip
         for machine, masks, window in zip(cluster.cores, isolation, windows, strict=True):
             machine.reach, machine.accepts = masks

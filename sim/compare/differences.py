@@ -31,9 +31,12 @@ def record_differences(words, records):
     return [f"the error record is {seen}, not one of {wanted} as on golden"]
 
 
-def memory_differences(name, seen, wanted, before):
-    """Whether a memory is as on golden; ``before`` tells which of the wrong bytes should not have changed at all."""
-    differing = (seen != wanted).nonzero()[0]
+def memory_differences(name, seen, wanted, before, open_bytes=None):
+    """Whether a memory is as on golden; ``before`` tells which of the wrong bytes should not have changed at all.
+
+    ``open_bytes`` are those of ``wanted``, which need not be equal; None: all must be.
+    """
+    differing = (open_bytes.wrong(seen) if open_bytes else seen != wanted).nonzero()[0]
     if not len(differing):
         return []
     guarded = int((wanted[differing] == before[differing]).sum())

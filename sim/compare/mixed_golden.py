@@ -9,6 +9,7 @@ from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import BARRIER, COMMAND, DESCRIPTOR, FORMATS, LINE_BYTES, Error
 
+from ..golden_options import machine_options
 from ..random.mixed import BARRIERS, DESCRIPTOR_SLOTS, GLOBAL_BYTES, PAGE, MixedBatch
 
 __all__ = [
@@ -65,10 +66,8 @@ def run_golden(batch, params):
     machine = Machine(
         Memory(contents.copy(), base=batch.base),
         shared.copy(),
-        params.bus_bytes,
-        params.addr_width,
-        windows,
-        params.features,
+        windows=windows,
+        **machine_options(params),
         processors=processor_windows(params, batch.base),
     )
     endings = []

@@ -9,6 +9,7 @@ from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import DESCRIPTOR
 
+from ..golden_options import machine_options
 from ..random.good_commands import GOOD, SPARE, TILE, WAITING
 from ..session.run import TmauRun
 from .differences import bus_differences, ending_differences, memory_differences, record_differences, unequal
@@ -92,7 +93,7 @@ class Scoreboard:
         self._contents = np.zeros(len(session.global_memory), np.uint8)
         self._issued = 0  # commands since the beginning
 
-    def begin(self, *, windows=None, faults=None, golden_faults=None, response=0, errors_on="both"):
+    def begin(self, *, windows=None, faults=None, response=0, errors_on="both"):
         """Resets the hardware, and fills all memories anew.
 
         Parameters
@@ -101,8 +102,6 @@ class Scoreboard:
             Set in the registers.
         faults : (int, int) or None
             First and last address of words that the bus answers with ``response``.
-        golden_faults : (int, int) or None
-            Those of golden, if they are not the same.
         errors_on : str
             As of ``TmauSession.configure``.
         """
@@ -117,12 +116,10 @@ class Scoreboard:
         session.global_memory.write(0, self._contents[:AREA])
         session.shared_memory.write(0, shared)
         self.machine = Machine(
-            FaultyMemory(self._contents, golden_faults or faults),
+            FaultyMemory(self._contents, faults),
             shared,
-            self.params.bus_bytes,
-            self.params.addr_width,
-            windows,
-            self.params.features,
+            windows=windows,
+            **machine_options(self.params),
         )
         self._issued = 0
         confining = (windows or Windows()).registers().items() if self.params.has("windows") else ()
@@ -195,7 +192,7 @@ class Scoreboard:
         result = self.run([self.command(kind) for kind in _PROBES])
         return [*result.differences, *(f"a good command is refused: {error}" for error in result.errors)]
 
-    def run(self, commands, *, barriers=(), wait=True, loose_shared=(), loose_memory=(), **options):
+    def run(self, commands, *, barriers=(), wait=True, **options):
         """Runs commands, and then operations on barriers, on both.
 
         Parameters
@@ -204,8 +201,6 @@ class Scoreboard:
         barriers : sequence of (BarrierOp, int, int)
         wait : bool
             Each command waits for those before, so that errors come in the order of the commands.
-        loose_shared, loose_memory : sequences of (int, int)
-            First byte, and first byte behind, of what is unspecified in either memory; golden takes it over.
         **options
             Of ``TmauSession.run``.
 
@@ -234,17 +229,13 @@ class Scoreboard:
             drain=_DRAIN,
             **options,
         )
-        for ranges, ours, theirs in (
-            (loose_shared, machine.smem, run.shared),
-            (loose_memory, self._contents, run.memory),
-        ):
-            for first, end in ranges:
-                ours[first:end] = theirs[first:end]
         differences = [
             *bus_differences(run),
             *ending_differences(run, machine),
-            *memory_differences("shared memory", run.shared, machine.smem, self.shared),
-            *memory_differences("global memory", run.memory, self._contents[:AREA], self.memory),
+            *memory_differences("shared memory", run.shared, machine.smem, self.shared, machine.open_bytes),
+            *memory_differences(
+                "global memory", run.memory, self._contents[:AREA], self.memory, machine.gmem.open_bytes
+            ),
             *_record_differences(run, machine.errors, None if before or wait else machine.errors),
         ]
         return Comparison(run, machine.errors[before:], differences)

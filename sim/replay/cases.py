@@ -24,13 +24,13 @@ from .images import MemoryImage, read_image
 from .layout_cases import read_align, read_lanes
 from .maps import read_placed_map, read_processors, read_windows, with_maps
 
-__all__ = ["ENGINE_KINDS", "Case", "cases_of", "read_cases", "read_document"]
+__all__ = ["ENGINE_KINDS", "PE_KINDS", "Case", "cases_of", "read_cases", "read_document"]
 
 #: Kinds of the processing engine. Their module, and that of kind core, needs more than numpy, and is imported when such
 #: a case comes.
-_PE_KINDS = ("program", "gemm")
+PE_KINDS = ("program", "gemm")
 #: Kinds that are not commands of the TMAU, and do not stand for them.
-ENGINE_KINDS = (*_PE_KINDS, "conv", "core")
+ENGINE_KINDS = (*PE_KINDS, "conv", "core")
 
 #: Control characters, and halves of characters: a name is printed, and part of the names of files.
 _UNFIT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
@@ -131,7 +131,7 @@ def _read_case(entry, index, folder):
         return read_conv_case(fields, name, expect, folder)
     if kind == "core":
         return import_module("tilewright.sim.replay.core_cases").read_core_case(fields, name, expect, folder)
-    if kind in _PE_KINDS:
+    if kind in PE_KINDS:
         read_pe_case = import_module("tilewright.sim.replay.pe.cases").read_pe_case
         return read_pe_case(fields, name, kind, expect, folder)
     gmem = read_image(fields.inner("gmem"), 1 << 32, (mix_pattern, 0), folder)

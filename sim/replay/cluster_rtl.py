@@ -1,31 +1,16 @@
 """Replay on the RTL of cases of several cores."""
 
 from tilewright.golden import command_word, delivery_bits
-from tilewright.hw.cluster.params import ClusterParams
-from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..session.run import ERRORS
-from ..usage import UsageError
 from .golden import result_record
 from .outcome import Outcome
 from .placing import place_memories
-from .shared_reach import hardware_bytes
 
-__all__ = ["cluster_params", "run_cluster_on_session", "window_registers"]
+__all__ = ["run_cluster_on_session", "window_registers"]
 
 _CLEAR = 1 << 2 | 1  # in register ``control``: error record and counters
 _DRAIN = 64  # cycles after which barriers are in memory
-
-
-def cluster_params(case, preset):
-    """What to run a case on, as ClusterParams: access units of a preset, with shared memory for the case."""
-    params = TMAU_PRESETS[preset]
-    try:
-        smem = params.smem.replace(size_bytes=hardware_bytes(case))
-        unit = params.replace(smem=smem, processors=len(case.processors) or 1)
-        return ClusterParams(case.cores, unit)
-    except ValueError as error:
-        raise UsageError(f"case {case.name!r}: smem.bytes: {error}") from None
 
 
 def window_registers(case):
@@ -36,7 +21,7 @@ def window_registers(case):
 
 def run_cluster_on_session(case, session):
     """Runs a case on a ``ClusterSession``, one issue after the other; its :class:`Outcome`."""
-    place_memories(case, session, session.params.tmau.bus_bytes)
+    place_memories(session, case.global_contents(), case.smem.contents(), session.params.tmau.bus_bytes)
     session.run(registers=[window_registers(case)] * case.cores)
     errors, landed, cycles, words = [], [], 0, [0, 0]
     for command in case.commands:

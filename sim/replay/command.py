@@ -1,8 +1,9 @@
 """``tilewright replay``: runs the cases of a file (docs/replay.md) and compares with what they expect.
 
-A backend is a module with ``open_backend(args)``, a context manager that yields a callable: one case in, an ``Outcome``
-out. It may have ``why_not(case)``, the sentence why it has nothing to run the case on, or None. What another backend
-than golden returns must also equal golden's, whole memories included.
+A backend other than golden is a module with ``open_backend(args)``, a context manager that yields a callable: one case
+in, an ``Outcome`` out. All have ``why_not(case, args)``, the sentence why it has nothing to run the case on, or None; and ``hardware(case, args)``,
+the parameters that golden must have to judge it, or None. What another backend returns must also equal golden's, whole
+memories included but for the bytes that the specification leaves open.
 """
 
 import json
@@ -16,9 +17,9 @@ from ..extras import require
 from ..files import write_atomically
 from ..usage import HostError, UsageError
 from .cases import read_cases
-from .expectations import differences, mismatches
-from .golden import run_case
-from .rtl_options import configure_rtl
+from .expectations import differences, mismatches, settled
+from .golden import judge
+from .rtl_options import configure_rtl, preset_name
 
 __all__ = ["BACKENDS", "configure", "run"]
 
@@ -31,6 +32,7 @@ BACKENDS = {
 #: What must be installed for some of them.
 _EXTRAS = {"rtl": "sim"}
 
+_NOTHING_RAN = 3  # exit status
 _LONGEST_NAME = 200  # bytes of a case whose memories are written; file names have at most 255
 
 
@@ -40,31 +42,40 @@ def configure(parser):
     parser.add_argument("--on", choices=list(BACKENDS), required=True, help="what runs the cases")
     parser.add_argument("--out", metavar="RESULTS.json", type=output_file, help="write one result record a case")
     parser.add_argument("--dump", metavar="DIR", type=output_folder, help="write the memories after each case")
+    parser.add_argument(
+        "--preset", type=preset_name, help="configuration of the access unit: on rtl default if left out"
+    )
     configure_rtl(parser.add_argument_group("on rtl"))
 
 
 def run(args):
-    """Runs the subcommand; returns 1 if a case did not meet what it expects, otherwise 0."""
+    """Runs the subcommand; returns 1 if a case did not meet what it expects, 3 if none ran, otherwise 0."""
     require(_EXTRAS[args.on]) if args.on in _EXTRAS else None
     cases = read_cases(args.cases)
     _check_targets(args, cases)
     module = import_module(BACKENDS[args.on])
-    why_not = getattr(module, "why_not", lambda case: None)
     records, missed, skipped = [], 0, 0
     with ExitStack() as stack:
         # Opened late: a file in which every case is skipped needs no simulator, and no GPU.
         backend = None
         for case in cases:
-            reason = why_not(case)
+            # Golden comes first: it says so where a program would never end.
+            reason = module.why_not(case, args)
+            golden = None if reason else _guarded(case, judge, module.hardware(case, args))
+            reason = reason or _undecided(golden)
             if reason:
                 records.append({"name": case.name, "skipped": reason})
                 print(f"skipped   {case.name}: {reason}")
                 skipped += 1
                 continue
-            backend = backend or stack.enter_context(module.open_backend(args))
-            outcome, wrong = _run(case, backend, args.on)
+            outcome = golden.outcome
+            if args.on != "golden":
+                backend = backend or stack.enter_context(module.open_backend(args))
+                outcome = _guarded(case, backend)
+            certain = settled(outcome, golden.open_bytes)
+            wrong = mismatches(case.expect, certain) + differences(outcome, golden.outcome, golden.open_bytes)
             missed += bool(wrong)
-            records.append(outcome.record)
+            records.append(certain.record)
             if args.dump:
                 _dump(args.dump, case.name, outcome.memories)
             verdict = "MISMATCH " if wrong else "met      " if case.expect else "ran      "
@@ -72,20 +83,21 @@ def run(args):
     if args.out:
         write_atomically(args.out, json.dumps({"version": 1, "results": records}, indent=1) + "\n")
     print(f"{len(cases) - skipped} cases ran on {args.on}, {missed} with a mismatch; {skipped} skipped")
-    return 1 if missed else 0
+    return 1 if missed else _NOTHING_RAN if skipped == len(cases) else 0
 
 
-def _run(case, backend, place):
-    """The outcome of a case, and sentences on what is wrong with it."""
+def _undecided(golden):
+    """Why no outcome is the right one, as a sentence, or None."""
+    return golden.undecided and f"what comes out of it is left open: {golden.undecided}"
+
+
+def _guarded(case, run, *arguments):
+    """What a function returns for a case; what goes wrong there names the case."""
     try:
-        # Golden comes first: it says so where a program would never end.
-        golden = run_case(case)
-        outcome = golden if place == "golden" else backend(case)
+        return run(case, *arguments)
     except (MemoryError, RuntimeError) as error:
         kind = next(kind for kind in (MemoryError, HostError, RuntimeError) if isinstance(error, kind))
         raise kind(f"case {case.name!r}: {error}") from None
-    wrong = mismatches(case.expect, outcome)
-    return outcome, wrong if place == "golden" else wrong + differences(outcome, golden)
 
 
 def _check_targets(args, cases):

@@ -13,17 +13,18 @@ from tilewright.hw.pe.params import PeParams
 
 from ..asm.core.assembler import assemble_core
 from ..asm.pe.assembler import BITS, assemble_program
+from ..golden_options import core_options
 from ..usage import UsageError
 from .conv_cases import read_conv_params
 from .expectations import read_expectation
 from .fields import Fields
-from .images import read_image
+from .images import read_image, whole_words
 from .maps import read_placed_map, read_window, read_windows, with_maps
-from .outcome import Outcome
+from .outcome import Judgement, Outcome
 from .pe.tables import read_params
 from .text import read_text
 
-__all__ = ["CoreCase", "core_outcome", "read_core_case", "run_core_case"]
+__all__ = ["CoreCase", "core_outcome", "judge_core_case", "read_core_case"]
 
 _INSTRUCTION_BYTES = BITS // 8
 
@@ -112,13 +113,16 @@ def _place(fields, memory, raw):
     return address
 
 
-def run_core_case(case):
-    """Runs a case on the golden model; UsageError if it waits for ever and has no watchdog."""
+def judge_core_case(case, hardware=None):
+    """Runs a case on the golden model, which stands for ``hardware``, CoreParams, or None; a :class:`Judgement`.
+
+    UsageError if it waits for ever and has no watchdog.
+    """
+    options = core_options(hardware) if hardware else {"pe": case.pe, "conv": case.conv}
     core = Core(
-        Memory(case.gmem.copy(), "global memory"),
+        Memory(whole_words(case.gmem, options.get("bus_bytes", 1)), "global memory"),
         case.smem.copy(),
-        pe=case.pe,
-        conv=case.conv,
+        **options,
         windows=case.windows,
         program_window=case.program_window,
         watchdog=case.watchdog > 0,
@@ -127,7 +131,8 @@ def run_core_case(case):
         record = core.run(case.address, case.words)
     except DeadlockError as error:
         raise UsageError(f"case {case.name!r}: {error}") from None
-    return core_outcome(case, record, core.interrupts > 0, core.gmem.data, core.smem)
+    outcome = core_outcome(case, record, core.interrupts > 0, core.gmem.data[: len(case.gmem)], core.smem)
+    return Judgement.of(outcome, {"gmem": core.gmem.open_bytes, "smem": core.tmau.open_bytes})
 
 
 def core_outcome(case, record, interrupt, gmem, smem):

@@ -1,5 +1,8 @@
 """What a replay case expects (docs/replay.md, "Expectations"): read strictly, and compared with what came out."""
 
+import hashlib
+from types import MappingProxyType
+
 from tilewright.golden.spec import Error
 from tilewright.golden.spec.cluster.errors import ClusterError
 from tilewright.golden.spec.core.errors import ProgramError
@@ -10,7 +13,7 @@ from tilewright.golden.spec.pe.errors import PeError
 from .fields import Fields
 from .images import read_spots
 
-__all__ = ["differences", "mismatches", "read_expectation"]
+__all__ = ["differences", "mismatches", "read_expectation", "settled"]
 
 #: Errors of silicon that are none of ours (``sim/silicon/replay.py``), and how the rest of them begins.
 _OF_SILICON = ("refused by the driver", "no such instruction", "unfinished", "counted unevenly")
@@ -67,16 +70,35 @@ def mismatches(expect, outcome):
     return sentences
 
 
-def differences(outcome, golden):
-    """Sentences on how an outcome differs from golden's, with the first differing address of each memory."""
+def differences(outcome, golden, open_bytes=MappingProxyType({})):
+    """Sentences on how an outcome differs from golden's, with the first differing address of each memory.
+
+    ``open_bytes`` are an OpenBytes by the name of a memory: what the specification leaves open may differ.
+    """
     compared = [field for field in golden.record if not field.endswith("sha256")]
     fields = [field for field in compared if outcome.record[field] != golden.record[field]]
     sentences = [f"{field} is {outcome.record[field]}, not {golden.record[field]} as on golden" for field in fields]
     for memory, data in golden.memories.items():
-        differing = (outcome.memories[memory] != data).nonzero()[0]
+        seen, held = outcome.memories[memory], open_bytes.get(memory)
+        differing = (held.wrong(seen) if held else seen != data).nonzero()[0]
         if len(differing):
             sentences.append(f"{memory} differs from golden in {len(differing)} bytes, first at {differing[0]:#x}")
     return sentences
+
+
+def settled(outcome, open_bytes):
+    """An outcome in which bytes that the specification leaves open are as on golden, so that its hashes are too."""
+    memories = {name: held.settled(outcome.memories[name]) for name, held in open_bytes.items() if held}
+    record = dict(outcome.record)
+    for name, memory in memories.items():
+        digest = hashlib.sha256(memory).hexdigest()
+        if name == "gmem":
+            record["gmem_sha256"] = digest
+        else:
+            hashes = list(record["smem_sha256"])
+            hashes[int(name.removeprefix("smem") or 0)] = digest
+            record["smem_sha256"] = hashes
+    return outcome._replace(record=record, memories={**outcome.memories, **memories})
 
 
 def _first_difference(memory, spots):

@@ -1,7 +1,6 @@
 """Replay on the golden model."""
 
 import hashlib
-from contextlib import contextmanager
 from importlib import import_module
 from typing import NamedTuple
 
@@ -12,9 +11,10 @@ from tilewright.golden.spec import Opcode
 
 from .cases import ENGINE_KINDS
 from .conv_cases import run_conv_case
-from .outcome import Outcome, shared_names
+from .images import whole_words
+from .outcome import Judgement, Outcome, shared_names
 
-__all__ = ["Run", "open_backend", "result_record", "run_case", "run_commands"]
+__all__ = ["Run", "hardware", "judge", "result_record", "run_case", "run_commands", "why_not"]
 
 
 class Run(NamedTuple):
@@ -29,37 +29,68 @@ class Run(NamedTuple):
     gmem : uint8 array
     smems : list of uint8 array
         Of each core.
+    open_bytes : list of OpenBytes
+        Of global memory, and of the shared memory of each core.
     """
 
     errors: list
     tx_bytes: list
     gmem: np.ndarray
     smems: list
+    open_bytes: list
 
 
-@contextmanager
-def open_backend(args):
-    """A replay backend: yields a callable that takes a case and returns an :class:`Outcome`."""
-    yield run_case
+def hardware(case, args):
+    """Parameters of the hardware that golden stands for, or None: see :func:`run_case`."""
+    return _hardware_module().hardware_of(case, args.preset) if args.preset else None
 
 
-def run_case(case):
-    """Runs a case."""
+def why_not(case, args):
+    """Why there is no such hardware, as a sentence, or None."""
+    return _hardware_module().why_no_hardware(case, args.preset) if args.preset else None
+
+
+def _hardware_module():
+    """Imported late: golden alone needs no hardware."""
+    return import_module("tilewright.sim.replay.hardware")
+
+
+def run_case(case, hardware=None):
+    """The :class:`Outcome` of a case; see :func:`judge`."""
+    return judge(case, hardware).outcome
+
+
+def judge(case, hardware=None):
+    """Runs a case; a :class:`Judgement`.
+
+    Parameters
+    ----------
+    case : Case or one of another engine
+    hardware : TmauParams, ClusterParams, CoreParams, ConvUnitParams, PeParams or None
+        What golden stands for, as ``hardware_of`` gives it; global memory then ends with a whole bus word. None: 64
+        address bits, a bus of 64 bytes, all features.
+    """
     if case.kind == "conv":
-        return run_conv_case(case)
+        return Judgement(run_conv_case(case))
     if case.kind == "core":
-        return import_module("tilewright.sim.replay.core_cases").run_core_case(case)
+        return import_module("tilewright.sim.replay.core_cases").judge_core_case(case, hardware)
     if case.kind in ENGINE_KINDS:
-        return import_module("tilewright.sim.replay.pe.golden").run_pe_case(case)
-    run = run_commands(case)
+        return import_module("tilewright.sim.replay.pe.golden").judge_pe_case(case)
+    run = run_commands(case, hardware)
     record = result_record(case, next(filter(None, run.errors), None), run.tx_bytes, run.gmem, *run.smems)
-    return Outcome(record, {"gmem": run.gmem} | dict(zip(shared_names(case.cores), run.smems, strict=True)))
+    names = ["gmem", *shared_names(case.cores)]
+    outcome = Outcome(record, dict(zip(names, [run.gmem, *run.smems], strict=True)))
+    return Judgement.of(outcome, dict(zip(names, run.open_bytes, strict=True)))
 
 
-def run_commands(case):
-    """Runs the commands of a case of the TMAU; a :class:`Run`."""
+def run_commands(case, hardware=None):
+    """Runs the commands of a case of the TMAU; a :class:`Run`. ``hardware`` is that of :func:`run_case`."""
     gmem, smems = case.global_contents(), [case.smem.contents() for _ in range(case.cores)]
-    cluster = Cluster(Memory(gmem, "global memory"), smems, windows=case.windows, processors=case.processors)
+    options = import_module("tilewright.sim.golden_options").machine_options(hardware) if hardware else {}
+    memory = whole_words(gmem, options.get("bus_bytes", 1))
+    cluster = Cluster(
+        Memory(memory, "global memory"), smems, windows=case.windows, processors=case.processors, **options
+    )
     landed, errors = [], []
     for command in case.commands:
         spec = case.maps.get(command.map)
@@ -70,7 +101,8 @@ def run_commands(case):
                 continue
             landed.append(_issue(cluster, command, spec, fields) or 0)
             errors.append(_error(cluster, command.core))
-    return Run(errors, landed, gmem, smems)
+    open_bytes = [cluster.cores[0].gmem.open_bytes, *(core.open_bytes for core in cluster.cores)]
+    return Run(errors, landed, memory[: len(gmem)], smems, open_bytes)
 
 
 def _issue(cluster, command, spec, fields):

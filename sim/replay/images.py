@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewright.golden.patterns import fill_pattern, hex_pattern, mix_pattern
 
-__all__ = ["MemoryImage", "read_image", "read_init", "read_spots"]
+__all__ = ["MemoryImage", "read_image", "read_init", "read_spots", "whole_words"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,13 @@ class MemoryImage:
         for layer in self.layers:
             layer(memory)
         return memory
+
+
+def whole_words(contents, bus_bytes):
+    """A copy of the contents of global memory, with zeros up to the end of its last bus word."""
+    memory = np.zeros(-(-len(contents) // bus_bytes) * bus_bytes, np.uint8)
+    memory[: len(contents)] = contents
+    return memory
 
 
 def read_image(fields, limit, default, folder):

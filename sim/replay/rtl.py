@@ -3,7 +3,6 @@
 from contextlib import contextmanager
 
 from tilewright.golden.spec import LaneLayout, Opcode, Space
-from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..harness.records import READ_IDS, TMAU_SCRIPT_DEPTH
 from ..session.cluster import ClusterSession
@@ -12,20 +11,20 @@ from ..session.core import CoreSession
 from ..session.pe import PeSession
 from ..session.tmau import TmauSession
 from ..usage import UsageError
-from .cluster_rtl import cluster_params, run_cluster_on_session, window_registers
+from .cluster_rtl import run_cluster_on_session, window_registers
 from .command_words import needed_words
-from .conv_rtl import run_conv_on_session, unit_params, why_no_hardware
-from .core_rtl import core_params, run_core_on_session
+from .conv_rtl import run_conv_on_session
+from .core_rtl import run_core_on_session
 from .golden import result_record
 from .golden import run_case as run_on_golden
+from .hardware import hardware_of, why_no_hardware
 from .outcome import Outcome
 from .pe.cases import PeCase
 from .pe.golden import pe_outcome
 from .pe.rtl import run_on_session
 from .placing import place_memories
-from .shared_reach import hardware_bytes, shared_reach
 
-__all__ = ["open_backend", "run_case", "why_not"]
+__all__ = ["hardware", "open_backend", "run_case", "why_not"]
 
 _LEAST_MEMORY = 16 << 20  # bytes; that of a session, so that they share a model
 _MOST_MEMORY = 256 << 20  # bytes; simulators hand it over as text
@@ -33,9 +32,14 @@ _SUMS = [("bytes",), ("write_bytes",)]  # registers: what landed in shared and i
 _SUMS_LAST = {"registers": ["commands"]}
 
 
-def why_not(case):
+def hardware(case, args):
+    """Parameters of the hardware that a case runs on."""
+    return hardware_of(case, args.preset)
+
+
+def why_not(case, args):
     """Why a case cannot run on hardware, as a sentence, or None."""
-    return why_no_hardware(case) if case.kind == "conv" else None
+    return why_no_hardware(case, args.preset)
 
 
 @contextmanager
@@ -47,26 +51,25 @@ def open_backend(args):
     sessions = {}
 
     def run(case):
+        params = hardware(case, args)
         if isinstance(case, PeCase):
-            engine = case.program.params
-            if engine not in sessions:
-                sessions[engine] = PeSession(params=engine, simulator=args.sim)
-            return pe_outcome(case, run_on_session(case.program, sessions[engine]))
+            if params not in sessions:
+                sessions[params] = PeSession(params=params, simulator=args.sim)
+            return pe_outcome(case, run_on_session(case.program, sessions[params]))
         if case.kind == "conv":
-            engine = unit_params(case)
-            if engine not in sessions:
-                sessions[engine] = ConvSession(params=engine, simulator=args.sim)
-            return run_conv_on_session(case, sessions[engine])
+            if params not in sessions:
+                sessions[params] = ConvSession(params=params, simulator=args.sim)
+            return run_conv_on_session(case, sessions[params])
         if case.gmem.size > _MOST_MEMORY:
             raise UsageError(
                 f"case {case.name!r}: gmem.bytes must be at most {_MOST_MEMORY} on rtl, not {case.gmem.size}"
             )
         if case.kind == "core":
-            make, run_on, params = CoreSession, run_core_on_session, core_params(case, args.preset or "unit")
+            make, run_on = CoreSession, run_core_on_session
         elif case.cores > 1:
-            make, run_on, params = ClusterSession, run_cluster_on_session, cluster_params(case, args.preset or "unit")
+            make, run_on = ClusterSession, run_cluster_on_session
         else:
-            make, run_on, params = TmauSession, run_case, _params(case, args.preset or "default")
+            make, run_on = TmauSession, run_case
         # Of few sizes, so that few models serve many cases.
         memory_bytes = max(1 << (case.gmem.size - 1).bit_length(), _LEAST_MEMORY)
         key = params, memory_bytes
@@ -88,7 +91,7 @@ def run_case(case, session):
 
     Hardware counts bytes in sums: ``tx_bytes`` are golden's if the sums agree, and otherwise the sums.
     """
-    place_memories(case, session, session.params.bus_bytes)
+    place_memories(session, case.global_contents(), case.smem.contents(), session.params.bus_bytes)
     windows = window_registers(case)
     if windows:
         session.run(registers=windows)
@@ -109,7 +112,7 @@ def run_case(case, session):
             for first in range(0, len(commands) or 1, TMAU_SCRIPT_DEPTH)]  # fmt: skip
     endings = iter([stamp.error for run in runs for stamp in run.commands])
     errors = [refused or next(endings) or None for refused in refusals]
-    landed = _landed(case, errors, [answer.data for answer in runs[-1].registers])
+    landed = _landed(case, session.params, errors, [answer.data for answer in runs[-1].registers])
     gmem, smem = runs[-1].memory, runs[-1].shared
     record = result_record(case, next(filter(None, errors), None), landed, gmem, smem)
     return Outcome(record | _figures(case, runs, session.params), {"gmem": gmem, "smem": smem})
@@ -122,9 +125,10 @@ def _descriptor(spec, session):
     return {"descriptor": session.descriptor(spec.word) if spec.at is None else spec.at}
 
 
-def _landed(case, errors, counted):
+def _landed(case, params, errors, counted):
     """Bytes of each issue, or the hardware's sums into shared and global memory, ``counted``, if they are others."""
-    moved = [0 if error else count for count, error in zip(run_on_golden(case).record["tx_bytes"], errors, strict=True)]
+    golden = run_on_golden(case, params).record["tx_bytes"]
+    moved = [0 if error else count for count, error in zip(golden, errors, strict=True)]
     if any(errors) or any(command.opcode == Opcode.REPLACE for command in case.commands):
         return moved
     to_global = [_writes_global(command) for command in case.commands for _ in command.issues]
@@ -167,15 +171,3 @@ def _busy_cycles(run):
     is_data = run.trace.beat_id != READ_IDS["descriptor"]
     cycles = [*run.trace.beat_cycle[is_data], *run.trace.write_beat_cycle]
     return int(max(cycles) - min(cycles)) + 1 if cycles else 0
-
-
-def _params(case, preset):
-    """The preset, if the case cannot see that its shared memory is larger; otherwise with one for the case."""
-    params = TMAU_PRESETS[preset].replace(processors=len(case.processors) or 1)
-    size = case.smem.size
-    if size == params.smem.size_bytes or shared_reach(case) <= size <= params.smem.size_bytes:
-        return params
-    try:
-        return params.replace(smem=params.smem.replace(size_bytes=hardware_bytes(case)))
-    except ValueError as error:
-        raise UsageError(f"case {case.name!r}: smem.bytes: {error}") from None

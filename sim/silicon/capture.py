@@ -12,7 +12,7 @@ from pathlib import Path
 from ..arguments import integer
 from ..replay.cases import cases_of, read_cases, read_document
 from ..replay.expectations import differences
-from ..replay.golden import run_case
+from ..replay.golden import judge
 from ..usage import UsageError
 from .capture_file import Chooser, TooLargeError, expectation, spots, write_capture
 from .program import open_program
@@ -115,8 +115,8 @@ def capture(entries, cases, program, most_failed=None):
         if reason:
             taken.skipped[reason] += 1
             continue
-        outcome, golden = outcome_of(case, program.run(case)), run_case(case)
-        wrong = differences(outcome, golden)
+        outcome, (golden, open_bytes, _) = outcome_of(case, program.run(case)), judge(case)
+        wrong = differences(outcome, golden, open_bytes)
         if wrong:
             print(f"DIFFERENT {case.name}: {'; '.join(wrong)}", flush=True)
         expect = expectation(outcome)

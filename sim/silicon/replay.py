@@ -12,9 +12,18 @@ from ..replay.outcome import Outcome, shared_names
 from .packing import counted_bytes, issues
 from .program import open_program
 from .records import Ending, Status
-from .support import why_not
+from .support import why_not as why_not_on_silicon
 
-__all__ = ["open_backend", "outcome_of", "why_not"]
+__all__ = ["hardware", "open_backend", "outcome_of", "why_not"]
+
+
+def hardware(case, args):
+    """None: golden with 64 address bits and all features."""
+
+
+def why_not(case, args):
+    """Why a case cannot run on silicon, as a sentence, or None."""
+    return why_not_on_silicon(case)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from tilewright.golden import Cluster, Cores, GlobalMemory
 from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.spec import BarrierOp
 
+from ..golden_options import machine_options
 from ..progress import report
 from ..report.activity import Activity, activity
 from .findings import Totals
@@ -81,9 +82,8 @@ class Crew:
 
     def _golden(self, gemm):
         """Golden cores that have run the programs."""
-        tmau = self.params.tmau
         gmem = GlobalMemory(gemm.memory.copy())
-        cluster = Cluster(gmem, self._smems(), bus_bytes=tmau.bus_bytes, addr_width=tmau.addr_width)
+        cluster = Cluster(gmem, self._smems(), **machine_options(self.params))
         for number in range(self._working):
             cluster.barrier(number, BarrierOp.INIT, gemm.barrier, 1)
         cores = Cores(cluster, pe=self.params.core.pe)

@@ -10,6 +10,7 @@ from tilewright.hw.core import CORE_PRESETS, ProgramParams
 from tilewright.sim.cli import main
 from tilewright.sim.replay import rtl
 from tilewright.sim.replay.cases import read_cases
+from tilewright.sim.replay.hardware import hardware_of
 
 VECTORS = Path("tests/vectors/core.json")
 PARAMS = CORE_PRESETS["unit"].replace(conv=CONV_UNIT_PRESETS["unit"], program=ProgramParams())
@@ -27,7 +28,7 @@ def test_vectors(tmp_path, capsys, stall):
     """With the shared memory of the preset. Both memories and the record must be golden's."""
     cases = [case | ENGINES | {"expect": {}} for case in json.loads(VECTORS.read_text())["cases"]]
     path = write(tmp_path, cases)
-    assert {rtl.core_params(case, "unit") for case in read_cases(path)} == {PARAMS}
+    assert {hardware_of(case, "unit") for case in read_cases(path)} == {PARAMS}
     assert main(["replay", str(path), "--on", "rtl", "--stall", str(stall), "--latency", "20"]) == 0
     assert f"{len(cases)} cases ran on rtl, 0 with a mismatch" in capsys.readouterr().out
 
@@ -58,6 +59,6 @@ def test_a_convolution_engine_reads_eight_chunks_whatever_the_other_engine_does(
     """The preset ecp5 of the processing engine reads four."""
     case = json.loads(VECTORS.read_text())["cases"][0]
     (with_conv,) = read_cases(write(tmp_path, [case | ENGINES | {"pe": {"preset": "ecp5"}}]))
-    params = rtl.core_params(with_conv, "ecp5")
+    params = hardware_of(with_conv, "ecp5")
     assert params.smem == params.conv.smem
     assert params.smem.chunks_a_cycle == 8

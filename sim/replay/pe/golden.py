@@ -8,9 +8,9 @@ import numpy as np
 from tilewright.golden.pe.machine import BarrierNotCompleteError, Pe
 
 from ...usage import UsageError
-from ..outcome import Outcome
+from ..outcome import Judgement, Outcome
 
-__all__ = ["ProgramResult", "golden_engine", "pe_outcome", "run_on_golden", "run_pe_case"]
+__all__ = ["ProgramResult", "golden_engine", "judge_pe_case", "pe_outcome", "run_on_golden"]
 
 
 class ProgramResult(NamedTuple):
@@ -67,9 +67,9 @@ def pe_outcome(case, result):
     return Outcome(record, memories)
 
 
-def run_pe_case(case):
-    """Runs a case on the golden model; UsageError if it waits for a barrier for ever."""
+def judge_pe_case(case):
+    """Runs a case on the golden model; a :class:`Judgement`. UsageError if it waits for a barrier for ever."""
     try:
-        return pe_outcome(case, run_on_golden(case.program))
+        return Judgement(pe_outcome(case, run_on_golden(case.program)))
     except BarrierNotCompleteError as error:
         raise UsageError(f"case {case.name!r}: {error}") from None

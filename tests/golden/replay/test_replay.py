@@ -319,6 +319,7 @@ def test_another_backend_must_equal_golden(tmp_path, capsys, monkeypatch):
     class Backend:
         configure = staticmethod(lambda parser: None)
         open_backend = staticmethod(lambda args: nullcontext(wrong))
+        hardware = why_not = staticmethod(lambda case, args: None)
 
     monkeypatch.setitem(replay.BACKENDS, "rtl", "somewhere")
     monkeypatch.setattr(replay, "import_module", lambda name: Backend)

@@ -16,10 +16,10 @@ import pytest
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.cli import main
-from tilewright.sim.replay import golden as replay_golden
 from tilewright.sim.replay import rtl as replay_rtl
 from tilewright.sim.replay.cases import read_cases, read_document
 from tilewright.sim.replay.expectations import mismatches
+from tilewright.sim.replay.golden import run_case
 from tilewright.sim.replay.images import MemoryImage
 from tilewright.sim.replay.outcome import Outcome
 from tilewright.sim.replay.shared_reach import shared_reach
@@ -42,21 +42,21 @@ def each_capture(**options):
     return pytest.mark.parametrize("path", captures or [nothing], **options)
 
 
-def unmet(backend, args, cases):
-    with backend.open_backend(args) as run:
-        return {case.name: wrong for case in cases if (wrong := mismatches(case.expect, run(case)))}
+def unmet(run, cases):
+    return {case.name: wrong for case in cases if (wrong := mismatches(case.expect, run(case)))}
 
 
 @each_capture()
 def test_golden_meets_every_capture(path):
     cases = read_cases(path)
-    assert unmet(replay_golden, None, cases) == {}
+    assert unmet(run_case, cases) == {}
     record(f"silicon-golden-{path.name.removesuffix('.json.xz')}", cases=len(cases), mismatches=0)
 
 
 def unmet_on_rtl(preset, cases):
     args = Namespace(preset=preset, sim="verilator", latency=100, stall=0.0)
-    return unmet(replay_rtl, args, cases)
+    with replay_rtl.open_backend(args) as run:
+        return unmet(run, cases)
 
 
 def for_preset(preset, cases, each=1):
@@ -121,7 +121,7 @@ def test_golden_meets_what_a_stand_in_gave(made):
     assert len(cases) > 40
     assert sum(case.cores > 1 for case in cases) == 4
     assert any("bytes" in case.expect for case in cases)
-    assert unmet(replay_golden, None, cases) == {}
+    assert unmet(run_case, cases) == {}
 
 
 @on_rtl

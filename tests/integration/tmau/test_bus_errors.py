@@ -37,25 +37,8 @@ COMMANDS = {
 }
 
 
-def destination(scoreboard, name):
-    """What a failed read leaves unspecified: ranges of shared and of global memory."""
-    lane = scoreboard.params.smem.size_bytes // 4
-    shared = {
-        "load": [(0x400, 0x600)],
-        "im2col load": [(0x400, 0x680)],
-        "copy GS": [(0xC00, 0xD00)],
-        "to lanes": [(lane * number + 0x100, lane * number + 0x140) for number in range(4)],
-        "to lanes, rows": [(lane * number + 0x100, lane * number + 0x160) for number in range(4)],
-    }
-    kind = COMMANDS[name][0]
-    return {
-        "loose_shared": shared.get(name, shared.get(kind, ())),
-        "loose_memory": [(0x3800, 0x3900)] if kind == "copy GG" else (),
-    }
-
-
 def bursts(run, phase):
-    """Bursts of a phase of a lone command: address of each word, and of the burst's first and last byte."""
+    """Bursts of a phase of a lone command: address and words of each."""
     trace = run.trace
     if phase == "write":
         addresses, beats = trace.write_request_address, trace.write_request_beats
@@ -66,12 +49,8 @@ def bursts(run, phase):
 
 
 def chosen(run, phase, bus_bytes):
-    """First, middle and last word of a phase, each with first and last byte of its burst."""
-    words = [
-        (first + bus_bytes * beat, (first, first + bus_bytes * beats - 1))
-        for first, beats in bursts(run, phase)
-        for beat in range(beats)
-    ]
+    """First, middle and last word of a phase."""
+    words = [first + bus_bytes * beat for first, beats in bursts(run, phase) for beat in range(beats)]
     return [words[0], words[len(words) // 2], words[-1]] if words else []
 
 
@@ -83,7 +62,7 @@ def scoreboard(request):
 
 @pytest.fixture(scope="module")
 def faults(scoreboard):
-    """Every fault: name of the command, phase, word, and its burst."""
+    """Every fault: name of the command, phase, and word."""
     found = []
     for name, (kind, changes) in COMMANDS.items():
         scoreboard.begin()
@@ -91,16 +70,15 @@ def faults(scoreboard):
         assert result.differences == []
         for phase in ("data", "reducer", "write"):
             words = chosen(result.run, phase, scoreboard.params.bus_bytes)
-            found += [(name, phase, word, burst) for word, burst in words]
+            found += [(name, phase, word) for word in words]
     return found
 
 
-def begin(scoreboard, phase, word, burst, response):
-    """Lets one word fail in a phase. If an old word of a reduction fails, its burst is not written."""
+def begin(scoreboard, phase, word, response):
+    """Lets one word fail in a phase."""
     last = word + scoreboard.params.bus_bytes - 1
     scoreboard.begin(
         faults=(word, last),
-        golden_faults=burst if phase == "reducer" else None,
         response=response.value,
         errors_on="writes" if phase == "write" else "reads",
     )
@@ -108,7 +86,7 @@ def begin(scoreboard, phase, word, burst, response):
 
 def test_phases(faults):
     """Every command meets errors where it must."""
-    met = {(name, phase) for name, phase, _, _ in faults}
+    met = {(name, phase) for name, phase, _ in faults}
     reads = {"load", "im2col load", "copy GG", "copy GS", "copy GG, adding", "copy GS, adding", "to lanes",
              "to lanes, rows"}  # fmt: skip
     reduces = {"reduce", "im2col reduce", "copy GG, adding", "copy SG, adding", "replace"}
@@ -120,10 +98,10 @@ def test_phases(faults):
 
 @pytest.mark.parametrize("response", RESPONSES, ids=lambda response: response.name)
 def test_error_of_a_lone_command(scoreboard, faults, response):
-    for name, phase, word, burst in faults:
+    for name, phase, word in faults:
         kind, changes = COMMANDS[name]
-        begin(scoreboard, phase, word, burst, response)
-        result = scoreboard.run([scoreboard.command(kind, **changes)], **destination(scoreboard, name))
+        begin(scoreboard, phase, word, response)
+        result = scoreboard.run([scoreboard.command(kind, **changes)])
         where = f"{name}, {phase} {word:#x}"
         assert result.differences == [], where
         assert [error.code for error in result.errors] == [Error.READ if phase == "data" else Error.WRITE], where
@@ -141,11 +119,11 @@ def test_error_between_good_commands(scoreboard, faults):
         scoreboard.command("copy GS", source=0x3100, destination=0xE00),
         scoreboard.command("copy SG", source=0x700, destination=0x3C00),
     ]
-    for number, (name, phase, word, burst) in enumerate(faults):
+    for number, (name, phase, word) in enumerate(faults):
         kind, changes = COMMANDS[name]
-        begin(scoreboard, phase, word, burst, RESPONSES[number % 2])
+        begin(scoreboard, phase, word, RESPONSES[number % 2])
         commands = [*good[:2], scoreboard.command(kind, **changes), *good[2:]]
-        result = scoreboard.run(commands, wait=False, **destination(scoreboard, name))
+        result = scoreboard.run(commands, wait=False)
         assert result.differences == [], f"{name}, {phase} {word:#x}"
         assert [stamp.error == Error.NONE for stamp in result.run.commands] == [True, True, False, True, True]
     record(f"axi-errors-between-{scoreboard.params.bus_bytes}", cases=len(faults), mismatches=0)
@@ -180,7 +158,7 @@ def test_all_words_fail(scoreboard, name):
     """From the first word on, reads and writes alike; the first is recorded."""
     kind, changes = COMMANDS[name]
     scoreboard.begin(faults=(0x1000, 0x3FFF), response=Response.DECERR.value)
-    result = scoreboard.run([scoreboard.command(kind, **changes)], **destination(scoreboard, name))
+    result = scoreboard.run([scoreboard.command(kind, **changes)])
     assert result.differences == []
     assert len(result.errors) == 1
     scoreboard.heal()
@@ -192,10 +170,6 @@ def test_several_failing_commands(scoreboard):
     scoreboard.begin(faults=(0x1000, 0x3FFF), response=Response.SLVERR.value)
     names = [name for name in COMMANDS if name not in ("load", "im2col load", "copy GG", "copy GG, adding")]
     kinds = [COMMANDS[name] for name in names]
-    loose = [destination(scoreboard, name) for name in names]
-    result = scoreboard.run(
-        [scoreboard.command(kind, **changes) for kind, changes in kinds],
-        loose_shared=[place for ranges in loose for place in ranges["loose_shared"]],
-    )
+    result = scoreboard.run([scoreboard.command(kind, **changes) for kind, changes in kinds])
     assert result.differences == []
     assert len(result.errors) == len(names)

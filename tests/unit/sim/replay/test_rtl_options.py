@@ -6,11 +6,12 @@ import sys
 
 import pytest
 
-from tilewright.sim.replay.rtl_options import configure_rtl
+from tilewright.sim.replay.rtl_options import configure_rtl, preset_name
 
 
 def parse(*arguments):
     parser = argparse.ArgumentParser(prog="replay")
+    parser.add_argument("--preset", type=preset_name)
     configure_rtl(parser)
     return parser.parse_args(arguments)
 
@@ -38,8 +39,8 @@ def test_wrong_values_are_refused(arguments, sentence, capsys):
 
 
 def test_the_hardware_is_asked_only_when_one_is_given():
-    code = "import argparse, sys; from tilewright.sim.replay.rtl_options import configure_rtl as c"
+    code = "import argparse, sys; from tilewright.sim.replay.rtl_options import configure_rtl as c, preset_name"
     code += "; p = argparse.ArgumentParser()"
-    code += "; c(p); p.parse_args([]); print('amaranth' in sys.modules)"
+    code += "; c(p); p.add_argument('--preset', type=preset_name); p.parse_args([]); print('amaranth' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
