@@ -1,9 +1,9 @@
 """``tilewright replay``: runs the cases of a file (docs/replay.md) and compares with what they expect.
 
-A backend other than golden is a module with ``open_backend(args)``, a context manager that yields a callable: one case
-in, an ``Outcome`` out. All have ``why_not(case, args)``, the sentence why it has nothing to run the case on, or None; and ``hardware(case, args)``,
-the parameters that golden must have to judge it, or None. What another backend returns must also equal golden's, whole
-memories included but for the bytes that the specification leaves open.
+A backend is a module with ``why_not(case, args)``, the sentence why it has nothing to run the case on, or None; and
+``hardware(case, args)``, the parameters that golden must have to judge it, or None. All but golden have
+``open_backend(args)`` too, a context manager that yields a callable: one case in, an ``Outcome`` out. What that returns
+must equal golden's, whole memories included but for the bytes that the specification leaves open.
 """
 
 import json
