@@ -76,10 +76,20 @@ class OpenBytes:
         self._marks[places[closed]] = places.shape[-1]
         self._kept[places[closed]] = kept[closed]
 
+    @property
+    def marks(self):
+        """A uint8 array as large as the memory: 0 for bytes that are not open. Who opens a byte writes 255 there."""
+        self._allocate()
+        return self._marks
+
     def rely_on(self, places, what):
-        """Notes that ``what``, words for a sentence, depends on the bytes at ``places``."""
-        if self.undecided is None and self.at(places).any():
-            self.undecided = f"{what} depends on bytes that are open"
+        """Notes it if ``what``, words for a sentence, depends on open bytes among those at ``places``."""
+        if self.at(places).any():
+            self.undecide(what)
+
+    def undecide(self, what):
+        """Notes that ``what``, words for a sentence, depends on what is open."""
+        self.undecided = self.undecided or f"{what} depends on what is open"
 
     def wrong(self, seen):
         """Which bytes of ``seen`` the specification does not allow, as a bool array.

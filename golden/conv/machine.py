@@ -6,7 +6,9 @@ import numpy as np
 
 from ..arguments import field_value, packed, shown
 from ..memory import check_shared
+from ..open_bytes import OpenBytes
 from ..smem.barrier import Barrier
+from ..spec import BARRIER
 from ..spec.conv.errors import ConvError
 from ..spec.conv.job import JOB, JOB_VERSION, ConvOperation, ConvOutput
 from ..spec.conv.params import ConvParams
@@ -52,6 +54,8 @@ class Conv:
         Shared memory, changed in place.
     params : ConvParams, optional
         ``row_bytes`` and ``types`` decide what is refused, and the others nothing.
+    open_bytes : OpenBytes or None
+        Bytes of shared memory that the specification leaves open, where other engines know of some.
 
     Attributes
     ----------
@@ -61,12 +65,13 @@ class Conv:
         Whether it refuses every job (docs/cluster.md, "Stopping one core").
     """
 
-    def __init__(self, smem, params=None):
+    def __init__(self, smem, params=None, open_bytes=None):
         check_shared(smem)
         if not isinstance(params, ConvParams | None):
             raise TypeError(f"params must be golden.ConvParams, not {shown(params)}")
         self.smem = smem
         self.params = params or ConvParams()
+        self.open_bytes = OpenBytes(smem) if open_bytes is None else open_bytes
         self.errors = []
         self.stopped = False
 
@@ -77,7 +82,9 @@ class Conv:
         stopped = (ConvError.STOPPED, JOB.fields[0].name) if self.stopped else None
         refused = stopped or check_job(word, self.params, len(self.smem))
         if not refused:
-            _Run(fields, self.smem).run()
+            run = _Run(fields, self.smem)
+            run.run()
+            run.mark(self.open_bytes)
             taken = [self._arrive(address) for address in barriers_of(fields)]
             if not all(taken):
                 refused = ConvError.BARRIER, "barrier"
@@ -88,6 +95,7 @@ class Conv:
 
     def _arrive(self, address):
         """One arrival; whether the barrier took it."""
+        self.open_bytes.rely_on(slice(address, address + BARRIER.bytes), f"the barrier at {address:#x}")
         barrier = Barrier.read(self.smem, address)
         try:
             barrier.arrive(1)
@@ -111,6 +119,14 @@ class _Run:
         y = self.parts["y"]
         made = self.parts["y"].view(self.smem, f"<u{y.item}")
         made[...] = self._results().astype(made.dtype).reshape(made.shape)
+
+    def mark(self, open_bytes):
+        """Notes which results are open: all, if any byte is that the job reads; otherwise none."""
+        if open_bytes:
+            read = (part.view(open_bytes.marks, f"<u{part.item}") for name, part in self.parts.items() if name != "y")
+            y = self.parts["y"]
+            marks = y.view(open_bytes.marks, f"<u{y.item}")
+            marks[...] = np.iinfo(marks.dtype).max if any(part.any() for part in read) else 0
 
     def _read(self, name, item=None):
         """The raw bits of a part, None if the job does not use it."""

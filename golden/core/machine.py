@@ -8,7 +8,7 @@ from ..conv.machine import Conv
 from ..pe.machine import BarrierNotCompleteError, Pe
 from ..pe.pages import PageNotLoadedError
 from ..smem.barrier import Barrier
-from ..spec import BarrierOp, Error
+from ..spec import BARRIER, BarrierOp, Error
 from ..spec.conv.errors import ConvError
 from ..spec.conv.job import JOB
 from ..spec.core.errors import ProgramError
@@ -98,8 +98,8 @@ class Core:
     def __init__(self, gmem, smem, *, pe=None, conv=None, bus_bytes=64, addr_width=64, windows=None,
                  features=tuple(FEATURES), program_window=None, watchdog=False, tmau=None, number=0):  # fmt: skip
         self.tmau = tmau or Machine(gmem, smem, bus_bytes, addr_width, windows, features)
-        self.pe = Pe(smem, pe, number)
-        self.conv = None if conv is None else Conv(smem, conv)
+        self.pe = Pe(smem, pe, number, self.tmau.open_bytes)
+        self.conv = None if conv is None else Conv(smem, conv, self.tmau.open_bytes)
         if not isinstance(watchdog, bool):
             raise TypeError(f"watchdog must be True or False, not {shown(watchdog)}")
         self.watchdog = watchdog
@@ -207,6 +207,8 @@ class Core:
     def _read(self, address, count):
         if not self.gmem.holds(address, count).all():
             self._stop(ProgramError.BUS)
+        place = int(self.gmem.places(address))
+        self.gmem.open_bytes.rely_on(slice(place, place + count), f"the word at {address:#x}")
         return int.from_bytes(self.gmem.read(address, count).tobytes(), "little")
 
     def _loop(self, count, back):
@@ -277,6 +279,8 @@ class Core:
                 self._stop(ProgramError.BARRIER)
             return
         yield from self._settle(())
+        held = slice(barrier, barrier + BARRIER.bytes)
+        self.tmau.open_bytes.rely_on(held, f"the barrier at {barrier:#x}")
         yield from self._wait(
             lambda: Barrier.read(self.smem, barrier).try_wait(value),
             f"nothing completes the phase of parity {value} of the barrier at {barrier:#x}",

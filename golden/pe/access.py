@@ -55,13 +55,18 @@ def read_words(smem, pages, segment, coordinates, threads, count):
 
 
 def write_words(smem, pages, segment, coordinates, threads, words):
-    """The other way: changes ``smem``, and returns the errors of the ``words``, uint32 of shape (threads, count)."""
+    """The other way: changes ``smem``.
+
+    Returns the errors of the ``words``, uint32 of shape (threads, count), and the addresses of bytes that one thread
+    has overwritten after another one wrote something else.
+    """
     touched, addresses, codes = _words(len(smem), pages, segment, coordinates, threads, words.shape[1])
     size = segment.element.bytes
     contents = np.ascontiguousarray(words.astype("<u4")).view(np.uint8).reshape(*touched.shape, size)
     written = touched & (codes == 0)[..., np.newaxis]
-    smem[addresses[written][:, np.newaxis] + np.arange(size)] = contents[written]
-    return codes
+    places, wanted = addresses[written][:, np.newaxis] + np.arange(size), contents[written]
+    smem[places] = wanted
+    return codes, places[smem[places] != wanted]
 
 
 def _words(size_bytes, pages, segment, coordinates, threads, count):

@@ -8,12 +8,15 @@ import numpy as np
 from ..arguments import integer, member, packed, shown
 from ..dot_product import dot
 from ..memory import check_shared
+from ..open_bytes import OpenBytes
 from ..smem.barrier import Barrier
+from ..spec import BARRIER
 from ..spec.cluster.delivery import MOST_CORES
 from ..spec.pe.errors import PeError
 from ..spec.pe.instruction import INSTRUCTIONS, MM_FAMILIES, Compare, MmType, Operation, Source, families
 from .access import lowest, read_columns, read_words, write_words
 from .checks import decode, refusal
+from .left_open import OpenState
 from .pages import PageTable
 from .segment import Segment, wrong_segment
 
@@ -87,12 +90,16 @@ class Pe:
     sizes : PeSizes, or anything with its attributes
     core : int
         Number of the core that it is part of (docs/cluster.md, "Programs"); 0 where there is no other one.
+    open_bytes : OpenBytes or None
+        Bytes of shared memory that the specification leaves open, where other engines know of some.
 
     Attributes
     ----------
     core : int
     registers : uint32 array of shape (threads, regs)
         Zeros at first, while hardware promises nothing.
+    open : OpenState
+        Which registers, predicates and bytes of shared memory the specification leaves open.
     predicates : bool array of shape (8, threads)
         False at first, while hardware promises nothing.
     uniform : list
@@ -110,13 +117,15 @@ class Pe:
         Whether it refuses every instruction (docs/cluster.md, "Stopping one core").
     """
 
-    def __init__(self, smem, sizes=None, core=0):
+    def __init__(self, smem, sizes=None, core=0, open_bytes=None):
         check_shared(smem)
         self.core = integer("core", core, 0, MOST_CORES - 1)
         self.smem = smem
         self.sizes = sizes = sizes_or_usual(sizes)
         self.registers = np.zeros((sizes.threads, sizes.regs), np.uint32)
         self.predicates = np.zeros((_PREDICATES, sizes.threads), bool)
+        held = OpenBytes(smem) if open_bytes is None else open_bytes
+        self.open = OpenState(self.registers.shape, self.predicates.shape, held)
         self.uniform = [None] * sizes.uniform_regs
         self.segments = [None] * sizes.segments
         self.pages = PageTable(sizes.pages)
@@ -163,11 +172,14 @@ class Pe:
         """Which threads take part."""
         return self.predicates[predicate].copy() if guard else np.ones(self.sizes.threads, bool)
 
-    def _address(self, ur, rf, imm):
-        """The segment, and the coordinates of each thread's element."""
+    def _address(self, guard, predicate, ur, rf, imm):
+        """The segment, and the coordinates of each thread's element; notes whether any of them is open."""
         segment = self.segments[self.uniform[ur]]
         coordinates = self.registers[:, rf : rf + segment.rank].astype(np.int64)
         coordinates[:, 0] = coordinates[:, 0] + imm & 0xFFFFFFFF
+        threads = self._taking_part(guard, predicate)
+        what = f"an address of instruction {self.number}"
+        self.open.rely_on_address(guard, predicate, threads, rf, segment.rank, what)
         return segment, coordinates
 
     def _fault(self, codes, register):
@@ -181,7 +193,7 @@ class Pe:
     def _mm(self, guard, predicate, ka, kb, transpose, type, rc, ra, rf, ur, imm):  # noqa: A002 - a field
         sizes, type = self.sizes, MmType(type)  # noqa: A001 - a field
         k = 4 * sizes.factor_regs // type.bytes
-        segment, coordinates = self._address(ur, rf, imm)
+        segment, coordinates = self._address(guard, predicate, ur, rf, imm)
         on = self._taking_part(guard, predicate) & segment.inside(coordinates)
         product = rc + np.arange(sizes.threads) // ka
         misaligned = on & (coordinates[:, 0] % k != 0) & (not transpose)
@@ -192,35 +204,43 @@ class Pe:
         )
         codes = np.where(codes == 0, access_codes, codes)
         on &= codes == 0
+        open_columns = self.open.columns(self.pages, segment, coordinates, on, kb * k, transpose)
 
         groups = sizes.threads // (ka * kb)
         view = self.registers[: groups * ka * kb].reshape(groups, ka, kb, sizes.regs)
         # Elements of A by group and qa, those of the members qb behind each other; read before any product changes.
         rows = np.ascontiguousarray(view[..., ra : ra + sizes.factor_regs].astype("<u4")).view(f"<u{type.bytes}")
         rows = rows.reshape(groups, ka, kb * k)
+        open_view = self.open.registers[: groups * ka * kb].reshape(groups, ka, kb, sizes.regs)
+        open_rows = open_view[..., ra : ra + sizes.factor_regs].any(axis=(2, 3))
         for qa in range(ka):
             mine = np.flatnonzero(on[qa::ka]) * ka + qa
             sums = view[:, qa, 0, product[mine]]
             view[:, qa, 0, product[mine]] = dot(sums, rows[:, qa, np.newaxis], columns[mine], type)
+            open_view[:, qa, 0, product[mine]] |= open_columns[mine] | open_rows[:, qa, np.newaxis]
         return self._fault(codes, rc)
 
     def _ld(self, guard, predicate, rd, n, rf, ur, imm):
         threads = self._taking_part(guard, predicate)
-        words, codes = read_words(self.smem, self.pages, *self._address(ur, rf, imm), threads, n)
-        kept = self.registers[:, rd : rd + n]
-        self.registers[:, rd : rd + n] = np.where(threads[:, np.newaxis] & (codes == 0), words, kept)
+        address = self._address(guard, predicate, ur, rf, imm)
+        words, codes = read_words(self.smem, self.pages, *address, threads, n)
+        kept, loaded = self.registers[:, rd : rd + n], threads[:, np.newaxis] & (codes == 0)
+        self.registers[:, rd : rd + n] = np.where(loaded, words, kept)
+        self.open.load(self.pages, *address, threads, loaded, rd)
         return self._fault(lowest(codes), rd)
 
     def _st(self, guard, predicate, rs, n, rf, ur, imm):
         threads = self._taking_part(guard, predicate)
-        words = self.registers[:, rs : rs + n]
-        codes = write_words(self.smem, self.pages, *self._address(ur, rf, imm), threads, words)
+        words, address = self.registers[:, rs : rs + n], self._address(guard, predicate, ur, rf, imm)
+        codes, contested = write_words(self.smem, self.pages, *address, threads, words)
+        self.open.store(self.pages, *address, threads, rs, n, contested)
         return self._fault(lowest(codes), rs)
 
     def _mov(self, guard, predicate, source, core, rd, imm):
         values = np.arange(self.sizes.threads) if source == Source.THREAD else imm | core * self.core
         threads = self._taking_part(guard, predicate)
         self.registers[:, rd] = np.where(threads, values, self.registers[:, rd])
+        self.open.set_register(rd, threads, self.open.guards(guard, predicate))
 
     def _movu(self, ud, imm):
         self.uniform[ud] = imm
@@ -231,9 +251,15 @@ class Pe:
         kind = np.uint32 if compare >= Compare.LTU else np.int32
         result = _COMPARE[compare](values.view(kind), np.uint32(imm).view(kind))
         threads = self._taking_part(guard, predicate)
+        unsure = self.open.guards(guard, predicate)
+        if source != Source.THREAD:
+            unsure = unsure | self.open.registers[:, rs] & threads
+        self.open.predicates[pd] = np.where(threads, False, self.open.predicates[pd]) | unsure
         self.predicates[pd] = np.where(threads, result, self.predicates[pd])
 
     def _bar_wait(self, parity, imm):
+        what = f"the barrier that instruction {self.number} waits for"
+        self.open.memory.rely_on(slice(imm, imm + BARRIER.bytes), what)
         if not Barrier.read(self.smem, imm).try_wait(parity):
             raise BarrierNotCompleteError(f"the phase of parity {parity} of the barrier at {imm:#x} is not complete")
 

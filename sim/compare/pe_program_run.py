@@ -5,7 +5,7 @@ import json
 from tilewright.golden.spec.pe.segment import PAGE_ENTRY
 
 from ..asm.pe.assembler import disassemble_instruction
-from ..replay.pe.golden import run_on_golden
+from ..replay.pe.golden import golden_engine, run_on_golden
 from .differences import memory_differences
 from .shrink import smallest
 
@@ -32,9 +32,10 @@ class ProgramRun:
 
     def run(self, program):
         """Runs a program; returns one sentence for each difference from golden."""
-        golden, seen = run_on_golden(program), self._runner(program)
+        golden, seen = golden_engine(program), self._runner(program)
+        golden.run(program.words)
         self.instructions += len(program.words)
-        sentences = memory_differences("shared memory", seen.smem, golden.smem, program.smem)
+        sentences = memory_differences("shared memory", seen.smem, golden.smem, program.smem, golden.open.memory)
         wanted, found = ({fault.number: fault for fault in result.faults} for result in (golden, seen))
         for number in sorted(wanted.keys() | found.keys()):
             if wanted.get(number) != found.get(number):

@@ -69,7 +69,12 @@ def pe_outcome(case, result):
 
 def judge_pe_case(case):
     """Runs a case on the golden model; a :class:`Judgement`. UsageError if it waits for a barrier for ever."""
+    engine = golden_engine(case.program)
     try:
-        return Judgement(pe_outcome(case, run_on_golden(case.program)))
+        engine.run(case.program.words)
     except BarrierNotCompleteError as error:
         raise UsageError(f"case {case.name!r}: {error}") from None
+    held = engine.open.memory
+    if case.output and held:
+        held.undecide("the product")
+    return Judgement.of(pe_outcome(case, ProgramResult(engine.smem, engine.faults)), {"smem": held})
