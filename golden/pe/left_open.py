@@ -34,10 +34,18 @@ class OpenState:
         """In which threads it is open whether they take part."""
         return self.predicates[predicate] if guard else np.zeros(len(self.registers), bool)
 
-    def rely_on_address(self, guard, predicate, threads, rf, rank, what):
-        """Notes if the addresses that ``threads`` make of their registers from ``rf`` on are open."""
-        addresses = threads & self.registers[:, rf : rf + rank].any(axis=1)
-        if (self.guards(guard, predicate) | addresses).any():
+    def rely_on_address(self, segment, coordinates, threads, unsure, rf, count, what):
+        """Notes if it is open what ``threads`` access: ``count`` elements, whose coordinates they have from ``rf`` on.
+
+        Of threads that are ``unsure`` it is open whether they take part. Where a coordinate that is not open lies outside, the others do not matter.
+        """
+        unknown = self.registers[:, rf : rf + segment.rank]
+        size = np.array(segment.size)
+        outside = ~unknown & (coordinates >= size)
+        first = coordinates[:, 0]
+        # Elements along dimension 0 wrap modulo 2^32.
+        outside[:, 0] = ~unknown[:, 0] & (first >= size[0]) & (first + count <= 1 << 32)
+        if ((threads & unknown.any(axis=1) | unsure) & ~outside.any(axis=1)).any():
             self.memory.undecide(what)
 
     def set_register(self, rd, threads, unsure=False):

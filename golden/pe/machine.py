@@ -172,14 +172,18 @@ class Pe:
         """Which threads take part."""
         return self.predicates[predicate].copy() if guard else np.ones(self.sizes.threads, bool)
 
-    def _address(self, guard, predicate, ur, rf, imm):
-        """The segment, and the coordinates of each thread's element; notes whether any of them is open."""
+    def _address(self, guard, predicate, ur, rf, imm, words=None):
+        """The segment, and the coordinates of each thread's element; notes if it is open what is accessed.
+
+        That is one element, or so many ``words`` of elements.
+        """
         segment = self.segments[self.uniform[ur]]
         coordinates = self.registers[:, rf : rf + segment.rank].astype(np.int64)
         coordinates[:, 0] = coordinates[:, 0] + imm & 0xFFFFFFFF
-        threads = self._taking_part(guard, predicate)
-        what = f"an address of instruction {self.number}"
-        self.open.rely_on_address(guard, predicate, threads, rf, segment.rank, what)
+        threads, unsure = self._taking_part(guard, predicate), self.open.guards(guard, predicate)
+        count = 4 * words // segment.element.bytes if words else 1
+        what = f"what instruction {self.number} accesses"
+        self.open.rely_on_address(segment, coordinates, threads, unsure, rf, count, what)
         return segment, coordinates
 
     def _fault(self, codes, register):
@@ -222,7 +226,7 @@ class Pe:
 
     def _ld(self, guard, predicate, rd, n, rf, ur, imm):
         threads = self._taking_part(guard, predicate)
-        address = self._address(guard, predicate, ur, rf, imm)
+        address = self._address(guard, predicate, ur, rf, imm, n)
         words, codes = read_words(self.smem, self.pages, *address, threads, n)
         kept, loaded = self.registers[:, rd : rd + n], threads[:, np.newaxis] & (codes == 0)
         self.registers[:, rd : rd + n] = np.where(loaded, words, kept)
@@ -231,7 +235,7 @@ class Pe:
 
     def _st(self, guard, predicate, rs, n, rf, ur, imm):
         threads = self._taking_part(guard, predicate)
-        words, address = self.registers[:, rs : rs + n], self._address(guard, predicate, ur, rf, imm)
+        words, address = self.registers[:, rs : rs + n], self._address(guard, predicate, ur, rf, imm, n)
         codes, contested = write_words(self.smem, self.pages, *address, threads, words)
         self.open.store(self.pages, *address, threads, rs, n, contested)
         return self._fault(lowest(codes), rs)
