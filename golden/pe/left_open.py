@@ -37,7 +37,9 @@ class OpenState:
     def rely_on_address(self, segment, coordinates, threads, unsure, rf, count, what):
         """Notes if it is open what ``threads`` access: ``count`` elements, whose coordinates they have from ``rf`` on.
 
-        Of threads that are ``unsure`` it is open whether they take part. Where a coordinate that is not open lies outside, the others do not matter.
+        Of threads that are ``unsure`` it is open whether they take part.
+
+        Where a coordinate that is not open lies outside, the others do not matter.
         """
         unknown = self.registers[:, rf : rf + segment.rank]
         size = np.array(segment.size)
