@@ -101,7 +101,7 @@ class _Core(Machine):
         """Runs a packed command on a packed descriptor."""
         self.delivery = self._delivery(word)
         command = COMMAND.unpack(word)
-        return self._recorded(command, self._stopped() or self._transfer(command, descriptor))
+        return self._recorded(command, self._stopped() or self._transfer_on(command, descriptor))
 
     def _run(self, command):
         return self._stopped() or super()._run(command)

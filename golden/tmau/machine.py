@@ -35,7 +35,7 @@ from .descriptor import Refusal, check_word
 from .lanes import check_lanes, copy_lanes, lane_places
 from .left_open import loaded, write_global
 from .load import load_tile
-from .setup import check_command
+from .setup import check_command, check_features
 from .store import combine, store_tile
 from .tensor_map import TensorMap
 from .tile import tx_bytes, walk
@@ -154,7 +154,7 @@ class Machine:
     def execute_on(self, descriptor, opcode=Opcode.LOAD, **fields):
         """Runs a command on a packed descriptor (an int) that need not lie in memory; returns as :meth:`execute`."""
         command = COMMAND.unpack(command_word(opcode, **fields))
-        return self._recorded(command, self._transfer(command, descriptor))
+        return self._recorded(command, self._transfer_on(command, descriptor))
 
     def barrier(self, op, address, value=0):
         """Operation ``op`` of a processor on the barrier at ``address``.
@@ -210,6 +210,10 @@ class Machine:
         place = int(self.gmem.places(address))
         self.gmem.open_bytes.rely_on(slice(place, place + DESCRIPTOR.bytes), f"the descriptor at {address:#x}")
         return self._transfer(command, int.from_bytes(self.gmem.read(address, DESCRIPTOR.bytes).tobytes(), "little"))
+
+    def _transfer_on(self, command, descriptor):
+        """The same with a descriptor that is not fetched."""
+        return check_features(command, self.features) or self._transfer(command, descriptor)
 
     def _transfer(self, command, descriptor):
         refusal = check_word(descriptor, self.features)

@@ -11,7 +11,7 @@ from .reduce import is_legal
 from .tile import extent, footprint
 from .windows import Windows
 
-__all__ = ["barrier_rules", "check_command", "check_opcode", "first_refusal"]
+__all__ = ["barrier_rules", "check_command", "check_features", "check_opcode", "first_refusal"]
 
 _WRITES = (Opcode.STORE, Opcode.REDUCE)
 
@@ -30,6 +30,14 @@ def check_opcode(command):
     if opcode in FORMATS:
         return None
     return Refusal(Error.OPCODE, COMMAND_FIELD, opcode)
+
+
+def check_features(command, features):
+    """A :class:`Refusal` if hardware with ``features`` lacks the operation, otherwise None."""
+    opcode = command["opcode"]
+    if opcode in _FEATURES and _FEATURES[opcode] not in features:
+        return Refusal(Error.UNSUPPORTED, COMMAND_FIELD + FORMATS[opcode].index("opcode"), opcode)
+    return None
 
 
 def check_command(command, tmap, smem_bytes, windows=None, addr_width=64, features=tuple(FEATURES)):
@@ -85,7 +93,7 @@ def barrier_rules(command, smem_bytes):
 def _fetch_rules(command, windows, addr_width, features):
     """Rules that need no descriptor, in order of code."""
     opcode = command["opcode"]
-    missing = opcode in _FEATURES and _FEATURES[opcode] not in features
+    missing = check_features(command, features) is not None
     if "descriptor" not in command:
         yield Error.UNSUPPORTED, "opcode", missing, opcode
         return

@@ -8,7 +8,8 @@ import pytest
 from tilewright.golden.spec.pe.instruction import MM_FAMILIES
 from tilewright.sim.cli import main
 
-VECTORS = Path(__file__).resolve().parent.parent / "vectors" / "tmau_seed.json"
+FOLDER = Path(__file__).resolve().parent.parent / "vectors"
+VECTORS = FOLDER / "tmau_seed.json"
 SMEM_BYTES = 4096  # of preset unit
 
 
@@ -38,6 +39,17 @@ def test_small_vectors(tmp_path, small_cases, stall):
         assert record["read_words"] + record["write_words"] >= record["limit_words"] > 0
         assert (record["write_words"] > 0) == (case["commands"][0]["op"] in ("store", "reduce"))
         assert record["cycles"] > 30
+
+
+@pytest.mark.parametrize("preset", ["unit", pytest.param("default", marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", ["bus_errors", "address_width"])
+def test_what_presets_do_in_their_own_way(tmp_path, capsys, name, preset):
+    """Failed transfers, whose destinations are open; addresses and features that not all presets have."""
+    cases = [case for case in json.loads((FOLDER / f"{name}.json").read_text())["cases"] if case.get("cores", 1) == 1]
+    path = _file(tmp_path, cases)
+    assert main(["replay", path, "--on", "rtl", "--preset", preset, "--latency", "30", "--stall", "0.2"]) == 0
+    skipped = sum(case["name"] == "open_descriptor" for case in cases)
+    assert capsys.readouterr().out.endswith(f" 0 with a mismatch; {skipped} skipped\n")
 
 
 def test_repeated_commands_follow_each_other(tmp_path, small_cases):
