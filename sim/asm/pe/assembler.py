@@ -13,7 +13,7 @@
     fence | halt
 
 ``@pN, `` in front of mm, ld, st, mov and setp is a guard. ``//`` begins a comment. ``word n`` is an instruction as it
-is. Numbers are decimal, or hexadecimal with 0x.
+is. Numbers are decimal, or hexadecimal with 0x. The parts of mm stand in any order.
 """
 
 from tilewright.golden.spec.fields import names
@@ -100,23 +100,30 @@ class _Compared(Number):
 
 
 class _Variant:
-    """The parts of mm8, or ``wide`` of mm16."""
+    """The parts of mm8, or ``wide`` of mm16, in any order; they are written in that of the text above."""
 
     def __init__(self, wide):
-        self._floats, self._first = (_FLOATS, MmType.S16S16) if wide else ({}, MmType.S8S8)
+        self._first = MmType.S16S16 if wide else MmType.S8S8
+        #: What says the type: parts, of which there is one at most.
+        self._types = [*_SIGNS, _FLOATS] if wide else list(_SIGNS)
 
     def read(self, line, fmt, fields):
         fields |= {"ka": 1, "kb": 1}
-        for name, field in _NUMBERS.items():
-            first, last = fmt[field].range
-            if line.parts and line.parts[0].rstrip("0123456789") == name:
-                fields[field] = line.part({f"{name}{n}": n for n in range(first, last + 1)}, f"{name} and a number")
-        if line.parts and line.parts[0] in self._floats:
-            fields["type"] = self._floats[line.parts.pop(0)]
-        else:
-            fields["type"] = MmType(self._first + sum(_sign(line, signs) for signs in _SIGNS))
-        if line.parts:
-            raise line.wrong(line.parts[0], f"must be a part of {line.last.split('.')[0]}, in its place")
+        numbers, types = set(), {}
+        while line.parts:
+            part = line.parts[0]
+            name = part.rstrip("0123456789")
+            of = next((place for place, known in enumerate(self._types) if part in known), None)
+            if name in _NUMBERS and name not in numbers:
+                first, last = fmt[_NUMBERS[name]].range
+                known = {f"{name}{n}": n for n in range(first, last + 1)}
+                fields[_NUMBERS[name]] = line.part(known, f"{name} and a number")
+                numbers.add(name)
+            elif of is not None and of not in types and (of < len(_SIGNS) or not types) and len(_SIGNS) not in types:
+                types[of] = self._types[of][line.parts.pop(0)]
+            else:
+                raise line.wrong(part, f"must be a part of {line.last.split('.')[0]} that goes with the others")
+        fields["type"] = types.get(len(_SIGNS)) or MmType(self._first + sum(types.values()))
 
     def write(self, fields):
         parts = [f".{name}{fields[name]}" for name in ("ka", "kb") if fields[name] > 1]
@@ -125,10 +132,6 @@ class _Variant:
         if not names:
             names = ["ua" if fields["type"] & MmType.U8S8 else "sa", "ub" if fields["type"] & MmType.S8U8 else "sb"]
         return "".join([*parts, *(f".{name}" for name in names)])
-
-
-def _sign(line, signs):
-    return signs[line.parts.pop(0)] if line.parts and line.parts[0] in signs else 0
 
 
 _THREAD = {"tid": ("source", Source.THREAD)}

@@ -1,6 +1,7 @@
 """The text of instructions: words by hand, every value of every field there and back, and the sentence for mistakes."""
 
 import random
+from itertools import permutations
 
 import pytest
 
@@ -62,10 +63,12 @@ def test_a_word_as_it_is():
         ("mm8.ka5 r0, ur0:rf0:0, r1", "'ka5' must be ka and a number: ka1, ka2, ka3, ka4"),
         ("mm8.kb0 r0, ur0:rf0:0, r1", "'kb0' must be kb and a number: kb1, kb2, kb3, kb4"),
         ("mm8.t2 r0, ur0:rf0:0, r1", "'t2' must be t and a number: t0, t1"),
-        ("mm8.kb2.ka2 r0, ur0:rf0:0, r1", "'ka2' must be a part of mm8, in its place"),
-        ("mm8.f r0, ur0:rf0:0, r1", "'f' must be a part of mm8, in its place"),
-        ("mm8.sb.sa r0, ur0:rf0:0, r1", "'sa' must be a part of mm8, in its place"),
-        ("mm16.f.sa r0, ur0:rf0:0, r1", "'sa' must be a part of mm16, in its place"),
+        ("mm8.ka2.kb2.ka3 r0, ur0:rf0:0, r1", "'ka3' must be a part of mm8 that goes with the others"),
+        ("mm8.f r0, ur0:rf0:0, r1", "'f' must be a part of mm8 that goes with the others"),
+        ("mm8.sa.ua r0, ur0:rf0:0, r1", "'ua' must be a part of mm8 that goes with the others"),
+        ("mm16.f.sa r0, ur0:rf0:0, r1", "'sa' must be a part of mm16 that goes with the others"),
+        ("mm16.sb.ka2.bf r0, ur0:rf0:0, r1", "'bf' must be a part of mm16 that goes with the others"),
+        ("mm16.f.bf r0, ur0:rf0:0, r1", "'bf' must be a part of mm16 that goes with the others"),
         ("mm8 r0, ur0:rf0:0", "'ur0:rf0:0' must be followed by a register"),
         ("mm8 r0, ur0:rf0, r1", "'ur0:rf0' must be an address, as ur0:rf0:0x0"),
         ("mm8 r0, ur0:r0:0, r1", "'r0' must be the first offset register, as rf0"),
@@ -104,6 +107,20 @@ def test_a_mistake_is_one_sentence(text, sentence):
     with pytest.raises(UsageError) as caught:
         assemble_program(f"halt\n{text}")
     assert str(caught.value) == f"line 2: {sentence}"
+
+
+@pytest.mark.parametrize(
+    ("operation", "parts"),
+    [("mm8", "ka2 kb2 t1 ua sb"), ("mm16", "ka3 kb4 t1 bf"), ("mm16", "kb2 sa ub"), ("mm16", "ka2 f")],
+)
+def test_parts_stand_in_any_order_and_are_written_in_one(operation, parts):
+    words, texts = set(), set()
+    for order in permutations(parts.split()):
+        (word,) = assemble_program(f"{'.'.join([operation, *order])} r0, ur0:rf0:0, r1")
+        words.add(word)
+        texts.add(disassemble_instruction(word))
+    assert len(words) == 1
+    assert texts == {f"{operation}.{'.'.join(parts.split())} r0, ur0:rf0:0x0, r1"}
 
 
 def test_command_line_there_and_back(tmp_path, capsys):
