@@ -5,8 +5,8 @@ A subcommand is a module with ``configure(parser)``, which adds its arguments to
 nothing of another.
 
 Exit status: 0 all is well; 1 something did not come out as it should; 2 a wrong argument or input, a missing package or
-tool, a file that cannot be used; 3 replay ran no case; 128 + n ended by signal n. All but 0 come with one sentence, or say above what
-differs.
+tool, a file that cannot be used; 3 replay ran no case; 128 + n ended by signal n. All but 0 come with one sentence, or
+say above what differs.
 """
 
 import argparse

@@ -198,7 +198,7 @@ class ClusterSession(MemorySession):
         """
         rows = {
             "commands": self._command_rows,
-            "barriers": partial(barrier_rows, most=5),
+            "barriers": partial(barrier_rows, smem_bytes=len(self.shared_memory), most=5),
             "registers": self._register_rows,
         }
         given = {"commands": commands, "barriers": barriers, "registers": registers}
@@ -339,7 +339,7 @@ class ClusterSession(MemorySession):
             raise ValueError(f"programs must be lists for {self.params.cores} cores, not {len(programs)}")
         scripts = {}
         for core, program in enumerate(programs):
-            rows = program_rows(*program_parts(program, None, None, self.params.core.pe)[:3])
+            rows = program_rows(*program_parts(program, None, None, self.params.core.pe)[:3], self.params.core.pe)
             scripts |= {f"{port}{core}": listed for port, listed in rows.items()}
         return scripts
 

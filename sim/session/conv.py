@@ -81,7 +81,7 @@ class ConvSession(Session):
             If an argument is wrong; then nothing was issued.
         """
         scripts = {"jobs": job_rows(jobs)}
-        scripts["barriers"] = barrier_rows(barriers)
+        scripts["barriers"] = barrier_rows(barriers, len(self.shared_memory))
         scripts["registers"] = register_rows(registers, partial(register_address, CONV_REGISTERS), 2)
         statuses, logs, _ = self._run(scripts, after=after, limit=limit, drain=drain, smem=shared)
         return ConvRun.collect(statuses, logs)

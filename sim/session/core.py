@@ -101,9 +101,9 @@ class CoreSession(Transfers, MemorySession):
             If an argument is wrong; then nothing was issued.
         """
         words, segments, pages, smem = program_parts(program, segments, pages, self.params.pe)
-        scripts = program_rows(words, segments, pages)
+        scripts = program_rows(words, segments, pages, self.params.pe)
         scripts["commands"] = command_rows(commands)
-        scripts["barriers"] = barrier_rows(barriers)
+        scripts["barriers"] = barrier_rows(barriers, len(self.shared_memory))
         scripts["registers"] = register_rows(registers, self._address, 3)
         rows = job_rows(jobs)
         if self.params.conv:

@@ -132,8 +132,8 @@ class PeSession(Session):
             If an argument is wrong; then nothing was issued.
         """
         words, segments, pages, smem = program_parts(program, segments, pages, self.params)
-        scripts = program_rows(words, segments, pages)
-        scripts["barriers"] = barrier_rows(barriers)
+        scripts = program_rows(words, segments, pages, self.params)
+        scripts["barriers"] = barrier_rows(barriers, len(self.shared_memory))
         scripts["registers"] = register_rows(registers, partial(register_address, PE_REGISTERS), 2)
         statuses, logs, _ = self._run(scripts, after=table_order(after), limit=limit, drain=drain, smem=smem)
         run = PeRun.collect(statuses, logs)

@@ -24,6 +24,7 @@ __all__ = [
     "table_order",
 ]
 
+_SMEM_BYTES_MAX = 1 << 20  # of any hardware
 _WORD_MAX = (1 << 32) - 1
 _COMMAND_MAX = (1 << COMMAND.bits) - 1
 _OPERATION_MAX = 7
@@ -57,15 +58,18 @@ def table_order(after):
     return first if after is None else first | after if isinstance(after, dict) else after
 
 
-def program_rows(program, segments, pages):
-    """Rows of a program's ports: instructions as words, and words of segments and page entries by number."""
+def program_rows(program, segments, pages, params):
+    """Rows of a program's ports on PeParams: instructions, and words of segments and page entries by number."""
     rows = {"instructions": [{"item": integer("an instruction", word, 0)} for word in _listed("program", program)]}
     for port, words in (("segments", segments), ("pages", pages)):
         if not isinstance(words, dict):
             raise TypeError(f"{port} must be a dictionary of words by their numbers, not {shown(words)}")
-        what = f"a number of {port}"
+        count = getattr(params, port)
+        for index in words:
+            if integer(f"a number of {port}", index, 0) >= count:
+                raise ValueError(f"a number of {port} must be one of the {count} {port}, not {index}")
         rows[port] = [
-            {"item": {"index": integer(what, index, 0), "word": integer(f"a word of {port}", word, 0)}}
+            {"item": {"index": int(index), "word": integer(f"a word of {port}", word, 0)}}
             for index, word in words.items()
         ]
     return rows
@@ -98,14 +102,14 @@ def job_rows(jobs):
     return [{"item": integer("a job", word, 0)} for word in _listed("jobs", jobs)]
 
 
-def read_rows(reads):
-    """Rows of reads of the consumer."""
-    return [read_row(lanes) for lanes in _listed("reads", reads)]
+def read_rows(reads, smem_bytes):
+    """Rows of reads of the consumer from so many bytes of shared memory."""
+    return [read_row(lanes, smem_bytes) for lanes in _listed("reads", reads)]
 
 
-def read_row(lanes):
+def read_row(lanes, smem_bytes=_SMEM_BYTES_MAX):
     """A read of the consumer: up to eight byte addresses, None for a lane that does not read."""
-    addresses = [None if address is None else integer("an address of reads", address, 0)
+    addresses = [None if address is None else _shared_address("an address of reads", address, smem_bytes)
                  for address in _listed("an entry of reads", lanes)]  # fmt: skip
     if len(addresses) > BANKS or any((address or 0) % CHUNK_BYTES for address in addresses):
         raise ValueError(f"a read has up to {BANKS} addresses that are multiples of {CHUNK_BYTES}, not {lanes!r}")
@@ -113,16 +117,18 @@ def read_row(lanes):
     return {"item": {"lanes": wanted, "chunks": [(address or 0) // CHUNK_BYTES for address in addresses]}}
 
 
-def barrier_rows(barriers, most=4):
-    """Rows of operations on barriers, of so many entries."""
-    return [barrier_row(*_entries("barriers", operation, 2, most)) for operation in _listed("barriers", barriers)]
+def barrier_rows(barriers, smem_bytes, most=4):
+    """Rows of operations on barriers in so many bytes of shared memory, of at most ``most`` entries."""
+    return [barrier_row(*_entries("barriers", operation, 2, most), smem_bytes=smem_bytes)
+            for operation in _listed("barriers", barriers)]  # fmt: skip
 
 
-def barrier_row(op, address, value=0, retry=False, of=None):
-    """An operation on a barrier, which may be one that does not exist, by number; ``of`` another core of a cluster."""
+def barrier_row(op, address, value=0, retry=False, of=None, smem_bytes=_SMEM_BYTES_MAX):
+    """An operation, which may be one that does not exist, by number, on a barrier; ``of`` another core of a cluster."""
     op = member("the operation", BarrierOp, op) if isinstance(op, str) else integer("the operation", op, 0,
                                                                                    _OPERATION_MAX)  # fmt: skip
-    request = {"op": op, "address": integer("the barrier", address, 0), "value": integer("the value", value, 0)}
+    address = _shared_address("the barrier", address, smem_bytes)
+    request = {"op": op, "address": address, "value": integer("the value", value, 0)}
     if of is not None:
         request |= {"remote": 1, "core": integer("the core of a barrier", of, 0, MOST_CORES - 1)}
     return {"item": {"request": request, "retry": bool(retry)}}
@@ -151,6 +157,13 @@ def register_row(address, *word):
     """A read of a register, or a write of one word."""
     data = integer("the word of a register", word[0], 0, _WORD_MAX) if word else 0
     return {"item": {"address": address, "write": len(word), "data": data, "strobe": 0b1111}}
+
+
+def _shared_address(what, address, smem_bytes):
+    """An address that the ports of so many bytes of shared memory can hold."""
+    if integer(what, address, 0) >= smem_bytes:
+        raise ValueError(f"{what} must lie in the {smem_bytes} bytes of shared memory, not at {int(address):#x}")
+    return int(address)
 
 
 def _listed(name, value):

@@ -130,8 +130,8 @@ class TmauSession(Transfers, MemorySession):
         """
         scripts = {
             "commands": command_rows(commands, self.params.processors),
-            "reads": read_rows(reads),
-            "barriers": barrier_rows(barriers),
+            "reads": read_rows(reads, len(self.shared_memory)),
+            "barriers": barrier_rows(barriers, len(self.shared_memory)),
             "registers": register_rows(registers, partial(register_address, self._registers), 2),
         }
         return self._collect(TmauRun, scripts, shared, memory, trace, after=after, limit=limit, drain=drain)

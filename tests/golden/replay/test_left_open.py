@@ -181,8 +181,10 @@ def test_where_nothing_ran_the_status_says_so(tmp_path, capsys, on):
         assert main(["replay", str(path), "--on", on]) == 0
 
 
-PE_CASE = {"name": "p", "kind": "program", "pe": {"preset": "unit"}, "smem": {"bytes": 1024},
-           "segments": [{"element": "u32", "size": [4, 16], "base": 0}], "registers": {"r0": "tid", "r1": 0}}  # fmt: skip
+PE_CASE = {
+    "name": "p", "kind": "program", "pe": {"preset": "unit"}, "smem": {"bytes": 1024},
+    "segments": [{"element": "u32", "size": [4, 16], "base": 0}], "registers": {"r0": "tid", "r1": 0},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
