@@ -254,6 +254,6 @@ class Operator:
         name = self._inputs[index]
         if constant.array.dtype.name not in types:
             raise self.refusal(f"its operand {name!r} is {constant.array.dtype}, which is not supported")
-        if constant.scale.size > 1 and axis is not None and constant.axis % max(constant.array.ndim, 1) != axis:
+        if constant.scale.size > 1 and axis is not None and constant.axis != axis:
             raise self.refusal(f"its operand {name!r} has scales along dimension {constant.axis}, not {axis}")
         return Weights(constant.array, constant.scale, constant.zero)

@@ -1,12 +1,15 @@
 """QuantizeLinear and DequantizeLinear: at the ends of a network, around its operators, and of constants."""
 
 import numpy as np
+import onnx
 
 from ..arithmetic.ends import limits, quantise
 from ..graph import Tensor
 from .values import Constant, Real
 
 __all__ = ["dequantize_linear", "quantize_linear"]
+
+_TYPES = {onnx.TensorProto.UINT8: "uint8", onnx.TensorProto.INT8: "int8"}
 
 
 def quantize_linear(op, reading):
@@ -18,7 +21,7 @@ def quantize_linear(op, reading):
     dtype = _output_type(op)
     value = op.value(0)
     if isinstance(value, Constant):
-        reading.values[op.output] = _quantised(op, value, axis)
+        reading.values[op.output] = _quantised(op, value, axis, dtype)
         return
     y = op.quantity(1, 2, dtype)
     if isinstance(value, Tensor):
@@ -29,43 +32,46 @@ def quantize_linear(op, reading):
 def dequantize_linear(op, reading):
     """DequantizeLinear: x, scale, zero point. Floats are made of it only at the end of a network."""
     op.require("block_size", 0)
-    op.require("output_dtype", 1)
+    if op.take("output_dtype", 0) not in (0, onnx.TensorProto.FLOAT):
+        raise op.refusal("its output type is not float32, which is not supported")
     axis = op.take("axis", 1)
     value = op.value(0)
     if isinstance(value, Constant):
         array = value.array
         if array.dtype.name not in ("uint8", "int8", "int32"):
             raise op.refusal(f"its input {op.input_name(0)!r} is {array.dtype}, which is not supported")
-        scale, zero = op.scales(1), op.zeros(2, array.dtype)
-        _check_axis(op, array, axis, scale)
-        reading.values[op.output] = Constant(array, scale, np.broadcast_to(zero, scale.shape), axis)
+        scale, zero, axis = _for_each(op, array, axis, array.dtype)
+        reading.values[op.output] = Constant(array, scale, zero, axis)
         return
     x = op.tensor(0)
     reading.values[op.output] = Real(x.name, op.quantity(1, 2, x.dtype), op)
 
 
 def _output_type(op):
-    """The type that the zero point or an attribute says."""
-    names = {0: None, 2: "uint8", 3: "int8"}
+    """The name of the type of the integers: an attribute says it, or the zero point; uint8 without either."""
     number = op.take("output_dtype", 0)
-    if number not in names:
-        raise op.refusal(f"its output type {number} is not supported: only uint8 and int8 are")
-    return names[number]
+    zero = op.constant(2, "zero point").array.dtype.name if op.has(2) else None
+    if number == 0:
+        name = zero or "uint8"
+    else:
+        name = _TYPES.get(number)
+        if name is None:
+            raise op.refusal(f"its output type {number} is not supported: only uint8 and int8 are")
+        if zero not in (None, name):
+            raise op.refusal(f"its output type is {name}, and its zero point {op.input_name(2)!r} is {zero}")
+    if name not in _TYPES.values():
+        raise op.refusal(f"its zero point {op.input_name(2)!r} is {zero}, which is not supported")
+    return name
 
 
-def _quantised(op, value, axis):
+def _quantised(op, value, axis, dtype):
     """A constant of floats as integers."""
     array = value.array
     if array.dtype != np.float32 or value.scale is not None:
         raise op.refusal(f"its input {op.input_name(0)!r} is a constant of {array.dtype}, not float32")
     if not np.isfinite(array).all():
         raise op.refusal(f"its input {op.input_name(0)!r} has elements that are not finite")
-    dtype = op.constant(2, "zero point").array.dtype.name if op.has(2) else "uint8"
-    if dtype not in ("uint8", "int8"):
-        raise op.refusal(f"its zero point is {dtype}, which is not supported")
-    scale, zero = op.scales(1), op.zeros(2, dtype)
-    _check_axis(op, array, axis, scale)
-    zero = np.broadcast_to(zero, scale.shape)
+    scale, zero, axis = _for_each(op, array, axis, dtype)
     if scale.size == 1:
         return Constant(quantise(array, scale[0], int(zero[0]), dtype))
     parts = np.moveaxis(array, axis, 0)
@@ -73,12 +79,14 @@ def _quantised(op, value, axis):
     return Constant(np.moveaxis(np.stack(made), 0, axis))
 
 
-def _check_axis(op, array, axis, scale):
-    """Refuses scales that are not one for all, or one for each index of dimension ``axis``."""
-    zeros = op.constant(2, "zero point").array.size if op.has(2) else 1
-    if zeros not in (1, scale.size):
-        raise op.refusal(f"it has {scale.size} scales and {zeros} zero points")
+def _for_each(op, array, axis, dtype):
+    """Scales and as many zero points, one for all or one for each index of a dimension; and that, counted from 0."""
+    scale, zero = op.scales(1), op.zeros(2, dtype)
+    if zero.size not in (1, scale.size):
+        raise op.refusal(f"it has {scale.size} scales and {zero.size} zero points")
+    zero = np.broadcast_to(zero, scale.shape)
     if scale.size == 1:
-        return
+        return scale, zero, 0
     if not -array.ndim <= axis < array.ndim or array.shape[axis] != scale.size:
         raise op.refusal(f"it has {scale.size} scales along dimension {axis} of {list(array.shape)}")
+    return scale, zero, axis % array.ndim

@@ -21,7 +21,7 @@ class Constant:
     """An array of the model file.
 
     ``scale`` and ``zero`` are there once a DequantizeLinear has said what its integers mean: arrays with one element,
-    or with one for each index of dimension ``axis``.
+    or with one for each index of dimension ``axis``, counted from 0.
     """
 
     array: np.ndarray
