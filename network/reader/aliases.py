@@ -15,6 +15,7 @@ def identity(op, reading):
 def dropout(op, reading):
     """Dropout, as it is while nothing is learned; nobody may read its mask."""
     op.take("ratio", 0.5, float)
+    op.skip(1)  # the ratio of later versions
     op.take("seed", 0)
     if op.has(2) and op.constant(2, "training mode").array.any():
         raise op.refusal("it is one for training, which is not supported")

@@ -9,7 +9,7 @@ from onnx.reference import ReferenceEvaluator
 
 from .values import Constant
 
-__all__ = ["constant_of"]
+__all__ = ["CONSTANT_OPERATORS", "constant_of"]
 
 #: Elements of a constant that is worked out.
 _MOST = 1 << 24
@@ -18,6 +18,8 @@ _MOST = 1 << 24
 _NUMBERS = {"Add", "Cast", "Concat", "ConstantOfShape", "Div", "Gather", "Mul", "Slice", "Sub"}
 #: Of weights too, also of those to which a DequantizeLinear has given a meaning: they change places alone.
 _PLACES = {"Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
+#: Operators that may give a constant.
+CONSTANT_OPERATORS = {"Constant", "Shape"} | _NUMBERS | _PLACES
 
 
 def constant_of(op, opset):
@@ -49,7 +51,7 @@ def constant_of(op, opset):
         return _worked_out(op, opset, [array, *(value.array for value in rest)])
 
     found = _moved(op, first, worked_out)
-    op.forget_attributes()
+    op.forget()
     return found
 
 

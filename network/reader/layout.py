@@ -93,10 +93,11 @@ def flatten(op, reading):
 
 
 def reshape(op, reading):
-    """Reshape; -1 is what is left, 0 the size that was there."""
+    """Reshape; -1 is what is left, 0 the size that was there, unless ``allowzero`` makes it the size 0."""
     given = op.shape_of(operand(op, 0))
     asked = op.integers(1, "shape") if op.has(1) else op.take("shape", (), int)
-    op.require("allowzero", 0)
+    if op.take("allowzero", 0) and 0 in asked:
+        raise op.refusal(f"its shape {list(asked)} with allowzero is one without elements, which is not supported")
     sizes = list(asked)
     for i, size in enumerate(sizes):
         if size == 0 and i < len(given):

@@ -8,11 +8,13 @@ from ..errors import ModelError
 from ..graph import Reshape, Tensor
 from . import aliases, elements, functions, layout, pools, products, quantisation, selection
 from .clamps import fold_clamps
-from .constants import constant_of
+from .constants import CONSTANT_OPERATORS, constant_of
 from .file import load
 from .operator import Operator
 from .reading import Reading
+from .resize import resize
 from .rows import in_one_row
+from .schema import check_opset, check_schema
 from .values import Constant, Pending
 
 __all__ = ["read", "read_model"]
@@ -46,7 +48,7 @@ _READERS = {
     ("", "ReduceMean"): pools.reduce_mean,
     ("", "Relu"): elements.relu,
     ("", "Reshape"): layout.reshape,
-    ("", "Resize"): selection.resize,
+    ("", "Resize"): resize,
     ("", "Slice"): selection.slice_of,
     ("", "Softmax"): functions.softmax,
     ("", "SpaceToDepth"): selection.space_to_depth,
@@ -96,6 +98,7 @@ def read_model(model):
     """The same of an ``onnx.ModelProto``."""
     graph = model.graph
     opset = max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=13)
+    check_opset(opset)
     reading = Reading(opset)
     for tensor in graph.initializer:
         reading.values[tensor.name] = Constant(_array(tensor, f"constant {tensor.name!r}"))
@@ -123,14 +126,16 @@ def _read_node(proto, reading):
         if name in reading.values:
             raise op.refusal(f"its output {name!r} is there already")
     domain = "" if proto.domain == "ai.onnx" else proto.domain
+    if not domain and (proto.op_type in CONSTANT_OPERATORS or (domain, proto.op_type) in _READERS):
+        check_schema(op, reading.opset)
     if (domain, proto.op_type) == ("", "Constant"):
         reading.values[op.output] = _constant(op)
-        op.end_of_attributes()
+        op.end()
         return
     constant = None if domain else constant_of(op, reading.opset)
     if constant is not None:
         reading.values[op.output] = constant
-        op.end_of_attributes()
+        op.end()
         return
     reader = _READERS.get((domain, proto.op_type))
     if reader is None:
@@ -138,7 +143,7 @@ def _read_node(proto, reading):
     if proto.HasField("overload") and proto.overload:
         raise op.refusal("functions of the model are not supported")
     reader(op, reading)
-    op.end_of_attributes()
+    op.end()
 
 
 def _array(tensor, what):

@@ -45,7 +45,7 @@ class Operator:
         self.name = proto.name or (self.outputs[0] if self.outputs else "")
         self._inputs = list(proto.input)
         self._reading, self._values = reading, reading.values
-        self._attributes = {}
+        self._attributes, self._unread = {}, {i for i, name in enumerate(self._inputs) if name}
         for attribute in proto.attribute:
             try:
                 self._attributes[attribute.name] = onnx.helper.get_attribute_value(attribute)
@@ -86,14 +86,17 @@ class Operator:
         if given != value:
             raise self.refusal(f"its attribute {name!r} is {given!r}, and only {value!r} is supported")
 
-    def forget_attributes(self):
-        """Somebody else has taken all of them."""
+    def forget(self):
+        """Another reader has used all attributes and inputs."""
         self._attributes.clear()
+        self._unread.clear()
 
-    def end_of_attributes(self):
-        """Refuses the node if it has an attribute that nobody has taken."""
+    def end(self):
+        """Refuses the node if it has an attribute or an input that no reader has used."""
         for name in self._attributes:
             raise self.refusal(f"its attribute {name!r} is not supported")
+        for index in sorted(self._unread):
+            raise self.refusal(f"its input {self._inputs[index]!r}, number {index}, is not supported")
 
     def axis(self, axis, rank):
         """A dimension of ``rank``, counted from 0."""
@@ -110,6 +113,10 @@ class Operator:
         """Whether there is an input with this number; any may be left out."""
         return index < len(self._inputs) and bool(self._inputs[index])
 
+    def skip(self, index):
+        """Leaves an input unread that means nothing here."""
+        self._unread.discard(index)
+
     def input_name(self, index):
         """The name of an input."""
         return self._inputs[index]
@@ -118,6 +125,7 @@ class Operator:
         """What an input stands for."""
         if not self.has(index):
             raise self.refusal(f"it lacks input {index}")
+        self._unread.discard(index)
         name = self._inputs[index]
         if name not in self._values:
             raise self.refusal(f"its input {name!r} is given by nothing before it")
@@ -189,11 +197,12 @@ class Operator:
         return tuple(int(number) for number in np.atleast_1d(array))
 
     def axes(self, index, rank, default=(), added=False):
-        """Dimensions, each once, that an input or the attribute says, counted from 0; ``default`` if there are none.
+        """Dimensions, each once, that an input, if one may, or the attribute says, counted from 0; or ``default``.
 
         Of ``rank``; where they are ``added``, of as many more as they are.
         """
-        given = (self.integers(index, "axes") if self.has(index) else self.take("axes", default)) or default
+        listed = index is not None and self.has(index)
+        given = (self.integers(index, "axes") if listed else self.take("axes", default)) or default
         found = tuple(self.axis(axis, rank + len(given) * added) for axis in given)
         if len(set(found)) < len(found):
             raise self.refusal(f"its dimensions {list(given)} are not different ones")

@@ -45,8 +45,8 @@ def in_one_row(reader, kernel=None):
                 attribute.ints[:] = _widened(attribute.name, list(attribute.ints))
         inner = Operator(proto, reading)
         reader(inner, reading)
-        inner.end_of_attributes()
-        op.forget_attributes()
+        inner.end()
+        op.forget()
         made = reading.values[inner.output]
         *shape, _, length = op.shape_of(made)
         _reshape(op, reading, made, (*shape, length), op.output)

@@ -8,12 +8,12 @@ from .layout import operand
 from .operator import Operator
 from .reading import own_quantity
 
-__all__ = ["depth_to_space", "gather", "resize", "slice_of", "space_to_depth", "split"]
+__all__ = ["depth_to_space", "gather", "slice_of", "source_of", "space_to_depth", "split", "take"]
 
 
 def gather(op, reading):
     """Gather of constant indices, one or a list."""
-    x, shape = _source(op)
+    x, shape = source_of(op)
     axis = op.axis(op.take("axis", 0), len(shape))
     chosen = op.constant(1, "indices").array
     if chosen.dtype.kind != "i" or chosen.ndim > 1:
@@ -24,16 +24,16 @@ def gather(op, reading):
     indices = _all(shape)
     indices[axis] = np.atleast_1d(chosen) % size
     if chosen.ndim:
-        _take(op, reading, x, indices, op.output)
+        take(op, reading, x, indices, op.output)
         return
     name = reading.fresh(f"{op.output}.one")
-    _take(op, reading, x, indices, name)
+    take(op, reading, x, indices, name)
     _move(op, reading, reading.values[name], (*shape[:axis], *shape[axis + 1 :]), Reshape, op.output)
 
 
 def slice_of(op, reading):
     """Slice, with starts, ends, dimensions and steps as constants, or as attributes."""
-    x, shape = _source(op)
+    x, shape = source_of(op)
     if len(op) == 1:
         starts, ends = op.take("starts", ()), op.take("ends", ())
     else:
@@ -45,12 +45,12 @@ def slice_of(op, reading):
     indices = _all(shape)
     for axis, first, last, step in zip(axes, starts, ends, steps, strict=True):
         indices[axis] = np.arange(shape[axis])[first:last:step]
-    _take(op, reading, x, indices, op.output)
+    take(op, reading, x, indices, op.output)
 
 
 def split(op, reading):
     """Split: parts of given sizes, or as many equal ones as there are outputs."""
-    x, shape = _source(op)
+    x, shape = source_of(op)
     axis, count = op.axis(op.take("axis", 0), len(shape)), op.take("num_outputs", len(op.outputs))
     size, given = -(-shape[axis] // max(count, 1)), op.take("split", ())
     equal = (size,) * (count - 1) + (shape[axis] - size * (count - 1),)
@@ -63,60 +63,7 @@ def split(op, reading):
         indices[axis] = np.arange(start, start + part)
         start += part
         if name:
-            _take(op, reading, x, indices, name)
-
-
-def resize(op, reading):
-    """Resize to the nearest element."""
-    x, shape = _source(op)
-    op.require("mode", "nearest", str)
-    for name, default in _OF_OTHER_MODES.items():
-        op.take(name, default, type(default))
-    op.require("keep_aspect_ratio_policy", "stretch", str)
-    old = reading.opset < 11
-    to_source = op.take("coordinate_transformation_mode", "asymmetric" if old else "half_pixel", str)
-    rounding = op.take("nearest_mode", "floor" if old else "round_prefer_floor", str)
-    if to_source not in _TO_SOURCE or rounding not in _ROUNDINGS:
-        raise op.refusal(f"its modes {to_source!r} and {rounding!r} are not supported")
-    axes = op.axes(len(op), len(shape), tuple(range(len(shape))))
-    at = 1 if old else 2
-    if op.has(3):
-        sizes = op.integers(3, "sizes")
-        factors = [np.float32(size) / np.float32(shape[axis]) for axis, size in zip(axes, sizes, strict=False)]
-    else:
-        factors = op.constant(at, "scales").array.astype(np.float32).reshape(-1)
-        sizes = [int(np.float32(shape[axis]) * factor) for axis, factor in zip(axes, factors, strict=False)]
-    if len(sizes) != len(axes) or not all(np.isfinite(factors)) or min(factors) <= 0 or (old and min(factors) < 1):
-        raise op.refusal(f"its factors {[float(factor) for factor in factors]} are not supported")
-    indices = _all(shape)
-    for axis, size, factor in zip(axes, sizes, factors, strict=True):
-        if factor != 1:
-            places = _TO_SOURCE[to_source](np.arange(size, dtype=np.float32), factor, shape[axis], size)
-            indices[axis] = np.clip(_ROUNDINGS[rounding](places), 0, shape[axis] - 1).astype(np.int64)
-    _take(op, reading, x, indices, op.output)
-
-
-#: Attributes that mean nothing where no elements are averaged.
-_OF_OTHER_MODES = {"antialias": 0, "exclude_outside": 0, "cubic_coeff_a": 0.0, "extrapolation_value": 0.0}
-
-
-def _half_pixel(x, factor, size, made):
-    return (x + np.float32(0.5)) / factor - np.float32(0.5)
-
-
-#: Where an index of the output lies in the input: of indices, their factor, and how many there are in both.
-_TO_SOURCE = {
-    "asymmetric": lambda x, factor, size, made: x / factor,
-    "half_pixel": _half_pixel,
-    "pytorch_half_pixel": lambda x, *rest: _half_pixel(x, *rest) if rest[-1] > 1 else np.zeros_like(x),
-    "align_corners": lambda x, factor, size, made: x * np.float32(size - 1) / np.float32(max(made - 1, 1)),
-}
-_ROUNDINGS = {
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "round_prefer_floor": lambda x: np.ceil(x - np.float32(0.5)),
-    "round_prefer_ceil": lambda x: np.floor(x + np.float32(0.5)),
-}
+            take(op, reading, x, indices, name)
 
 
 def depth_to_space(op, reading):
@@ -134,6 +81,7 @@ def depth_to_space(op, reading):
 
 def space_to_depth(op, reading):
     """SpaceToDepth: rows and columns of a block become channels."""
+    op.require("mode", "DCR", str)
     x, (images, channels, rows, columns), size = _blocks(op)
     if rows % size or columns % size:
         raise op.refusal(f"its input is {rows} × {columns}, no multiple of {size}")
@@ -143,7 +91,7 @@ def space_to_depth(op, reading):
 
 
 def _blocks(op):
-    x, shape = _source(op)
+    x, shape = source_of(op)
     size = op.take("blocksize", 0)
     if len(shape) != 4 or size < 1:
         raise op.refusal(f"its input is {list(shape)}, and its blocks have {size} rows")
@@ -158,7 +106,8 @@ def _rearrange(op, reading, x, parts, order, shape):
     _move(op, reading, reading.values[names[1]], shape, Reshape, names[2])
 
 
-def _source(op):
+def source_of(op):
+    """What the first input stands for, and its shape."""
     x = operand(op, 0)
     return x, op.shape_of(x)
 
@@ -167,7 +116,8 @@ def _all(shape):
     return [np.arange(size) for size in shape]
 
 
-def _take(op, reading, x, indices, output):
+def take(op, reading, x, indices, output):
+    """Adds ``output``: the elements of ``x`` with these indices of each dimension."""
     _move(op, reading, x, tuple(len(part) for part in indices), lambda _: Take(tuple(indices)), output)
 
 

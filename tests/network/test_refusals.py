@@ -30,7 +30,7 @@ def model(*nodes, shape=X, kind=U8, outputs=("y",)):
         made, "refused", [helper.make_tensor_value_info("x", kind, shape)],
         [helper.make_tensor_value_info(name, U8, None) for name in outputs], constants,
     )  # fmt: skip
-    return helper.make_model(graph)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid(MICROSOFT, 1)])
 
 
 CONTRIB = ("QLinearAdd", "QLinearMul", "QGemm", "QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearConcat")
@@ -49,7 +49,7 @@ REFUSED = [
     ([node("LRN", "x", size=3)], "node 'n0' (LRN): the operator is not supported"),
     ([node("Relu", "x", domain="a.b")], "node 'n0' (Relu): the operator of a.b is not supported"),
     ([conv(), node("LRN", "t0", size=3)], "node 'n1' (LRN): the operator is not supported"),
-    ([conv(foo=1)], "node 'n0' (QLinearConv): its attribute 'foo' is not supported"),
+    ([conv(foo=1)], "node 'n0' (QLinearConv): its attribute 'foo' does not exist in opset 21"),
     ([conv(strides=[0, 1])],
      "node 'n0' (QLinearConv): its attribute 'strides' is [0, 1], and must be 2 numbers from 1 on"),
     ([conv(strides=1)], "node 'n0' (QLinearConv): its attribute 'strides' is not of the right type"),

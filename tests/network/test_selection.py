@@ -137,7 +137,8 @@ def test_at_the_end_of_a_network(check):
     ("Resize", [np.float32([]), np.float32([1, 1, 2, 2])], {"mode": "linear"},
      "its attribute 'mode' is 'linear', and only 'nearest' is supported"),
     ("Resize", [np.float32([]), np.float32([1, 1, 2, 2])], {"coordinate_transformation_mode": "tf_crop_and_resize"},
-     "its modes 'tf_crop_and_resize' and 'round_prefer_floor' are not supported"),
+     "its attribute 'coordinate_transformation_mode' is 'tf_crop_and_resize': align_corners, asymmetric, half_pixel, "
+     "half_pixel_symmetric, pytorch_half_pixel, tf_half_pixel_for_nn are supported"),
     ("DepthToSpace", [], {"blocksize": 5}, "its 24 channels are no multiple of 25"),
     ("SpaceToDepth", [], {"blocksize": 2}, "its input is 9 × 10, no multiple of 2"),
 ])  # fmt: skip
