@@ -24,8 +24,8 @@ def dropout(op, reading):
 
 def cast(op, reading):
     """Cast to the type that there is."""
-    for name in ("saturate", "round_mode"):  # of types that are not supported
-        op.take(name, None, (int, bytes))
+    op.require("saturate", 1)  # as ONNX Runtime, which takes others for types alone that are not supported
+    op.take("round_mode", "up", str)  # of such types too
     value = op.value(0)
     kind = value.dtype if isinstance(value, Tensor) else "float32"
     types = {"float32": onnx.TensorProto.FLOAT, "uint8": onnx.TensorProto.UINT8, "int8": onnx.TensorProto.INT8}

@@ -1,7 +1,6 @@
 """Nodes of which nothing is left when a model has been read: what is worked out from constants, and from shapes."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -9,17 +8,15 @@ from onnx.reference import ReferenceEvaluator
 
 from .values import Constant
 
-__all__ = ["CONSTANT_OPERATORS", "constant_of"]
+__all__ = ["FOR_CONSTANTS", "constant_of"]
 
 #: Elements of a constant that is worked out.
 _MOST = 1 << 24
 
-#: Of numbers: sizes of shapes, scales of biases.
+#: Operators on numbers: sizes of shapes, scales of biases.
 _NUMBERS = {"Add", "Cast", "Concat", "ConstantOfShape", "Div", "Gather", "Mul", "Slice", "Sub"}
-#: Of weights too, also of those to which a DequantizeLinear has given a meaning: they change places alone.
-_PLACES = {"Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
-#: Operators that may give a constant.
-CONSTANT_OPERATORS = {"Constant", "Shape"} | _NUMBERS | _PLACES
+#: All that may give a constant here.
+FOR_CONSTANTS = {"Constant", "Shape"} | _NUMBERS
 
 
 def constant_of(op, opset):
@@ -35,52 +32,35 @@ def constant_of(op, opset):
         shape = op.shape_of(op.value(0))
         start, end = op.take("start", 0), op.take("end", len(shape))
         return Constant(np.array(shape[start:end], np.int64))
-    if op.kind not in _NUMBERS | _PLACES:
+    if op.kind not in _NUMBERS:
         return None
     values = [op.value(index) for index in range(len(op)) if op.has(index)]
     if not values or not all(isinstance(value, Constant) for value in values):
         return None
-    first, *rest = values
-    if any(value.scale is not None for value in rest) or (first.scale is not None and op.kind in _NUMBERS):
+    if any(value.scale is not None for value in values):
         return None
-    sizes = first.array.tolist() if op.kind == "ConstantOfShape" else [value.array.size for value in values]
-    if op.kind in _NUMBERS and math.prod(np.ravel(sizes).astype(float)) > _MOST:
+    arrays = [value.array for value in values]
+    sizes = arrays[0].tolist() if op.kind == "ConstantOfShape" else [array.size for array in arrays]
+    if math.prod(np.ravel(sizes).astype(float)) > _MOST:
         raise op.refusal(f"its output may have more than {_MOST:,} elements")
-
-    def worked_out(array):
-        return _worked_out(op, opset, [array, *(value.array for value in rest)])
-
-    found = _moved(op, first, worked_out)
+    found = Constant(_worked_out(op, opset, arrays))
     op.forget()
     return found
 
 
 def _worked_out(op, opset, arrays):
-    proto = op.proto
-    names = dict.fromkeys(name for name in proto.input if name)
-    ends = [[onnx.helper.make_empty_tensor_value_info(name) for name in some] for some in (names, proto.output)]
-    model = onnx.helper.make_model(
-        onnx.helper.make_graph([proto], "constant", *ends), opset_imports=[onnx.helper.make_opsetid("", opset)]
-    )
-    given = dict(zip((name for name in proto.input if name), arrays, strict=True))
+    given = dict(zip((name for name in op.proto.input if name), arrays, strict=True))
+    outputs = [onnx.helper.make_empty_tensor_value_info(op.output)]
+    constants = [onnx.numpy_helper.from_array(array, name) for name, array in given.items()]
+    graph = onnx.helper.make_graph([op.proto], "constant", [], outputs, constants)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
+    if op.kind == "Cast":
+        op.require("saturate", 1)
+    if op.kind == "Div" and arrays[1].dtype.kind in "iu" and not arrays[1].all():
+        raise op.refusal("it divides by 0")
     try:
-        return np.asarray(ReferenceEvaluator(model).run(None, given)[0])
+        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)  # the evaluator checks little
+        with np.errstate(all="ignore"):
+            return np.asarray(ReferenceEvaluator(model).run(None, {})[0])
     except Exception as error:  # whatever a wrong attribute, or inputs that do not fit, lead to
         raise op.refusal(f"it cannot be worked out from its constants: {' '.join(str(error).split())}") from None
-
-
-def _moved(op, constant, change):
-    """A constant with the places of its elements changed; several scales must still be those of one dimension."""
-    array = change(constant.array)
-    if constant.scale is None or constant.scale.size == 1:
-        return replace(constant, array=array, axis=0)
-    along = np.arange(constant.scale.size, dtype=np.int64)
-    shape = [1] * constant.array.ndim
-    shape[constant.axis] = -1
-    numbers = change(np.broadcast_to(along.reshape(shape), constant.array.shape))
-    for axis in range(numbers.ndim):
-        ones = np.moveaxis(numbers, axis, -1)
-        own = ones.reshape(-1, ones.shape[-1])[0]
-        if (ones == own).all():
-            return Constant(array, constant.scale[own], constant.zero[own], axis)
-    raise op.refusal(f"scales of its input {op.input_name(0)!r} are no longer those of one dimension")

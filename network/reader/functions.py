@@ -29,7 +29,7 @@ def unary(op, reading):
 
 def softmax(op, reading):
     """Softmax of floats: the integers of a QuantizeLinear behind it are those of QLinearSoftmax."""
-    value, axes = op.value(0), _axes(op, reading.opset)
+    value, axes = op.value(0), _axes(op, reading.opset, -1 if reading.opset >= 13 else 1)
     if isinstance(value, Pending) and value.floats:
         real, shape = None, value.shape
     else:
@@ -45,15 +45,15 @@ def softmax(op, reading):
 
 def qlinear_softmax(op, reading):
     """QLinearSoftmax: x, its scale and zero point, y's."""
-    x, axes = op.tensor(0), _axes(op, op.take("opset", 13))
+    x, axes = op.tensor(0), _axes(op, op.take("opset", 13), -1)
     y = op.quantity(3, 4, x.dtype)
     _softmax(op, reading, x.name, op.quantity(1, 2, x.dtype), op.output, y, limits(y.dtype), axes)
 
 
-def _axes(op, opset):
+def _axes(op, opset, default):
     """Dimensions over which shares are 1 in sum: before version 13 all from one on."""
     rank = len(op.shape_of(op.value(0)))
-    axis = op.axis(op.take("axis", -1 if opset >= 13 else 1), rank)
+    axis = op.axis(op.take("axis", default), rank)
     return (axis,) if opset >= 13 else tuple(range(axis, rank))
 
 

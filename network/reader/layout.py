@@ -1,13 +1,14 @@
-"""Operators that move elements and do not change them: on integers, or on floats that stand for them."""
+"""Operators that move elements and do not change them: on integers, on floats that stand for them, on constants."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from ..arithmetic.ends import dequantise, limits, quantise
 from ..graph import Concat, Pad, Reshape, Tensor, Transpose
 from .reading import change_of, own_quantity
-from .values import Pending, Real
+from .values import Constant, Pending, Real
 
 __all__ = ["concat", "flatten", "operand", "pad", "qlinear_concat", "reshape", "squeeze", "transpose", "unsqueeze"]
 
@@ -85,8 +86,9 @@ def pad(op, reading):
 
 def flatten(op, reading):
     """Flatten to two dimensions."""
-    sizes, axis = op.shape_of(operand(op, 0)), op.take("axis", 1)
-    if not -len(sizes) <= axis <= len(sizes):
+    sizes, axis = _sizes(op), op.take("axis", 1)
+    least = -len(sizes) if reading.opset >= 11 else 0
+    if not least <= axis <= len(sizes):
         raise op.refusal(f"its attribute 'axis' is {axis}, and its input {list(sizes)}")
     axis = axis + len(sizes) if axis < 0 else axis
     _reshape(op, reading, (math.prod(sizes[:axis]), math.prod(sizes[axis:])))
@@ -94,7 +96,7 @@ def flatten(op, reading):
 
 def reshape(op, reading):
     """Reshape; -1 is what is left, 0 the size that was there, unless ``allowzero`` makes it the size 0."""
-    given = op.shape_of(operand(op, 0))
+    given = _sizes(op)
     asked = op.integers(1, "shape") if op.has(1) else op.take("shape", (), int)
     if op.take("allowzero", 0) and 0 in asked:
         raise op.refusal(f"its shape {list(asked)} with allowzero is one without elements, which is not supported")
@@ -105,14 +107,14 @@ def reshape(op, reading):
     if sizes.count(-1) == 1:
         rest = -math.prod(sizes)
         sizes[sizes.index(-1)] = math.prod(given) // rest if rest else 0
-    if min(sizes, default=1) < 1 or math.prod(sizes) != math.prod(given):
+    if min(sizes, default=0) < 0 or math.prod(sizes) != math.prod(given):
         raise op.refusal(f"its input is {list(given)}, which cannot be {list(asked)}")
     _reshape(op, reading, tuple(sizes))
 
 
 def squeeze(op, reading):
     """Squeeze; all dimensions of one element if it does not say which."""
-    sizes = op.shape_of(operand(op, 0))
+    sizes = _sizes(op)
     axes = op.axes(1, len(sizes), tuple(axis for axis, size in enumerate(sizes) if size == 1))
     if any(sizes[axis] != 1 for axis in axes):
         raise op.refusal(f"its input is {list(sizes)}, whose dimensions {list(axes)} are not all of one element")
@@ -121,7 +123,7 @@ def squeeze(op, reading):
 
 def unsqueeze(op, reading):
     """Unsqueeze: dimensions of one element."""
-    sizes = list(op.shape_of(operand(op, 0)))
+    sizes = list(_sizes(op))
     for axis in sorted(op.axes(1, len(sizes), added=True)):
         sizes.insert(axis, 1)
     _reshape(op, reading, tuple(sizes))
@@ -129,18 +131,47 @@ def unsqueeze(op, reading):
 
 def transpose(op, reading):
     """Transpose; dimensions are reversed if it does not say."""
-    source = operand(op, 0)
-    sizes = op.shape_of(source)
+    sizes = _sizes(op)
     perm = op.take("perm", tuple(range(len(sizes)))[::-1])
     if sorted(perm) != list(range(len(sizes))):
         raise op.refusal(f"its attribute 'perm' is {list(perm)}, and its input has {len(sizes)} dimensions")
     shape = tuple(sizes[i] for i in perm)
-    reading.move(op, source, shape, lambda y, clamp: Transpose(perm), own_quantity(source), floats=True)
+    _move(op, reading, shape, Transpose(perm), lambda array: array.transpose(perm))
 
 
 def _reshape(op, reading, shape):
+    _move(op, reading, shape, Reshape(shape), lambda array: array.reshape(shape))
+
+
+def _sizes(op):
+    """The shape of what is moved, which may be a constant."""
+    value = op.value(0)
+    return op.shape_of(value if isinstance(value, Constant) else operand(op, 0))
+
+
+def _move(op, reading, shape, attributes, change):
+    """Moves a tensor by a node with these attributes, and a constant by a function of arrays."""
     source = op.value(0)
-    reading.move(op, source, shape, lambda y, clamp: Reshape(shape), own_quantity(source), floats=True)
+    if isinstance(source, Constant):
+        reading.values[op.output] = _moved_constant(op, source, change)
+    else:
+        reading.move(op, source, shape, lambda y, clamp: attributes, own_quantity(source), floats=True)
+
+
+def _moved_constant(op, constant, change):
+    """A constant with the places of its elements changed; several scales must still be those of one dimension."""
+    array = change(constant.array)
+    if constant.scale is None or constant.scale.size == 1:
+        return replace(constant, array=array, axis=0)
+    shape = [1] * constant.array.ndim
+    shape[constant.axis] = -1
+    numbers = change(np.broadcast_to(np.arange(constant.scale.size).reshape(shape), constant.array.shape))
+    for axis in range(numbers.ndim):
+        ones = np.moveaxis(numbers, axis, -1)
+        own = ones.reshape(-1, ones.shape[-1])[0]
+        if (ones == own).all():
+            return Constant(array, constant.scale[own], constant.zero[own], axis)
+    raise op.refusal(f"scales of its input {op.input_name(0)!r} are no longer those of one dimension")
 
 
 def operand(op, index):

@@ -8,7 +8,7 @@ from ..errors import ModelError
 from ..graph import Reshape, Tensor
 from . import aliases, elements, functions, layout, pools, products, quantisation, selection
 from .clamps import fold_clamps
-from .constants import CONSTANT_OPERATORS, constant_of
+from .constants import FOR_CONSTANTS, constant_of
 from .file import load
 from .operator import Operator
 from .reading import Reading
@@ -17,12 +17,12 @@ from .rows import in_one_row
 from .schema import check_opset, check_schema
 from .values import Constant, Pending
 
-__all__ = ["read", "read_model"]
+__all__ = ["READERS", "read", "read_model"]
 
 _MICROSOFT = "com.microsoft"
 
 #: What reads a node, by its domain and operator.
-_READERS = {
+READERS = {
     ("", "AveragePool"): in_one_row(pools.average_pool),
     ("", "Add"): elements.add,
     ("", "Cast"): aliases.cast,
@@ -126,7 +126,7 @@ def _read_node(proto, reading):
         if name in reading.values:
             raise op.refusal(f"its output {name!r} is there already")
     domain = "" if proto.domain == "ai.onnx" else proto.domain
-    if not domain and (proto.op_type in CONSTANT_OPERATORS or (domain, proto.op_type) in _READERS):
+    if not domain and (proto.op_type in FOR_CONSTANTS or (domain, proto.op_type) in READERS):
         check_schema(op, reading.opset)
     if (domain, proto.op_type) == ("", "Constant"):
         reading.values[op.output] = _constant(op)
@@ -137,7 +137,7 @@ def _read_node(proto, reading):
         reading.values[op.output] = constant
         op.end()
         return
-    reader = _READERS.get((domain, proto.op_type))
+    reader = READERS.get((domain, proto.op_type))
     if reader is None:
         raise op.refusal(f"the operator{f' of {domain}' if domain else ''} is not supported")
     if proto.HasField("overload") and proto.overload:

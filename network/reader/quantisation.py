@@ -82,7 +82,7 @@ def _quantised(op, value, axis, dtype):
 def _for_each(op, array, axis, dtype):
     """Scales and as many zero points, one for all or one for each index of a dimension; and that, counted from 0."""
     scale, zero = op.scales(1), op.zeros(2, dtype)
-    if zero.size not in (1, scale.size):
+    if op.has(2) and zero.size != scale.size:
         raise op.refusal(f"it has {scale.size} scales and {zero.size} zero points")
     zero = np.broadcast_to(zero, scale.shape)
     if scale.size == 1:

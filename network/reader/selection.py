@@ -51,10 +51,17 @@ def slice_of(op, reading):
 def split(op, reading):
     """Split: parts of given sizes, or as many equal ones as there are outputs."""
     x, shape = source_of(op)
-    axis, count = op.axis(op.take("axis", 0), len(shape)), op.take("num_outputs", len(op.outputs))
-    size, given = -(-shape[axis] // max(count, 1)), op.take("split", ())
-    equal = (size,) * (count - 1) + (shape[axis] - size * (count - 1),)
-    sizes = op.integers(1, "sizes") if op.has(1) else given or equal
+    axis, count, given = op.axis(op.take("axis", 0), len(shape)), op.take("num_outputs", 0), op.take("split", ())
+    if count and op.has(1):
+        raise op.refusal("it has both sizes and their number")
+    if op.has(1) or given:
+        sizes = op.integers(1, "sizes") if op.has(1) else given
+    else:
+        parts = count or len(op.proto.output)
+        size = -(-shape[axis] // max(parts, 1))
+        sizes = (size,) * (parts - 1) + (shape[axis] - size * (parts - 1),)
+        if not count and sizes[-1] != size:
+            raise op.refusal(f"its {shape[axis]} elements are not {parts} equal parts")
     if sum(sizes) != shape[axis] or len(sizes) != len(op.proto.output) or min(sizes) < 0:
         raise op.refusal(f"its parts are {list(sizes)}, of {shape[axis]} elements, for {len(op.proto.output)} outputs")
     start = 0
@@ -81,7 +88,6 @@ def depth_to_space(op, reading):
 
 def space_to_depth(op, reading):
     """SpaceToDepth: rows and columns of a block become channels."""
-    op.require("mode", "DCR", str)
     x, (images, channels, rows, columns), size = _blocks(op)
     if rows % size or columns % size:
         raise op.refusal(f"its input is {rows} × {columns}, no multiple of {size}")

@@ -3,6 +3,8 @@
 import numpy as np
 from onnx import helper, numpy_helper
 
+from .model import MICROSOFT
+
 __all__ = ["SCALE", "ZERO", "Form"]
 
 #: What floats are quantised with if nothing else is said.
@@ -24,6 +26,7 @@ class Form:
 
     def __init__(self, *shape, dtype="float32", opset=13):
         self.opset, self._nodes, self._constants, self._given = opset, [], [], []
+        self._domain = MICROSOFT if opset < 10 else ""  # of what ONNX has had since version 10
         self._rng, self._dtype = np.random.default_rng(1), dtype
         self.give("x", shape)
 
@@ -46,11 +49,11 @@ class Form:
 
     def quantise(self, x, scale=SCALE, zero=ZERO, **attributes):
         """Integers of floats."""
-        return self.node("QuantizeLinear", x, scale, zero, **attributes)
+        return self.node("QuantizeLinear", x, scale, zero, domain=self._domain, **attributes)
 
     def floats(self, x, scale=SCALE, zero=ZERO, **attributes):
         """Floats of integers."""
-        return self.node("DequantizeLinear", x, scale, zero, **attributes)
+        return self.node("DequantizeLinear", x, scale, zero, domain=self._domain, **attributes)
 
     def both(self, x, *quantity):
         """Floats that integers are."""
@@ -73,4 +76,5 @@ class Form:
         """The model, with these outputs."""
         ends = [helper.make_empty_tensor_value_info(name) for name in names]
         graph = helper.make_graph(self._nodes, "form", self._given, ends, self._constants)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8)
+        opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid(MICROSOFT, 1)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=8)

@@ -346,7 +346,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("call", "attributes", "said"), REFUSED, ids=[said for _, _, said in REFUSED])
 def test_refused(call, attributes, said):
-    form = Form(1, 6, 8, 7)
+    form = Form(1, 6, 8, 7, opset=15)
     kind, *inputs = call
     form.node(kind, form.both("x"), *inputs, **attributes)
     assert sentence(form.model("x")) == f"node 't2.0' {said}"
