@@ -4,7 +4,7 @@ import onnx
 
 from ..graph import Tensor
 
-__all__ = ["cast", "dropout", "identity"]
+__all__ = ["cast", "dropout", "identity", "plain_cast"]
 
 
 def identity(op, reading):
@@ -22,10 +22,15 @@ def dropout(op, reading):
     reading.values[op.outputs[0]] = op.value(0)
 
 
+def plain_cast(op):
+    """Refuses what ONNX Runtime takes only for types that are not supported here."""
+    op.require("saturate", 1)
+    op.require("round_mode", "up", str)
+
+
 def cast(op, reading):
     """Cast to the type that there is."""
-    op.require("saturate", 1)  # as ONNX Runtime, which takes others for types alone that are not supported
-    op.take("round_mode", "up", str)  # of such types too
+    plain_cast(op)
     value = op.value(0)
     kind = value.dtype if isinstance(value, Tensor) else "float32"
     types = {"float32": onnx.TensorProto.FLOAT, "uint8": onnx.TensorProto.UINT8, "int8": onnx.TensorProto.INT8}

@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
+from .aliases import plain_cast
 from .values import Constant
 
 __all__ = ["FOR_CONSTANTS", "constant_of"]
@@ -55,7 +56,7 @@ def _worked_out(op, opset, arrays):
     graph = onnx.helper.make_graph([op.proto], "constant", [], outputs, constants)
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
     if op.kind == "Cast":
-        op.require("saturate", 1)
+        plain_cast(op)
     if op.kind == "Div" and arrays[1].dtype.kind in "iu" and not arrays[1].all():
         raise op.refusal("it divides by 0")
     try:
