@@ -2,8 +2,13 @@
 
 from tilewright.sim.usage import UsageError
 
-__all__ = ["ModelError"]
+__all__ = ["ModelError", "node_error"]
 
 
 class ModelError(UsageError, ValueError):
     """One sentence that names the file, the node or the tensor. The command line ends with status 2."""
+
+
+def node_error(name, operator, sentence):
+    """The error to raise of a node: its name, its operator, and what is wrong with it."""
+    return ModelError(f"node {name!r} ({operator}): {sentence}")

@@ -5,7 +5,7 @@ from math import gcd
 
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import node_error
 from ..graph import Tensor
 from .layers import Layer
 from .moves import MOST, addresses_of, channel_order, move_between, pieces, weights_in_place
@@ -80,8 +80,8 @@ def _check_sizes(layer):
     for part in layer.parts:
         sizes = *part.channels[1:], *part.out_channels[1:], *(last - first for first, last in (part.rows, part.columns))
         if max(sizes) > MOST:
-            raise ModelError(f"node {layer.name} ({layer.operator}): {max(sizes)} channels, rows or columns "
-                             f"are more than {MOST}")  # fmt: skip
+            sentence = f"{max(sizes)} channels, rows or columns are more than {MOST}"
+            raise node_error(layer.name, layer.operator, sentence)
 
 
 class _Lowering:

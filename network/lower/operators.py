@@ -9,7 +9,7 @@ from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 from tilewright.golden.spec.pe.instruction import MmType
 
 from ..arithmetic.elementwise import multiply
-from ..errors import ModelError
+from ..errors import node_error
 from .layers import Addition, Layer, Part
 from .scales import steps_of
 
@@ -21,7 +21,7 @@ _ONE = 0x3F800000
 
 def refuse(node, why):
     """Raises the error of a node that cannot be lowered."""
-    raise ModelError(f"node {node.name} ({node.operator or node.kind}): {why}")
+    raise node_error(node.name, node.operator or node.kind, why)
 
 
 def bits(values):

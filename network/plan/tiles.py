@@ -5,7 +5,7 @@ from math import ceil, gcd, inf
 
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
-from ..errors import ModelError
+from ..errors import node_error
 from ..lower.places import LINE, Cut, Held, padded
 from .bands import BandCosts, band_rows, turn_cycles
 from .costs import FOLLOWS, HANDED, Cost, job_cost, moved
@@ -130,7 +130,7 @@ class Tiler:
         Refused with its sizes where nothing fits.
         """
         if self.cycles(layer) is None:
-            raise ModelError(self._too_large(layer))
+            raise self._too_large(layer)
         cuts, _ = self._cuts[_signature(layer)]
         held = sum(held_bytes(layer))
         return [(part, self._split(part, held)) for part in self._cut(layer, *cuts)]
@@ -213,10 +213,12 @@ class Tiler:
 
     def _too_large(self, layer):
         one = next(_candidates(layer, self.machine, _image(layer), 1, 0))
-        return (
-            f"node {layer.name} ({layer.operator}): a row takes {sum(one.input_bytes)} bytes of input, "
-            f"{one.output_bytes} of output and {one.units.largest + one.image.table_bytes} of weights, "
-            f"more than the {self.room} bytes of shared memory, and it cannot be cut further"
+        return node_error(
+            layer.name,
+            layer.operator,
+            f"a row takes {sum(one.input_bytes)} bytes of input, {one.output_bytes} of output and "
+            f"{one.units.largest + one.image.table_bytes} of weights, more than the {self.room} bytes of shared "
+            f"memory, and it cannot be cut further",
         )
 
 

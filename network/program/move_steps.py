@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from tilewright.golden.spec.conv.job import ConvOperation, ConvOutput
 
-from ..errors import ModelError
+from ..errors import node_error
 from ..lower.places import BLOCK, LINE, padded
 from .steps import Jobs, Load, Store, block
 from .transposes import Identity, product_jobs
@@ -50,8 +50,8 @@ def move_steps(layer, low, high, down, addresses, conv, identity):
     else:
         share = room = (high - low) // _BUFFERS // LINE * LINE
         if not share:
-            raise ModelError(f"node {layer.name} ({layer.operator}): {high - low} bytes of shared memory "
-                             f"are less than {_BUFFERS} lines of {LINE}")  # fmt: skip
+            sentence = f"{high - low} bytes of shared memory are less than {_BUFFERS} lines of {LINE}"
+            raise node_error(layer.name, layer.operator, sentence)
         made, spots = [low, low + share], [low + 2 * share, low + 3 * share]
     number = 0
     for turn, (first, last, moves) in enumerate(_bands(layer.moves, layer.output.size, share)):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import onnx
 
-from ..errors import ModelError
+from ..errors import node_error
 from ..graph import Tensor
 from .values import Constant, Pending, Quantity, Real
 
@@ -61,7 +61,7 @@ class Operator:
 
     def refusal(self, sentence):
         """The error to raise: which node it is, and what is wrong with it."""
-        return ModelError(f"node {self.name!r} ({self.kind}): {sentence}")
+        return node_error(self.name, self.kind, sentence)
 
     # Attributes
 

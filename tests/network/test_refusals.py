@@ -1,10 +1,14 @@
 """What is not supported, or makes no sense, is one sentence that names node and operator, before anything runs."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.network import ModelError
+from tilewright.network.errors import node_error
 from tilewright.network.reader import read_model
 from tilewright.sim.random.model import MICROSOFT
 
@@ -192,3 +196,11 @@ def test_a_node_without_a_name_is_called_as_its_output():
     nameless.graph.node[0].name = ""
     with pytest.raises(ModelError, match=r"^node 'y' \(LRN\): the operator is not supported$"):
         read_model(nameless)
+
+
+def test_one_form_of_sentences_about_nodes():
+    """Only ``node_error`` writes it; names in quotation marks."""
+    folder = Path(__file__).resolve().parents[2] / "network"
+    found = {path.name for path in folder.rglob("*.py") if re.search(r"[\"']node \{", path.read_text(encoding="utf-8"))}
+    assert found == {"errors.py"}
+    assert str(node_error("k", "Add", "it is wrong")) == "node 'k' (Add): it is wrong"

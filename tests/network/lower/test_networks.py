@@ -72,7 +72,9 @@ def test_a_network_that_is_cut_in_every_way():
 def test_what_does_not_fit_is_refused_with_its_sizes():
     maker = NetworkMaker()
     maker.conv(maker.input((1, 2048, 64, 64)), 16, 9)
-    with pytest.raises(ModelError, match=r"node n0 \(Conv\): a row takes \d+ bytes of input, \d+ of output and \d+ of"):
+    with pytest.raises(
+        ModelError, match=r"node 'n0' \(Conv\): a row takes \d+ bytes of input, \d+ of output and \d+ of"
+    ):
         network.compile(maker.graph(), "ecp5")
 
 
@@ -80,14 +82,14 @@ def test_what_does_not_fit_is_refused_behind_moves_too():
     maker = NetworkMaker()
     x = maker.transpose(maker.input((1, 64, 64, 96)), 0, 3, 2, 1)
     maker.conv(x, 16, 9)
-    with pytest.raises(ModelError, match=r"node n1 \(Conv\): a row takes \d+ bytes of input"):
+    with pytest.raises(ModelError, match=r"node 'n1' \(Conv\): a row takes \d+ bytes of input"):
         network.compile(maker.graph(), Machine(smem_bytes=4096))
 
 
 def test_more_rows_than_a_job_counts_are_refused():
     maker = NetworkMaker()
     maker.matrix(maker.input((65537, 4)), 5)
-    with pytest.raises(ModelError, match=r"^node n0 \(Conv\): 65537 channels, rows or columns are more than 65536$"):
+    with pytest.raises(ModelError, match=r"^node 'n0' \(Conv\): 65537 channels, rows or columns are more than 65536$"):
         network.compile(maker.graph())
 
 
