@@ -14,6 +14,7 @@ import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
 from tilewright.network import ModelError
+from tilewright.network.arithmetic.nearest import COORDINATES
 from tilewright.network.evaluation import evaluate
 from tilewright.network.reader import read_model
 from tilewright.network.reader.constants import FOR_CONSTANTS
@@ -59,21 +60,42 @@ def values_of(domain, kind, name, attributes):
     return [given, *(value for value in values if value != given)]
 
 
+def section(title):
+    """Text below a title of docs/network.md, and the rows of its tables without the first two of each."""
+    text = PAGE.read_text(encoding="utf-8").partition(f"# {title}\n")[2]
+    text = re.split(r"^##", text, maxsplit=1, flags=re.MULTILINE)[0]
+    rows = [line[2:-2].split(" | ") for line in re.findall(r"^\|.*\|$", text, re.MULTILINE)]
+    return text, rows[2:]
+
+
 def documented():
     """By operator and attribute: the values that docs/network.md, "Attributes" names, or "any"."""
-    section = PAGE.read_text(encoding="utf-8").partition("### Attributes")[2].partition("\n### ")[0]
     found = {}
-    for row in re.findall(r"^\| (?!attribute|---)(.*) \|$", section, re.MULTILINE):
-        names, kinds, values = row.split(" | ")
+    for names, kinds, values in section("Attributes")[1]:
         taken = "any" if values.startswith("any") else re.findall(r"`(.*?)`", values)
         pairs = {(kind, name): taken for name in names.split(", ") for kind in kinds.split(", ")}
-        assert not pairs.keys() & found.keys(), row
+        assert not pairs.keys() & found.keys(), names
         found |= pairs
     return found
 
 
 def test_every_operator_has_a_case():
     assert set(CASES) == OPERATORS
+
+
+def test_operators_of_the_page_are_those_that_are_read():
+    named = {name for row in section("Operators")[1] for name in re.findall(r"\b[A-Z]\w+", " ".join(row[:2]))}
+    assert named == {kind for _, kind in READERS}
+
+
+def test_operators_on_constants():
+    text = section("Between DequantizeLinear and QuantizeLinear")[0]
+    (named,) = re.findall(r"Constant nodes, and what (.*?)\s+work\s+out from them", text, re.DOTALL)
+    assert set(re.findall(r"\b[A-Z]\w+", named)) | {"Constant"} == FOR_CONSTANTS
+
+
+def test_positions_of_the_page():
+    assert {row[0] for row in section("The nearest element")[1]} == set(COORDINATES)
 
 
 def test_every_attribute_is_documented():
