@@ -1,4 +1,4 @@
-"""Constants that the model quantises itself: their type, which an attribute or a zero point says; and what versions have."""
+"""Constants that a model quantises itself: their type, which an attribute or a zero point says; and versions."""
 
 import numpy as np
 import pytest
