@@ -50,7 +50,7 @@ def max_pool(op, reading):
     _check_space(op, shape)
     op.take("storage_order", 0)  # of indices, which are not supported
     kernel = _kernel(op)
-    windows = take_windows(op, kernel, shape[2:], ambiguous=False)
+    windows = take_windows(op, kernel, shape[2:], pool=True)
     empty = not _counts(kernel, shape[2:], windows).all()
     fields = {"kernel": kernel, "stride": windows.stride, "pad": windows.pad, "dilation": windows.dilation}
 
@@ -119,7 +119,7 @@ def _windows(op, reading, x, quantity):
     _check_space(op, x.shape)
     kernel = _kernel(op)
     with_padding = op.take("count_include_pad", 0)
-    windows = take_windows(op, kernel, x.shape[2:], ambiguous=False)
+    windows = take_windows(op, kernel, x.shape[2:], pool=True)
     counts = _counts(kernel, x.shape[2:], windows)
     if not counts.all():
         raise op.refusal("a window lies wholly in padding")

@@ -18,7 +18,7 @@ class Windows(NamedTuple):
     ceil: bool = False
 
 
-def take_windows(op, kernel, size, *, ambiguous=True):
+def take_windows(op, kernel, size, *, pool=False):
     """Takes the attributes of a node that say where its windows are.
 
     Parameters
@@ -26,9 +26,9 @@ def take_windows(op, kernel, size, *, ambiguous=True):
     op : Operator
     kernel, size : (int, int)
         Of the kernel and of the feature map.
-    ambiguous : bool
-        Whether SAME may ask for less than no padding, which then is none. ONNX Runtime does so for convolutions, but
-        shifts the windows of pools, of which ONNX says nothing.
+    pool : bool
+        Whether they are the windows of a pool. Then padding is smaller than a window, and SAME may not ask for less
+        than no padding: ONNX Runtime shifts such windows, of which ONNX says nothing. For a convolution it is none.
     """
     strides = _list(op, "strides", (1, 1), 1)
     dilations = _list(op, "dilations", (1, 1), 1)
@@ -39,13 +39,17 @@ def take_windows(op, kernel, size, *, ambiguous=True):
         raise op.refusal(f"its attribute 'auto_pad' is {how!r}, which is not supported")
     if how != "NOTSET" and any(pads):
         raise op.refusal(f"it has pads and auto_pad {how!r}")
+    if pool and any(pad >= length for pad, length in zip(pads, (*kernel, *kernel), strict=True)):
+        raise op.refusal(f"its padding {list(pads)} is not smaller than its window {list(kernel)}")
+    if how.startswith("SAME") and max(dilations) > 1:
+        raise op.refusal(f"auto_pad {how!r} is not supported with dilations")
     spans = [(length - 1) * step + 1 for length, step in zip(kernel, dilations, strict=True)]
     ends, counts = [], []
     for i in range(2):
         before, after = pads[i], pads[i + 2]
         if how.startswith("SAME"):
             total = (-(-size[i] // strides[i]) - 1) * strides[i] + spans[i] - size[i]
-            if total < 0 and not ambiguous:
+            if total < 0 and pool:
                 raise op.refusal(f"auto_pad {how!r} is not supported where a stride leaves elements out at the end")
             total = max(total, 0)
             before = total // 2 if how == "SAME_UPPER" else -(-total // 2)

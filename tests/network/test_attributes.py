@@ -5,6 +5,7 @@ Each value that is tried gives what ONNX Runtime gives, or a sentence; which val
 """
 
 import re
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -168,3 +169,18 @@ def test_attributes(domain, kind, agree):
                 assert not is_taken(case.model(kind, opset, **{name: VALUES.get(name, [[1]])[0]})), (kind, opset, name)
         for name, values in taken.items() if number == 0 else ():
             assert says[kind, name] == "any" or values == set(says[kind, name]), (kind, name)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("domain", "kind"), sorted(OPERATORS), ids=lambda part: part or "onnx")
+def test_pairs_of_attributes(domain, kind, agree):
+    """Two attributes at once, in the newest version."""
+    opset = opsets_of(domain, kind)[-1]
+    attributes = schema_of(domain, kind, opset).attributes
+    for case, pair in product(CASES[domain, kind], combinations(sorted(attributes), 2)):
+        for values in product(*(values_of(domain, kind, name, attributes) for name in pair)):
+            model = case.model(kind, opset, **dict(zip(pair, values, strict=True)))
+            if values[1] == [0] * 4 and kind in ("Conv", "QLinearConv"):
+                continue  # ONNX Runtime refuses auto_pad with any pads, even if there are none
+            if is_taken(model):
+                compare(agree, case, model, (kind, "dilations" in pair) != ("AveragePool", True))
