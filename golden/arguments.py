@@ -5,8 +5,9 @@ import operator
 import numpy as np
 
 from .spec.fields import names
+from .suggestion import suggestion
 
-__all__ = ["array", "field_value", "integer", "integers", "member", "packed", "power_of_two", "shown"]
+__all__ = ["array", "field_value", "integer", "integers", "member", "no_member", "packed", "power_of_two", "shown"]
 
 _LONGEST = 60  # characters of a value in a sentence
 
@@ -65,15 +66,23 @@ def member(name, enum, value, also=None):
     if isinstance(value, enum):
         return value
     if isinstance(value, str):
-        known = names(enum)
-        by_name = {key.lower(): found for key, found in (known | (also or {})).items()}
+        by_name = {key.lower(): found for key, found in (names(enum) | (also or {})).items()}
         if value.lower() in by_name:
             return by_name[value.lower()]
-        raise ValueError(f"{name} must be one of {', '.join(known)}, not {value!r}")
-    number = integer(name, value)
+        raise ValueError(no_member(name, enum, value))
+    try:
+        number = integer(name, value)
+    except TypeError:
+        raise TypeError(no_member(name, enum, value)) from None
     if number not in set(enum):
-        raise ValueError(f"{name} must be one of {', '.join(names(enum))}, not {value!r}")
+        raise ValueError(no_member(name, enum, value))
     return enum(number)
+
+
+def no_member(name, enum, value):
+    """The sentence on a ``value`` that is no member of ``enum``."""
+    known = names(enum)
+    return f"{name} must be one of {', '.join(known)}, not {shown(value)}{suggestion(value, known)}"
 
 
 def field_value(field, value):

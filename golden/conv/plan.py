@@ -5,6 +5,7 @@ from math import ceil
 
 from ..spec.conv.job import ConvOperation
 from ..spec.conv.params import CHANNELS_AT_ONCE, KERNEL_ROWS, ConvParams
+from ..suggestion import suggestion
 from .granularity import granularities, seed_granularity
 from .shape import ConvShape
 
@@ -357,7 +358,7 @@ def plan_convolution(shape, params, rule="cost"):
         tiles that end with their lines.
     """
     if rule not in _RULES:
-        raise ValueError(f"rule must be one of {', '.join(_RULES)}, not {rule!r}")
+        raise ValueError(f"rule must be one of {', '.join(_RULES)}, not {rule!r}{suggestion(rule, _RULES)}")
     if rule == "seed":
         merge = shape.stride[0] if _mergeable(shape) else 1
         size = seed_granularity(merge * shape.channels * shape.element_bytes, params.row_bytes)

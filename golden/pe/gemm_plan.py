@@ -9,6 +9,7 @@ import numpy as np
 
 from ..arguments import integer
 from ..spec.pe.instruction import MmType
+from ..suggestion import suggestion
 
 __all__ = ["OUTSIDE", "Block", "Gemm", "Plan"]
 
@@ -65,7 +66,7 @@ class Gemm:
 
     def __post_init__(self):
         if self.order not in _ORDERS:
-            raise ValueError(f"order must be one of {_ORDERS}, not {self.order!r}")
+            raise ValueError(f"order must be one of {_ORDERS}, not {self.order!r}{suggestion(self.order, _ORDERS)}")
         for name, low, high in (("ka", 1, 4), ("kb", 1, 4), ("transpose", 0, 1), ("depth", 1, None)):
             integer(name, getattr(self, name), low, high)
         for name in ("rows", "columns"):

@@ -7,6 +7,7 @@ import numpy as np
 from ..arguments import shown
 from ..spec.pe.segment import SegmentElement
 from ..spec.swizzle import Swizzle
+from ..suggestion import suggestion
 from .elements import mm_type, operand, segment_elements, values
 from .gemm import lower_gemm
 from .gemm_plan import Gemm, Plan
@@ -149,7 +150,8 @@ def gemm_program(
 def _check_options(options, page_log2):
     for name in options:
         if name not in _OPTIONS:
-            raise TypeError(f"there is no option {name!r} of a product: there are {', '.join(_OPTIONS)}")
+            there_are = f"there are {', '.join(_OPTIONS)}{suggestion(name, _OPTIONS)}"
+            raise TypeError(f"there is no option {name!r} of a product: {there_are}")
     if not isinstance(page_log2, list | tuple) or len(page_log2) != _OPERANDS:
         raise TypeError(f"page_log2 must have three entries, for A, B and C, not {shown(page_log2)}")
 

@@ -29,6 +29,7 @@ from ..spec.tmau.features import FEATURES
 from ..spec.tmau.features import features as known_features
 from ..spec.tmau.processors import MOST_PROCESSORS, processor_of
 from ..spec.tmau.registers import TMAU_REGISTERS
+from ..suggestion import suggestion
 from .bus_errors import BusError, failed_read, failed_write
 from .copy import block_bytes, block_source, check_block, land_block, run_block
 from .descriptor import Refusal, check_word
@@ -83,7 +84,8 @@ def command_word(opcode=Opcode.LOAD, **fields):
     known = {field.name: field for field in fmt.fields}
     for name in fields:
         if name not in known:
-            raise ValueError(f"a {fmt.name} command has no field {name!r}: its fields are {', '.join(known)}")
+            fields_are = f"its fields are {', '.join(known)}{suggestion(name, known)}"
+            raise ValueError(f"a {fmt.name} command has no field {name!r}: {fields_are}")
     return fmt.pack(opcode=opcode, **{name: field_value(known[name], value) for name, value in fields.items()})
 
 

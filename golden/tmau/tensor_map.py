@@ -5,10 +5,10 @@ from dataclasses import InitVar, dataclass, field
 
 import numpy as np
 
-from ..arguments import integer, integers, member, shown
+from ..arguments import integer, integers, member, no_member, shown
 from ..memory import as_bytes
 from ..spec import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Error, Fill, Interleave, L2Promotion, Mode, Swizzle
-from ..spec.fields import names, spoken
+from ..spec.fields import spoken
 from .descriptor import descriptor_rules, im2col_rules, word_rules, word_values
 
 __all__ = ["DescriptorError", "TensorMap", "check_map"]
@@ -284,4 +284,4 @@ def _member(name, value):
             return member(name, enum, value)
         except ValueError as error:
             raise DescriptorError(code, name, value, str(error)) from None
-    raise DescriptorError(code, name, value, f"{name} must be one of {', '.join(names(enum))}, not {shown(value)}")
+    raise DescriptorError(code, name, value, no_member(name, enum, value))

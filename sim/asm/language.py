@@ -1,5 +1,7 @@
 """A language of lines, each of which stands for a word: one table reads and writes it."""
 
+from tilewright.golden.suggestion import suggestion
+
 from ..usage import UsageError
 
 __all__ = ["Language"]
@@ -60,7 +62,7 @@ class Language:
         line = self._line(text, number)
         name = line.parts.pop(0)
         if name not in self._syntaxes and name != "word":
-            raise line.wrong(name, "is no operation")
+            raise line.wrong(name, f"is no operation{suggestion(name, self._syntaxes)}")
         (opcode, *_), items = self._syntaxes.get(name, ((None,), ()))
         fmt = self._formats.get(opcode)
         known = {field.name for field in fmt.fields} if fmt else set()

@@ -1,5 +1,7 @@
 """A line of the text of commands or instructions, taken word by word."""
 
+from tilewright.golden.suggestion import suggestion
+
 from ..usage import UsageError
 
 __all__ = ["TextLine"]
@@ -50,7 +52,7 @@ class TextLine:
         """Takes the next part of the operation, one of ``names``; of a dictionary, the value."""
         word = self.part_text(f"{what}: {', '.join(names)}")
         if word not in names:
-            raise self.wrong(word, f"must be {what}: {', '.join(names)}")
+            raise self.wrong(word, f"must be {what}: {', '.join(names)}{suggestion(word, names)}")
         return names[word] if isinstance(names, dict) else word
 
     def operand(self, what):

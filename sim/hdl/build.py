@@ -11,6 +11,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tilewright.golden.suggestion import suggestion
+
 from ..files import BUILD, built_once
 from ..processes import run_process, running
 from ..progress import report
@@ -141,9 +143,12 @@ def build(verilog, top, *, simulator="verilator", waves=None, cocotb=False, cove
 def require_tools(simulator, waves=None):
     """Raises what :func:`build` raises for these arguments before any work is done."""
     if simulator not in SIMULATORS:
-        raise ValueError(f"the simulator must be one of {', '.join(SIMULATORS)}, not {simulator!r}")
+        wrong = f"{simulator!r}{suggestion(simulator, SIMULATORS)}"
+        raise ValueError(f"the simulator must be one of {', '.join(SIMULATORS)}, not {wrong}")
     if waves is not None and waves not in WAVEFORMS:
-        raise ValueError(f"a waveform must be one of {', '.join(WAVEFORMS)}, not {waves!r}")
+        raise ValueError(
+            f"a waveform must be one of {', '.join(WAVEFORMS)}, not {waves!r}{suggestion(waves, WAVEFORMS)}"
+        )
     if simulator == "icarus":
         _tool("iverilog", simulator)
         _tool("vvp", simulator)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from amaranth.hdl import UnusedElaboratable
 
 from tilewright.golden.spec.tmau.features import FEATURES
+from tilewright.golden.suggestion import suggestion
 from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.cluster.top import Cluster
@@ -94,7 +95,7 @@ def feature_list(text):
     names = tuple(text.split(","))
     unknown = next((name for name in names if name not in FEATURES), None)
     if unknown is not None:
-        raise ArgumentTypeError(f"must be of {', '.join(FEATURES)}, not {unknown!r}")
+        raise ArgumentTypeError(f"must be of {', '.join(FEATURES)}, not {unknown!r}{suggestion(unknown, FEATURES)}")
     return names
 
 
@@ -103,7 +104,7 @@ def engine_list(text):
     names = tuple(dict.fromkeys(text.split(",")))
     unknown = next((name for name in names if name not in _ENGINES), None)
     if unknown is not None:
-        raise ArgumentTypeError(f"must be of {', '.join(_ENGINES)}, not {unknown!r}")
+        raise ArgumentTypeError(f"must be of {', '.join(_ENGINES)}, not {unknown!r}{suggestion(unknown, _ENGINES)}")
     return names
 
 

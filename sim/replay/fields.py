@@ -2,6 +2,8 @@
 
 import reprlib
 
+from tilewright.golden.suggestion import suggestion
+
 from ..usage import UsageError
 
 __all__ = ["REQUIRED", "Fields"]
@@ -28,6 +30,7 @@ class Fields:
         if not isinstance(value, dict):
             raise self.wrong("", f"must be an object, not {reprlib.repr(value)}")
         self._left = dict(value)
+        self._known = []
 
     def name(self, field):
         """Full name of a member, as errors show it."""
@@ -42,10 +45,12 @@ class Fields:
 
     def peek(self, field):
         """A member as it is, without taking it; None if there is none."""
+        self._known.append(field)
         return self._left.get(field)
 
     def raw(self, field, default=REQUIRED):
         """Takes a member as it is."""
+        self._known.append(field)
         if field not in self._left and default is REQUIRED:
             raise self.wrong(field, "is missing")
         return self._left.pop(field, default)
@@ -86,7 +91,8 @@ class Fields:
         """Takes one of ``names``."""
         value = self.raw(field, default)
         if value is not default and value not in names:
-            raise self.wrong(field, f"must be one of {', '.join(map(str, names))}, not {reprlib.repr(value)}")
+            sentence = f"must be one of {', '.join(map(str, names))}, not {reprlib.repr(value)}"
+            raise self.wrong(field, sentence + suggestion(value, names))
         return value
 
     def inner(self, field, default=REQUIRED):
@@ -101,7 +107,7 @@ class Fields:
     def end(self):
         """Raises if something has not been taken."""
         for field in self._left:
-            raise self.wrong(field, "is not a known field")
+            raise self.wrong(field, f"is not a known field{suggestion(field, self._known)}")
 
     def _kind(self, field, default, kind, what):
         value = self.raw(field, default)

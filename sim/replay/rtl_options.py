@@ -6,6 +6,8 @@ What they may be is asked of the hardware's modules only when one is given: othe
 from argparse import ArgumentTypeError
 from importlib import import_module
 
+from tilewright.golden.suggestion import suggestion
+
 from ..arguments import between
 from ..hdl.build import SIMULATORS
 
@@ -24,7 +26,7 @@ def preset_name(text):
 
     presets = import_module("tilewright.hw.tmau.params").TMAU_PRESETS
     if text not in presets:
-        raise ArgumentTypeError(f"must be one of {', '.join(presets)}, not {text!r}")
+        raise ArgumentTypeError(f"must be one of {', '.join(presets)}, not {text!r}{suggestion(text, presets)}")
     return text
 
 

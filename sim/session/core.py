@@ -4,6 +4,7 @@ from tilewright.golden.spec.conv.registers import CONV_REGISTERS
 from tilewright.golden.spec.core.registers import PROGRAM_REGISTERS
 from tilewright.golden.spec.pe.registers import DATA_WORDS, PE_REGISTERS, Put
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
+from tilewright.golden.suggestion import suggestion
 from tilewright.hw.core import CORE_PRESETS, Core, core_regions
 
 from ..harness.harness import Harness
@@ -191,5 +192,5 @@ class CoreSession(Transfers, MemorySession):
         """Registers of an engine that is there."""
         there = [name for name in _ENGINES if name in core_regions(self.params)]
         if engine not in there:
-            raise ValueError(f"the engine must be one of {', '.join(there)}, not {engine!r}")
+            raise ValueError(f"the engine must be one of {', '.join(there)}, not {engine!r}{suggestion(engine, there)}")
         return _ENGINES[engine]

@@ -8,6 +8,7 @@ from tilewright.golden import TensorMap
 from tilewright.golden.arguments import integer, integers, shown
 from tilewright.golden.memory import as_bytes, memory_bytes
 from tilewright.golden.spec import DESCRIPTOR, Opcode
+from tilewright.golden.suggestion import suggestion
 from tilewright.golden.tmau.calls import tensor_fields
 
 from ..harness.memory_model import CHANNELS, MAX_LATENCY, MIN_LATENCY
@@ -102,7 +103,8 @@ class MemorySession(Session):
             controls.update(self._errors(errors))
         if errors_on is not None:
             if not isinstance(errors_on, str) or errors_on not in _ERRORS_ON:
-                raise ValueError(f"errors_on must be one of {', '.join(_ERRORS_ON)}, not {shown(errors_on)}")
+                wrong = f"{shown(errors_on)}{suggestion(errors_on, _ERRORS_ON)}"
+                raise ValueError(f"errors_on must be one of {', '.join(_ERRORS_ON)}, not {wrong}")
             controls["error_reads"], controls["error_writes"] = _ERRORS_ON[errors_on]
         super().configure(**others)
 

@@ -4,6 +4,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from tilewright.golden.arguments import integer, shown
+from tilewright.golden.suggestion import suggestion
 
 __all__ = ["chosen", "port_order", "probability", "run_cycles", "session_options", "window"]
 
@@ -15,7 +16,8 @@ def chosen(presets, preset, params):
     """``params``, or those of the preset if they are None."""
     if params is None:
         if not isinstance(preset, str) or preset not in presets:
-            raise ValueError(f"the preset must be one of {', '.join(presets)}, not {shown(preset)}")
+            wrong = f"{shown(preset)}{suggestion(preset, presets)}"
+            raise ValueError(f"the preset must be one of {', '.join(presets)}, not {wrong}")
         return presets[preset]
     kind = type(next(iter(presets.values())))
     if not isinstance(params, kind):
@@ -26,7 +28,8 @@ def chosen(presets, preset, params):
 def session_options(simulators, *, simulator, patience, **paths):
     """Checks what every session has: its simulator, its patience in cycles, and paths to leave files at, or None."""
     if not isinstance(simulator, str) or simulator not in simulators:
-        raise ValueError(f"the simulator must be one of {', '.join(simulators)}, not {shown(simulator)}")
+        wrong = f"{shown(simulator)}{suggestion(simulator, simulators)}"
+        raise ValueError(f"the simulator must be one of {', '.join(simulators)}, not {wrong}")
     integer("patience", patience, 1, _CYCLES_MAX)
     for name, path in paths.items():
         if not isinstance(path, str | Path | None):

@@ -5,6 +5,7 @@ from tilewright.golden.arguments import integer, member, shown
 from tilewright.golden.spec import BANKS, CHUNK_BYTES, COMMAND, BarrierOp
 from tilewright.golden.spec.cluster.delivery import MOST_CORES
 from tilewright.golden.spec.tmau.processors import own_tag_bits
+from tilewright.golden.suggestion import suggestion
 
 from .pe_program import PeProgram
 
@@ -149,7 +150,7 @@ def register_address(table, name):
         return integer("a register that is no name", name, 0, _WORD_MAX)
     offsets = {register.name: register.offset for register in table}
     if name not in offsets:
-        raise ValueError(f"there is no register {name!r}")
+        raise ValueError(f"there is no register {name!r}{suggestion(name, offsets)}")
     return offsets[name]
 
 

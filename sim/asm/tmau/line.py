@@ -3,6 +3,7 @@
 import re
 
 from tilewright.golden.spec import COMMAND
+from tilewright.golden.suggestion import suggestion
 
 from ..text_line import TextLine
 
@@ -52,7 +53,9 @@ class AsmLine(TextLine):
         word = self.part_text(f"{what}, as dst,src")
         target, comma, source = word.partition(",")
         if not comma or target not in targets or source not in sources:
-            raise self.wrong(word, f"must be dst,src with dst {', '.join(targets)} and src {', '.join(sources)}")
+            unknown = [each for each in word.split(",") if each not in sources]
+            sentence = f"must be dst,src with dst {', '.join(targets)} and src {', '.join(sources)}"
+            raise self.wrong(word, sentence + (suggestion(unknown[0], sources) if comma and unknown else ""))
         return targets[target], sources[source]
 
     def tuple(self, what, field, count):

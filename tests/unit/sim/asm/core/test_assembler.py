@@ -111,7 +111,7 @@ def test_garbage_goes_there_and_back():
         ("barrier 0x40 1",
          "line 1: 'barrier' must go on with an operation: init, arrive, expect_tx, complete_tx, wait"),
         ("barrier.try_wait 0x40 1",
-         "line 1: 'try_wait' must be an operation: init, arrive, expect_tx, complete_tx, wait"),
+         "line 1: 'try_wait' must be an operation: init, arrive, expect_tx, complete_tx, wait; did you mean 'wait'?"),
         ("wait_all.smem", "line 1: 'smem' must be an engine: tmau, pe, conv"),
         ("register.pe 0x100", "line 1: '0x100' must be followed by a number"),
         ("register.all 0x100 1", "line 1: 'all' must be an engine: tmau, pe, conv"),

@@ -87,7 +87,10 @@ def test_a_word_as_it_is():
         ("mov", "'mov' must be followed by a register"),
         ("movu r4, 3", "'r4' must be a uniform register, as ur0"),
         ("setp p1, r5, 0", "'setp' must go on with a comparison: eq, ne, lt, le, gt, ge, ltu, leu, gtu, geu"),
-        ("setp.less p1, r5, 0", "'less' must be a comparison: eq, ne, lt, le, gt, ge, ltu, leu, gtu, geu"),
+        (
+            "setp.less p1, r5, 0",
+            "'less' must be a comparison: eq, ne, lt, le, gt, ge, ltu, leu, gtu, geu; did you mean 'lt'?",
+        ),
         ("setp.lt p8, r5, 0", "'p8' must be 0 to 7"),
         ("setp.lt p1, 5, 0", "'5' must be a register or tid, as r0"),
         ("bar 0, 1", "'bar' must go on with what to do: wait"),
