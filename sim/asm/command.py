@@ -19,6 +19,8 @@ def _each(write):
     return lambda words: map(write, words)
 
 
+_STANDARD_INPUT = Path("-")
+
 #: Readers, writers and widths of all kinds of word.
 _TMAU = tmau.assemble, _each(tmau.disassemble), tmau.BITS
 _PE = pe.assemble_program, _each(pe.disassemble_instruction), pe.BITS
@@ -28,7 +30,8 @@ _CORE = core.assemble_core, core.disassemble_core, core.BITS
 
 def configure(parser):
     """Adds the arguments of the subcommand."""
-    parser.add_argument("file", metavar="FILE", type=Path, help="text of what they are; with --back, words")
+    parser.add_argument("file", metavar="FILE", type=Path,
+                        help="text of what they are; with --back, words; - is the standard input")  # fmt: skip
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--pe", action="store_true", help="instructions of the processing engine, not commands")
     kinds.add_argument("--conv", action="store_true", help="jobs of the convolution engine, not commands")
@@ -39,12 +42,14 @@ def configure(parser):
 
 def run(args):
     """Runs the subcommand; returns 0."""
-    if args.out and args.out.exists() and args.file.exists() and args.out.samefile(args.file):
+    piped = args.file == _STANDARD_INPUT
+    if args.out and args.out.exists() and not piped and args.file.exists() and args.out.samefile(args.file):
         raise UsageError(f"--out must not be the file that is read, {args.file}")
     try:
-        text = args.file.read_text(encoding="utf-8")
+        text = _standard_input() if piped else args.file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{args.file}: cannot be read: {getattr(error, 'strerror', 'it is no text')}") from None
+        name = "the standard input" if piped else args.file
+        raise UsageError(f"{name}: cannot be read: {getattr(error, 'strerror', 'it is no text')}") from None
     read, write, bits = _PE if args.pe else _CONV if args.conv else _CORE if args.core else _TMAU
     lines = write(_words(text, bits)) if args.back else (f"{word:0{bits // 4}x}" for word in read(text))
     output = "".join(f"{line}\n" for line in lines)
@@ -53,6 +58,12 @@ def run(args):
     else:
         write_atomically(args.out, output)
     return 0
+
+
+def _standard_input():
+    if sys.stdin is None:
+        raise UsageError("the standard input is closed")
+    return sys.stdin.buffer.read().decode("utf-8")
 
 
 def _words(text, bits):

@@ -18,6 +18,7 @@ which has no address in shared memory. ``op`` is a reduction; blocks are of 16 b
 from tilewright.golden.spec import DESCRIPTOR, FORMATS, Element, LaneLayout, Mode, Opcode, Space
 from tilewright.golden.spec.fields import names
 from tilewright.golden.spec.tmau.command import REDUCTIONS
+from tilewright.golden.suggestion import suggestion
 
 from ..items import Number, Optional, Part, When
 from ..language import Language
@@ -65,7 +66,8 @@ class _DescriptorField(Number):
     def parse(self, word, line, fmt, fields):
         name, _, index = word.partition("[")
         if name not in (field.name for field in DESCRIPTOR.fields) or (index and index[-1] != "]"):
-            raise line.wrong(word, "must be a field of the descriptor, or one with an [index]")
+            meant = suggestion(name, (field.name for field in DESCRIPTOR.fields))
+            raise line.wrong(word, f"must be a field of the descriptor, or one with an [index]{meant}")
         fields["field"] = DESCRIPTOR.index(name)
         if index:
             fields["index"] = line.integer(word, fmt["index"].range, index[:-1])
@@ -144,7 +146,10 @@ class _Route:
 
 
 class _TensorKind:
-    """The parts ``mode.dim``, which are the descriptor's: im2col is otherwise seen by offsets, and 5d is taken."""
+    """The parts ``mode.dim``, which are the descriptor's.
+
+    Without it im2col is seen by offsets, and a tile has two dimensions unless a coordinate that is not 0 asks for more.
+    """
 
     def read(self, line, fmt, fields):
         fields["mode"] = line.part(("tiles", "im2col"), "a mode")
@@ -153,8 +158,15 @@ class _TensorKind:
 
     def write(self, fields):
         fields.setdefault("mode", "im2col" if any(fields["offsets"]) else "tiles")
-        fields.setdefault("rank", 5)
+        if "rank" not in fields:
+            least = 2 + _used(fields["offsets"])  # im2col has an offset that is not 0
+            fields["rank"] = max(least, _used(fields["coords"]))
         return f".{fields['mode']}.{fields['rank']}d"
+
+
+def _used(numbers):
+    """How many numbers there are up to the last one that is not 0; 0 if there is none."""
+    return max((place for place, number in enumerate(numbers, 1) if number), default=0)
 
 
 class _CopiedTensor:
@@ -237,7 +249,8 @@ assemble = _LANGUAGE.assemble
 def disassemble(word, tmap=None):
     """The line of a command; ``word n`` if it has bits that no line says.
 
-    Mode and rank are the descriptor's: without ``tmap``, im2col is seen by its offsets, and rank 5 is taken.
+    Mode and rank are the descriptor's. Without ``tmap``, im2col is seen by its offsets, and the rank is the smallest,
+    from 2 on, that has all coordinates and offsets other than 0.
     """
     known = {} if tmap is None else {"mode": "im2col" if tmap.mode == Mode.IM2COL else "tiles", "rank": tmap.rank}
     return _LANGUAGE.disassemble(word, **known)

@@ -1,6 +1,10 @@
 """The assembler: words by hand, round trips of random commands, and the sentence for every mistake."""
 
+import io
 import random
+import re
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +65,24 @@ def test_text_of_a_command_on_a_known_map():
     assert disassemble(assemble(text)[0], tmap) == text
 
 
+def test_without_a_map_text_comes_back_as_it_was():
+    """All lines of the page but REPLACE, whose number is written in hexadecimal; tiles have two dimensions or more."""
+    page = (Path(__file__).parents[4] / "docs/commands.md").read_text(encoding="utf-8")
+    listing = re.search(r"```text\n(.*?)```", page, re.DOTALL)[1]
+    lines = [line.split("//")[0].strip() for line in listing.splitlines()]
+    lines = [line for line in lines if not line.startswith("replace")]
+    lines += [
+        f"copy_tensor.tiles.{rank}d.shared,global 0x40 ({','.join('0' * (rank - 1))},7) 0x80" for rank in (2, 3, 4, 5)
+    ]
+    lines += [
+        "copy_tensor.tiles.2d.shared,global 0x40 (0,0) 0x80",
+        "copy_tensor.im2col.5d.shared,global 0x40 (0,0,0,0,0) 0x80 (1,0,2)",
+    ]
+    assert len(lines) > 20
+    for line in lines:
+        assert [disassemble(word) for word in assemble(line)] == [line]
+
+
 def random_word(rng):
     """A command; half of them hold nothing that the operation ignores."""
     opcode = rng.choice(list(FORMATS))
@@ -98,9 +120,17 @@ def test_any_word_comes_back():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("copy_tensr.tiles", "'copy_tensr' is no operation"),
+        ("copy_tensr.tiles", "'copy_tensr' is no operation; did you mean 'copy_tensor'?"),
         ("copy_tensor", "'copy_tensor' must go on with a mode: tiles, im2col"),
-        ("copy_tensor.tile.2d", "'tile' must be a mode: tiles, im2col"),
+        ("copy_tensor.tile.2d", "'tile' must be a mode: tiles, im2col; did you mean 'tiles'?"),
+        ("copy_tensor.tiles.2d.smem,gmem 0 (0,0) 0",
+         "'smem,gmem' must be dst,src with dst global, shared and src global, shared, fill; did you mean 'shared'?"),
+        ("copy_block.shared,global.add.fp16 0 0 1",
+         "'fp16' must be an element type: u8, s8, u16, s16, u32, s32, u64, s64, f16, bf16, f32, f64, tf32, "
+         "f8e4m3, f8e5m2; did you mean 'f16'?"),
+        ("replace 0 globalDim[1] 1",
+         "'globalDim[1]' must be a field of the descriptor, or one with an [index]; did you mean 'size'?"),
+        ("commit_group", "'commit_group' is no operation; did you mean 'commit'?"),
         ("copy_tensor.im2col.2d", "'2d' must be a number of dimensions: 3d, 4d, 5d"),
         ("copy_tensor.tiles.2d.shared 0",
          "'shared' must be dst,src with dst global, shared and src global, shared, fill"),
@@ -143,6 +173,29 @@ def test_command_line_there_and_back(tmp_path, capsys):
     assert len((tmp_path / "words.hex").read_text().splitlines()[0]) == 128
     assert main(["asm", str(tmp_path / "words.hex"), "--back"]) == 0
     assert capsys.readouterr().out == "commit tag=5\nwait.read 2\n"
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_standard_input(monkeypatch, capsys, back):
+    text, words = (
+        "commit tag=5\nwait.read 2\n",
+        "".join(f"{word:0128x}\n" for word in assemble("commit tag=5\nwait.read 2")),
+    )
+    given, wanted = (words, text) if back else (text, words)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+    assert main(["asm", "-", *["--back"] * back]) == 0
+    assert capsys.readouterr() == (wanted, "")
+
+
+@pytest.mark.parametrize(
+    ("stream", "sentence"),
+    [(io.TextIOWrapper(io.BytesIO(b"\xff\xfe")), "the standard input: cannot be read: it is no text"),
+     (None, "the standard input is closed")],
+)  # fmt: skip
+def test_standard_input_that_cannot_be_read(monkeypatch, capsys, stream, sentence):
+    monkeypatch.setattr(sys, "stdin", stream)
+    assert main(["asm", "-"]) == 2
+    assert capsys.readouterr() == ("", f"tilewright asm: {sentence}\n")
 
 
 def test_command_line_refuses(tmp_path, capsys):
