@@ -92,11 +92,11 @@ clean: ## remove everything that was built; .venv/ stays
 # is there are gone until pip has ended.
 .venv/%-$(PLACE)-$(SUM):
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Tilewright needs Python 3.11 or newer")'
-	@echo "Setting up .venv/ ($*), once."
+	@echo "Setting up .venv/ ($*), once: packages are downloaded, which takes minutes."
 	@before="$$(ls .venv/*-$(PLACE)-* 2>/dev/null || true)"; \
 		[ -n "$$before" ] || $(PYTHON) -m venv --clear .venv; \
 		rm -f .venv/*-[0-9]*; \
-		$(BIN)/pip install --disable-pip-version-check --no-warn-script-location --no-compile \
+		$(BIN)/pip install --quiet --disable-pip-version-check --no-warn-script-location --no-compile \
 			--editable '.$(if $(filter plain,$*),,[$*])'; \
 		touch $(patsubst %,.venv/%-$(PLACE)-$(SUM),plain $* $(if $(filter dev,$*),sim network docs fpga)) \
 			$$(grep -e '-$(SUM)$$' <<< "$$before" || true)

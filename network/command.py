@@ -16,8 +16,6 @@ from .evaluation import check_inputs, evaluate
 from .program.compiled import compile as compile_network
 from .program.compiled import first_nodes
 from .program.machine import MACHINES, machine_of
-from .reader import read_model
-from .reader.file import load
 
 __all__ = ["BACKENDS", "configure", "run"]
 
@@ -79,6 +77,9 @@ def run(args):
         path.exists() and args.out.exists() and args.out.samefile(path) for path in (args.model, args.input)
     ):
         raise UsageError(f"--out must not be a file that is read, {args.out}")
+    from .reader import read_model  # needs the package onnx, which the help of the command does not
+    from .reader.file import load
+
     model = load(args.model)
     graph = first_nodes(read_model(model), args.layers)
     inputs = check_inputs(graph, read_inputs(args.input, graph))

@@ -1,15 +1,16 @@
+# PYTHON_ARGCOMPLETE_OK
 """The command line ``tilewright``: finds the subcommand's module and runs it.
 
 A subcommand is a module with ``configure(parser)``, which adds its arguments to an ``argparse`` parser, and
 ``run(args)``, which returns the exit status. It is imported only when it is asked for, so that a user of one needs
-nothing of another.
+nothing of another. The module itself imports nothing beyond the plain package: help, completion and refusals of
+arguments work everywhere, and only then is it found out whether the extra of the command is installed.
 
 Exit status: 0 all is well; 1 something did not come out as it should; 2 a wrong argument or input, a missing package or
 tool, a file that cannot be used; 3 replay ran no case; 128 + n ended by signal n. All but 0 come with one sentence, or
 say above what differs.
 """
 
-import argparse
 import os
 import sys
 import warnings
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .extras import require
+from .parser import Parser, one_line
 from .processes import Interrupted, end_with_signals
 from .usage import UsageError
 
@@ -26,7 +28,7 @@ __all__ = ["COMMANDS", "Command", "main"]
 
 
 class Command(NamedTuple):
-    """A subcommand: its module, one line of help, and what must be installed beside the plain package."""
+    """A subcommand: its module, one line of help, and the extra that must be installed beside the plain package."""
 
     module: str
     help: str
@@ -55,31 +57,10 @@ COMMANDS = {
 }
 
 
-class _Once(argparse.Action):
-    """Stores a value; a second one is refused, for it would hide the first."""
-
-    def __call__(self, parser, namespace, values, option_string=None):
-        given = namespace.__dict__.setdefault("given", set())
-        if option_string and self.dest in given:
-            raise argparse.ArgumentError(self, "is given twice")
-        given.add(self.dest)
-        setattr(namespace, self.dest, values)
-
-
-class _Parser(argparse.ArgumentParser):
-    """Answers a wrong argument with one sentence, and takes options by their full names."""
-
-    def __init__(self, **options):
-        super().__init__(allow_abbrev=False, **options)
-        for name in (None, "store"):
-            self.register("action", name, _Once)
-
-    def error(self, message):
-        self.exit(2, f"{self.prog}: {_one_line(message)}\n")
-
-
 def main(argv=None):
     """Runs the command line ``argv`` (that of the process if None) and returns the exit status."""
+    if argv is None and "_ARGCOMPLETE" in os.environ:
+        _complete()
     argv = sys.argv[1:] if argv is None else list(argv)
     name = " ".join(["tilewright", *(word for word in argv[:1] if word in COMMANDS)])
     if sys.stderr is None:  # closed, as by 2>&-
@@ -110,33 +91,41 @@ def main(argv=None):
 
 
 def _run(argv):
-    parser = _Parser(prog="tilewright", description="An open tensor engine: run, compare, measure.")
+    args = _parser(argv).parse_args(argv)
+    if extra := COMMANDS[args.command].extra:
+        require(extra)
+    return args.run(args)
+
+
+def _parser(words):
+    """The parser of a command line that begins with these ``words``: of the command that they name, all arguments."""
+    parser = Parser(prog="tilewright", description="An open tensor engine: run, compare, measure.")
     parser.add_argument("--version", action="version", version=f"tilewright {version('tilewright')}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
         sentence = f"{command.help[0].upper()}{command.help[1:]}."
-        subparser = subparsers.add_parser(name, help=command.help, description=sentence)
-        if name in argv[:1]:
-            if command.extra:
-                require(command.extra)
+        needs = f" Needs pip install 'tilewright[{command.extra}]'." if command.extra else ""
+        subparser = subparsers.add_parser(name, help=command.help, description=sentence + needs)
+        if name in words[:1]:
             module = import_module(command.module)
             module.configure(subparser)
             subparser.set_defaults(run=module.run)
-    args = parser.parse_args(argv)
-    return args.run(args)
+    return parser
+
+
+def _complete():
+    """Prints what may follow the words that a shell has so far, and ends the process."""
+    from argcomplete import autocomplete  # only the shell's completion needs it
+
+    autocomplete(_parser(os.environ["COMP_LINE"].split()[1:]))
 
 
 def _give_up(name, sentence, status):
     # Hardware that was made but not finished would add a line for each of its parts.
     warnings.simplefilter("ignore")
     _drop_output()
-    print(f"{name}: {_one_line(sentence)}", file=sys.stderr)
+    print(f"{name}: {one_line(sentence)}", file=sys.stderr)
     return status
-
-
-def _one_line(sentence):
-    """With escapes for what is in some file names, and would break the line or move the cursor."""
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in sentence)
 
 
 def _drop_output():

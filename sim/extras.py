@@ -12,7 +12,7 @@ _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(\[(?P<extras>[^]]*)\])?[^;]*(; ext
 
 
 def packages(extra):
-    """Names of the distributions that ``pip install 'tilewright[extra]'`` adds to the plain install."""
+    """Names of the distributions that ``pip install 'tilewright[extra]'`` adds to the plain install, each once."""
     found = []
     for requirement in requires("tilewright"):
         match = _REQUIREMENT.match(requirement)
@@ -20,7 +20,7 @@ def packages(extra):
             # An extra may consist of others.
             inner = (match["extras"] or "").split(",")
             found += chain(*map(packages, inner)) if match["name"] == "tilewright" else [match["name"]]
-    return found
+    return list(dict.fromkeys(found))
 
 
 def missing(extra):

@@ -20,6 +20,7 @@ touch .venv/bin/python
 cat > .venv/bin/pip <<'END'
 #!/bin/bash
 echo "pip ${@: -1}" >> log
+[[ " $* " == *" --quiet "* ]] || echo "Collecting what nobody reads"
 [ ! -e broken ]
 END
 cat > .venv/bin/tilewright <<'END'
@@ -42,11 +43,13 @@ def make(tmp_path):
     (folder / "python").chmod(0o755)
 
     def run(*arguments, status=0):
+        """What is printed is left in ``run.printed``."""
         folder = run.folder
         (folder / "log").write_text("")
         command = ["make", *arguments, "PYTHON=./python"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == status, done.stderr
+        run.printed = done.stdout.splitlines()
         return (folder / "log").read_text().splitlines()
 
     run.folder = folder
@@ -64,6 +67,13 @@ NEW = "-m venv --clear .venv"
 def test_a_target_sets_up_what_it_needs(make, target, package):
     assert make(target) == [NEW, f"pip {package}", f"[{target}]"]
     assert make(target) == [f"[{target}]"], "once"
+
+
+def test_a_set_up_is_one_line_above_what_the_target_prints(make):
+    make("sim")
+    assert make.printed == ["Setting up .venv/ (sim), once: packages are downloaded, which takes minutes."]
+    make("sim")
+    assert make.printed == []
 
 
 def test_more_is_added_and_less_is_there(make):

@@ -1,12 +1,11 @@
 """``tilewright models``: writes model files to try, and inputs for them."""
 
+from tilewright.golden.suggestion import suggestion
 from tilewright.sim.arguments import output_folder
 from tilewright.sim.files import BUILD, write_atomically
 from tilewright.sim.usage import UsageError
 
 from ..arrays import array_bytes
-from .efficientnet import build_quantised
-from .photographs import PHOTOGRAPHS, load_photograph, prepare
 from .small import SMALL, build_small, small_input
 
 __all__ = ["MODELS", "configure", "run"]
@@ -25,7 +24,7 @@ def run(args):
     """Runs the subcommand."""
     for name in args.names:
         if name not in MODELS:
-            raise UsageError(f"there is no model {name!r}, but {', '.join(MODELS)}")
+            raise UsageError(f"there is no model {name!r}, but {', '.join(MODELS)}{suggestion(name, MODELS)}")
     for name in dict.fromkeys(args.names or MODELS):
         model, inputs = _made(name)
         write_atomically(args.out / f"{name}.onnx", model.SerializeToString())
@@ -39,4 +38,7 @@ def _made(name):
     """A model, and inputs by the stems of their files."""
     if name in SMALL:
         return build_small(name, reduced=name == "signed"), {name: small_input(name, 0)["x"]}
+    from .efficientnet import build_quantised  # the help of the command needs no ONNX
+    from .photographs import PHOTOGRAPHS, load_photograph, prepare
+
     return build_quantised(), {stem: prepare(load_photograph(stem)) for stem in PHOTOGRAPHS}

@@ -6,9 +6,6 @@ channels: depthwise convolutions, padding of channels, concatenations, dilation,
 
 import numpy as np
 
-from .floats import FloatModel
-from .quantiser import quantised
-
 __all__ = ["SMALL", "build_small", "small_input"]
 
 _SHAPES = {"signed": (1, 3, 32, 32), "mixed": (1, 5, 33, 27)}
@@ -24,6 +21,9 @@ def small_input(name, seed):
 
 def build_small(name, *, form="QOperator", reduced=False):
     """A network of ``SMALL``, as :func:`quantised` makes it."""
+    from .floats import FloatModel  # names of the networks need no ONNX
+    from .quantiser import quantised
+
     net = FloatModel(np.random.default_rng(SMALL.index(name)), _SHAPES[name])
     model = net.model(_signed(net) if name == "signed" else _mixed(net))
     samples = [small_input(name, seed) for seed in range(1000, 1008)]

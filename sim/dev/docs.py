@@ -4,10 +4,6 @@ import logging
 import shutil
 from pathlib import Path
 
-from mkdocs.commands.build import build
-from mkdocs.config import load_config
-from mkdocs.exceptions import Abort
-
 from ..arguments import output_folder
 from ..files import BUILD
 from ..usage import UsageError
@@ -36,6 +32,11 @@ def build_docs(out=BUILD / "docs", sources="docs"):
     UsageError
         If there is no documentation here, or MkDocs warns of anything: a dead link, a page that no menu names.
     """
+    # The help of the command needs none of it.
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+    from mkdocs.exceptions import Abort
+
     sources, pages = Path(sources), Path(out).resolve() / "pages"
     if not (sources / "mkdocs.yml").exists():
         raise UsageError(f"there is no {sources}/mkdocs.yml: run it in the root of the repository")

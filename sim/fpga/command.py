@@ -18,7 +18,6 @@ from .boards import BOARDS, Pads, constraints
 from .cells import block_table, by_block, cell_counts
 from .mapping import FREQUENCY, map_flat
 from .nextpnr import DEVICES, pack_bitstream, run_nextpnr
-from .places.sites import give_places
 from .scan import DUT, Scan
 from .words import depth_figures, depth_lines, timing_figures, timing_lines, use_lines
 
@@ -123,6 +122,8 @@ def measure(component, folder, *, device, speed, seed, target, route=True, **pin
     RuntimeError
         If it does not fit, or a tool fails.
     """
+    from .places.sites import give_places  # needs SciPy, which the help of the command does not
+
     mapped = map_flat(component, "ecp5", folder, target)
     give_places(mapped.module, device, seed)
     mapped.write(folder)

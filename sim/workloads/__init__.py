@@ -2,24 +2,22 @@
 
 from importlib import import_module
 
-from . import borders, cluster, convolution, dct, gemm, photo, roundtrip, stem, swizzle, threads, video
-
 __all__ = ["CONVOLVING", "ENGINE_THREADS", "EXTRAS", "MOVING", "MULTIPLYING", "NEEDS", "RUNNING", "SHARING", "SHORT",
            "WORKLOADS", "workload"]  # fmt: skip
 
-#: Modules by name, in the order in which they run. Each has a ``SUMMARY`` and a function ``play(mover, photographs) ->
-#: Findings``, which leaves its figures in the mover.
-MOVING = {"photo": photo, "swizzle": swizzle, "video": video, "borders": borders,
-          "convolution": convolution, "roundtrip": roundtrip}  # fmt: skip
+#: Names in the order in which they run. The module of each (:func:`workload`) has a ``SUMMARY`` and a function
+#: ``play(mover, photographs) -> Findings``, which leaves its figures in the mover.
+MOVING = ("photo", "swizzle", "video", "borders", "convolution", "roundtrip")
 #: The same for the processing engine; ``play`` takes a multiplier.
-MULTIPLYING = {"dct": dct, "gemm": gemm, "threads": threads}
+MULTIPLYING = ("dct", "gemm", "threads")
 #: The same for the convolution engine; ``play`` takes a convolver.
-CONVOLVING = {"stem": stem}
+CONVOLVING = ("stem",)
 #: The same for a cluster of cores with their command processors; ``play`` takes a crew.
-SHARING = {"cluster": cluster}
-#: The same for all engines and a command processor; ``play`` takes an ``Accelerator``. Names of modules, which are
-#: imported when they are played, for they need more than the package that is installed for the others.
-RUNNING = {"network": "tilewright.network.workload"}
+SHARING = ("cluster",)
+#: The same for all engines and a command processor; ``play`` takes an ``Accelerator``.
+RUNNING = ("network",)
+#: Modules of workloads that are not in this folder.
+_ELSEWHERE = {"network": "tilewright.network.workload"}
 WORKLOADS = (*MOVING, *MULTIPLYING, *CONVOLVING, *SHARING, *RUNNING)
 #: What runs if nothing else is asked for, in the order in which it runs.
 SHORT = ("photo", "convolution", "gemm")
@@ -35,10 +33,9 @@ NEEDS = {
 EXTRAS = {"network": "network"}
 
 #: Threads of the engine for a workload that does not take those of the preset, unless simulation is slow.
-ENGINE_THREADS = {"threads": threads.THREADS}
+ENGINE_THREADS = {"threads": 64}
 
 
 def workload(name):
-    """The module of a workload."""
-    known = MOVING | MULTIPLYING | CONVOLVING | SHARING
-    return known[name] if name in known else import_module(RUNNING[name])
+    """The module of a workload, imported only now: it needs what the help of the command line does without."""
+    return import_module(_ELSEWHERE.get(name, f"{__name__}.{name}"))

@@ -13,19 +13,11 @@ from ..arguments import integer
 from ..extras import require
 from ..files import BUILD, writable
 from ..progress import Bars, Lines, report, shown, work
-from ..report.page import write_report
-from ..report.timeline import record_transfer
 from ..results import record
 from ..settings import add_settings, changed
 from ..usage import UsageError
 from . import CONVOLVING, EXTRAS, MOVING, NEEDS, RUNNING, SHARING, SHORT, WORKLOADS, workload
-from .accelerator import Accelerator
-from .convolver import Convolver
-from .crew import Crew
 from .findings import Findings, Totals
-from .machines import Machines
-from .mover import Mover
-from .multiplier import Multiplier
 from .photographs import load_photographs
 
 __all__ = ["CROP", "SMALL_CROP", "Played", "configure", "play", "play_all", "run", "table_rows"]
@@ -63,6 +55,11 @@ def configure(parser):
 
 def run(args):
     """Runs the subcommand. The status is 1 if anything differs from the golden model."""
+    # Help and completion need none of what runs a workload and writes the report.
+    from ..report.page import write_report
+    from ..report.timeline import record_transfer
+    from .machines import Machines
+
     with writable(BUILD):  # where figures and the report go at the end, even if all that runs is there
         pass
     crop = _crop(args)
@@ -142,6 +139,12 @@ def play(name, session, photographs, small=False, progress=lambda parts: None, l
 
     Of a network there are only so many ``layers``, if it is not None; it says itself how far it is.
     """
+    from .accelerator import Accelerator
+    from .convolver import Convolver
+    from .crew import Crew
+    from .mover import Mover
+    from .multiplier import Multiplier
+
     simulation = session.simulation
     cycles, seconds = simulation.cycles, simulation.seconds
     if name in MOVING:

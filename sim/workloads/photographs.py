@@ -3,7 +3,6 @@
 from importlib.metadata import distribution
 
 import numpy as np
-from PIL import Image
 
 from ..extras import require
 
@@ -40,6 +39,8 @@ def load_photographs(crop=None):
 
 
 def _photograph(name):
+    from PIL import Image  # the help of commands that use photographs needs none
+
     # As a file: to import scikit-learn, with all that it computes, takes seconds.
     with Image.open(distribution("scikit-learn").locate_file(f"sklearn/datasets/images/{name}.jpg")) as image:
         return np.array(image)

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.metadata import requires
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ import pytest
 
 from tilewright.sim import cli, extras
 from tilewright.sim.cli import COMMANDS, main
+from tilewright.sim.parser import Parser
 
 PROGRAM = str(Path(sys.executable).with_name("tilewright"))
 
@@ -26,7 +28,17 @@ WRONG = [
     ("area --out {}", "argument --out: must name a file, not the folder {}"),
     ("area --flat --family virtex", "argument --family: invalid choice: 'virtex' (choose from 'ecp5', 'xc7')"),
     ("area --room nope", "unrecognized arguments: --room nope"),
-    ("area --pre unit", "unrecognized arguments: --pre unit"),
+    ("area --pre unit", "unrecognized arguments: --pre unit; did you mean '--preset'?"),
+    ("silicon pakc", "there is no command 'pakc'; did you mean 'pack'?"),
+    ("silicon pack --nope", "unrecognized arguments: --nope"),
+    ("sim --workload gem", "argument --workload: invalid choice: 'gem' (choose from 'photo', 'swizzle', 'video', "
+     "'borders', 'convolution', 'roundtrip', 'dct', 'gemm', 'threads', 'stem', 'cluster', 'network', 'all'); "
+     "did you mean 'gemm'?"),
+    ("verilog --top tmua", "argument --top: invalid choice: 'tmua' (choose from 'tmau', 'tmau_subsystem', 'pe', "
+     "'pe_subsystem', 'conv', 'conv_subsystem', 'core', 'cluster'); did you mean 'tmau'?"),
+    ("verilog --without swizle", "argument --without: must be of im2col, interleave, unaligned, gather, swizzle, "
+     "stores, reductions_global, reductions_shared, reductions_float, lanes, local_copies, windows, tf32, not "
+     "'swizle'; did you mean 'swizzle'?"),
     ("area --preset unit --preset full", "argument --preset: is given twice"),
     ("area Setup", "unrecognized arguments: Setup"),
     ("asm", "the following arguments are required: FILE"),
@@ -84,13 +96,8 @@ def test_a_wrong_argument_is_one_sentence(line, sentence, tmp_path, monkeypatch,
     with pytest.raises(SystemExit) as end:
         main([word.replace("{}", str(tmp_path)) for word in line.split()])
     assert end.value.code == 2
-    command = line.split()[0]
-    sentence = f"tilewright {command}: {sentence}\n".replace("{}", str(tmp_path))
-    # What is left over is found by the outer parser.
-    assert capsys.readouterr() == (
-        "",
-        sentence.replace(f" {command}:", ":") if "unrecognized" in sentence else sentence,
-    )
+    command = "silicon pack" if line.startswith("silicon pack ") else line.split()[0]
+    assert capsys.readouterr() == ("", f"tilewright {command}: {sentence}\n".replace("{}", str(tmp_path)))
     assert [path.name for path in tmp_path.iterdir()] == ["file"], "nothing is written"
 
 
@@ -155,16 +162,97 @@ def test_every_command_has_help(name, capsys):
     assert COMMANDS[name].help[1:] in " ".join(out.split())
 
 
+#: Arguments without which a command refuses, whatever is installed.
+NEEDED = {"board": ["--simulated"], "compile": ["x.onnx"], "run": ["x.onnx", "--input", "x.npy", "--on", "golden"]}
+
+
 @pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.extra])
-def test_a_missing_extra_is_one_sentence(name, monkeypatch, capsys):
-    """Before anything of the command is imported."""
-    absent = extras.packages(COMMANDS[name].extra)[:2]
-    monkeypatch.setattr(extras, "_is_installed", lambda package: package not in absent)
-    monkeypatch.setattr(cli, "import_module", None)
-    assert main([name]) == 2
-    sentence = f"{absent[0]}, {absent[1]}" if len(absent) > 1 else absent[0]
-    sentence += f" must be installed: pip install 'tilewright[{COMMANDS[name].extra}]'"
-    assert capsys.readouterr() == ("", f"tilewright {name}: {sentence}\n")
+def test_missing_packages_are_one_sentence(name, monkeypatch, capsys):
+    """Each is named once, after wrong arguments and before anything of the command runs."""
+    monkeypatch.setattr(extras, "_is_installed", lambda package: False)
+    assert main([name, *NEEDED.get(name, [])]) == 2
+    out, sentence = capsys.readouterr()
+    named, _, rest = sentence.removeprefix(f"tilewright {name}: ").partition(" must be installed: ")
+    assert (out, rest) == ("", f"pip install 'tilewright[{COMMANDS[name].extra}]'\n")
+    assert sorted(named.split(", ")) == sorted(set(extras.packages(COMMANDS[name].extra)))
+    with pytest.raises(SystemExit):
+        main([name, "--nope"])
+    assert capsys.readouterr().err.startswith(f"tilewright {name}: ")
+
+
+def plain(name="tilewright"):
+    """Names of the distributions that come with one, those included that they need, in the form of file names."""
+    found = {re.sub(r"[-_.]+", "_", name).lower()}
+    for requirement in requires(name) or ():
+        if "extra ==" not in requirement and "python_version" not in requirement:
+            found |= plain(re.match(r"[\w.-]+", requirement)[0])
+    return found
+
+
+def test_help_needs_no_extra():
+    """Of every command, in a process in which nothing beyond the plain package can be imported."""
+    program = f"""
+import re
+import sys
+from importlib.metadata import packages_distributions
+
+from tilewright.sim import cli, extras
+
+PLAIN = {plain()!r}
+OWNERS = {{
+    name: {{re.sub(r"[-_.]+", "_", owner).lower() for owner in owners}}
+    for name, owners in packages_distributions().items()
+}}
+
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        owners = OWNERS.get(name.partition(".")[0])
+        if owners and not owners & PLAIN:
+            raise ModuleNotFoundError(f"{{name}} is not installed here")
+
+
+sys.meta_path.insert(0, Refuse())
+extras._is_installed = lambda package: False
+for name in cli.COMMANDS:
+    try:
+        cli.main([name, "--help"])
+    except SystemExit as end:
+        print("ended with", end.code)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.findall(r"^usage: tilewright (\w+) ", done.stdout, re.MULTILINE) == list(COMMANDS)
+    assert done.stdout.count("\nended with 0\n") == len(COMMANDS)
+
+
+def test_a_command_that_is_not_there(capsys):
+    for word, meant in (("verlog", "; did you mean 'verilog'?"), ("nothing", ": `tilewright --help` lists them")):
+        with pytest.raises(SystemExit) as end:
+            main([word])
+        assert end.value.code == 2
+        sentence = f"tilewright: there is no command {word!r}{meant}\n"
+        assert capsys.readouterr() == ("", sentence)
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("tilewright ver", "verilog"),
+        ("tilewright verilog --pre", "--preset"),
+        ("tilewright verilog --preset ec", "ecp5"),
+        ("tilewright sim --workload ge", "gemm"),
+        ("tilewright silicon pa", "pack"),
+    ],
+)
+def test_completion(line, word, tmp_path):
+    """As a shell asks for it: words that fit are written to file descriptor 8."""
+    answer = tmp_path / "answer"
+    variables = {"_ARGCOMPLETE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line)), "_ARGCOMPLETE_IFS": "\n",
+                 "_ARGCOMPLETE_STDOUT_FILENAME": str(answer)}  # fmt: skip
+    done = subprocess.run([PROGRAM], env=os.environ | variables, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert answer.read_text().split() == [word]
 
 
 def test_replay_needs_more_on_some_machines(monkeypatch, capsys):
@@ -235,7 +323,7 @@ def test_what_the_machine_lacks_is_one_sentence(line, place, tmp_path):
     ("line", "end"),
     [
         (["asm", "a\nb\x1b[1m"], "tilewright asm: a\\nb\\x1b[1m: cannot be read: No such file or directory\n"),
-        (["asm", "c", "a\nb"], "tilewright: unrecognized arguments: a\\nb\n"),
+        (["asm", "c", "a\nb"], "tilewright asm: unrecognized arguments: a\\nb\n"),
         (["asm", "c", "--out", "file\nx/y"],
          "tilewright asm: argument --out: file\\nx/y cannot be made: file\\nx is no folder\n"),
     ],
@@ -304,7 +392,7 @@ def test_a_file_system_that_takes_no_files(name, tmp_path, capsys):
 
 
 def test_options_are_given_once_at_every_depth(capsys):
-    parser = cli._Parser(prog="p")
+    parser = Parser(prog="p")
     inner = parser.add_subparsers().add_parser("q")
     inner.add_argument("--many", action="append")
     inner.add_argument("--one", type=int, default=1)

@@ -19,19 +19,34 @@ from tilewright.sim.usage import UsageError
 ROOT = Path(__file__).resolve().parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
-#: Modules that are imported by name, with the extra of the command that does so.
+#: Modules that are imported by name, with the extra that they may need: that of a command, for its help, none.
 ENTRIES = {
-    **{command.module: command.extra for command in COMMANDS.values()},
+    **{command.module: "" for command in COMMANDS.values()},
     **{module: "sim" if name == "rtl" else "" for name, module in BACKENDS.items()},
     **{module: "" for module, _ in SILICON.values()},
     "tilewright.sim.replay.pe.cases": "",
     "tilewright.sim.replay.pe.golden": "",
     "tilewright.sim.session": "sim",
+    # What commands import only when they run.
+    "tilewright.sim.report.page": "sim",
+    "tilewright.sim.report.timeline": "sim",
+    **dict.fromkeys(
+        [f"tilewright.sim.workloads.{path.stem}" for path in (ROOT / "sim/workloads").glob("[!_]*.py")], "sim"
+    ),
+    "tilewright.sim.fpga.places.sites": "fpga",
+    "tilewright.network.reader": "network",
+    "tilewright.network.models.efficientnet": "network",
+    "tilewright.network.models.photographs": "network",
 }
 
 
 def names(requirements):
     return [requirement.partition("==")[0] for requirement in requirements]
+
+
+@pytest.mark.parametrize("extra", PROJECT["optional-dependencies"])
+def test_each_package_is_named_once(extra):
+    assert len(set(packages(extra))) == len(packages(extra))
 
 
 def test_extras_are_those_of_pyproject():
@@ -103,5 +118,8 @@ def test_a_command_imports_only_what_it_declares(module, extra):
 
 
 def test_imports_are_found():
-    assert {"numpy", "amaranth", "ml_dtypes", "jinja2", "PIL"} <= foreign("tilewright.sim.workloads.command")
+    assert {"numpy", "amaranth", "ml_dtypes"} <= foreign("tilewright.sim.workloads.multiplier") | foreign(
+        "tilewright.hw.core"
+    )
+    assert {"jinja2", "PIL"} <= foreign("tilewright.sim.report.page")
     assert foreign("tilewright.sim.cli") == set()
