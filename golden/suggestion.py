@@ -78,6 +78,8 @@ def _meant(text, names):
         for candidate in (word, *_SYNONYMS.get(word, ()), f"{word}b"):  # 128: 128B
             if candidate in names:
                 return names[candidate]
+    if text in _SYNONYMS or bare in _SYNONYMS:
+        return None  # it is well spelt, and means what there is no name for here
     # Short names differ from each other by one letter or digit: a type for another one would be a trap.
-    close = get_close_matches(bare, [name for name in names if len(name) > 3], 1)
+    close = get_close_matches(bare, [name for name in names if len(name) > 3], 1, 0.7)
     return names[close[0]] if close else None

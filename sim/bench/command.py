@@ -10,6 +10,7 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..arguments import output_file
 from ..files import BUILD, write_atomically
+from ..hdl.build import require_tools
 from ..results import record
 from ..settings import add_settings, require_groups
 from .line import HEAD, row
@@ -40,6 +41,7 @@ def configure(parser):
 
 def run(args):
     """Prints the table and leaves it as JSON; the status is 0 whether or not targets are met: the table says it."""
+    require_tools(args.sim)  # before minutes of elaboration
     presets = [args.preset] if args.preset else ["default", "ecp5"]
     engines = [args.engine] if args.engine else list(_ENGINES)
     groups = dict.fromkeys(group for engine in engines for group in _GROUPS[engine])

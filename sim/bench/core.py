@@ -5,16 +5,18 @@ Specification: docs/core.md, "Convolutions as products".
 
 import numpy as np
 
-from tilewright.golden import ConvLayer, ImplicitGemm, LayerProgram
+from tilewright.golden import ConvLayer, ImplicitGemm, LayerProgram, convolve
 
 from ..session.accelerator import accelerator_params
 from ..session.core import CoreSession
 from ..settings import changed
 from .line import share, timed
 
-__all__ = ["measure", "run"]
+__all__ = ["FEATURES", "measure", "run"]
 
 _LATENCY = 100
+#: Features of the access unit that convolutions as products need; without them jobs alone are measured.
+FEATURES = ("im2col", "stores", "swizzle")
 #: N, H, W, C; Co, Kh, Kw, C; padding on all sides. Those are measured that fit shared memory with all their sums.
 _LAYERS = {
     "3x3 on 8x8, 16 to 16": ((1, 8, 8, 16), (16, 3, 3, 16), 1),
@@ -51,15 +53,13 @@ def _lines(session, preset):
         layer = ConvLayer(x, k, "s8s8", padding=padding, params=conv)
         if len(layer.smem) > size:
             continue
-        products = ImplicitGemm(x, k, "s8s8", padding=padding, sizes=pe, smem_bytes=size)
-        memory, cycles = run(session, products)
-        other_memory, other_cycles = run(session, LayerProgram(layer, size))
-        if (products.result(memory) != layer.result(other_memory)).any():
-            raise RuntimeError(f"the engines do not agree on {name}")
-        macs = layer.shape.macs
-        ways = {
-            "implicit GEMM": (cycles, macs // (pe.threads * pe.unit_bytes)),
-            "convolution engine": (other_cycles, macs // (conv.slaves * conv.units * conv.row_bytes)),
-        }
-        for way, (measured, limit) in ways.items():
-            yield share(preset, f"{name}, {way}", _LATENCY, limit, measured, None)
+        ways = {"convolution engine": (LayerProgram(layer, size), layer, conv.slaves * conv.units * conv.row_bytes)}
+        if set(FEATURES) <= set(session.params.tmau.features):
+            products = ImplicitGemm(x, k, "s8s8", padding=padding, sizes=pe, smem_bytes=size)
+            ways["implicit GEMM"] = (products, products, pe.threads * pe.unit_bytes)
+        expected = convolve(x, k, "s8s8", padding=padding)
+        for way, (program, results, macs_a_cycle) in reversed(ways.items()):
+            memory, cycles = run(session, program)
+            if (results.result(memory) != expected).any():
+                raise RuntimeError(f"{name}, {way}: the sums are wrong")
+            yield share(preset, f"{name}, {way}", _LATENCY, layer.shape.macs // macs_a_cycle, cycles, None)

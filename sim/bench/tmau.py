@@ -81,7 +81,7 @@ def _phase(session, load, expect):
 def _steady(session, preset, latency):
     """Boxes back to back: from the end of the first to the end of the last."""
     session.configure(latency=latency)
-    for case in steady_cases():
+    for case in steady_cases(session.params.smem.size_bytes):
         if is_unsupported({"opcode": Opcode.LOAD} | case.fields, case.tmap.pack(), session.params.features):
             continue
         commands = _commands(session, case)
@@ -106,7 +106,7 @@ def _commands(session, case):
 def _few(session, preset, latency):
     """A few boxes, from the first command, whose descriptor is not cached, to the last completion."""
     session.configure(latency=latency)
-    for case in few_cases():
+    for case in few_cases(session.params.smem.size_bytes):
         session.reset()
         commands = _commands(session, case)[:FEW]
         measured = _succeed(session, commands).span

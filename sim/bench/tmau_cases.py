@@ -5,7 +5,8 @@ import math
 from dataclasses import dataclass, field, replace
 
 from tilewright.golden import TensorMap
-from tilewright.golden.spec import Element, Opcode, Reduction, Space
+from tilewright.golden.spec import Element, Mode, Opcode, Reduction, Space
+from tilewright.golden.tmau.tile import footprint
 
 __all__ = [
     "BLOCK_BYTES", "BOXES", "FEW", "LATENCIES", "Copies", "Steady", "copy_cases", "few_cases", "steady_cases"
@@ -54,12 +55,35 @@ class Copies:
     target: float | None = None
 
 
-def steady_cases():
-    """All steady-state measurements of tensors."""
-    return [
-        *_rows(), *_ranks(), *_swizzles(), *_named_tiles(), *_sharing(), *_small_boxes(), *_shifted(), *_outside(),
-        *_pixels(), *_interleaved(), *_unaligned(), *_stores(), *_reductions()
+def steady_cases(smem_bytes=1 << 20):
+    """All steady-state measurements of tensors, in boxes that fit ``smem_bytes``.
+
+    A box has fewer rows or pixels where shared memory is smaller. Boxes that reach over the edge are left out then:
+    which part of them is outside is what is measured.
+    """
+    cases = [
+        *_rows(), *_ranks(), *_swizzles(), *_named_tiles(), *_sharing(), *_small_boxes(), *_shifted(),
+        *_fitting(_outside(), smem_bytes), *_pixels(), *_interleaved(), *_unaligned(), *_stores(), *_reductions()
     ]  # fmt: skip
+    return [_fitted(case, smem_bytes) for case in cases]
+
+
+def _fitting(cases, smem_bytes):
+    return [case for case in cases if footprint(case.tmap) <= smem_bytes]
+
+
+def _fitted(case, smem_bytes):
+    """The same with boxes of half the rows or pixels until they fit."""
+    while footprint(case.tmap) > smem_bytes:
+        tmap = case.tmap
+        if tmap.mode == Mode.IM2COL:
+            smaller = {"pixels": tmap.pixels // 2}
+        else:
+            outermost = max(dimension for dimension, extent in enumerate(tmap.box) if extent > 1)
+            box = [extent // 2 if dimension == outermost else extent for dimension, extent in enumerate(tmap.box)]
+            smaller = {"box": box}
+        case = replace(case, tmap=replace(tmap, **smaller))
+    return case
 
 
 def copy_cases():
@@ -88,11 +112,10 @@ def _sliding(tmap):
     return [list(reversed(next(cycle))) for _ in range(BOXES)]
 
 
-def few_cases():
-    """Boxes that other engines were measured with: docs/physical.md, "Beside others"."""
-    for row in (64, 128):
-        yield _steady(f"64 rows of {row} bytes", _tensor((row, 64), (4 * row + 128,)), None)
-    yield from _named_tiles()
+def few_cases(smem_bytes=1 << 20):
+    """Boxes that other engines were measured with (docs/physical.md, "Beside others"), if they fit ``smem_bytes``."""
+    rows = [_steady(f"64 rows of {row} bytes", _tensor((row, 64), (4 * row + 128,)), None) for row in (64, 128)]
+    return _fitting([*rows, *_named_tiles()], smem_bytes)
 
 
 def _steady(name, tmap, target, coords=None):

@@ -45,7 +45,6 @@ class Fields:
 
     def peek(self, field):
         """A member as it is, without taking it; None if there is none."""
-        self._known.append(field)
         return self._left.get(field)
 
     def raw(self, field, default=REQUIRED):
@@ -107,7 +106,8 @@ class Fields:
     def end(self):
         """Raises if something has not been taken."""
         for field in self._left:
-            raise self.wrong(field, f"is not a known field{suggestion(field, self._known)}")
+            others = [name for name in self._known if name != field]
+            raise self.wrong(field, f"is not a known field{suggestion(field, others)}")
 
     def _kind(self, field, default, kind, what):
         value = self.raw(field, default)

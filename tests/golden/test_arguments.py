@@ -34,7 +34,11 @@ def test_members_by_name_in_any_case_by_number_and_as_they_are(value):
         (TypeError, lambda: integers("n", (1, "x")), "n must be made of integers, not 'x'"),
         (ValueError, lambda: member("op", Swizzle, "16B"), "op must be one of none, 32B, 64B, 128B, not '16B'"),
         (ValueError, lambda: member("op", Swizzle, 4), "op must be one of none, 32B, 64B, 128B, not 4"),
-        (TypeError, lambda: member("op", Reduction, None), "op must be an integer, not None"),
+        (
+            TypeError,
+            lambda: member("op", Reduction, None),
+            "op must be one of none, add, min, max, inc, dec, and, or, xor, not None; did you mean 'none'?",
+        ),
         (TypeError, lambda: array("a", [1]), "a must be a numpy array, not [1]"),
         (ValueError, lambda: array("a", np.zeros((0, 4))), "a must not be empty, with shape (0, 4)"),
     ],

@@ -188,7 +188,7 @@ def test_error_of_a_cluster(tmp_path, path, value, error):
 
 
 REFUSED = [
-    ("kind", "tma", "kind must be one of tmau, lanes, align, program, gemm, conv, core, not 'tma'"),
+    ("kind", "tma", "kind must be one of tmau, lanes, align, program, gemm, conv, core, not 'tma'; did you mean 'tmau'?"),
     ("surprise", 1, "surprise is not a known field"),
     ("gmem", ..., "gmem is missing"),
     ("gmem.bytes", 0, "gmem.bytes must be an integer from 1 to 4294967296, not 0"),
@@ -210,7 +210,7 @@ REFUSED = [
     ("maps.x.stride", [], "maps.x.stride must have 1 entries for rank 2 in tile mode, not 0"),
     ("maps.x.size", [16.0, 4], "maps.x.size[0] must be an integer from -9223372036854775808 to 18446744073709551615, "
      "not 16.0"),
-    ("maps.x.strides", [16], "maps.x.strides is not a known field"),
+    ("maps.x.strides", [16], "maps.x.strides is not a known field; did you mean 'stride'?"),
     ("maps.x.mode", "im2col", "maps.x.channels is missing"),
     ("commands.0.op", "move", "commands[0].op must be one of load, store, reduce, prefetch, copy_block, "
      "prefetch_block, commit, "
@@ -286,7 +286,7 @@ def test_same_name_twice_is_refused(tmp_path, capsys):
     [
         ([], "tilewright: the following arguments are required: COMMAND\n"),
         (["replay", "x.json"], "tilewright replay: the following arguments are required: --on\n"),
-        (["fly"], "tilewright: argument COMMAND: invalid choice: 'fly' (choose from "),
+        (["fly"], "tilewright: there is no command 'fly'"),
         (
             ["replay", "x.json", "--on", "silicon"],
             "tilewright replay: argument --on: invalid choice: 'silicon' (choose from ",

@@ -86,12 +86,12 @@ def test_a_refusal_is_the_machines_error_record(call, tmap, coords, options, cod
          "smem must be a contiguous one-dimensional uint8 array, not None"),
         (TypeError, lambda: store(TILE, (0, 0), fill=1), "fill must be True or False, not 1"),
         (ValueError, lambda: store(TILE, (0, 0), reduction="sum"),
-         "reduction must be one of none, add, min, max, inc, dec, and, or, xor, not 'sum'"),
+         "reduction must be one of none, add, min, max, inc, dec, and, or, xor, not 'sum'; did you mean 'add'?"),
         (ValueError, lambda: golden.limits(TILE, (0, 0), 64, offsets=(1,)),
          "offsets must be zero in tile mode, not (1, 0, 0)"),
         (ValueError, lambda: golden.command_word("load", smen=0),
          "a command command has no field 'smen': its fields are opcode, signal, fill, reduction, tag, smem, barrier, "
-         "descriptor, coords, offsets"),
+         "descriptor, coords, offsets; did you mean 'smem'?"),
         (TypeError, lambda: golden.command_word("load", smem="x"), "smem must be an integer, not 'x'"),
     ],
 )  # fmt: skip
