@@ -11,6 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.sim.cli import COMMANDS
+from tilewright.sim.dev.fences import fences
+from tilewright.sim.silicon.command import COMMANDS as SILICON
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("hw", "golden", "sim", "network", "tb")
 
@@ -112,6 +116,40 @@ def test_replay_on_golden(run, tmp_path):
     (tmp_path / "cases.json").write_text(json.dumps({"version": 1, "cases": [load, product]}))
     status, text, errors = run("tilewright", "replay", "cases.json", "--on", "golden")
     assert (status, text.splitlines()[:2], errors) == (0, ["met       load", "met       product"], "")
+
+
+#: Pages with Python that the plain package runs, and the extras that others say they need, or a checkout.
+PLAIN_PAGES = ("README.md", "docs/cluster.md", "docs/commands.md", "docs/core.md", "docs/cuda.md", "docs/golden.md",
+               "docs/integration.md", "docs/pe.md")  # fmt: skip
+OTHER_PAGES = {"docs/cocotb.md": "[dev]", "docs/network.md": "[network]", "docs/simulation.md": "[sim]",
+               "docs/first-hour.md": "make test"}  # fmt: skip
+
+
+def test_pages_with_python_say_what_they_need():
+    pages = [path for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))) if python_of(path)]
+    assert {path.relative_to(ROOT).as_posix() for path in pages} == {*PLAIN_PAGES, *OTHER_PAGES}
+    for page, need in OTHER_PAGES.items():
+        assert need in (ROOT / page).read_text(encoding="utf-8"), page
+
+
+@pytest.mark.parametrize("page", PLAIN_PAGES)
+def test_the_python_of_a_page_runs(run, tmp_path, page):
+    (tmp_path / "page.py").write_text(python_of(ROOT / page), encoding="utf-8")
+    status, _, errors = run("python", "page.py")
+    assert (status, errors) == (0, "")
+
+
+def python_of(path):
+    """All Python of a page that a reader runs."""
+    blocks = fences(path.read_text(encoding="utf-8"))
+    return "\n".join(block.text for block in blocks if block.language == "python" and not block.reason)
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *(f"silicon {name}" for name in SILICON)])
+def test_help_of_every_command(run, command):
+    status, text, errors = run("tilewright", *command.split(), "--help")
+    assert (status, errors) == (0, "")
+    assert text.startswith(f"usage: tilewright {command} ")
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,8 @@ def test_error_of_a_cluster(tmp_path, path, value, error):
 
 
 REFUSED = [
-    ("kind", "tma", "kind must be one of tmau, lanes, align, program, gemm, conv, core, not 'tma'; did you mean 'tmau'?"),
+    ("kind", "tma",
+     "kind must be one of tmau, lanes, align, program, gemm, conv, core, not 'tma'; did you mean 'tmau'?"),
     ("surprise", 1, "surprise is not a known field"),
     ("gmem", ..., "gmem is missing"),
     ("gmem.bytes", 0, "gmem.bytes must be an integer from 1 to 4294967296, not 0"),
