@@ -44,7 +44,7 @@ class ClusterHarness(Harness):
     def elaborate(self, platform):
         m = Module()
         self._run_scripts(m)
-        m.submodules.dut = dut = self._dut
+        dut = self._place_dut(m)
         cores = dut.params.cores
         serve_bus(self, m, dut.m_axi, self._bus, self._memory_words, self._bus_reads, cores, dut.params.l2)
         sides = [_Side(self, number) for number in range(cores)]

@@ -16,6 +16,7 @@ from .ports import (
     shared_memory_arrays,
 )
 from .script_driver import ScriptDriver
+from .streams import Streams
 
 __all__ = ["Harness"]
 
@@ -72,6 +73,7 @@ class Harness(wiring.Component):
         self._memory_words = memory_words
         self._arrays = arrays or {}
         self.running = Signal()  # a program of the design runs
+        self._streams = None
         ports, depth = tuple(records.items), records.depth
         # Numbers of stalls: the memory's first, then the drivers', then the consumer's.
         first_stall = len(CHANNELS) if bus else 0
@@ -99,10 +101,32 @@ class Harness(wiring.Component):
             arrays[f"{name}_log"] = Array(f"{name}_log.memory.array.words", log.memory.width, log.memory.depth)
         return arrays
 
+    def name_streams(self):
+        """Adds a name for every field of the design's ports, for waveforms.
+
+        Returns
+        -------
+        str
+            Verilog that belongs to the harness then.
+        dict of str to dict of str to (int, bool)
+            By the port the names, seen from the harness, with their bits and whether they are signed.
+        """
+        self._streams = Streams(self._dut)
+        return self._streams.verilog(), {
+            group: {f"streams.{group}.{name}": (len(value), value.shape().signed) for name, value in fields.items()}
+            for group, fields in self._streams.groups.items()
+        }
+
+    def _place_dut(self, m):
+        m.submodules.dut = self._dut
+        if self._streams:
+            m.submodules.streams = self._streams
+        return self._dut
+
     def elaborate(self, platform):
         m = Module()
         self._run_scripts(m)
-        m.submodules.dut = dut = self._dut
+        dut = self._place_dut(m)
         if self._bus:
             serve_bus(self, m, dut.m_axi, self._bus, self._memory_words, self._bus_reads)
         serve_core(self, m, dut, self._smem)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from .build import WAVEFORMS, build
+from .save_files import write_save_files
 from .testbench import FLAGS, OWN_STATUSES, TOP
 
 __all__ = ["Simulation", "SimulationError", "waveform_format"]
@@ -50,7 +51,8 @@ class Simulation:
     simulator : str
         ``"verilator"`` or ``"icarus"``.
     waves : Path or None
-        Leave a waveform there when closed, in the format of its suffix: ``.vcd`` or ``.fst``.
+        Leave a waveform there when closed, in the format of its suffix: ``.vcd`` or ``.fst``. Beside it save files of
+        the design's ``signals``, for GTKWave (``.gtkw``) and Surfer (``.sucl``).
     coverage : Path or None
         Leave there when closed how often Verilator ran each statement; see ``sim/hdl/code_coverage.py``.
 
@@ -168,7 +170,16 @@ class Simulation:
             if path is not None and (self._folder / name).exists():
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.move(self._folder / name, path)
+                if name == _WAVES:
+                    write_save_files(path, self._signals())
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _signals(self):
+        """The design's signals by their names in a waveform."""
+        return {
+            group: {f"{TOP}.dut.{name}": form for name, form in signals.items()}
+            for group, signals in self._design.signals.items()
+        }
 
     def _check_open(self):
         if self._process.stdin.closed:

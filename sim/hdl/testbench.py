@@ -6,7 +6,7 @@ during one nothing but the hardware is simulated, so a long run is fast; files a
 itself, so memories are fast too. All of it is plain Verilog that Verilator and Icarus Verilog both understand.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from amaranth.lib.wiring import In
 
@@ -63,12 +63,15 @@ class Design:
     controls, statuses : dict of str to int
         Inputs and outputs of the harness, with their widths.
     arrays : dict of str to Array
+    signals : dict of str to dict of str to (int, bool)
+        What a waveform is looked at for, in groups: names seen from the harness, bits, and whether it is signed.
     """
 
     verilog: str
     controls: dict[str, int]
     statuses: dict[str, int]
     arrays: dict[str, Array]
+    signals: dict[str, dict[str, tuple[int, bool]]] = field(default_factory=dict)
 
 
 def make_design(harness, arrays):

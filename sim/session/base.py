@@ -1,5 +1,7 @@
 """The life of a session, whatever its design: build, start, configure, run, reset, close."""
 
+from dataclasses import replace
+
 from amaranth._unused import MustUse
 
 from tilewright.golden.arguments import integer
@@ -57,16 +59,19 @@ class Session:
         def make():
             try:
                 harness = make_harness()
-                return make_design(harness, harness.arrays())
+                verilog, signals = harness.name_streams() if waves else ("", {})
+                made = make_design(harness, harness.arrays())
+                return replace(made, verilog=made.verilog + verilog, signals=signals) if waves else made
             except BaseException:
                 # The parts of a design that is not finished would each say so: Amaranth's own switch, for the same end.
                 MustUse._MustUse__silence = True
                 raise
 
         # Before elaboration, which takes seconds.
-        require_tools(options["simulator"], waveform_format(options.get("waves")))
+        waves = waveform_format(options.get("waves"))
+        require_tools(options["simulator"], waves)
         with work(key[0]):
-            design = cached_design(make, *key)
+            design = cached_design(make, *key, *(["waves"] if waves else []))
             self.simulation = Simulation(change(design) if change else design, **options)
         # Before the first reset nothing has a value, and memories could not be read.
         self.simulation.exchange(reset=True)

@@ -12,10 +12,11 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 from ..arguments import integer
 from ..extras import require
 from ..files import BUILD, writable
+from ..hdl.build import require_tools
 from ..progress import Bars, Lines, report, shown, work
 from ..results import record
 from ..settings import add_settings, changed
-from ..usage import UsageError
+from ..usage import HostError, UsageError
 from . import CONVOLVING, EXTRAS, MOVING, NEEDS, RUNNING, SHARING, SHORT, WORKLOADS, workload
 from .findings import Findings, Totals
 from .photographs import load_photographs
@@ -29,8 +30,9 @@ SMALL_CROP = (208, 320)
 _SMALL = 4096  # bytes of shared memory
 
 _REPORT = BUILD / "report"
-_WAVES = {"tmau": BUILD / "waves/sim.vcd", "pe": BUILD / "waves/pe.vcd", "conv": BUILD / "waves/conv.vcd",
-          "cluster": BUILD / "waves/cluster.vcd", "accelerator": BUILD / "waves/accelerator.vcd"}  # fmt: skip
+_WAVES = BUILD / "waves"
+#: Names of the waveforms of machines.
+_WAVE_NAMES = {"tmau": "sim", "pe": "pe", "conv": "conv", "cluster": "cluster", "accelerator": "accelerator"}
 
 
 class Played(NamedTuple):
@@ -50,7 +52,7 @@ def configure(parser):
     parser.add_argument("--workload", choices=[*WORKLOADS, "all"], help=f"one or all; {', '.join(SHORT)} if left out")
     parser.add_argument("--layers", metavar="N", type=integer(1, 1 << 20),
                         help="only the first N layers of the workload network")  # fmt: skip
-    parser.add_argument("--waves", action="store_true", help=f"leave waveforms of a crop in {_WAVES['tmau'].parent}/")
+    parser.add_argument("--waves", action="store_true", help=f"leave waveforms of a crop in {_WAVES}/")
 
 
 def run(args):
@@ -71,6 +73,8 @@ def run(args):
     for name in names:
         if name in EXTRAS:
             require(EXTRAS[name])
+    require_tools(args.sim)  # before minutes of elaboration
+    waves = _waves(args.sim) if args.waves else {}
     hardware = ", ".join([f"preset {args.preset}", *map(str, args.settings)])
     print(f"{hardware} on {args.sim}; {extent}; memory answers after 100 cycles", flush=True)
     begin = time.perf_counter()
@@ -78,7 +82,7 @@ def run(args):
         shown(Bars() if sys.stderr.isatty() else Lines(sys.stderr)) as display,
         # Left after the machines, without which what still plays ends at once.
         ExitStack() as players,
-        Machines(args.preset, args.sim, small, _WAVES if args.waves else None, args.settings) as machines,
+        Machines(args.preset, args.sim, small, waves, args.settings) as machines,
     ):
         machines.prepare(names, display)
         sessions = {name: machines.session(name) for name in names}
@@ -96,8 +100,9 @@ def run(args):
     boxes = sum(each.totals.parts for each in played if each.name in MOVING)
     if not args.settings:
         record(f"preset-{args.preset}", preset=args.preset, simulated=not problems, boxes=boxes)
-    if args.waves:
-        print("\n".join(str(path) for path in _WAVES.values() if path.exists()))
+    for path in waves.values():
+        if path.exists():
+            print(f"{path}, with {path.stem}.gtkw for GTKWave and {path.stem}.sucl for Surfer")
     setting = f"{hardware[0].upper()}{hardware[1:]}, simulated on {args.sim}: {extent}."
     print(write_report(_REPORT, setting, [session.params for session in sessions.values()], played, transfer))
     return 1 if problems else 0
@@ -186,6 +191,17 @@ def table_rows(played):
 def _row(name, totals):
     widths = (6, 16, 9, 9, 8, 7, 12)
     return " ".join([f"{name:<11}", *(f"{cell:>{width}}" for cell, width in zip(totals.cells, widths, strict=True))])
+
+
+def _waves(simulator):
+    """Where waveforms are left, by the machine: in FST, a small part of a VCD, if the simulator can write it."""
+    try:
+        require_tools(simulator, "fst")
+        suffix = "fst"
+    except HostError as error:
+        print(f"waveforms are VCD: {error}")
+        suffix = "vcd"
+    return {machine: _WAVES / f"{name}.{suffix}" for machine, name in _WAVE_NAMES.items()}
 
 
 def _names(args):

@@ -292,7 +292,7 @@ def test_every_command_has_its_text():
         ("sh", "make sim CUP=1", "make sim has no variable CUP"),
         ("sh", "make sim PRESET=huge", "invalid choice: 'huge'"),
         ("sh", "make waves T=tests/unit/lib/test_stream.py::test_coffee", "has no test_coffee"),
-        ("sh", "tilewright coffee", "invalid choice: 'coffee'"),
+        ("sh", "tilewright coffee", "there is no command 'coffee'"),
         ("sh", "tilewright sim --cup", "unrecognized arguments: --cup"),
         ("sh", "tilewright replay nowhere.json --on golden", "nowhere.json"),
         ("sh", "pip install '.[coffee]'", "has no extra coffee"),
