@@ -206,6 +206,9 @@ REFUSED = [
     ("maps.x.element", "f15", "maps.x.element must be one of u8, s8, u16, s16, u32, s32, u64, s64, f16, bf16, f32, "
      "f64, tf32, f8e4m3, f8e5m2, not 'f15'"),
     ("maps.x.address", ..., "maps.x.address is missing"),
+    ("maps.x.swizzle", "SWIZZLE_64B",
+     "maps.x.swizzle must be one of none, 32B, 64B, 128B, not 'SWIZZLE_64B'; did you mean '64B'?"),
+    ("maps.x.boxDim", [16, 2], "maps.x.boxDim is not a known field; did you mean 'box'?"),
     ("maps.x.swizzle", "16B", "maps.x.swizzle must be one of none, 32B, 64B, 128B, not '16B'"),
     ("maps.x.fill", {"constant": -1}, "maps.x.fill.constant must be an integer from 0 to 4294967295, not -1"),
     ("maps.x.stride", [], "maps.x.stride must have 1 entries for rank 2 in tile mode, not 0"),

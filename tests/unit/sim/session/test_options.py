@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
+from tilewright.sim.hdl.build import require_tools
 from tilewright.sim.session.options import chosen, port_order, probability, run_cycles, session_options, window
+from tilewright.sim.session.scripts import register_address
 
 PORTS = ("commands", "reads", "barriers", "registers")
 PRESETS = {"one": 1, "two": 2}
@@ -32,6 +35,19 @@ def test_what_is_right_comes_back():
     assert (chosen(PRESETS, "two", None), chosen(PRESETS, "two", 7)) == (2, 7)
     assert (probability(0), probability(0.5), probability(0.999)) == (0, 128, 255)
     session_options(("verilator",), simulator="verilator", patience=1, waves=Path("x.vcd"), coverage=None)
+
+
+def test_names_that_are_misspelt_come_with_ours():
+    options = {"patience": 1, "waves": None, "coverage": None}
+    for call, ours in (
+        (lambda: chosen(PRESETS, "TWO", None), "two"),
+        (lambda: session_options(("verilator", "icarus"), simulator="Verilater", **options), "verilator"),
+        (lambda: register_address(TMAU_REGISTERS, "irq_statu"), "irq_status"),
+        (lambda: require_tools("icaruss"), "icarus"),
+        (lambda: require_tools("icarus", ".fst"), "fst"),
+    ):
+        with pytest.raises(ValueError, match=rf"; did you mean '{ours}'\?$"):
+            call()
 
 
 @pytest.mark.parametrize(
