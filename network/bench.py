@@ -15,7 +15,7 @@ from .program.compiled import compile as compile_network
 from .program.machine import machine_of_core
 from .program.rtl import run_on
 
-__all__ = ["measure", "sample_of"]
+__all__ = ["compiled_sample", "measure", "sample_of"]
 
 _NETWORK = "ResNet-50"
 _LATENCY = 100
@@ -58,15 +58,20 @@ def _lines(session, preset):
                 round(cycles_of_all), _TARGET)  # fmt: skip
 
 
-def _run(session, layer, rows):
-    """A layer as a program, and the cycles from its first word to its end; results must be those of the evaluation."""
+def compiled_sample(layer, rows, machine):
+    """So many output rows of a layer with random weights as a program for a machine, and an input."""
     maker = NetworkMaker(layer.size + layer.channels)
     seen = min(layer.size, (rows - 1) * layer.stride + layer.kernel - layer.padding[0])
     before, behind = layer.padding
     x = maker.input((1, layer.channels, seen, layer.size))
     pad = (before, before, behind if rows == layer.out_size else 0, behind)
     maker.conv(x, layer.out_channels, layer.kernel, stride=layer.stride, pad=pad)
-    compiled, inputs = compile_network(maker.graph(), machine_of_core(session.params)), maker.draw()
+    return compile_network(maker.graph(), machine), maker.draw()
+
+
+def _run(session, layer, rows):
+    """A layer as a program, and the cycles from its first word to its end; results must be those of the evaluation."""
+    compiled, inputs = compiled_sample(layer, rows, machine_of_core(session.params))
     data, run = run_on(session, compiled, compiled.memory(inputs))
     expected = evaluate(compiled.graph, inputs)
     for name, value in compiled.tensors(data).items():

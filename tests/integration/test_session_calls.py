@@ -153,10 +153,11 @@ def test_the_golden_error_is_the_record_of_the_hardware(session, tmap, coords, o
         (TypeError, lambda s: s.run([3.5]), "a command that is no dictionary must be an integer, not 3.5"),
         (ValueError, lambda s: s.run([{"opcode": "lod"}]),
          "opcode must be one of load, invalidate, invalidate_all, store, reduce, prefetch, copy_block, prefetch_block, "
-         "commit, wait, wait_all, replace, lanes, not 'lod'"),
+         "commit, wait, wait_all, replace, lanes, not 'lod'; did you mean 'load'?"),
         (TypeError, lambda s: s.run(barriers=[3]), "barriers must be tuples of 2 to 4 entries, not 3"),
         (ValueError, lambda s: s.run(barriers=[("arive", 0)]),
-         "the operation must be one of init, arrive, expect_tx, complete_tx, try_wait, not 'arive'"),
+         "the operation must be one of init, arrive, expect_tx, complete_tx, try_wait, not 'arive'; did you mean "
+         "'arrive'?"),
         (ValueError, lambda s: s.run(barriers=[("arrive", 1 << 40)]),
          "the barrier must lie in the 4096 bytes of shared memory, not at 0x10000000000"),
         (ValueError, lambda s: s.run(barriers=[("arrive", 4096)]),

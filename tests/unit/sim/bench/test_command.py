@@ -7,6 +7,7 @@ import pytest
 from tilewright.sim.bench import command
 from tilewright.sim.bench.line import Line
 from tilewright.sim.cli import main
+from tilewright.sim.hdl import build
 
 LINE = Line("unit", "all", None, 1, 1, "1", "none", True)
 
@@ -57,3 +58,12 @@ def test_an_engine_without_the_parameter(asked, capsys, engine, setting, groups)
     sentence = f"--set {setting}: what is built has no {group}, only {groups}"
     assert capsys.readouterr().err == f"tilewright bench: {sentence}\n"
     assert asked == []
+
+
+@pytest.mark.parametrize("engine", command._ENGINES)
+def test_a_simulator_that_is_not_installed(engine, monkeypatch, capsys):
+    monkeypatch.setattr(build.shutil, "which", lambda name: None)
+    monkeypatch.setattr(command, "import_module", None)
+    assert main(["bench", "--engine", engine, "--preset", "unit", "--sim", "icarus"]) == 2
+    sentence = "tilewright bench: the simulator icarus needs iverilog, which is not installed\n"
+    assert capsys.readouterr() == ("", sentence)

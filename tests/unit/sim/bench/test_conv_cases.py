@@ -32,8 +32,9 @@ def test_networks_as_published(network, convolutions, total):
     assert sum(macs(layer) * count for layer, count in layers.items()) == total
 
 
-@pytest.mark.parametrize("preset", ["ecp5", "default"])
+@pytest.mark.parametrize("preset", ["unit", "ecp5", "default", "full"])
 def test_samples_fit(preset):
+    """``lean`` has the engine of ``ecp5``."""
     params = CONV_UNIT_PRESETS[preset].conv
     names = set()
     for layer in {layer for layers in NETWORKS.values() for layer in layers}:
