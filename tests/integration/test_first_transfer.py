@@ -11,7 +11,9 @@ import pytest
 from tilewright.golden import GlobalMemory, Machine, TensorMap
 from tilewright.golden.spec import BarrierOp
 from tilewright.sim.asm.tmau.assembler import assemble
-from tilewright.sim.hdl.export import top_component, top_verilog
+from tilewright.sim.hdl.export import top_component
+from tilewright.sim.package.choice import Choice
+from tilewright.sim.package.listing import listing
 from tilewright.sim.package.ports import ports_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +46,8 @@ def run(folder, bench):
     if shutil.which("iverilog") is None:
         pytest.skip("Icarus Verilog is not installed")
     (folder / "bench.v").write_text(bench)
-    (folder / "dut.v").write_text(top_verilog("tmau_subsystem", "unit"))
+    top = Choice("tmau_subsystem", "unit")
+    (folder / "dut.v").write_text(listing(top, top.verilog()))
     subprocess.run(["iverilog", "-g2005", "-o", "first", "bench.v", "dut.v"], cwd=folder, check=True)
     return subprocess.run(["vvp", "first"], cwd=folder, check=True, capture_output=True, text=True).stdout
 
