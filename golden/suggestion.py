@@ -38,7 +38,7 @@ _SYNONYMS = {
     "sum": ("add",), "plus": ("add",), "minimum": ("min",), "maximum": ("max",),
     "smem": ("shared",), "shared_memory": ("shared",), "shared::cta": ("shared",), "shared::cluster": ("shared",),
     "gmem": ("global",), "global_memory": ("global",), "dram": ("global",),
-    "expecttx": ("expect_tx",), "arrive_expect_tx": ("expect_tx",), "test_wait": ("try_wait",),
+    "expecttx": ("expect_tx",), "arrive_expect_tx": ("expect_tx",), "test_wait": ("try_wait", "wait"), "try_wait": ("wait",),
     "wait_group": ("wait",), "commit_group": ("commit",), "bulk": ("copy_block",), "tensor": ("copy_tensor",),
     "memcpy": ("copy_block",), "copy": ("copy_block", "copy_tensor"),
     "less": ("lt",), "<": ("lt",), "greater": ("gt",), ">": ("gt",), "equal": ("eq",), "==": ("eq",), "!=": ("ne",),
@@ -81,5 +81,5 @@ def _meant(text, names):
     if text in _SYNONYMS or bare in _SYNONYMS:
         return None  # it is well spelt, and means what there is no name for here
     # Short names differ from each other by one letter or digit: a type for another one would be a trap.
-    close = get_close_matches(bare, [name for name in names if len(name) > 3], 1, 0.7)
+    close = get_close_matches(bare, [name for name in names if len(name) > 3], 1, 0.73)
     return names[close[0]] if close else None

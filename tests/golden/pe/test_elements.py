@@ -88,7 +88,8 @@ def test_raw_bits_are_unsigned():
         (ValueError, (A[:0], B, "s8s8"), {}, "a must not be empty, with shape (0, 4)"),
         (ValueError, (A[0], B, "s8s8"), {}, "a must have K and at least one more dimension, not shape (4,)"),
         (ValueError, (A, B, "s8s9"), {},
-         "type must be one of s8s8, s8u8, u8s8, u8u8, s16s16, s16u16, u16s16, u16u16, f16, bf16, not 's8s9'"),
+         "type must be one of s8s8, s8u8, u8s8, u8u8, s16s16, s16u16, u16s16, u16u16, f16, bf16, not 's8s9'; "
+         "did you mean 's8s8'?"),
         (ValueError, (A, B, "s8s8"), {"c": np.zeros((2, 3), np.int32)},
          "c must have the shape (3, 2) of the product, not (2, 3)"),
         (TypeError, (A, B, "s8s8"), {"c": np.zeros((3, 2))},
