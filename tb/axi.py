@@ -25,9 +25,6 @@ class AxiMemory:
     def __init__(self, ports, contents, rng, pauses):
         bus = AxiBus.from_prefix(ports.dut, ports.name("m_axi"))
         ram = AxiRam(bus, ports["clk"], ports["rst"], bool(ports.reset_level), mem=contents)
-        # What is idle would be X otherwise, and m_axi_rready looks at m_axi_rid.
-        ports["m_axi_rid"].value = 0
-        ports["m_axi_bid"].value = 0
         for side, channels in ((ram.read_if, ("ar", "r")), (ram.write_if, ("aw", "w", "b"))):
             for channel in channels:
                 getattr(side, f"{channel}_channel").set_pause_generator(_pauses(rng, pauses.bus))

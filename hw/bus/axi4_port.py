@@ -51,7 +51,7 @@ class ReadPort(wiring.Component):
     bursts : In(stream of BurstLayout)
         Data to read. ``ready`` depends on registers only.
     words : Out(stream of ReadWordLayout)
-        One for each beat of ``bursts``, in order. ``axi.rready`` depends combinationally on its ``ready``.
+        One for each beat of ``bursts``, in order. ``axi.rready`` depends combinationally on its ``ready`` and RVALID.
     descriptors : In(stream of addr_width)
         Byte address of a descriptor to read, a multiple of 64. Taken as its last burst leaves.
     descriptor_words : Out(stream of DescriptorWordLayout)
@@ -108,8 +108,9 @@ class ReadPort(wiring.Component):
         self._drive_ar(m)
         self._data_beats(m)
         self._descriptor_beats(m)
-        is_descriptor = self.axi.rid == _DESCRIPTOR_ID
-        m.d.comb += self.axi.rready.eq(Mux(is_descriptor, self.descriptor_words.ready, self.words.ready))
+        # An idle RID means nothing, and is X before the first beat: without RVALID neither sink is chosen.
+        sinks = (self.words, self.descriptor_words)
+        m.d.comb += self.axi.rready.eq(Cat(sink.valid & sink.ready for sink in sinks).any())
         return m
 
     def _request(self, m):

@@ -63,7 +63,8 @@ class Axi4ReadMux(wiring.Component):
         m.d.comb += [
             movers.rvalid.eq(axi.rvalid & ~for_reducer),
             reducer.rvalid.eq(axi.rvalid & for_reducer),
-            axi.rready.eq(Mux(for_reducer, reducer.rready, movers.rready)),
+            # An idle RID means nothing, and is X before the first beat: without RVALID neither manager is chosen.
+            axi.rready.eq((reducer.rvalid & reducer.rready) | (movers.rvalid & movers.rready)),
         ]
         for manager in (movers, reducer):
             m.d.comb += manager.rid.eq(axi.rid)  # of the movers' one bit is left

@@ -62,7 +62,8 @@ class BusShare(wiring.Component):
         m.d.comb += [
             unit.rvalid.eq(axi.rvalid & ~to_reader),
             reader.rvalid.eq(axi.rvalid & to_reader),
-            axi.rready.eq(to_reader | unit.rready),
+            # An idle RID means nothing, and is X before the first beat: without RVALID neither port is chosen.
+            axi.rready.eq(reader.rvalid | (unit.rvalid & unit.rready)),
         ]
         for port in (unit, reader):
             m.d.comb += [getattr(port, name).eq(getattr(axi, name)) for name in _BEAT]

@@ -112,7 +112,7 @@ class ReadPortSpec(Elaboratable):
         m.d.comb += [
             Assert(dut.beat == beat),
             Assert(dut.words.valid == data),
-            Assert(axi.rready == Mux(axi.rid == 0, dut.words.ready, dut.descriptor_words.ready)),
+            Assert(axi.rready == (axi.rvalid & Mux(axi.rid == 0, dut.words.ready, dut.descriptor_words.ready))),
             Assert(dut.beat_stb == (data & axi.rready)),
             Assert(axi.arvalid == shown.valid),
             Assert(dut.ar_stb == (axi.arvalid & axi.arready & (axi.arid == 0))),

@@ -217,3 +217,14 @@ def test_no_more_in_flight_than_allowed():
 def test_refused_bus():
     with pytest.raises(ValueError, match=r"^bus_bytes must be 4, 8, 16, 32 or 64, not 128$"):
         new_port(bus_bytes=128)
+
+
+def test_an_idle_beat_is_nobodys():
+    """RREADY does not depend on RID while RVALID is low: before the first beat RID is X."""
+    dut = new_port()
+
+    async def testbench(ctx):
+        ctx.set(dut.words.ready, 1)
+        assert {ctx.set(dut.axi.rid, rid) or ctx.get(dut.axi.rready) for rid in range(2)} == {0}
+
+    simulate(dut, testbench)

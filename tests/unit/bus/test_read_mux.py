@@ -63,3 +63,14 @@ def test_latency():
         assert (ctx.get(dut.movers.rvalid), ctx.get(dut.movers.rid), ctx.get(dut.reducer.rvalid)) == (1, 1, 0)
 
     simulate(dut, testbench)
+
+
+def test_an_idle_beat_is_nobodys():
+    """RREADY does not depend on RID while RVALID is low: before the first beat RID is X."""
+    dut = Axi4ReadMux(12, 128)
+
+    async def testbench(ctx):
+        ctx.set(dut.movers.rready, 1)
+        assert {ctx.set(dut.axi.rid, rid) or ctx.get(dut.axi.rready) for rid in range(4)} == {0}
+
+    simulate(dut, testbench)

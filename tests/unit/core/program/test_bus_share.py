@@ -72,3 +72,13 @@ def test_writes_and_latency():
             assert ctx.get(dut.axi.rready) == mine
 
     simulate(dut, bench)
+
+
+def test_an_idle_beat_is_nobodys():
+    """RREADY does not depend on RID while RVALID is low: before the first beat RID is X."""
+    dut = elaborated(BusShare, 12, 128)
+
+    async def bench(ctx):
+        assert {ctx.set(dut.axi.rid, rid) or ctx.get(dut.axi.rready) for rid in range(4)} == {0}
+
+    simulate(dut, bench)

@@ -3,7 +3,7 @@
 import pytest
 
 from tilewright.sim.hdl.testbench import Design
-from tilewright.sim.hdl.unknowns import without_power_on_values
+from tilewright.sim.hdl.unknowns import top_without_power_on_values, without_power_on_values
 
 HARDWARE = """module \\harness.dut.core (clk);
   reg [3:0] count{value};
@@ -35,6 +35,16 @@ def test_only_the_hardware_forgets():
     assert without_power_on_values(Design(before, {}, {}, {})).verilog == after
 
 
+def test_a_top_forgets_everywhere():
+    before = HARDWARE.format(value=" = 4'h2", flag=" = 1'h0", initial="") + AROUND.format(after_reset=1)
+    after = before
+    for value in (" = 4'h2", " = 1'h0", " = 4'h3", " = 1'h1"):
+        after = after.replace(f"{value};", ";")
+    assert top_without_power_on_values(before) == after
+
+
 def test_other_designs_are_refused():
+    with pytest.raises(ValueError, match=r"^the Verilog has no registers with power-on values$"):
+        top_without_power_on_values("module top;\nendmodule\n")
     with pytest.raises(ValueError, match=r"^the design is not a subsystem in its harness$"):
         without_power_on_values(Design("module top;\nendmodule\n", {}, {}, {}))
