@@ -7,6 +7,7 @@ from cocotb.triggers import RisingEdge
 from tilewright.golden import ErrorRecord, GlobalMemory, Machine, TensorMap, command_word
 from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import COMMAND, DESCRIPTOR, BarrierOp, Opcode, Reduction, Space
+from tilewright.golden.spec.tmau.features import FEATURES
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.golden.tmau.reduce import is_legal
 from tilewright.golden.tmau.tile import tx_bytes
@@ -112,7 +113,7 @@ class Bench:
         """What :meth:`start` does after the reset."""
         cocotb.start_soon(self._watch())
         built = await self.registers.fields("features")
-        self.machine.features = tuple(name for name in built if built[name])
+        self.machine.features = tuple(name for name in FEATURES if built[name])
         await self._fill()
 
     async def restart(self):

@@ -16,6 +16,7 @@ class Access(Enum):
     RW = "read-write"  #: read back what was written
     W1C = "write 1 to clear"  #: read what the hardware has set; a one that is written clears its bit
     WO = "strobe"  #: a one that is written acts once; reads as zero
+    WRITE = "write-only"  #: keeps what is written, all four bytes whatever the strobes; a read is refused
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,12 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import COMMAND
-
 from ..bus.address_map import address_map, map_addr_width
 from ..bus.axi4_lite import AccessSplit
 from ..lib.join import join
+from ..tmau.command_window import COMMAND_WINDOW_ADDR_WIDTH, CommandWindow
 from ..tmau.subsystem import TmauSubsystem
 from ..tmau.top import REGISTER_ADDR_WIDTH
-from .command_window import CommandWindow
 from .host import ByteHost
 from .lite_manager import Axi4LiteManager
 from .memory import BlockMemory
@@ -31,7 +29,7 @@ def board_regions(params):
     engine = address_map(tmau=REGISTER_ADDR_WIDTH, smem=params.tmau.smem.addr_width)
     board = address_map(
         engine=map_addr_width(engine),
-        commands=(COMMAND.bits // 8 - 1).bit_length(),
+        commands=COMMAND_WINDOW_ADDR_WIDTH,
         memory=params.memory_bytes.bit_length() - 1,
     )
     return engine, board
@@ -91,6 +89,7 @@ class Board(wiring.Component):
         join(m, split=command_split.low, manager=manager.accesses)
         join(m, manager=manager.axi, engine=engine.s_axil)
         join(m, commands=commands.commands, engine=engine.commands)
+        join(m, engine=engine.done, commands=commands.done)
 
         alive, ended = Signal(24), Signal(5)
         m.d.sync += [alive.eq(alive + 1), ended.eq(ended + engine.done.valid)]

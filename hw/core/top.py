@@ -21,10 +21,13 @@ from ..pe.pager import PAGER_TAG
 from ..pe.signatures import ProcessorSignature
 from ..pe.top import PE_REGISTER_ADDR_WIDTH
 from ..pe.unit import PeUnit
+from ..smem.barrier_window import BarrierWindow
 from ..smem.engines import connect_engines
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout
 from ..smem.signatures import BarrierEventSignature, connect_mover, network_members
 from ..smem.top import SharedMemory
+from ..tmau.command_window import CommandWindow
+from ..tmau.host_windows import window_regions
 from ..tmau.top import REGISTER_ADDR_WIDTH
 from ..tmau.unit import TmauUnit
 from ..tmau.unit import processor_members as tmau_members
@@ -71,7 +74,7 @@ def core_regions(params):
     conv = {"conv": CONV_REGISTER_ADDR_WIDTH} if params.conv else {}
     program = {"program": PROGRAM_REGISTER_ADDR_WIDTH} if params.program else {}
     engines = {"tmau": REGISTER_ADDR_WIDTH, "pe": PE_REGISTER_ADDR_WIDTH} | conv
-    return address_map(**engines, **program, smem=params.smem.addr_width)
+    return address_map(**engines, **program, smem=params.smem.addr_width, **window_regions(params.tmau))
 
 
 class Core(wiring.Component):
@@ -103,8 +106,8 @@ class Core(wiring.Component):
     Attributes
     ----------
     regions : dict of str to Region
-        What lies where on ``s_axil``: ``tmau``, ``pe`` and, if there is one, ``conv`` and ``program``, registers, and
-        ``smem``, shared memory.
+        What lies where on ``s_axil``: ``tmau``, ``pe`` and, if there is one, ``conv`` and ``program``, registers,
+        ``smem``, shared memory, and ``commands`` and ``barriers``, the windows that ``params.tmau`` names.
     """
 
     def __init__(self, params):
@@ -136,9 +139,14 @@ class Core(wiring.Component):
         program = None
         if self.params.program:
             m.submodules.program = program = CommandProcessor(self.params, self.regions)
-        self._connect_handed(m, engines, program)
-        self._connect_registers(m, engines, program)
-        self._show_done(m, tmau, pe)
+        windows = {}
+        if self.params.tmau.command_window:
+            m.submodules.command_window = windows["commands"] = CommandWindow()
+        if self.params.tmau.barrier_window:
+            m.submodules.barrier_window = windows["barriers"] = BarrierWindow(self.params.smem)
+        self._connect_handed(m, engines, program, windows.get("commands"))
+        self._connect_registers(m, engines, program, windows)
+        self._show_done(m, tmau, pe, windows.get("commands"))
 
         connect_mover(m, self, tmau.smem, smem.mover)
         if self.params.tmau.cores > 1:
@@ -148,7 +156,8 @@ class Core(wiring.Component):
         if self.params.tmau.prefetches:
             join(m, tmau=tmau.prefetches, prefetches=flipped(self.prefetches))
         ports = {name: engine.smem for name, engine in engines.items() if name != "tmau"}
-        connect_engines(m, self, smem, callers=[program] if program else (), **ports)
+        callers = [caller for caller in (program, windows.get("barriers")) if caller]
+        connect_engines(m, self, smem, callers=callers, **ports)
         if program:
             self._observe(m, engines, program)
             m.submodules.bus_share = share = BusShare(self.params.tmau.addr_width, self.params.tmau.bus_width)
@@ -161,11 +170,11 @@ class Core(wiring.Component):
         m.d.comb += self.irq.eq(Cat(engine.irq for engine in interrupts).any())
         return m
 
-    def _connect_handed(self, m, engines, program):
-        """What each engine is handed: from the ports here, from the pager, from the command processor."""
+    def _connect_handed(self, m, engines, program, window):
+        """What each engine is handed: from ports and window here, from the pager, from the command processor."""
         tmau, pe = engines["tmau"], engines["pe"]
         own = [program] if program else []
-        commands = [pe.page_moves, *(source.commands for source in own)]
+        commands = [pe.page_moves, *(source.commands for source in (*own, window) if source)]
         self._hand(m, "commands", command_layout(), commands, tmau.commands, tmau)
         instructions = [source.instructions for source in own]
         self._hand(m, "instructions", INSTRUCTION_BITS, instructions, pe.processor.instructions, tmau)
@@ -200,8 +209,8 @@ class Core(wiring.Component):
         else:
             join(m, arbiter=arbiter.o, sink=sink)
 
-    def _connect_registers(self, m, engines, program):
-        targets = {name: engine.accesses for name, engine in engines.items()} | {"smem": self.smem.host}
+    def _connect_registers(self, m, engines, program, windows):
+        targets = {name: target.accesses for name, target in (engines | windows).items()} | {"smem": self.smem.host}
         if not program:
             serve_registers(m, self.s_axil, self.regions, **targets)
             return
@@ -212,7 +221,7 @@ class Core(wiring.Component):
         join(m, program=program.register_writes, share=share.sources[1])
         serve_accesses(m, share.accesses, self.regions, program=program.accesses, **targets)
 
-    def _show_done(self, m, tmau, pe):
+    def _show_done(self, m, tmau, pe, window):
         m.d.comb += [
             pe.page_moved.valid.eq(tmau.done.valid),
             pe.page_moved.tag.eq(tmau.done.tag),
@@ -221,6 +230,8 @@ class Core(wiring.Component):
             self.done.tag.eq(tmau.done.tag),
             self.done.error.eq(tmau.done.error),
         ]
+        if window:
+            m.d.comb += [getattr(window.done, name).eq(getattr(self.done, name)) for name in ("valid", "tag", "error")]
 
     def _observe(self, m, engines, program):
         """What the command processor knows of the engines, and what is seen of it."""

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out, flipped
 
 from tilewright.golden.spec import Error
 from tilewright.golden.spec.cluster.registers import CLUSTER_REGISTERS
-from tilewright.golden.spec.tmau.features import FEATURES
+from tilewright.golden.spec.tmau.features import FEATURES, HOST_WINDOWS
 from tilewright.golden.spec.tmau.processors import processor_registers
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS, WINDOW_REGISTERS
 
@@ -36,7 +36,8 @@ def built_with(params):
             "commands_in_flight": params.commands_in_flight,
         },
         "params2": {"smem_bytes": params.smem.size_bytes},
-        "features": {name: name in params.features for name in FEATURES},
+        "features": {name: name in params.features for name in FEATURES}
+        | {name: getattr(params, name) for name in HOST_WINDOWS},
     }
 
 

@@ -66,6 +66,10 @@ class TmauParams:
     spares_tables : bool
         What can bear it lies in block memories, of which that takes more: words for the bus, runs and steps on their
         way, bursts in flight, commands, and all of a descriptor. Some stages take a cycle more, in which no word comes.
+    command_window : bool
+        A processor writes commands over AXI4-Lite too, word by word (docs/from_a_processor.md). Of one processor.
+    barrier_window : bool
+        A processor operates on barriers over AXI4-Lite too, where they lie in the design.
     features : tuple of str
         What is built, of ``golden.spec.tmau.features.FEATURES``: ``im2col``, ``interleave``, ``unaligned``, ``gather``,
         ``swizzle``, ``stores``, ``reductions_global``, ``reductions_shared``, ``reductions_float``, ``lanes``,
@@ -87,15 +91,19 @@ class TmauParams:
     processors: int = 1
     prefetches: bool = False
     spares_tables: bool = False
+    command_window: bool = False
+    barrier_window: bool = False
     features: tuple[str, ...] = tuple(FEATURES)
     smem: SmemParams = field(default_factory=SmemParams)
 
     def __post_init__(self):
         check_sizes(self, _RANGES, _POWERS)
         object.__setattr__(self, "features", features(self.features))
-        for name in ("prefetches", "spares_tables"):
+        for name in ("prefetches", "spares_tables", "command_window", "barrier_window"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
+        if self.command_window and self.processors > 1:
+            raise ValueError(f"command_window is of one processor, and processors are {self.processors}")
         if not isinstance(self.smem, SmemParams):
             raise TypeError(f"smem must be SmemParams, not {self.smem!r}")
         if self.max_burst * self.bus_bytes > 4096:

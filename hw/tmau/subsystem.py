@@ -9,9 +9,12 @@ from tilewright.golden.spec import BANKS
 from ..bus.address_map import address_map, map_addr_width
 from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
 from ..lib.join import join
+from ..lib.share import StreamShare
+from ..smem.barrier_window import BarrierWindow
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout, ReadLayout, read_data_layout
 from ..smem.signatures import BarrierEventSignature, connect_mover, network_members
 from ..smem.top import SharedMemory
+from .host_windows import window_regions
 from .top import REGISTER_ADDR_WIDTH
 from .unit import TmauUnit, connect_processor, processor_members
 
@@ -41,12 +44,13 @@ class TmauSubsystem(wiring.Component):
     Attributes
     ----------
     regions : dict of str to Region
-        What lies where on ``s_axil``: ``tmau``, the registers, and ``smem``, shared memory.
+        What lies where on ``s_axil``: ``tmau``, the registers, ``smem``, shared memory, and ``commands`` and
+        ``barriers``, the windows that ``params`` names.
     """
 
     def __init__(self, params):
         self.params = params
-        self.regions = address_map(tmau=REGISTER_ADDR_WIDTH, smem=params.smem.addr_width)
+        self.regions = address_map(tmau=REGISTER_ADDR_WIDTH, smem=params.smem.addr_width, **window_regions(params))
         self.smem = SharedMemory(params.smem.replace(chunks_a_cycle=BANKS), word_bytes=params.line_words)
         super().__init__(
             processor_members(params)
@@ -66,12 +70,24 @@ class TmauSubsystem(wiring.Component):
         m.submodules.unit = unit = TmauUnit(self.params)
         m.submodules.smem = smem = self.smem
 
-        connect_processor(m, self, unit)
+        windows = connect_processor(m, self, unit)
         connect_mover(m, self, unit.smem, smem.mover)
         join(m, smem=smem.flip, flip=flipped(self.flip))
         join(m, reads=flipped(self.reads), smem=smem.reads)
         join(m, smem=smem.read_data, read_data=flipped(self.read_data))
-        join(m, barriers=flipped(self.barriers), smem=smem.barriers)
-        join(m, smem=smem.barrier_results, barrier_results=flipped(self.barrier_results))
-        serve_registers(m, self.s_axil, self.regions, tmau=unit.accesses, smem=smem.host)
+        if self.params.barrier_window:
+            m.submodules.barrier_window = window = BarrierWindow(self.params.smem)
+            windows["barriers"] = window.accesses
+            share = StreamShare(BarrierRequestLayout(self.params.smem), BarrierResultLayout(), 2)
+            m.submodules.barrier_share = share
+            join(m, window=window.barriers, share=share.requests[0])
+            join(m, share=share.results[0], window=window.barrier_results)
+            join(m, barriers=flipped(self.barriers), share=share.requests[1])
+            join(m, share=share.results[1], barrier_results=flipped(self.barrier_results))
+            join(m, share=share.merged, smem=smem.barriers)
+            join(m, smem=smem.barrier_results, share=share.answers)
+        else:
+            join(m, barriers=flipped(self.barriers), smem=smem.barriers)
+            join(m, smem=smem.barrier_results, barrier_results=flipped(self.barrier_results))
+        serve_registers(m, self.s_axil, self.regions, tmau=unit.accesses, smem=smem.host, **windows)
         return m

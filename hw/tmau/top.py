@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from ..bus.address_map import address_map, map_addr_width
 from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
 from ..smem.signatures import MoverSignature, connect_whole_lines
+from .host_windows import window_regions
 from .unit import TmauUnit, connect_processor, processor_members
 
 __all__ = ["REGISTER_ADDR_WIDTH", "Tmau"]
@@ -33,12 +34,14 @@ class Tmau(wiring.Component):
     Attributes
     ----------
     regions : dict of str to Region
-        What lies where on ``s_axil``: ``tmau``, the registers.
+        What lies where on ``s_axil``: ``tmau``, the registers, and ``commands``, the window if ``params`` names it.
     """
 
     def __init__(self, params):
         self.params = params
-        self.regions = address_map(tmau=REGISTER_ADDR_WIDTH)
+        if params.barrier_window:
+            raise ValueError("barrier_window must be False: the barriers of a Tmau lie in the shared memory outside")
+        self.regions = address_map(tmau=REGISTER_ADDR_WIDTH, **window_regions(params))
         super().__init__(
             processor_members(params)
             | {
@@ -50,7 +53,7 @@ class Tmau(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.unit = unit = TmauUnit(self.params)
-        connect_processor(m, self, unit)
+        windows = connect_processor(m, self, unit)
         connect_whole_lines(m, unit.smem, self.smem)
-        serve_registers(m, self.s_axil, self.regions, tmau=unit.accesses)
+        serve_registers(m, self.s_axil, self.regions, tmau=unit.accesses, **windows)
         return m

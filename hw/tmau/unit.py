@@ -8,9 +8,11 @@ from ..bus.axi4 import Axi4Signature
 from ..bus.axi4_lite import AccessSignature
 from ..bus.commands import command_layout
 from ..bus.status import EngineStateSignature
+from ..lib.arbiter import StreamArbiter
 from ..lib.gate import StreamGate
 from ..lib.join import join
 from ..smem.signatures import MoverSignature
+from .command_window import CommandWindow
 from .control import Control
 from .datapath import TmauDatapath
 from .processors import ProcessorShare
@@ -47,7 +49,19 @@ def processor_members(params):
 
 
 def connect_processor(m, top, unit):
-    """Shows the members of :func:`processor_members` of ``unit`` at ``top``; if it is stopped, no command is taken."""
+    """Shows the members of :func:`processor_members` of ``unit`` at ``top``; if it is stopped, no command is taken.
+
+    With a command window, its commands and those of the port are taken in turns; a stopped unit takes and refuses those
+    of the window.
+
+    Returns
+    -------
+    dict of str to interface
+        Targets of accesses beside the registers of ``unit``, by region: ``commands``, if there is a window.
+    """
+    window = None
+    if unit.params.command_window:
+        m.submodules.command_window = window = CommandWindow()
     join(m, unit=unit.m_axi, m_axi=flipped(top.m_axi))
     several = unit.params.processors > 1
     for number in range(unit.params.processors):
@@ -59,11 +73,20 @@ def connect_processor(m, top, unit):
             m.d.comb += gate.closed.eq(unit.stopped)
             join(m, commands=source, gate=gate.i)
             source = gate.o
+        if window:
+            m.submodules.command_arbiter = arbiter = StreamArbiter(command_layout(), 2)
+            join(m, commands=source, arbiter=arbiter.i[0])
+            join(m, window=window.commands, arbiter=arbiter.i[1])
+            source = arbiter.o
         join(m, commands=source, unit=own)
         join(m, unit=ended, done=flipped(done))
     m.d.comb += top.irq.eq(unit.irq)
     if unit.params.prefetches:
         join(m, unit=unit.prefetches, prefetches=flipped(top.prefetches))
+    if not window:
+        return {}
+    m.d.comb += [getattr(window.done, name).eq(getattr(top.done, name)) for name in ("valid", "tag", "error")]
+    return {"commands": window.accesses}
 
 
 class TmauUnit(wiring.Component):

@@ -2,6 +2,9 @@
 
 import re
 
+from tilewright.hw.core.params import CoreParams
+from tilewright.hw.tmau.host_windows import window_regions
+
 from ..hdl.export import TOPS, top_component
 from ..package.ports import ports_of
 from ..package.regions import regions_of
@@ -26,6 +29,10 @@ _FORMATS = {
     "instructions_payload": "[Instructions](instructions.md)",
     "jobs_payload": "[Jobs](convolution.md)",
 }
+_WINDOWS = (
+    "With `command_window` and `barrier_window` of a `TmauParams` the last regions are these; others stay where they "
+    "are. [From a processor](from_a_processor.md) says how to use them.\n"
+)
 #: Of the core, in the names of a cluster's ports.
 _NUMBER = re.compile(r"_\d+_")
 _NAME = re.compile(rf"\b({'|'.join(_LINKS)})\b")
@@ -103,4 +110,25 @@ def address_map_page():
             spans = [f"0x{each.base:X}–0x{each.base + each.size - 1:X}" for each in same]
             rows.append((f"`{same[0].name}`", *spans, same[0].meaning))
         parts += [f"## {component.__name__}\n", table(["region", *(f"`{name}`" for name in presets), "holds"], rows)]
+    parts += ["## Windows of a processor\n", _WINDOWS, _window_table(presets)]
     return "\n".join(parts)
+
+
+def _window_table(presets):
+    """Where the windows lie in tops that are built with both."""
+    rows = []
+    for top in ("tmau_subsystem", "core"):
+        component, made = TOPS[top]
+        params = [_with_windows(made[preset]) for preset in presets]
+        for same in zip(*(regions_of(component(each)) for each in params), strict=True):
+            if same[0].name in window_regions(getattr(params[0], "tmau", params[0])):
+                spans = [f"0x{each.base:X}–0x{each.base + each.size - 1:X}" for each in same]
+                rows.append((f"`{component.__name__}`", f"`{same[0].name}`", *spans, same[0].meaning))
+    return table(["top", "region", *(f"`{name}`" for name in presets), "holds"], rows)
+
+
+def _with_windows(params):
+    """The parameters of an access unit or a core, with both windows."""
+    if isinstance(params, CoreParams):
+        return params.replace(tmau=_with_windows(params.tmau))
+    return params.replace(command_window=True, barrier_window=True)

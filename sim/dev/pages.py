@@ -8,6 +8,7 @@ from tilewright.golden.spec.conv.registers import CONV_REGISTERS
 from tilewright.golden.spec.core.errors import ProgramError
 from tilewright.golden.spec.core.registers import PROGRAM_REGISTERS
 from tilewright.golden.spec.core.word import PROGRAM_WORDS
+from tilewright.golden.spec.host_windows import BARRIER_WINDOW_REGISTERS, COMMAND_WINDOW_REGISTERS
 from tilewright.golden.spec.pe.errors import PeError
 from tilewright.golden.spec.pe.instruction import INSTRUCTIONS
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
@@ -91,6 +92,12 @@ def generated_pages():
         "program_errors.md": errors_page("Errors of programs", ProgramError, *_PROGRAM_ERRORS),
         "program_registers.md": registers_page(
             PROGRAM_REGISTERS, "program", CORE_PRESETS, title="Registers of the command processor"
+        ),
+        "command_window.md": registers_page(
+            COMMAND_WINDOW_REGISTERS, "commands", TMAU_PRESETS, title="Registers of the command window"
+        ),
+        "barrier_window.md": registers_page(
+            BARRIER_WINDOW_REGISTERS, "barriers", TMAU_PRESETS, title="Registers of the barrier window"
         ),
         "ports.md": ports_page(),
         "address_map.md": address_map_page(),

@@ -151,6 +151,7 @@ def registers_page(registers, name, presets, *, title="Registers"):
         values = [f"0x{resets[preset][register.name]:X}" for preset in presets]
         reset = values[0] if len(set(values)) == 1 else "[by preset](#parameters)"
         offset = f"0x{register.offset:02X}"
+        reset = "refused" if register.access is Access.WRITE else reset
         rows.append((offset, f"`{register.name}`", register.access.value, reset, _code(register.doc)))
     parts = [
         f"# {title}\n",
@@ -166,12 +167,13 @@ def registers_page(registers, name, presets, *, title="Registers"):
         parts += [f"## {register.name}\n", table(["bits", "field", "meaning"], fields)]
     shown = [register for register in registers if len({resets[preset][register.name] for preset in presets}) > 1]
     rows = [(f"`{r.name}`", *(f"0x{resets[preset][r.name]:X}" for preset in presets)) for r in shown]
-    parts += [
-        "## Parameters\n",
-        "What the registers read that show parameters of the hardware, by preset. In `Core` shared memory has the size "
-        "that the processing engine's preset gives it.\n",
-        table(["register", *(f"`{preset}`" for preset in presets)], rows),
-    ]
+    if shown:
+        parts += [
+            "## Parameters\n",
+            "What the registers read that show parameters of the hardware, by preset. In `Core` shared memory has the "
+            "size that the processing engine's preset gives it.\n",
+            table(["register", *(f"`{preset}`" for preset in presets)], rows),
+        ]
     fields = [field for register in registers for field in register.fields]
     return "\n".join(parts + enum_sections(fields))
 

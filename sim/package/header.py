@@ -29,6 +29,7 @@ from tilewright.golden.spec.conv.registers import CONV_REGISTERS
 from tilewright.golden.spec.core.errors import ProgramError
 from tilewright.golden.spec.core.registers import PROGRAM_REGISTERS
 from tilewright.golden.spec.core.word import PROGRAM_WORDS, Kind
+from tilewright.golden.spec.host_windows import BARRIER_WINDOW_REGISTERS, COMMAND_WINDOW_REGISTERS
 from tilewright.golden.spec.pe.errors import PeError
 from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, Compare, MmType, Operation, Source
 from tilewright.golden.spec.pe.registers import PE_REGISTERS, Put
@@ -121,7 +122,7 @@ class _Part(NamedTuple):
     constants: tuple = ()
 
 
-#: What tops have by the group of their parameters, or because they have several cores or processors.
+#: What tops have by the group of their parameters, or because they have several cores or processors, or windows.
 _PARTS = {
     "smem": (_Part("Shared memory", (BARRIER,), codes=BarrierOp),),
     "tmau": (
@@ -144,6 +145,12 @@ _PARTS = {
             "PROCESSOR_",
             constants=(("PROCESSOR_REG_STRIDE", PROCESSOR_STRIDE, "Bytes to those of the next processor."),),
         ),
+    ),
+    "command_window": (
+        _Part("Command window: TW_COMMAND_WINDOW_REG_<REGISTER>", COMMAND_WINDOW_REGISTERS, "COMMAND_WINDOW_"),
+    ),
+    "barrier_window": (
+        _Part("Barrier window: TW_BARRIER_WINDOW_REG_<REGISTER>", BARRIER_WINDOW_REGISTERS, "BARRIER_WINDOW_"),
     ),
     "pe": (
         _Part("Processing engine: TW_PE_REG_<REGISTER>", PE_REGISTERS, "PE_", PeError),
@@ -228,7 +235,9 @@ def _parts(params):
     """The parts that a top with these parameters has."""
     groups = groups_of(params)
     tmau = groups.get("tmau")
-    groups |= {name: None for name in ("cores", "processors") if tmau and getattr(tmau, name) > 1}
+    if tmau:
+        groups |= {name: None for name in ("cores", "processors") if getattr(tmau, name) > 1}
+        groups |= {name: None for name in ("command_window", "barrier_window") if getattr(tmau, name)}
     return [part for name, parts in _PARTS.items() if name in groups for part in parts]
 
 

@@ -30,6 +30,7 @@ _ACCESS = {
     Access.RW: "read-write",
     Access.W1C: "read-write",
     Access.WO: "write-only",
+    Access.WRITE: "write-only",
 }
 _MODIFIED = {Access.W1C: "oneToClear"}
 

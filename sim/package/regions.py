@@ -6,6 +6,7 @@ from tilewright.golden.spec.cluster.l2 import L2_REGISTERS
 from tilewright.golden.spec.cluster.registers import CLUSTER_REGISTERS
 from tilewright.golden.spec.conv.registers import CONV_REGISTERS
 from tilewright.golden.spec.core import registers as core_registers
+from tilewright.golden.spec.host_windows import BARRIER_WINDOW_REGISTERS, COMMAND_WINDOW_REGISTERS
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
 from tilewright.golden.spec.registers import Register
 from tilewright.golden.spec.tmau.processors import processor_registers
@@ -25,6 +26,8 @@ _REGISTERS = {
     "conv": ("Registers of the convolution engine.", CONV_REGISTERS, conv_control.built_with),
     "program": ("Registers of the command processor.", core_registers.PROGRAM_REGISTERS, core_registers.built_with),
     "smem": ("Shared memory, by 32-bit words.", (), lambda params: {}),
+    "commands": ("Command window.", COMMAND_WINDOW_REGISTERS, lambda params: {}),
+    "barriers": ("Barrier window.", BARRIER_WINDOW_REGISTERS, lambda params: {}),
 }
 
 

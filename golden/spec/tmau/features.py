@@ -3,7 +3,7 @@
 from ..fields import Field
 from .descriptor import Element
 
-__all__ = ["FEATURES", "FEATURE_FIELDS", "FLOAT_SUMS", "features"]
+__all__ = ["FEATURES", "FEATURE_FIELDS", "FLOAT_SUMS", "HOST_WINDOWS", "features"]
 
 #: Features in the order of their bits in register ``features``, and what each stands for.
 FEATURES = {
@@ -22,8 +22,15 @@ FEATURES = {
     "tf32": "Descriptors with elements of tf32, which loads round.",
 }
 
+#: Windows of a processor, which no command needs, and their bits in the same register: the highest ones.
+HOST_WINDOWS = {"command_window": 30, "barrier_window": 31}
+
 #: Bits of register ``features``.
-FEATURE_FIELDS = tuple(Field(name, bit, 1, doc) for bit, (name, doc) in enumerate(FEATURES.items()))
+FEATURE_FIELDS = (
+    *(Field(name, bit, 1, doc) for bit, (name, doc) in enumerate(FEATURES.items())),
+    Field("command_window", HOST_WINDOWS["command_window"], 1, "Commands are written in the region ``commands``."),
+    Field("barrier_window", HOST_WINDOWS["barrier_window"], 1, "Barriers are operated on in the region ``barriers``."),
+)
 
 #: Elements whose reductions are floating-point.
 FLOAT_SUMS = (Element.F16, Element.BF16, Element.F32)

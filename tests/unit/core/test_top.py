@@ -45,6 +45,15 @@ def test_a_convolution_engine_has_registers_and_ports_of_its_own():
     assert set(three.signature.members) - set(two.signature.members) == {"jobs", "job_ended", "job_end"}
 
 
+def test_windows_move_nothing():
+    """They are the last regions; all others stay where they are."""
+    tmau = PARAMS.tmau.replace(command_window=True, barrier_window=True)
+    two, more = Core(PARAMS), Core(PARAMS.replace(tmau=tmau))
+    assert dict(list(more.regions.items())[:-2]) == two.regions
+    assert [(name, region.size) for name, region in more.regions.items()][-2:] == [("commands", 128), ("barriers", 16)]
+    assert set(more.signature.members) == set(two.signature.members)
+
+
 @pytest.mark.long
 def test_registers_and_window():
     dut = elaborated(Core, PARAMS)

@@ -1,5 +1,7 @@
 """The bare TMAU: what the outside sees of a refused command, of shared memory's reports, and of the interrupt."""
 
+import pytest
+
 from tilewright.golden import command_word
 from tilewright.golden.spec import COMMAND, COMMAND_FIELD, Error
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
@@ -60,3 +62,16 @@ def test_reports_of_command_and_shared_memory():
         assert await read(ctx, axi, "bank_conflicts") == 1
 
     simulate(dut, run)
+
+
+def test_windows():
+    """A window of commands lies above the registers; barriers are not in this design."""
+    unit = TMAU_PRESETS["unit"]
+    dut = Tmau(unit.replace(command_window=True))
+    assert [(name, region.base, region.size) for name, region in dut.regions.items()] == [
+        ("tmau", 0, 4096), ("commands", 4096, 128),
+    ]  # fmt: skip
+    with pytest.raises(
+        ValueError, match=r"^barrier_window must be False: the barriers of a Tmau lie in the shared memory"
+    ):
+        Tmau(unit.replace(barrier_window=True))

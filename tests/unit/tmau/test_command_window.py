@@ -5,7 +5,8 @@ import random
 import pytest
 
 from tilewright.golden.spec import COMMAND
-from tilewright.hw.board.command_window import CommandWindow
+from tilewright.golden.spec.host_windows import COMMAND_WINDOW_REGISTERS
+from tilewright.hw.tmau.command_window import CommandWindow
 from tilewright.sim.pysim.simulate import simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
@@ -57,9 +58,36 @@ def test_words_stay_and_come_in_any_order():
     assert found["commands"] == [command] * 2
 
 
-def test_reads_are_refused_and_send_nothing():
-    found = run([{"address": 0x3C, "write": 0}, *words(COMMAND.pack(opcode=1))], 1)
-    assert found["errors"] == [1] + [0] * 16
+def test_what_is_refused_sends_nothing():
+    """Reads of words; writes of ``ended`` and behind it; reads behind it."""
+    refused = [*({"address": 4 * n, "write": 0} for n in (0, 15)), *({"address": 4 * n, "write": 1} for n in (16, 31)),
+               {"address": 0x44, "write": 0}]  # fmt: skip
+    found = run([*refused, *words(COMMAND.pack(opcode=1))], 1)
+    assert found["errors"] == [1] * 5 + [0] * 16
+    assert found["commands"] == [COMMAND.pack(opcode=1)]
+
+
+def test_ended():
+    """The last command that ended, and how many, modulo 256; one that ends in the cycle of a read shows in the next."""
+    dut, seen = CommandWindow(), []
+    ended = {register.name: register for register in COMMAND_WINDOW_REGISTERS}["ended"]
+    read = [{"address": ended.offset, "write": 0}]
+
+    async def processor(ctx):
+        for number in range(258):
+            if number in (0, 1, 257):
+                await send(ctx, dut.accesses.requests, read)
+                ((answer,), _) = await receive(ctx, dut.accesses.answers, 1)
+                assert not answer.error
+                seen.append(ended.format.unpack(answer.data))
+            for name, value in (("valid", 1), ("tag", 7 * number), ("error", number & 3)):
+                ctx.set(getattr(dut.done, name), value)
+            await ctx.tick()
+            ctx.set(dut.done.valid, 0)
+            ctx.set(dut.done.tag, 0xFFFF)
+
+    simulate(dut, processor)
+    assert [(each["tag"], each["error"], each["count"]) for each in seen] == [(0, 0, 0), (0, 0, 1), (7 * 256, 0, 1)]
 
 
 def test_latency():
