@@ -19,7 +19,7 @@ def test_regions(preset):
 def test_addresses():
     engine, board = board_regions(BoardParams())
     assert engine == {"tmau": Region(None, 12), "smem": Region(15, 15)}
-    assert board == {"engine": Region(None, 16), "commands": Region(16, 6), "memory": Region(17, 17)}
+    assert board == {"engine": Region(None, 16), "commands": Region(16, 7), "memory": Region(17, 17)}
 
 
 @pytest.mark.parametrize(

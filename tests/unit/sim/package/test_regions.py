@@ -1,6 +1,9 @@
 """Regions, and what registers read after reset; the hardware is asked in ``tests/integration/test_package.py``."""
 
+from tilewright.hw.core.params import CORE_PRESETS
+from tilewright.hw.core.top import Core
 from tilewright.sim.hdl.export import top_component
+from tilewright.sim.package.ipxact import component_file
 from tilewright.sim.package.regions import maps_of, regions_of
 
 
@@ -44,3 +47,21 @@ def test_registers_of_a_cache_lie_behind_a_port_of_its_own():
     resets = {register.name: reset for register, reset in cache.registers}
     assert (resets["params0"], resets["params1"], resets["status"]) == (256 << 10, 8 | 64 << 8, 1)
     assert cache.size == 4096
+
+
+def test_windows_of_a_processor():
+    """They are the last regions, the register ``features`` says so, and other tools are told."""
+    params = CORE_PRESETS["unit"]
+    core = Core(params.replace(tmau=params.tmau.replace(command_window=True, barrier_window=True)))
+    tmau, _, smem, commands, barriers = regions_of(core)
+    assert [(region.name, region.base, region.size) for region in (smem, commands, barriers)] == [
+        ("smem", 0x4000, 0x4000), ("commands", 0x8000, 128), ("barriers", 0x10000, 16),
+    ]  # fmt: skip
+    features = {register.name: reset for register, reset in tmau.registers}["features"]
+    without, *_ = regions_of(Core(params))
+    assert features == {register.name: reset for register, reset in without.registers}["features"] | 0b11 << 30
+    assert [register.name for register, _ in commands.registers] == [*(f"word{n}" for n in range(16)), "ended"]
+    assert [register.name for register, _ in barriers.registers] == ["address", "operation", "result"]
+    text = component_file(core, "core", "0")
+    assert text.count("write-only") > 2 * 18
+    assert "TRY_WAIT" in text
