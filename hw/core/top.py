@@ -27,8 +27,7 @@ from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout
 from ..smem.signatures import BarrierEventSignature, connect_mover, network_members
 from ..smem.top import SharedMemory
 from ..tmau.command_window import CommandWindow
-from ..tmau.host_windows import window_regions
-from ..tmau.top import REGISTER_ADDR_WIDTH
+from ..tmau.top import REGISTER_ADDR_WIDTH, window_regions
 from ..tmau.unit import TmauUnit
 from ..tmau.unit import processor_members as tmau_members
 from .program.access_share import AccessShare

@@ -14,8 +14,7 @@ from ..smem.barrier_window import BarrierWindow
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout, ReadLayout, read_data_layout
 from ..smem.signatures import BarrierEventSignature, connect_mover, network_members
 from ..smem.top import SharedMemory
-from .host_windows import window_regions
-from .top import REGISTER_ADDR_WIDTH
+from .top import REGISTER_ADDR_WIDTH, window_regions
 from .unit import TmauUnit, connect_processor, processor_members
 
 __all__ = ["TmauSubsystem"]

@@ -6,14 +6,22 @@ from amaranth.lib.wiring import In, Out
 
 from ..bus.address_map import address_map, map_addr_width
 from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
+from ..smem.barrier_window import BARRIER_WINDOW_ADDR_WIDTH
 from ..smem.signatures import MoverSignature, connect_whole_lines
-from .host_windows import window_regions
+from .command_window import COMMAND_WINDOW_ADDR_WIDTH
 from .unit import TmauUnit, connect_processor, processor_members
 
-__all__ = ["REGISTER_ADDR_WIDTH", "Tmau"]
+__all__ = ["REGISTER_ADDR_WIDTH", "Tmau", "window_regions"]
 
 #: Bits of a byte address in the register space: 4 KiB.
 REGISTER_ADDR_WIDTH = 12
+
+
+def window_regions(params):
+    """Bits of a byte address in each window of TmauParams, by its region: the last ones of an address map."""
+    commands = {"commands": COMMAND_WINDOW_ADDR_WIDTH} if params.command_window else {}
+    barriers = {"barriers": BARRIER_WINDOW_ADDR_WIDTH} if params.barrier_window else {}
+    return commands | barriers
 
 
 class Tmau(wiring.Component):

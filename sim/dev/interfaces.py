@@ -3,7 +3,7 @@
 import re
 
 from tilewright.hw.core.params import CoreParams
-from tilewright.hw.tmau.host_windows import window_regions
+from tilewright.hw.tmau.top import window_regions
 
 from ..hdl.export import TOPS, top_component
 from ..package.ports import ports_of
