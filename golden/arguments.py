@@ -4,19 +4,23 @@ import operator
 
 import numpy as np
 
-from .spec.fields import names
+from .spec.fields import names, one_line
 from .suggestion import suggestion
 
-__all__ = ["array", "field_value", "integer", "integers", "member", "no_member", "packed", "power_of_two", "shown"]
+__all__ = [
+    "array", "field_value", "instance", "integer", "integers", "listed", "member", "no_member", "numbers", "packed",
+    "pair", "power_of_two", "room", "shown", "truth",
+]  # fmt: skip
 
 _LONGEST = 60  # characters of a value in a sentence
+_MOST_BYTES = 1 << 40  # of a memory of the golden model
 
 
 def shown(value):
     """``value`` in a sentence: of an array its shape and type, of anything else that is long its beginning."""
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape} and {value.dtype}"
-    text = " ".join(repr(value).split())
+    text = one_line(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
@@ -95,6 +99,72 @@ def field_value(field, value):
     if field.enum and isinstance(value, str):
         return member(field.name, field.enum, value)
     return integer(field.name, int(value) if isinstance(value, (bool, np.bool_)) else value)
+
+
+def pair(name, value, count=2):
+    """``value``, ``count`` integers in a list, tuple or array, as a tuple of int; TypeError or ValueError otherwise."""
+    found = integers(name, value)
+    if len(found) != count:
+        raise ValueError(f"{name} must have {count} entries, not {shown(value)}")
+    return found
+
+
+def listed(name, value):
+    """``value``, a list, a tuple, or an array of one dimension; TypeError if it is none."""
+    if isinstance(value, list | tuple | range) or (isinstance(value, np.ndarray) and value.ndim == 1):
+        return value
+    raise TypeError(f"{name} must be a list, not {shown(value)}")
+
+
+def truth(name, value):
+    """``value``, True or False, as a bool; 0 and 1 are taken too. TypeError if it is none."""
+    if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):
+        raise TypeError(f"{name} must be True or False, not {shown(value)}")
+    return bool(value)
+
+
+def instance(name, value, kind, package="golden"):
+    """``value``, which must be of the class ``kind`` of a package; TypeError if it is not."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be {package}.{kind.__name__}, not {shown(value)}")
+    return value
+
+
+def room(name, value):
+    """``value``, the bytes of a memory, as an int; TypeError or ValueError if there can be none of this size."""
+    number = integer(name, value, 0)
+    if number > _MOST_BYTES:
+        raise ValueError(f"{name} must be {_MOST_BYTES} or less, not {number}")
+    return number
+
+
+def numbers(name, value, dtype=np.int64):
+    """``value``, an integer, or an array or nested lists of integers, as an array of ``dtype``.
+
+    TypeError if it is none, ValueError if one of them does not fit the type.
+    """
+    found = None
+    if isinstance(value, int | np.integer | list | tuple | range | np.ndarray) and not isinstance(value, bool):
+        try:
+            found = np.asarray(value)
+        except ValueError:  # lists of different lengths
+            found = None
+    if found is None or (found.size and found.dtype.kind not in "iu" and not _are_integers(found)):
+        raise TypeError(f"{name} must be integers, not {shown(value)}")
+    if not found.size:
+        return found.astype(dtype)
+    if np.can_cast(found.dtype, dtype):
+        return found.astype(dtype, copy=False)
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    for end in (int(found.min()), int(found.max())):
+        if not low <= end <= high:
+            raise ValueError(f"{name} must be {low} to {high}, not {end}")
+    return found.astype(dtype)
+
+
+def _are_integers(found):
+    """Whether an array of objects holds integers: numpy makes one of those that fit none of its types."""
+    return found.dtype == object and all(isinstance(each, int) and not isinstance(each, bool) for each in found.flat)
 
 
 def array(name, value):

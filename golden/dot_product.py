@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .arguments import member
+from .arguments import member, numbers
 from .spec.pe.instruction import MmType
 
 __all__ = ["WINDOW", "dot"]
@@ -37,7 +37,10 @@ def dot(acc, a, b, type):  # noqa: A002 - what the instruction calls it
     ndarray of uint32, of shape (...)
     """
     kind = member("type", MmType, type)
-    acc, a, b = (np.asarray(values, np.int64) for values in (acc, a, b))
+    acc, a, b = (numbers(name, values) for name, values in (("acc", acc), ("a", a), ("b", b)))
+    if not _fit(acc, a, b):
+        shapes = f"{a.shape} and {b.shape} with an acc of {acc.shape}"
+        raise ValueError(f"a and b must have the shape of acc and a last dimension of elements, not {shapes}")
     if not kind.is_float:
         products = _integer(a, kind.bytes, not kind & 2) * _integer(b, kind.bytes, not kind & 1)
         # A sum that wraps at 2^64 is right modulo 2^32.
@@ -45,6 +48,17 @@ def dot(acc, a, b, type):  # noqa: A002 - what the instruction calls it
     exponent, mantissa = (5, 10) if kind == MmType.F16 else (8, 7)
     a, b = (_Number.of(values, exponent, mantissa) for values in (a, b))
     return _sum(_joined(a * b, _Number.of(acc[..., np.newaxis], 8, 23)))
+
+
+def _fit(acc, a, b):
+    """Whether there are sums of ``a`` times ``b`` for ``acc``, where shapes are broadcast."""
+    if not a.ndim or not b.ndim:
+        return False
+    try:
+        np.broadcast_shapes(np.broadcast_shapes(a.shape, b.shape)[:-1], acc.shape)
+    except ValueError:
+        return False
+    return True
 
 
 def _integer(bits, size, signed):

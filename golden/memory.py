@@ -2,10 +2,12 @@
 
 import numpy as np
 
-from .arguments import integer, shown
+from .arguments import integer, numbers, room, shown
 from .open_bytes import OpenBytes
 
 __all__ = ["GlobalMemory", "Memory", "as_bytes", "check_global", "check_shared", "memory_bytes"]
+
+_ADDRESSES = (1 << 64) - 1
 
 
 def memory_bytes(array):
@@ -13,6 +15,8 @@ def memory_bytes(array):
 
     Strides must not be negative, and the last axis must be contiguous.
     """
+    if array.dtype.hasobject:
+        raise TypeError(f"data must be bytes or a numpy array of numbers, not {shown(array)}")
     if array.size == 0:
         return np.zeros(0, np.uint8)
     step = array.dtype.itemsize
@@ -40,10 +44,12 @@ def check_global(gmem):
         raise TypeError(f"gmem must be a golden.Memory, which golden.Memory(data) makes, not {shown(gmem)}")
 
 
-def check_shared(smem):
-    """Raises unless ``smem`` can be shared memory."""
+def check_shared(smem, *, written=True):
+    """Raises unless ``smem`` can be shared memory, and if it is ``written``, unless it may be."""
     if not isinstance(smem, np.ndarray) or smem.dtype != np.uint8 or smem.ndim != 1 or not smem.flags.c_contiguous:
         raise TypeError(f"smem must be a contiguous one-dimensional uint8 array, not {shown(smem)}")
+    if written and not smem.flags.writeable:
+        raise ValueError(f"smem must be an array that can be written, not one that is read-only: {shown(smem)}")
 
 
 class Memory:
@@ -71,7 +77,7 @@ class Memory:
         elif isinstance(data, (bytes, bytearray)):
             self.data = np.frombuffer(bytes(data), np.uint8).copy()
         else:
-            self.data = np.zeros(integer(f"bytes of {name}", data, 0), np.uint8)
+            self.data = np.zeros(room(f"bytes of {name}", data), np.uint8)
         #: Bytes that the specification leaves open.
         self.open_bytes = OpenBytes(self.data)
         self.name = name
@@ -85,7 +91,9 @@ class Memory:
 
     def holds(self, addresses, count):
         """Whether ``count`` bytes from each of ``addresses`` (one or many) on lie in this memory, as a bool array."""
-        first = np.atleast_1d(np.asarray(addresses, np.uint64)) - np.uint64(self.base)  # below base wraps to far above
+        count = integer("count", count, 0, _ADDRESSES)
+        first = np.atleast_1d(numbers("addresses", addresses, np.uint64)) - np.uint64(self.base)
+        # An address below base has wrapped to far above.
         return (first <= np.uint64(len(self))) & (np.uint64(count) <= np.uint64(len(self)) - first)
 
     def _index(self, address, count):
@@ -101,7 +109,9 @@ class Memory:
     def write(self, address, data):
         """Writes ``data``: bytes, or an array of any type, whose memory is taken in row-major order."""
         raw = as_bytes(data)
-        self.data[self._index(address, len(raw))] = raw
+        place = self._index(address, len(raw))
+        self._check_writable()
+        self.data[place] = raw
 
     def at(self, addresses):
         """The byte at each of ``addresses``, as a uint8 array of the same shape."""
@@ -109,11 +119,20 @@ class Memory:
 
     def put(self, addresses, data):
         """Writes one byte of ``data`` at each of ``addresses``; of equal addresses the last one stays."""
-        self.data[self.places(addresses)] = data
+        places, data = self.places(addresses), numbers("data", data, np.uint8)
+        if data.shape not in ((), places.shape):
+            raise ValueError(f"data must have a byte for each of the {places.shape} addresses, not shape {data.shape}")
+        self._check_writable()
+        self.data[places] = data
+
+    def _check_writable(self):
+        """ValueError if the contents must not change."""
+        if not self.data.flags.writeable:
+            raise ValueError(f"{self!r} cannot be written: the array that it was made of is read-only")
 
     def places(self, addresses):
         """Where the bytes at ``addresses`` lie in ``data``, as an int64 array of the same shape."""
-        addresses = np.asarray(addresses, np.uint64)
+        addresses = numbers("addresses", addresses, np.uint64)
         held = self.holds(addresses, 1)
         if not held.all():
             self._index(int(addresses[~held][0]), 1)

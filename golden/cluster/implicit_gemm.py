@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..arguments import integer
+from ..arguments import integer, room
 from ..core.implicit_gemm import ImplicitGemm
 from ..core.implicit_plan import plan_implicit
 from ..core.words import program_bytes, program_word
@@ -53,7 +53,9 @@ class ClusterGemm(ImplicitGemm):
 
     def __init__(self, x, k, type, cores, *, smem_bytes=128 * 1024, **options):  # noqa: A002
         self._cores = integer("cores", cores, 1, MOST_CORES)
-        self.barrier = smem_bytes - LINE_BYTES
+        self.barrier = room("smem_bytes", smem_bytes) - LINE_BYTES
+        if self.barrier < 0:
+            raise ValueError(f"smem_bytes must be {LINE_BYTES} or more, not {smem_bytes}")
         super().__init__(x, k, type, smem_bytes=self.barrier, **options)
 
     def run(self):

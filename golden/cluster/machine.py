@@ -1,6 +1,8 @@
 """The access units of a cluster with their memories, without cycles (docs/cluster.md)."""
 
-from ..arguments import integer, member, packed
+import numpy as np
+
+from ..arguments import integer, listed, member, packed
 from ..spec import BARRIER, COMMAND, COMMAND_FIELD, FORMATS, LINE_BYTES, BarrierOp, Error, Opcode, Space
 from ..spec.cluster.delivery import DELIVERY, MOST_CORES
 from ..spec.cluster.errors import ClusterError
@@ -23,7 +25,7 @@ def delivery_bits(cores=None, source_core=None):
     """
     values = {}
     if cores is not None:
-        if not hasattr(cores, "__index__"):
+        if isinstance(cores, list | tuple | set | frozenset | range | np.ndarray):
             numbers = [integer("cores", core, 0, MOST_CORES - 1, what="made of numbers of cores") for core in cores]
             cores = sum(1 << core for core in set(numbers))
         values |= {"multicast": 1, "cores": integer("cores", cores, 0, (1 << MOST_CORES) - 1)}
@@ -52,7 +54,7 @@ class Cluster:
     """
 
     def __init__(self, gmem, smems, **options):
-        integer("the number of shared memories", len(smems), 1, MOST_CORES)
+        integer("the number of shared memories", len(listed("smems", smems)), 1, MOST_CORES)
         self.cores = [_Core(self, number, gmem, smem, options) for number, smem in enumerate(smems)]
         sizes = {len(smem) for smem in smems}
         if len(sizes) > 1:

@@ -3,7 +3,9 @@
 from functools import lru_cache
 from math import ceil
 
+from ..arguments import instance, integer
 from ..spec.sizes import BANKS, CHUNK_BYTES
+from .plan import ConvPlan
 
 __all__ = ["read_share", "request_cycles"]
 
@@ -22,6 +24,8 @@ def request_cycles(plan, pixel):
     int or float
         ``plan.fetch_cycles`` counts requests.
     """
+    instance("plan", plan, ConvPlan)
+    pixel = integer("pixel", pixel, 0)
     return _lane_reads(plan, pixel) if plan.shape.operation.lanes else _row_reads(plan, pixel)
 
 
@@ -31,6 +35,8 @@ def read_share(plan, pixel):
     The others are for further blocks of the same points, if eight chunks that adjoin have all of their bytes. That
     is of integers: blocks of floats are not asked for one after the other, and each request reads.
     """
+    instance("plan", plan, ConvPlan)
+    pixel = integer("pixel", pixel, 0)
     if plan.shape.operation.lanes or plan.params.lanes < BANKS or plan.block_bytes == plan.params.row_bytes:
         return 1
     places, size, _ = _row_places(plan, pixel)

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arguments import array, integer, member, shown
+from ..arguments import array, instance, integer, member, numbers, pair, shown
+from ..memory import check_shared
 from ..pe.elements import mm_type
 from ..spec import LINE_BYTES
 from ..spec.conv.job import JOB, ConvOperation, ConvOutput
@@ -15,6 +16,8 @@ from .plan import ConvPlan, plan_convolution
 from .shape import ConvShape
 
 __all__ = ["ConvLayer", "PostProcessing", "convolve"]
+
+_PLAN = {"block_bytes", "merge", "raster"}  # of a ConvPlan
 
 #: Types of results by their outputs; of fp32 and of an element of X see below.
 _RESULTS = {
@@ -73,7 +76,8 @@ class PostProcessing:
             fields[name] = integer(name, end if value is None else value, low, high) & 0xFF
         fields["y_zero"] = integer("zero", self.zero, low, high) & 0xFF
         if self.addend is not None:
-            fields |= {"add": 1, "ratio": _bits(self.ratio).tolist(), "offset": int(_bits(self.offset))}
+            fields |= {"add": 1, "ratio": _bits("ratio", self.ratio, (2,)).tolist(),
+                       "offset": int(_bits("offset", self.offset, ()))}  # fmt: skip
         return fields
 
     def table(self, kind, channels):
@@ -85,17 +89,32 @@ class PostProcessing:
             return None
         table = np.zeros((channels, 2), np.uint32)
         if self.bias is not None:
-            biases = np.asarray(self.bias)
-            table[:, 0] = _bits(biases) if kind.is_float else biases.astype(np.int64) & 0xFFFFFFFF
+            biases = _bits("bias", self.bias) if kind.is_float else numbers("bias", self.bias) & 0xFFFFFFFF
+            table[:, 0] = _of_channels("bias", biases, channels)
         if quantised:
-            table[:, 1] = _bits(self.scale)
+            table[:, 1] = _of_channels("scale", _bits("scale", self.scale), channels)
         return table
 
 
-def _bits(values):
-    """Floats as the raw bits of binary32."""
-    with np.errstate(over="ignore"):
-        return np.asarray(values, np.float32).view(np.uint32)
+def _bits(name, values, shape=None):
+    """Floats as the raw bits of binary32; TypeError if they are none, ValueError if they have not the ``shape``."""
+    if isinstance(values, str | bytes | dict | set) or values is None:
+        raise TypeError(f"{name} must be floats, not {shown(values)}")
+    try:
+        with np.errstate(over="ignore"):
+            found = np.asarray(values, np.float32)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} must be floats, not {shown(values)}") from None
+    if shape is not None and found.shape != shape:
+        raise ValueError(f"{name} must be {'one float' if shape == () else f'{shape[0]} floats'}, not {shown(values)}")
+    return found.view(np.uint32)
+
+
+def _of_channels(name, values, channels):
+    """``values`` if they are one for each of the channels, or one for all."""
+    if values.shape not in ((), (1,), (channels,)):
+        raise ValueError(f"{name} must have a number for each of the {channels} channels, not shape {values.shape}")
+    return values
 
 
 class ConvLayer:
@@ -137,8 +156,10 @@ class ConvLayer:
     def __init__(self, x, k, type, *, kernel=None, stride=(1, 1), dilation=(1, 1), padding=(0, 0, 0, 0),  # noqa: A002
                  operation="convolution", zeros=(0, 0), post=None, params=None, plan="cost",
                  gap=0):  # fmt: skip
-        self.kind, post = mm_type(type), post or PostProcessing()
-        operation, params = member("operation", ConvOperation, operation), params or ConvParams()
+        self.kind, operation = mm_type(type), member("operation", ConvOperation, operation)
+        post = PostProcessing() if post is None else instance("post", post, PostProcessing)
+        params = ConvParams() if params is None else instance("params", params, ConvParams)
+        zeros = pair("zeros", zeros)
         if operation == ConvOperation.MAX_POOL:
             post = PostProcessing(output=ConvOutput.ELEMENT)
         x, k = self._tensors(x, k, operation)
@@ -156,7 +177,10 @@ class ConvLayer:
             element_bytes=self.kind.bytes, result_bytes=result_bytes(fields), adjoin=not gap,
             table=table is not None, add="add" in fields,
         )  # fmt: skip
+        self._check_addend(post.addend if "add" in fields else None)
         planned = isinstance(plan, dict)
+        if planned and (set(plan) - _PLAN or "block_bytes" not in plan):
+            raise ValueError(f"plan must have block_bytes, and may have merge and raster, not {shown(plan)}")
         self.plan = ConvPlan(self.shape, params, **plan) if planned else plan_convolution(self.shape, params, plan)
         apart = np.pad(x, [(0, 0)] * 3 + [(0, gap // self.kind.bytes)])
         parts = {"x": apart, "k": self._placed_kernel(k, operation), "table": table,
@@ -179,6 +203,9 @@ class ConvLayer:
         dtype = np.dtype(element if self._output == ConvOutput.ELEMENT else _RESULTS[self._output])
         if self._output == ConvOutput.RAW and self.kind.is_float:
             dtype = np.dtype("<f4")
+        check_shared(smem, written=False)
+        if len(smem) < len(self.smem):
+            raise ValueError(f"smem must have the {len(self.smem)} bytes of the layer or more, not {len(smem)}")
         first = self._places["y"]
         found = smem[first : first + shape.bytes_written].view(dtype)
         return found.reshape(shape.batch, shape.out_height, shape.out_width, shape.out_channels)
@@ -190,7 +217,7 @@ class ConvLayer:
             raise ValueError(f"k must {'not ' if pooling else ''}be given for {operation.name.lower()}")
         dimensions = 3 if operation.lanes else 4
         for name, tensor, count in (("x", x, 4), ("k", k, dimensions)):
-            if tensor is None:
+            if tensor is None and name == "k":
                 continue
             if array(name, tensor).ndim != count or tensor.dtype.itemsize != self.kind.bytes:
                 raise TypeError(
@@ -204,6 +231,16 @@ class ConvLayer:
             k = k[..., np.newaxis] if operation.lanes else k
         raw = f"<u{self.kind.bytes}"
         return np.ascontiguousarray(x).view(raw), None if k is None else np.ascontiguousarray(k).view(raw)
+
+    def _check_addend(self, addend):
+        """TypeError or ValueError unless the second operand has the shape and the type of the results."""
+        if addend is None:
+            return
+        shape = (self.shape.batch, self.shape.out_height, self.shape.out_width, self.shape.out_channels)
+        if array("addend", addend).shape != shape or addend.dtype.itemsize != self.shape.result_bytes:
+            raise ValueError(
+                f"addend must have the shape {shape} of the results and elements of a byte, not {shown(addend)}"
+            )
 
     @staticmethod
     def _placed_kernel(k, operation):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from math import ceil
 
+from ..arguments import instance, integer, shown
 from ..spec.conv.job import ConvOperation
 from ..spec.conv.params import CHANNELS_AT_ONCE, KERNEL_ROWS, ConvParams
 from ..suggestion import suggestion
@@ -18,6 +19,8 @@ _RULES = ("cost", "fetch", "seed")
 
 def most_steps(params, fold, dilation=1):
     """Kmax: steps along kw for which the first buffer holds rows of adjoining points."""
+    instance("params", params, ConvParams)
+    fold, dilation = integer("fold", fold, 1), integer("dilation", dilation, 1)
     return (params.feature_rows - params.units) * fold // dilation + 1
 
 
@@ -44,7 +47,9 @@ class ConvPlan:
     raster: bool = False
 
     def __post_init__(self):
-        shape, params = self.shape, self.params
+        shape, params = instance("shape", self.shape, ConvShape), instance("params", self.params, ConvParams)
+        for name in ("block_bytes", "merge"):
+            integer(name, getattr(self, name), 1)
         if self.block_bytes not in granularities(params.row_bytes) or self.block_bytes < shape.element_bytes:
             raise ValueError(f"block_bytes cannot be {self.block_bytes!r} in rows of {params.row_bytes} bytes")
         if self.merge != 1 and (shape.operation.lanes or shape.dilation[0] != 1 or not shape.adjoin):
@@ -357,11 +362,13 @@ def plan_convolution(shape, params, rule="cost"):
         which the weights of a channel are fetched by themselves. "seed": stride removal, blocks by the seed's rule,
         tiles that end with their lines.
     """
-    if rule not in _RULES:
-        raise ValueError(f"rule must be one of {', '.join(_RULES)}, not {rule!r}{suggestion(rule, _RULES)}")
+    if not isinstance(rule, str) or rule not in _RULES:
+        raise ValueError(f"rule must be one of {', '.join(_RULES)}, not {shown(rule)}{suggestion(rule, _RULES)}")
     if rule == "seed":
         merge = shape.stride[0] if _mergeable(shape) else 1
-        size = seed_granularity(merge * shape.channels * shape.element_bytes, params.row_bytes)
+        size = seed_granularity(
+            merge * shape.channels * shape.element_bytes, instance("params", params, ConvParams).row_bytes
+        )
         return ConvPlan(shape, params, max(size, shape.element_bytes), merge)
     return min(convolution_plans(shape, params), key=_with_fetch if rule == "fetch" else _alone)
 
@@ -372,7 +379,7 @@ def convolution_plans(shape, params):
     return [
         ConvPlan(shape, params, size, merge, raster)
         for merge in sorted(merges)
-        for size in granularities(params.row_bytes)
+        for size in granularities(instance("params", params, ConvParams).row_bytes)
         if size >= shape.element_bytes
         for raster in (False, True)
     ]
@@ -380,6 +387,7 @@ def convolution_plans(shape, params):
 
 def _mergeable(shape):
     """Whether columns of the kernel may be taken as one pixel."""
+    instance("shape", shape, ConvShape)
     return not shape.operation.lanes and shape.dilation[0] == 1 and shape.adjoin
 
 

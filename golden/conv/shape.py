@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arguments import integer, integers, member
+from ..arguments import integer, integers, member, pair
 from ..spec.conv.job import CHANNEL_BYTES, ConvOperation
 
 __all__ = ["ConvShape"]
@@ -83,8 +83,13 @@ class ConvShape:
         others
             Further attributes.
         """
-        batch, height, width, channels = size
-        top, bottom, left, right = padding
+        batch, height, width, channels = pair("size", size, 4)
+        top, bottom, left, right = pair("padding", padding, 4)
+        windows = {"kernel": kernel, "stride": stride, "dilation": dilation}
+        kernel, stride, dilation = (pair(name, value) for name, value in windows.items())
+        for name, value in zip(windows, (kernel, stride, dilation), strict=True):
+            if min(value) < 1:
+                raise ValueError(f"{name} must be two numbers from 1 on, not {value}")
         out_height, out_width = (
             (extent - (taps - 1) * apart - 1) // step + 1
             for extent, taps, apart, step in zip(
@@ -92,9 +97,9 @@ class ConvShape:
             )
         )
         if out_height < 1 or out_width < 1:
-            raise ValueError(f"a kernel of {tuple(kernel)} does not fit {height} x {width} with its padding")
-        return cls(batch, height, width, channels, out_channels, out_height, out_width, tuple(kernel)[::-1],
-                   tuple(stride)[::-1], tuple(dilation)[::-1], (left, top), **others)  # fmt: skip
+            raise ValueError(f"a kernel of {kernel} does not fit {height} x {width} with its padding")
+        return cls(batch, height, width, channels, out_channels, out_height, out_width, kernel[::-1],
+                   stride[::-1], dilation[::-1], (left, top), **others)  # fmt: skip
 
     @property
     def lines(self):

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..arguments import array, integers
+from ..arguments import array, integers, room
 from ..conv.shape import ConvShape
 from ..memory import GlobalMemory
 from ..pe.elements import mm_type, operand, segment_elements
@@ -74,7 +74,7 @@ class ImplicitGemm:
     def __init__(self, x, k, type, *, stride=(1, 1), dilation=(1, 1), padding=(0, 0, 0, 0), sizes=None,  # noqa: A002
                  smem_bytes=128 * 1024):  # fmt: skip
         self.kind, self.sizes = mm_type(type), sizes_or_usual(sizes)
-        self._smem_bytes = smem_bytes
+        self._smem_bytes = room("smem_bytes", smem_bytes)
         x, k = self._operands(x, k)
         self.shape = ConvShape.of(
             x.shape, k.shape[0], k.shape[1:3], stride, padding, dilation, element_bytes=self.kind.bytes,

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ..arguments import integer
+from ..arguments import instance, integer
+from ..conv.layer import ConvLayer
 from ..spec import CHUNK_BYTES
 from ..spec.conv.job import JOB
 from ..tmau.machine import command_word
@@ -34,6 +35,7 @@ class LayerProgram:
     """
 
     def __init__(self, layer, smem_bytes=128 * 1024):
+        instance("layer", layer, ConvLayer)
         if len(layer.smem) > integer("smem_bytes", smem_bytes):
             raise ValueError(f"smem_bytes must be {len(layer.smem)} or more for this layer, not {smem_bytes}")
         y = JOB.unpack(layer.word)["y"]

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import NamedTuple
 
-from ..arguments import integer, shown
+from ..arguments import instance, integer, shown
 from ..conv.machine import Conv
 from ..pe.machine import BarrierNotCompleteError, Pe
 from ..pe.pages import PageNotLoadedError
@@ -97,7 +97,11 @@ class Core:
 
     def __init__(self, gmem, smem, *, pe=None, conv=None, bus_bytes=64, addr_width=64, windows=None,
                  features=tuple(FEATURES), program_window=None, watchdog=False, tmau=None, number=0):  # fmt: skip
-        self.tmau = tmau or Machine(gmem, smem, bus_bytes, addr_width, windows, features)
+        self.tmau = (
+            instance("tmau", tmau, Machine)
+            if tmau is not None
+            else Machine(gmem, smem, bus_bytes, addr_width, windows, features)
+        )
         self.pe = Pe(smem, pe, number, self.tmau.open_bytes)
         self.conv = None if conv is None else Conv(smem, conv, self.tmau.open_bytes)
         if not isinstance(watchdog, bool):

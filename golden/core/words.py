@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..arguments import field_value, integer, member, packed
+from ..arguments import field_value, integer, listed, member, packed
 from ..spec.conv.job import JOB
 from ..spec.core.word import JOB_WORDS, PAGER_TAG_BIT, PROGRAM_WORDS, WORD_BITS, WORD_BYTES, Engine, Kind
 from ..spec.pe.registers import PE_REGISTERS, Put
@@ -66,5 +66,5 @@ def _put(kind, index, word, bits, tag):
 
 def program_bytes(words):
     """A program as it lies in memory, a uint8 array."""
-    raw = b"".join(packed("word", word, WORD_BITS).to_bytes(WORD_BYTES, "little") for word in words)
+    raw = b"".join(packed("word", word, WORD_BITS).to_bytes(WORD_BYTES, "little") for word in listed("words", words))
     return np.frombuffer(raw, np.uint8).copy()

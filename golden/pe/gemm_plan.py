@@ -7,7 +7,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from ..arguments import integer
+from ..arguments import integer, integers, member, shown, truth
 from ..spec.pe.instruction import MmType
 from ..suggestion import suggestion
 
@@ -65,16 +65,18 @@ class Gemm:
     accumulate: bool = False
 
     def __post_init__(self):
-        if self.order not in _ORDERS:
-            raise ValueError(f"order must be one of {_ORDERS}, not {self.order!r}{suggestion(self.order, _ORDERS)}")
-        for name, low, high in (("ka", 1, 4), ("kb", 1, 4), ("transpose", 0, 1), ("depth", 1, None)):
+        if not isinstance(self.order, str) or self.order not in _ORDERS:
+            meant = suggestion(self.order, _ORDERS)
+            raise ValueError(f"order must be one of {_ORDERS}, not {shown(self.order)}{meant}")
+        for name, low, high in (("ka", 1, 4), ("kb", 1, 4), ("transpose", 0, 1), ("depth", 1, None), ("k", 1, None)):
             integer(name, getattr(self, name), low, high)
         for name in ("rows", "columns"):
-            dimensions = getattr(self, name)
+            dimensions = integers(name, getattr(self, name))
             if not 1 <= len(dimensions) < _MAX_RANK or min(dimensions) < 1:
                 raise ValueError(f"{name} must be 1 to {_MAX_RANK - 1} dimensions, none of them 0, not {dimensions!r}")
-        if self.k < 1:
-            raise ValueError(f"k must be 1 or more, not {self.k!r}")
+            object.__setattr__(self, name, dimensions)
+        object.__setattr__(self, "type", member("type", MmType, self.type))
+        truth("accumulate", self.accumulate)
 
     @property
     def m(self):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arguments import integer, member, packed, shown
+from ..arguments import integer, listed, member, packed, shown
 from ..dot_product import dot
 from ..memory import check_shared
 from ..open_bytes import OpenBytes
@@ -14,6 +14,7 @@ from ..spec import BARRIER
 from ..spec.cluster.delivery import MOST_CORES
 from ..spec.pe.errors import PeError
 from ..spec.pe.instruction import INSTRUCTIONS, MM_FAMILIES, Compare, MmType, Operation, Source, families
+from ..spec.pe.segment import PAGE_ENTRY, SEGMENT
 from .access import lowest, read_columns, read_words, write_words
 from .checks import decode, refusal
 from .left_open import OpenState
@@ -136,15 +137,20 @@ class Pe:
 
     def write_segment(self, index, word):
         """A processor writes segment ``index``, a packed word; a wrong one is refused when it is used."""
+        index, word = self._entry("segment", index, len(self.segments), word, SEGMENT)
         self.segments[index] = None if wrong_segment(word, self.sizes.pages) else Segment.unpack(word)
 
     def write_page(self, index, word):
         """A processor, or the pager, writes page entry ``index``, a packed word."""
-        self.pages.write(index, word)
+        self.pages.write(*self._entry("page entry", index, self.sizes.pages, word, PAGE_ENTRY))
+
+    @staticmethod
+    def _entry(name, index, count, word, fmt):
+        return integer("index", index, 0, count - 1), packed(name, word, fmt.bits)
 
     def run(self, words):
         """Executes all of ``words``."""
-        for word in words:
+        for word in listed("words", words):
             self.execute(word)
 
     def execute(self, word):

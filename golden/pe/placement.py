@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ..arguments import integer, member
-from ..spec.pe.segment import PAGE_ENTRY, SegmentElement
+from ..arguments import integers, member, pair, room, shown, truth
+from ..spec.pe.segment import PAGE_ENTRY, SEGMENT, SegmentElement
 from ..spec.swizzle import Swizzle
 from .machine import sizes_or_usual
 from .pages import PageTable
@@ -35,7 +35,7 @@ class Placement:
 
     def __init__(self, size_bytes, sizes=None):
         self.sizes = sizes_or_usual(sizes)
-        self.smem = np.zeros(integer("size_bytes", size_bytes, 0), np.uint8)
+        self.smem = np.zeros(room("size_bytes", size_bytes), np.uint8)
         self.segments = []
         self.entries = []
         self._pages = PageTable(self.sizes.pages)
@@ -65,11 +65,17 @@ class Placement:
             be split by the caller: by rows, by columns, or along K with C accumulated.
         """
         element, swizzle = member("element", SegmentElement, element), member("swizzle", Swizzle, swizzle)
-        if page_log2 is None:
-            page_log2 = _tile_log2(size, element.bytes)
-        segment = Segment(element, tuple(size), tuple(page_log2), swizzle)
+        size, repeated = integers("size", size), truth("repeated", repeated)
+        if not 1 <= len(size) <= SEGMENT["size"].count:
+            raise ValueError(f"size must have 1 to {SEGMENT['size'].count} entries, not {shown(size)}")
+        page_log2 = pair("page_log2", _tile_log2(size, element.bytes) if page_log2 is None else page_log2, len(size))
+        for name, values in (("size", size), ("page_log2", page_log2)):
+            low, high = SEGMENT[name].range
+            if not all(low <= value <= high for value in values):
+                raise ValueError(f"{name} must be made of {low} to {high}, not {shown(values)}")
+        segment = Segment(element, size, page_log2, swizzle)
         count = int(np.prod(segment.pages))
-        if paged or (paged is None and count > 1):
+        if count > 1 if paged is None else truth("paged", paged):
             segment = Segment(**vars(segment) | {"paged": True, "first_entry": len(self.entries)})
         else:
             segment = Segment(**vars(segment) | {"base": self._end})

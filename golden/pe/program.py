@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arguments import shown
+from ..arguments import shown, truth
 from ..spec.pe.segment import SegmentElement
 from ..spec.swizzle import Swizzle
 from ..suggestion import suggestion
@@ -125,7 +125,7 @@ def gemm_program(
     kind = mm_type(type)
     elements = segment_elements(kind)
     a, b = operand("a", a, kind, elements[0]), operand("b", b, kind, elements[1])
-    sizes = sizes_or_usual(sizes)
+    sizes, repeated = sizes_or_usual(sizes), truth("repeated", repeated)
     _check_options(options, page_log2)
     gemm = gemm_of_shapes(a.shape, b.shape, kind, accumulate=c is not None, **options)
     stored = (a, laid_out(b, gemm.transpose), np.zeros(flat_product_shape(a.shape, b.shape), np.uint32))

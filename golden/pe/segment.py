@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arguments import integer, packed
 from ..spec.pe.segment import MAX_PAGE_LOG2, SEGMENT, SegmentElement
 from ..spec.swizzle import Swizzle
 
@@ -38,7 +39,9 @@ class Segment:
     @classmethod
     def unpack(cls, word):
         """The segment of a packed ``word`` that is not wrong."""
-        values = SEGMENT.unpack(word)
+        values = SEGMENT.unpack(packed("segment", word, SEGMENT.bits))
+        if values["element"] not in set(SegmentElement):
+            raise ValueError(f"there is no element {values['element']}")
         rank = values.pop("rank")
         values["size"], values["page_log2"] = tuple(values["size"][:rank]), tuple(values["page_log2"][:rank])
         values["element"], values["swizzle"] = SegmentElement(values["element"]), Swizzle(values["swizzle"])
@@ -84,6 +87,7 @@ class Segment:
 
 def wrong_segment(word, pages):
     """What is wrong with the packed segment ``word`` on a machine of so many page entries: a sentence, or None."""
+    word, pages = packed("segment", word, SEGMENT.bits), integer("pages", pages, 0)
     values = SEGMENT.unpack(word)
     if values["element"] not in set(SegmentElement):
         return f"there is no element {values['element']}"

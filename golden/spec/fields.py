@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 
-__all__ = ["Field", "Format", "names", "spoken"]
+__all__ = ["Field", "Format", "names", "one_line", "spoken"]
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,11 @@ class Format:
     def _masks(self):
         """Every field with the mask of a stored number, and first bits of its elements."""
         return [(field, (1 << field.width) - 1, tuple(field.lsbs)) for field in self.fields]
+
+
+def one_line(value):
+    """The ``repr`` of any value on one line: that of an array may have several."""
+    return " ".join(repr(value).split())
 
 
 def spoken(member):

@@ -54,7 +54,7 @@ def copy_block(source, destination, size, gmem=None, smem=None, source_space="gl
     if Space.GLOBAL in spaces:
         check_global(gmem)
     if Space.SHARED in spaces:
-        check_shared(smem)
+        check_shared(smem, written=command["destination_space"] == Space.SHARED)
     refuse_block(command, len(smem) if Space.SHARED in spaces else math.inf)
     run_block(command, gmem, smem, _ADDR_WIDTH)
     return smem if command["destination_space"] == Space.SHARED else gmem

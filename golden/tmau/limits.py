@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arguments import integer, power_of_two
-from ..spec import LINE_BYTES
+from ..spec import COMMAND, LINE_BYTES
 from .calls import legal_offsets
 from .tile import walk
 
 __all__ = ["Limits", "limits"]
+
+_ADDRESSES = COMMAND["smem"].range[1]
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ def limits(tmap, coords, bus_bytes, address=0, addr_width=64, offsets=(0, 0, 0))
 
     ``words`` is also that of a store.
     """
-    bus_bytes, address = power_of_two("bus_bytes", bus_bytes), integer("address", address, 0)
+    bus_bytes, address = power_of_two("bus_bytes", bus_bytes), integer("address", address, 0, _ADDRESSES)
+    addr_width = integer("addr_width", addr_width, 1, 64)
     tile = walk(tmap, coords, addr_width, legal_offsets(tmap, offsets))
     starts = address + tile.places
     lines = _spans(starts, tile.run_bytes, LINE_BYTES)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arguments import field_value, integer, member, packed, power_of_two, shown
+from ..arguments import field_value, integer, listed, member, packed, power_of_two, shown
 from ..memory import check_global, check_shared
 from ..open_bytes import OpenBytes
 from ..smem.barrier import Barrier
@@ -126,7 +126,7 @@ class Machine:
                  processors=()):  # fmt: skip
         check_global(gmem)
         check_shared(smem)
-        for given in (Windows() if windows is None else windows, *processors):
+        for given in (Windows() if windows is None else windows, *listed("processors", processors)):
             if not isinstance(given, Windows):
                 raise TypeError(f"windows must be golden.Windows, not {shown(given)}")
         self.gmem = gmem
@@ -156,7 +156,7 @@ class Machine:
     def execute_on(self, descriptor, opcode=Opcode.LOAD, **fields):
         """Runs a command on a packed descriptor (an int) that need not lie in memory; returns as :meth:`execute`."""
         command = COMMAND.unpack(command_word(opcode, **fields))
-        return self._recorded(command, self._transfer_on(command, descriptor))
+        return self._recorded(command, self._transfer_on(command, packed("descriptor", descriptor, DESCRIPTOR.bits)))
 
     def barrier(self, op, address, value=0):
         """Operation ``op`` of a processor on the barrier at ``address``.
@@ -164,7 +164,8 @@ class Machine:
         Returns whether the asked phase is complete for TRY_WAIT, or whether this operation completed one; None if it
         ended with an error record (tag 0), and nothing changed.
         """
-        done = self._operate(member("op", BarrierOp, op), address, value)
+        operation, address, value = member("op", BarrierOp, op), integer("address", address, 0), integer("value", value)
+        done = self._operate(operation, address, value)
         if done is None:
             self.errors.append(ErrorRecord(Error.BARRIER_OPERATION, 0, 0, address))
         return done
@@ -369,6 +370,8 @@ class Machine:
         """Applies one operation to the barrier at ``address``; None if it refuses, or if there can be none."""
         if address % BARRIER.bytes:
             return None
+        if address >= len(self.smem):
+            raise IndexError(f"a barrier at {address:#x} is outside the {len(self.smem)} bytes of shared memory")
         if op != BarrierOp.INIT:
             self.open_bytes.rely_on(slice(address, address + BARRIER.bytes), f"the barrier at {address:#x}")
         barrier = Barrier.read(self.smem, address)

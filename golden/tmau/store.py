@@ -51,7 +51,7 @@ def store(tmap, coords, smem, gmem=None, address=0, reduction="none", fill=False
     gmem = array_memory(tmap) if gmem is None else gmem
     check_global(gmem)
     if not fill:
-        check_shared(smem)
+        check_shared(smem, written=False)
     refuse_tensor(command, tmap, math.inf if fill else len(smem))
     store_tile(tmap, walk(tmap, coords), gmem, smem, command["smem"], command["reduction"], fill=fill)
     return gmem

@@ -5,7 +5,7 @@ from dataclasses import InitVar, dataclass, field
 
 import numpy as np
 
-from ..arguments import integer, integers, member, no_member, shown
+from ..arguments import integer, integers, member, no_member, shown, truth
 from ..memory import as_bytes
 from ..spec import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Error, Fill, Interleave, L2Promotion, Mode, Swizzle
 from ..spec.fields import spoken
@@ -262,9 +262,9 @@ def _normalised(t):
     for name in ("address", "fill_constant", "channels", "pixels"):
         values[name] = integer(name, values.get(name, getattr(t, name)), what="made of integers")
     for name in ("unaligned", "gather0"):
-        if getattr(t, name) not in (False, True):
-            raise TypeError(f"{name} must be True or False, not {getattr(t, name)!r}")
-        values[name] = bool(getattr(t, name))
+        values[name] = truth(name, getattr(t, name))
+    if t.array is not None and not isinstance(t.array, np.ndarray):
+        raise TypeError(f"array must be a numpy array, not {shown(t.array)}")
     values["traversal"] = values["traversal"] or (1,) * len(values["size"])
     if not 0 <= values["fill_constant"] < 1 << 32:
         constant = values["fill_constant"]

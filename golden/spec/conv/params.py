@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from ..fields import one_line
 from ..pe.instruction import MM_FAMILIES, families
 
 __all__ = ["CHANNELS_AT_ONCE", "CONV_PRESETS", "FOLDS", "KERNEL_ROWS", "ConvParams"]
@@ -73,13 +74,13 @@ class ConvParams:
         for name, (low, high) in _RANGES.items():
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool):
-                raise TypeError(f"{name} must be an int, not {value!r}")
+                raise TypeError(f"{name} must be an int, not {one_line(value)}")
             if not low <= value <= high:
                 raise ValueError(f"{name} must be {low} to {high}, not {value!r}")
             if name in _POWERS and value & value - 1:
                 raise ValueError(f"{name} must be a power of two, not {value!r}")
         if not isinstance(self.rotation, bool):
-            raise TypeError(f"rotation must be a bool, not {self.rotation!r}")
+            raise TypeError(f"rotation must be a bool, not {one_line(self.rotation)}")
         if self.feature_rows < self.units:
             raise ValueError(f"feature_rows must be units ({self.units}) or more, not {self.feature_rows!r}")
         object.__setattr__(self, "types", families(self.types))

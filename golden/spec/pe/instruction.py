@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from ..fields import Field, Format
+from ..fields import Field, Format, one_line
 
 __all__ = [
     "GUARDED",
@@ -71,9 +71,9 @@ MM_FAMILIES = ("i8", "i16", "f16", "bf16")
 def families(types):
     """``types``, a list of ``MM_FAMILIES``, as a tuple in their order; TypeError or ValueError if it is none."""
     if not isinstance(types, list | tuple):
-        raise TypeError(f"types must be a list or tuple, not {types!r}")
+        raise TypeError(f"types must be a list or tuple, not {one_line(types)}")
     if not types or any(family not in MM_FAMILIES for family in types):
-        raise ValueError(f"types must be one or more of {', '.join(MM_FAMILIES)}, not {types!r}")
+        raise ValueError(f"types must be one or more of {', '.join(MM_FAMILIES)}, not {one_line(types)}")
     return tuple(family for family in MM_FAMILIES if family in types)
 
 

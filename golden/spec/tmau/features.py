@@ -1,6 +1,6 @@
 """Features of a TMAU (docs/tmau.md, "Features"): what hardware may be built without."""
 
-from ..fields import Field
+from ..fields import Field, one_line
 from .descriptor import Element
 
 __all__ = ["FEATURES", "FEATURE_FIELDS", "FLOAT_SUMS", "HOST_WINDOWS", "features"]
@@ -46,10 +46,10 @@ _NEEDS = {
 def features(names):
     """A list of features as a tuple in their order; TypeError or ValueError if there is no such hardware."""
     if not isinstance(names, list | tuple):
-        raise TypeError(f"features must be a list or tuple, not {names!r}")
+        raise TypeError(f"features must be a list or tuple, not {one_line(names)}")
     for name in names:
-        if name not in FEATURES:
-            raise ValueError(f"features must be of {', '.join(FEATURES)}, not {name!r}")
+        if not isinstance(name, str) or name not in FEATURES:
+            raise ValueError(f"features must be of {', '.join(FEATURES)}, not {one_line(name)}")
     for name, needed in _NEEDS.items():
         if name in names and not set(needed) & set(names):
             raise ValueError(f"feature {name} needs {' or '.join(needed)}")
