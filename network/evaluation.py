@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tilewright.golden.arguments import instance, shown
 from tilewright.sim.progress import report, work
 
 from .arithmetic.convolution import convolve, multiply_matrix
@@ -10,6 +11,7 @@ from .arithmetic.ends import quantise, scale_sums
 from .arithmetic.pooling import pool
 from .arithmetic.shares import softmax
 from .errors import ModelError
+from .graph import Graph
 
 __all__ = ["check_inputs", "compute", "evaluate"]
 
@@ -20,8 +22,8 @@ def evaluate(graph, inputs):
     Parameters
     ----------
     graph : Graph
-    inputs : dict of str to array
-        Of the shape and type of each of ``graph.inputs``.
+    inputs : dict of str to array, or array
+        Of the shape and type of each of ``graph.inputs``, in either byte order; an array alone if there is one input.
 
     Returns
     -------
@@ -33,7 +35,7 @@ def evaluate(graph, inputs):
     ModelError
         If the inputs are not those of the network; one sentence.
     """
-    values = check_inputs(graph, inputs)
+    values = check_inputs(instance("graph", graph, Graph, "network"), inputs)
     with work("golden"):
         for done, node in enumerate(graph.nodes):
             report("layers", done, len(graph.nodes))
@@ -50,28 +52,39 @@ def compute(graph, node, values):
 
 
 def check_inputs(graph, inputs):
-    """``inputs`` in the order of the network, if they are what it takes.
+    """``inputs``, by name or of one input an array, in the order of the network, if they are what it takes.
 
     Raises
     ------
     ModelError
         One sentence.
     """
+    names = ", ".join(map(repr, graph.inputs))
+    if isinstance(inputs, np.ndarray):
+        if len(graph.inputs) != 1:
+            raise ModelError(f"the network has the inputs {names}: they must be a dictionary, not {shown(inputs)}")
+        inputs = {graph.inputs[0]: inputs}
+    if not isinstance(inputs, dict):
+        one = ", or the array alone" if len(graph.inputs) == 1 else ""
+        raise ModelError(f"inputs must be a dictionary with an array for {names}{one}, not {shown(inputs)}")
     for name in inputs:
-        if name not in graph.inputs:
-            raise ModelError(f"the network has no input {name!r}, but {', '.join(map(repr, graph.inputs))}")
+        if not isinstance(name, str) or name not in graph.inputs:
+            raise ModelError(f"the network has no input {shown(name)}, but {names}")
     values = {}
     for name in graph.inputs:
         if name not in inputs:
             raise ModelError(f"input {name!r} is missing")
-        tensor, value = graph.tensors[name], np.asarray(inputs[name])
-        if value.dtype != tensor.dtype:
+        tensor, value = graph.tensors[name], inputs[name]
+        if not isinstance(value, np.ndarray):
+            raise ModelError(f"input {name!r} must be a numpy array, not {shown(value)}")
+        if value.dtype.newbyteorder("=") != tensor.dtype:
             raise ModelError(f"input {name!r} must be {tensor.dtype}, not {value.dtype}")
         if value.shape != tensor.shape:
             raise ModelError(f"input {name!r} must be {list(tensor.shape)}, not {list(value.shape)}")
+        value = np.ascontiguousarray(value, tensor.dtype)
         if value.dtype == np.float32 and np.isnan(value).any():
             raise ModelError(f"input {name!r} has elements that are not a number")
-        values[name] = np.ascontiguousarray(value)
+        values[name] = value
     return values
 
 

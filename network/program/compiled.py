@@ -1,10 +1,12 @@
 """A network as a program with its memory (docs/network.md, "The plan")."""
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
 from tilewright.golden import Core, GlobalMemory, TensorMap, program_bytes
+from tilewright.golden.arguments import integer, listed, shown, truth
 from tilewright.golden.spec import DESCRIPTOR
 from tilewright.sim.progress import report, work
 
@@ -17,7 +19,7 @@ from ..lower.places import LINE, LONG, Held, padded
 from ..plan.tiles import Tiler
 from ..plan.together import combine
 from .explain import explain
-from .machine import MACHINES
+from .machine import MACHINES, Machine
 from .memory import plan_memory
 from .move_steps import has_transposes
 from .order import streams_of
@@ -75,7 +77,7 @@ class Compiled:
         return explain(self)
 
     def memory(self, inputs):
-        """Global memory as the program finds it, a uint8 array; ``inputs`` are those of the network, by name."""
+        """Global memory as the program finds it, a uint8 array; ``inputs`` as of :meth:`run`."""
         inputs = check_inputs(self.graph, inputs)
         data = self.image.copy()
         for name in inputs:
@@ -89,6 +91,7 @@ class Compiled:
 
     def tensors(self, data, names=None):
         """Tensors in ``data``, global memory as the program left it, by name; without ``names`` the outputs."""
+        self._check_memory(data)
         makers = {node.output: node for node in self.graph.tail}
 
         def value(name):
@@ -98,7 +101,23 @@ class Compiled:
                 raise ModelError(f"tensor {name!r} is not in memory, for it was not asked for when this was compiled")
             return self.tensor(data, name)
 
-        return {name: value(name) for name in names or dict.fromkeys(self.graph.outputs)}
+        return {name: value(name) for name in self._wanted(names)}
+
+    def _wanted(self, names):
+        """Names of tensors of the network, those of its outputs if ``names`` are None."""
+        if names is None:
+            return list(dict.fromkeys(self.graph.outputs))
+        for name in listed("names", names):
+            if not isinstance(name, str) or name not in self.graph.tensors:
+                raise ModelError(f"the network has no tensor {shown(name)}")
+        return list(names)
+
+    def _check_memory(self, data):
+        """ModelError unless ``data`` can be global memory."""
+        fits = isinstance(data, np.ndarray) and data.dtype == np.uint8 and data.ndim == 1
+        if not fits or len(data) < len(self.image):
+            size = f"{len(self.image):,} bytes or more"
+            raise ModelError(f"data must be global memory, a flat uint8 array of {size}, not {shown(data)}")
 
     def run(self, inputs, on="golden", names=None):
         """Runs the program.
@@ -116,15 +135,17 @@ class Compiled:
         -------
         dict of str to array
         """
-        if on not in _BACKENDS:
-            raise ModelError(f"on must be one of {', '.join(_BACKENDS)}, not {on!r}")
-        if not isinstance(inputs, dict):
-            inputs = {self.graph.inputs[0]: inputs}
+        if not isinstance(on, str) or on not in _BACKENDS:
+            raise ModelError(f"on must be one of {', '.join(_BACKENDS)}, not {shown(on)}")
+        names = self._wanted(names)
         data = self.run_golden(inputs) if on == "golden" else self.run_rtl(inputs)[0]
         return self.tensors(data, names)
 
     def tensor(self, data, name):
         """A tensor in ``data``, global memory as the program left it."""
+        self._check_memory(data)
+        if not isinstance(name, str) or name not in self.places:
+            raise ModelError(f"tensor {shown(name)} is not in memory")
         return np.ascontiguousarray(self._view(data, name))
 
     def _view(self, data, name):
@@ -172,9 +193,13 @@ def compile(source, preset="default", *, every_tensor=False, layers=None):  # no
     ModelError
         What cannot be done, with the node's name; one sentence.
     """
-    if isinstance(preset, str) and preset not in MACHINES:
-        raise ModelError(f"preset must be one of {', '.join(MACHINES)}, not {preset!r}")
+    if not isinstance(preset, Machine) and not (isinstance(preset, str) and preset in MACHINES):
+        raise ModelError(f"preset must be one of {', '.join(MACHINES)}, or a network.Machine, not {shown(preset)}")
+    every_tensor = truth("every_tensor", every_tensor)
+    layers = layers if layers is None else integer("layers", layers, 1)
     graph = source
+    if not isinstance(source, Graph | str | Path):
+        raise TypeError(f"source must be a network.Graph or the path of a model file, not {shown(source)}")
     if not isinstance(source, Graph):
         from ..reader import read  # needs the package onnx, which graphs do not
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from tilewright.golden import CONV_PRESETS, ConvParams
+from tilewright.golden.arguments import instance, integer, power_of_two, truth
 from tilewright.sim.hdl.export import top_params
 from tilewright.sim.usage import UsageError
 
@@ -34,6 +35,11 @@ class Machine:
     unaligned: bool = True
 
     def __post_init__(self):
+        instance("conv", self.conv, ConvParams)
+        for name in ("smem_bytes", "bus_bytes"):
+            power_of_two(name, getattr(self, name))
+        integer("latency", self.latency, 0)
+        truth("unaligned", self.unaligned)
         if "i8" not in self.conv.types:
             raise ValueError(f"networks are computed in bytes: conv.types must have 'i8', not {self.conv.types!r}")
 

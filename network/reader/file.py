@@ -5,6 +5,8 @@ from pathlib import Path
 import onnx
 from onnx.external_data_helper import load_external_data_for_model
 
+from tilewright.golden.arguments import shown
+
 from ..errors import ModelError
 
 __all__ = ["load"]
@@ -18,6 +20,8 @@ def load(path):
     ModelError
         If it is no model; one sentence. A file that cannot be read is an OSError.
     """
+    if not isinstance(path, str | Path):
+        raise TypeError(f"path must be that of a model file, not {shown(path)}")
     with open(path, "rb") as file:  # noqa: PTH123 - its sentence names the file, whatever type the path has
         data = file.read()
     try:

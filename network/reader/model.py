@@ -3,6 +3,8 @@
 import onnx
 from onnx import numpy_helper
 
+from tilewright.golden.arguments import instance
+
 from ..arithmetic.functions import FUNCTIONS, OPERATIONS
 from ..errors import ModelError
 from ..graph import Reshape, Tensor
@@ -96,7 +98,7 @@ def read(path):
 
 def read_model(model):
     """The same of an ``onnx.ModelProto``."""
-    graph = model.graph
+    graph = instance("model", model, onnx.ModelProto, "onnx").graph
     opset = max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=13)
     check_opset(opset)
     reading = Reading(opset)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.golden import TensorMap
-from tilewright.golden.arguments import integer, integers, shown
+from tilewright.golden.arguments import integer, integers, shown, truth
 from tilewright.golden.memory import as_bytes, memory_bytes
 from tilewright.golden.spec import DESCRIPTOR, Opcode
 from tilewright.golden.suggestion import suggestion
@@ -206,6 +206,7 @@ class MemorySession(Session):
 
     def _collect(self, kind, scripts, shared, memory, trace, **options):
         """Runs scripts; a run of ``kind`` with the windows of both memories, and the trace, that are wanted."""
+        trace = truth("trace", trace)
         wanted = {
             "shared": (self.shared_memory, window("shared", shared, self.shared_memory)),
             "memory": (self.global_memory, window("memory", memory, self.global_memory)),

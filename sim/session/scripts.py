@@ -50,7 +50,7 @@ def program_parts(program, segments, pages, params):
             raise ValueError("a Program brings its segments and pages: they must be left out")
         whole = PeProgram.of_product(program)
         return whole.words, whole.segments, whole.pages, whole.smem
-    return program, segments or {}, pages or {}, None
+    return program, {} if segments is None else segments, {} if pages is None else pages, None
 
 
 def table_order(after):
