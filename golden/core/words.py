@@ -8,9 +8,10 @@ from ..spec.core.word import JOB_WORDS, PAGER_TAG_BIT, PROGRAM_WORDS, WORD_BITS,
 from ..spec.pe.registers import PE_REGISTERS, Put
 from ..spec.pe.segment import PAGE_ENTRY, SEGMENT
 
-__all__ = ["conv_words", "page_words", "program_bytes", "program_word", "segment_words", "tmau_word"]
+__all__ = ["KIND_LSB", "conv_words", "page_words", "program_bytes", "program_word", "segment_words", "tmau_word"]
 
-_KIND_LSB = PROGRAM_WORDS[Kind.END]["kind"].lsb
+#: First bit of a word's kind.
+KIND_LSB = PROGRAM_WORDS[Kind.END]["kind"].lsb
 _PUT = next(register for register in PE_REGISTERS if register.name == "put")
 _DATA = next(register for register in PE_REGISTERS if register.name == "data0")
 
@@ -34,9 +35,9 @@ def program_word(kind, **fields):
 def tmau_word(command):
     """The word of a packed command of the TMAU; ValueError for one with a tag from 0x8000 on."""
     command = packed("command", command, WORD_BITS)
-    if command >> _KIND_LSB or command >> PAGER_TAG_BIT & 1:
+    if command >> KIND_LSB or command >> PAGER_TAG_BIT & 1:
         raise ValueError(f"the command of a program must have a tag below 0x8000 and no kind: {command:#x}")
-    return command | Kind.TMAU << _KIND_LSB
+    return command | Kind.TMAU << KIND_LSB
 
 
 def conv_words(job):

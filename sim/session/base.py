@@ -17,6 +17,7 @@ from ..progress import work
 from .backdoor import SharedBackdoor
 from .logs import Logs
 from .options import port_order, probability, run_cycles, session_options
+from .stillness import Stillness, waits_of_ports
 
 __all__ = ["Session"]
 
@@ -156,27 +157,46 @@ class Session:
         # A run that does not finish has the next one begin anew.
         reset, self._must_reset = self._must_reset, True
         cycles = self._patience if limit is None else limit
-        statuses = self._advance(reset, cycles, drain, progress)
+        statuses = self._advance(reset, cycles, drain, progress, limit is None)
         if not statuses["finished"] and limit is None:
-            late = [port for port in self._records.items if statuses[f"{port}_done"] < len(scripts.get(port, ()))]
-            raise SimulationError(f"{' and '.join(late)} are not complete after {cycles} cycles")
+            raise SimulationError(self._unfinished(scripts, statuses))
         self._must_reset = not statuses["finished"]
         _, arrays = self.simulation.exchange(dump=self._log_windows(statuses, trace) | (dump or {}))
         return statuses, Logs(self._records.entries, arrays), arrays
 
-    def _advance(self, reset, cycles, drain, progress):
-        """Lets the simulation run to the end, or for so many cycles, and returns the statuses."""
-        if progress is None:
+    def _advance(self, reset, cycles, drain, progress, must_finish):
+        """Lets the simulation run to the end, or for so many cycles, and returns the statuses.
+
+        If it ``must_finish``, it is given up as soon as nothing can happen any more.
+        """
+        if progress is None and not must_finish:
             return self.simulation.exchange(reset=reset, start=True, limit=cycles, drain=drain)[0]
-        statuses, done = {"finished": False}, 0
+        statuses, done, stillness = {"finished": False}, 0, Stillness()
         while not statuses["finished"] and done < cycles:
             first = not done
             statuses, _ = self.simulation.exchange(reset=reset and first, start=first, limit=min(_SLICE, cycles - done))
             done += statuses["cycles"]
-            progress(statuses)
+            if progress:
+                progress(statuses)
+            if must_finish and stillness.lasts(statuses, done):
+                return statuses | {"cycles": done}
         if drain:
             statuses, _ = self.simulation.exchange(drain=drain)
         return statuses | {"cycles": done}
+
+    def _unfinished(self, scripts, statuses):
+        """Why a run is not finished, as a sentence."""
+        waits = [*waits_of_ports(self, scripts, statuses), *self._waits_of_programs()]
+        return f"the run is not complete after {statuses['cycles']:,} cycles: {'; '.join(waits)}"
+
+    def _waits_of_programs(self):
+        """What programs of command processors wait for, as sentences: a design may have none."""
+        return ()
+
+    def _peek(self, scripts, limit):
+        """Logs of scripts that are run for so many cycles in the middle of a run that is given up."""
+        self._must_reset = False
+        return self._run(scripts, after={}, limit=limit)[1]
 
     def _packed(self, scripts):
         """The script of every port as bytes; nothing has changed if one is refused."""

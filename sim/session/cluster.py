@@ -35,6 +35,7 @@ from .scripts import (
     register_rows,
     table_order,
 )
+from .stillness import waits_of_program
 
 __all__ = ["ClusterRun", "ClusterSession", "CoreOfRun"]
 
@@ -278,6 +279,12 @@ class ClusterSession(MemorySession):
         answers = [core.registers for core in self.run(registers=reads).cores]
         records = [program_record(answer.data for answer in each)[0] if each else None for each in answers]
         return replace(run, records=records)
+
+    def _waits_of_programs(self):
+        if self._program:
+            base = core_regions(self.params.core)["program"].base
+            for core in range(self.params.cores):
+                yield from filter(None, [waits_of_program(self, self._peek, base, str(core))])
 
     def flush(self, first=None, last=None):
         """Brings what cores have written to global memory, if there is a second-level cache; that is empty then.

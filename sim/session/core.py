@@ -24,6 +24,7 @@ from .scripts import (
     register_rows,
     table_order,
 )
+from .stillness import waits_of_program
 from .transfers import Transfers
 
 __all__ = ["CoreSession"]
@@ -151,6 +152,11 @@ class CoreSession(Transfers, MemorySession):
         told = progress and (lambda statuses: progress(statuses["words_count"]))
         options = {"after": table_order(None), "limit": limit, "drain": drain, "progress": told}
         return read_record(self, self._collect(ProgramRun, scripts, shared, memory, trace, **options))
+
+    def _waits_of_programs(self):
+        if self.params.program:
+            base = core_regions(self.params)["program"].base
+            yield from filter(None, [waits_of_program(self, self._peek, base)])
 
     def read_register(self, engine, name):
         """Value of a register, as an int."""
