@@ -41,9 +41,12 @@ def _on_rtl(args, model, graph, inputs, names):
 
 
 def _on_ort(args, model, graph, inputs, names):
-    from .witness import run_witness  # takes longer than all else here
+    from .witness import Witness  # takes longer than all else here
 
-    return run_witness(model, graph, inputs, names)
+    witness = Witness(model, graph, names)
+    if witness.reservation:
+        print(witness.reservation)
+    return witness.run(inputs)
 
 
 #: What can run a network: functions of the arguments, the ``ModelProto``, the same as Graph, its inputs and the names

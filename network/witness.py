@@ -1,10 +1,15 @@
 """What ONNX Runtime computes for the same model: a second opinion, not the judge.
 
+It is a witness of integers where it computes them by its kernels on integers. It is none where it leaves a product, a
+sum or an average to kernels on floats: results may be one off there, and so may whatever follows from them. The graph
+that it has optimised shows which those are.
+
 Its kernels for x86 processors without VNNI add pairs of products of uint8 and int8 in 16 bits, which saturate unless
 weights are -64 to 63. A session option makes it take others, which are exact; of int8 activations it then lacks some.
 """
 
 import re
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +20,16 @@ from tilewright.sim.usage import HostError
 
 from .errors import ModelError
 
-__all__ = ["has_exact_kernels", "run_witness"]
+__all__ = ["Witness", "has_exact_kernels", "run_witness"]
 
 _TYPES = {"uint8": onnx.TensorProto.UINT8, "int8": onnx.TensorProto.INT8, "float32": onnx.TensorProto.FLOAT}
+_INTEGERS = (onnx.TensorProto.UINT8, onnx.TensorProto.INT8)
+#: Kernels on floats whose results are rounded otherwise than sums of integers are.
+_ON_FLOATS = {
+    "Add", "AveragePool", "Conv", "ConvTranspose", "Div", "FusedConv", "FusedGemm", "FusedMatMul", "Gemm",
+    "GlobalAveragePool", "MatMul", "Mul", "QLinearAveragePool", "ReduceMean", "Sub", "Sum",
+}  # fmt: skip
+_NAMED = 5  # tensors that a sentence names
 
 
 def has_exact_kernels():
@@ -26,21 +38,23 @@ def has_exact_kernels():
     return information.exists() and bool(re.search(r"\bavx512_vnni\b|\bavx_vnni\b", information.read_text()))
 
 
-def run_witness(model, graph, inputs, names):
-    """Runs a model.
+class Witness:
+    """A model as ONNX Runtime runs it.
 
     Parameters
     ----------
     model : ModelProto
     graph : Graph
         The same model.
-    inputs : dict of str to array
     names : sequence of str
         Tensors of ``graph`` that are wanted, none of them an input; those that the model does not have are left out.
 
-    Returns
-    -------
-    dict of str to array
+    Attributes
+    ----------
+    names : list of str
+        Tensors that it gives.
+    floats : list of str
+        Tensors that it computes by kernels on floats, wanted or not.
 
     Raises
     ------
@@ -49,20 +63,53 @@ def run_witness(model, graph, inputs, names):
     HostError
         If it would not be exact on this processor.
     """
-    changed = onnx.ModelProto()
-    changed.CopyFrom(model)
-    given = {output.name for output in changed.graph.output}
-    computed = given | {name for node in model.graph.node for name in node.output}
-    names = [name for name in names if name in computed]
-    for name in names:
-        if name not in given:
-            tensor = graph.tensors[name]
-            changed.graph.output.append(
-                onnx.helper.make_tensor_value_info(name, _TYPES[tensor.dtype], list(tensor.shape))
-            )
-    plain = has_exact_kernels() or all(_is_small(node) for node in graph.nodes)
-    session = _session(changed, plain)
-    return dict(zip(names, session.run(names, inputs), strict=True))
+
+    def __init__(self, model, graph, names):
+        changed = onnx.ModelProto()
+        changed.CopyFrom(model)
+        given = {output.name for output in changed.graph.output}
+        computed = given | {name for node in model.graph.node for name in node.output}
+        self._graph, self.names = graph, [name for name in names if name in computed]
+        for name in self.names:
+            if name not in given:
+                tensor = graph.tensors[name]
+                value = onnx.helper.make_tensor_value_info(name, _TYPES[tensor.dtype], list(tensor.shape))
+                changed.graph.output.append(value)
+        large = [node for node in graph.nodes if not _is_small(node)]
+        plain = has_exact_kernels() or not large
+        if not plain:
+            _separate_initialisers(changed)
+        try:
+            self._session, optimised = _session(changed, plain)
+        except _LacksKernelError:
+            raise HostError(
+                f"ONNX Runtime is not exact for this model on a processor without VNNI: {len(large)} layers with "
+                f"{_values(graph, [node.output for node in large]):,} values may saturate"
+            ) from None
+        self.floats = _computed_on_floats(optimised, set(graph.tensors))
+
+    def run(self, inputs):
+        """The tensors that are wanted, by name, from ``inputs`` by name."""
+        return dict(zip(self.names, self._session.run(self.names, inputs), strict=True))
+
+    @property
+    def reservation(self):
+        """What it does not witness, as a sentence; empty if there is nothing."""
+        if not self.floats:
+            return ""
+        named = ", ".join(map(repr, self.floats[:_NAMED])) + (" …" if len(self.floats) > _NAMED else "")
+        count = f"{len(self.floats)} of {len(self._graph.nodes)} tensors in floats"
+        values = f"{_values(self._graph, self.floats):,} values"
+        return f"ONNX Runtime computes {count}, {values}, which may be one off, as may what follows from them: {named}"
+
+
+def run_witness(model, graph, inputs, names):
+    """What a :class:`Witness` gives for ``inputs``, a dict of str to array; other arguments and errors are its own."""
+    return Witness(model, graph, names).run(inputs)
+
+
+def _values(graph, names):
+    return sum(int(np.prod(graph.tensors[name].shape)) for name in names)
 
 
 def _is_small(node):
@@ -72,15 +119,52 @@ def _is_small(node):
     return node.attributes.weight.min() >= -64 and node.attributes.weight.max() <= 63
 
 
+def _separate_initialisers(model):
+    """Gives each node integers of its own: the exact kernels' option fails where two weights share a zero point."""
+    constants = {tensor.name: tensor for tensor in model.graph.initializer if tensor.data_type in _INTEGERS}
+    seen = set()
+    for number, node in enumerate(model.graph.node):
+        for index, name in enumerate(node.input):
+            if name in seen and name in constants:
+                copy = model.graph.initializer.add()
+                copy.CopyFrom(constants[name])
+                copy.name = node.input[index] = f"{name}/{number}/{index}"
+            seen.add(name)
+
+
+class _LacksKernelError(Exception):
+    """There is no exact kernel."""
+
+
 def _session(model, plain):
-    """A session for the model, with the kernels that are exact on any processor unless ``plain`` ones are here."""
+    """A session for the model, with kernels that are exact on any processor unless ``plain``; its graph."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    if not plain:
+    if plain:
+        # Convolutions of int8 are otherwise turned into those of uint8 first, which fails beside a second reader.
+        options.add_session_config_entry("session.qdqisint8allowed", "1")
+    else:
         options.add_session_config_entry("session.x64quantprecision", "1")
-    try:
-        return onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
-    except Exception as error:
-        if not plain and "NOT_IMPLEMENTED" in str(error):
-            raise HostError("ONNX Runtime is not exact for this model on a processor without VNNI") from None
-        raise ModelError(f"ONNX Runtime does not take the model: {' '.join(str(error).split())}") from None
+    with tempfile.TemporaryDirectory() as folder:
+        options.optimized_model_filepath = str(Path(folder) / "optimised.onnx")
+        try:
+            session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+        except Exception as error:
+            if not plain and "NOT_IMPLEMENTED" in str(error):
+                raise _LacksKernelError from None
+            raise ModelError(f"ONNX Runtime does not take the model: {' '.join(str(error).split())}") from None
+        return session, onnx.load(options.optimized_model_filepath).graph
+
+
+def _computed_on_floats(optimised, tensors):
+    """Those of ``tensors`` that kernels on floats compute, in the order of the graph that ONNX Runtime runs."""
+    rounded, found = set(), []  # floats of such kernels, and what is made of them before they are integers again
+    for node in optimised.node:
+        if node.op_type not in _ON_FLOATS and rounded.isdisjoint(node.input):
+            continue
+        for name in filter(None, node.output):
+            if name in tensors:
+                found.append(name)
+            if not node.op_type.startswith("Q"):  # all that give integers: QuantizeLinear, QLinear…, QGemm
+                rounded.add(name)
+    return found

@@ -22,7 +22,7 @@ from .program.compiled import first_nodes
 from .program.machine import machine_of_core
 from .program.rtl import measure_layers, run_on
 from .reader import read_model
-from .witness import run_witness
+from .witness import Witness
 
 __all__ = ["SUMMARY", "play", "play_model"]
 
@@ -114,13 +114,14 @@ def _counted(compiled, run):
 def _witness(model, graph, inputs, one, seen, case):
     """Compares with ONNX Runtime; returns the rest of a sentence on it."""
     try:
-        theirs = run_witness(model, graph, inputs, [node.output for node in graph.nodes])
+        witness = Witness(model, graph, [node.output for node in graph.nodes])
     except HostError as error:
         return f" ({error})"
     before = len(one.problems)
-    for name, value in theirs.items():
+    for name, value in witness.run(inputs).items():
         one.require(seen[name], value, f"tensor {name} of {case}, by ONNX Runtime,")
-    return " and to ONNX Runtime" if len(one.problems) == before else " and NOT equal to ONNX Runtime"
+    verdict = " and to ONNX Runtime" if len(one.problems) == before else " and NOT equal to ONNX Runtime"
+    return f"{verdict} ({witness.reservation})" if witness.reservation else verdict
 
 
 def _charts(compiled, run, layers):

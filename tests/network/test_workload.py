@@ -73,7 +73,7 @@ def test_a_processor_without_exact_kernels_is_said(session, model, monkeypatch):
     def none(*args):
         raise HostError("ONNX Runtime is not exact")
 
-    monkeypatch.setattr(workload, "run_witness", none)
+    monkeypatch.setattr(workload, "Witness", none)
     findings, _ = play_model(Accelerator(session, 2), model, {"one": SAMPLES["one"]})
     assert "equal to golden (ONNX Runtime is not exact); " in findings.facts[0]
 
