@@ -43,7 +43,7 @@ def _lines(session, preset):
         rows = sample_of(layer, session.params.conv.conv.peak)
         compiled, cycles = _run(session, layer, rows)
         macs, machine = sum(part.macs for part in compiled.layers), compiled.machine
-        moved = {way: sum(span.end - span.start for span in compiled.schedule.spans if span.engine == way)
+        moved = {way: sum(span.words for span in compiled.schedule.spans if span.engine == way)
                  for way in ("load", "store")}  # fmt: skip
         limits = {"macs": ceil(macs / machine.conv.peak)} | moved
         bound = max(limits, key=limits.get)

@@ -9,7 +9,7 @@ from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ..lower.places import Cut
 
-__all__ = ["FOLLOWS", "HANDED", "Cost", "cheapest_gap", "job_cost", "moved", "plan_part"]
+__all__ = ["FOLLOWS", "HANDED", "Cost", "bus_words", "cheapest_gap", "job_cost", "moved", "plan_part"]
 
 #: Cycles from the last sums of a job to those of the next one, and from its last result to the next one's, which
 #: begins when it has ended.
@@ -24,6 +24,10 @@ HANDED = 300
 FOLLOWS = 150
 #: Bytes that shared memory reads in a cycle, and those of a bank.
 _LINE, _CHUNK = 128, 16
+#: Cycles from a burst to the next one in its place, beside the latency of memory.
+_ANSWER = 5
+#: Cycles from a request for rows until their place in the first buffer is free again.
+_TURN = 23
 #: Bytes of results that are read in a cycle, to be taken away.
 _STORED = 128
 #: Bytes between pixels that are thought of: none, and those that make them a number of chunks.
@@ -106,15 +110,33 @@ def cheapest_gap(parts, channels, conv):
     return min(gaps, key=lambda gap: (cycles(gap), gap))
 
 
-def moved(place, size, bus_bytes):
-    """Cycles of the bus for so many bytes of shared memory with rows of a tensor."""
+def bus_words(place, size, machine):
+    """Words of the bus for so many bytes of shared memory with rows of a tensor."""
+    bus_bytes = machine.bus_bytes
     if not isinstance(place, Cut):
         return ceil(size / bus_bytes)
     words = place.channels / bus_bytes
-    if place.channels != place.base.channels or place.step[1] > 1:
-        # Pixels do not adjoin: some begin and end inside of a word.
+    if not _adjoins(place):
+        # Some pixels begin and end inside of a word.
         words += 1 - gcd(place.base.channels, place.first_channel, bus_bytes) / bus_bytes
     return ceil(size // place.pixel_pitch * (words + bool(place.gap)))
+
+
+def moved(place, size, machine):
+    """Cycles for so many bytes of shared memory with rows of a tensor: of the bus, or of bursts in flight at once."""
+    burst_bytes = machine.burst * machine.bus_bytes
+    if not isinstance(place, Cut):
+        bursts = ceil(size / burst_bytes)
+    else:
+        run = 1 if not _adjoins(place) else place.width  # pixels that lie one behind the other
+        bursts = size // place.pixel_pitch / run * ceil(run * place.channels / burst_bytes)
+    answers = bursts * (machine.latency + _ANSWER) / machine.outstanding
+    return ceil(max(bus_words(place, size, machine), answers))
+
+
+def _adjoins(place):
+    """Whether pixels of a cut adjoin in global memory."""
+    return place.channels == place.base.channels and place.step[1] == 1
 
 
 def _weight_requests(plan):
@@ -134,6 +156,15 @@ def _loaded_passes(plan):
     return max(plan.channel_tiles - plan.params.weight_bytes // CHANNELS_AT_ONCE // (rows * plan.block_bytes), 0)
 
 
+def _buffered(plan):
+    """Cycles in which the rows of a convolution pass through the first buffer, which holds so many of all units."""
+    conv = plan.params
+    if plan.shape.operation.lanes:
+        return 0
+    rows = plan.fetch_cycles * conv.lanes * min(plan.block_bytes, _CHUNK) / conv.row_bytes
+    return ceil(rows * _TURN / conv.feature_rows)
+
+
 def _cost(plan, pixel):
     shape, conv = plan.shape, plan.params
     fetched = ceil(plan.fetch_cycles * request_cycles(plan, pixel))
@@ -147,7 +178,7 @@ def _cost(plan, pixel):
         loaded = _loaded_passes(plan) / passes
     others = weights + ceil(8 * shape.table * shape.out_channels / _LINE) + shape.add * shape.points * passes
     made = max(ceil(shape.results / conv.results), plan.write_cycles)
-    cycles = max(plan.mac_cycles + _SUMS_CYCLES, fetched + others, made + _END_CYCLES)
+    cycles = max(plan.mac_cycles + _SUMS_CYCLES, fetched + others, _buffered(plan), made + _END_CYCLES)
     cycles = max(cycles, _LEAST_CYCLES)
     held = cycles if shape.operation.lanes else min(ceil(loaded * cycles + _HELD * weights), cycles)
     return Cost(cycles, read + others, plan.write_cycles, held)

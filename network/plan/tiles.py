@@ -8,7 +8,7 @@ from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 from ..errors import node_error
 from ..lower.places import LINE, Cut, Held, padded
 from .bands import BandCosts, band_rows, turn_cycles
-from .costs import FOLLOWS, HANDED, Cost, job_cost, moved
+from .costs import FOLLOWS, HANDED, Cost, bus_words, job_cost, moved
 from .cuts import MOST, cut_layer, legal, strided, with_gaps
 from .weights import Image, equal_tables
 
@@ -300,7 +300,7 @@ def _in_turn(work, load, stored, soon, buffers):
 
 def _bus(size, machine):
     """Cycles of the bus for so many bytes."""
-    return ceil(size / machine.bus_bytes)
+    return moved(None, size, machine)
 
 
 def _expected(layer, one, costs, machine, room):
@@ -312,8 +312,9 @@ def _expected(layer, one, costs, machine, room):
     kinds = {(pieces, _bus(size, machine)): count for (pieces, size), count in one.units.kinds.items()}
     weights = sum(load * count for (_, load), count in kinds.items())
     taken = zip(layer.sources, one.input_bytes, strict=True)
-    brought = sum(moved(place, size, machine.bus_bytes) for place, size in taken)
-    stored = moved(layer.output, one.output_bytes, machine.bus_bytes)
+    brought = sum(moved(place, size, machine) for place, size in taken)
+    stored = moved(layer.output, one.output_bytes, machine)
+    words = bus_words(layer.output, one.output_bytes, machine)
     total, count = 0, ceil(height / one.rows) * layer.output.batch
     for rows, again, repeated in costs.bands(one.resident):
         work, behind, ports, before = 0, 0, Cost(), Cost()
@@ -340,7 +341,7 @@ def _expected(layer, one, costs, machine, room):
             # What one of both layers needs is brought, or taken away, while the other one works.
             turn = work + max(load * 5 // 4 + soon - behind, 0) + max(beside + soon - work + behind, 0)
             # The first one reads beside what is taken away, a line of several words at a time.
-            turn += max(before.reads + stored * machine.bus_bytes // LINE - before.cycles, 0)
+            turn += max(before.reads + words * machine.bus_bytes // LINE - before.cycles, 0)
         total += repeated * max(work, ports, turn)
     # What stays in shared memory is neither taken away nor brought, and the next job is handed over before it is there.
     first = FOLLOWS if all(isinstance(place, Held) for place in layer.brought) else brought + machine.latency + HANDED

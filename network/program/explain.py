@@ -16,11 +16,12 @@ def explain(compiled):
         end = max(span.end for span in spans)
         busy = {engine: sum(span.end - span.start for span in spans if span.engine == engine)
                 for engine in ("conv", "load", "store")}  # fmt: skip
+        words = {way: sum(span.words for span in spans if span.engine == way) for way in ("load", "store")}
         bands = sum(len(one.bands(part)) for part, one in tiles) or sum(span.engine == "store" for span in spans)
         cycles = max(end - before, 1)
         rows.append((
             layer.name, layer.operator, "x".join(map(str, layer.output.shape)), bands,
-            schedule.jobs[number], cycles, busy["load"] * machine.bus_bytes, busy["store"] * machine.bus_bytes,
+            schedule.jobs[number], cycles, words["load"] * machine.bus_bytes, words["store"] * machine.bus_bytes,
             max(busy, key=busy.get), _share(layer.macs, cycles, machine),
         ))  # fmt: skip
         before = max(before, end)

@@ -26,6 +26,10 @@ class Machine:
         Cycles that memory is expected to take. Expected cycles and nothing else depend on it.
     unaligned : bool
         Whether the access unit has that feature: boxes whose channels are no multiple of 16.
+    outstanding : int
+        Bursts of either direction that the access unit has in flight at most.
+    burst : int
+        Bus words of a burst at most.
     """
 
     conv: ConvParams = field(default_factory=ConvParams)
@@ -33,12 +37,15 @@ class Machine:
     bus_bytes: int = 64
     latency: int = 100
     unaligned: bool = True
+    outstanding: int = 128
+    burst: int = 16
 
     def __post_init__(self):
         instance("conv", self.conv, ConvParams)
-        for name in ("smem_bytes", "bus_bytes"):
+        for name in ("bus_bytes", "outstanding", "burst"):
             power_of_two(name, getattr(self, name))
-        integer("latency", self.latency, 0)
+        for name, low in (("smem_bytes", 1), ("latency", 0)):
+            integer(name, getattr(self, name), low)
         truth("unaligned", self.unaligned)
         if "i8" not in self.conv.types:
             raise ValueError(f"networks are computed in bytes: conv.types must have 'i8', not {self.conv.types!r}")
@@ -46,11 +53,11 @@ class Machine:
 
 #: The presets of a core by their names.
 MACHINES = {
-    "unit": Machine(CONV_PRESETS["unit"], 16 * 1024, 16),
+    "unit": Machine(CONV_PRESETS["unit"], 16 * 1024, 16, outstanding=4, burst=4),
     "ecp5": Machine(CONV_PRESETS["ecp5"], 32 * 1024, 16),
     "default": Machine(),
     "lean": Machine(CONV_PRESETS["ecp5"], unaligned=False),
-    "full": Machine(CONV_PRESETS["full"], 256 * 1024),
+    "full": Machine(CONV_PRESETS["full"], 256 * 1024, outstanding=512),
 }
 
 

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from tilewright.golden.core.words import KIND_LSB
+from tilewright.golden.spec.core.word import JOB_WORDS, Kind
 from tilewright.sim.progress import report, work
 from tilewright.sim.session.accelerator import AcceleratorSession
 
@@ -66,10 +68,11 @@ def run_on(session, compiled, memory, stage="words"):
     """
     session.reset()
     session.global_memory.write(0, memory)
-    stamps = compiled.words - 2 * sum(compiled.schedule.jobs.values())  # of a job's three words the last one
+    done = _words_by_stamps(compiled.schedule.words)
+    stamps = len(done) - 1
     limit = 100 * compiled.schedule.cycles + 1_000_000
     run = session.run_program(compiled.start, compiled.words, limit=limit,
-                              progress=lambda words: report(stage, words, stamps))  # fmt: skip
+                              progress=lambda seen: report(stage, done[min(seen, stamps)], compiled.words))  # fmt: skip
     if not run.finished:
         raise RuntimeError(f"the program is not over after {limit:,} cycles")
     if run.record is not None:
@@ -77,6 +80,15 @@ def run_on(session, compiled, memory, stage="words"):
     if len(run.words) != stamps:
         raise RuntimeError(f"the program has {stamps:,} words, of which the log holds {len(run.words):,}")
     return session.global_memory.read(0, len(memory)), run
+
+
+def _words_by_stamps(words):
+    """How many words of a program have been carried out, by the number of stamps: a job's three words have one."""
+    done = [0]
+    while done[-1] < len(words):
+        job = words[done[-1]] >> KIND_LSB == Kind.CONV
+        done.append(done[-1] + (1 + JOB_WORDS if job else 1))
+    return done
 
 
 def measure_layers(compiled, run):
@@ -90,7 +102,7 @@ def measure_layers(compiled, run):
     for number, layer in enumerate(compiled.layers):
         spans = [span for span in compiled.schedule.spans if span.layer == number]
         expected = max(span.end for span in spans)
-        moved = {way: sum(span.end - span.start for span in spans if span.engine == way) * compiled.machine.bus_bytes
+        moved = {way: compiled.machine.bus_bytes * sum(span.words for span in spans if span.engine == way)
                  for way in ("load", "store")}  # fmt: skip
         end = ends.get(number, before)
         made.append(Measured(layer, before, end, max(expected - wanted, 0), moved["load"], moved["store"]))

@@ -7,7 +7,7 @@ from tilewright.golden import command_word, conv_words, program_word, tmau_word
 from tilewright.golden.spec import BarrierOp, Opcode, Space
 
 from ..lower.places import BLOCK
-from ..plan.costs import HANDED, moved
+from ..plan.costs import HANDED, bus_words, moved
 from .order import Fence
 from .steps import Transfer, job_words, layer_tag
 
@@ -32,12 +32,16 @@ def _job_barrier(number):
 
 @dataclass(frozen=True)
 class Span:
-    """What an engine is expected to do: ``engine`` is "load", "conv" or "store"; cycles from ``start`` to ``end``."""
+    """What an engine is expected to do: ``engine`` is "load", "conv" or "store"; cycles from ``start`` to ``end``.
+
+    ``words`` of the bus are moved.
+    """
 
     engine: str
     layer: int
     start: int
     end: int
+    words: int = 0
 
 
 @dataclass(eq=False)
@@ -159,7 +163,7 @@ class Schedule:
         self._barrier(BarrierOp.ARRIVE, barrier, 1)
         for transfer in transfers:
             self._word(tmau_word(self._command(transfer, True, step.layer, signal=1, barrier=barrier)))
-        end = self._busy("load", step.layer, self._moved(transfers))
+        end = self._busy("load", step.layer, transfers)
         self._ends["load"].append(end + self.machine.latency)
 
     def _conv(self, step, loads):
@@ -184,7 +188,7 @@ class Schedule:
         for transfer in step.transfers:
             self._word(tmau_word(self._command(transfer, False, step.layer)))
         self._word(tmau_word(command_word(Opcode.COMMIT)))
-        end = self._busy("store", step.layer, self._moved(step.transfers))
+        end = self._busy("store", step.layer, step.transfers)
         self._ends["store"].append(end)
         self._ends["written"].append(end + self.machine.latency)
 
@@ -200,13 +204,10 @@ class Schedule:
         return command_word(Opcode.COPY_BLOCK, source_space=source, source=ends[source], size=transfer.size,
                             destination_space=destination, destination=ends[destination], **fields)  # fmt: skip
 
-    def _moved(self, transfers):
-        """Cycles of the bus for transfers."""
-        return sum(moved(each.map and each.map.place, each.size, self.machine.bus_bytes) for each in transfers)
-
-    def _busy(self, kind, layer, cycles):
-        """The bus works in a direction for so many cycles; returns when it has ended."""
+    def _busy(self, kind, layer, transfers):
+        """The bus works in a direction for transfers; returns when it has ended."""
         start = max(self.cycles, self._free[kind], self._free["queue"])
-        self._free[kind] = start + cycles
-        self.spans.append(Span(kind, layer, start, start + cycles))
-        return start + cycles
+        sizes = [(each.map and each.map.place, each.size, self.machine) for each in transfers]
+        end = self._free[kind] = start + sum(moved(*size) for size in sizes)
+        self.spans.append(Span(kind, layer, start, end, sum(bus_words(*size) for size in sizes)))
+        return end
