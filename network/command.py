@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.sim.arguments import integer, output_file
+from tilewright.sim.files import REPORT
 from tilewright.sim.progress import Bars, Lines, shown
-from tilewright.sim.settings import add_settings
+from tilewright.sim.settings import add_settings, changed
 from tilewright.sim.usage import UsageError
 
 from .arrays import read_inputs, write_arrays
@@ -31,13 +32,31 @@ def _on_golden(args, model, graph, inputs, names):
 
 
 def _on_rtl(args, model, graph, inputs, names):
-    from .program.rtl import measured, run_rtl  # needs what simulates hardware
+    # What simulates hardware, and draws its report.
+    from tilewright.sim.report.page import write_report
+    from tilewright.sim.session.accelerator import accelerator_params
+    from tilewright.sim.workloads.command import Played
+    from tilewright.sim.workloads.findings import Findings
 
-    preset = args.preset or "default"
+    from .picture import charts_of, table_of, totals_of
+    from .program.rtl import measured, run_rtl
+
+    preset, name = args.preset or "default", args.model.name
     compiled = compile_network(graph, machine_of(preset, args.settings), every_tensor=args.every_tensor)
+    begin = time.perf_counter()
     data, run = run_rtl(compiled, compiled.memory(inputs), preset, args.settings)
+    speed = run.cycles / (time.perf_counter() - begin)
     print(measured(compiled, run))
-    return compiled.tensors(data, names)
+    values, expected, totals = compiled.tensors(data, names), evaluate(graph, inputs), totals_of(compiled, run)
+    for tensor, value in values.items():
+        totals.require(value, expected[tensor], f"tensor {tensor}")
+    print("\n".join(f"DIFFERS {problem}" for problem in totals.problems) or f"{len(values)} tensors equal to golden")
+    findings = Findings((), charts=charts_of(compiled, run), tables={f"Layers of {name}": table_of(compiled, run)})
+    hardware = ", ".join([f"preset {preset}", *map(str, args.settings)])
+    setting = f"{name} and its input {args.input.name} on {hardware}, simulated on verilator."
+    params = changed(accelerator_params(preset), args.settings)
+    print(write_report(REPORT, setting, [params], [Played(name, totals, findings, speed)], None))
+    return values
 
 
 def _on_ort(args, model, graph, inputs, names):

@@ -4,23 +4,22 @@ Every tensor stays in memory and is compared, with the evaluation and with ONNX 
 """
 
 from dataclasses import replace
-from math import ceil
 
 import numpy as np
 
 from tilewright.sim.progress import report
-from tilewright.sim.report.activity import activity
 from tilewright.sim.usage import HostError
-from tilewright.sim.workloads.findings import Findings, Totals
+from tilewright.sim.workloads.findings import Findings
 
 from .evaluation import evaluate
 from .models.classes import class_names
 from .models.efficientnet import build_quantised
 from .models.photographs import load_photograph, prepare
+from .picture import charts_of, table_of, totals_of
 from .program.compiled import compile as compile_network
 from .program.compiled import first_nodes
 from .program.machine import machine_of_core
-from .program.rtl import measure_layers, run_on
+from .program.rtl import run_on
 from .reader import read_model
 from .witness import Witness
 
@@ -31,9 +30,6 @@ SUMMARY = "photographs through EfficientNet-Lite0, from pixels to the name of a 
 #: Photographs that are run.
 _PHOTOGRAPHS = ("cat", "coffee")
 _BEST = 3  # classes that are named
-_ZOOM = 3  # layers of the enlarged part
-_CAPTION = "When each engine worked"
-_HEAD = ("layer", "operator", "output", "cycles", "expected", "MACs", "of all MACs", "bytes in", "bytes out")
 
 
 def play(accelerator, photographs):
@@ -80,7 +76,7 @@ def play_model(accelerator, model, samples):
         expected = evaluate(graph, inputs)
         data, run = run_on(session, compiled, compiled.memory(inputs), case)
         seen = compiled.tensors(data, names)
-        one = _counted(compiled, run)
+        one = totals_of(compiled, run)
         for name in names:
             one.require(seen[name], expected[name], f"tensor {name} of {case}")
         verdict = "NOT equal to golden" if one.problems else "equal to golden"
@@ -95,20 +91,8 @@ def play_model(accelerator, model, samples):
         )
         if graph is whole:
             answers[case] = seen[graph.outputs[0]]
-    layers = measure_layers(compiled, run)
-    charts = _charts(compiled, run, layers)
-    tables = {f"Layers of {case}": (_HEAD, [_row(one, compiled.machine.conv.peak) for one in layers])}
+    charts, tables = charts_of(compiled, run), {f"Layers of {case}": table_of(compiled, run)}
     return Findings(tuple(facts), {}, accelerator.cases, charts, tables), answers
-
-
-def _counted(compiled, run):
-    """The Totals of a run: its limit is the largest of multiplications, bytes read and bytes written."""
-    macs = sum(layer.macs for layer in compiled.layers)
-    limit = max(ceil(macs / compiled.machine.conv.peak), run.data_beats, run.write_beats, 1)
-    one = Totals("MACs", parts=1, work=macs, cycles=run.cycles, limit=limit)
-    one.problems += [f"rule of AXI broken: {rule.name}" for rule in run.violations]
-    one.problems += [f"wait that lasted too long: {wait.name}" for wait in run.late]
-    return one
 
 
 def _witness(model, graph, inputs, one, seen, case):
@@ -122,24 +106,3 @@ def _witness(model, graph, inputs, one, seen, case):
         one.require(seen[name], value, f"tensor {name} of {case}, by ONNX Runtime,")
     verdict = " and to ONNX Runtime" if len(one.problems) == before else " and NOT equal to ONNX Runtime"
     return f"{verdict} ({witness.reservation})" if witness.reservation else verdict
-
-
-def _charts(compiled, run, layers):
-    """When each engine worked: in all of the last run, and in the middle of it."""
-    marks = [(one.start, one.end, one.layer.name) for one in layers if one.cycles]
-    whole = activity(run, compiled.schedule.words, marks=marks)
-    charts = {f"{_CAPTION}; heights are shares of the time, bands are layers": whole.svg()}
-    middle = max((len(marks) - _ZOOM) // 2, 0)
-    if near := marks[middle : middle + _ZOOM]:
-        part = whole._replace(first=near[0][0], last=near[-1][1])
-        charts[f"{_CAPTION}, from {near[0][2]} to {near[-1][2]}"] = part.svg()
-    return charts
-
-
-def _row(one, peak):
-    """Cells of the table of layers."""
-    share = f"{one.layer.macs / one.cycles / peak:.1%}" if one.layer.macs and one.cycles else ""
-    shape = " x ".join(map(str, one.layer.output.shape))
-    counts = (one.cycles, one.expected, one.layer.macs)
-    return (one.layer.name, one.layer.operator, shape, *(f"{count:,}" for count in counts), share,
-            f"{one.bytes_in:,}", f"{one.bytes_out:,}")  # fmt: skip

@@ -9,10 +9,13 @@ from pathlib import Path
 
 from .usage import HostError
 
-__all__ = ["BUILD", "built_once", "writable", "write_atomically"]
+__all__ = ["BUILD", "REPORT", "built_once", "writable", "write_atomically"]
 
 #: Folder of everything that is built; the environment variable ``TILEWRIGHT_BUILD`` names another one.
 BUILD = Path(os.environ.get("TILEWRIGHT_BUILD") or "build")
+
+#: Folder of the report of the last simulation.
+REPORT = BUILD / "report"
 
 _UNFINISHED = ".unfinished"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .files import BUILD, write_atomically
 
-__all__ = ["FOLDER", "load", "record"]
+__all__ = ["FOLDER", "commit", "load", "record", "today"]
 
 #: Where the files lie.
 FOLDER = BUILD / "results"
@@ -35,7 +35,7 @@ def record(name, **figures):
     """
     if not re.fullmatch(r"[a-z0-9]+([-_.][a-z0-9]+)*", name):
         raise ValueError(f"a result's name is lower-case words joined by hyphens, not {name!r}")
-    figures |= {"commit": _commit(), "date": _today()}
+    figures |= {"commit": commit(), "date": today()}
     write_atomically(FOLDER / f"{name}.json", json.dumps(figures, indent=1) + "\n")
 
 
@@ -44,12 +44,13 @@ def load(pattern):
     return [json.loads(path.read_text()) for path in sorted(FOLDER.glob(f"{pattern}.json"))]
 
 
-def _today():
+def today():
+    """The date, in UTC."""
     return datetime.now(UTC).date().isoformat()
 
 
 @cache
-def _commit():
+def commit():
     """Short name of the commit that is checked out, with a ``+`` if the sources differ from it; or the version."""
     installed = f"version {version('tilewright')}"
     if not (_ROOT / ".git").exists():  # installed from a wheel, perhaps below a repository that is not ours

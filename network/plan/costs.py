@@ -9,7 +9,7 @@ from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ..lower.places import Cut
 
-__all__ = ["FOLLOWS", "HANDED", "Cost", "bus_words", "cheapest_gap", "job_cost", "moved", "plan_part"]
+__all__ = ["FOLLOWS", "HANDED", "Cost", "cheapest_gap", "job_cost", "moved", "plan_part", "transfer_cycles"]
 
 #: Cycles from the last sums of a job to those of the next one, and from its last result to the next one's, which
 #: begins when it has ended.
@@ -110,9 +110,8 @@ def cheapest_gap(parts, channels, conv):
     return min(gaps, key=lambda gap: (cycles(gap), gap))
 
 
-def bus_words(place, size, machine):
+def moved(place, size, bus_bytes):
     """Words of the bus for so many bytes of shared memory with rows of a tensor."""
-    bus_bytes = machine.bus_bytes
     if not isinstance(place, Cut):
         return ceil(size / bus_bytes)
     words = place.channels / bus_bytes
@@ -122,7 +121,7 @@ def bus_words(place, size, machine):
     return ceil(size // place.pixel_pitch * (words + bool(place.gap)))
 
 
-def moved(place, size, machine):
+def transfer_cycles(place, size, machine):
     """Cycles for so many bytes of shared memory with rows of a tensor: of the bus, or of bursts in flight at once."""
     burst_bytes = machine.burst * machine.bus_bytes
     if not isinstance(place, Cut):
@@ -131,7 +130,7 @@ def moved(place, size, machine):
         run = 1 if not _adjoins(place) else place.width  # pixels that lie one behind the other
         bursts = size // place.pixel_pitch / run * ceil(run * place.channels / burst_bytes)
     answers = bursts * (machine.latency + _ANSWER) / machine.outstanding
-    return ceil(max(bus_words(place, size, machine), answers))
+    return ceil(max(moved(place, size, machine.bus_bytes), answers))
 
 
 def _adjoins(place):

@@ -8,7 +8,7 @@ from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 from ..errors import node_error
 from ..lower.places import LINE, Cut, Held, padded
 from .bands import BandCosts, band_rows, turn_cycles
-from .costs import FOLLOWS, HANDED, Cost, bus_words, job_cost, moved
+from .costs import FOLLOWS, HANDED, Cost, job_cost, moved, transfer_cycles
 from .cuts import MOST, cut_layer, legal, strided, with_gaps
 from .weights import Image, equal_tables
 
@@ -300,7 +300,7 @@ def _in_turn(work, load, stored, soon, buffers):
 
 def _bus(size, machine):
     """Cycles of the bus for so many bytes."""
-    return moved(None, size, machine)
+    return transfer_cycles(None, size, machine)
 
 
 def _expected(layer, one, costs, machine, room):
@@ -312,9 +312,9 @@ def _expected(layer, one, costs, machine, room):
     kinds = {(pieces, _bus(size, machine)): count for (pieces, size), count in one.units.kinds.items()}
     weights = sum(load * count for (_, load), count in kinds.items())
     taken = zip(layer.sources, one.input_bytes, strict=True)
-    brought = sum(moved(place, size, machine) for place, size in taken)
-    stored = moved(layer.output, one.output_bytes, machine)
-    words = bus_words(layer.output, one.output_bytes, machine)
+    brought = sum(transfer_cycles(place, size, machine) for place, size in taken)
+    stored = transfer_cycles(layer.output, one.output_bytes, machine)
+    words = moved(layer.output, one.output_bytes, machine.bus_bytes)
     total, count = 0, ceil(height / one.rows) * layer.output.batch
     for rows, again, repeated in costs.bands(one.resident):
         work, behind, ports, before = 0, 0, Cost(), Cost()

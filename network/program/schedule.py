@@ -7,7 +7,7 @@ from tilewright.golden import command_word, conv_words, program_word, tmau_word
 from tilewright.golden.spec import BarrierOp, Opcode, Space
 
 from ..lower.places import BLOCK
-from ..plan.costs import HANDED, bus_words, moved
+from ..plan.costs import HANDED, moved, transfer_cycles
 from .order import Fence
 from .steps import Transfer, job_words, layer_tag
 
@@ -207,7 +207,7 @@ class Schedule:
     def _busy(self, kind, layer, transfers):
         """The bus works in a direction for transfers; returns when it has ended."""
         start = max(self.cycles, self._free[kind], self._free["queue"])
-        sizes = [(each.map and each.map.place, each.size, self.machine) for each in transfers]
-        end = self._free[kind] = start + sum(moved(*size) for size in sizes)
-        self.spans.append(Span(kind, layer, start, end, sum(bus_words(*size) for size in sizes)))
+        sizes = [(each.map and each.map.place, each.size) for each in transfers]
+        end = self._free[kind] = start + sum(transfer_cycles(*size, self.machine) for size in sizes)
+        self.spans.append(Span(kind, layer, start, end, sum(moved(*size, self.machine.bus_bytes) for size in sizes)))
         return end

@@ -24,6 +24,10 @@ _STYLE = (
 )
 
 
+_LETTER = 7.5  # pixels of a letter, on average
+_WIDEST = 1000  # pixels of a row of bank maps
+
+
 class Picture(str):
     """SVG text, which a notebook shows as a picture."""
 
@@ -40,6 +44,20 @@ def svg(width, height, parts, title):
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'role="img" aria-label="{escape(title, quote=True)}">\n<style>{_STYLE}</style>\n{body}\n</svg>\n'
     )
+
+
+def _room(labels):
+    """Pixels that the longest of some texts takes."""
+    return max((round(_LETTER * len(str(label))) for label in labels), default=0)
+
+
+def _legend(x, y, entries):
+    """What kinds of boxes mean: for each its kind, and words."""
+    parts = []
+    for kind, words in entries:
+        parts += [_box(x, y - 11, 14, 12, kind), _text(x + 20, y, words)]
+        x += _room([words]) + 44
+    return parts
 
 
 def _text(x, y, words, anchor="start", kind=""):
@@ -62,7 +80,7 @@ def bank_map(layouts, cell=26):
     layouts : sequence of (int, Swizzle)
         Bytes of a row, and swizzle. Cells are laid out by row (down) and chunk (across) as the program counts them.
     """
-    left, top, parts = 46, 64, []
+    left, top, parts, widest = 46, 64, [], 0
     for row_bytes, mode in layouts:
         banks = [[_bank(row * row_bytes + c, mode) for c in range(0, row_bytes, CHUNK_BYTES)] for row in range(BANKS)]
         marked = len(banks[0]) // 4
@@ -70,7 +88,10 @@ def bank_map(layouts, cell=26):
         cycles = max(map(column.count, column))
         name = "no swizzle" if mode == Swizzle.NONE else f"swizzle {mode.span}B"
         titles = (f"rows of {row_bytes} bytes", name, f"{cycles} cycle{'s' * (cycles > 1)} a column")
-        parts += [_text(left, 16 + 18 * number, title) for number, title in enumerate(titles)]
+        width = max(len(banks[0]) * cell, _room(titles))
+        if left > 46 and left + width > _WIDEST:
+            left, top = 46, top + BANKS * cell + 90
+        parts += [_text(left, top - 48 + 18 * number, title) for number, title in enumerate(titles)]
         for number, row in enumerate(banks):
             y = top + number * cell
             parts.append(_text(left - 8, y + 18, f"row {number}", "end"))
@@ -78,8 +99,11 @@ def bank_map(layouts, cell=26):
                 x = left + chunk * cell
                 parts.append(_box(x, y, cell, cell, "cell on" if chunk == marked else "cell off"))
                 parts.append(_text(x + cell // 2, y + 18, bank, "middle", "in"))
-        left += max(len(banks[0]) * cell, 100) + 66
-    return svg(left - 46, top + BANKS * cell + 8, parts, "Bank of each chunk in each swizzle")
+        widest = max(widest, left + width + 8)
+        left += width + 66
+    bottom = top + BANKS * cell + 24
+    parts += _legend(46, bottom, [("off", "a chunk, by the number of its bank"), ("on", "a column of chunks")])
+    return svg(max(widest, 460), bottom + 8, parts, "Bank of each chunk in each swizzle")
 
 
 def _bank(address, mode):
@@ -94,7 +118,7 @@ def bars(rows):
     rows : list of (str, float, float or None)
         Label; share with latency; share in steady state, drawn behind.
     """
-    left, wide, step = 90, 460, 34
+    left, wide, step = max(_room(label for label, *_ in rows) + 16, 90), 460, 34
     parts = []
     for number, (label, share, steady) in enumerate(rows):
         y = 8 + number * step
@@ -109,7 +133,10 @@ def bars(rows):
         x = left + wide * percent / 100
         parts.append(f'<line x1="{x:g}" y1="4" x2="{x:g}" y2="{bottom}" class="rule" opacity="0.5"/>')
         parts.append(_text(f"{x:g}", bottom + 16, f"{percent} %", "middle"))
-    return svg(left + wide + 190, bottom + 24, parts, "Share of the limit that each workload reaches")
+    parts += _legend(
+        left, bottom + 38, [("bar", "all cycles"), ("wide", "steady: without the start of each memory full")]
+    )
+    return svg(left + wide + 190, bottom + 48, parts, "Share of the limit that each workload reaches")
 
 
 def cycle_bars(rows):
@@ -120,21 +147,24 @@ def cycle_bars(rows):
     rows : list of (str, int, int)
         Label; cycles; limit, drawn inside.
     """
-    left, wide, step = 90, 460, 30
+    left, wide, step = max(_room(label for label, *_ in rows) + 16, 90), 460, 30
     scale = wide / max(cycles for _, cycles, _ in rows)
+    figures = [f"{cycles:,}: {limit / cycles:.1%} of the limit" for _, cycles, limit in rows]
     parts = []
     for number, (label, cycles, limit) in enumerate(rows):
         y = 8 + number * step
         parts.append(_text(left - 8, y + 15, label, "end"))
         parts.append(_box(left, y, cycles * scale, 20, "wide"))
         parts.append(_box(left, y + 5, limit * scale, 10, "bar"))
-        parts.append(_text(f"{left + cycles * scale + 10:g}", y + 15, f"{cycles:,}: {limit / cycles:.1%} of the limit"))
-    return svg(left + wide + 190, 8 + len(rows) * step, parts, "Cycles of each case, and within them the limit")
+        parts.append(_text(f"{left + cycles * scale + 10:g}", y + 15, figures[number]))
+    bottom = 8 + len(rows) * step
+    parts += _legend(left, bottom + 14, [("wide", "all cycles"), ("bar", "of these the limit")])
+    return svg(left + wide + _room(figures) + 20, bottom + 24, parts, "Cycles of each case, and within them the limit")
 
 
 def timeline(transfer):
     """Events over cycles: a row for each kind, a tick for each event, the first and last cycle in figures."""
-    left, wide, step = 170, 640, 30
+    left, wide, step = _room(transfer.events) + 20, 640, 30
     last = max((cycle for cycles in transfer.events.values() for cycle in cycles), default=0)
     scale = wide / (last + 1)
     parts = []
@@ -149,7 +179,8 @@ def timeline(transfer):
     bottom = 8 + len(transfer.events) * step
     for cycle in range(0, last + 1, max(last // 8 // 10 * 10, 10)):
         parts.append(_text(f"{left + cycle * scale:g}", bottom + 14, cycle, "middle"))
-    return svg(left + wide + 120, bottom + 22, parts, "Events of one transfer over cycles")
+    parts += _legend(left, bottom + 38, [("mark", "an event; on the right the first and last cycle, and how many")])
+    return svg(left + wide + 140, bottom + 48, parts, "Events of one transfer over cycles")
 
 
 def activity(shown):
@@ -182,7 +213,14 @@ def activity(shown):
     tick = tick if cycles >= 3 * tick else max(tick // 5, 1)
     for cycle in range(-(-shown.first // tick) * tick, shown.last + 1, tick):
         parts.append(_text(f"{left + (cycle - shown.first) * scale:.1f}", bottom + 16, f"{cycle:,}", "middle"))
-    return svg(left + wide + 80, bottom + 24, parts, "When each engine worked, over cycles")
+    bands = (
+        [("wide", "a layer, and the next one in another shade: its name is above, or shown on it")]
+        if shown.marks
+        else []
+    )
+    heights = [("bar", "height: share of the time in which it works; on the right of all cycles shown")]
+    parts += [*_legend(left, bottom + 40, heights), *_legend(left, bottom + 60, bands)]
+    return svg(left + wide + 80, bottom + 50 + 20 * len(bands), parts, "When each engine worked, over cycles")
 
 
 def _shares(spans, edges):

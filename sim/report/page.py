@@ -2,6 +2,7 @@
 
 import base64
 import io
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from tilewright.hw.core import CoreParams
 from tilewright.hw.pe.params import PeParams
 
 from ..files import write_atomically
+from ..results import commit, today
 from ..usage import UsageError
 from .charts import SWIZZLE_LAYOUTS, bank_map, bars, cycle_bars, timeline
 
@@ -40,14 +42,18 @@ def write_report(folder, setting, machines, played, transfer):
     """
     path = folder / "index.html"
     try:
-        write_atomically(path, report_page(setting, machines, played, transfer))
+        made = f"Tilewright {version('tilewright')}, commit {commit()}, {today()}"
+        write_atomically(path, report_page(setting, machines, played, transfer, made))
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from None
     return path
 
 
-def report_page(setting, machines, played, transfer):
-    """The page as text; the arguments are those of :func:`write_report`. The same runs give the same page."""
+def report_page(setting, machines, played, transfer, made=""):
+    """The page as text; the arguments are those of :func:`write_report`, and what it says of where it was ``made``.
+
+    The same runs give the same page.
+    """
     problems = [problem for each in played for problem in each.totals.problems]
     shares = bars([(each.name, each.totals.utilisation, each.totals.steady) for each in played])
     cases = [
@@ -59,6 +65,7 @@ def report_page(setting, machines, played, transfer):
     return template.render(
         verdict=f"{len(problems)} problems" if problems else "everything equals the golden model",
         setting=[setting, *dict.fromkeys(map(_described, machines))],
+        made=made,
         head=_HEAD,
         rows=[row for each in played for row in _rows(each)],
         charts=[(Markup(shares), "Share of the limit"), *((Markup(svg), f"Cycles of {name}") for svg, name in cases)],

@@ -16,7 +16,7 @@ _LARGE = ("default", "full")
 
 
 def accelerator_params(preset):
-    """CoreParams of a core with all engines and a command processor."""
+    """The CoreParams of a preset with all engines and a command processor."""
     return CORE_PRESETS[preset].with_conv(CONV_UNIT_PRESETS[preset]).replace(program=ProgramParams())
 
 

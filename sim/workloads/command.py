@@ -11,7 +11,7 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..arguments import integer
 from ..extras import require
-from ..files import BUILD, writable
+from ..files import BUILD, REPORT, writable
 from ..hdl.build import require_tools
 from ..progress import Bars, Lines, report, shown, work
 from ..results import record
@@ -29,7 +29,6 @@ CROP = (48, 64)
 SMALL_CROP = (208, 320)
 _SMALL = 4096  # bytes of shared memory
 
-_REPORT = BUILD / "report"
 _WAVES = BUILD / "waves"
 #: Names of the waveforms of machines.
 _WAVE_NAMES = {"tmau": "sim", "pe": "pe", "conv": "conv", "cluster": "cluster", "accelerator": "accelerator"}
@@ -69,7 +68,9 @@ def run(args):
     photographs = load_photographs(crop)
     names = _names(args)
     what, (height, width, _) = "crops" if small else "whole photographs", photographs[0].shape
-    extent = f"{what} of {width} x {height} pixels" if set(names) - set(RUNNING) else "photographs of its own"
+    extent = (
+        f"{what} of {width} x {height} pixels" if set(names) - set(RUNNING) else "a cat and a cup of coffee, 224 x 224"
+    )
     for name in names:
         if name in EXTRAS:
             require(EXTRAS[name])
@@ -104,7 +105,7 @@ def run(args):
         if path.exists():
             print(f"{path}, with {path.stem}.gtkw for GTKWave and {path.stem}.sucl for Surfer")
     setting = f"{hardware[0].upper()}{hardware[1:]}, simulated on {args.sim}: {extent}."
-    print(write_report(_REPORT, setting, [session.params for session in sessions.values()], played, transfer))
+    print(write_report(REPORT, setting, [session.params for session in sessions.values()], played, transfer))
     return 1 if problems else 0
 
 

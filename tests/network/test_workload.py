@@ -100,7 +100,7 @@ class Opened:
 def test_command_shows_photographs_and_answers(session, model, monkeypatch, tmp_path, capsys):
     """Of a small model, for which photographs are drawn numbers; the whole network has the test that is long."""
     monkeypatch.setattr(command, "Machines", partial(Opened, session))
-    monkeypatch.setattr(command, "_REPORT", tmp_path)
+    monkeypatch.setattr(command, "REPORT", tmp_path)
     monkeypatch.setattr(workload, "build_quantised", lambda: model)
     monkeypatch.setattr(workload, "prepare", lambda pixels: SAMPLES["one"]["x"])
     assert main(["sim", "--workload", "network", "--preset", "unit"]) == 0

@@ -8,7 +8,7 @@ from tilewright import network
 from tilewright.hw.core import CORE_PRESETS
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.models.small import build_small, small_input
-from tilewright.network.plan.costs import bus_words, moved
+from tilewright.network.plan.costs import moved, transfer_cycles
 from tilewright.network.program.machine import MACHINES
 from tilewright.network.program.rtl import run_on
 from tilewright.network.reader import read_model
@@ -110,6 +110,6 @@ def test_a_machine_is_what_the_preset_has(preset):
 def test_few_bursts_in_flight_take_the_time_of_memory():
     """152 words in bursts of 4, of which 4 are in flight, are 38 bursts: a quarter of 38 times the memory's latency."""
     unit, default = MACHINES["unit"], replace(MACHINES["default"], bus_bytes=16)
-    assert bus_words(None, 2432, unit) == 152
-    assert 900 < moved(None, 2432, unit) < 1100
-    assert moved(None, 2432, default) == 152
+    assert moved(None, 2432, unit.bus_bytes) == 152
+    assert 900 < transfer_cycles(None, 2432, unit) < 1100
+    assert transfer_cycles(None, 2432, default) == 152
