@@ -65,6 +65,8 @@ def _on_ort(args, model, graph, inputs, names):
     witness = Witness(model, graph, names)
     if witness.reservation:
         print(witness.reservation)
+    for name in witness.floats if args.every_tensor else ():
+        print(f"{name}: computed in floats, {graph.tensors[name].dtype} {list(graph.tensors[name].shape)}")
     return witness.run(inputs)
 
 

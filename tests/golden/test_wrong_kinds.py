@@ -160,3 +160,35 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_an_argument_of_a_wrong_kind_is_one_sentence(name):
     assert wrong_answers(*CALLS[name]) == []
+
+
+def _read_only(array):
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: golden.store(TensorMap.tiled(_read_only(_IMAGE.copy()), box=(16, 4, 4)), (0, 0, 0), _smem()),
+        lambda: golden.load(_tmap(), (0, 0, 0), smem=_read_only(_smem())),
+        lambda: golden.copy_block(0, 0, 16, GlobalMemory(64), _read_only(_smem())),
+        lambda: Memory(_read_only(_smem())).write(0, b"12"),
+        lambda: Memory(_read_only(_smem())).put([0], 1),
+        lambda: Machine(GlobalMemory(64), _read_only(_smem())),
+        lambda: Pe(_read_only(_smem())),
+        lambda: Conv(_read_only(_smem())),
+    ],
+)
+def test_what_is_read_only_is_not_written(call):
+    with pytest.raises(ValueError, match=r"read-only") as caught:
+        call()
+    assert "destination" not in str(caught.value), "this is numpy's sentence"
+
+
+def test_what_is_read_only_is_read():
+    """A source may be."""
+    image = _read_only(_IMAGE.copy())
+    assert (golden.load(TensorMap.tiled(image, box=(16, 4, 4)), (0, 0, 0))[:16] == image[0, 0]).all()
+    golden.store(_tmap(), (0, 0, 0), _read_only(_smem()))
+    assert GlobalMemory(1 << 16).place(image) == 0

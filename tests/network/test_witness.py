@@ -91,8 +91,12 @@ def test_a_product_that_is_rounded_behind_another_operator_is_said(tmp_path, cap
     assert set(seen.floats) >= {"y1", "y2"}
     onnx.save(model, tmp_path / "m.onnx")
     write_arrays(tmp_path / "x.npz", drawn(np.uint8))
-    assert main(["run", str(tmp_path / "m.onnx"), "--input", str(tmp_path / "x.npz"), "--on", "ort"]) == 0
+    run = ["run", str(tmp_path / "m.onnx"), "--input", str(tmp_path / "x.npz"), "--on", "ort"]
+    assert main(run) == 0
     assert "values, which may be one off, as may what follows from them: " in capsys.readouterr().out
+    assert main([*run, "--every-tensor", "--out", str(tmp_path / "y.npz")]) == 0
+    said = capsys.readouterr().out
+    assert all(f"{name}: computed in floats, uint8 [1, 8, 8, 8]" in said for name in ("y1", "y2"))
 
 
 def test_saturation_is_said_with_its_values(monkeypatch):
