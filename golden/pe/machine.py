@@ -137,7 +137,7 @@ class Pe:
 
     def write_segment(self, index, word):
         """A processor writes segment ``index``, a packed word; a wrong one is refused when it is used."""
-        index, word = self._entry("segment", index, len(self.segments), word, SEGMENT)
+        index, word = self._entry("segment", index, self.sizes.segments, word, SEGMENT)
         self.segments[index] = None if wrong_segment(word, self.sizes.pages) else Segment.unpack(word)
 
     def write_page(self, index, word):
@@ -146,7 +146,7 @@ class Pe:
 
     @staticmethod
     def _entry(name, index, count, word, fmt):
-        return integer("index", index, 0, count - 1), packed(name, word, fmt.bits)
+        return integer(f"the number of a {name}", index, 0, count - 1), packed(name, word, fmt.bits)
 
     def run(self, words):
         """Executes all of ``words``."""

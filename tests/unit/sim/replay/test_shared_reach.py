@@ -5,6 +5,7 @@ from math import inf
 
 import pytest
 
+from tilewright.golden.spec import DESCRIPTOR
 from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.shared_reach import hardware_bytes, shared_reach
 
@@ -12,6 +13,9 @@ MAPS = {
     "x": {"element": "u8", "address": 0, "size": [64, 8], "stride": [64], "box": [32, 4], "swizzle": "64B"},
     "refused": {"element": "u8", "address": 8, "size": [64], "box": [32]},
 }
+MAPS["placed"] = MAPS["x"] | {"at": 2048}
+#: The second entry of the box.
+REPLACE = {"op": "replace", "map": "placed", "field": "box", "index": 1, "value": DESCRIPTOR["box"].encode(8)}
 LOAD = {"op": "load", "map": "x", "coords": [0, 0], "smem": 128}
 COPY = {"op": "copy_block", "size": 64}
 LANES = {"op": "lanes", "element": "f16", "shape": [1, 1, 1, 1], "lanes": 4, "eu_bytes": 16,
@@ -30,6 +34,10 @@ LANES = {"op": "lanes", "element": "f16", "shape": [1, 1, 1, 1], "lanes": 4, "eu
         ([COPY | {"src": ["global", 1024], "dst": ["shared", 32]}], 96),
         ([COPY | {"src": ["shared", 512], "dst": ["shared", 32]}], 576),
         ([LANES], inf),
+        ([REPLACE, LOAD | {"map": "placed"}], 128 + 8 * 64),
+        ([LOAD | {"map": "placed"}, REPLACE], 128 + 4 * 64),
+        ([REPLACE | {"field": "version", "index": 0, "value": 7}, LOAD | {"map": "placed"}], 0),
+        ([REPLACE | {"index": 7}, LOAD | {"map": "placed"}], 128 + 4 * 64),
     ],
 )
 def test_reach(tmp_path, commands, reach):
