@@ -168,6 +168,6 @@ def test_a_shared_memory_without_four_lines_is_refused():
     maker = NetworkMaker()
     maker.transpose(maker.input((1, 20, 18, 20)), 0, 3, 2, 1)
     with pytest.raises(
-        ModelError, match=r"^node n0 \(Transpose\): 384 bytes of shared memory are less than 4 lines of 128$"
+        ModelError, match=r"^node 'n0' \(Transpose\): 384 bytes of shared memory are less than 4 lines of 128$"
     ):
         network.compile(maker.graph(), Machine(smem_bytes=512))

@@ -92,7 +92,7 @@ def test_matrix(shape, columns):
 def test_the_last_product_of_a_feature_map_is_no_floats():
     maker = NetworkMaker()
     maker.floats(maker.input((1, 3, 4, 5)), 6)
-    with pytest.raises(ModelError, match=r"n0 \(Conv\): the products of a feature map, \[1, 3, 4, 5\], are"):
+    with pytest.raises(ModelError, match=r"^node 'n0' \(Conv\): the products of a feature map, \[1, 3, 4, 5\], are"):
         network.compile(maker.graph())
 
 
@@ -111,7 +111,7 @@ def test_additions(dtype, every_tensor):
 def test_a_sum_of_different_types_is_refused():
     maker = NetworkMaker()
     maker.add(maker.input((1, 4, 4, 4), "int8"), maker.input((1, 4, 4, 4), "uint8"))
-    with pytest.raises(ModelError, match=r"n0 \(Add\): operands of int8 and uint8"):
+    with pytest.raises(ModelError, match=r"^node 'n0' \(Add\): operands of int8 and uint8"):
         network.compile(maker.graph())
 
 
