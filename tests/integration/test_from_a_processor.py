@@ -5,6 +5,8 @@ import pytest
 
 from tilewright.golden import Machine, Memory, TensorMap, command_word
 from tilewright.golden.spec import BarrierOp, Error, Opcode
+from tilewright.golden.spec.cluster.errors import ClusterError
+from tilewright.golden.spec.cluster.registers import CLUSTER_REGISTERS
 from tilewright.golden.spec.host_windows import BARRIER_WINDOW_REGISTERS, COMMAND_WINDOW_REGISTERS
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.bus.axi4 import Response
@@ -100,3 +102,18 @@ def test_by_windows_alone(top, params):
 
     memory = AxiMemory(dut.m_axi, gmem)
     simulate(dut, run, background=[memory.serve, memory.serve_writes], deadline=60_000)
+
+
+def test_a_stopped_core_refuses_what_is_written():
+    """Its window does not wait, as the port does: the bus of the processor would stand still."""
+    dut = elaborated(TmauSubsystem, TMAU.replace(cores=2))
+    stop = next(register for register in CLUSTER_REGISTERS if register.name == "stop")
+
+    async def run(ctx):
+        cpu = Processor(ctx, dut)
+        await cpu.write("tmau", stop, **{stop.fields[0].name: 1})
+        for tag in range(1, 6):
+            await cpu.send(command_word(tag=tag))
+            assert await cpu.ends(tag - 1) == {"tag": tag, "error": ClusterError.STOPPED, "count": tag}
+
+    simulate(dut, run)
