@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tilewright.golden import ProgramRecord
-from tilewright.golden.arguments import integer, shown
+from tilewright.golden.arguments import integer, listed, shown
 from tilewright.golden.spec.core.errors import ProgramError
 from tilewright.golden.spec.core.registers import PROGRAM_REGISTERS
 from tilewright.golden.spec.core.word import Engine, Kind
@@ -93,6 +93,7 @@ def carried_out(logs, core=""):
 
 def program_rows(address, words, window, watchdog, extra):
     """Accesses that start a program, and those that follow."""
+    extra = listed("registers", extra)
     integer("address", address, 0, _MOST)
     integer("words", words, 0, (1 << 32) - 1)
     integer("watchdog", watchdog, 0, (1 << 32) - 1)

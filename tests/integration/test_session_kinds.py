@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tilewright.golden import TensorMap
-from tilewright.sim.session import ConvSession, CoreSession, PeSession, TmauSession
+from tilewright.sim.session import ConvSession, PeSession, TmauSession
+from tilewright.sim.session.accelerator import AcceleratorSession
 from tilewright.tb.wrong_kinds import wrong_answers
 
 _IMAGE = (np.arange(20 * 24 * 16) % 251).astype(np.uint8).reshape(20, 24, 16)
@@ -40,7 +41,7 @@ CALLS = {
         "multiply": lambda: {"a": _A, "b": _B, "type": "s8s8", "c": None},
     },
     ConvSession: {"run": lambda: _RUN | {"jobs": [], "shared": None}},
-    CoreSession: {
+    AcceleratorSession: {
         "run": lambda: _RUN | {"commands": [], "program": [], "segments": None, "pages": None, "jobs": (),
                                "shared": None, "memory": None, "trace": False},
         "run_program": lambda: {"address": 0, "words": 1, "window": None, "watchdog": 0, "registers": (),
