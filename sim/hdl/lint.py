@@ -7,22 +7,10 @@ import tempfile
 from pathlib import Path
 
 from .build import verilator_root
+from .waivers import waivers
 from .yosys import yosys
 
-__all__ = ["WAIVED", "lint"]
-
-#: Verilator's warnings about the style of generated text, with what makes each harmless here. All others count.
-WAIVED = {
-    "CMPCONST": "Of comparisons with every value in turn, the last may always come out the same.",
-    "DECLFILENAME": "All modules are in one file.",
-    "PROCASSINIT": "Registers have power-on values.",
-    "UNOPTFLAT": "A payload is one vector whose bits go different ways; Yosys checks bit by bit that there is no loop.",
-    "UNSIGNED": "Of comparisons with every value in turn, the first may always come out the same.",
-    "UNUSEDSIGNAL": "Of a vector, or of what a module is given, some bits may have no use.",
-    "VARHIDDEN": "A signal may have the name of an instance in the module above.",
-    "WIDTHEXPAND": "Amaranth extends operands by the rules of Verilog.",
-    "WIDTHTRUNC": "Amaranth truncates in assignments by the rules of Verilog.",
-}
+__all__ = ["lint"]
 
 _MEMORY_DROPPED = re.compile(r"Replacing memory \\(\S+) with list of registers. See \S+:(\d+)")
 _INITIAL = re.compile(r"^  initial begin.*?^  end\n", re.MULTILINE | re.DOTALL)
@@ -53,10 +41,13 @@ def _shifted_constants(text):
 
 def _verilator(path, top):
     root = verilator_root()
-    waivers = [f"-Wno-{name}" for name in WAIVED]
-    command = [str(root / "bin" / "verilator_bin"), "--lint-only", "-Wall", *waivers, "--top-module", top, str(path)]
-    environment = os.environ | {"VERILATOR_ROOT": str(root)}
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+        waived = Path(folder) / "waivers.vlt"
+        waived.write_text(waivers(path.stem))
+        files = [str(waived), str(path)]
+        command = [str(root / "bin" / "verilator_bin"), "--lint-only", "-Wall", "--top-module", top, *files]
+        environment = os.environ | {"VERILATOR_ROOT": str(root)}
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     return _WARNING.findall(run.stderr) or ([f"Verilator: status {run.returncode}"] if run.returncode else [])
 
 

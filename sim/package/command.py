@@ -6,6 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 from ..arguments import output_folder
 from ..files import BUILD, write_atomically
+from ..hdl.waivers import waivers
 from ..usage import UsageError
 from .choice import Choice, choices, configure_choice
 from .fusesoc import core_file
@@ -13,7 +14,6 @@ from .header import header_text
 from .ipxact import component_file
 from .listing import listing
 from .notice import described
-from .waivers import waivers
 
 __all__ = ["KINDS", "configure", "run"]
 
