@@ -1,18 +1,14 @@
 """An IP-XACT component (IEEE 1685-2014) for one top: ports, bus interfaces, registers, parameters, files.
 
-Ports are those of ``ports.py``, registers and addresses those of ``regions.py``. The buses are Arm's own definitions.
+Ports are those of ``ports.py``, bus interfaces those of ``buses.py``, registers and addresses those of ``regions.py``.
 """
 
 import dataclasses
-from itertools import product
 from xml.etree import ElementTree
 
-from amaranth.lib.wiring import Out
-
 from tilewright.golden.spec.registers import Access
-from tilewright.hw.bus.axi4 import Axi4Signature
-from tilewright.hw.bus.axi4_lite import Axi4LiteSignature
 
+from .buses import buses_of
 from .meanings import member_docs
 from .ports import ports_of
 from .regions import maps_of
@@ -22,8 +18,6 @@ __all__ = ["component_file"]
 _NAMESPACE = "http://www.accellera.org/XMLSchema/IPXACT/1685-2014"
 _LOCATION = f"{_NAMESPACE} http://www.accellera.org/XMLSchema/IPXACT/1685-2014/index.xsd"
 _INSTANCE = "http://www.w3.org/2001/XMLSchema-instance"
-#: Bus definitions of Arm by the signature of the port.
-_BUSES = {Axi4Signature: "AXI4", Axi4LiteSignature: "AXI4-Lite"}
 _ACCESS = {
     Access.CONSTANT: "read-only",
     Access.RO: "read-only",
@@ -96,33 +90,28 @@ def component_file(component, name, version, description=""):
 
 
 def _bus_interfaces(parent, component):
-    for name, member in component.signature.members.items():
-        if not member.is_signature:
-            continue
-        signature = member.signature if member.flow == Out else member.signature.flip()
-        bus = _BUSES.get(type(signature))
-        if bus is None:
-            continue
-        for index in product(*map(range, member.dimensions)):
-            each = "_".join(map(str, (name, *index)))
-            interface = _named(parent, "busInterface", each)
-            _bus(interface, "busType", bus)
-            abstraction = _add(_add(interface, "abstractionTypes"), "abstractionType")
-            _bus(abstraction, "abstractionRef", f"{bus}_rtl")
-            maps = _add(abstraction, "portMaps")
-            for signal in signature.members:
-                _port_map(maps, f"{each}_{signal}", signal.upper())
+    for bus in buses_of(component):
+        interface = _named(parent, "busInterface", bus.name)
+        vendor, library, name, version = bus.definition
+        _add(interface, "busType", vendor=vendor, library=library, name=name, version=version)
+        abstraction = _add(_add(interface, "abstractionTypes"), "abstractionType")
+        _add(abstraction, "abstractionRef", vendor=vendor, library=library, name=f"{name}_rtl", version=version)
+        maps = _add(abstraction, "portMaps")
+        for physical, logical in bus.ports.items():
+            _port_map(maps, physical, logical)
+        if name.startswith("AXI4"):
             _port_map(maps, "clk", "ACLK")
             _port_map(maps, "rst", "ARESETn", invert="true")
-            if member.flow == Out:
-                _add(_add(interface, "master"), "addressSpaceRef", addressSpaceRef="global")
+        role = _add(interface, "master" if bus.is_master else "slave")
+        if name in ("AXI4", "AXI4-Lite"):
+            if bus.is_master:
+                _add(role, "addressSpaceRef", addressSpaceRef="global")
             else:  # ports of an array lead to the like
-                _add(_add(interface, "slave"), "memoryMapRef", memoryMapRef=name)
-
-
-def _bus(parent, tag, name):
-    """A reference to a definition of Arm's."""
-    _add(parent, tag, vendor="amba.com", library="AMBA4", name=name, version="r0p0_0")
+                _add(role, "memoryMapRef", memoryMapRef=bus.member)
+        if bus.parameters:
+            parameters = _add(interface, "parameters")
+            for key, value in bus.parameters.items():
+                _add_parameter(parameters, key, f'"{value}"', "string", f"{bus.name}_{key}")
 
 
 def _port_map(parent, physical, logical, **attributes):
@@ -197,6 +186,10 @@ def _parameters(parent, params, prefix=""):
             continue
         names = isinstance(value, tuple)
         kind, text = ("string", f'"{" ".join(value)}"') if names else ("int", int(value))
-        entry = _add(parent, "parameter", type=kind, resolve="immediate", parameterId=f"{prefix}{field.name}")
-        _add(entry, "name", f"{prefix}{field.name}")
-        _add(entry, "value", text)
+        _add_parameter(parent, f"{prefix}{field.name}", text, kind, f"{prefix}{field.name}")
+
+
+def _add_parameter(parent, name, value, kind, identifier):
+    entry = _add(parent, "parameter", type=kind, resolve="immediate", parameterId=identifier)
+    _add(entry, "name", name)
+    _add(entry, "value", value)

@@ -135,6 +135,8 @@ class Reader:
         match words:
             case ["make", target, *rest]:
                 self.make(target, rest)
+            case ["tilewright", "tool", "fusesoc", *rest]:
+                self.command(["fusesoc", *rest])
             case ["tilewright", *rest]:
                 quick = rest[0] in QUICK or (rest[0] == "replay" and "golden" in rest)
                 assert self.tilewright(rest, quick or (self.slow and rest[0] in SLOW)) == 0, self.printed

