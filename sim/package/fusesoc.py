@@ -1,10 +1,13 @@
-"""A FuseSoC core file (CAPI2) for one top: its files, and targets to lint and to compile it."""
+"""FuseSoC core files (CAPI2): one for each top, and one with a generator that makes a top by its parameters."""
 
-__all__ = ["core_file"]
+import importlib.metadata
+import sys
 
-_TEMPLATE = """\
+__all__ = ["core_file", "generator_files"]
+
+_TOP = """\
 CAPI=2:
-# Made by `tilewright verilog`. `fusesoc --cores-root . run --target lint {vlnv}` checks it.
+# Made by `tilewright verilog`. `fusesoc --cores-root . run {vlnv}` checks it with Verilator.
 name: "{vlnv}"
 description: "{description}"
 filesets:
@@ -18,17 +21,18 @@ filesets:
     files: [{name}.xml]
     file_type: user
 targets:
-  default:
-    filesets: [rtl, ipxact]
-    toplevel: {name}
-  lint:
-    description: "Verilator with all warnings"
-    filesets: [rtl, waivers]
+  # A core that depends on this one gets the file sets of this target; run alone it is the lint.
+  default: &default
+    description: "All files; run alone, Verilator with all warnings"
+    filesets: [rtl, waivers, ipxact]
     toplevel: {name}
     flow: lint
     flow_options:
       tool: verilator
       verilator_options: [-Wall]
+  lint:
+    <<: *default
+    description: "Verilator with all warnings"
   sim:
     description: "The top alone, compiled; depend on this core for a bench of your own"
     filesets: [rtl, ipxact]
@@ -37,6 +41,38 @@ targets:
     flow_options:
       tool: icarus
       iverilog_options: [-g2005]
+  synth:
+    description: "Yosys for a Lattice ECP5; --arch names another family"
+    filesets: [rtl, ipxact]
+    toplevel: {name}
+    flow: generic
+    flow_options:
+      tool: yosys
+      arch: ecp5
+      output_format: json
+"""
+
+_GENERATOR = """\
+CAPI=2:
+# Made by `tilewright tool`. Parameters are the options of `tilewright verilog`, without their dashes.
+name: "tilewright:engines:generator:{version}"
+description: "Makes a top by its parameters"
+generators:
+  tilewright:
+    interpreter: {python}
+    command: tilewright_generator.py
+    description: "top, preset, with, without, cores, processors, name, and any other option of `tilewright verilog`"
+"""
+_SCRIPT = """\
+# Made by `tilewright tool` for FuseSoC, which runs it with the Python that has Tilewright.
+import os
+import sys
+
+os.environ.setdefault("TILEWRIGHT_BUILD", {build!r})
+
+from tilewright.sim.package.generator import main
+
+sys.exit(main(sys.argv[1]))
 """
 
 
@@ -52,4 +88,19 @@ def core_file(name, description, version):
     version : str
         Of Tilewright.
     """
-    return _TEMPLATE.format(vlnv=f"tilewright:engines:{name}:{version}", name=name, description=description)
+    return _TOP.format(vlnv=f"tilewright:engines:{name}:{version}", name=name, description=description)
+
+
+def generator_files(build):
+    """The texts of the core file with the generator and of its script, by the names of their files.
+
+    Parameters
+    ----------
+    build : Path
+        Folder in which made Verilog is kept, unless ``TILEWRIGHT_BUILD`` says otherwise.
+    """
+    version = importlib.metadata.version("tilewright")
+    return {
+        "tilewright_generator.core": _GENERATOR.format(version=version, python=sys.executable),
+        "tilewright_generator.py": _SCRIPT.format(build=str(build)),
+    }
