@@ -4,14 +4,18 @@ Whoever does the work names it with :func:`work` and calls :func:`report`; a com
 it is shown. Without that there are bars on a terminal, as for a session in a script, and nothing anywhere else.
 """
 
+import importlib.util
 import sys
 import time
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import Event, Lock, Thread
 
-__all__ = ["Bars", "Lines", "report", "shown", "work"]
+__all__ = ["Bars", "Lines", "counted", "report", "shown", "work", "working"]
 
+#: After how long a line says how far work is, and after how long without news one says that it goes on.
 _SECONDS = 5
+_SILENCE = 15
 
 #: The display, of all threads, and the name of the work that goes on in this one; None if there is none.
 _display = None
@@ -46,6 +50,17 @@ def work(name):
         _name.reset(before)
 
 
+@contextmanager
+def working(name):
+    """For a command: shows on standard error what is reported meanwhile about ``name``.
+
+    There are bars on a terminal, if the package for them is installed, and lines elsewhere.
+    """
+    bars = sys.stderr.isatty() and importlib.util.find_spec("rich")
+    with shown(Bars() if bars else Lines(sys.stderr)), work(name):
+        yield
+
+
 def report(stage, done=0, total=None):
     """Says what is being done, and how far it is.
 
@@ -61,8 +76,15 @@ def report(stage, done=0, total=None):
         _display.update(name, stage, done, total)
 
 
+def counted(stage, items):
+    """Yields each of a sequence, and reports how many have been done."""
+    for done, item in enumerate(items):
+        report(stage, done, len(items))
+        yield item
+
+
 class Lines:
-    """A line for every stage, and one every few seconds that says how far it is.
+    """A line for every stage, and one every few seconds that says how far it is, or that it goes on.
 
     Parameters
     ----------
@@ -71,24 +93,47 @@ class Lines:
 
     def __init__(self, stream):
         self._stream = stream
-        self._said = {}
+        self._said = {}  # by name: stage, when it began, when the last line came
+        self._lock, self._closed = Lock(), Event()
+        self._clock = None
 
     def update(self, name, stage, done, total):
         """Says it, unless the same was said just before."""
         now = time.monotonic()
-        before, when = self._said.get(name, (None, now))
-        if stage == before and now - when < _SECONDS:
-            return
-        far = f", {done:,} of {total:,}" if total else f", {done:,}" if done else ""
-        print(f"{name}: {stage}{far}", file=self._stream, flush=True)
-        self._said[name] = stage, now
+        with self._lock:
+            before, began, said = self._said.get(name, (None, now, now))
+            if stage == before and now - said < _SECONDS:
+                return
+            far = f", {done:,} of {total:,}" if total else f", {done:,}" if done else ""
+            self._say(f"{name}: {stage}{far}")
+            self._said[name] = stage, began if stage == before else now, now
+            if self._clock is None:
+                self._clock = Thread(target=self._remind_always, daemon=True)
+                self._clock.start()
+
+    def remind(self, now):
+        """Says of what has been silent for long that it goes on, and for how many seconds."""
+        with self._lock:
+            for name, (stage, began, said) in self._said.items():
+                if now - said >= _SILENCE:
+                    self._say(f"{name}: {stage}, {now - began:.0f} s")
+                    self._said[name] = stage, began, now
 
     def end(self, name):
         """Nothing more comes of ``name``."""
-        self._said.pop(name, None)
+        with self._lock:
+            self._said.pop(name, None)
 
     def close(self):
         """Nothing more comes."""
+        self._closed.set()
+
+    def _say(self, line):
+        print(line, file=self._stream, flush=True)
+
+    def _remind_always(self):
+        while not self._closed.wait(_SECONDS):
+            self.remind(time.monotonic())
 
 
 class Bars:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tilewright.sim.arguments import integer, output_folder
 from tilewright.sim.files import write_atomically
+from tilewright.sim.progress import report, working
 from tilewright.sim.settings import add_settings
 
 from .compiled import compile as compile_network
@@ -28,8 +29,11 @@ def configure(parser):
 def run(args):
     """Runs the subcommand."""
     machine = machine_of(args.preset, args.settings)
-    compiled = compile_network(args.model, machine, every_tensor=args.every_tensor, layers=args.layers)
-    explanation = compiled.explanation
+    with working(args.model.name):
+        report("plan and program")
+        compiled = compile_network(args.model, machine, every_tensor=args.every_tensor, layers=args.layers)
+        report("explanation")
+        explanation = compiled.explanation
     print(explanation if args.explain else explanation.splitlines()[-1])
     if args.out:
         write_atomically(args.out / "memory.bin", compiled.image.tobytes())

@@ -11,6 +11,7 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 from ..arguments import output_file
 from ..files import BUILD, write_atomically
 from ..hdl.build import require_tools
+from ..progress import report, working
 from ..results import record
 from ..settings import add_settings, require_groups
 from .line import HEAD, row
@@ -53,10 +54,13 @@ def run(args):
     for engine in engines:
         measure = import_module(_ENGINES[engine]).measure
         for preset in presets:
-            for line, speed in measure(preset, args.settings, simulator=args.sim):
-                lines.append(line)
-                speeds.append(speed)
-                print(row(line), flush=True)
+            with working(f"{engine}, {preset}"):
+                report("simulators")
+                for number, (line, speed) in enumerate(measure(preset, args.settings, simulator=args.sim), 1):
+                    lines.append(line)
+                    speeds.append(speed)
+                    print(row(line), flush=True)
+                    report("lines", number)
     missed = [line for line in lines if not line.met]
     table = {"set": settings, "boxes": BOXES, "lines": [asdict(line) for line in lines]}
     write_atomically(args.out, json.dumps(table, indent=1))

@@ -1,11 +1,10 @@
 """``tilewright board``: a photograph through the access unit of a board, every byte compared with the golden model."""
 
-import sys
 from dataclasses import replace
 
 from ..files import BUILD, writable
 from ..fpga.boards import BOARDS
-from ..progress import Bars, Lines, shown, work
+from ..progress import working
 from ..workloads.photographs import load_photographs
 from .host import BoardHost
 from .links import SerialLink, SimulatedLink
@@ -33,10 +32,9 @@ def run(args):
     board = BOARDS[args.board]
     params = replace(board.params, cycles_per_bit=_FAST) if args.simulated else board.params
     photo = load_photographs((HEIGHT, WIDTH))[0]
-    display = Bars() if sys.stderr.isatty() else Lines(sys.stderr)
     with writable(_PICTURE):  # before the work
         pass
-    with shown(display), work(args.board), _link(args, board, params) as link:
+    with working(args.board), _link(args, board, params) as link:
         moved = move_photograph(BoardHost(link, params), params, photo)
     picture = _PICTURE / f"{args.board}.png"
     with writable(_PICTURE):

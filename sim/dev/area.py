@@ -34,6 +34,7 @@ from ..fpga.mapping import FAMILIES, FREQUENCY
 from ..hdl.export import TOPS, feature_list
 from ..hdl.verilog import conventional_ports, to_rtlil
 from ..hdl.yosys import run_yosys
+from ..progress import report, working
 from ..results import record
 from ..settings import add_settings, changed, groups_of, require_groups
 from ..usage import UsageError
@@ -190,11 +191,13 @@ def _measured(engine, makes, times, args):
     print(", ".join([engine, f"preset {args.preset}", *map(str, args.settings)]))
     print(f"{'block':<34} {'LUT6':>7} {'FF':>7} {'RAM':>4} {'DSP':>4} {'levels':>6}")
     costs = {}
-    with ThreadPoolExecutor(args.jobs or 2) as pool:
+    with working(f"{engine}, {args.preset}"), ThreadPoolExecutor(args.jobs or 2) as pool:
+        report("blocks", 0, len(chosen))
         try:
             for name, each in zip(chosen, pool.map(lambda make: cost(make()), chosen.values()), strict=True):
                 costs[name] = each.times(times.get(name, 1))
                 print(_row(name, costs[name]), flush=True)
+                report("blocks", len(costs), len(chosen))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ..arguments import output_folder
 from ..files import BUILD
+from ..progress import report, working
 from ..usage import UsageError
 from .pages import generated_pages
 
@@ -20,7 +21,9 @@ def configure(parser):
 
 def run(args):
     """Builds the site and says where it is."""
-    print(build_docs(args.out) / "index.html")
+    with working("documentation"):
+        site = build_docs(args.out)
+    print(site / "index.html")
     return 0
 
 
@@ -42,12 +45,14 @@ def build_docs(out=BUILD / "docs", sources="docs"):
         raise UsageError(f"there is no {sources}/mkdocs.yml: run it in the root of the repository")
     shutil.rmtree(pages, ignore_errors=True)
     shutil.copytree(sources, pages, ignore=shutil.ignore_patterns("mkdocs.yml"))
+    report("generated pages")
     for name, text in generated_pages().items():
         (pages / name).write_text(text, encoding="utf-8")
 
     logging.basicConfig(format="%(levelname)s: %(message)s")
     site = pages.with_name("site")
     config = load_config(str(sources / "mkdocs.yml"), docs_dir=str(pages), site_dir=str(site), strict=True)
+    report("site")
     try:
         build(config)
     except Abort as error:

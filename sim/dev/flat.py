@@ -1,7 +1,6 @@
 """A whole top, flattened: its size, its size by blocks, and which blocks its longest path crosses."""
 
 import json
-import sys
 import tempfile
 
 from ..files import write_atomically
@@ -9,7 +8,7 @@ from ..fpga.cells import block_table, by_block, cell_counts
 from ..fpga.mapping import FREQUENCY, map_flat
 from ..fpga.words import depth_figures, depth_lines
 from ..hdl.export import top_component
-from ..progress import Lines, shown, work
+from ..progress import working
 from ..results import record
 
 __all__ = ["flat_figures", "flat_lines", "measure_flat"]
@@ -21,12 +20,7 @@ _REDUCTIONS = ("reducer", "shared_reduce")
 def measure_flat(top, preset, without, family, out, target=FREQUENCY, settings=()):
     """Maps a top, prints what came out and leaves it as JSON; returns the exit status."""
     component = top_component(top, preset, without=without, settings=settings)
-    # Bars would need another package.
-    with (
-        shown(Lines(sys.stderr)),
-        work(f"{top}, {preset}"),
-        tempfile.TemporaryDirectory(prefix="tilewright-") as folder,
-    ):
+    with working(f"{top}, {preset}"), tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         mapped = map_flat(component, family, folder, target)
     figures = flat_figures(mapped.module, family) | {
         "elaboration_seconds": round(mapped.elaboration, 1), "mapping_seconds": round(mapped.mapping, 1)}  # fmt: skip

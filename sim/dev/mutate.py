@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..arguments import integer
 from ..formal import FOLDER
+from ..progress import working
 from ..results import record
 from .mutants import MOST
 from .mutate_properties import proof_file, survivors_of_properties
@@ -73,7 +74,8 @@ def run(args):
             proof_file(BLOCKS[name], args.proofs)
     for judge in [args.judge] if args.judge else _JUDGES:
         for name in blocks:
-            count, survivors = _JUDGES[judge](BLOCKS[name], args)
+            with working(f"{name}, {judge}"):
+                count, survivors = _JUDGES[judge](BLOCKS[name], args)
             killed = count - len(survivors)
             record(f"mutation-{judge}-{name}", block=name, mutants=count, killed=killed, seed=args.seed,
                    survivors=[str(mutant) for mutant in survivors])  # fmt: skip

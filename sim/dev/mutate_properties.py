@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 
 from ..formal import run_tool
+from ..progress import counted
 from ..usage import UsageError
 from .mutants import SELECT, SELECT_WIDTH, mutate
 
@@ -40,7 +41,8 @@ def survivors_of_properties(block, count, seed, proofs):
         (Path(folder) / "design.smt2").write_text(smt2)
         if not _holds(folder, block, 0):
             raise RuntimeError(f"the proof {block.proof} fails without any mutant")
-        return len(mutants), [mutant for mutant in mutants if _holds(folder, block, mutant.number)]
+        survivors = [mutant for mutant in counted("mutants", mutants) if _holds(folder, block, mutant.number)]
+        return len(mutants), survivors
 
 
 def _holds(folder, block, number):

@@ -10,6 +10,7 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 from ..compare.batch_run import RandomRun
 from ..hdl.simulation import SimulationError
 from ..hdl.testbench import TOP
+from ..progress import counted
 from ..random.batches import random_batches
 from ..session import TmauSession
 from .mutants import SELECT, SELECT_WIDTH, mutate
@@ -45,7 +46,8 @@ def survivors_of_simulation(block, count, seed):
     if not _equal(session, batches, 0):
         raise RuntimeError("the simulation differs from the golden model without any mutant")
     _, mutants = made
-    return len(mutants), [mutant for mutant in mutants if _equal(session, batches, mutant.number)]
+    survivors = [mutant for mutant in counted("mutants", mutants) if _equal(session, batches, mutant.number)]
+    return len(mutants), survivors
 
 
 def _mutated(verilog, names, count, seed):

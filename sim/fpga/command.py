@@ -1,7 +1,6 @@
 """``tilewright fpga``: places and routes a top, or a board's design: its clock, what limits it, what it takes."""
 
 import json
-import sys
 from contextlib import contextmanager
 from importlib.metadata import version
 
@@ -10,7 +9,7 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 from ..arguments import integer, output_folder
 from ..files import BUILD, writable, write_atomically
 from ..hdl.export import TOPS, feature_list, top_component
-from ..progress import Bars, Lines, shown, work
+from ..progress import working
 from ..results import record
 from ..settings import add_settings
 from ..usage import UsageError
@@ -87,8 +86,7 @@ def _run_board(args):
 @contextmanager
 def _working(name, folder):
     """Says how far it is; yields the folder to write to."""
-    display = Bars() if sys.stderr.isatty() else Lines(sys.stderr)
-    with shown(display), work(name), writable(folder):
+    with working(name), writable(folder):
         # Where this run ends early, no result of an earlier one lies beside its files.
         (folder / _RESULT).unlink(missing_ok=True)
         yield folder

@@ -130,6 +130,7 @@ def to_verilog(component, name):
         If Yosys fails.
     """
     platform = VerilogPlatform(name)
+    report("elaboration")
     text = to_rtlil(component, name, conventional_ports(component), platform)
     text = "".join([text, *platform.modules])
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:

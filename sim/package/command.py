@@ -2,11 +2,12 @@
 
 import importlib.metadata
 import os
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 
 from ..arguments import output_folder
 from ..files import BUILD, write_atomically
 from ..hdl.waivers import waivers
+from ..progress import report, working
 from ..usage import UsageError
 from .choice import Choice, choices, configure_choice
 from .fusesoc import core_file
@@ -59,7 +60,14 @@ def _companions(choice):
 def _verilog(chosen):
     """Verilog of each choice; several are made at the same time."""
     if len(chosen) == 1:
-        return [chosen[0].verilog()]
-    # The largest one is the last in the table, and should not be the last to begin.
+        with working(f"{chosen[0].top}, {chosen[0].preset}"):
+            return [chosen[0].verilog()]
     with ProcessPoolExecutor(min(len(chosen), os.cpu_count() or 1)) as pool:
-        return list(pool.map(Choice.verilog, reversed(chosen)))[::-1]
+        # The largest one is the last in the table, and should not be the last to begin.
+        made = {choice.top: pool.submit(Choice.verilog, choice) for choice in reversed(chosen)}
+        with working(f"preset {chosen[0].preset}"):
+            report(", ".join(reversed(made)), 0, len(made))
+            for done, finished in enumerate(as_completed(made.values()), 1):
+                finished.result()  # a failure ends the others
+                report(", ".join(top for top in reversed(made) if not made[top].done()), done, len(made))
+    return [made[choice.top].result() for choice in chosen]

@@ -9,7 +9,7 @@ from threading import Barrier
 import pytest
 
 from tilewright.sim import progress
-from tilewright.sim.progress import Bars, Lines, report, shown, work
+from tilewright.sim.progress import Bars, Lines, counted, report, shown, work, working
 
 
 class Terminal(io.StringIO):
@@ -29,6 +29,36 @@ def test_a_line_for_each_stage_and_one_every_few_seconds(monkeypatch):
                 report("compilation", done, 1700)
             report("end")
     assert stream.getvalue() == "tmau: compilation, 0 of 1,700\ntmau: compilation, 3 of 1,700\ntmau: end\n"
+
+
+def test_silence_ends_with_a_line(monkeypatch):
+    """Of what has been silent for a quarter of a minute, and not of what has ended."""
+    seconds = iter([0.0, 0.0, 10.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(seconds))
+    stream = io.StringIO()
+    lines = Lines(stream)
+    lines.update("core", "Yosys", 0, None)
+    lines.update("pe", "Yosys", 0, None)
+    lines.update("tmau", "Yosys", 0, None)
+    lines.end("pe")
+    lines.remind(14.9)
+    assert "s\n" not in stream.getvalue().replace("Yosys\n", "")
+    lines.remind(20.0)
+    lines.remind(26.0)
+    lines.remind(36.0)
+    lines.close()
+    assert stream.getvalue().splitlines()[3:] == [
+        "core: Yosys, 20 s", "tmau: Yosys, 16 s", "core: Yosys, 36 s",
+    ]  # fmt: skip
+
+
+def test_a_command_says_it_on_standard_error_even_without_the_package_of_bars(monkeypatch, capsys):
+    monkeypatch.setattr(progress.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with working("mutants"):
+        assert list(counted("done", "ab")) == ["a", "b"]
+        report("end")
+    assert capsys.readouterr().err == "mutants: done, 0 of 2\nmutants: end\n"
 
 
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])

@@ -62,21 +62,22 @@ def test_what_goes_with_some_tops_only(tmp_path, capsys, options, sentence):
     assert not (tmp_path / "new").exists()
 
 
+def ports_alone(choice):
+    """Stands for the Verilog of a choice, and has nothing but its ports, in another order."""
+    ports = ports_of(choice.component())
+    declared = [(port, f"[{port.width - 1}:0] " if port.width > 1 else "") for port in reversed(ports)]
+    lines = [
+        f"  {'input' if port.is_input else 'output'} {span}{port.name};\n  wire {span}{port.name};\n"
+        for port, span in declared
+    ]
+    names = ", ".join(port.name for port, _ in declared)
+    return f"`timescale 1ns/1ps\nmodule {choice.name}({names});\n{''.join(lines)}endmodule\n"
+
+
 @pytest.fixture
 def written(tmp_path, monkeypatch):
     """Writes the files of one top, whose Verilog has its ports alone; returns their texts by kind."""
-
-    def verilog(choice):
-        ports = ports_of(choice.component())
-        declared = [(port, f"[{port.width - 1}:0] " if port.width > 1 else "") for port in reversed(ports)]
-        lines = [
-            f"  {'input' if port.is_input else 'output'} {span}{port.name};\n  wire {span}{port.name};\n"
-            for port, span in declared
-        ]
-        names = ", ".join(port.name for port, _ in declared)
-        return f"`timescale 1ns/1ps\nmodule {choice.name}({names});\n{''.join(lines)}endmodule\n"
-
-    monkeypatch.setattr(Choice, "verilog", verilog)
+    monkeypatch.setattr(Choice, "verilog", ports_alone)
 
     def write(*options):
         assert main(["verilog", *options, "--out", str(tmp_path)]) == 0
@@ -172,3 +173,12 @@ def test_initial_values_stay():
     text = listing(choice, f"module tw_unit_pe({', '.join(ports)});\n{declared}  assign a = b;\nendmodule\n")
     assert text.count("  output reg ") == len(ports) == text.count(" = 1'h0")
     assert text.endswith(" = 1'h0\n);\n  assign a = b;\nendmodule\n")
+
+
+def test_all_tops_say_which_are_still_being_made(tmp_path, monkeypatch, capsys):
+    """Several processes work; the command itself says what is left."""
+    monkeypatch.setattr(Choice, "verilog", ports_alone)
+    assert main(["verilog", "--preset", "unit", "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == f"preset unit: {', '.join(TOPS)}, 0 of {len(TOPS)}"
+    assert said[-1].startswith("preset unit: ")
