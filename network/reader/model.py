@@ -206,7 +206,7 @@ def _end(name, reading):
     if floats is not None:
         floats(name)
     elif isinstance(value, Pending):
-        raise value.node.refusal(f"its output {name!r} is float32, which no QuantizeLinear makes integers")
+        raise value.node.float_refusal(f"its output {name!r} is float32, which no QuantizeLinear makes integers")
     elif isinstance(value, Tensor):
         again = Operator(onnx.helper.make_node("Identity", [value.name], [name]), reading)
         reading.emit(again, [value.name], name, Reshape(value.shape), value.shape, value.dtype)

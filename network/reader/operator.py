@@ -63,6 +63,10 @@ class Operator:
         """The error to raise: which node it is, and what is wrong with it."""
         return node_error(self.name, self.kind, sentence)
 
+    def float_refusal(self, sentence):
+        """The same of floats that no quantisation has made integers; it names the next step."""
+        return self.refusal(f"{sentence}: quantise it first (docs/quantise.md)")
+
     # Attributes
 
     def take(self, name, default, kind=int):
@@ -138,7 +142,7 @@ class Operator:
         if isinstance(value, Constant):
             raise self.refusal(f"its input {name!r} is a constant, which is not supported")
         if not isinstance(value, Tensor):
-            raise self.refusal(f"its input {name!r} is float32, which no QuantizeLinear makes integers")
+            raise self.float_refusal(f"its input {name!r} is float32, which no QuantizeLinear makes integers")
         if value.dtype not in types:
             raise self.refusal(f"its input {name!r} is {value.dtype}, which is not supported")
         return value
@@ -150,8 +154,8 @@ class Operator:
         real = self._reading.real(name)
         if real is not None:
             return real
-        if isinstance(value, Pending):
-            raise self.refusal(f"its input {name!r} is float32: QuantizeLinear and DequantizeLinear are missing")
+        if isinstance(value, Pending) or (isinstance(value, Tensor) and value.dtype == "float32"):
+            raise self.float_refusal(f"its input {name!r} is float32, without QuantizeLinear and DequantizeLinear")
         if isinstance(value, Constant):
             raise self.refusal(f"its input {name!r} is a constant, which is not supported")
         raise self.refusal(f"its input {name!r} is {value.dtype}, and no DequantizeLinear of integers")
@@ -174,7 +178,8 @@ class Operator:
         if not isinstance(value, Constant):
             raise self.refusal(f"its {what} {name!r} is computed, and only a constant is supported")
         if real and value.scale is None:
-            raise self.refusal(f"its {what} {name!r} is {value.array.dtype}, and no DequantizeLinear of integers")
+            refusal = self.float_refusal if value.array.dtype == np.float32 else self.refusal
+            raise refusal(f"its {what} {name!r} is {value.array.dtype}, and no DequantizeLinear of integers")
         if value.scale is not None and not real:
             raise self.refusal(f"its {what} {name!r} is given by a DequantizeLinear, which is not supported")
         return value

@@ -12,6 +12,9 @@ from tilewright.network.witness import run_witness
 from tilewright.sim.random.exported import SCALE, ZERO, Form
 from tilewright.sim.random.networks import draw_inputs
 
+#: The end of sentences about floats.
+NEXT = ": quantise it first (docs/quantise.md)"
+
 
 def sentence(model):
     """Why it is refused."""
@@ -109,7 +112,7 @@ def test_a_clamp_between_a_product_and_what_is_added():
     y = form.node("Relu", form.node("MatMul", form.both("x"), form.weights(12, 7, axis=1)[0]))
     form.node("Add", y, form.numbers(7))
     assert sentence(form.model("x")) == (
-        "node 't6.0' (Add): its input 't5.0' is float32: QuantizeLinear and DequantizeLinear are missing"
+        "node 't6.0' (Add): its input 't5.0' is float32, without QuantizeLinear and DequantizeLinear" + NEXT
     )
 
 
@@ -243,7 +246,7 @@ def test_padding_that_is_no_integer_of_the_scale_before(value, relu, check):
     check(form.model(form.quantise(y, np.float32(0.0071), np.uint8(99))))
 
 
-MISSING = "node 't5.0' (MatMul): its input 't2.0' is float32: QuantizeLinear and DequantizeLinear are missing"
+MISSING = "node 't5.0' (MatMul): its input 't2.0' is float32, without QuantizeLinear and DequantizeLinear" + NEXT
 
 
 @pytest.mark.parametrize(
@@ -288,7 +291,7 @@ def test_a_window_of_padding(check):
     form = Form(1, 6, 7, 7)
     y = form.node("MaxPool", form.both("x"), **windows)
     check(form.model(form.quantise(y, np.float32(0.0213))))
-    missing = "its output 't2.0' is float32, which no QuantizeLinear makes integers"
+    missing = "its output 't2.0' is float32, which no QuantizeLinear makes integers" + NEXT
     assert sentence(form.model(y)) == f"node 't2.0' (MaxPool): {missing}"
     form.quantise(form.node("Relu", y))
     clamped = "a window lies wholly in padding, and what it gives is clamped"

@@ -12,6 +12,8 @@ from tilewright.network.errors import node_error
 from tilewright.network.reader import read_model
 from tilewright.sim.random.model import MICROSOFT
 
+#: The end of sentences about floats.
+NEXT = ": quantise it first (docs/quantise.md)"
 U8, S8, F32 = TensorProto.UINT8, TensorProto.INT8, TensorProto.FLOAT
 S, Z, ZERO = np.float32(0.1), np.uint8(3), np.int8(0)
 W = np.ones((4, 4, 3, 3), np.int8)
@@ -146,13 +148,13 @@ REFUSED = [
     ([node("DequantizeLinear", "x", S, Z), node("LRN", "t0", size=3)],
      "node 'n1' (LRN): the operator is not supported"),
     ([node("DequantizeLinear", "x", S, Z), node("GlobalAveragePool", "t0")],
-     "node 'n1' (GlobalAveragePool): its output 'y' is float32, which no QuantizeLinear makes integers"),
+     "node 'n1' (GlobalAveragePool): its output 'y' is float32, which no QuantizeLinear makes integers" + NEXT),
     ([node("DequantizeLinear", "x", S, Z), node("GlobalAveragePool", "t0"), node("Flatten", "t1")],
-     "node 'n2' (Flatten): its output 'y' is float32, which no QuantizeLinear makes integers"),
+     "node 'n2' (Flatten): its output 'y' is float32, which no QuantizeLinear makes integers" + NEXT),
     ([node("DequantizeLinear", "x", S, Z), node("GlobalAveragePool", "t0"), node("GlobalAveragePool", "t1")],
-     "node 'n2' (GlobalAveragePool): its input 't1' is float32: QuantizeLinear and DequantizeLinear are missing"),
+     "node 'n2' (GlobalAveragePool): its input 't1' is float32, without QuantizeLinear and DequantizeLinear" + NEXT),
     ([node("DequantizeLinear", "x", S, Z), node("Conv", "t0", W.astype(np.float32))],
-     "node 'n1' (Conv): its operand 'c2' is float32, and no DequantizeLinear of integers"),
+     "node 'n1' (Conv): its operand 'c2' is float32, and no DequantizeLinear of integers" + NEXT),
     ([node("GlobalAveragePool", "x")],
      "node 'n0' (GlobalAveragePool): its input 'x' is uint8, and no DequantizeLinear of integers"),
     ([node("Pad", "x", np.int64([0, 0, 0, 0, 0, 0, 2**40, 0]))],
@@ -209,3 +211,14 @@ def test_one_form_of_sentences_about_nodes():
     found = {path.name for path in folder.rglob("*.py") if re.search(r"[\"']node \{", path.read_text(encoding="utf-8"))}
     assert found == {"errors.py"}
     assert str(node_error("k", "Add", "it is wrong")) == "node 'k' (Add): it is wrong"
+
+
+@pytest.mark.parametrize("nodes", [
+    [node("Conv", "x", W.astype(np.float32))], [node("Relu", "x"), node("Conv", "t0", W.astype(np.float32))],
+    [node("GlobalAveragePool", "x")], [node("Relu", "x"), node("Add", "t0", "x")],
+    [node("MaxPool", "x", kernel_shape=[2, 2])],
+    [node("Sigmoid", "x")], [node("Softmax", "x")], [node("MatMul", "x", np.ones((8, 3), np.float32))],
+], ids=lambda nodes: "-".join(kind for kind, *_ in nodes))  # fmt: skip
+def test_models_of_floats_name_the_next_step(nodes):
+    with pytest.raises(ModelError, match=r" is float32, .*: quantise it first \(docs/quantise\.md\)$"):
+        read_model(model(*((kind, inputs, dict(attributes)) for kind, inputs, attributes in nodes), kind=F32))
