@@ -1,10 +1,11 @@
 """Figures that tests and benches leave behind, for reports that are made from them.
 
 A suite calls :func:`record` once it knows its figures; each call leaves one small file in ``build/results/``, and the
-next run of the same suite replaces it. ``tilewright stages`` reads them.
+next run of the same suite replaces it. ``tilewright stages`` and ``tilewright figures`` read them.
 """
 
 import json
+import os
 import re
 import subprocess
 from datetime import UTC, datetime
@@ -30,11 +31,15 @@ def record(name, **figures):
     name : str
         Lower-case words joined by hyphens, the suite first: ``random-verilator``, ``reset-unit``.
         ``sim/dev/stages.py`` lists the names and figures that it looks for.
-    **figures : int, float, str, bool, or a list of these
-        What was measured. ``commit`` and ``date`` are added.
+    **figures : int, float, str, bool, or a list or dictionary of these
+        What was measured. ``commit`` and ``date`` are added, and in a test ``command``, which runs that test. ``rows``
+        may be a dictionary of dictionaries of numbers, by name: the lines of a table. Pages cite these figures
+        (``tilewright figures``).
     """
     if not re.fullmatch(r"[a-z0-9]+([-_.][a-z0-9]+)*", name):
         raise ValueError(f"a result's name is lower-case words joined by hyphens, not {name!r}")
+    if test := os.environ.get("PYTEST_CURRENT_TEST"):
+        figures["command"] = f"pytest {test.partition(' ')[0]}"
     figures |= {"commit": commit(), "date": today()}
     write_atomically(FOLDER / f"{name}.json", json.dumps(figures, indent=1) + "\n")
 

@@ -14,7 +14,7 @@ from ..hdl.build import require_tools
 from ..progress import report, working
 from ..results import record
 from ..settings import add_settings, require_groups
-from .line import HEAD, row
+from .line import HEAD, row, rows
 from .tmau_cases import BOXES
 
 __all__ = ["configure", "run"]
@@ -54,13 +54,18 @@ def run(args):
     for engine in engines:
         measure = import_module(_ENGINES[engine]).measure
         for preset in presets:
+            of_preset = []
             with working(f"{engine}, {preset}"):
                 report("simulators")
-                for number, (line, speed) in enumerate(measure(preset, args.settings, simulator=args.sim), 1):
-                    lines.append(line)
+                for line, speed in measure(preset, args.settings, simulator=args.sim):
+                    of_preset.append(line)
                     speeds.append(speed)
                     print(row(line), flush=True)
-                    report("lines", number)
+                    report("lines", len(of_preset))
+            if not settings:
+                record(f"bench-{engine}-{preset}", command=f"tilewright bench --engine {engine} --preset {preset}",
+                       lines=len(of_preset), met=sum(line.met for line in of_preset), rows=rows(of_preset))  # fmt: skip
+            lines += of_preset
     missed = [line for line in lines if not line.met]
     table = {"set": settings, "boxes": BOXES, "lines": [asdict(line) for line in lines]}
     write_atomically(args.out, json.dumps(table, indent=1))

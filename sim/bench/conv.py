@@ -3,6 +3,8 @@
 Specification: docs/conv.md, "Order of work".
 """
 
+from dataclasses import replace
+
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.smem.params import SmemParams
 
@@ -85,7 +87,7 @@ def layer_line(preset, network, case, count, cycles, causes):
         target if case.whole.limit >= _LARGE else None, **causes,
     )  # fmt: skip
     use = plan.shape.macs / (plan.peak * cycles)
-    return line.noted(f"{plan.bound}, {cycles - plan.limit} over, {use:.1%} of MACs")
+    return line.noted(f"{plan.bound}, {cycles - plan.limit} over", use)
 
 
 def _of_peak(preset, network, case, cycles, target):
@@ -101,4 +103,4 @@ def _sum(preset, layers):
     cycles = round(sum(plan.limit * count * over for plan, count, over in layers))
     limit = sum(plan.limit * count for plan, count, _ in layers)
     line = share(preset, f"{_SUMMED} in sum: MACs of the peak", None, -(-macs // peak), cycles, _SUM_TARGET)
-    return line.noted(f"{limit / cycles:.1%} of the limit of {limit}")
+    return replace(line, note=f"{limit / cycles:.1%} of the limit of {limit}")

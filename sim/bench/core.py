@@ -12,7 +12,7 @@ from ..session.core import CoreSession
 from ..settings import changed
 from .line import share, timed
 
-__all__ = ["FEATURES", "measure", "run"]
+__all__ = ["FEATURES", "lines", "measure", "run"]
 
 _LATENCY = 100
 #: Features of the access unit that convolutions as products need; without them jobs alone are measured.
@@ -31,7 +31,7 @@ def measure(preset, settings=(), *, simulator="verilator"):
     """Yields every ``Line`` of a preset with the simulation's cycles a second so far."""
     params = changed(accelerator_params(preset), settings)
     with CoreSession(params=params, simulator=simulator, latency=_LATENCY) as session:
-        yield from timed(session, _lines(session, preset))
+        yield from timed(session, lines(session, preset))
 
 
 def run(session, program):
@@ -44,7 +44,8 @@ def run(session, program):
     return session.global_memory.read(0, len(program.memory)), ended.words[-1].cycle - ended.words[0].cycle
 
 
-def _lines(session, preset):
+def lines(session, preset):
+    """Yields every ``Line`` of a preset, measured on a session of its core."""
     size, pe, conv = session.params.smem.size_bytes, session.params.pe, session.params.conv.conv
     for name, (x_shape, k_shape, pad) in _LAYERS.items():
         rng = np.random.default_rng(1)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-__all__ = ["HEAD", "Line", "row", "share", "timed"]
+__all__ = ["HEAD", "Line", "row", "rows", "share", "timed"]
 
 HEAD = f"{'preset':<24} {'measurement':<52} {'latency':>7} {'limit':>7} {'cycles':>7} {'figure':>12} {'target':>8}"
 
@@ -27,6 +27,8 @@ class Line:
         What explains the figure: values of performance counters by name.
     note : str
         What else there is to say.
+    macs : float or None
+        Multiplications by what the engine could do in these cycles, in percent; None where that is no figure.
     """
 
     preset: str
@@ -39,10 +41,11 @@ class Line:
     met: bool
     counters: dict = field(default_factory=dict)
     note: str = ""
+    macs: float | None = None
 
-    def noted(self, note):
-        """The same line with a note."""
-        return replace(self, note=note)
+    def noted(self, note, share_of_macs):
+        """The same line with a note, and after it with its share of all multiplications."""
+        return replace(self, note=f"{note}, {share_of_macs:.1%} of MACs", macs=100 * share_of_macs)
 
 
 def share(preset, name, latency, limit, measured, target, **counters):
@@ -67,3 +70,20 @@ def row(line):
         f"{line.preset:<24} {line.name:<52} {latency:>7} {line.limit:>7} {line.measured:>7} "
         f"{line.figure:>12} {line.target:>8}  {verdict:<6}  {line.note}"
     ).rstrip()
+
+
+def rows(lines):
+    """The lines of a preset as rows of a recorded result: cycles, limit, and limit / cycles in percent.
+
+    A row is called as its line, with the latency if there are several, with what is after the preset's name, and with
+    ``no target`` where the line has none.
+    """
+    several = len({line.latency for line in lines} - {None}) > 1
+    found = {}
+    for line in lines:
+        latency = f", latency {line.latency}" if several and line.latency is not None else ""
+        without = ", no target" if line.target == "none" else ""
+        row = {"cycles": line.measured, "limit": line.limit, "share": 100 * line.limit / max(line.measured, 1)}
+        name = "".join((line.name, latency, *line.preset.partition(",")[1:], without))
+        found[name] = row if line.macs is None else row | {"macs": line.macs}
+    return found

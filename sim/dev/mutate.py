@@ -77,8 +77,8 @@ def run(args):
             with working(f"{name}, {judge}"):
                 count, survivors = _JUDGES[judge](BLOCKS[name], args)
             killed = count - len(survivors)
-            record(f"mutation-{judge}-{name}", block=name, mutants=count, killed=killed, seed=args.seed,
-                   survivors=[str(mutant) for mutant in survivors])  # fmt: skip
+            record(f"mutation-{judge}-{name}", command="tilewright mutate", block=name, mutants=count, killed=killed,
+                   seed=args.seed, survivors=[str(mutant) for mutant in survivors])  # fmt: skip
             print(f"{name}: {killed} of {count} mutants killed by {judge}")
             for mutant in survivors:
                 print(f"  survived {mutant}")

@@ -101,6 +101,10 @@ def run(args):
     boxes = sum(each.totals.parts for each in played if each.name in MOVING)
     if not args.settings:
         record(f"preset-{args.preset}", preset=args.preset, simulated=not problems, boxes=boxes)
+    if not (small or args.layers or args.settings):
+        for each in played:
+            command = f"tilewright sim --workload {each.name} --preset {args.preset}"
+            record(f"sim-{each.name}-{args.preset}", command=command, **_figures(each))
     for path in waves.values():
         if path.exists():
             print(f"{path}, with {path.stem}.gtkw for GTKWave and {path.stem}.sucl for Surfer")
@@ -203,6 +207,13 @@ def _waves(simulator):
         print(f"waveforms are VCD: {error}")
         suffix = "vcd"
     return {machine: _WAVES / f"{name}.{suffix}" for machine, name in _WAVE_NAMES.items()}
+
+
+def _figures(played):
+    """What a workload measured, as a recorded result with a row for each case."""
+    one = played.totals
+    rows = {name: {"cycles": case.cycles, "work": case.work} for name, case in played.findings.cases.items()}
+    return {"cycles": one.cycles, "work": one.work, "parts": one.parts, "share": 100 * one.utilisation, "rows": rows}
 
 
 def _names(args):

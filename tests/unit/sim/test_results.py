@@ -32,7 +32,8 @@ def test_a_second_record_replaces_the_first():
 def test_commit_and_date_are_added():
     record("reset", cases=1)
     (figures,) = load("reset")
-    assert set(figures) == {"cases", "commit", "date"}
+    assert set(figures) == {"cases", "command", "commit", "date"}
+    assert figures["command"] == "pytest tests/unit/sim/test_results.py::test_commit_and_date_are_added"
     assert figures["commit"]
 
 
