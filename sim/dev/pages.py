@@ -1,5 +1,7 @@
 """The pages of the documentation that are made and not written, those of all engines."""
 
+from pathlib import Path
+
 from tilewright.golden import spec
 from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.conv.job import JOB
@@ -28,6 +30,8 @@ from .tables import errors_page, format_page, instructions_page, parameters_page
 
 __all__ = ["generated_pages"]
 
+#: Rows of the page of stages that nothing was measured for again.
+_STAGES = Path("STAGES.md")
 _INSTRUCTIONS = (
     "16 bytes, stored little-endian: bit 0 is the least significant bit of byte 0. The opcode says which of the "
     "formats an instruction has; bits in no field of it are zero. [The processing engine](pe.md) says what each "
@@ -101,6 +105,6 @@ def generated_pages():
         ),
         "ports.md": ports_page(),
         "address_map.md": address_map_page(),
-        "stages.md": stages_text(),
+        "stages.md": stages_text(_STAGES.read_text(encoding="utf-8") if _STAGES.exists() else ""),
         f"{_EXAMPLE.name}.h": header_text(_EXAMPLE),
     }
