@@ -43,6 +43,7 @@ COMMANDS = {
     "board": Command("tilewright.sim.board.command", "run a photograph on a board, or on its design simulated", "sim"),
     "compile": Command("tilewright.network.program.command", "compile a quantised model to a program", "network"),
     "docs": Command("tilewright.sim.dev.docs", "build the documentation", "docs"),
+    "figures": Command("tilewright.sim.dev.figures", "bring the figures that pages cite up to date, or --check them"),
     "fpga": Command("tilewright.sim.fpga.command", "place and route a top on a Lattice ECP5: its clock", "fpga"),
     "header": Command("tilewright.sim.package.header", "write the C header of each top, for drivers"),
     "mutate": Command("tilewright.sim.dev.mutate", "count which small changes tests and proofs notice", "dev"),

@@ -1,13 +1,19 @@
 """A convolution as a program of the processing engine and of the convolution engine: the same sums, on hardware."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tilewright.golden import ConvLayer, ImplicitGemm, LayerProgram, convolve
-from tilewright.sim.bench.core import run
+from tilewright.sim.bench.core import lines, run
+from tilewright.sim.bench.line import rows
+from tilewright.sim.dev.figures import stale
+from tilewright.sim.results import record
 from tilewright.sim.session.accelerator import accelerator_params
 from tilewright.sim.session.core import CoreSession
 
+ROOT = Path(__file__).parents[2]
 PARAMS = accelerator_params("unit")
 #: X, K, options: several tiles, the last one not full; several parts of the kernel; and neither.
 LAYERS = {
@@ -39,3 +45,11 @@ def test_products_and_convolution_engine_agree(session, name, stall):
     layer = ConvLayer(x, k, "s8s8", **options, params=PARAMS.conv.conv)
     program = LayerProgram(layer, PARAMS.smem.size_bytes)
     assert (layer.result(run(session, program)[0]) == expected).all()
+
+
+def test_cycles_are_those_of_the_page(session):
+    """Of docs/performance.md, "The command processor"."""
+    session.configure(latency=100, stall=0.0)
+    measured = list(lines(session, "unit"))
+    record("bench-core-unit", lines=len(measured), rows=rows(measured))
+    assert not stale("bench-core-unit", ROOT)

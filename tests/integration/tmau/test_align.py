@@ -6,6 +6,7 @@ Specification: docs/layouts.md, "Half precision".
 import itertools
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,9 +16,11 @@ from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.spec import Opcode
 from tilewright.golden.tmau.align import Operator, Padding
 from tilewright.sim.compare.differences import bus_differences
+from tilewright.sim.dev.figures import stale
 from tilewright.sim.results import record
 from tilewright.sim.session.tmau import TmauSession
 
+ROOT = Path(__file__).parents[3]
 SEED = 20261121
 PRESET = "unit"
 GLOBAL_BYTES = 1 << 16
@@ -221,4 +224,5 @@ def test_less_memory_and_no_more_cycles_than_padding_every_dimension():
     assert added == ADDED
     for name, there_and_back in itertools.islice(cycles.items(), len(Operator)):
         assert sum(there_and_back) <= sum(cycles["everywhere"]), name
-    record("align", latency=latency, **{f"{name}_cycles": list(pair) for name, pair in cycles.items()})
+    record("align", rows={name: {"there": there, "back": back} for name, (there, back) in cycles.items()})
+    assert not stale("align", ROOT)

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +12,11 @@ from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import Element, Error, LaneLayout, Opcode
 from tilewright.golden.tmau.strides import lane_strides
 from tilewright.sim.compare.differences import bus_differences, ending_differences, memory_differences
+from tilewright.sim.dev.figures import stale
 from tilewright.sim.results import record
 from tilewright.sim.session.tmau import TmauSession
 
+ROOT = Path(__file__).parents[3]
 SEED = 20261121
 GLOBAL_BYTES = 8192
 ELEMENTS = {"u8": 1, "f16": 2, "f32": 4, "u64": 8}
@@ -211,7 +214,7 @@ MOVES = {
 @pytest.mark.long
 def test_cycles_for_each_channel():
     """A job every second cycle, two jobs a channel within shared memory; and as many in flight as there is room for."""
-    figures = {}
+    rows = {}
     with TmauSession("default") as fast:
         for latency, (size, channels), (kind, sides) in itertools.product((8, 100), CHANNELS, MOVES.items()):
             fast.configure(latency=latency)
@@ -219,10 +222,11 @@ def test_cycles_for_each_channel():
             assert run.error is None
             ratio = run.span / channels
             print(f"latency {latency:3}, {kind:6}, {channels:4} channels of {size:3} bytes: {ratio:5.2f} cycles each")
-            figures[f"{kind}_{size}_latency_{latency}"] = round(ratio, 3)
+            rows[f"{kind} {size}, latency {latency}"] = {"cycles": ratio}
             jobs, under_way = (2, WITHIN) if kind == "change" else (1, latency + 15)
             in_flight = under_way / fast.params.commands_in_flight
             limit = max(jobs * max(2, in_flight), size / fast.params.bus_bytes)
             start = latency + 40
             assert run.span <= 1.02 * limit * channels + start, (latency, kind, size)
-    record("lanes", **figures)
+    record("lanes", rows=rows)
+    assert not stale("lanes", ROOT)
