@@ -79,8 +79,7 @@ SOFTWARE_ONLY = {
     "machine", "cores",  # the whole engine, instruction by instruction, and several in turns; in hardware the tops
     "placement", "ranks",  # lay operands out in shared memory; products of tensors as those of matrices
     "bus_errors",  # which bus word failed, of all words at once; in hardware realigner and store finisher notice
-    "left_open",  # which bytes the specification leaves open, which hardware need not know
-    "windows",  # which addresses a command may touch; in hardware registers of the control block
+    "windows", "left_open",  # which addresses a command may touch, in hardware registers; which bytes are left open
     "banks", "granularity", "layer", "plan", "shape",  # make a job of a layer of a network
     "channelwise", "rows", "sums", "results",  # parts of jobs, which the hardware, where it is there, divides otherwise
     "loops", "registers", "words",  # of programs; in hardware parts of the command processor, and of the engines
