@@ -267,9 +267,10 @@ def test_commands_are_fenced():
 def test_few_blocks_are_not_run():
     marked = [(page, b.reason) for page in PAGES for b in fences((ROOT / page).read_text(encoding="utf-8")) if b.reason]
     cocotb = [f"tests/cocotb/test_{name}.py does" for name in ("tops", "tops", "monitored")]
+    integration = [("docs/integration.md", "tests/integration/test_package.py does")] * 2  # a core file, and its use
     network = [("docs/network.md", "tests/network/test_models.py does")]
     silicon = [("docs/silicon.md", "tests/integration/silicon/test_errand.py does")]
-    assert marked == [("docs/cocotb.md", reason) for reason in cocotb] + network + silicon
+    assert marked == [("docs/cocotb.md", reason) for reason in cocotb] + integration + network + silicon
 
 
 def test_every_command_has_its_text():
