@@ -31,7 +31,7 @@ class ConvSession(Session):
     simulator : str
         ``"verilator"`` or ``"icarus"``.
     waves : path or None
-        Leave a waveform (VCD) there when closed.
+        Leave a waveform there when closed, ``.vcd`` or ``.fst``, with save files beside it.
     patience : int
         Cycles after which a run without a limit is given up.
 

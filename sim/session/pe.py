@@ -38,7 +38,7 @@ class PeSession(Session):
     simulator : str
         ``"verilator"`` or ``"icarus"``.
     waves : path or None
-        Leave a waveform (VCD) there when closed.
+        Leave a waveform there when closed, ``.vcd`` or ``.fst``, with save files beside it.
     patience : int
         Cycles after which a run without a limit is given up.
 

@@ -40,7 +40,7 @@ class TmauSession(Transfers, MemorySession):
     memory_bytes : int
         Bytes of global memory.
     waves : path or None
-        Leave a waveform (VCD) there when closed.
+        Leave a waveform there when closed, ``.vcd`` or ``.fst``, with save files beside it.
     coverage : path or None
         Leave there when closed how often Verilator ran each statement; see ``sim/hdl/code_coverage.py``.
     patience : int
