@@ -20,11 +20,14 @@ filesets:
   ipxact:
     files: [{name}.xml]
     file_type: user
+  header:
+    files: [{name}.h]
+    file_type: user
 targets:
   # A core that depends on this one gets the file sets of this target; run alone it is the lint.
   default: &default
     description: "All files; run alone, Verilator with all warnings"
-    filesets: [rtl, waivers, ipxact]
+    filesets: [rtl, waivers, ipxact, header]
     toplevel: {name}
     flow: lint
     flow_options:
@@ -35,7 +38,7 @@ targets:
     description: "Verilator with all warnings"
   sim:
     description: "The top alone, compiled; depend on this core for a bench of your own"
-    filesets: [rtl, ipxact]
+    filesets: [rtl, ipxact, header]
     toplevel: {name}
     flow: sim
     flow_options:
@@ -43,7 +46,7 @@ targets:
       iverilog_options: [-g2005]
   synth:
     description: "Yosys for a Lattice ECP5; --arch names another family"
-    filesets: [rtl, ipxact]
+    filesets: [rtl, ipxact, header]
     toplevel: {name}
     flow: generic
     flow_options:

@@ -103,11 +103,12 @@ class Reader:
             assert any((ROOT / place / name).is_dir() for place in (".", "hw/tmau", "hw")), f"there is no folder {name}"
 
     def c(self, text):
-        """A file that is compiled with the generated headers that it includes."""
+        """A file that is compiled with the generated headers that it includes; those of another name are the page's."""
         for preset, top in re.findall(r'"tw_([a-z0-9]+)_(\w+)\.h"', text):
             assert main(["header", "--preset", preset, "--top", top, "--out", str(self.desk)]) == 0
         (self.desk / "block.c").write_text(text, encoding="utf-8")
-        self.program([shutil.which("gcc"), "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-pedantic", "block.c"])
+        options = ["-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Iinclude"]
+        self.program([shutil.which("gcc"), *options, "block.c"])
 
     def verilog(self, text):
         """Modules that Verilator takes, together with the tops that they instantiate."""
