@@ -1,5 +1,6 @@
 """The Makefile: what each target sets up, and variables that it would ignore. Nothing is installed here."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -47,7 +48,9 @@ def make(tmp_path):
         folder = run.folder
         (folder / "log").write_text("")
         command = ["make", *arguments, "PYTHON=./python"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        # A make above this one would have it name its folder.
+        outside = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+        done = subprocess.run(command, cwd=folder, env=outside, capture_output=True, text=True, check=False)
         assert done.returncode == status, done.stderr
         run.printed = done.stdout.splitlines()
         return (folder / "log").read_text().splitlines()

@@ -364,11 +364,10 @@ def plan_convolution(shape, params, rule="cost"):
     """
     if not isinstance(rule, str) or rule not in _RULES:
         raise ValueError(f"rule must be one of {', '.join(_RULES)}, not {shown(rule)}{suggestion(rule, _RULES)}")
+    instance("params", params, ConvParams)
     if rule == "seed":
         merge = shape.stride[0] if _mergeable(shape) else 1
-        size = seed_granularity(
-            merge * shape.channels * shape.element_bytes, instance("params", params, ConvParams).row_bytes
-        )
+        size = seed_granularity(merge * shape.channels * shape.element_bytes, params.row_bytes)
         return ConvPlan(shape, params, max(size, shape.element_bytes), merge)
     return min(convolution_plans(shape, params), key=_with_fetch if rule == "fetch" else _alone)
 

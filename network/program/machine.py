@@ -79,7 +79,9 @@ def machine_of(preset, settings=()):
 def machine_of_core(core):
     """The Machine of a core with all engines, a ``CoreParams``; UsageError if no network runs there."""
     tmau = core.tmau
+    sizes = core.smem.size_bytes, tmau.bus_bytes
+    reads = {"outstanding": tmau.max_outstanding, "burst": tmau.max_burst}
     try:
-        return Machine(core.conv.conv, core.smem.size_bytes, tmau.bus_bytes, unaligned=tmau.has("unaligned"))
+        return Machine(core.conv.conv, *sizes, **reads, unaligned=tmau.has("unaligned"))
     except ValueError as error:
         raise UsageError(f"no network runs on this core: {error}") from None

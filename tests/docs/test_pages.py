@@ -270,8 +270,10 @@ def test_few_blocks_are_not_run():
     cocotb = [f"tests/cocotb/test_{name}.py does" for name in ("tops", "tops", "monitored")]
     integration = [("docs/integration.md", "tests/integration/test_package.py does")] * 2  # a core file, and its use
     network = [("docs/network.md", "tests/network/test_models.py does")]
+    quantise = [("docs/quantise.md", "needs PyTorch, which is not among the dependencies"),
+                ("docs/quantise.md", "tests/network/test_quantise.py does")]  # fmt: skip
     silicon = [("docs/silicon.md", "tests/integration/silicon/test_errand.py does")]
-    assert marked == [("docs/cocotb.md", reason) for reason in cocotb] + integration + network + silicon
+    assert marked == [("docs/cocotb.md", reason) for reason in cocotb] + integration + network + quantise + silicon
 
 
 def test_every_command_has_its_text():

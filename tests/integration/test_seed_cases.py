@@ -11,7 +11,10 @@ from tilewright.sim.cli import main
 from tilewright.sim.results import record
 
 _FOLDER = Path(__file__).parents[1] / "vectors"
-VECTORS = [*sorted(_FOLDER.glob("*.json")), _FOLDER / "silicon" / "questions.json"]
+#: Cases without an expectation, which presets meet in ways of their own: test_replay_rtl.py compares them with golden.
+_COMPARED = ("address_width", "bus_errors")
+VECTORS = [path for path in sorted(_FOLDER.glob("*.json")) if path.stem not in _COMPARED]
+VECTORS += [_FOLDER / "silicon" / "questions.json"]
 #: Files that run in one way on the RTL.
 ONCE = {
     "pe": "the processing engine has no bus; on Icarus Verilog random programs show it",

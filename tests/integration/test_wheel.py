@@ -82,8 +82,8 @@ def test_version_and_help(run):
 
 def test_verilog(run, tmp_path):
     out = tmp_path / "my verilog"
-    status, _, errors = run("tilewright", "verilog", "--preset", "unit", "--top", "conv", "--out", out)
-    assert (status, errors) == (0, "")
+    status, _, progress = run("tilewright", "verilog", "--preset", "unit", "--top", "conv", "--out", out)
+    assert (status, progress.splitlines()[-1]) == (0, "conv, unit: Verilog")
     (path,) = out.glob("*conv.v")
     assert "endmodule" in path.read_text()
 
@@ -119,9 +119,9 @@ def test_replay_on_golden(run, tmp_path):
 
 
 #: Pages with Python that the plain package runs, and the extras that others say they need, or a checkout.
-PLAIN_PAGES = ("README.md", "docs/cluster.md", "docs/commands.md", "docs/core.md", "docs/cuda.md", "docs/golden.md",
-               "docs/integration.md", "docs/pe.md")  # fmt: skip
-OTHER_PAGES = {"docs/network.md": "[network]", "docs/simulation.md": "[sim]",
+PLAIN_PAGES = ("README.md", "docs/cluster.md", "docs/commands.md", "docs/core.md", "docs/cuda.md",
+               "docs/from_a_processor.md", "docs/golden.md", "docs/integration.md", "docs/pe.md")  # fmt: skip
+OTHER_PAGES = {"docs/network.md": "[network]", "docs/quantise.md": "[network]", "docs/simulation.md": "[sim]",
                "docs/first-hour.md": "make test"}  # fmt: skip
 
 

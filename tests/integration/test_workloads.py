@@ -19,7 +19,7 @@ from tilewright.sim.report.page import report_page
 from tilewright.sim.report.timeline import Transfer, record_transfer
 from tilewright.sim.session import ConvSession, PeSession, TmauSession
 from tilewright.sim.usage import UsageError
-from tilewright.sim.workloads import CONVOLVING, MOVING, MULTIPLYING, SHARING, WORKLOADS, command
+from tilewright.sim.workloads import CONVOLVING, MOVING, MULTIPLYING, SHARING, WORKLOADS
 from tilewright.sim.workloads.command import Played, play, table_rows
 from tilewright.sim.workloads.findings import Findings, Totals
 from tilewright.sim.workloads.machines import Machines
@@ -188,7 +188,7 @@ def test_short_suite_is_the_default(monkeypatch, capsys, options, names):
             assert asked == names
             raise UsageError("that is all")
 
-    monkeypatch.setattr(command, "Machines", Asked)
+    monkeypatch.setattr("tilewright.sim.workloads.machines.Machines", Asked)
     assert main(["sim", "--preset", "unit", *options]) == 2
     assert capsys.readouterr().err == "tilewright sim: that is all\n"
 

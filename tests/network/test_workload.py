@@ -14,7 +14,7 @@ from tilewright.sim.cli import main
 from tilewright.sim.report.page import report_page
 from tilewright.sim.session.accelerator import AcceleratorSession
 from tilewright.sim.usage import HostError
-from tilewright.sim.workloads import WORKLOADS, command
+from tilewright.sim.workloads import WORKLOADS, command, machines
 from tilewright.sim.workloads.accelerator import Accelerator
 from tilewright.sim.workloads.command import Played
 
@@ -99,7 +99,7 @@ class Opened:
 
 def test_command_shows_photographs_and_answers(session, model, monkeypatch, tmp_path, capsys):
     """Of a small model, for which photographs are drawn numbers; the whole network has the test that is long."""
-    monkeypatch.setattr(command, "Machines", partial(Opened, session))
+    monkeypatch.setattr(machines, "Machines", partial(Opened, session))
     monkeypatch.setattr(command, "REPORT", tmp_path)
     monkeypatch.setattr(workload, "build_quantised", lambda: model)
     monkeypatch.setattr(workload, "prepare", lambda pixels: SAMPLES["one"]["x"])
@@ -152,7 +152,7 @@ def test_a_missing_extra_is_one_sentence(monkeypatch, capsys):
 
 def test_it_is_left_out_where_it_would_take_days():
     class Args:
-        workload, preset, sim, waves, layers = "all", "default", "icarus", False, None
+        workload, preset, sim, waves, layers, settings = "all", "default", "icarus", False, None, ()
 
     assert command._names(Args) == [name for name in WORKLOADS if name != "network"]
     Args.layers = 1

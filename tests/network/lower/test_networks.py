@@ -148,7 +148,7 @@ def test_wrong_arguments():
         compiled.run(maker.draw(), on="paper")
     with pytest.raises(ModelError, match="must be uint8, not float64"):
         compiled.run(np.zeros((1, 3, 9, 9)))
-    with pytest.raises(ModelError, match="tensor 't7' is not in memory"):
+    with pytest.raises(ModelError, match="the network has no tensor 't7'"):
         compiled.run(maker.draw(), names=["t7"])
 
 

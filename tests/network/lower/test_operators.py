@@ -17,7 +17,7 @@ def check(maker, preset="default", every_tensor=True):
     graph, inputs = maker.graph(), maker.draw()
     compiled = network.compile(graph, preset, every_tensor=every_tensor)
     data, expected = compiled.run_golden(inputs), evaluate(graph, inputs)
-    names = compiled.places if every_tensor else graph.outputs
+    names = list(compiled.places) if every_tensor else graph.outputs
     assert every_tensor is False or set(names) == set(expected)
     for name, value in compiled.tensors(data, names).items():
         np.testing.assert_array_equal(value, expected[name], err_msg=name, strict=True)

@@ -78,13 +78,13 @@ def test_lists_of_features():
 
 @pytest.mark.parametrize("top", ["tmau", "tmau_subsystem", "core"])
 def test_a_top_without_lanes(top):
-    params = top_component(top, "unit", ("lanes",)).params
+    params = top_component(top, "unit", without=("lanes",)).params
     features = (params.tmau if top == "core" else params).features
     assert features == tuple(name for name in FEATURES if name != "lanes")
 
 
 def test_what_is_not_there_cannot_be_left_out():
-    assert top_component("tmau", "lean", ("lanes",)).params.features == ("swizzle", "stores")
+    assert top_component("tmau", "lean", without=("lanes",)).params.features == ("swizzle", "stores")
 
 
 @pytest.mark.parametrize(
@@ -96,4 +96,4 @@ def test_what_is_not_there_cannot_be_left_out():
 )
 def test_impossible_features(top, names, message):
     with pytest.raises(UsageError, match=message):
-        top_component(top, "unit", names)
+        top_component(top, "unit", without=names)
