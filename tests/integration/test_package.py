@@ -15,6 +15,7 @@ from tilewright.golden.spec import BarrierOp, Error
 from tilewright.sim.cli import main
 from tilewright.sim.files import BUILD
 from tilewright.sim.hdl.export import TOPS, module_name, top_component, top_verilog
+from tilewright.sim.package.command import KINDS
 from tilewright.sim.package.ports import ports_of
 from tilewright.sim.package.regions import regions_of
 
@@ -65,7 +66,7 @@ def _fusesoc(folder, environment, *arguments):
 
 
 def test_files_of_one_top(folder):
-    assert {path.name for path in folder.iterdir()} >= {f"{NAME}.{kind}" for kind in ("v", "vlt", "core", "xml")}
+    assert {path.name for path in folder.iterdir()} >= {f"{NAME}.{kind}" for kind in KINDS}
 
 
 def test_fusesoc_lists_and_lints(folder, environment):
@@ -86,7 +87,7 @@ def test_fusesoc_builds_a_simulation(folder, environment):
 
 def _with_another_module(folder, to, body):
     """The files of a top in ``to``, in which its module is a small one."""
-    for kind in ("core", "vlt", "xml"):
+    for kind in ("core", "vlt", "xml", "h"):
         shutil.copy(folder / f"{NAME}.{kind}", to)
     (to / f"{NAME}.v").write_text(f"module {NAME}(input clk, input a, output b); {body} endmodule\n")
 

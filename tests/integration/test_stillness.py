@@ -56,8 +56,9 @@ def test_a_program_at_a_barrier():
         assert session.run_program(1024, 1).record is None
 
 
+@pytest.mark.long
 def test_an_instruction_of_a_core_at_a_barrier():
-    """Without a command processor too."""
+    """Without a command processor too, which is a model of its own."""
     with CoreSession("unit") as session:
         sentence = given_up(session, lambda: session.run(barriers=[("try_wait", _BARRIER, 1, True)], program=[
             instruction_word("bar_wait", imm=_BARRIER, parity=0)]))  # fmt: skip

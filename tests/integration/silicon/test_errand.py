@@ -73,7 +73,8 @@ class Machine:
 
     def __init__(self, folder, packed):
         with tarfile.open(packed) as archive:
-            archive.extractall(folder, filter="data")
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.2 has none
+            archive.extractall(folder)
         self.folder = folder / FOLDER
         self.installed = folder / "installed"
         self.installed.mkdir()
