@@ -1,59 +1,104 @@
-"""What the hardware means: numpy, no cycles, no streams.
+"""What the hardware means: numpy, without cycles or streams."""
 
-Names are imported when they are first used, so that hardware, which needs ``golden.spec`` alone, needs no numpy.
-"""
+from tilewright.spec.conv import CONV_PRESETS, ConvParams
 
-from importlib import import_module
+from .cluster import Cluster, ClusterGemm, Cores, delivery_bits
+from .conv.banks import read_share, request_cycles
+from .conv.layer import ConvLayer, PostProcessing, convolve
+from .conv.machine import Conv, ConvRecord, job_word
+from .conv.plan import ConvPlan, convolution_plans, most_steps, plan_convolution, seed_granularity
+from .conv.shape import ConvShape
+from .core.implicit_gemm import ImplicitGemm
+from .core.machine import Core, DeadlockError, ProgramRecord, Step
+from .core.program import LayerProgram, conv_words, page_words, program_bytes, program_word, segment_words, tmau_word
+from .dot_product import dot
+from .memory import GlobalMemory, Memory
+from .pe.gemm import lower_gemm
+from .pe.gemm_plan import Gemm
+from .pe.machine import Fault, Pe, PeSizes, instruction_word
+from .pe.placement import Placement
+from .pe.program import Program, gemm_program, multiply
+from .pe.segment import Segment, wrong_segment
+from .tmau.align import Alignment, Operator, Padding, align, unalign
+from .tmau.block import check_block, copy_block, prefetch_block
+from .tmau.checks import Windows, check_command
+from .tmau.descriptor import Refusal, check_word
+from .tmau.limits import Limits, limits
+from .tmau.machine import ErrorRecord, Machine, command_word
+from .tmau.tensor_map import DescriptorError, TensorMap
+from .tmau.tile import tx_bytes
+from .tmau.transfer import CommandError, load, prefetch, store
 
-#: Public names, by the module that defines them.
-_MODULES = {
-    "cluster.cores": "Cores",
-    "cluster.implicit_gemm": "ClusterGemm",
-    "cluster.machine": "Cluster delivery_bits",
-    "conv.banks": "read_share request_cycles",
-    "conv.granularity": "seed_granularity",
-    "conv.layer": "ConvLayer PostProcessing convolve",
-    "conv.machine": "Conv ConvRecord job_word",
-    "conv.plan": "ConvPlan convolution_plans most_steps plan_convolution",
-    "conv.shape": "ConvShape",
-    "core.implicit_gemm": "ImplicitGemm",
-    "core.layer_program": "LayerProgram",
-    "core.machine": "Core DeadlockError ProgramRecord Step",
-    "core.words": "conv_words page_words program_bytes program_word segment_words tmau_word",
-    "dot_product": "dot",
-    "memory": "GlobalMemory Memory",
-    "pe.gemm": "lower_gemm",
-    "pe.gemm_plan": "Gemm",
-    "pe.machine": "Fault Pe PeSizes instruction_word",
-    "pe.placement": "Placement",
-    "pe.program": "Program gemm_program multiply",
-    "pe.segment": "Segment wrong_segment",
-    "spec.conv.params": "CONV_PRESETS ConvParams",
-    "tmau.align": "Alignment Operator Padding align unalign",
-    "tmau.block": "copy_block prefetch_block",
-    "tmau.calls": "CommandError",
-    "tmau.copy": "check_block",
-    "tmau.descriptor": "Refusal check_word",
-    "tmau.limits": "Limits limits",
-    "tmau.load": "load prefetch",
-    "tmau.machine": "ErrorRecord Machine command_word",
-    "tmau.setup": "check_command",
-    "tmau.store": "store",
-    "tmau.tensor_map": "DescriptorError TensorMap",
-    "tmau.tile": "tx_bytes",
-    "tmau.windows": "Windows",
-}
-_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name):
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
-    return value
-
-
-def __dir__():
-    return __all__
+__all__ = [
+    "CONV_PRESETS",
+    "Alignment",
+    "Cluster",
+    "ClusterGemm",
+    "CommandError",
+    "Conv",
+    "ConvLayer",
+    "ConvParams",
+    "ConvPlan",
+    "ConvRecord",
+    "ConvShape",
+    "Core",
+    "Cores",
+    "DeadlockError",
+    "DescriptorError",
+    "ErrorRecord",
+    "Fault",
+    "Gemm",
+    "GlobalMemory",
+    "ImplicitGemm",
+    "LayerProgram",
+    "Limits",
+    "Machine",
+    "Memory",
+    "Operator",
+    "Padding",
+    "Pe",
+    "PeSizes",
+    "Placement",
+    "PostProcessing",
+    "Program",
+    "ProgramRecord",
+    "Refusal",
+    "Segment",
+    "Step",
+    "TensorMap",
+    "Windows",
+    "align",
+    "check_block",
+    "check_command",
+    "check_word",
+    "command_word",
+    "conv_words",
+    "convolution_plans",
+    "convolve",
+    "copy_block",
+    "delivery_bits",
+    "dot",
+    "gemm_program",
+    "instruction_word",
+    "job_word",
+    "limits",
+    "load",
+    "lower_gemm",
+    "most_steps",
+    "multiply",
+    "page_words",
+    "plan_convolution",
+    "prefetch",
+    "prefetch_block",
+    "program_bytes",
+    "program_word",
+    "read_share",
+    "request_cycles",
+    "seed_granularity",
+    "segment_words",
+    "store",
+    "tmau_word",
+    "tx_bytes",
+    "unalign",
+    "wrong_segment",
+]

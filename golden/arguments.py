@@ -4,8 +4,8 @@ import operator
 
 import numpy as np
 
-from .spec.fields import names, one_line
-from .suggestion import suggestion
+from tilewright.spec.fields import names, one_line
+from tilewright.spec.names import suggestion
 
 __all__ = [
     "array", "field_value", "instance", "integer", "integers", "listed", "member", "no_member", "numbers", "packed",

@@ -1,6 +1,6 @@
 """What is wrong with a model file or with what is given to it."""
 
-from tilewright.sim.usage import UsageError
+from tilewright.errors import UsageError
 
 __all__ = ["ModelError", "node_error"]
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tilewright.golden.arguments import instance, shown
-from tilewright.sim.progress import report, work
+from tilewright.progress import report, work
 
 from .arithmetic.convolution import convolve, multiply_matrix
 from .arithmetic.elementwise import add, change, multiply

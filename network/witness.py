@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from tilewright.sim.usage import HostError
+from tilewright.errors import HostError
 
 from .errors import ModelError
 

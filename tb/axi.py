@@ -47,7 +47,7 @@ class Registers:
     ----------
     master : AxiLiteMaster
     table : sequence of Register
-        Of ``golden.spec``.
+        Of ``spec``.
     base : int
         Byte address of the first register.
     """

@@ -5,18 +5,16 @@ import numpy as np
 from cocotb.triggers import RisingEdge
 
 from tilewright.golden import ErrorRecord, GlobalMemory, Machine, TensorMap, command_word
-from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import COMMAND, DESCRIPTOR, BarrierOp, Opcode, Reduction, Space
-from tilewright.golden.spec.tmau.features import FEATURES
-from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
+from tilewright.golden.smem import Barrier
 from tilewright.golden.tmau.reduce import is_legal
 from tilewright.golden.tmau.tile import tx_bytes
-from tilewright.sim.random.batches import Load
-from tilewright.sim.random.maps import random_load, random_start
+from tilewright.spec import COMMAND, DESCRIPTOR, BarrierOp, Opcode, Reduction, Space
+from tilewright.spec.tmau_registers import FEATURES, TMAU_REGISTERS
+from tilewright.verify.random.batches import Load
+from tilewright.verify.random.maps import random_load, random_start
 
 from .axi import Registers
-from .common import check_bytes, reset, start_clock
-from .streams import Source
+from .common import Source, check_bytes, reset, start_clock
 
 __all__ = ["BARRIER", "MEMORY_BYTES", "Bench"]
 

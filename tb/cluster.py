@@ -4,10 +4,10 @@ import cocotb
 import numpy as np
 
 from tilewright.golden import Cluster, GlobalMemory, delivery_bits
-from tilewright.golden.spec import BarrierOp
-from tilewright.golden.spec.cluster.registers import CLUSTER_REGISTERS
-from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.golden.tmau.tile import tx_bytes
+from tilewright.spec import BarrierOp
+from tilewright.spec.cluster import CLUSTER_REGISTERS
+from tilewright.spec.tmau_registers import TMAU_REGISTERS
 
 from .axi import AxiMemory, Registers, axi_lite_master
 from .bench import MEMORY_BYTES, Bench

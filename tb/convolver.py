@@ -4,16 +4,13 @@ import cocotb
 from cocotb.triggers import RisingEdge
 
 from tilewright.golden import Conv
-from tilewright.golden.spec.conv.errors import ConvError
-from tilewright.golden.spec.conv.job import JOB
-from tilewright.golden.spec.conv.params import ConvParams
-from tilewright.golden.spec.conv.registers import CONV_REGISTERS
-from tilewright.golden.spec.pe.instruction import MM_FAMILIES
-from tilewright.sim.random.conv_jobs import random_jobs
+from tilewright.spec.conv import CONV_REGISTERS, JOB, ConvError, ConvParams
+from tilewright.spec.pe import MM_FAMILIES
+from tilewright.verify.random.conv_jobs import random_jobs
 
 from .axi import Registers
+from .common import Source
 from .payloads import JOB_END
-from .streams import Source
 
 __all__ = ["Convolver", "some_jobs"]
 

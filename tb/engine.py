@@ -5,14 +5,12 @@ import numpy as np
 from cocotb.triggers import RisingEdge
 
 from tilewright.golden import Fault, PeSizes, gemm_program
-from tilewright.golden.spec import Swizzle
-from tilewright.golden.spec.pe.errors import PeError
-from tilewright.golden.spec.pe.instruction import MM_FAMILIES, MmType
-from tilewright.golden.spec.pe.registers import PE_REGISTERS
+from tilewright.spec import Swizzle
+from tilewright.spec.pe import MM_FAMILIES, PE_REGISTERS, MmType, PeError
 
 from .axi import Registers
+from .common import Source
 from .payloads import INSTRUCTION, fault, indexed_word
-from .streams import Source
 
 __all__ = ["Engine", "check_integers", "random_product"]
 

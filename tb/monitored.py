@@ -7,8 +7,8 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.subsystem import TmauSubsystem
+from tilewright.sim.harness.axi_channels import Rule, Wait
 from tilewright.sim.harness.axi_monitor import Axi4Monitor
-from tilewright.sim.harness.axi_rules import Rule, Wait
 
 __all__ = ["VARIANTS", "MonitoredSubsystem"]
 

@@ -1,11 +1,11 @@
 """What the bits of the streams' payloads mean, as the page Ports of the documentation lists them.
 
-Commands are ``golden.spec.COMMAND``, instructions those of ``golden.spec.pe.instruction``, jobs
-``golden.spec.conv.job.JOB``. Fields follow one another from bit 0 on. ``addr_width`` are the bits
+Commands are ``spec.COMMAND``, instructions those of ``spec.pe``, jobs
+``spec.conv.JOB``. Fields follow one another from bit 0 on. ``addr_width`` are the bits
 of a byte address in shared memory.
 """
 
-from tilewright.golden.spec import BANKS, CHUNK_BYTES, LINE_BYTES, Field, Format
+from tilewright.spec import BANKS, CHUNK_BYTES, LINE_BYTES, Field, Format
 
 __all__ = [
     "BARRIER_RESULT",
@@ -51,7 +51,7 @@ def scatter(addr_width):
 
 
 def barrier_request(addr_width, cores=1):
-    """``barriers``: ``golden.spec.BarrierOp``, byte address, and arrivals, bytes or parity.
+    """``barriers``: ``spec.BarrierOp``, byte address, and arrivals, bytes or parity.
 
     In a cluster of several cores also whether the barrier lies in another core, and in which.
     """

@@ -2,14 +2,15 @@
 
 import cocotb
 import numpy as np
+from cocotb.queue import Queue
 
-from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import BANKS, BARRIER, CHUNK_BYTES
+from tilewright.golden.smem import Barrier
+from tilewright.spec import BANKS, BARRIER, CHUNK_BYTES, LINE_BYTES, BarrierOp
 
-from .payloads import BARRIER_RESULT, barrier_request, read, read_data
-from .streams import Sink, Source
+from .common import Acceptor, Sink, Source
+from .payloads import BARRIER_RESULT, barrier_request, landed, line, read, read_data, row, scatter
 
-__all__ = ["BarrierPort", "ConsumerPort", "operate_barrier"]
+__all__ = ["BarrierPort", "ChunkMemory", "ConsumerPort", "LineMemory", "operate_barrier"]
 
 
 def operate_barrier(contents, op, address, value):
@@ -93,3 +94,183 @@ class ConsumerPort(BarrierPort):
     def clear(self):
         super().clear()
         self.read_data.clear()
+
+
+class LineMemory:
+    """Takes lines and landed bytes, and hands out lines.
+
+    Parameters
+    ----------
+    ports : Ports
+    rng : random.Random
+        Of the contents, and of pauses.
+    pauses : Pauses
+
+    Attributes
+    ----------
+    size : int
+        Bytes.
+    contents : uint8 array
+    """
+
+    def __init__(self, ports, rng, pauses):
+        addr_width = len(ports["smem_refused_address"])
+        self.size = 1 << addr_width
+        self.contents = np.frombuffer(bytearray(rng.randbytes(self.size)), np.uint8)
+        self._rng = rng
+        formats = {
+            "writes": line(addr_width),
+            "fetch_rows": row(addr_width),
+            "landed": landed(addr_width),
+        }
+        self._acceptor = Acceptor(ports, formats, rng, pauses.streams, "smem_")
+        self._line = ports["smem_fetch_line"]
+        self._refused, self._refused_address = ports["smem_refused_valid"], ports["smem_refused_address"]
+        for handle in (self._line, self._refused_address):
+            handle.value = 0
+        self._refused.value = 0
+        ports["smem_bank_conflict"].value = 0
+        cocotb.start_soon(self._run())
+
+    async def operate(self, op, address, value):
+        """An operation of a processor on a barrier; its answer as (done, error)."""
+        return operate_barrier(self.contents, op, address, value)
+
+    async def image(self):
+        """All of it, as a uint8 array."""
+        return self.contents
+
+    def withdraw(self):
+        """Nothing is asked of the design."""
+
+    def clear(self):
+        """Nothing is left of a reset but the contents."""
+
+    async def _run(self):
+        while True:
+            taken = await self._acceptor.cycle()
+            if "writes" in taken:
+                self._write(**taken["writes"])
+            # Bytes that are fetched while they are written, and the port while nothing is, may show anything.
+            fetched = taken.get("fetch_rows", {"row": self._rng.randrange(self.size // LINE_BYTES)})["row"]
+            shown = self.contents[fetched * LINE_BYTES : (fetched + 1) * LINE_BYTES]
+            self._line.value = int.from_bytes(shown.tobytes(), "little")
+            refused = False
+            if "landed" in taken:
+                barrier, count = taken["landed"]["barrier"], taken["landed"]["bytes"]
+                _, refused = operate_barrier(self.contents, BarrierOp.COMPLETE_TX, barrier, count)
+                self._refused_address.value = barrier
+            self._refused.value = int(refused)
+
+    def _write(self, row, data, strobe):
+        """Writes the bytes of a line whose strobe is set."""
+        written = np.unpackbits(np.frombuffer(strobe.to_bytes(LINE_BYTES // 8, "little"), np.uint8), bitorder="little")
+        place = self.contents[row * LINE_BYTES : (row + 1) * LINE_BYTES]
+        np.copyto(place, np.frombuffer(data.to_bytes(LINE_BYTES, "little"), np.uint8), where=written.astype(bool))
+
+
+_LATEST = 8  # cycles until what was scattered is readable
+
+
+class ChunkMemory:
+    """Answers reads and barrier operations, and takes scattered writes.
+
+    Parameters
+    ----------
+    ports : Ports
+    rng : random.Random
+        Of the pauses.
+    pauses : Pauses
+
+    Attributes
+    ----------
+    size : int
+        Bytes.
+    contents : uint8 array
+    """
+
+    def __init__(self, ports, rng, pauses):
+        addr_width = len(ports["smem_barriers_payload"]) - barrier_request(0).bits
+        self.size = 1 << addr_width
+        self.contents = np.zeros(self.size, np.uint8)
+        self._rng, self._pause = rng, pauses.streams
+        formats = {
+            "reads": read(addr_width),
+            "scatter": scatter(addr_width),
+            "barriers": barrier_request(addr_width),
+        }
+        self._acceptor = Acceptor(ports, formats, rng, pauses.streams, "smem_")
+        self._idle = ports["smem_scatter_idle"]
+        self._scattered = []  # what is not readable yet, each with the cycles that it takes
+        self._idle.value = 1
+        ports["smem_bank_conflict"].value = 0
+        self._lanes = len(ports["smem_read_data_payload"]) // (8 * CHUNK_BYTES)  # of an answer
+        answer = read_data(self._lanes)
+        self._answers = {
+            "reads": _Answers(Source(ports, "smem_read_data", answer, rng, pauses.streams)),
+            "barriers": _Answers(Source(ports, "smem_barrier_results", BARRIER_RESULT, rng, pauses.streams)),
+        }
+        cocotb.start_soon(self._run())
+
+    async def operate(self, op, address, value):
+        """An operation of a processor on a barrier; its answer as (done, error)."""
+        return operate_barrier(self.contents, op, address, value)
+
+    def clear(self):
+        """Forgets everything but the contents, at the end of a reset."""
+        self._scattered.clear()
+        for answers in self._answers.values():
+            answers.clear()
+
+    async def _run(self):
+        while True:
+            taken = await self._acceptor.cycle()
+            if "reads" in taken:
+                chunks = [self._chunk(chunk) for chunk in taken["reads"]["chunks"]]
+                for first in range(0, len(chunks), self._lanes):
+                    self._answers["reads"].put({"chunks": chunks[first : first + self._lanes]})
+            if "barriers" in taken:
+                done, error = operate_barrier(self.contents, *taken["barriers"].values())
+                self._answers["barriers"].put({"done": int(done), "error": int(error)})
+            if "scatter" in taken:
+                self._scattered.append([self._rng.randint(0, _LATEST) if self._pause else 0, taken["scatter"]])
+            self._write()
+            self._idle.value = int(not self._scattered)
+
+    def _chunk(self, number):
+        return int.from_bytes(self.contents[number * CHUNK_BYTES : (number + 1) * CHUNK_BYTES].tobytes(), "little")
+
+    def _write(self):
+        """Writes the oldest of what was scattered once its time has come; the others wait behind it."""
+        while self._scattered and not self._scattered[0][0]:
+            lanes = self._scattered.pop(0)[1]
+            for chunk, data, strobes in zip(*lanes.values(), strict=True):
+                for byte in range(CHUNK_BYTES):
+                    if strobes >> byte & 1:
+                        self.contents[chunk * CHUNK_BYTES + byte] = data >> 8 * byte & 0xFF
+        if self._scattered:
+            self._scattered[0][0] -= 1
+
+
+class _Answers:
+    """Answers on their way, in order."""
+
+    def __init__(self, source):
+        self._source = source
+        self._queue = Queue()
+        self._task = cocotb.start_soon(self._run())
+
+    def put(self, answer):
+        """One more."""
+        self._queue.put_nowait(answer)
+
+    def clear(self):
+        """Forgets them all."""
+        self._task.cancel()
+        self._source.withdraw()
+        self._queue = Queue()
+        self._task = cocotb.start_soon(self._run())
+
+    async def _run(self):
+        while True:
+            await self._source.send(await self._queue.get())

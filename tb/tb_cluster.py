@@ -9,9 +9,9 @@ import cocotb
 from cocotb.triggers import ClockCycles, RisingEdge
 
 from tilewright.golden import ErrorRecord, delivery_bits
-from tilewright.golden.spec import Error, Opcode, Space
-from tilewright.golden.spec.cluster.errors import ClusterError
 from tilewright.golden.tmau.tile import tx_bytes
+from tilewright.spec import Error, Opcode, Space
+from tilewright.spec.cluster import ClusterError
 
 from .cluster import ClusterBench
 from .common import COUNT, PAUSES, Pauses, Ports, allow_only_cocotbext_warnings, random_numbers

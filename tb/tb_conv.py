@@ -8,12 +8,9 @@ from types import SimpleNamespace
 import cocotb
 from cocotb.triggers import ClockCycles, RisingEdge
 
-from tilewright.golden.spec.conv.errors import ConvError
-from tilewright.golden.spec.conv.job import JOB
-from tilewright.golden.spec.conv.registers import CONV_ID_VALUE
+from tilewright.spec.conv import CONV_ID_VALUE, JOB, ConvError
 
 from .axi import axi_lite_master
-from .chunk_memory import ChunkMemory
 from .common import (
     COUNT,
     PAUSES,
@@ -26,6 +23,7 @@ from .common import (
     start_clock,
 )
 from .convolver import Convolver, some_jobs
+from .shared_memory import ChunkMemory
 
 __all__ = []
 

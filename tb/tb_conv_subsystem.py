@@ -9,9 +9,8 @@ import cocotb
 import numpy as np
 from cocotb.triggers import ClockCycles
 
-from tilewright.golden.spec import BARRIER, BarrierOp
-from tilewright.golden.spec.conv.errors import ConvError
-from tilewright.golden.spec.conv.job import JOB
+from tilewright.spec import BARRIER, BarrierOp
+from tilewright.spec.conv import JOB, ConvError
 
 from .axi import axi_lite_master
 from .common import (

@@ -10,12 +10,11 @@ import numpy as np
 from cocotb.triggers import ClockCycles
 
 from tilewright.golden import Pe, TensorMap, command_word
-from tilewright.golden.spec import Opcode, Space
-from tilewright.golden.spec.pe.registers import PE_ID_VALUE, Put
-from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT, SegmentElement
-from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE
-from tilewright.sim.asm.pe.assembler import assemble_program
-from tilewright.sim.random.batches import Load
+from tilewright.sim.asm.pe import assemble_program
+from tilewright.spec import Opcode, Space
+from tilewright.spec.pe import PAGE_ENTRY, PE_ID_VALUE, SEGMENT, Put, SegmentElement
+from tilewright.spec.tmau_registers import TMAU_ID_VALUE
+from tilewright.verify.random.batches import Load
 
 from .axi import AxiMemory, axi_lite_master
 from .bench import Bench

@@ -13,17 +13,15 @@ import numpy as np
 from cocotb.triggers import ClockCycles, RisingEdge
 
 from tilewright.golden import ErrorRecord, TensorMap
-from tilewright.golden.spec import PAGE_BYTES, BarrierOp, Error, Opcode
-from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE
-from tilewright.golden.tmau.load import load
 from tilewright.golden.tmau.tile import tx_bytes, walk
-from tilewright.sim.harness.axi_rules import Rule, Wait
-from tilewright.sim.random.batches import Load
+from tilewright.golden.tmau.transfer import load
+from tilewright.sim.harness.axi_channels import Rule, Wait
+from tilewright.spec import PAGE_BYTES, BarrierOp, Error, Opcode
+from tilewright.spec.tmau_registers import TMAU_ID_VALUE
+from tilewright.verify.random.batches import Load
 
 from .axi import AxiMemory, axi_lite_master
-from .axi_slave.common import Knobs, Response, serve
-from .axi_slave.reads import AxiReadSlave
-from .axi_slave.writes import AxiWriteSlave
+from .axi_slave import AxiReadSlave, AxiWriteSlave, Knobs, Response, serve
 from .bench import Bench
 from .common import PAUSES, Pauses, Ports, allow_only_cocotbext_warnings, random_numbers
 from .monitored import VARIANTS

@@ -10,19 +10,16 @@ import numpy as np
 from cocotb.triggers import ClockCycles, RisingEdge
 
 from tilewright.golden import Pe, Segment, command_word
-from tilewright.golden.spec import COMMAND, BarrierOp, Opcode
-from tilewright.golden.spec.pe.errors import PeError
-from tilewright.golden.spec.pe.instruction import MmType
-from tilewright.golden.spec.pe.registers import PE_ID_VALUE, Put
-from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SegmentElement
-from tilewright.sim.asm.pe.assembler import assemble_program
+from tilewright.sim.asm.pe import assemble_program
+from tilewright.spec import COMMAND, BarrierOp, Opcode
+from tilewright.spec.pe import PAGE_ENTRY, PE_ID_VALUE, MmType, PeError, Put, SegmentElement
 
 from .axi import axi_lite_master
-from .chunk_memory import ChunkMemory
 from .common import (
     PAUSES,
     Pauses,
     Ports,
+    Sink,
     allow_only_cocotbext_warnings,
     check_bytes,
     random_numbers,
@@ -31,7 +28,7 @@ from .common import (
 )
 from .engine import Engine, check_integers, random_product
 from .payloads import PAGE_MOVED
-from .streams import Sink
+from .shared_memory import ChunkMemory
 
 __all__ = []
 

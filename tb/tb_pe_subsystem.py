@@ -9,8 +9,8 @@ import cocotb
 import numpy as np
 from cocotb.triggers import ClockCycles
 
-from tilewright.golden.spec import BARRIER, BarrierOp
-from tilewright.sim.asm.pe.assembler import assemble_program
+from tilewright.sim.asm.pe import assemble_program
+from tilewright.spec import BARRIER, BarrierOp
 
 from .axi import axi_lite_master
 from .common import (

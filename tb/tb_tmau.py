@@ -7,14 +7,14 @@ import cocotb
 from cocotb.triggers import ClockCycles, RisingEdge
 
 from tilewright.golden import ErrorRecord
-from tilewright.golden.spec import BarrierOp, Error
-from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE
 from tilewright.golden.tmau.tile import tx_bytes
+from tilewright.spec import BarrierOp, Error
+from tilewright.spec.tmau_registers import TMAU_ID_VALUE
 
 from .axi import AxiMemory, axi_lite_master
 from .bench import Bench
 from .common import COUNT, PAUSES, Pauses, Ports, allow_only_cocotbext_warnings, random_numbers
-from .line_memory import LineMemory
+from .shared_memory import LineMemory
 
 __all__ = []
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import cocotb
 from cocotb.triggers import ClockCycles, RisingEdge
 
-from tilewright.golden.spec import BANKS, CHUNK_BYTES, Error
+from tilewright.spec import BANKS, CHUNK_BYTES, Error
 
 from .axi import AxiMemory, axi_lite_master
 from .bench import Bench

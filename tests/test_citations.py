@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.sim.dev.pages import generated_pages
+from tilewright.tools.docs.pages import generated_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted(

@@ -26,22 +26,21 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright import hw
-from tilewright.golden.spec.conv.params import CONV_PRESETS
-from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
-from tilewright.hw.board.params import BoardParams
+from tilewright.board.top import BoardParams
 from tilewright.hw.bus.axi4 import _Axi4Signature
 from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv.job.calculator import Step
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS, ConvUnitParams
-from tilewright.hw.core.params import CORE_PRESETS
-from tilewright.hw.core.program.params import ProgramParams
+from tilewright.hw.core.params import CORE_PRESETS, ProgramParams
 from tilewright.hw.core.top import core_regions
-from tilewright.hw.lib.join import Port
-from tilewright.hw.pe.compute.mac import MacArray
+from tilewright.hw.lib.component import Port
+from tilewright.hw.pe.compute import MacArray
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.hw.reduce.float_format import BF16, F16
+from tilewright.hw.reduce.floats import BF16, F16
 from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.spec.conv import CONV_PRESETS
+from tilewright.spec.tmau_registers import TMAU_REGISTERS
 
 HW = Path(hw.__file__).parent
 

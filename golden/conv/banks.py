@@ -3,8 +3,9 @@
 from functools import lru_cache
 from math import ceil
 
+from tilewright.spec.memory import BANKS, CHUNK_BYTES
+
 from ..arguments import instance, integer
-from ..spec.sizes import BANKS, CHUNK_BYTES
 from .plan import ConvPlan
 
 __all__ = ["read_share", "request_cycles"]

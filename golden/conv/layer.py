@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilewright.spec import LINE_BYTES
+from tilewright.spec.conv import JOB, ConvOperation, ConvOutput, ConvParams
+
 from ..arguments import array, instance, integer, member, numbers, pair, shown
+from ..dot_product import mm_type
 from ..memory import check_shared
-from ..pe.elements import mm_type
-from ..spec import LINE_BYTES
-from ..spec.conv.job import JOB, ConvOperation, ConvOutput
-from ..spec.conv.params import ConvParams
+from .job import result_bytes
 from .machine import Conv, job_word
-from .placement import result_bytes
 from .plan import ConvPlan, plan_convolution
 from .shape import ConvShape
 

@@ -4,20 +4,24 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tilewright.spec import BARRIER
+from tilewright.spec.conv import JOB, JOB_VERSION, ConvError, ConvOperation, ConvOutput, ConvParams
+from tilewright.spec.pe import MmType
+
 from ..arguments import field_value, packed, shown
-from ..memory import check_shared
-from ..open_bytes import OpenBytes
-from ..smem.barrier import Barrier
-from ..spec import BARRIER
-from ..spec.conv.errors import ConvError
-from ..spec.conv.job import JOB, JOB_VERSION, ConvOperation, ConvOutput
-from ..spec.conv.params import ConvParams
-from ..spec.pe.instruction import MmType
-from .channelwise import largest, sum_floats, sum_integers
-from .checks import check_job
-from .placement import barriers_of, parts_of, shape_of
-from .results import add_residual, half_floats, requantise
-from .sums import convolve_floats, convolve_integers
+from ..memory import OpenBytes, check_shared
+from ..smem import Barrier
+from .job import barriers_of, check_job, parts_of, shape_of
+from .results import (
+    add_residual,
+    convolve_floats,
+    convolve_integers,
+    half_floats,
+    largest,
+    requantise,
+    sum_floats,
+    sum_integers,
+)
 
 __all__ = ["Conv", "ConvRecord", "job_word"]
 

@@ -1,16 +1,37 @@
-"""How a job is cut for the convolution engine, and what that costs (docs/conv.md, "From a kernel to rows")."""
+"""The granularity of channels by the seed's rule (docs/conv.md, "Granularity")."""
 
 from dataclasses import dataclass
 from math import ceil
 
-from ..arguments import instance, integer, shown
-from ..spec.conv.job import ConvOperation
-from ..spec.conv.params import CHANNELS_AT_ONCE, KERNEL_ROWS, ConvParams
-from ..suggestion import suggestion
-from .granularity import granularities, seed_granularity
+from tilewright.spec.conv import CHANNELS_AT_ONCE, KERNEL_ROWS, ConvOperation, ConvParams
+from tilewright.spec.names import suggestion
+
+from ..arguments import instance, integer, power_of_two, shown
 from .shape import ConvShape
 
-__all__ = ["ConvPlan", "convolution_plans", "most_steps", "plan_convolution"]
+__all__ = ["ConvPlan", "convolution_plans", "granularities", "most_steps", "plan_convolution", "seed_granularity"]
+
+#: Bytes by which more padding is accepted for the sake of larger blocks.
+_ACCEPTED = 16
+
+
+def granularities(row_bytes):
+    """Bytes of a block that a row of ``row_bytes`` can have, the largest first, as a tuple."""
+    return tuple(row_bytes >> shift for shift in range(5) if row_bytes >> shift)
+
+
+def seed_granularity(size, row_bytes=64):
+    """Bytes of a block for a pixel of ``size`` bytes, in rows of ``row_bytes``.
+
+    The largest that pads less than 16 bytes more than the best one does; pixels of up to 4 bytes have the smallest.
+    """
+    integer("size", size, 1)
+    candidates = granularities(power_of_two("row_bytes", row_bytes))
+    if size <= 4:
+        return candidates[-1]
+    padding = {block: -size % block for block in candidates[:4]}
+    return max(block for block, added in padding.items() if added - min(padding.values()) < _ACCEPTED)
+
 
 #: Bytes of shared memory that are read, and written, in a cycle.
 _MEMORY_BYTES = 128

@@ -1,10 +1,138 @@
-"""Post-processing of accumulators, in integers (docs/conv.md, "Requantisation", "Types")."""
+"""Accumulators of convolutions: Σ over a window and all channels (docs/conv.md, "Order of sums")."""
 
 import numpy as np
 
-from ..spec.conv.job import ConvOutput
+from tilewright.spec.conv import ConvOutput
+from tilewright.spec.pe import MmType
 
-__all__ = ["add_residual", "half_floats", "requantise", "rounded_sum"]
+from ..dot_product import dot
+from .rows import Windows, cut_rows, distances, numbers
+
+__all__ = ["add_residual", "convolve_floats", "convolve_integers", "half_floats", "largest", "requantise",
+           "rounded_sum", "sum_floats", "sum_integers"]  # fmt: skip
+
+#: Products of numbers below 2^16 of which so many add up exactly in float64.
+_EXACT = 1 << 20
+
+
+def convolve_integers(shape, kind, x, k, zeros, acc):
+    """Adds the sums of a convolution of integers.
+
+    Parameters
+    ----------
+    shape : ConvShape
+    kind : MmType
+    x : array of shape (N, H, W, C)
+        Raw bits.
+    k : array of shape (Co, Kh, Kw, C)
+    zeros : tuple of int
+        Zero points of both, raw.
+    acc : int64 array of shape (points, Co)
+        Changed in place; modulo 2^32 it is right.
+    """
+    windows = Windows(shape, x)
+    columns = shape.kernel[0] * shape.channels
+    weights = distances(k, zeros[1], kind, "k").astype(np.float64).reshape(shape.out_channels, -1, columns)
+    for points in windows.chunks(columns):
+        for row in range(shape.kernel[1]):
+            taken, _ = windows.row(points, row, zeros[0])
+            elements = distances(taken, zeros[0], kind, "x").astype(np.float64).reshape(len(points), columns)
+            for first in range(0, columns, _EXACT):
+                cut = slice(first, first + _EXACT)
+                acc[points] += (elements[:, cut] @ weights[:, row, cut].T).astype(np.int64)
+
+
+def convolve_floats(shape, kind, x, k, block_bytes, merge, acc):
+    """Adds the sums of a convolution of floats, step by step; ``acc`` are the raw bits of fp32, as int64.
+
+    Parameters as of :func:`convolve_integers`, and the block of channels and the merged columns of the job.
+    """
+    windows = Windows(shape, x)
+    many = block_bytes // kind.bytes
+    steps = -(-shape.kernel[0] // merge)
+    weights = cut_rows(k, steps, merge, many)  # (Co, Kh, blocks, steps, many)
+    for points in windows.chunks(16 * shape.out_channels * many):
+        for row in range(shape.kernel[1]):
+            features = cut_rows(windows.row(points, row, 0)[0], steps, merge, many)
+            for block in range(weights.shape[2]):
+                for step in range(steps):
+                    factors = features[:, None, block, step], weights[None, :, row, block, step]
+                    acc[points] = dot(acc[points], *np.broadcast_arrays(*factors), kind)
+
+
+#: Of fp16 and bf16: infinity, NaN as results have it, and one.
+_SPECIAL = {MmType.F16: (0x7C00, 0x7E00, 0x3C00), MmType.BF16: (0x7F80, 0x7FC0, 0x3F80)}
+
+
+def sum_integers(shape, kind, x, k, zeros, acc):
+    """Adds the sums of a depthwise convolution of integers, or with ``k`` None those of windows.
+
+    Parameters
+    ----------
+    shape : ConvShape
+    kind : MmType
+    x : array of shape (N, H, W, C)
+        Raw bits.
+    k : array of shape (Kh, Kw, C) or None
+    zeros : tuple of int
+        Zero points of both, raw.
+    acc : int64 array of shape (points, C)
+        Changed in place; modulo 2^32 it is right.
+    """
+    windows = Windows(shape, x)
+    k = np.ones((shape.kernel[1], 1, 1), np.int64) if k is None else distances(k, zeros[1], kind, "k")
+    for points in windows.chunks(shape.kernel[0] * shape.channels):
+        for row in range(shape.kernel[1]):
+            elements = distances(windows.row(points, row, zeros[0])[0], zeros[0], kind, "x")
+            acc[points] += (elements * k[row]).sum(axis=1)
+
+
+def sum_floats(shape, kind, x, k, acc):
+    """The same of floats, one product after the other; ``acc`` are the raw bits of fp32, as int64."""
+    windows = Windows(shape, x)
+    if k is None:
+        k = np.full((shape.kernel[1], shape.kernel[0], shape.channels), _SPECIAL[kind][2], np.uint16)
+    for points in windows.chunks(16 * shape.kernel[0] * shape.channels):
+        for row in range(shape.kernel[1]):
+            elements = windows.row(points, row, 0)[0]
+            for column in range(shape.kernel[0]):
+                weights = np.broadcast_to(k[row, column], elements[:, column].shape)
+                acc[points] = dot(acc[points], elements[:, column, :, None], weights[..., None], kind)
+
+
+def largest(shape, kind, x):
+    """The largest element of every window, raw bits, of shape (points, C)."""
+    infinite, nan, _ = _SPECIAL.get(kind, (None, None, None))
+    # What stands for an element in padding is the least one, so that it changes nothing.
+    least = infinite | 0x8000 if kind.is_float else 0 if kind & 2 else 1 << 8 * kind.bytes - 1
+    result = np.empty((shape.points, shape.channels), np.int64)
+    windows = Windows(shape, x)
+    for points in windows.chunks(shape.kernel[0] * shape.channels):
+        best = np.full((len(points), shape.channels), _order(np.int64(least), kind))
+        wrong = np.zeros(best.shape, bool)
+        for row in range(shape.kernel[1]):
+            bits = windows.row(points, row, least)[0].astype(np.int64)
+            best = np.maximum(best, _order(bits, kind).max(axis=1))
+            if kind.is_float:
+                wrong |= (bits & 0x7FFF > infinite).any(axis=1)
+        found = _bits_of(best, kind)
+        result[points] = np.where(wrong, nan, found) if kind.is_float else found
+    return result
+
+
+def _order(bits, kind):
+    """Numbers that have the order of the elements: of negative floats all bits are turned, of others the sign."""
+    if not kind.is_float:
+        return numbers(bits, kind, "x")
+    return np.where(bits & 0x8000, bits ^ 0xFFFF, bits ^ 0x8000)
+
+
+def _bits_of(order, kind):
+    """The elements that have these numbers, raw bits."""
+    if not kind.is_float:
+        return order & (1 << 8 * kind.bytes) - 1
+    return np.where(order & 0x8000, order ^ 0x8000, order ^ 0xFFFF)
+
 
 #: What is this large saturates whatever the zero point.
 _LARGE = 1 << 31

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilewright.spec.conv import CHANNEL_BYTES, ConvOperation
+
 from ..arguments import integer, integers, member, pair
-from ..spec.conv.job import CHANNEL_BYTES, ConvOperation
 
 __all__ = ["ConvShape"]
 

@@ -4,22 +4,23 @@ from itertools import pairwise
 
 import numpy as np
 
+from tilewright.spec import CHUNK_BYTES
+from tilewright.spec.core import PROGRAM_ALIGNMENT
+from tilewright.spec.pe import Operation
+
 from ..arguments import array, integers, room
 from ..conv.shape import ConvShape
+from ..dot_product import mm_type, operand, segment_elements
 from ..memory import GlobalMemory
-from ..pe.elements import mm_type, operand, segment_elements
 from ..pe.gemm import lower_gemm
 from ..pe.gemm_plan import Plan
 from ..pe.machine import instruction_word, sizes_or_usual
-from ..spec import CHUNK_BYTES
-from ..spec.core.word import PROGRAM_ALIGNMENT
-from ..spec.pe.instruction import Operation
 from ..tmau.machine import command_word
 from ..tmau.tensor_map import TensorMap
-from .checks import INSTRUCTION_BYTES
 from .implicit_plan import plan_implicit
 from .machine import Core
-from .words import page_words, program_bytes, program_word, segment_words, tmau_word
+from .processor import INSTRUCTION_BYTES
+from .program import page_words, program_bytes, program_word, segment_words, tmau_word
 
 __all__ = ["ImplicitGemm"]
 

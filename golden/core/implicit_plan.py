@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from itertools import product
 from math import ceil
 
+from tilewright.spec import CHUNK_BYTES, LINE_BYTES
+from tilewright.spec.memory import Swizzle
+from tilewright.spec.pe import PAGE_ENTRY, MmType, SegmentElement
+
 from ..conv.shape import ConvShape
-from ..pe.elements import segment_elements
+from ..dot_product import segment_elements
 from ..pe.gemm_plan import Gemm, Plan
 from ..pe.machine import PeSizes
 from ..pe.placement import Placement
-from ..spec import CHUNK_BYTES, LINE_BYTES
-from ..spec.pe.instruction import MmType
-from ..spec.pe.segment import PAGE_ENTRY, SegmentElement
-from ..spec.swizzle import Swizzle
 
 __all__ = ["ImplicitPlan", "plan_implicit"]
 

@@ -3,25 +3,21 @@
 from contextlib import suppress
 from typing import NamedTuple
 
+from tilewright.spec import BARRIER, BarrierOp, Error
+from tilewright.spec.conv import JOB, ConvError
+from tilewright.spec.core import JOB_WORDS, PROGRAM_WORDS, WORD_BITS, WORD_BYTES, Engine, Kind, ProgramError
+from tilewright.spec.pe import PAGE_ENTRY, Put
+from tilewright.spec.tmau import COMMAND
+from tilewright.spec.tmau_registers import FEATURES
+
 from ..arguments import instance, integer, shown
 from ..conv.machine import Conv
 from ..pe.machine import BarrierNotCompleteError, Pe
-from ..pe.pages import PageNotLoadedError
-from ..smem.barrier import Barrier
-from ..spec import BARRIER, BarrierOp, Error
-from ..spec.conv.errors import ConvError
-from ..spec.conv.job import JOB
-from ..spec.core.errors import ProgramError
-from ..spec.core.word import JOB_WORDS, PROGRAM_WORDS, WORD_BITS, WORD_BYTES, Engine, Kind
-from ..spec.pe.registers import Put
-from ..spec.pe.segment import PAGE_ENTRY
-from ..spec.tmau.command import COMMAND
-from ..spec.tmau.features import FEATURES
+from ..pe.segment import PageNotLoadedError
+from ..smem import Barrier
+from ..tmau.checks import Windows
 from ..tmau.machine import ErrorRecord, Machine
-from ..tmau.windows import Windows
-from .checks import INSTRUCTION_BYTES, check_range, check_word, kind_of
-from .loops import Loops
-from .registers import EngineRegisters
+from .processor import INSTRUCTION_BYTES, EngineRegisters, Loops, check_range, check_word, kind_of
 
 __all__ = ["Core", "DeadlockError", "ProgramRecord", "Step"]
 

@@ -3,7 +3,8 @@
 from itertools import groupby, zip_longest
 from typing import NamedTuple
 
-from ..spec.pe.instruction import Compare, Operation, Source
+from tilewright.spec.pe import Compare, Operation, Source
+
 from .gemm_plan import OUTSIDE, Block, Plan
 from .machine import instruction_word
 

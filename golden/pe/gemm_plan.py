@@ -7,9 +7,10 @@ from itertools import pairwise, product
 
 import numpy as np
 
+from tilewright.spec.names import suggestion
+from tilewright.spec.pe import MmType
+
 from ..arguments import integer, integers, member, shown, truth
-from ..spec.pe.instruction import MmType
-from ..suggestion import suggestion
 
 __all__ = ["OUTSIDE", "Block", "Gemm", "Plan"]
 

@@ -1,27 +1,98 @@
-"""A processing engine without cycles: instructions in, registers, memory and error records out (docs/pe.md)."""
+"""Errors that concern the whole instruction, in the order of their codes (docs/pe.md, "Errors")."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from tilewright.spec import BARRIER
+from tilewright.spec.cluster import MOST_CORES
+from tilewright.spec.pe import (
+    INSTRUCTIONS,
+    MEMORY_OPERATIONS,
+    MM_FAMILIES,
+    PAGE_ENTRY,
+    SEGMENT,
+    Compare,
+    MmType,
+    Operation,
+    PeError,
+    Source,
+    families,
+)
+
 from ..arguments import integer, listed, member, packed, shown
 from ..dot_product import dot
-from ..memory import check_shared
-from ..open_bytes import OpenBytes
-from ..smem.barrier import Barrier
-from ..spec import BARRIER
-from ..spec.cluster.delivery import MOST_CORES
-from ..spec.pe.errors import PeError
-from ..spec.pe.instruction import INSTRUCTIONS, MM_FAMILIES, Compare, MmType, Operation, Source, families
-from ..spec.pe.segment import PAGE_ENTRY, SEGMENT
-from .access import lowest, read_columns, read_words, write_words
-from .checks import decode, refusal
-from .left_open import OpenState
-from .pages import PageTable
-from .segment import Segment, wrong_segment
+from ..memory import OpenBytes, check_shared
+from ..smem import Barrier
+from .access import OpenState, lowest, read_columns, read_words, write_words
+from .segment import PageTable, Segment, wrong_segment
 
-__all__ = ["BarrierNotCompleteError", "Fault", "Pe", "PeSizes", "instruction_word", "sizes_or_usual"]
+__all__ = ["BarrierNotCompleteError", "Fault", "Pe", "PeSizes", "decode", "instruction_word", "refusal",
+           "sizes_or_usual"]  # fmt: skip
+
+_RESERVED = {operation: fmt.reserved_mask for operation, fmt in INSTRUCTIONS.items()}
+_NUMBERS = {
+    operation: {field.name: frozenset(field.enum) for field in fmt.fields if field.enum}
+    for operation, fmt in INSTRUCTIONS.items()
+}
+
+
+def decode(word):
+    """The fields of a packed instruction, or None if it has the error OPCODE."""
+    opcode = word & 0xFF
+    if opcode not in INSTRUCTIONS or word & _RESERVED[opcode]:
+        return None
+    values = INSTRUCTIONS[opcode].unpack(word)
+    if values.get("n") == 0 or any(values[name] not in numbers for name, numbers in _NUMBERS[opcode].items()):
+        return None
+    return values
+
+
+def refusal(values, pe):
+    """Code and register of the error that stops an instruction with these fields on ``pe``, a machine.
+
+    The code is ``PeError.NONE`` if the instruction can be executed.
+    """
+    operation, sizes = values["opcode"], pe.sizes
+    if operation == Operation.MM and MmType(values["type"]).family not in sizes.types:
+        return PeError.UNSUPPORTED, values["type"]
+    if operation == Operation.MM and values["ka"] * values["kb"] > sizes.threads:
+        return PeError.MERGE, 0
+    if operation in MEMORY_OPERATIONS:
+        return _refusal_of_access(operation, values, pe)
+    if operation == Operation.MOVU and values["ud"] >= sizes.uniform_regs:
+        return PeError.UNIFORM, values["ud"]
+    register = values.get("rd", values.get("rs", 0))
+    if register >= sizes.regs:
+        return PeError.REGISTER, register
+    if operation == Operation.BAR_WAIT and (values["imm"] % BARRIER.bytes or values["imm"] >= len(pe.smem)):
+        return PeError.BARRIER, 0
+    return PeError.NONE, 0
+
+
+def _refusal_of_access(operation, values, pe):
+    """The same of an instruction with a logical address."""
+    sizes, ur = pe.sizes, values["ur"]
+    number = pe.uniform[ur] if ur < sizes.uniform_regs else None
+    if number is None:
+        return PeError.UNIFORM, ur
+    segment = pe.segments[number] if number < sizes.segments else None
+    if segment is None:
+        return PeError.SEGMENT, ur
+    if operation == Operation.MM:
+        unfit = segment.element.bytes != MmType(values["type"]).bytes
+        if unfit or (values["transpose"] and segment.rank == 1):
+            return PeError.SEGMENT, ur
+        first, count = values["ra"], sizes.factor_regs
+    else:
+        first, count = values.get("rd", values.get("rs")), values["n"]
+    if first + count > sizes.regs:
+        return PeError.REGISTER, first
+    if values["rf"] + segment.rank > sizes.regs:
+        return PeError.REGISTER, values["rf"]
+    return PeError.NONE, 0
+
 
 _PREDICATES = 8
 _COMPARE = {

@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from tilewright.spec.memory import Swizzle
+from tilewright.spec.pe import PAGE_ENTRY, SEGMENT, SegmentElement
+
 from ..arguments import integers, member, pair, room, shown, truth
-from ..spec.pe.segment import PAGE_ENTRY, SEGMENT, SegmentElement
-from ..spec.swizzle import Swizzle
 from .machine import sizes_or_usual
-from .pages import PageTable
-from .segment import Segment, wrong_segment
+from .segment import PageTable, Segment, wrong_segment
 
 __all__ = ["Placement"]
 

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arguments import integer, packed
-from ..spec.pe.segment import MAX_PAGE_LOG2, SEGMENT, SegmentElement
-from ..spec.swizzle import Swizzle
+from tilewright.spec.memory import Swizzle
+from tilewright.spec.pe import MAX_PAGE_LOG2, PAGE_ENTRY, SEGMENT, PeError, SegmentElement
 
-__all__ = ["Segment", "wrong_segment"]
+from ..arguments import integer, packed
+from ..smem import swizzle
+
+__all__ = ["PageNotLoadedError", "PageTable", "Segment", "wrong_segment"]
 
 _CHUNK_BYTES = 16
 
@@ -118,3 +120,69 @@ def _wrong_pages(segment, pages):
     elif segment.first_entry:
         return "a segment without pages has no first entry"
     return None
+
+
+_ADDRESS_MASK = 0xFFFFFFFF
+_CHUNK_MASK = 0xFFFFFFF0
+
+
+class PageNotLoadedError(RuntimeError):
+    """An access to a page that is valid but not loaded: hardware would wait until somebody loads it."""
+
+
+class PageTable:
+    """Page entries; none is valid at first.
+
+    Attributes
+    ----------
+    address, valid, loaded, on_chip : arrays
+        The fields of all entries.
+    """
+
+    def __init__(self, count):
+        self.address = np.zeros(count, np.int64)
+        self.valid = np.zeros(count, bool)
+        self.loaded = np.zeros(count, bool)
+        self.on_chip = np.zeros(count, bool)
+
+    def write(self, index, word):
+        """Writes entry ``index``, a packed word; the low four bits of its address are ignored."""
+        for name, value in PAGE_ENTRY.unpack(word).items():
+            getattr(self, name)[index] = value
+        self.address[index] &= _CHUNK_MASK
+
+    def translate(self, segment, coordinates, touched, size_bytes):
+        """Addresses of elements, and what is wrong with them.
+
+        Parameters
+        ----------
+        segment : Segment
+        coordinates : integers of shape (..., rank)
+        touched : bool, of shape (...)
+            The elements that are accessed; all of them are inside. What is said of others means nothing.
+        size_bytes : int
+            Bytes of shared memory.
+
+        Returns
+        -------
+        addresses, codes : two arrays of shape (...)
+            Of an element with a code other than ``PeError.NONE``, or that is not touched, the address is 0.
+        """
+        number, offset = segment.locate(np.where(touched[..., np.newaxis], coordinates, 0))
+        codes = np.full(number.shape, int(PeError.NONE))
+        page_address = segment.base
+        if segment.paged:
+            entry = segment.first_entry + number
+            valid, loaded = self.valid[entry], self.loaded[entry]
+            waiting = touched & valid & ~loaded
+            if waiting.any():
+                raise PageNotLoadedError(
+                    f"page entry {entry[waiting][0]} is valid but not loaded: the access would wait"
+                )
+            page_address = self.address[entry]
+            codes = np.where(self.on_chip[entry], codes, int(PeError.OFF_CHIP))
+            codes = np.where(valid, codes, int(PeError.UNMAPPED))
+        addresses = swizzle(page_address + offset & _ADDRESS_MASK, segment.swizzle)
+        codes = np.where((codes == PeError.NONE) & (addresses >= size_bytes), int(PeError.MEMORY), codes)
+        codes = np.where(touched, codes, int(PeError.NONE))
+        return np.where(touched & (codes == PeError.NONE), addresses, 0), codes

@@ -15,11 +15,11 @@ from itertools import product
 
 import numpy as np
 
+from tilewright.spec import Element
+
 from ..arguments import integer, integers, member, power_of_two
-from ..spec import Element
-from .load import load
-from .store import store
 from .tensor_map import TensorMap
+from .transfer import load, store
 
 __all__ = ["Alignment", "Operator", "Padding", "align", "unalign"]
 

@@ -1,15 +1,131 @@
-"""Copies of blocks of bytes as calls (docs/tmau.md, "Block copies")."""
+"""Blocks of bytes, copied without a descriptor (docs/tmau.md, "Block copies")."""
 
 import math
 
+import numpy as np
+
+from tilewright.spec import BLOCK, Element, Error, Opcode, Reduction, Space
+from tilewright.spec.fields import spoken
+from tilewright.spec.tmau_registers import FEATURES, FLOAT_SUMS
+
 from ..arguments import integer, member
 from ..memory import check_global, check_shared
-from ..spec import BLOCK, Element, Error, Opcode, Reduction, Space
-from ..spec.fields import spoken
-from .calls import CommandError
-from .copy import check_block, run_block
+from .checks import Windows, barrier_rules, first_refusal
+from .reduce import is_legal, reduce
+from .transfer import CommandError, combine
 
-__all__ = ["block_command", "copy_block", "prefetch_block", "prefetch_block_command", "refuse_block"]
+__all__ = ["block_bytes", "block_command", "block_source", "check_block", "copy_block", "land_block",
+           "prefetch_block", "prefetch_block_command", "refuse_block", "run_block"]  # fmt: skip
+
+_GRANULE = 16
+
+
+def check_block(command, smem_bytes, windows=None, addr_width=64, features=tuple(FEATURES), *, apart=False):
+    """What hardware must report for a COPY_BLOCK or PREFETCH_BLOCK, as ``BLOCK.unpack`` gives it; or None.
+
+    ``apart``: source and destination lie in different shared memories, and may overlap. Other arguments are those of
+    ``check_command``.
+    """
+    return first_refusal(command, _rules(command, smem_bytes, windows or Windows(), addr_width, features, apart))
+
+
+def block_bytes(address, size, addr_width):
+    """Global address of every byte of a block, wrapped modulo 2^addr_width; uint64."""
+    first = np.uint64(address & (1 << addr_width) - 1)
+    return first + np.arange(size, dtype=np.uint64) & np.uint64((1 << addr_width) - 1)
+
+
+def run_block(command, gmem, smem, addr_width):
+    """Carries out a legal COPY_BLOCK; its global source must lie in ``gmem``, what it writes need not."""
+    data = block_source(command, gmem, smem, addr_width)
+    if command["destination_space"] == Space.SHARED:
+        land_block(command, data, smem)
+        return
+    targets = block_bytes(command["destination"], command["size"], addr_width)
+    combine(gmem, targets[None], data[None], *_reduction(command))
+
+
+def block_source(command, gmem, smem, addr_width):
+    """The bytes that a legal COPY_BLOCK reads, in an array of their own."""
+    if command["source_space"] == Space.SHARED:
+        return smem[command["source"] : command["source"] + command["size"]].copy()
+    return gmem.at(block_bytes(command["source"], command["size"], addr_width))
+
+
+def land_block(command, data, smem):
+    """Writes or reduces them into shared memory."""
+    target = smem[command["destination"] : command["destination"] + command["size"]]
+    reduction, element = _reduction(command)
+    target[:] = reduce(reduction, element, target, data) if reduction else data
+
+
+def _reduction(command):
+    reduction = Reduction(command["reduction"])
+    return reduction, Element(command["element"]) if reduction else None
+
+
+def _rules(command, smem_bytes, windows, addr_width, features, apart):
+    """Yields code, field, whether it is broken, and value, in order of code."""
+    size = command["size"]
+    prefetch = command["opcode"] == Opcode.PREFETCH_BLOCK
+    # Name of the field, and the memory that it is an address in.
+    sides = [("source", Space.GLOBAL if prefetch else command["source_space"])]
+    if not prefetch:
+        sides.append(("destination", command["destination_space"]))
+    signals = not prefetch and command["signal"] and command["destination_space"] == Space.SHARED
+    if not prefetch:
+        yield from _feature_rules(command, features)
+    if signals:
+        yield from barrier_rules(command, smem_bytes)
+    reduction = command["reduction"]
+    if not prefetch and reduction != Reduction.NONE:
+        yield Error.REDUCTION, "reduction", not is_legal(reduction, command["element"]), reduction
+    for name in ["size", *(name for name, _ in sides)]:
+        yield Error.BLOCK_ALIGNMENT, name, command[name] % _GRANULE != 0, command[name]
+    if not prefetch:
+        yield Error.BLOCK_RANGE, "size", size > smem_bytes, size
+        for name, space in sides:
+            past = space == Space.SHARED and command[name] + size > smem_bytes
+            yield Error.BLOCK_RANGE, name, past, command[name]
+        overlaps = not apart and _overlaps(command, addr_width)
+        yield Error.OVERLAP, "destination", overlaps, command["destination"]
+    if signals:
+        held = windows.hold_shared(command["barrier"], 8)
+        yield Error.WINDOW, "barrier", not held, command["barrier"]
+    for name, space in sides:
+        if space == Space.SHARED:
+            held = windows.hold_shared(command[name], size)
+        else:
+            held = not size or windows.hold_global(command[name], size, addr_width)
+        yield Error.WINDOW, name, not held, command[name]
+
+
+def _feature_rules(command, features):
+    """What a copy asks for, by field."""
+    source, destination = command["source_space"], command["destination_space"]
+    reduction, element = command["reduction"], command["element"]
+    into = "global" if destination == Space.GLOBAL else "shared"
+    missing = (destination == Space.GLOBAL and "stores" not in features) or (
+        source == destination and "local_copies" not in features
+    )
+    asks = {
+        "destination_space": (missing, destination),
+        "reduction": (reduction != Reduction.NONE and f"reductions_{into}" not in features, reduction),
+        "element": (
+            reduction != Reduction.NONE and element in FLOAT_SUMS and "reductions_float" not in features,
+            element,
+        ),
+    }
+    for field in sorted(asks, key=BLOCK.index):
+        yield Error.UNSUPPORTED, field, *asks[field]
+
+
+def _overlaps(command, addr_width):
+    """Whether both ranges share a byte of one memory."""
+    distance = (command["destination"] - command["source"]) % (1 << addr_width)
+    near = distance < command["size"] or (1 << addr_width) - distance < command["size"]
+    return near and command["source_space"] == command["destination_space"]
+
 
 _ADDR_WIDTH = 64
 

@@ -7,10 +7,21 @@ from itertools import chain
 from types import SimpleNamespace
 from typing import NamedTuple
 
+from tilewright.spec import (
+    DESCRIPTOR,
+    DESCRIPTOR_VERSION,
+    Element,
+    Error,
+    Fill,
+    Interleave,
+    L2Promotion,
+    Mode,
+    Swizzle,
+)
+from tilewright.spec.fields import spoken
+from tilewright.spec.tmau_registers import FEATURES
+
 from ..arguments import packed
-from ..spec import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Error, Fill, Interleave, L2Promotion, Mode, Swizzle
-from ..spec.fields import spoken
-from ..spec.tmau.features import FEATURES
 
 __all__ = [
     "SPATIAL_BITS",

@@ -1,10 +1,11 @@
 """Which commands hardware without some features refuses for that (docs/tmau.md, "Features")."""
 
-from ..spec import FORMATS, LANES, Error, Opcode
-from .copy import check_block
+from tilewright.spec import FORMATS, LANES, Error, Opcode
+
+from .block import check_block
+from .checks import check_command
 from .descriptor import check_word
 from .lanes import check_lanes
-from .setup import check_command
 from .tensor_map import TensorMap
 
 __all__ = ["is_unsupported"]
@@ -22,7 +23,7 @@ def is_unsupported(fields, descriptor, features):
     descriptor : bytes or None
         Packed, of a command on a tensor.
     features : sequence of str
-        Of ``golden.spec.tmau.features.FEATURES``.
+        Of ``spec.tmau_registers.FEATURES``.
     """
     fmt = FORMATS.get(fields["opcode"])
     if fmt is None:

@@ -1,14 +1,61 @@
-"""Copies between global memory and lanes, and from lanes to lanes (docs/layouts.md, "Lane-local memory")."""
+"""Where the elements of a tensor lie in lane-local memory (docs/layouts.md, "Lane-local memory")."""
+
+from typing import NamedTuple
 
 import numpy as np
 
-from ..spec import Element, Error, LaneLayout
-from ..spec.tmau.features import FEATURES
-from .setup import barrier_rules, first_refusal
-from .strides import lane_strides
-from .windows import Windows
+from tilewright.spec import Element, Error, LaneLayout
+from tilewright.spec.tmau_registers import FEATURES
 
-__all__ = ["check_lanes", "copy_lanes", "lane_copy", "lane_places"]
+from .checks import Windows, barrier_rules, first_refusal
+
+__all__ = ["LaneStrides", "check_lanes", "copy_lanes", "lane_copy", "lane_places", "lane_strides"]
+
+
+class LaneStrides(NamedTuple):
+    """Distances in bytes, in one lane.
+
+    Element (n, c, h, w) lies in lane (start + c) mod lanes, at the tensor's base there plus
+    ``n * batch + (start + c) // lanes * channel + h * row + w * element_bytes``.
+    """
+
+    row: int  #: from row to row
+    channel: int  #: from channel to channel of the same lane
+    batch: int  #: from batch to batch
+    bytes: int  #: that a lane needs
+
+
+def lane_strides(shape, element_bytes, start_lane, lanes, eu_bytes, layout):
+    """The strides of a tensor in lanes.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Elements, W H C N.
+    element_bytes : int
+    start_lane : int
+        Lane of channel 0.
+    lanes : int
+    eu_bytes : int
+    layout : LaneLayout
+        GLOBAL is one lane, in which everything is contiguous; start lane and lanes do not count then.
+
+    Returns
+    -------
+    LaneStrides
+    """
+    width, height, channels, batches = shape
+    if layout == LaneLayout.GLOBAL:
+        start_lane, lanes = 0, 1
+    row = _rounded(width * element_bytes, eu_bytes if layout == LaneLayout.ROW_ALIGNED else 1)
+    channel = _rounded(height * row, eu_bytes if layout == LaneLayout.ALIGNED else 1)
+    batch = -(-(start_lane + channels) // lanes) * channel
+    return LaneStrides(row, channel, batch, batches * batch)
+
+
+def _rounded(count, unit):
+    return -(-count // unit) * unit
+
 
 _MAX_LANES_LOG2, _MAX_EU_LOG2 = 6, 7
 _PADDED = (LaneLayout.ALIGNED, LaneLayout.ROW_ALIGNED)

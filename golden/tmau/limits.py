@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilewright.spec import COMMAND, LINE_BYTES
+
 from ..arguments import integer, power_of_two
-from ..spec import COMMAND, LINE_BYTES
-from .calls import legal_offsets
 from .tile import walk
+from .transfer import legal_offsets
 
 __all__ = ["Limits", "limits"]
 

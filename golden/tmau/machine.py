@@ -6,11 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arguments import field_value, integer, listed, member, packed, power_of_two, shown
-from ..memory import check_global, check_shared
-from ..open_bytes import OpenBytes
-from ..smem.barrier import Barrier
-from ..spec import (
+from tilewright.spec import (
     BARRIER,
     COMMAND,
     DESCRIPTOR,
@@ -24,23 +20,22 @@ from ..spec import (
     Reduction,
     Space,
 )
-from ..spec.cluster.errors import ClusterError
-from ..spec.tmau.features import FEATURES
-from ..spec.tmau.features import features as known_features
-from ..spec.tmau.processors import MOST_PROCESSORS, processor_of
-from ..spec.tmau.registers import TMAU_REGISTERS
-from ..suggestion import suggestion
-from .bus_errors import BusError, failed_read, failed_write
-from .copy import block_bytes, block_source, check_block, land_block, run_block
+from tilewright.spec.cluster import ClusterError
+from tilewright.spec.names import suggestion
+from tilewright.spec.tmau_registers import FEATURES, MOST_PROCESSORS, TMAU_REGISTERS, processor_of
+from tilewright.spec.tmau_registers import features as known_features
+
+from ..arguments import field_value, integer, listed, member, packed, power_of_two, shown
+from ..memory import OpenBytes, check_global, check_shared
+from ..smem import Barrier
+from .block import block_bytes, block_source, check_block, land_block, run_block
+from .bus_errors import BusError, failed_read, failed_write, loaded, write_global
+from .checks import Windows, check_command, check_features
 from .descriptor import Refusal, check_word
 from .lanes import check_lanes, copy_lanes, lane_places
-from .left_open import loaded, write_global
-from .load import load_tile
-from .setup import check_command, check_features
-from .store import combine, store_tile
 from .tensor_map import TensorMap
 from .tile import tx_bytes, walk
-from .windows import Windows
+from .transfer import combine, load_tile, store_tile
 
 __all__ = ["ErrorRecord", "Machine", "Windows", "command_word"]
 
@@ -108,7 +103,7 @@ class Machine:
     windows : Windows or None
         Which confine the commands.
     features : sequence of str
-        Of ``golden.spec.tmau.features.FEATURES``; commands that need another one are refused.
+        Of ``spec.tmau_registers.FEATURES``; commands that need another one are refused.
     processors : sequence of Windows, or ()
         Of each of the processors that share the unit, beside those of the unit: the upper bits of a tag say whose
         command it is.

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..spec import Element, Reduction
+from tilewright.spec import Element, Reduction
 
 __all__ = ["is_legal", "reduce"]
 

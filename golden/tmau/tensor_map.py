@@ -5,10 +5,21 @@ from dataclasses import InitVar, dataclass, field
 
 import numpy as np
 
+from tilewright.spec import (
+    DESCRIPTOR,
+    DESCRIPTOR_VERSION,
+    Element,
+    Error,
+    Fill,
+    Interleave,
+    L2Promotion,
+    Mode,
+    Swizzle,
+)
+from tilewright.spec.fields import spoken
+
 from ..arguments import integer, integers, member, no_member, shown, truth
 from ..memory import as_bytes
-from ..spec import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Error, Fill, Interleave, L2Promotion, Mode, Swizzle
-from ..spec.fields import spoken
 from .descriptor import descriptor_rules, im2col_rules, word_rules, word_values
 
 __all__ = ["DescriptorError", "TensorMap", "check_map"]
@@ -38,10 +49,10 @@ class DescriptorError(ValueError):
 
     Attributes
     ----------
-    code : golden.spec.Error
+    code : spec.Error
         What hardware reports for it; NONE where no descriptor word can break the rule.
     field : str
-        Name in ``golden.spec.DESCRIPTOR``.
+        Name in ``spec.DESCRIPTOR``.
     value
         What was given for the field, of one dimension if it has several.
     """
@@ -55,7 +66,7 @@ class DescriptorError(ValueError):
 class TensorMap:
     """A tensor in global memory and the box that one command takes from it.
 
-    Dimension 0 is the innermost everywhere. Enumerations are given as members of ``golden.spec`` or by name: ``"f16"``,
+    Dimension 0 is the innermost everywhere. Enumerations are given as members of ``spec`` or by name: ``"f16"``,
     ``"none"``, ``"128B"``. TypeError for the wrong kind of value, ValueError for lists that do not fit together, and
     its subclass :class:`DescriptorError` for a broken rule.
 

@@ -1,22 +1,70 @@
-"""AXI4-Lite: the signature, and what turns it into one stream of accesses."""
+"""Where the parts of a top lie in the addresses of its AXI4-Lite port."""
+
+from dataclasses import dataclass
 
 from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from ..lib.join import Port, join
+from ..lib.component import Port, join
 from .axi4 import Response
 
-__all__ = [
-    "AccessLayout",
-    "AccessSignature",
-    "AccessSplit",
-    "AnswerLayout",
-    "Axi4LiteBridge",
-    "Axi4LiteSignature",
-    "serve_accesses",
-    "serve_registers",
-]
+__all__ = ["AccessLayout", "AccessSignature", "AccessSplit", "AnswerLayout", "Axi4LiteBridge", "Axi4LiteSignature",
+           "Region", "address_map", "map_addr_width", "serve_accesses", "serve_registers"]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part of an address space.
+
+    Attributes
+    ----------
+    bit : int or None
+        Number of the address bit that selects it; None for the one that begins at 0, which no bit selects.
+    addr_width : int
+        Bits of a byte address in it.
+    """
+
+    bit: int | None
+    addr_width: int
+
+    @property
+    def base(self):
+        """Its first byte address."""
+        return 0 if self.bit is None else 1 << self.bit
+
+    @property
+    def size(self):
+        """Its bytes."""
+        return 1 << self.addr_width
+
+
+def address_map(**addr_widths):
+    """The regions of a top by name, each above those before it and aligned to its size.
+
+    The first begins at 0. The others are selected by one bit each, the highest that is set.
+
+    Parameters
+    ----------
+    **addr_widths : int
+        Bits of a byte address in each region.
+
+    Returns
+    -------
+    dict of str to Region
+    """
+    regions, used = {}, 0
+    for name, width in addr_widths.items():
+        bit = max(used, width) if regions else None
+        regions[name] = Region(bit, width)
+        used = width if bit is None else bit + 1
+    return regions
+
+
+def map_addr_width(regions):
+    """Bits of a byte address that reaches all of ``regions``."""
+    *_, last = regions.values()
+    return last.addr_width if last.bit is None else last.bit + 1
 
 
 class Axi4LiteSignature(Port):
@@ -273,7 +321,7 @@ def serve_accesses(m, accesses, regions, **targets):
     accesses : interface
         The source, an :class:`AccessSignature` of a block that waits for each answer before the next access.
     regions : dict of str to Region
-        From :func:`~tilewright.hw.bus.address_map.address_map`.
+        From :func:`~tilewright.hw.bus.axi4_lite.address_map`.
     **targets : interface
         What lies in each region, by its name.
     """

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field, replace
 
-from tilewright.golden.spec.cluster.delivery import MOST_CORES
+from tilewright.spec.cluster import MOST_CORES
 
 from ..core.params import CORE_PRESETS, CoreParams
-from ..lib.sizes import check_sizes
+from ..lib.parameters import check_sizes
 from ..tmau.params import TmauParams
 from .l2.params import L2Params
 

@@ -9,10 +9,10 @@ from ..bus.axi4 import Axi4Signature
 from ..bus.axi4_lite import Axi4LiteSignature
 from ..core.params import CoreParams
 from ..core.top import Core
-from ..lib.join import join
+from ..lib.component import join
 from ..smem.layouts import BarrierRequestLayout
 from ..tmau.subsystem import TmauSubsystem
-from .barriers.top import BarrierNetwork
+from .barriers import BarrierNetwork
 from .l2.control import L2_ADDR_WIDTH
 from .l2.top import L2
 from .memory.top import MemorySide
@@ -33,7 +33,7 @@ class Cluster(wiring.Component):
     m_axi : Out(Axi4Signature(params.tmau.addr_width, params.tmau.bus_width, 2 + ceil_log2(params.cores)))
         Global memory of all cores. An ID is the core's, and above it its number; that of a cache is 0.
     l2_axil : In(Axi4LiteSignature(12)) if params.l2
-        Registers of the cache, at the offsets of ``golden.spec.cluster.l2``.
+        Registers of the cache, at the offsets of ``spec.cluster``.
     *those of a core but its m_axi* : In(1)
         An array of each, as of ``Core``, or of ``TmauSubsystem`` where ``params.core`` is TmauParams. Where there are
         several cores, ``barriers`` are streams of BarrierRequestLayout(params.smem, params.cores).

@@ -4,17 +4,14 @@ from amaranth import Module, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from tilewright.golden.spec.conv import registers as conv_registers
-from tilewright.golden.spec.conv.errors import ConvError
-from tilewright.golden.spec.conv.registers import CONV_REGISTERS
+from tilewright.spec import conv as conv_registers
+from tilewright.spec.conv import CONV_REGISTERS, ConvError
 
 from ..bus.axi4_lite import AccessSignature
-from ..bus.counters import widths_of
-from ..bus.csr import RegisterFile
-from ..bus.status import EngineStateSignature, ErrorRecord, connect_status, show_parameters
-from ..lib.join import join
+from ..bus.registers import EngineStateSignature, ErrorRecord, RegisterFile, connect_status, show_parameters, widths_of
+from ..lib.component import join
+from .layouts import ConvEndLayout
 from .result.layouts import ResultSizes
-from .signatures import ConvEndLayout
 
 __all__ = ["ConvControl", "ConvEventsLayout", "built_with"]
 
@@ -25,7 +22,7 @@ def built_with(params):
 
 
 class ConvEventsLayout(data.StructLayout):
-    """What happens in a cycle, for the performance counters of ``golden.spec.conv.registers``."""
+    """What happens in a cycle, for the performance counters of ``spec.conv``."""
 
     def __init__(self, params):
         conv = params.conv
@@ -45,7 +42,7 @@ class ConvEventsLayout(data.StructLayout):
 
 
 class ConvControl(wiring.Component):
-    """Registers of ``golden.spec.conv.registers``, fed by the blocks of the engine.
+    """Registers of ``spec.conv``, fed by the blocks of the engine.
 
     Members
     -------

@@ -1,32 +1,20 @@
 """What passes between blocks of the convolution engine."""
 
+from amaranth import unsigned as signatures_unsigned
 from amaranth.hdl import Const, signed, unsigned
-from amaranth.lib import data
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import Format
-from tilewright.golden.spec.conv.job import JOB
-from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, KERNEL_ROWS
+from tilewright.spec import Format
+from tilewright.spec.conv import CHANNELS_AT_ONCE, JOB, KERNEL_ROWS
 
-from ..lib.formats import struct_layout
+from ..lib.component import Port
+from ..lib.layouts import struct_layout
 
-__all__ = [
-    "AccumulatorReadLayout",
-    "AccumulatorsLayout",
-    "BiasesLayout",
-    "FollowLayout",
-    "GatherLayout",
-    "GatheredLayout",
-    "HalvesLayout",
-    "LaneReadLayout",
-    "LaneStepLayout",
-    "PieceLayout",
-    "PlanLayout",
-    "PostJobLayout",
-    "ResultsLayout",
-    "SetLayout",
-    "WordWriteLayout",
-    "float_flag",
-]
+__all__ = ["AccumulatorReadLayout", "AccumulatorsLayout", "BiasesLayout", "ConvEndLayout", "ConvProcessorSignature",
+           "FollowLayout", "GatherLayout", "GatheredLayout", "HalvesLayout", "LaneReadLayout", "LaneStepLayout",
+           "PieceLayout", "PlanLayout", "PostJobLayout", "ResultsLayout", "SetLayout", "StepLayout",
+           "WordWriteLayout", "float_flag"]  # fmt: skip
 
 _FLOAT_FLAGS = ("floats", "brain", "ordered")
 _POST = {"output", "add", "y_zero", "minimum", "maximum", "add_minimum", "add_maximum", "ratio", "offset"}
@@ -279,5 +267,52 @@ class AccumulatorReadLayout(data.StructLayout):
                 "t": range(CHANNELS_AT_ONCE),
                 "index": range(params.sums),
                 "part": range(max(2, params.conv.slaves)),
+            }
+        )
+
+
+class ConvEndLayout(data.StructLayout):
+    """How a job has ended."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "code": signatures_unsigned(8),  # ConvError, NONE if all is well
+                "field": signatures_unsigned(8),  # number of the field
+                "tag": signatures_unsigned(16),  # that of the job
+            }
+        )
+
+
+class ConvProcessorSignature(Port):
+    """What a processor sees of a convolution engine besides registers. As the engine sees it.
+
+    Members
+    -------
+    jobs : In(stream of JOB.bits)
+        Jobs as words of 1024 bits, in the order in which they run.
+    job_ended : Out(1)
+        Strobe: a job has ended; the arrival at its barrier is done.
+    job_end : Out(ConvEndLayout())
+        How.
+    """
+
+    def __init__(self):
+        super().__init__({"jobs": In(stream.Signature(JOB.bits)), "job_ended": Out(1), "job_end": Out(ConvEndLayout())})
+
+
+class StepLayout(data.StructLayout):
+    """One cycle of the array: a set of feature rows and one row in each slave."""
+
+    def __init__(self, params):
+        half = {"half": unsigned(1)} if params.floats else {}  # of the biases: passes 0, 2, … or 1, 3, …
+        super().__init__(
+            half
+            | {
+                "read": LaneReadLayout(params),  # of slaves' memories
+                "part": unsigned(4),  # of the word, if a row is less than it: the part-th pci bytes
+                "channel": range(CHANNELS_AT_ONCE),  # t
+                "bank": range(params.accumulator_banks),  # of accumulators
+                "halves": HalvesLayout(params),
             }
         )

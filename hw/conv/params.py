@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field, replace
 
-from tilewright.golden.spec import BANKS
-from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, CONV_PRESETS, FOLDS, ConvParams
+from tilewright.spec import BANKS
+from tilewright.spec.conv import CHANNELS_AT_ONCE, CONV_PRESETS, FOLDS, ConvParams
 
 from ..smem.params import SmemParams
 

@@ -4,15 +4,12 @@ from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from ..bus.address_map import address_map, map_addr_width
-from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
-from ..lib.join import bundle, join
-from ..smem.engines import connect_engines
+from ..bus.axi4_lite import Axi4LiteSignature, address_map, map_addr_width, serve_registers
+from ..lib.component import bundle, join
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout
-from ..smem.top import SharedMemory
-from .signatures import ConvProcessorSignature
-from .top import CONV_REGISTER_ADDR_WIDTH
-from .unit import ConvUnit
+from ..smem.top import SharedMemory, connect_engines
+from .layouts import ConvProcessorSignature
+from .top import CONV_REGISTER_ADDR_WIDTH, ConvUnit
 
 __all__ = ["ConvSubsystem"]
 

@@ -1,13 +1,42 @@
-"""Parameters of a core, and the named presets."""
+"""Parameters of the command processor."""
 
 from dataclasses import dataclass, field, replace
 
 from ..conv.params import ConvUnitParams
+from ..lib.parameters import check_sizes
 from ..pe.params import PE_PRESETS, PeParams
 from ..tmau.params import TMAU_PRESETS, TmauParams
-from .program.params import ProgramParams
 
-__all__ = ["CORE_PRESETS", "CoreParams"]
+__all__ = ["CORE_PRESETS", "CoreParams", "ProgramParams"]
+
+_NAMES = ("words", "instruction_lines")
+
+
+@dataclass(frozen=True)
+class ProgramParams:
+    """Sizes of a command processor.
+
+    Attributes
+    ----------
+    words : int
+        Words that are fetched ahead, 2 to 32, a power of two.
+    instruction_lines : int
+        Lines of four instructions that are fetched ahead, 2 to 32, a power of two.
+    """
+
+    words: int = 16
+    instruction_lines: int = 4
+
+    def __post_init__(self):
+        check_sizes(self, dict.fromkeys(_NAMES, (2, 32)), set(_NAMES))
+
+    def bursts(self, bus_bytes, max_burst):
+        """Bursts of reads in flight at most, of up to ``max_burst`` bus words: lines are 64 bytes."""
+        return (self.words + self.instruction_lines) * max(64 // bus_bytes // max_burst, 1)
+
+    def replace(self, **changes):
+        """The same parameters with some changed."""
+        return replace(self, **changes)
 
 
 @dataclass(frozen=True)

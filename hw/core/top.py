@@ -4,34 +4,38 @@ from amaranth import Cat, Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from tilewright.golden.spec.conv.job import JOB
+from tilewright.spec.conv import JOB
 
-from ..bus.address_map import address_map, map_addr_width
-from ..bus.axi4_lite import Axi4LiteBridge, Axi4LiteSignature, serve_accesses, serve_registers
-from ..bus.commands import command_layout
-from ..conv.signatures import ConvProcessorSignature
-from ..conv.top import CONV_REGISTER_ADDR_WIDTH
-from ..conv.unit import ConvUnit
-from ..lib.arbiter import StreamArbiter
-from ..lib.gate import StreamGate
-from ..lib.join import join
-from ..lib.slot import Slot
-from ..pe.layouts import INSTRUCTION_BITS
+from ..bus.axi4_lite import (
+    Axi4LiteBridge,
+    Axi4LiteSignature,
+    address_map,
+    map_addr_width,
+    serve_accesses,
+    serve_registers,
+)
+from ..conv.layouts import ConvProcessorSignature
+from ..conv.top import CONV_REGISTER_ADDR_WIDTH, ConvUnit
+from ..lib.component import join
+from ..lib.layouts import command_layout
+from ..lib.routing import StreamArbiter, StreamGate
+from ..lib.stream import Slot
+from ..pe.layouts import INSTRUCTION_BITS, ProcessorSignature
 from ..pe.pager import PAGER_TAG
-from ..pe.signatures import ProcessorSignature
-from ..pe.top import PE_REGISTER_ADDR_WIDTH
-from ..pe.unit import PeUnit
-from ..smem.barrier_window import BarrierWindow
-from ..smem.engines import connect_engines
-from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout
-from ..smem.signatures import BarrierEventSignature, connect_mover, network_members
-from ..smem.top import SharedMemory
-from ..tmau.command_window import CommandWindow
-from ..tmau.top import REGISTER_ADDR_WIDTH, window_regions
-from ..tmau.unit import TmauUnit
-from ..tmau.unit import processor_members as tmau_members
-from .program.access_share import AccessShare
-from .program.bus_share import BusShare
+from ..pe.top import PE_REGISTER_ADDR_WIDTH, PeUnit
+from ..smem.host import BarrierWindow
+from ..smem.layouts import (
+    BarrierEventSignature,
+    BarrierRequestLayout,
+    BarrierResultLayout,
+    connect_mover,
+    network_members,
+)
+from ..smem.top import SharedMemory, connect_engines
+from ..tmau.processors import CommandWindow
+from ..tmau.top import REGISTER_ADDR_WIDTH, TmauUnit, window_regions
+from ..tmau.top import processor_members as tmau_members
+from .program.ports import AccessShare, BusShare
 from .program.processor import CommandProcessor
 
 __all__ = ["PROGRAM_REGISTER_ADDR_WIDTH", "Core", "conv_members", "core_regions", "program_members"]
@@ -58,7 +62,7 @@ def program_members(params):
     word_done : Out(1)
         Strobe: a word of the program has been carried out: its engine has been handed it, its wait is over.
     word_kind : Out(4)
-        With that: what it was, golden.spec.core.Kind.
+        With that: what it was, spec.core.Kind.
     word_index : Out(32)
         With that: which one, counted from 0 on; of a job its last half.
     running : Out(1)

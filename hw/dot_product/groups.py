@@ -5,7 +5,7 @@ from functools import partial
 from amaranth.hdl import Cat, Const, Mux, Signal, Value
 from amaranth.utils import ceil_log2
 
-from ..lib.delay import delay
+from ..lib.logic import delay
 
 __all__ = ["Groups", "add", "add_wrapping", "either", "larger"]
 

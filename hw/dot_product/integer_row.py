@@ -8,7 +8,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from ..lib.delay import delay
+from ..lib.logic import delay
 from .groups import Groups, add_wrapping
 from .row import check_units
 

@@ -5,7 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from ..lib.delay import delay
+from ..lib.logic import delay
 from .integer_row import IntegerRow
 from .row import DotRow
 

@@ -5,7 +5,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["DeepQueue", "Queue", "ReadyBuffer", "ShallowQueue", "SkidBuffer", "SlowQueue", "wide_queue"]
+__all__ = ["DeepQueue", "Queue", "ReadyBuffer", "ShallowQueue", "SkidBuffer", "Slot", "SlowQueue", "TwinBuffer",
+           "wide_queue"]  # fmt: skip
 
 #: Items up to which memories are read combinationally: distributed ones, of which no block memory could be made.
 _SHALLOW = 32
@@ -395,3 +396,82 @@ def _count(m, level, push, pop):
 def wide_queue(shape, depth):
     """The queue with the fewest tables for a wide payload: a :class:`ShallowQueue`, or from 32 items on a DeepQueue."""
     return (ShallowQueue if depth < _SHALLOW else DeepQueue)(shape, depth)
+
+
+class Slot(wiring.Component):
+    """One register, which takes an item when it is empty: registered in both directions, and no table for the payload.
+
+    Latency 1, a transfer every other cycle. Holds one item.
+
+    Parameters
+    ----------
+    shape : shape-like
+        Of the payload.
+
+    Members
+    -------
+    i : In(stream of shape)
+        ``ready`` is a register.
+    o : Out(stream of shape)
+        Registered.
+    """
+
+    def __init__(self, shape):
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.i.ready.eq(~self.o.valid)
+        with m.If(~self.o.valid):
+            m.d.sync += [self.o.valid.eq(self.i.valid), self.o.payload.eq(self.i.payload)]
+        with m.Elif(self.o.ready):
+            m.d.sync += self.o.valid.eq(0)
+        return m
+
+
+class TwinBuffer(wiring.Component):
+    """Two registers by turns: what shows is chosen behind them, and ``o.ready`` reaches none of their enables.
+
+    Latency 1, one transfer a cycle. Holds two items. As large as a :class:`~tilewright.hw.lib.stream.SkidBuffer`, for a
+    payload that is wide and a ``ready`` that comes late: the choice is in front of what the payload goes to.
+
+    Parameters
+    ----------
+    shape : shape-like
+        Of the payload.
+
+    Members
+    -------
+    i : In(stream of shape)
+        ``ready`` is a register.
+    o : Out(stream of shape)
+        ``valid`` is a register, ``payload`` one of two.
+    """
+
+    def __init__(self, shape):
+        self.slots = [Signal(shape, name=f"slot{number}") for number in range(2)]
+        self.head = Signal()  # the slot of the item at the output
+        self.tail = Signal()  # that of the next item
+        self.full = Signal()
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+
+    def elaborate(self, platform):
+        m = Module()
+        push, pop = Signal(), Signal()
+        m.d.comb += [
+            self.i.ready.eq(~self.full),
+            push.eq(self.i.valid & self.i.ready),
+            pop.eq(self.o.valid & self.o.ready),
+            self.o.payload.eq(Mux(self.head, self.slots[1], self.slots[0])),
+        ]
+        m.d.sync += [
+            self.head.eq(self.head ^ pop),
+            self.tail.eq(self.tail ^ push),
+            self.o.valid.eq(push | self.full | (self.o.valid & ~pop)),
+            self.full.eq((self.full | (self.o.valid & push)) & ~pop),
+        ]
+        for number, slot in enumerate(self.slots):
+            # Whatever comes: what is no item is written over by the next one.
+            with m.If((self.tail == number) & ~self.full):
+                m.d.sync += slot.eq(self.i.payload)
+        return m

@@ -1,10 +1,14 @@
-"""Payloads between the blocks of the processing engine."""
+"""Bits that depend on ka and kb alone: threads that share a row of C, or an accumulator (docs/pe.md, "mm")."""
 
 from enum import IntEnum
+from itertools import product
 
-from amaranth import unsigned
-from amaranth.lib import data
+from amaranth import Cat, unsigned
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
 
+from ..lib.component import Port
+from ..lib.logic import is_one_of
 from .params import LANES
 
 __all__ = [
@@ -13,21 +17,61 @@ __all__ = [
     "LANE_READ_LATENCY",
     "NUMBER_BITS",
     "PREDICATES",
+    "SHARINGS",
+    "SPLIT_COLUMNS",
     "AccessKind",
     "AccessLayout",
     "ColumnsLayout",
+    "ComputeRegistersSignature",
     "FaultLayout",
+    "GuardReadSignature",
     "JobKind",
     "JobLayout",
     "LaneReadLayout",
+    "LaneReadSignature",
     "LaneWriteLayout",
     "MultiplyLayout",
+    "MultiplyOrderSignature",
     "PageWriteLayout",
+    "PredicateReadSignature",
     "PredicateWriteLayout",
+    "ProcessorSignature",
     "SegmentEntryLayout",
+    "SegmentReadSignature",
     "SegmentWriteLayout",
+    "ThreadReadSignature",
     "access_fields",
-]
+    "columns_per_item",
+    "is_split",
+    "of_sharing",
+    "sharing_code",
+]  # fmt: skip
+
+#: Every (ka, kb).
+SHARINGS = tuple(product(range(1, 5), repeat=2))
+#: Columns in the first of the two items of a step that is split.
+SPLIT_COLUMNS = 2
+
+
+def is_split(ka, kb):
+    """Whether a step of mm does not fit eight lanes: it has two items, and each of them a part of it."""
+    return ka * kb > LANES
+
+
+def columns_per_item(ka, kb):
+    """Columns of an item of mm: whole steps of ka columns if they fit eight lanes, or else a part of one."""
+    return SPLIT_COLUMNS if is_split(ka, kb) else LANES // kb // ka * ka
+
+
+def sharing_code(ka, kb):
+    """Four bits that tell ``ka`` and ``kb``, as they are stored, as :func:`of_sharing` takes them."""
+    return Cat(kb, ka)
+
+
+def of_sharing(code, predicate):
+    """Whether ``predicate(ka, kb)`` is true of the sharing with this code: a table of four inputs."""
+    return is_one_of(code, (4 * (ka - 1) + kb - 1 for ka, kb in SHARINGS if predicate(ka, kb)))
+
 
 INSTRUCTION_BITS = 128
 #: Bits of an instruction's number: they are counted from 0 on after reset.
@@ -57,7 +101,7 @@ class SegmentEntryLayout(data.StructLayout):
                 "good": 1,  # written, and no rule broken
                 "element_log2": 2,  # log2 of the bytes of an element
                 "rank": 2,  # as stored: 0 to 3
-                "swizzle": 2,  # golden.spec.Swizzle
+                "swizzle": 2,  # spec.Swizzle
                 "paged": 1,
                 "first_entry": unsigned(params.page_width),
                 "base": unsigned(28),  # chunk address: byte address >> 4
@@ -208,7 +252,7 @@ class MultiplyLayout(data.StructLayout):
     def __init__(self, params):
         super().__init__(
             {
-                "type": unsigned(4),  # golden.spec.pe.instruction.MmType
+                "type": unsigned(4),  # spec.pe.MmType
                 "ka": 2,  # as stored
                 "kb": 2,  # as stored
                 "ra": unsigned(params.reg_width),
@@ -253,3 +297,194 @@ class PageWriteLayout(data.StructLayout):
                 "word": unsigned(64),  # the entry: PAGE_ENTRY
             }
         )
+
+
+class ProcessorSignature(Port):
+    """What a processor sees of a processing engine besides registers. As the engine sees it.
+
+    Members
+    -------
+    instructions : In(stream of INSTRUCTION_BITS)
+        Instructions as words of 128 bits, in program order; the opcode says which format one has.
+    segments : In(stream of SegmentWriteLayout)
+        Entries of the segment table, not while an instruction uses them.
+    pages : In(stream of PageWriteLayout)
+        Entries of the page table, not while an instruction uses them.
+    fault_valid : Out(1)
+        Strobe: an instruction has reported. That is known long before the instruction has been performed.
+    fault : Out(FaultLayout)
+        What it has reported.
+    halted : Out(1)
+        Strobe: a halt is performed, and so is all before it.
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "instructions": In(stream.Signature(INSTRUCTION_BITS)),
+                "segments": In(stream.Signature(SegmentWriteLayout(params))),
+                "pages": In(stream.Signature(PageWriteLayout(params))),
+                "fault_valid": Out(1),
+                "fault": Out(FaultLayout(params)),
+                "halted": Out(1),
+            }
+        )
+
+
+class LaneReadSignature(Port):
+    """Reads registers of a group of threads.
+
+    Members
+    -------
+    requests : Out(stream of LaneReadLayout)
+    data : In(array of LANES 32)
+        Exactly ``LANE_READ_LATENCY`` cycles after each handshake. Lanes of threads that do not exist are 0.
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "requests": Out(stream.Signature(LaneReadLayout(params))),
+                "data": In(data.ArrayLayout(32, LANES)),
+            }
+        )
+
+
+class ThreadReadSignature(Port):
+    """Reads what is held of eight threads, each in a group of its own.
+
+    Parameters
+    ----------
+    params : PeParams
+    shape : shape-like
+        Of what is held of a thread.
+
+    Members
+    -------
+    groups : Out(array of LANES params.group_width)
+        Lane l reads thread l of group ``groups[l]``.
+    enable : Out(1)
+        Otherwise ``rows`` stays.
+    rows : In(array of LANES shape)
+        In the cycle after.
+    """
+
+    def __init__(self, params, shape):
+        super().__init__(
+            {
+                "groups": Out(params.group_width).array(LANES),
+                "enable": Out(1),
+                "rows": In(shape).array(LANES),
+            }
+        )
+
+
+class GuardReadSignature(Port):
+    """Reads one predicate of eight threads, each in a group of its own.
+
+    Members
+    -------
+    predicate : Out(3)
+    groups : Out(array of LANES params.group_width)
+        Lane l reads thread l of group ``groups[l]``.
+    enable : Out(1)
+        Otherwise ``values`` stay.
+    values : In(LANES)
+        In the cycle after.
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "predicate": Out(range(PREDICATES)),
+                "groups": Out(params.group_width).array(LANES),
+                "enable": Out(1),
+                "values": In(LANES),
+            }
+        )
+
+
+class PredicateReadSignature(Port):
+    """Reads one predicate of a group of threads, in every cycle.
+
+    Members
+    -------
+    predicate : Out(3)
+    group : Out(params.group_width)
+    values : In(LANES)
+        In the cycle after.
+    """
+
+    def __init__(self, params):
+        super().__init__({"predicate": Out(range(PREDICATES)), "group": Out(params.group_width), "values": In(LANES)})
+
+
+class SegmentReadSignature(Port):
+    """Reads an entry of the segment table, in every cycle.
+
+    Members
+    -------
+    number : Out(params.segment_width)
+    entry : In(SegmentEntryLayout)
+        One cycle later.
+    """
+
+    def __init__(self, params):
+        super().__init__({"number": Out(params.segment_width), "entry": In(SegmentEntryLayout(params))})
+
+
+class ComputeRegistersSignature(Port):
+    """What the computing side reads and writes of the registers of all threads; nothing of it waits.
+
+    Members
+    -------
+    accumulator_register : Out(params.reg_width)
+    accumulator_enable : Out(1)
+    accumulator_rows : In(data.ArrayLayout(data.ArrayLayout(32, params.threads), 2))
+        One cycle after ``accumulator_enable``: the first one, if the register is even, else the second one.
+    factor_reads : Out(stream of unsigned(params.reg_width), always ready)
+    factor_row : In(array of params.threads 32)
+        One cycle after ``factor_reads``.
+    results_valid : Out(1)
+    results_register : Out(params.reg_width)
+    results_threads : Out(params.threads)
+        Threads whose register is written.
+    results_data : Out(array of params.threads 32)
+    starved : In(1)
+        Strobe: another write waits; it goes when for one cycle there is no result.
+    """
+
+    def __init__(self, params):
+        row = data.ArrayLayout(32, params.threads)
+        super().__init__(
+            {
+                "accumulator_register": Out(params.reg_width),
+                "accumulator_enable": Out(1),
+                "accumulator_rows": In(data.ArrayLayout(row, 2)),
+                "factor_reads": Out(stream.Signature(unsigned(params.reg_width), always_ready=True)),
+                "factor_row": In(row),
+                "results_valid": Out(1),
+                "results_register": Out(params.reg_width),
+                "results_threads": Out(params.threads),
+                "results_data": Out(row),
+                "starved": In(1),
+            }
+        )
+
+
+class MultiplyOrderSignature(Port):
+    """Keeps mm on the computing side in order with loads and with one another.
+
+    Members
+    -------
+    factors_ready : In(1)
+        The oldest mm whose factors are not taken may read them, and then its accumulators. Registered: two cycles after
+        ``factors_taken``, or after what it waited for, it is that of the next mm.
+    factors_taken : Out(1)
+        Strobe, only while ``factors_ready``: they are read from this cycle on, one register a cycle.
+    mm_done : Out(1)
+        Strobe: the last result of the oldest mm is written in this cycle.
+    """
+
+    def __init__(self):
+        super().__init__({"factors_ready": In(1), "factors_taken": Out(1), "mm_done": Out(1)})

@@ -10,10 +10,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.data import View
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec.pe.segment import PAGE_ENTRY
+from tilewright.spec.pe import PAGE_ENTRY
 
-from ..bus.commands import command_layout
-from ..lib.formats import packed_layout
+from ..lib.layouts import command_layout, packed_layout
 from .layouts import PageWriteLayout
 
 __all__ = ["PAGER_TAG", "MoveDoneLayout", "Pager", "PagerOp", "PagerRequestLayout"]

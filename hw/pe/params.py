@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field, replace
 
-from tilewright.golden.spec import BANKS
-from tilewright.golden.spec.pe.instruction import MM_FAMILIES, families
+from tilewright.spec import BANKS
+from tilewright.spec.pe import MM_FAMILIES, families
 
-from ..lib.sizes import check_sizes
+from ..lib.parameters import check_sizes
 from ..smem.params import SmemParams
 
 __all__ = ["LANES", "PE_PRESETS", "PeParams"]

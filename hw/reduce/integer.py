@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import Element, Reduction
+from tilewright.spec import Element, Reduction
 
 __all__ = ["IntegerReducer", "OperationLayout", "decode_operation", "reduce_integers"]
 
@@ -113,9 +113,9 @@ class IntegerReducer(wiring.Component):
     -------
     old, source : In(64)
     reduction : In(4) if not decoded
-        ``golden.spec.Reduction``. With NONE the result is the source.
+        ``spec.Reduction``. With NONE the result is the source.
     element : In(4) if not decoded
-        ``golden.spec.Element``. For a type that the reduction does not have, and for sums of floats, the result has no
+        ``spec.Element``. For a type that the reduction does not have, and for sums of floats, the result has no
         meaning.
     operation : In(OperationLayout()) if decoded
     enable : In(1)
@@ -227,7 +227,7 @@ class IntegerReducer(wiring.Component):
 
     @staticmethod
     def _step(old, source, above, decrement, word):
-        """INC or DEC of a word; see ``golden.spec.Reduction``."""
+        """INC or DEC of a word; see ``spec.Reduction``."""
         old, source = old.word_select(word, _WORD), source.word_select(word, _WORD)
         above = above[2 * word + 1]
         stepped = (old + Cat(1, decrement.replicate(_WORD - 1)))[:_WORD]

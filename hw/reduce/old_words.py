@@ -1,17 +1,184 @@
-"""What memory holds where a reduction will write: read early, but never too early."""
+"""Which writes are under way, so that what they change is not read."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from ..bus.axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4ReadSignature, Burst
-from ..bus.reads import BurstLayout
-from ..bus.writes import WriteBurstLayout
-from ..lib.stream import Queue, SkidBuffer
-from .hazards import HazardGate
+from tilewright.spec import PAGE_BYTES
 
-__all__ = ["OldWordReader"]
+from ..bus.axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4ReadSignature, Burst
+from ..bus.bursts import BurstLayout, WriteBurstLayout
+from ..lib.stream import Queue, SkidBuffer
+
+__all__ = ["HazardGate", "OldWordReader"]
+
+#: Bits of a burst's number. Once in 2^16 bursts one waits for another that has the number of one long gone.
+_NUMBER_BITS = 16
+#: By so many places words are shifted that lie a whole table apart: rows of a few words at such a distance do not meet.
+_SHIFT = 3
+
+
+class HazardGate(wiring.Component):
+    """Lets a burst pass when no word of it is still to be written by one that has passed before.
+
+    Bursts are numbered. A memory keeps for each word, by some bits of its address, which burst passed last with such a
+    word. The numbers of those that have no response yet adjoin, so that their distance from the oldest one tells.
+    Different words in one place make bursts wait without need, never too little. A number that is not under way means
+    nothing, so that nothing is cleared but once, after a reset, a place a cycle; until then no burst is taken.
+
+    Words go through three registers, all of which move when the word in the last one passes: the burst that is taken
+    apart, the word whose number is being read, and the word whose number is known. A number that is written while it
+    is on its way is that of the burst before: such a word waits until no burst is under way.
+
+    Latency: two cycles more than the burst has words. Throughput: one word a cycle, without a pause between bursts.
+
+    Parameters
+    ----------
+    addr_width : int
+        Bits of a byte address.
+    bus_bytes : int
+        Bytes of a bus word, a power of two.
+    entries : int
+        Words that the memory tells apart, a power of two.
+    bursts : int
+        That may have passed and have no response, a power of two, at most a quarter of the numbers.
+    number_bits : int
+        Of a burst's number.
+    processors : int
+        As of ``WriteBurstLayout``.
+
+    Members
+    -------
+    i : In(stream of WriteBurstLayout)
+        None is empty. Legal bursts: they stay in their page. ``ready`` depends combinationally on ``space`` and
+        ``o.ready``.
+    o : Out(stream of WriteBurstLayout)
+    space : In(1)
+        There is space for another old word; what comes true stays true until ``word_stb``.
+    word_stb : Out(1)
+        A word has passed: its space is taken.
+    written : In(1)
+        Strobe: the oldest burst that has passed has its response.
+    busy : Out(1)
+        A burst is in here.
+    empty : Out(1)
+        None has passed and has no response.
+    """
+
+    def __init__(self, addr_width, bus_bytes, entries, bursts, number_bits=_NUMBER_BITS, processors=1):
+        for name, value in (("entries", entries), ("bursts", bursts)):
+            if not isinstance(value, int) or value < 2 or value & (value - 1):
+                raise ValueError(f"{name} must be a power of two of at least 2, not {value!r}")
+        if 1 << number_bits < 4 * bursts:
+            raise ValueError(f"number_bits must be {exact_log2(4 * bursts)} or more, not {number_bits!r}")
+        self._page_log2 = exact_log2(PAGE_BYTES // bus_bytes)
+        self._place_log2 = exact_log2(entries)
+        self._bursts_log2 = exact_log2(bursts)
+        self.memory = Memory(shape=unsigned(number_bits), depth=entries, init=[])
+        burst = WriteBurstLayout(addr_width, bus_bytes, processors)
+        self.burst = Signal(burst)  # the one that is taken apart
+        self.taken = Signal()  # there is one
+        self.beat = Signal(8)  # its next word, counted from zero
+        word = {"valid": 1, "burst": burst, "last": 1, "place": self._place_log2, "rewritten": 1}
+        self.read = Signal(data.StructLayout(word))  # the word whose number is at the memory's output
+        self.found = Signal(number_bits)  # it
+        # How many bursts its number is behind ``first``.
+        self.known = Signal(data.StructLayout(word | {"behind": number_bits}))
+        self.number = Signal(number_bits, init=1)  # of the burst that passes next; memory begins with zeros
+        self.first = Signal(number_bits, init=1)  # of the oldest without response, a cycle behind
+        self.late = Signal()  # ``written``, a cycle behind: it comes too late for a chain of carries
+        self.passed = Signal(range(bursts + 1))  # bursts without response
+        self.apart = Signal()  # the known word did not clash; a number of long ago may seem to later
+        self.cleared = Signal(self._place_log2 + 1)  # places
+        super().__init__(
+            {
+                "i": In(stream.Signature(burst)),
+                "o": Out(stream.Signature(burst)),
+                "space": In(1),
+                "word_stb": Out(1),
+                "written": In(1),
+                "busy": Out(1),
+                "empty": Out(1),
+            }
+        )
+
+    def place(self, word):
+        """Where the memory has a word."""
+        return (word ^ (word[self._place_log2 :] << _SHIFT))[: self._place_log2]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.memory = self.memory
+        write, read = self.memory.write_port(), self.memory.read_port()
+        known, ready = self.known, self.cleared[-1]
+
+        recent, clash, may, ends, moves = Signal(), Signal(), Signal(), Signal(), Signal()
+        m.d.comb += [
+            self.found.eq(read.data),
+            # ``behind`` is one too many as long as ``late`` has not been taken off.
+            recent.eq((known.behind[self._bursts_log2 :] == 0) & ~(self.late & (known.behind == 0))),
+            clash.eq((self.passed != 0) & (known.rewritten | recent) & ~self.apart),
+            may.eq(known.valid & ~clash & self.space & ~self.passed[-1]),
+            ends.eq(may & known.last & self.o.ready),
+            self.word_stb.eq(may & (~known.last | self.o.ready)),
+            self.o.valid.eq(may & known.last),
+            self.o.payload.eq(known.burst),
+            moves.eq(~known.valid | self.word_stb),
+            self.empty.eq(self.passed == 0),
+            self.busy.eq(self.taken | self.read.valid | known.valid),
+        ]
+        # One chain behind the memory: what is found less ``first``, or what is known; less ``late``, its carry in.
+        least = Cat(Const(1, 1), Mux(moves, self.found, known.behind))
+        behind = least + Cat(~self.late, ~Mux(moves, self.first, 0))
+        m.d.sync += [
+            self.late.eq(self.written),
+            self.number.eq(self.number + ends),
+            self.first.eq(self.first + self.late),
+            known.behind.eq(behind[1:]),
+            self.apart.eq(known.valid & ~clash & ~moves),
+        ]
+        with m.If(ends ^ self.written):
+            m.d.sync += self.passed.eq(Mux(ends, self.passed + 1, self.passed - 1))
+
+        last, place = Signal(), Signal(self._place_log2)
+        m.d.comb += [
+            last.eq(self.beat == self.burst.beats_minus_one),
+            place.eq(self.place(self._word(m))),
+            self.i.ready.eq(ready & (~self.taken | (moves & last))),
+            read.addr.eq(place),
+            read.en.eq(moves),
+            write.addr.eq(Mux(ready, known.place, self.cleared)),
+            write.data.eq(Mux(ready, self.number, 0)),
+            write.en.eq(self.word_stb | ~ready),
+        ]
+        m.d.sync += self.cleared.eq(self.cleared + (~ready)[0])
+
+        with m.If(moves):
+            m.d.sync += [
+                Cat(known[name] for name in ("valid", "burst", "last", "place")).eq(
+                    Cat(self.read[name] for name in ("valid", "burst", "last", "place"))
+                ),
+                known.rewritten.eq(self.read.rewritten | (known.valid & (known.place == self.read.place))),
+                self.read.valid.eq(self.taken),
+                self.read.burst.eq(self.burst),
+                self.read.last.eq(last),
+                self.read.place.eq(place),
+                self.read.rewritten.eq(known.valid & (known.place == place)),
+                self.beat.eq(self.beat + 1),
+            ]
+        with m.If(self.i.ready):
+            m.d.sync += [self.taken.eq(self.i.valid), self.burst.eq(self.i.payload), self.beat.eq(0)]
+        return m
+
+    def _word(self, m):
+        """The next word of the burst: bursts stay in their page."""
+        word, low = Signal.like(self.burst.word), self.burst.word[: self._page_log2]
+        m.d.comb += word.eq(self.burst.word)
+        m.d.comb += word[: self._page_log2].eq(low + self.beat)
+        return word
+
 
 _READ_ID = 2
 

@@ -4,14 +4,13 @@ from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from tilewright.golden.spec import Reduction
+from tilewright.spec import Reduction
 
 from ..bus.axi4 import Axi4ReadSignature
-from ..bus.beats import BeatSequencer
-from ..bus.writes import WriteBurstLayout, WritesSignature, WriteWordLayout
+from ..bus.bursts import BeatSequencer, WriteBurstLayout, WritesSignature, WriteWordLayout
 from ..lib.stream import SkidBuffer
-from .combine import Combiner
 from .integer import OperationLayout, decode_operation
+from .lane import Combiner
 from .old_words import OldWordReader
 
 __all__ = ["Reducer"]

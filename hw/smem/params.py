@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from tilewright.golden.spec import BANKS, LINE_BYTES
+from tilewright.spec import BANKS, LINE_BYTES
 
 __all__ = ["SmemParams"]
 

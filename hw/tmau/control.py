@@ -4,18 +4,23 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from tilewright.golden.spec import Error
-from tilewright.golden.spec.cluster.registers import CLUSTER_REGISTERS
-from tilewright.golden.spec.tmau.features import FEATURES, HOST_WINDOWS
-from tilewright.golden.spec.tmau.processors import processor_registers
-from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS, WINDOW_REGISTERS
+from tilewright.spec import Error
+from tilewright.spec.cluster import CLUSTER_REGISTERS
+from tilewright.spec.tmau_registers import FEATURES, HOST_WINDOWS, TMAU_REGISTERS, WINDOW_REGISTERS, processor_registers
 
 from ..bus.axi4_lite import AccessSignature
-from ..bus.counters import widths_of
-from ..bus.csr import RegisterFile
-from ..bus.status import EngineStateSignature, ErrorRecord, connect_status, show_parameters
-from ..bus.windows import LINE_LOG2, PAGE_LOG2, window_units
-from ..lib.join import join
+from ..bus.registers import (
+    LINE_LOG2,
+    PAGE_LOG2,
+    EngineStateSignature,
+    ErrorRecord,
+    RegisterFile,
+    connect_status,
+    show_parameters,
+    widths_of,
+    window_units,
+)
+from ..lib.component import join
 from .layouts import ErrorLayout
 from .signatures import ControlSignature
 
@@ -42,7 +47,7 @@ def built_with(params):
 
 
 class Control(wiring.Component):
-    """Registers of ``golden.spec.tmau.registers``, fed by the data path's events. Without the feature ``windows`` those
+    """Registers of ``spec.tmau_registers``, fed by the data path's events. Without the feature ``windows`` those
     of ``WINDOW_REGISTERS`` are not there; in a cluster there are those of ``CLUSTER_REGISTERS`` too, and those of
     ``processor_registers`` where there are several.
 

@@ -4,31 +4,24 @@ from amaranth import Module, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from ..bus.axi4 import Axi4Signature, forward_channels
-from ..bus.axi4_port import ReadPort
-from ..bus.burst import BurstSplitter
-from ..bus.commands import command_layout
-from ..bus.read_mux import Axi4ReadMux
-from ..bus.write_guard import WriteGuard
-from ..bus.write_port import WritePort
-from ..bus.writes import WriteBurstLayout, WriteWordLayout
-from ..lib.arbiter import StreamArbiter
-from ..lib.join import join
+from ..bus.axi4 import Axi4ReadMux, Axi4Signature, forward_channels
+from ..bus.bursts import BurstSplitter, WriteBurstLayout, WriteWordLayout
+from ..bus.read_port import ReadPort
+from ..bus.write_port import WriteGuard, WritePort
+from ..lib.component import join
+from ..lib.layouts import command_layout
+from ..lib.routing import StreamArbiter
 from ..lib.stream import DeepQueue, ReadyBuffer, SkidBuffer
 from ..reduce.unit import Reducer
-from ..smem.layouts import LandedLayout, LoanRequestLayout
-from ..smem.signatures import MoverSignature
-from .front.finish import Finisher
-from .front.front import Front
+from ..smem.layouts import LandedLayout, LoanRequestLayout, MoverSignature
+from .finish import Finisher
+from .front import Front
 from .layouts import StagedWordLayout, WordLayout, windows_of
-from .load.path import LoadPath
-from .load.shared_guard import SharedGuard
+from .load.path import LoadPath, SharedGuard
 from .signatures import ControlSignature
 from .store.path import StorePath
 from .walk.pixel import PixelWalker
-from .walk.prefetch_lines import LINE_LOG2, PrefetchLines
-from .walk.requests import RequestGenerator
-from .walk.run_router import RunRouter
+from .walk.requests import LINE_LOG2, PrefetchLines, RequestGenerator, RunRouter
 from .walk.tile import TileWalker
 
 __all__ = ["TmauDatapath"]

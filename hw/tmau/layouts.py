@@ -3,7 +3,7 @@
 from amaranth import unsigned
 from amaranth.lib import data
 
-from tilewright.golden.spec.tmau.processors import own_tag_bits
+from tilewright.spec.tmau_registers import own_tag_bits
 
 __all__ = [
     "BoxRunLayout",
@@ -53,7 +53,7 @@ class TransferLayout(data.StructLayout):
                 "data_start": unsigned(length),  # first byte of an inside run that lies in the tensor
                 "data_end": unsigned(length),  # first byte after it that does not; data_start < data_end <= run_bytes
                 "gap": unsigned(8),  # bytes of shared memory left alone after each run that ends a row
-                "swizzle": unsigned(2),  # golden.spec.Swizzle
+                "swizzle": unsigned(2),  # spec.Swizzle
                 # Load path: bytes outside the tensor, by shared-memory address. Store path with ``immediate``: all
                 # bytes, by global address. Little-endian at every multiple of 8.
                 "fill": unsigned(64),
@@ -61,8 +61,8 @@ class TransferLayout(data.StructLayout):
                 "tf32": unsigned(1),  # load path: round every 32-bit word that comes from the tensor
                 "loop": unsigned(1),  # the words pass from the store path to the load path
                 "stage": unsigned(1),  # aligned words pass from the load path to the store path
-                "reduction": unsigned(4),  # golden.spec.Reduction; NONE in the path that does not write memory
-                "element": unsigned(4),  # golden.spec.Element, for the reduction
+                "reduction": unsigned(4),  # spec.Reduction; NONE in the path that does not write memory
+                "element": unsigned(4),  # spec.Element, for the reduction
                 "bytes": unsigned(length),  # of the whole command, fill included, gaps not
                 **delivery_members(params),
                 **owner_members(params),
@@ -214,7 +214,7 @@ class ErrorLayout(data.StructLayout):
     def __init__(self, params):
         super().__init__(
             {
-                "code": unsigned(8),  # golden.spec.Error
+                "code": unsigned(8),  # spec.Error
                 "tag": unsigned(16),  # of the command
                 "field": unsigned(8),  # number in DESCRIPTOR, or COMMAND_FIELD + number in the command's format
                 # Of a bus error or a refused barrier operation; otherwise 0.

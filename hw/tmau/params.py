@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass, field, replace
 
-from tilewright.golden.spec.cluster.delivery import MOST_CORES
-from tilewright.golden.spec.tmau.features import FEATURES, features
-from tilewright.golden.spec.tmau.processors import MOST_PROCESSORS
+from tilewright.spec.cluster import MOST_CORES
+from tilewright.spec.tmau_registers import FEATURES, MOST_PROCESSORS, features
 
-from ..lib.sizes import check_sizes
+from ..lib.parameters import check_sizes
 from ..smem.params import SmemParams
 
 __all__ = ["MAX_GROUPS", "TMAU_PRESETS", "TmauParams"]
@@ -71,7 +70,7 @@ class TmauParams:
     barrier_window : bool
         A processor operates on barriers over AXI4-Lite too, where they lie in the design.
     features : tuple of str
-        What is built, of ``golden.spec.tmau.features.FEATURES``: ``im2col``, ``interleave``, ``unaligned``, ``gather``,
+        What is built, of ``spec.tmau_registers.FEATURES``: ``im2col``, ``interleave``, ``unaligned``, ``gather``,
         ``swizzle``, ``stores``, ``reductions_global``, ``reductions_shared``, ``reductions_float``, ``lanes``,
         ``local_copies``, ``windows`` and ``tf32``. Commands that need another one are refused (docs/tmau.md,
         "Features").

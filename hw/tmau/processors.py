@@ -1,17 +1,86 @@
-"""Several processors that share one access unit."""
+"""Commands from a processor without a stream: words that are written one by one become one command."""
 
-from amaranth.hdl import Cat, Const, Module
+from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec.tmau.processors import MOST_PROCESSORS, own_tag_bits
+from tilewright.spec.tmau_registers import COMMAND_WINDOW_REGISTERS, COMMAND_WINDOW_WORDS, MOST_PROCESSORS, own_tag_bits
 
-from ..bus.commands import command_layout
-from ..lib.arbiter import StreamArbiter
+from ..bus.axi4_lite import AccessSignature
+from ..lib.layouts import command_layout, packed_layout
+from ..lib.routing import StreamArbiter
 from ..lib.stream import SkidBuffer
+from .layouts import WindowsLayout, all_windows
 from .signatures import DoneSignature
 
-__all__ = ["ProcessorShare"]
+__all__ = ["COMMAND_WINDOW_ADDR_WIDTH", "CommandWindow", "ProcessorShare", "WindowChoice"]
+
+#: Bits of a byte address in the window: 128 bytes.
+COMMAND_WINDOW_ADDR_WIDTH = 7
+
+_ENDED = COMMAND_WINDOW_REGISTERS[-1]
+
+
+class CommandWindow(wiring.Component):
+    """Sixteen words, lowest first; writing the last one sends the command. A word behind them says what ended last.
+
+    An access is answered 1 cycle after it was accepted; the last word 1 cycle after the command was taken, so that a
+    write waits while the queue is full. All four bytes are written, whatever the strobes. Refused are reads of the
+    words, writes of ``ended`` and all behind it.
+
+    Members
+    -------
+    accesses : In(AccessSignature)
+        Registers of ``spec.tmau_registers``, by byte offset. Accepted while no command waits, and when the answer
+        before has been taken.
+    commands : Out(stream of command_layout())
+        Valid from the cycle after the last word on.
+    done : In(DoneSignature)
+        Commands that end, however they came.
+    """
+
+    def __init__(self):
+        self.ended = Signal(packed_layout(_ENDED.format))
+        super().__init__(
+            {
+                "accesses": In(AccessSignature()),
+                "commands": Out(stream.Signature(command_layout())),
+                "done": In(DoneSignature()),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        requests, answers, ended = self.accesses.requests, self.accesses.answers, self.ended
+        access = requests.payload
+        words = self.commands.payload.as_value()
+        place = access.address[2:COMMAND_WINDOW_ADDR_WIDTH]
+        index = access.address[2 : 2 + (COMMAND_WINDOW_WORDS - 1).bit_length()]
+        accepted, written, sends = Signal(), Signal(), Signal()
+        m.d.comb += [
+            requests.ready.eq(~answers.valid & ~self.commands.valid),
+            accepted.eq(requests.valid & requests.ready),
+            written.eq(access.write & (place < COMMAND_WINDOW_WORDS)),
+            sends.eq(written & (index == COMMAND_WINDOW_WORDS - 1)),
+        ]
+        with m.If(accepted & written):
+            m.d.sync += words.word_select(index, 32).eq(access.data)
+        with m.If(answers.ready):
+            m.d.sync += answers.valid.eq(0)
+        with m.If(accepted):
+            m.d.sync += [
+                self.commands.valid.eq(sends),
+                answers.valid.eq(~sends),
+                answers.payload.data.eq(ended.as_value()),
+                answers.payload.error.eq(~written & (access.write | (place != _ENDED.offset >> 2))),
+            ]
+        with m.If(self.commands.valid & self.commands.ready):
+            m.d.sync += [self.commands.valid.eq(0), answers.valid.eq(1)]
+        with m.If(self.done.valid):
+            m.d.sync += Cat(ended.tag, ended.error, ended.count).eq(
+                Cat(self.done.tag, self.done.error, (ended.count + 1)[:8])
+            )
+        return m
 
 
 class ProcessorShare(wiring.Component):
@@ -71,4 +140,56 @@ class ProcessorShare(wiring.Component):
                 done.tag.eq(own),
                 done.error.eq(self.ended.error),
             ]
+        return m
+
+
+class WindowChoice(wiring.Component):
+    """Passes commands, and shows the windows of the processor that they are of; a change of processor waits.
+
+    Combinational for a command of the same processor as the one before. One of another processor passes in the second
+    cycle in which nothing is set up, at the earliest. So one register serves all blocks that have rules.
+
+    Specification: docs/cluster.md, "Several processors".
+
+    Parameters
+    ----------
+    params : TmauParams
+        With ``confines_apart``.
+
+    Members
+    -------
+    i : In(stream of command_layout())
+    o : Out(stream of command_layout())
+    idle : In(1)
+        Of the commands that have passed, none depends on ``chosen`` any more; low from the cycle after one passed.
+    windows : In(all_windows(params))
+        Of each processor.
+    chosen : Out(WindowsLayout)
+        Of the command at the output, and of those that have passed. Registered.
+    """
+
+    def __init__(self, params):
+        self.own_bits = own_tag_bits(params.processors)
+        self.whose = Signal(16 - self.own_bits)
+        super().__init__(
+            {
+                "i": In(stream.Signature(command_layout())),
+                "o": Out(stream.Signature(command_layout())),
+                "idle": In(1),
+                "windows": In(all_windows(params)),
+                "chosen": Out(WindowsLayout(params)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        number, passes = self.i.p.tag[self.own_bits :], Signal()
+        m.d.comb += [
+            passes.eq(self.whose == number),
+            self.o.p.eq(self.i.p),
+            self.o.valid.eq(self.i.valid & passes),
+            self.i.ready.eq(self.o.ready & passes),
+        ]
+        with m.If(self.idle):
+            m.d.sync += [self.whose.eq(number), self.chosen.eq(self.windows[number])]
         return m

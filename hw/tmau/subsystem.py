@@ -4,18 +4,23 @@ from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from tilewright.golden.spec import BANKS
+from tilewright.spec import BANKS
 
-from ..bus.address_map import address_map, map_addr_width
-from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
-from ..lib.join import join
-from ..lib.share import StreamShare
-from ..smem.barrier_window import BarrierWindow
-from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout, ReadLayout, read_data_layout
-from ..smem.signatures import BarrierEventSignature, connect_mover, network_members
+from ..bus.axi4_lite import Axi4LiteSignature, address_map, map_addr_width, serve_registers
+from ..lib.component import join
+from ..lib.routing import StreamShare
+from ..smem.host import BarrierWindow
+from ..smem.layouts import (
+    BarrierEventSignature,
+    BarrierRequestLayout,
+    BarrierResultLayout,
+    ReadLayout,
+    connect_mover,
+    network_members,
+    read_data_layout,
+)
 from ..smem.top import SharedMemory
-from .top import REGISTER_ADDR_WIDTH, window_regions
-from .unit import TmauUnit, connect_processor, processor_members
+from .top import REGISTER_ADDR_WIDTH, TmauUnit, connect_processor, processor_members, window_regions
 
 __all__ = ["TmauSubsystem"]
 

@@ -1,17 +1,151 @@
-"""The TMAU on its own: for designs that bring their own shared memory."""
+"""Data path and registers together: what every top around the TMAU contains."""
 
-from amaranth import Module
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth import Module, unsigned
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, flipped
 
-from ..bus.address_map import address_map, map_addr_width
-from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
-from ..smem.barrier_window import BARRIER_WINDOW_ADDR_WIDTH
-from ..smem.signatures import MoverSignature, connect_whole_lines
-from .command_window import COMMAND_WINDOW_ADDR_WIDTH
-from .unit import TmauUnit, connect_processor, processor_members
+from ..bus.axi4 import Axi4Signature
+from ..bus.axi4_lite import AccessSignature, Axi4LiteSignature, address_map, map_addr_width, serve_registers
+from ..bus.registers import EngineStateSignature
+from ..lib.component import join
+from ..lib.layouts import command_layout
+from ..lib.routing import StreamArbiter, StreamGate
+from ..smem.host import BARRIER_WINDOW_ADDR_WIDTH
+from ..smem.layouts import MoverSignature, connect_whole_lines
+from .control import Control
+from .datapath import TmauDatapath
+from .processors import COMMAND_WINDOW_ADDR_WIDTH, CommandWindow, ProcessorShare
+from .signatures import DoneSignature
+from .walk.requests import LINE_LOG2
 
-__all__ = ["REGISTER_ADDR_WIDTH", "Tmau", "window_regions"]
+__all__ = ["REGISTER_ADDR_WIDTH", "Tmau", "TmauUnit", "connect_processor", "processor_members", "window_regions"]
+
+
+def processor_members(params):
+    """What a processor and the bus see of a TMAU, as members of a component.
+
+    commands : In(stream of command_layout())
+        Commands as words of 512 bits; the opcode says which format one has. Of several processors an array, one each.
+    m_axi : Out(Axi4Signature)
+        Global memory. Read ID 0 is data, 1 descriptors, 2 what a reduction changes; write ID 0.
+    done : Out(DoneSignature)
+        A command has ended. Of several processors an array, one each, of its own commands.
+    irq : Out(1)
+        Interrupt, a level: a bit is set in both ``irq_status`` and ``irq_enable``.
+    prefetches : Out(stream of unsigned(params.addr_width - 7)) if params.prefetches
+        Lines of 128 bytes that a cache outside is to bring. Registered.
+    """
+    lines = unsigned(params.addr_width - LINE_LOG2)
+    commands, done = In(stream.Signature(command_layout())), Out(DoneSignature())
+    if params.processors > 1:
+        commands, done = commands.array(params.processors), done.array(params.processors)
+    return ({"prefetches": Out(stream.Signature(lines))} if params.prefetches else {}) | {
+        "commands": commands,
+        "m_axi": Out(Axi4Signature(params.addr_width, params.bus_width, 2)),
+        "done": done,
+        "irq": Out(1),
+    }
+
+
+def connect_processor(m, top, unit):
+    """Shows the members of :func:`processor_members` of ``unit`` at ``top``; if it is stopped, no command is taken.
+
+    With a command window, its commands and those of the port are taken in turns; a stopped unit takes and refuses those
+    of the window.
+
+    Returns
+    -------
+    dict of str to interface
+        Targets of accesses beside the registers of ``unit``, by region: ``commands``, if there is a window.
+    """
+    window = None
+    if unit.params.command_window:
+        m.submodules.command_window = window = CommandWindow()
+    join(m, unit=unit.m_axi, m_axi=flipped(top.m_axi))
+    several = unit.params.processors > 1
+    for number in range(unit.params.processors):
+        commands, done = (port[number] if several else port for port in (top.commands, top.done))
+        own, ended = (port[number] if several else port for port in (unit.commands, unit.done))
+        source = flipped(commands)
+        if unit.params.cores > 1:
+            m.submodules[f"gate{number}"] = gate = StreamGate(command_layout())
+            m.d.comb += gate.closed.eq(unit.stopped)
+            join(m, commands=source, gate=gate.i)
+            source = gate.o
+        if window:
+            m.submodules.command_arbiter = arbiter = StreamArbiter(command_layout(), 2)
+            join(m, commands=source, arbiter=arbiter.i[0])
+            join(m, window=window.commands, arbiter=arbiter.i[1])
+            source = arbiter.o
+        join(m, commands=source, unit=own)
+        join(m, unit=ended, done=flipped(done))
+    m.d.comb += top.irq.eq(unit.irq)
+    if unit.params.prefetches:
+        join(m, unit=unit.prefetches, prefetches=flipped(top.prefetches))
+    if not window:
+        return {}
+    m.d.comb += [getattr(window.done, name).eq(getattr(top.done, name)) for name in ("valid", "tag", "error")]
+    return {"commands": window.accesses}
+
+
+class TmauUnit(wiring.Component):
+    """Data path and registers, behind what several processors share; connections only.
+
+    Members
+    -------
+    smem : Out(MoverSignature(params.smem, params.cores, params.line_words))
+    accesses : In(AccessSignature)
+        Registers, at the offsets of ``spec.tmau_registers``.
+    state : Out(EngineStateSignature())
+    stopped : Out(1) if params.cores > 1
+        The core of a cluster is stopped. Commands are still taken, and are refused. Registered.
+    **processor_members(params)
+    """
+
+    def __init__(self, params):
+        self.params = params
+        super().__init__(
+            processor_members(params)
+            | {
+                "smem": Out(MoverSignature(params.smem, params.cores, params.line_words)),
+                "accesses": In(AccessSignature()),
+                "state": Out(EngineStateSignature()),
+                **({"stopped": Out(1)} if params.cores > 1 else {}),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.core = core = TmauDatapath(self.params)
+        m.submodules.control = control = Control(self.params)
+
+        ended = self.done
+        if self.params.processors > 1:
+            m.submodules.share = share = ProcessorShare(self.params.processors)
+            for number in range(self.params.processors):
+                join(m, commands=flipped(self.commands[number]), share=share.commands[number])
+                join(m, share=share.done[number], done=flipped(self.done[number]))
+            join(m, share=share.merged, core=core.commands)
+            ended = share.ended
+        else:
+            join(m, commands=flipped(self.commands), core=core.commands)
+        join(m, core=core.axi, m_axi=flipped(self.m_axi))
+        join(m, core=core.smem, smem=flipped(self.smem))
+        join(m, core=core.control, control=control.datapath)
+        join(m, accesses=flipped(self.accesses), control=control.accesses)
+        join(m, control=control.state, state=flipped(self.state))
+        if self.params.prefetches:
+            join(m, core=core.prefetches, prefetches=flipped(self.prefetches))
+        m.d.comb += [
+            ended.valid.eq(core.control.done.valid),
+            ended.tag.eq(core.control.done.record.tag),
+            ended.error.eq(core.control.done.record.code),
+            self.irq.eq(control.irq),
+        ]
+        if self.params.cores > 1:
+            m.d.comb += self.stopped.eq(core.control.delivery.stop)
+        return m
+
 
 #: Bits of a byte address in the register space: 4 KiB.
 REGISTER_ADDR_WIDTH = 12
@@ -36,7 +170,7 @@ class Tmau(wiring.Component):
     smem : Out(MoverSignature(params.smem, params.cores))
         The shared memory outside.
     s_axil : In(Axi4LiteSignature)
-        Registers, at the offsets of ``golden.spec.tmau.registers``.
+        Registers, at the offsets of ``spec.tmau_registers``.
     **processor_members(params)
 
     Attributes

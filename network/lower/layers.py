@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.golden.spec.conv.job import CHANNEL_BYTES, ConvOperation, ConvOutput
-from tilewright.golden.spec.pe.instruction import MmType
+from tilewright.spec.conv import CHANNEL_BYTES, ConvOperation, ConvOutput
+from tilewright.spec.pe import MmType
 
 from .moves import Move
 from .places import Place

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilewright.golden.spec.conv.job import ConvOperation, ConvOutput
-from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
-from tilewright.golden.spec.pe.instruction import MmType
+from tilewright.spec.conv import CHANNELS_AT_ONCE, ConvOperation, ConvOutput
+from tilewright.spec.pe import MmType
 
 from ..arithmetic.elementwise import multiply
 from ..errors import node_error

@@ -5,7 +5,7 @@ from math import ceil, gcd
 from typing import NamedTuple
 
 from tilewright.golden import ConvShape, convolution_plans, read_share, request_cycles
-from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
+from tilewright.spec.conv import CHANNELS_AT_ONCE
 
 from ..lower.places import Cut
 

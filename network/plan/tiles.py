@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from math import ceil, gcd, inf
 
-from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
+from tilewright.spec.conv import CHANNELS_AT_ONCE
 
 from ..errors import node_error
 from ..lower.places import LINE, Cut, Held, padded

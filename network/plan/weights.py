@@ -6,7 +6,7 @@ from math import gcd
 
 import numpy as np
 
-from tilewright.golden.spec.conv.job import ConvOperation
+from tilewright.spec.conv import ConvOperation
 
 from ..lower.places import padded
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from tilewright.golden import Core, GlobalMemory, TensorMap, program_bytes
 from tilewright.golden.arguments import integer, listed, shown, truth
-from tilewright.golden.spec import DESCRIPTOR
-from tilewright.sim.progress import report, work
+from tilewright.progress import report, work
+from tilewright.spec import DESCRIPTOR
 
 from ..arithmetic.ends import quantise
 from ..errors import ModelError

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from tilewright.errors import UsageError
 from tilewright.golden import CONV_PRESETS, ConvParams
 from tilewright.golden.arguments import instance, integer, power_of_two, truth
-from tilewright.sim.hdl.export import top_params
-from tilewright.sim.usage import UsageError
+from tilewright.sim.hdl.tops import top_params
 
 __all__ = ["MACHINES", "Machine", "machine_of", "machine_of_core"]
 

@@ -3,7 +3,7 @@
 from math import ceil, prod
 from typing import NamedTuple
 
-from tilewright.golden.spec.conv.job import ConvOperation, ConvOutput
+from tilewright.spec.conv import ConvOperation, ConvOutput
 
 from ..errors import node_error
 from ..lower.places import BLOCK, LINE, padded

@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from tilewright.golden.core.words import KIND_LSB
-from tilewright.golden.spec.core.word import JOB_WORDS, Kind
-from tilewright.sim.progress import report, work
+from tilewright.golden.core.program import KIND_LSB
+from tilewright.progress import report, work
 from tilewright.sim.session.accelerator import AcceleratorSession
+from tilewright.spec.core import JOB_WORDS, Kind
 
 from ..errors import ModelError
 from .machine import MACHINES

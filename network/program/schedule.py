@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from tilewright.golden import command_word, conv_words, program_word, tmau_word
-from tilewright.golden.spec import BarrierOp, Opcode, Space
+from tilewright.spec import BarrierOp, Opcode, Space
 
 from ..lower.places import BLOCK
 from ..plan.costs import HANDED, moved, transfer_cycles

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilewright.golden import job_word
-from tilewright.golden.spec.conv.job import ConvOperation
+from tilewright.spec.conv import ConvOperation
 
 from ..lower.layers import reach
 from ..lower.places import BLOCK, LINE, LONG, Cut, Held, as_cut, padded

@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 
-from tilewright.golden.spec.conv.job import CHANNEL_BYTES, ConvOperation, ConvOutput
+from tilewright.spec.conv import CHANNEL_BYTES, ConvOperation, ConvOutput
 
 from ..lower.layers import Part
 from ..plan.costs import plan_part

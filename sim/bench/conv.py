@@ -1,20 +1,193 @@
-"""Measures the convolution engine on the layers of networks, with resident operands, in exact cycles.
+"""The convolutions of the benchmark: layers of networks, whole or as samples that fit shared memory, and their jobs."""
 
-Specification: docs/conv.md, "Order of work".
-"""
+from bisect import bisect_left
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 
-from dataclasses import replace
+import numpy as np
 
+from tilewright.golden import (
+    Conv,
+    ConvLayer,
+    ConvPlan,
+    ConvShape,
+    PostProcessing,
+    convolution_plans,
+    job_word,
+    plan_convolution,
+    request_cycles,
+)
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.smem.params import SmemParams
+from tilewright.spec.conv import CHANNELS_AT_ONCE
 
+from ..hdl.settings import changed
 from ..session import ConvSession
-from ..settings import changed
-from .conv_cases import first_job, golden_result, sample_of
-from .conv_layers import NETWORKS
+from .conv_layers import NETWORKS, NetworkLayer
 from .line import share, timed
 
-__all__ = ["Runner", "layer_line", "measure"]
+__all__ = ["MOST_CYCLES", "LayerCase", "Runner", "first_job", "golden_result", "layer_line", "measure", "sample_of"]
+
+#: Cycles that a sample takes at the limit, at most.
+MOST_CYCLES = 60_000
+#: Bytes between pixels of X that are thought of.
+_GAPS = range(0, 128, 16)
+#: Bytes at the end of shared memory that belong to the first job, and what tensors lose to the ends of lines.
+_RESERVED = 4096
+
+
+@dataclass(frozen=True)
+class LayerCase:
+    """Output lines and channels of a layer, from the first ones on, cut as the whole layer is.
+
+    Attributes
+    ----------
+    layer : NetworkLayer
+    params : ConvParams
+    lines, channels : int
+        Output lines and output channels.
+    """
+
+    layer: NetworkLayer
+    params: object
+    lines: int
+    channels: int
+
+    @property
+    def name(self):
+        """Of the layer, and what of it is run."""
+        layer = self.layer
+        lines = [f"{self.lines} of {layer.out_size} lines"] if self.lines < layer.out_size else []
+        channels = [f"{self.channels} channels"] if self.channels < layer.out_channels else []
+        return ", ".join([layer.name, *lines, *channels])
+
+    @property
+    def whole(self):
+        """The :class:`ConvPlan` of the whole layer."""
+        return _whole(self.layer, self.params)[0]
+
+    @property
+    def gap(self):
+        """Bytes behind each pixel of X."""
+        return _whole(self.layer, self.params)[1]
+
+    @cached_property
+    def plan(self):
+        """That of the sample."""
+        return ConvPlan(_shape(self.layer, self.lines, self.channels), self.params, **self._cut)
+
+    @property
+    def _cut(self):
+        return {name: getattr(self.whole, name) for name in ("block_bytes", "merge", "raster")}
+
+    def job(self):
+        """A :class:`ConvLayer` with random contents: u8, s8 and u8 results, a scale for each channel."""
+        layer, generator = self.layer, np.random.default_rng(self.layer.size + self.layer.channels)
+        rows, columns, padding = _window(layer, self.lines)
+        inner = self.channels if layer.depthwise else layer.channels
+        x = generator.integers(0, 256, (1, rows, columns, inner), np.uint8)
+        square = layer.kernel, layer.kernel
+        k = generator.integers(-128, 128, (self.channels, *square, *(() if layer.depthwise else (inner,))), np.int8)
+        # Sums of as many products are spread over the range of results.
+        spread = 73 * 73 * np.sqrt(k[0].size)
+        post = PostProcessing(
+            output="u8", bias=generator.integers(-5000, 5000, self.channels), zero=128,
+            scale=(generator.uniform(30, 60, self.channels) / spread).astype(np.float32),
+        )  # fmt: skip
+        return ConvLayer(
+            x, k, "u8s8", stride=(layer.stride, layer.stride), padding=padding, zeros=(128, 0), post=post,
+            operation="depthwise" if layer.depthwise else "convolution", params=self.params, plan=self._cut,
+            gap=self.gap,
+        )  # fmt: skip
+
+
+def sample_of(layer, params, memory_bytes, most=MOST_CYCLES):
+    """The case of a layer that does the most within ``most`` cycles at its limit and so much shared memory.
+
+    Two passes at least if the layer has them, so that weights change, and then as many lines as there can be.
+    """
+    unit = CHANNELS_AT_ONCE * params.slaves
+    # Depthwise, fewer channels would be smaller pixels.
+    fewer = () if layer.depthwise else range(unit, layer.out_channels, unit)
+    cases = []
+    for count in {layer.out_channels, *fewer}:
+
+        def over(lines, count=count):
+            case = LayerCase(layer, params, lines, count)
+            plan = case.plan
+            return _bytes(plan.shape, case.gap) > memory_bytes - _RESERVED or plan.limit > most
+
+        lines = bisect_left(range(1, layer.out_size + 1), True, key=over)
+        if lines:
+            cases.append(LayerCase(layer, params, lines, count))
+    if not cases:
+        return LayerCase(layer, params, 1, min([layer.out_channels, *fewer]))
+    passes = min(2, max(case.plan.channel_tiles for case in cases))
+    return max(cases, key=lambda case: (min(case.plan.channel_tiles, passes), case.lines, case.channels))
+
+
+def first_job(params, memory_bytes):
+    """A job that runs while the next one is checked and set up; it writes the last byte of shared memory."""
+    return job_word(
+        operation="max_pool", type="u8u8", output="element", x=0, y=memory_bytes - 1, channels=1, width=32, height=32,
+        out_channels=1, out_width=1, out_height=1, kernel=(32, 32), x_pitch=(1, 32, 1024), y_pitch=(1, 1, 1),
+        granularity=(params.row_bytes // 16).bit_length() - 1,
+    )  # fmt: skip
+
+
+def golden_result(job, params, smem):
+    """What the golden model makes of a job in this memory."""
+    engine = Conv(smem.copy(), params)
+    if not engine.execute(job.word):
+        raise RuntimeError(f"the golden model refuses the job: {engine.errors[0]}")
+    return job.result(engine.smem)
+
+
+def _window(layer, lines):
+    """Rows and columns of X that so many output lines see, and their padding."""
+    first = layer.padding[0]
+    seen = (lines - 1) * layer.stride + layer.kernel - first
+    rows = min(seen, layer.size)
+    return rows, layer.size, (first, seen - rows, *layer.padding)
+
+
+def _shape(layer, lines, channels):
+    rows, columns, padding = _window(layer, lines)
+    operation = "depthwise" if layer.depthwise else "convolution"
+    inner = channels if layer.depthwise else layer.channels
+    return ConvShape.of((1, rows, columns, inner), channels, (layer.kernel,) * 2, (layer.stride,) * 2, padding,
+                        operation=operation, table=True)  # fmt: skip
+
+
+@cache
+def _whole(layer, params):
+    """The plan of a layer, and the gap behind its pixels.
+
+    Depthwise, pieces of many points are read together, which should not lie in the same banks, and each block of a
+    point, or of two where that may be, is a write.
+    """
+    shape = _shape(layer, layer.out_size, layer.out_channels)
+
+    def fetched(plan, gap):
+        return plan.fetch_cycles * request_cycles(plan, layer.channels + gap)
+
+    if not layer.depthwise:
+        plan = plan_convolution(shape, params, "fetch")
+        return plan, 0 if plan.merge > 1 else min(_GAPS, key=lambda gap: (fetched(plan, gap), gap))
+
+    def cycles(plan, gap):
+        return max(plan.mac_cycles, fetched(plan, gap), plan.write_cycles, plan.limit)
+
+    choices = [(plan, gap) for gap in _GAPS for plan in convolution_plans(shape, params)]
+    return min(choices, key=lambda one: (cycles(*one), one[1], -one[0].block_bytes))
+
+
+def _bytes(shape, gap):
+    """Bytes of shared memory that the tensors take, whether they are read or not."""
+    x = shape.height * shape.width * (shape.channels + gap)
+    k = shape.taps * shape.out_channels * (1 if shape.operation.lanes else shape.channels)
+    return x + k + 8 * shape.out_channels + shape.bytes_written
+
 
 #: Shared memory of the benchmark's engines: weights of large layers have to lie there.
 _SMEM_BYTES = 1 << 20

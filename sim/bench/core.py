@@ -7,9 +7,9 @@ import numpy as np
 
 from tilewright.golden import ConvLayer, ImplicitGemm, LayerProgram, convolve
 
+from ..hdl.settings import changed
 from ..session.accelerator import accelerator_params
 from ..session.core import CoreSession
-from ..settings import changed
 from .line import share, timed
 
 __all__ = ["FEATURES", "lines", "measure", "run"]

@@ -1,20 +1,148 @@
-"""Measures the processing engine on resident operands: the use of its multipliers, in exact cycles.
+"""The products of the benchmark: shapes, types and sharing; large operands repeat themselves."""
 
-Specification: docs/pe.md, "Speed".
-"""
+from dataclasses import dataclass, field, replace
 
-from dataclasses import replace
+import numpy as np
+from ml_dtypes import bfloat16
 
-from tilewright.hw.pe.compute.mac import MacArray
+from tilewright.golden.pe.program import gemm_program
+from tilewright.hw.pe.compute import MacArray
 from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.spec.memory import Swizzle
+from tilewright.spec.pe import MmType
 
+from ..hdl.settings import changed
 from ..session import PeSession
-from ..session.pe_program import PeProgram
-from ..settings import changed
+from ..session.products import PeProgram
 from .line import Line, share, timed
-from .pe_cases import products, program_and_result
 
-__all__ = ["measure"]
+__all__ = ["Product", "measure", "products", "program_and_result"]
+
+#: Bytes of a row of a page, as the TMAU loads tiles; and as many elements of K if rows are along N.
+_PAGE_BYTES = 128
+_TARGET = 0.99
+#: Columns, and bytes of K, of large products; A, a page of B, and C fit shared memory.
+_LARGE = {"unit": (16, 512), "ecp5": (64, 2048), "default": (256, 4096), "lean": (256, 4096), "full": (64, 512)}
+#: Threads that share a row, and those that share a product, of the lines with a target.
+_SHARED = ((1, 1), (2, 1), (1, 2), (2, 2))
+
+
+@dataclass(frozen=True)
+class Product:
+    """C = A × B, with all of A and C resident and one page of B, which stands for all.
+
+    Attributes
+    ----------
+    name : str
+    m, n, k : int
+        Rows, columns, and elements of K.
+    kind : MmType
+    transpose : int
+        As B lies: 0 by columns, 1 by rows.
+    target : float or None
+        Share of the multipliers' cycles that must be used; None where docs/pe.md names none.
+    swizzle : Swizzle
+        Of all operands.
+    options : dict
+        Further attributes of ``Gemm``.
+    """
+
+    name: str
+    m: int
+    n: int
+    k: int
+    kind: MmType
+    transpose: int
+    target: float | None = None
+    swizzle: Swizzle = Swizzle.B128
+    options: dict = field(default_factory=dict)
+
+    def limit(self, params):
+        """Cycles in which all multipliers of the engine do the multiplications of the product."""
+        units = params.threads * params.unit_bytes // self.kind.bytes
+        return -(-self.m * self.n * self.k // units)
+
+    @property
+    def lines(self):
+        """Chunks of 16 bytes that B is made of, row by row."""
+        return self.k * -(-self.n * self.kind.bytes // 16)
+
+
+def products(preset, params):
+    """All products that are measured with ``params``, those of the preset's name, of types that they have."""
+    every = [*_shared(preset, params), *_types(preset, params), *_small(params)]
+    return [product for product in every if product.kind.family in params.types]
+
+
+def _large(preset, params, kind, transpose, ka=1, kb=1):
+    """As many rows as the threads hold."""
+    n, k_bytes = _LARGE[preset]
+    shape = {"m": params.threads // (ka * kb), "n": n, "k": k_bytes // kind.bytes}
+    return shape | {"kind": kind, "transpose": transpose, "options": {"ka": ka, "kb": kb}}
+
+
+def _shared(preset, params):
+    for ka, kb in _SHARED:
+        for transpose in (0, 1):
+            name = f"mm8, ka{ka} kb{kb}, t{transpose}"
+            yield Product(name, **_large(preset, params, MmType.S8S8, transpose, ka, kb), target=_TARGET)
+    for transpose in (0, 1):
+        name = f"mm8, ka1 kb1, t{transpose}, not swizzled"
+        yield Product(name, **_large(preset, params, MmType.S8S8, transpose), swizzle=Swizzle.NONE)
+
+
+def _types(preset, params):
+    for kind in (MmType.S16S16, MmType.F16, MmType.BF16):
+        for transpose in (0, 1):
+            name = f"mm16 {kind.name.lower()}, ka1 kb1, t{transpose}"
+            yield Product(name, **_large(preset, params, kind, transpose), target=_TARGET)
+
+
+def _small(params):
+    """Beginning and end count here: rows of A come, and those of C go."""
+    for m, n, k in ((1, 1, 1), (4, 4, 32), (16, 16, 64), (64, 16, 64)):
+        yield Product(f"mm8, {m} x {n} x {k}, t0", m, n, k, MmType.S8S8, 0)
+    yield Product("mm16 f16, 16 x 16 x 64, t1", 16, 16, 64, MmType.F16, 1)
+
+
+def program_and_result(product, params):
+    """The ``Program`` of a product with random operands, and C as numpy computes it.
+
+    Floats are small multiples of a half, whose sums are exact in every order.
+    """
+    generator = np.random.default_rng(3)
+    a, b = (_elements(generator, product, shape) for shape in ((product.m, product.k), (product.k, product.n)))
+    elements = _PAGE_BYTES // product.kind.bytes
+    b = b[np.arange(product.k) % elements]
+    page_log2 = None
+    if product.transpose:
+        # Dimension 0 is N; a page has as many rows.
+        b = b[:, np.arange(product.n) % elements]
+        least = 16 // product.kind.bytes
+        page_log2 = [(count - 1).bit_length() for count in (min(max(product.n, least), elements), elements)]
+    program = gemm_program(
+        _raw(a), _raw(b), product.kind, sizes=params, size_bytes=params.smem.size_bytes, swizzle=product.swizzle,
+        transpose=product.transpose, page_log2=(None, page_log2, None), repeated=True, **product.options,
+    )  # fmt: skip
+    if product.kind.is_float:
+        result = (a.astype(np.float32) @ b.astype(np.float32)).view(np.uint32)
+    else:
+        result = (a.astype(np.int64) @ b.astype(np.int64)).astype(np.uint32)
+    return program, result
+
+
+def _elements(generator, product, shape):
+    kind = product.kind
+    if kind.is_float:
+        element = np.float16 if kind == MmType.F16 else bfloat16
+        return (generator.integers(-4, 5, shape) / 2).astype(element)
+    half = 1 << (8 * kind.bytes - 1)
+    return generator.integers(-half, half, shape, np.int8 if kind.bytes == 1 else np.int16)
+
+
+def _raw(elements):
+    return elements.view(np.uint8 if elements.itemsize == 1 else np.uint16)
+
 
 #: What a multiply waits for, and what reads and translations cost.
 _CAUSES = ("steps", "stall_columns", "stall_factors", "stall_product", "bank_conflicts", "translation_misses")

@@ -8,13 +8,13 @@ Specification: docs/tmau.md, "Speed".
 import numpy as np
 
 from tilewright.golden import TensorMap, limits
-from tilewright.golden.spec import BarrierOp, Opcode
 from tilewright.golden.tmau.features import is_unsupported
 from tilewright.golden.tmau.tile import footprint
 from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.spec import BarrierOp, Opcode
 
+from ..hdl.settings import changed
 from ..session import TmauSession
-from ..settings import changed
 from .line import Line, share, timed
 from .tmau_cases import BLOCK_BYTES, BOXES, FEW, LATENCIES, copy_cases, few_cases, steady_cases
 

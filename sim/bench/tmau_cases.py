@@ -5,8 +5,8 @@ import math
 from dataclasses import dataclass, field, replace
 
 from tilewright.golden import TensorMap
-from tilewright.golden.spec import Element, Mode, Opcode, Reduction, Space
 from tilewright.golden.tmau.tile import footprint
+from tilewright.spec import Element, Mode, Opcode, Reduction, Space
 
 __all__ = [
     "BLOCK_BYTES", "BOXES", "FEW", "LATENCIES", "Copies", "Steady", "copy_cases", "few_cases", "steady_cases"

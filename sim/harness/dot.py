@@ -6,7 +6,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.hw.dot_product.unit import DotUnit
-from tilewright.hw.lib.delay import delay
+from tilewright.hw.lib.logic import delay
 
 from ..hdl.testbench import Array, make_design
 from ..hdl.word_array import WordArray

@@ -4,15 +4,15 @@ from amaranth import unsigned
 from amaranth.hdl import Cat, Mux
 from amaranth.lib.wiring import In, Out, connect
 
-from tilewright.golden.spec import BANKS, CHUNK_BYTES, LINE_BYTES
-from tilewright.golden.spec.tmau.processors import own_tag_bits
-from tilewright.hw.bus.axi4_port import DESCRIPTOR_BYTES
+from tilewright.hw.bus.read_port import DESCRIPTOR_BYTES
 from tilewright.hw.cluster.l2.lookup import MOST_BACK
 from tilewright.hw.tmau.signatures import DoneSignature
+from tilewright.spec import BANKS, CHUNK_BYTES, LINE_BYTES
+from tilewright.spec.tmau_registers import own_tag_bits
 
 from ..hdl.testbench import Array
+from .axi_channels import Rule, Wait
 from .axi_monitor import Axi4Monitor
-from .axi_rules import Rule, Wait
 from .drivers import BarrierDriver, RegisterDriver
 from .memory_model import CHANNELS, MAX_LATENCY, MemoryModel
 from .records import READ_IDS

@@ -6,13 +6,13 @@ from amaranth import unsigned
 from amaranth.lib import data
 from amaranth.utils import ceil_log2
 
-from tilewright.golden.spec.conv.job import JOB
 from tilewright.hw.bus.axi4_lite import AccessLayout
-from tilewright.hw.bus.commands import command_layout
-from tilewright.hw.conv.signatures import ConvEndLayout
+from tilewright.hw.conv.layouts import ConvEndLayout
 from tilewright.hw.core.params import CoreParams
+from tilewright.hw.lib.layouts import command_layout
 from tilewright.hw.pe.layouts import INSTRUCTION_BITS, FaultLayout, PageWriteLayout, SegmentWriteLayout
 from tilewright.hw.smem.layouts import BarrierResultLayout, ReadLayout, read_data_layout
+from tilewright.spec.conv import JOB
 
 from .drivers import BarrierItemLayout, RegisterAnswerLayout
 

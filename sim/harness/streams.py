@@ -3,11 +3,10 @@
 from amaranth.hdl import Elaboratable, Instance, Module, Value
 from amaranth.lib import data
 
-from tilewright.golden.spec import COMMAND, FORMATS
-from tilewright.golden.spec.conv.job import JOB
-from tilewright.golden.spec.pe.instruction import INSTRUCTIONS
-from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT
-from tilewright.hw.lib.formats import packed_layout
+from tilewright.hw.lib.layouts import packed_layout
+from tilewright.spec import COMMAND, FORMATS
+from tilewright.spec.conv import JOB
+from tilewright.spec.pe import INSTRUCTIONS, PAGE_ENTRY, SEGMENT
 
 __all__ = ["Streams"]
 

@@ -11,12 +11,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.golden.suggestion import suggestion
-
-from ..files import BUILD, built_once
-from ..processes import run_process, running
-from ..progress import report
-from ..usage import HostError
+from tilewright.errors import HostError
+from tilewright.files import BUILD, built_once
+from tilewright.processes import run_process, running
+from tilewright.progress import report
+from tilewright.spec.names import suggestion
 
 __all__ = [
     "MAKE_VARIABLES", "SIMULATORS", "WAVEFORMS", "Program", "build", "complaint", "require_tools", "verilator_root",

@@ -6,15 +6,16 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from ..files import built_once
-from ..progress import report
+from tilewright.files import built_once
+from tilewright.progress import report
+
 from .build import CACHE
 from .testbench import Array, Design
 
 __all__ = ["cached_design", "kept_text"]
 
 #: Packages whose sources decide what a design is.
-_PACKAGES = ("hw", "golden/spec", "sim/harness", "sim/hdl")
+_PACKAGES = ("hw", "spec", "sim/harness", "sim/hdl", "board")
 _TOOLS = ("amaranth", "pyosys")
 _TEXT = "text"
 

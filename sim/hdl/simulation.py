@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from .build import WAVEFORMS, build
-from .save_files import write_save_files
-from .testbench import FLAGS, OWN_STATUSES, TOP
+from .testbench import FLAGS, OWN_STATUSES, TOP, write_save_files
 
 __all__ = ["Simulation", "SimulationError", "waveform_format"]
 
@@ -54,7 +53,7 @@ class Simulation:
         Leave a waveform there when closed, in the format of its suffix: ``.vcd`` or ``.fst``. Beside it save files of
         the design's ``signals``, for GTKWave (``.gtkw``) and Surfer (``.sucl``).
     coverage : Path or None
-        Leave there when closed how often Verilator ran each statement; see ``sim/hdl/code_coverage.py``.
+        Leave there when closed how often Verilator ran each statement; see ``sim/hdl/cocotb_run.py``.
 
     Attributes
     ----------

@@ -1,20 +1,66 @@
-"""The Verilog module around a harness: makes the clock, and does what lines on standard input say.
-
-One line is one *exchange*: set the controls, load arrays from files, reset, start, run the clock until the harness has
-finished or a limit is reached, dump arrays to files, print the statuses. Between exchanges the clock stands still, and
-during one nothing but the hardware is simulated, so a long run is fast; files are read and written by the simulator
-itself, so memories are fast too. All of it is plain Verilog that Verilator and Icarus Verilog both understand.
-"""
+"""Save files for viewers of waveforms: what to show of a file, in groups, so that nobody has to look for it."""
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from amaranth.lib.wiring import In
 
-from .hierarchy import hierarchical_name
-from .verilog import conventional_ports, to_verilog
+from .verilog import conventional_ports, hierarchical_name, to_verilog
 from .word_array import WORD_ARRAY
 
-__all__ = ["FLAGS", "HALF_PERIOD", "OWN_STATUSES", "RESET_CYCLES", "TOP", "Array", "Design", "make_design"]
+__all__ = [
+    "FLAGS",
+    "HALF_PERIOD",
+    "OWN_STATUSES",
+    "RESET_CYCLES",
+    "TOP",
+    "Array",
+    "Design",
+    "gtkwave_file",
+    "make_design",
+    "surfer_file",
+    "write_save_files",
+]  # fmt: skip
+
+#: Formats of GTKWave, as bits of its flags: binary, hexadecimal and signed decimal numbers, at the right.
+_BINARY, _HEXADECIMAL, _SIGNED = 0x28, 0x22, 0x424
+_GROUP_BEGIN, _GROUP_END = 0x800200, 0x1000200
+
+
+def gtkwave_file(waveform, groups):
+    """The text of a save file of GTKWave (``.gtkw``).
+
+    Parameters
+    ----------
+    waveform : Path
+    groups : dict of str to dict of str to (int, bool)
+        By the name of a group its signals: hierarchical name, bits, and whether it is signed.
+    """
+    lines = [f'[dumpfile] "{Path(waveform).resolve()}"', "[timestart] 0"]
+    for group, signals in groups.items():
+        lines += [f"@{_GROUP_BEGIN:x}", f"-{group}"]
+        for name, (width, signed) in signals.items():
+            form = _BINARY if width == 1 else _SIGNED if signed else _HEXADECIMAL
+            lines += [f"@{form:x}", name if width == 1 else f"{name}[{width - 1}:0]"]
+        lines += [f"@{_GROUP_END:x}", f"-{group}"]
+    return "\n".join(lines) + "\n"
+
+
+def surfer_file(groups):
+    """The text of a command file of Surfer (``.sucl``); arguments are those of :func:`gtkwave_file`."""
+    lines = []
+    for group, signals in groups.items():
+        lines += [f"divider_add {group}", *(f"variable_add {name}" for name in signals)]
+    return "\n".join([*lines, "zoom_fit"]) + "\n"
+
+
+def write_save_files(waveform, groups):
+    """Writes both beside a waveform, with its name and their suffixes; nothing if there is no group."""
+    if groups:
+        path = Path(waveform)
+        path.with_suffix(".gtkw").write_text(gtkwave_file(path, groups), encoding="utf-8")
+        path.with_suffix(".sucl").write_text(surfer_file(groups), encoding="utf-8")
+
 
 #: Name of the module.
 TOP = "testbench"

@@ -1,7 +1,10 @@
-"""Verilog from an Amaranth component, with port names by the conventions of Verilog."""
+"""Yosys, in a process of its own: it prints every command, and ends the process on an error."""
 
+import os
 import re
+import sys
 import tempfile
+from functools import lru_cache
 from pathlib import Path
 
 from amaranth.back import rtlil
@@ -9,12 +12,76 @@ from amaranth.hdl import ClockSignal, Const, Instance, ResetSignal, Value, Value
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib.wiring import In
 
-from ..elaboration import quick_elaboration
-from ..progress import report
-from .shared_modules import share_modules
-from .yosys import run_yosys
+from tilewright.processes import run_process
+from tilewright.progress import report
 
-__all__ = ["VerilogPlatform", "conventional_ports", "to_rtlil", "to_verilog"]
+from .elaboration import quick_elaboration
+
+__all__ = ["VerilogPlatform", "conventional_ports", "hierarchical_name", "run_yosys", "share_modules", "to_rtlil",
+           "to_verilog", "yosys"]  # fmt: skip
+
+_DIFFERS = "ABC: Networks are NOT EQUIVALENT"
+_PROGRAM = "import sys; from pyosys import libyosys; libyosys.run_pass('script ' + sys.argv[1])"
+
+
+def yosys(folder, script):
+    """Runs the lines of ``script`` in ``folder``; returns the ``CompletedProcess`` with all that was printed."""
+    (Path(folder) / "make.ys").write_text(script + "\n")
+    command = [sys.executable, "-c", _PROGRAM, "make.ys"]
+    # Python finds another place where TMPDIR names none, and Yosys would not.
+    return run_process(command, cwd=folder, env=os.environ | {"TMPDIR": tempfile.gettempdir()})
+
+
+def run_yosys(folder, script, purpose):
+    """Runs the lines of ``script`` in ``folder``.
+
+    Raises
+    ------
+    RuntimeError
+        If Yosys refuses, with its last words: "Yosys could not <purpose>: …". If ABC, which compares what it has made
+        with what it was given, finds a difference: Yosys only prints that, and goes on.
+    """
+    done = yosys(folder, script)
+    if done.returncode:
+        raise RuntimeError(f"Yosys could not {purpose}: {(done.stderr.strip() or done.stdout.strip())[-500:]}")
+    if _DIFFERS in done.stdout:
+        raise RuntimeError(f"Yosys could not {purpose}: what ABC has made of it does something else")
+
+
+_MODULE = re.compile(r"^module (?P<name>\\\S+|\w+)(?P<space> ?)(?P<body>\(.*?^endmodule\n)", re.MULTILINE | re.DOTALL)
+#: An instance as Yosys writes it: module and instance on one line that ends with the parenthesis of the connections.
+_INSTANCE = re.compile(r"^(?P<indent>  )(?P<module>\\\S+|\w+)(?P<rest> +(?:\\\S+|\w+) +\($)", re.MULTILINE)
+
+
+def share_modules(verilog):
+    """``verilog`` without modules that say the same as an earlier one; their instances become instances of that one.
+
+    Modules say the same if their texts do, but for their own names and those of modules that say the same.
+    """
+    modules = {match["name"]: match["body"] for match in _MODULE.finditer(verilog)}
+    kept = {name: name for name in modules}  # the module that stands for it
+
+    def renamed(body):
+        def instance(match):
+            name = kept.get(match["module"], match["module"])
+            return f"{match['indent']}{name}{match['rest']}"
+
+        return _INSTANCE.sub(instance, body)
+
+    while True:
+        first = {}
+        chosen = {name: first.setdefault(renamed(body), name) for name, body in modules.items()}
+        if chosen == kept:
+            break
+        kept = chosen
+
+    def rewritten(match):
+        name = match["name"]
+        return f"module {name}{match['space']}{renamed(match['body'])}" if kept[name] == name else ""
+
+    # What separates modules goes with those that are dropped.
+    return re.sub(r"\n{3,}", "\n\n", _MODULE.sub(rewritten, verilog))
+
 
 _TIMESCALE = "`timescale 1ns/1ps\n"
 # A plain ``write_verilog`` of Amaranth's RTLIL contains ``always @*``, with which Icarus Verilog may leave an output X
@@ -78,7 +145,7 @@ class VerilogPlatform:
     Attributes
     ----------
     modules : list of str
-        RTLIL of the modules that stand for components which are alike (``hw/lib/alike.py``).
+        RTLIL of the modules that stand for components which are alike (``hw/lib/component.py``).
     """
 
     def __init__(self, name):
@@ -165,3 +232,64 @@ def _fold_repeats(verilog):
         return f"{{{(len(match[0]) + 2) // (len(member) + 2)}{{{member}}}}}"
 
     return _REPEATS.sub(fold, verilog)
+
+
+# As Yosys lays its output out: a module, an instance, a memory each begin a line.
+_IDENTIFIER = r"(\\\S+ |[A-Za-z_]\w*)"
+_HIERARCHY_MODULE = re.compile(rf"^module {_IDENTIFIER} ?\(", re.MULTILINE)
+_HIERARCHY_INSTANCE = re.compile(rf"^  {_IDENTIFIER} (?:#\([^;]*?\n  \) )?{_IDENTIFIER} ?\(\n", re.MULTILINE)
+_MEMORY = re.compile(rf"^  reg \[[^]]+\] {_IDENTIFIER} ?\[[^]]+\];", re.MULTILINE)
+
+
+def hierarchical_name(verilog, top, path):
+    """The name, seen from inside the module ``top``, of what the source calls ``path``.
+
+    A name that was already taken in its module has got a suffix: ``banks`` has become ``banks$102``.
+
+    Parameters
+    ----------
+    verilog : str
+        As ``to_verilog`` gives it; a memory may also lie in a handwritten module.
+    path : str
+        Names of submodules and then of a memory, joined by dots.
+
+    Raises
+    ------
+    ValueError
+        If there is no such thing.
+    """
+    *instances, memory = path.split(".")
+    module, names = top, []
+    for instance in instances:
+        body = _body(verilog, module)
+        candidates = {_bare(name): (_bare(kind), name) for kind, name in _HIERARCHY_INSTANCE.findall(body)}
+        module, name = candidates[_find(instance, candidates, module)]
+        names.append(name)
+    memories = {_bare(name): name for name in _MEMORY.findall(_body(verilog, module))}
+    return ".".join([*names, memories[_find(memory, memories, module)]])
+
+
+def _body(verilog, module):
+    begins = _begins(verilog)
+    if module not in begins:
+        raise ValueError(f"there is no module {module!r} in the Verilog")
+    return verilog[begins[module] : verilog.index("\nendmodule", begins[module])]
+
+
+# A bench looks for a dozen memories in the same text, which is long.
+@lru_cache(maxsize=1)
+def _begins(verilog):
+    """Where the body of each module begins; the first one of a name counts."""
+    matches = reversed(list(_HIERARCHY_MODULE.finditer(verilog)))
+    return {_bare(match[1]): match.end() for match in matches}
+
+
+def _bare(identifier):
+    return identifier.removeprefix("\\").rstrip()
+
+
+def _find(wanted, candidates, module):
+    for name in candidates:
+        if re.sub(r"\$\d+$", "", name) == wanted:
+            return name
+    raise ValueError(f"module {module!r} has no {wanted!r}, only {', '.join(sorted(candidates)) or 'nothing'}")

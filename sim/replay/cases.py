@@ -1,6 +1,6 @@
-"""Replay cases: a file of JSON, or of JSON in xz, read strictly and as a whole before anything runs.
+"""Replay cases of the kinds lanes and align: what commands they stand for, and the strides.
 
-Specification: docs/replay.md.
+Specification: docs/replay.md, "Kinds lanes and align".
 """
 
 import json
@@ -10,21 +10,99 @@ import reprlib
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
-from tilewright.golden import Windows
-from tilewright.golden.patterns import fill_pattern, mix_pattern
-from tilewright.golden.spec import Error
+from tilewright.errors import UsageError
+from tilewright.golden import Windows, align
+from tilewright.golden.memory import fill_pattern, mix_pattern
+from tilewright.golden.tmau.align import Operator, Padding
+from tilewright.golden.tmau.lanes import lane_strides
+from tilewright.spec import LANES, Element, Error, LaneLayout, Opcode
+from tilewright.spec.fields import names
 
-from ..usage import UsageError
-from .commands import read_command
+from .commands import Command, lane_fields, read_command
+from .contents import MemoryImage, read_image
 from .conv_cases import read_conv_case
-from .expectations import read_expectation
 from .fields import Fields
-from .images import MemoryImage, read_image
-from .layout_cases import read_align, read_lanes
-from .maps import read_placed_map, read_processors, read_windows, with_maps
+from .maps import MapSpec, read_placed_map, read_processors, read_windows, with_maps
+from .outcome import read_expectation
 
-__all__ = ["ENGINE_KINDS", "PE_KINDS", "Case", "cases_of", "read_cases", "read_document"]
+__all__ = [
+    "ENGINE_KINDS",
+    "PE_KINDS",
+    "Case",
+    "LayoutCase",
+    "cases_of",
+    "read_align",
+    "read_cases",
+    "read_document",
+    "read_lanes",
+]  # fmt: skip
+
+#: Most bytes of shared memory that a copy with padding takes at a time.
+_BOX_BYTES = 16384
+
+
+class LayoutCase(NamedTuple):
+    """What a case of these kinds comes to: maps and commands of one of kind tmau, and strides for its result."""
+
+    maps: dict
+    commands: tuple
+    strides: dict | list
+
+
+def read_lanes(fields, smem_bytes):
+    """One LANES command. Fields are those of the command ``lanes``, but ``shape`` is N, C, H, W as on the page.
+
+    Strides of both sides, in bytes.
+    """
+    values = lane_fields(fields, _shape(fields)[::-1])
+    sides = {}
+    for side in ("source", "destination"):
+        strides = lane_strides(
+            values["shape"],
+            Element(values["element"]).bytes,
+            values[f"{side}_lane"],
+            1 << values["lanes_log2"],
+            1 << values["eu_log2"],
+            LaneLayout(values[f"{side}_layout"]),
+        )
+        sides[side] = strides._asdict()
+    return LayoutCase({}, (Command(Opcode.LANES, fields=values),), sides)
+
+
+def read_align(fields, smem_bytes):
+    """A load and a store for each box, there or ``back``. Strides of the padded tensor in bytes, outermost first."""
+    values = {"shape": tuple(_shape(fields)), "element": fields.choice("element", list(names(Element)))}
+    values["operator"] = fields.choice("operator", [operator.value for operator in Operator])
+    values["granularity"] = fields.integer("granularity", 1, 4096)
+    values["padding"] = fields.choice("padding", [padding.value for padding in Padding], Padding.ZERO.value)
+    for name in ("source", "target"):
+        values[name] = fields.integer(name, 0, (1 << 32) - 1)
+    back = fields.flag("back", False)
+    try:
+        alignment = align(**values, box_bytes=min(_BOX_BYTES, smem_bytes))
+    except ValueError as error:
+        raise UsageError(f"{fields.case}: {error}") from None
+    maps = {
+        name: MapSpec(tmap, int.from_bytes(tmap.pack(), "little"), None, None)
+        for name, tmap in (("source", alignment.source), ("target", alignment.target))
+    }
+    ends = ("target", "source") if back else ("source", "target")
+    commands = [
+        Command(opcode, name, {"coords": list(start), "smem": 0})
+        for start in alignment.starts
+        for opcode, name in zip((Opcode.LOAD, Opcode.STORE), ends, strict=True)
+    ]
+    return LayoutCase(maps, tuple(commands), list(alignment.strides))
+
+
+def _shape(fields):
+    shape = fields.integers("shape", *LANES["shape"].range)
+    if len(shape) != LANES["shape"].count:
+        raise fields.wrong("shape", f"must have 4 entries, N C H W, not {len(shape)}")
+    return shape
+
 
 #: Kinds of the processing engine. Their module, and that of kind core, needs more than numpy, and is imported when such
 #: a case comes.
@@ -132,7 +210,7 @@ def _read_case(entry, index, folder):
     if kind == "core":
         return import_module("tilewright.sim.replay.core_cases").read_core_case(fields, name, expect, folder)
     if kind in PE_KINDS:
-        read_pe_case = import_module("tilewright.sim.replay.pe.cases").read_pe_case
+        read_pe_case = import_module("tilewright.sim.replay.pe_cases").read_pe_case
         return read_pe_case(fields, name, kind, expect, folder)
     gmem = read_image(fields.inner("gmem"), 1 << 32, (mix_pattern, 0), folder)
     smem = read_image(fields.inner("smem"), 1 << 20, (fill_pattern, 205), folder)

@@ -7,16 +7,13 @@ from dataclasses import fields as dataclass_fields
 
 import numpy as np
 
+from tilewright.errors import UsageError
 from tilewright.golden import Conv, ConvLayer, ConvShape, PostProcessing
-from tilewright.golden.spec.conv.errors import ConvError
-from tilewright.golden.spec.conv.params import CONV_PRESETS
+from tilewright.spec.conv import CONV_PRESETS, ConvError
 
-from ..usage import UsageError
-from .expectations import read_expectation
+from .contents import read_init, read_operand, read_type
 from .fields import Fields
-from .images import read_init
-from .operands import read_operand, read_type
-from .outcome import Outcome
+from .outcome import Outcome, read_expectation
 
 __all__ = ["ConvCase", "conv_outcome", "read_conv_case", "read_conv_params", "run_conv_case"]
 

@@ -5,24 +5,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilewright.errors import UsageError
 from tilewright.golden import ConvParams, Core, DeadlockError, Memory, Windows, program_bytes
-from tilewright.golden.patterns import fill_pattern, mix_pattern
-from tilewright.golden.spec.core.errors import ProgramError
-from tilewright.golden.spec.fields import spoken
+from tilewright.golden.memory import fill_pattern, mix_pattern
 from tilewright.hw.pe.params import PeParams
+from tilewright.spec.core import ProgramError
+from tilewright.spec.fields import spoken
 
-from ..asm.core.assembler import assemble_core
-from ..asm.pe.assembler import BITS, assemble_program
-from ..golden_options import core_options
-from ..usage import UsageError
+from ..asm.core import assemble_core
+from ..asm.pe import BITS, assemble_program
+from ..session.golden_options import core_options
+from .contents import read_image, read_text, whole_words
 from .conv_cases import read_conv_params
-from .expectations import read_expectation
 from .fields import Fields
-from .images import read_image, whole_words
 from .maps import read_placed_map, read_window, read_windows, with_maps
-from .outcome import Judgement, Outcome
-from .pe.tables import read_params
-from .text import read_text
+from .outcome import Judgement, Outcome, read_expectation
+from .pe_cases import read_params
 
 __all__ = ["CoreCase", "core_outcome", "judge_core_case", "read_core_case"]
 

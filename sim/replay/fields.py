@@ -2,9 +2,8 @@
 
 import reprlib
 
-from tilewright.golden.suggestion import suggestion
-
-from ..usage import UsageError
+from tilewright.errors import UsageError
+from tilewright.spec.names import suggestion
 
 __all__ = ["REQUIRED", "Fields"]
 

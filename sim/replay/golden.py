@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tilewright.golden import Cluster, Memory, command_word, delivery_bits
-from tilewright.golden.spec import Opcode
+from tilewright.spec import Opcode
 
 from .cases import ENGINE_KINDS
+from .contents import whole_words
 from .conv_cases import run_conv_case
-from .images import whole_words
 from .outcome import Judgement, Outcome, shared_names
 
 __all__ = ["Run", "hardware", "judge", "result_record", "run_case", "run_commands", "why_not"]
@@ -75,7 +75,7 @@ def judge(case, hardware=None):
     if case.kind == "core":
         return import_module("tilewright.sim.replay.core_cases").judge_core_case(case, hardware)
     if case.kind in ENGINE_KINDS:
-        return import_module("tilewright.sim.replay.pe.golden").judge_pe_case(case)
+        return import_module("tilewright.sim.replay.pe_cases").judge_pe_case(case)
     run = run_commands(case, hardware)
     record = result_record(case, next(filter(None, run.errors), None), run.tx_bytes, run.gmem, *run.smems)
     names = ["gmem", *shared_names(case.cores)]
@@ -86,7 +86,7 @@ def judge(case, hardware=None):
 def run_commands(case, hardware=None):
     """Runs the commands of a case of the TMAU; a :class:`Run`. ``hardware`` is that of :func:`run_case`."""
     gmem, smems = case.global_contents(), [case.smem.contents() for _ in range(case.cores)]
-    options = import_module("tilewright.sim.golden_options").machine_options(hardware) if hardware else {}
+    options = import_module("tilewright.sim.session.golden_options").machine_options(hardware) if hardware else {}
     memory = whole_words(gmem, options.get("bus_bytes", 1))
     cluster = Cluster(
         Memory(memory, "global memory"), smems, windows=case.windows, processors=case.processors, **options
@@ -125,7 +125,7 @@ def _error(cluster, issuer):
 
 
 def result_record(case, error, tx_bytes, gmem, *smems):
-    """The part of a result record that every backend has; ``error`` is a ``golden.spec.Error`` or None."""
+    """The part of a result record that every backend has; ``error`` is a ``spec.Error`` or None."""
     strides = {} if case.strides is None else {"strides": case.strides}
     return {
         "name": case.name,

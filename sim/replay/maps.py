@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, replace
 
+from tilewright.errors import UsageError
 from tilewright.golden import DescriptorError, TensorMap, Windows
-from tilewright.golden.spec import DESCRIPTOR, Element, Error, Interleave, L2Promotion, Mode, Swizzle
-from tilewright.golden.spec.fields import names
-from tilewright.golden.spec.tmau.processors import MOST_PROCESSORS
+from tilewright.spec import DESCRIPTOR, Element, Error, Interleave, L2Promotion, Mode, Swizzle
+from tilewright.spec.fields import names
+from tilewright.spec.tmau_registers import MOST_PROCESSORS
 
-from ..usage import UsageError
 from .fields import REQUIRED, Fields
 
 __all__ = ["MapSpec", "read_map", "read_placed_map", "read_processors", "read_window", "read_windows", "with_maps"]

@@ -1,30 +1,161 @@
-"""Replay on the RTL."""
+"""The memories of a case in a session, before its first command."""
 
 from contextlib import contextmanager
 
-from tilewright.golden.spec import LaneLayout, Opcode, Space
+from tilewright.errors import UsageError
+from tilewright.golden import command_word, delivery_bits
+from tilewright.hw.bus.axi4 import Response
+from tilewright.spec import LaneLayout, Opcode, Space
+from tilewright.spec.conv import ConvError
+from tilewright.spec.pe import PE_REGISTERS, Operation, Put
 
 from ..harness.records import READ_IDS, TMAU_SCRIPT_DEPTH
 from ..session.cluster import ClusterSession
 from ..session.conv import ConvSession
 from ..session.core import CoreSession
 from ..session.pe import PeSession
+from ..session.run import ERRORS
 from ..session.tmau import TmauSession
-from ..usage import UsageError
-from .cluster_rtl import run_cluster_on_session, window_registers
-from .command_words import needed_words
-from .conv_rtl import run_conv_on_session
-from .core_rtl import run_core_on_session
+from .commands import needed_words
+from .contents import whole_words
+from .conv_cases import conv_outcome
+from .core_cases import core_outcome
 from .golden import result_record
 from .golden import run_case as run_on_golden
 from .hardware import hardware_of, why_no_hardware
 from .outcome import Outcome
-from .pe.cases import PeCase
-from .pe.golden import pe_outcome
-from .pe.rtl import run_on_session
-from .placing import place_memories
+from .pe_cases import PeCase, ProgramResult, pe_outcome
 
-__all__ = ["hardware", "open_backend", "run_case", "why_not"]
+__all__ = ["hardware", "open_backend", "place_memories", "run_case", "run_cluster_on_session", "run_conv_on_session",
+           "run_core_on_session", "run_on_session", "why_not", "window_registers"]  # fmt: skip
+
+
+def place_memories(session, gmem, smem, bus_bytes):
+    """Fills the memories of a session; global memory answers with errors from its end on."""
+    session.clear()
+    gmem = whole_words(gmem, bus_bytes)
+    session.global_memory.write(0, gmem)
+    for memory in session.shared_memories:
+        memory.write(0, smem)
+    outside = len(gmem) < session.memory_bytes
+    session.configure(errors=(len(gmem), session.memory_bytes - 1, Response.DECERR.value if outside else 0))
+
+
+#: Reads of a register before pages come late: as long as a program's setup, about.
+_DELAY = 60
+
+
+def run_on_session(program, session):
+    """Runs a :class:`PeProgram` on a ``PeSession``, from a reset on.
+
+    A HALT follows, so that all has been performed. Pages that come late are put into registers while the program runs.
+    Returns a :class:`ProgramResult`.
+    """
+    if program.params != session.params:
+        raise ValueError(f"the program is for an engine of {program.params}, not {session.params}")
+    session.reset()
+    session.shared_memory.write(0, program.smem)
+    run = session.run(
+        [*program.words, int(Operation.HALT)],
+        segments=program.segments,
+        pages=program.pages,
+        registers=list(_late_accesses(program.late)) if program.late else (),
+        after={"registers": ("segments", "pages")},
+    )
+    return ProgramResult(session.shared_memory.read(0, len(program.smem)), run.faults)
+
+
+def _late_accesses(late):
+    """Accesses to registers that write page entries, after some that do nothing: so the program may have to wait."""
+    offsets = {register.name: register.offset for register in PE_REGISTERS}
+    put = next(register for register in PE_REGISTERS if register.name == "put")
+    yield from [(offsets["status"],)] * _DELAY
+    for index, word in late.items():
+        yield offsets["data0"], word & 0xFFFFFFFF
+        yield offsets["data1"], word >> 32
+        yield offsets["put"], put.format.pack(kind=Put.PAGE, index=index)
+
+
+_CLEAR = 1 << 2 | 1  # in register ``control``: error record and counters
+_DRAIN = 64  # cycles after which barriers are in memory
+
+
+def window_registers(case):
+    """What to write to registers of a core after a reset, so that it has the windows of a case."""
+    listed = [case.windows.registers(), *(own.registers(number) for number, own in enumerate(case.processors))]
+    return [(name, value) for registers in listed for name, value in registers.items() if value]
+
+
+def run_cluster_on_session(case, session):
+    """Runs a case on a ``ClusterSession``, one issue after the other; its :class:`Outcome`."""
+    place_memories(session, case.global_contents(), case.smem.contents(), session.params.tmau.bus_bytes)
+    session.run(registers=[window_registers(case)] * case.cores)
+    errors, landed, cycles, words = [], [], 0, [0, 0]
+    for command in case.commands:
+        spec = case.maps.get(command.map)
+        for fields in command.issues:
+            if spec and spec.word is None:  # software refuses it
+                errors.append(spec.refused)
+                landed.append(0)
+                continue
+            at = {"descriptor": session.descriptor(spec.word) if spec.at is None else spec.at} if spec else {}
+            word = command_word(**at | fields, opcode=command.opcode)
+            word |= delivery_bits(command.receivers, command.source_core)
+            run = session.run([[]] * command.core + [[word]])
+            (stamp,) = run.cores[command.core].commands
+            error, count = _found(session, command.core)
+            errors.append(stamp.error or error)
+            landed.append(count)
+            cycles += stamp.done - stamp.accepted
+            words[0] += run.data_beats + run.reducer_beats
+            words[1] += run.write_beats
+    gmem = session.global_memory.read(0, case.gmem.size).copy()
+    smems = [memory.read(0, case.smem.size).copy() for memory in session.shared_memories]
+    record = result_record(case, next(filter(None, errors), None), landed, gmem, *smems)
+    figures = {"cycles": cycles, "read_words": words[0], "write_words": words[1]}
+    memories = {"gmem": gmem} | {f"smem{core}": smem for core, smem in enumerate(smems)}
+    return Outcome(record | figures, memories)
+
+
+def _found(session, issuer):
+    """The error that the issuer has recorded, or else the first other core, or None; bytes that the issuer has counted.
+
+    Clears both.
+    """
+    accesses = [("error",), ("bytes",), ("write_bytes",), ("control", _CLEAR)]
+    run = session.run(registers=[accesses] * session.params.cores, drain=_DRAIN)
+    answers = [[answer.data for answer in core.registers] for core in run.cores]
+    codes = [error & 0xFF for error, *_ in [answers[issuer], *answers]]
+    return ERRORS.get(next(filter(None, codes), None)), answers[issuer][1] + answers[issuer][2]
+
+
+def run_conv_on_session(case, session):
+    """Runs a :class:`ConvCase` on a ``ConvSession`` that is large enough; its :class:`Outcome`."""
+    layer = case.layer
+    run = session.run([layer.word], shared=layer.smem)
+    (end,) = run.jobs
+    error = None if end.code == ConvError.NONE else end.code.name.lower()
+    smem = session.shared_memory.read(0, len(layer.smem))
+    return conv_outcome(case, error, smem, cycles=end.cycle - run.accepted[0])
+
+
+#: Cycles in which engines end what they have taken when a program has stopped.
+_CORE_RTL_DRAIN = 10_000
+
+
+def run_core_on_session(case, session):
+    """Runs a :class:`CoreCase` on a ``CoreSession`` of its parameters; its :class:`Outcome`."""
+    place_memories(session, case.gmem, case.smem, session.params.tmau.bus_bytes)
+    for name, value in case.windows.registers().items():
+        if value:  # without the feature windows the registers are not there
+            session.write_register("tmau", name, value)
+    run = session.run_program(case.address, case.words, window=case.program_window, watchdog=case.watchdog)
+    if run.record:
+        session.run(registers=[("program", "status")], drain=_CORE_RTL_DRAIN)
+    gmem = session.global_memory.read(0, len(case.gmem)).copy()
+    smem = session.shared_memory.read(0, len(case.smem)).copy()
+    return core_outcome(case, run.record, run.interrupt, gmem, smem)
+
 
 _LEAST_MEMORY = 16 << 20  # bytes; that of a session, so that they share a model
 _MOST_MEMORY = 256 << 20  # bytes; simulators hand it over as text

@@ -6,9 +6,9 @@ What they may be is asked of the hardware's modules only when one is given: othe
 from argparse import ArgumentTypeError
 from importlib import import_module
 
-from tilewright.golden.suggestion import suggestion
+from tilewright.arguments import between
+from tilewright.spec.names import suggestion
 
-from ..arguments import between
 from ..hdl.build import SIMULATORS
 
 __all__ = ["configure_rtl", "preset_name"]
@@ -31,7 +31,7 @@ def preset_name(text):
 
 
 def _latency(text):
-    sides = import_module("tilewright.sim.harness.memory_sides")
+    sides = import_module("tilewright.sim.harness.memory_model")
     return between(text, int, sides.MIN_LATENCY, sides.MAX_LATENCY)
 
 

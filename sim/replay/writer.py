@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from tilewright.golden.spec import Fill, Mode
-from tilewright.golden.spec.fields import spoken
+from tilewright.spec import Fill, Mode
+from tilewright.spec.fields import spoken
 
 from .cases import cases_of
 from .golden import run_case

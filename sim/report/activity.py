@@ -4,9 +4,9 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import NamedTuple
 
-from tilewright.golden.spec import BLOCK, GROUP, LANES, BarrierOp, Opcode, Space
-from tilewright.golden.spec.core.word import PROGRAM_WORDS, WORD_BITS, Kind
-from tilewright.golden.spec.tmau.command import COMMAND, LaneLayout
+from tilewright.spec import BLOCK, GROUP, LANES, BarrierOp, Opcode, Space
+from tilewright.spec.core import PROGRAM_WORDS, WORD_BITS, Kind
+from tilewright.spec.tmau import COMMAND, LaneLayout
 
 from . import charts
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from tilewright.golden.smem.swizzle import swizzle
-from tilewright.golden.spec import BANKS, CHUNK_BYTES, Swizzle
+from tilewright.golden.smem import swizzle
+from tilewright.spec import BANKS, CHUNK_BYTES, Swizzle
 
 __all__ = ["SWIZZLE_LAYOUTS", "Picture", "activity", "bank_map", "bars", "cycle_bars", "svg", "timeline"]
 

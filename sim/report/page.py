@@ -10,14 +10,14 @@ from jinja2 import Template
 from markupsafe import Markup
 from PIL import Image
 
+from tilewright.errors import UsageError
+from tilewright.files import write_atomically
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.core import CoreParams
 from tilewright.hw.pe.params import PeParams
+from tilewright.results import commit, today
 
-from ..files import write_atomically
-from ..results import commit, today
-from ..usage import UsageError
 from .charts import SWIZZLE_LAYOUTS, bank_map, bars, cycle_bars, timeline
 
 __all__ = ["report_page", "write_report"]

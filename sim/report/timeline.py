@@ -6,8 +6,8 @@ import numpy as np
 
 from tilewright.golden import TensorMap, tx_bytes
 from tilewright.golden.arguments import shown
-from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import BARRIER, BarrierOp
+from tilewright.golden.smem import Barrier
+from tilewright.spec import BARRIER, BarrierOp
 
 from ..harness.records import READ_IDS
 from . import charts

@@ -2,9 +2,9 @@
 
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core import CORE_PRESETS
-from tilewright.hw.core.program.params import ProgramParams
+from tilewright.hw.core.params import ProgramParams
 
-from ..settings import changed
+from ..hdl.settings import changed
 from .core import CoreSession
 
 __all__ = ["NETWORK_BYTES", "AcceleratorSession", "accelerator_params"]

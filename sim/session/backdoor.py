@@ -4,7 +4,7 @@ import numpy as np
 
 from tilewright.golden.arguments import integer
 from tilewright.golden.memory import as_bytes
-from tilewright.golden.spec import BANKS, LINE_BYTES
+from tilewright.spec import BANKS, LINE_BYTES
 
 __all__ = ["GlobalBackdoor", "SharedBackdoor"]
 

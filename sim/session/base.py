@@ -5,18 +5,18 @@ from dataclasses import replace
 from amaranth._unused import MustUse
 
 from tilewright.golden.arguments import integer
+from tilewright.progress import work
 
+from ..harness.drivers import ScriptRowLayout
 from ..harness.records import TRACES
-from ..harness.script_driver import ScriptRowLayout
 from ..hdl.build import SIMULATORS, require_tools
 from ..hdl.designs import cached_design
 from ..hdl.packing import pack_rows
 from ..hdl.simulation import Simulation, SimulationError, waveform_format
 from ..hdl.testbench import make_design
-from ..progress import work
 from .backdoor import SharedBackdoor
-from .logs import Logs
-from .options import port_order, probability, run_cycles, session_options
+from .run import Logs
+from .scripts import port_order, probability, run_cycles, session_options
 from .stillness import Stillness, waits_of_ports
 
 __all__ = ["Session"]

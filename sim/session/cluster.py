@@ -7,33 +7,43 @@ import numpy as np
 
 from tilewright.golden import delivery_bits
 from tilewright.golden.arguments import integer
-from tilewright.golden.spec.cluster.l2 import L2_REGISTERS
-from tilewright.golden.spec.cluster.registers import CLUSTER_REGISTERS
-from tilewright.golden.spec.core.registers import PROGRAM_REGISTERS
-from tilewright.golden.spec.tmau.processors import processor_registers
-from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.cluster.params import CLUSTER_PRESETS
 from tilewright.hw.cluster.top import Cluster
 from tilewright.hw.core import core_regions
 from tilewright.hw.core.params import CoreParams
+from tilewright.spec.cluster import CLUSTER_REGISTERS, L2_REGISTERS
+from tilewright.spec.core import PROGRAM_REGISTERS
+from tilewright.spec.tmau_registers import TMAU_REGISTERS, processor_registers
 
-from ..harness.axi_rules import Rule, Wait
-from ..harness.cluster import ClusterHarness
+from ..harness.axi_channels import Rule, Wait
+from ..harness.harness import ClusterHarness
 from ..harness.records import READ_IDS, cluster_records
 from .backdoor import SharedBackdoor
 from .memory import MemorySession, model_words
-from .options import chosen, window
-from .program import RECORD_REGISTERS, carried_out, program_record
-from .program import program_rows as start_rows
-from .run import BarrierAnswer, CommandStamp, Fault, JobEnd, RegisterAnswer, command_stamps, job_ends, pe_faults
+from .run import (
+    RECORD_REGISTERS,
+    BarrierAnswer,
+    CommandStamp,
+    Fault,
+    JobEnd,
+    RegisterAnswer,
+    carried_out,
+    command_stamps,
+    job_ends,
+    pe_faults,
+    program_record,
+)
+from .run import program_rows as start_rows
 from .scripts import (
     barrier_rows,
+    chosen,
     command_rows,
     program_parts,
     program_rows,
     register_address,
     register_rows,
     table_order,
+    window,
 )
 from .stillness import waits_of_program
 

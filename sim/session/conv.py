@@ -2,16 +2,15 @@
 
 from functools import partial
 
-from tilewright.golden.spec.conv.registers import CONV_REGISTERS
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.conv.subsystem import ConvSubsystem
+from tilewright.spec.conv import CONV_REGISTERS
 
 from ..harness.harness import Harness
 from ..harness.records import conv_records
 from .base import Session
-from .options import chosen
 from .run import ConvRun
-from .scripts import barrier_rows, job_rows, register_address, register_rows
+from .scripts import barrier_rows, chosen, job_rows, register_address, register_rows
 
 __all__ = ["ConvSession"]
 

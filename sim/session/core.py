@@ -1,21 +1,20 @@
 """A core that runs in a simulator: its engines, their memories, and what they report."""
 
-from tilewright.golden.spec.conv.registers import CONV_REGISTERS
-from tilewright.golden.spec.core.registers import PROGRAM_REGISTERS
-from tilewright.golden.spec.pe.registers import DATA_WORDS, PE_REGISTERS, Put
-from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
-from tilewright.golden.suggestion import suggestion
 from tilewright.hw.core import CORE_PRESETS, Core, core_regions
+from tilewright.spec.conv import CONV_REGISTERS
+from tilewright.spec.core import PROGRAM_REGISTERS
+from tilewright.spec.names import suggestion
+from tilewright.spec.pe import DATA_WORDS, PE_REGISTERS, Put
+from tilewright.spec.tmau_registers import TMAU_REGISTERS
 
 from ..harness.harness import Harness
 from ..harness.records import core_records
-from .memory import MemorySession, model_words
-from .options import chosen
-from .program import ProgramRun, read_record
-from .program import program_rows as start_rows
-from .run import CoreRun
+from .memory import MemorySession, Transfers, model_words
+from .run import CoreRun, ProgramRun, read_record
+from .run import program_rows as start_rows
 from .scripts import (
     barrier_rows,
+    chosen,
     command_rows,
     job_rows,
     program_parts,
@@ -25,7 +24,6 @@ from .scripts import (
     table_order,
 )
 from .stillness import waits_of_program
-from .transfers import Transfers
 
 __all__ = ["CoreSession"]
 

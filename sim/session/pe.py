@@ -6,17 +6,16 @@ from functools import partial
 import numpy as np
 
 from tilewright.golden import gemm_program
-from tilewright.golden.spec.pe.registers import PE_REGISTERS
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.pe.subsystem import PeSubsystem
+from tilewright.spec.pe import PE_REGISTERS
 
 from ..harness.harness import Harness
 from ..harness.ports import register_arrays
 from ..harness.records import pe_records
 from .base import Session
-from .options import chosen
 from .run import PeRun
-from .scripts import barrier_rows, program_parts, program_rows, register_address, register_rows, table_order
+from .scripts import barrier_rows, chosen, program_parts, program_rows, register_address, register_rows, table_order
 
 __all__ = ["PeSession"]
 

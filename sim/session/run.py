@@ -1,34 +1,87 @@
-"""What came out of one run of a session."""
+"""What a harness has logged, as columns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
+from tilewright.golden import ProgramRecord
+from tilewright.golden.arguments import integer, listed, shown
 from tilewright.golden.pe.machine import Fault
-from tilewright.golden.spec import BANKS, CHUNK_BYTES, COMMAND, Error
-from tilewright.golden.spec.cluster.errors import ClusterError
-from tilewright.golden.spec.conv.errors import ConvError
-from tilewright.golden.spec.pe.errors import PeError
+from tilewright.spec import BANKS, CHUNK_BYTES, COMMAND, Error
+from tilewright.spec.cluster import ClusterError
+from tilewright.spec.conv import ConvError
+from tilewright.spec.core import PROGRAM_REGISTERS, Engine, Kind, ProgramError
+from tilewright.spec.pe import PeError
 
-from ..harness.axi_rules import Rule, Wait
+from ..harness.axi_channels import Rule, Wait
+from ..harness.drivers import LogRowLayout
 from ..harness.records import READ_IDS
+from ..hdl.packing import row_bytes, unpack_column
 
 __all__ = [
     "ERRORS",
+    "RECORD_REGISTERS",
     "BarrierAnswer",
+    "CommandEnd",
     "CommandStamp",
     "ConvRun",
     "CoreRun",
     "JobEnd",
+    "Logs",
     "PeRun",
+    "ProgramRun",
     "RegisterAnswer",
     "TmauRun",
     "Trace",
+    "WordStamp",
+    "carried_out",
     "command_stamps",
     "job_ends",
     "pe_faults",
-]
+    "program_record",
+    "program_rows",
+    "read_record",
+]  # fmt: skip
+
+
+class Logs:
+    """Dumped logs as columns.
+
+    Parameters
+    ----------
+    entries : dict of str to shape
+        Of each log.
+    arrays : dict of str to uint8 array
+        Rows of those that are not empty, by the name of the array, ``…_log``.
+    """
+
+    def __init__(self, entries, arrays):
+        self._rows = {name: LogRowLayout(shape) for name, shape in entries.items()}
+        self._arrays = arrays
+
+    def __contains__(self, name):
+        """Whether there is such a log."""
+        return name in self._rows
+
+    def cycles(self, name):
+        """When each entry was made."""
+        return self._column(name, "cycle")
+
+    def field(self, name, *path):
+        """One field of each entry, or all of it."""
+        return self._column(name, "entry", *path)
+
+    def stamped(self, name, *fields):
+        """Each entry's cycle and fields, as tuples of int."""
+        columns = [self.cycles(name), *(self.field(name, field) for field in fields)]
+        return list(zip(*(column.tolist() for column in columns), strict=True))
+
+    def _column(self, name, *path):
+        row = self._rows[name]
+        rows = self._arrays.get(f"{name}_log", np.zeros((0, row_bytes(row)), np.uint8))
+        return unpack_column(row, rows, *path)
+
 
 #: Every error that a command may end with, by its code.
 ERRORS = {error.value: error for error in (*Error, *ClusterError)}
@@ -398,3 +451,108 @@ def _trace(logs):
         write_beat_cycle=logs.cycles("write_beats"),
         write_beat_last=logs.field("write_beats"),
     )
+
+
+_MOST = (1 << 64) - 1
+_FORMATS = {register.name: register.format for register in PROGRAM_REGISTERS}
+#: Registers that are read at the end.
+RECORD_REGISTERS = ("status", "error", "error_word", "irq_status")
+
+
+class WordStamp(NamedTuple):
+    """When a word was carried out: handed over, or its wait over. Of a job's three words it is the last one."""
+
+    cycle: int
+    kind: Kind
+    index: int
+
+
+class CommandEnd(NamedTuple):
+    """When a command of the TMAU ended, its tag, and its error."""
+
+    cycle: int
+    tag: int
+    error: int
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ProgramRun(CoreRun):
+    """What came out of a program.
+
+    Attributes
+    ----------
+    record : ProgramRecord or None
+        Why it stopped; None if it came to its end, or was not finished.
+    interrupt : bool
+        Its END raised the interrupt.
+    words : list of WordStamp
+        In order.
+    ends : list of CommandEnd
+        In the order in which commands ended, those of the TMAU.
+    performed : list of int
+        Cycles in which instructions of the processing engine ended, in their order.
+
+    and those of a ``CoreRun``.
+    """
+
+    record: ProgramRecord | None = None
+    interrupt: bool = False
+    words: list = ()
+    ends: list = ()
+    performed: list = ()
+
+    @classmethod
+    def collect(cls, statuses, logs, commands, **others):
+        """The same, without the record."""
+        return super().collect(statuses, logs, commands, **carried_out(logs), **others)
+
+    def _facts(self):
+        yield from super()._facts()
+        yield f"{len(self.words)} words, {self.record.code.name if self.record else 'no error'}"
+
+
+def carried_out(logs, core=""):
+    """``words``, ``ends`` and ``performed`` of a program, as of a ``ProgramRun``; of that core of a cluster."""
+    kinds = {0: None} | {kind.value: kind for kind in Kind}
+    stamps = logs.stamped(f"words{core}", "kind", "index")
+    return {
+        "words": [WordStamp(cycle, kinds.get(kind), index) for cycle, kind, index in stamps],
+        "ends": [CommandEnd(*entry) for entry in logs.stamped(f"commands{core}", "tag", "error")],
+        "performed": logs.cycles(f"instructions{core}").tolist(),
+    }
+
+
+def program_rows(address, words, window, watchdog, extra):
+    """Accesses that start a program, and those that follow."""
+    extra = listed("registers", extra)
+    integer("address", address, 0, _MOST)
+    integer("words", words, 0, (1 << 32) - 1)
+    integer("watchdog", watchdog, 0, (1 << 32) - 1)
+    if window is not None and (not isinstance(window, list | tuple) or len(window) != 2):
+        raise TypeError(f"window must be a first and a last address, not {shown(window)}")
+    base, limit = (integer("window", address, 0, _MOST) for address in window or (0, 0))
+    values = {"windows": window is not None, "program_words": words, "watchdog": watchdog}
+    for name, value in (("window_base", base), ("window_limit", limit), ("program", address)):
+        values |= {f"{name}_lo": value & 0xFFFFFFFF, f"{name}_hi": value >> 32}
+    control = _FORMATS["control"].pack(clear_counters=1, clear_error=1, start=1)
+    values |= {"irq_status": _FORMATS["irq_status"].pack(error=1, done=1), "control": control}
+    return [*(("program", name, int(value)) for name, value in values.items()), *extra]
+
+
+def read_record(session, run):
+    """The run with what the registers say of it."""
+    if not run.finished:
+        return run
+    answers = session.run(registers=[("program", name) for name in RECORD_REGISTERS]).registers
+    record, interrupt = program_record(answer.data for answer in answers)
+    return replace(run, record=record, interrupt=interrupt)
+
+
+def program_record(words):
+    """The ``ProgramRecord`` or None, and whether END raised the interrupt, from words of :data:`RECORD_REGISTERS`."""
+    values = {name: _FORMATS[name].unpack(word) for name, word in zip(RECORD_REGISTERS, words, strict=True)}
+    record = None
+    if values["status"]["error"]:
+        error, index = values["error"], values["error_word"]["index"]
+        record = ProgramRecord(ProgramError(error["code"]), Engine(error["engine"]), error["tag"], index)
+    return record, bool(values["irq_status"]["done"])

@@ -2,12 +2,11 @@
 
 from contextlib import suppress
 
-from tilewright.golden.core.words import KIND_LSB
-from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import BarrierOp
-from tilewright.golden.spec.core.registers import PROGRAM_REGISTERS
-from tilewright.golden.spec.core.word import PROGRAM_WORDS, WORD_BYTES, Kind
-from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, Operation
+from tilewright.golden.core.program import KIND_LSB
+from tilewright.golden.smem import Barrier
+from tilewright.spec import BarrierOp
+from tilewright.spec.core import PROGRAM_REGISTERS, PROGRAM_WORDS, WORD_BYTES, Kind
+from tilewright.spec.pe import INSTRUCTIONS, Operation
 
 from .scripts import register_row
 

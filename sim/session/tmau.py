@@ -2,18 +2,15 @@
 
 from functools import partial
 
-from tilewright.golden.spec.tmau.processors import processor_registers
-from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.subsystem import TmauSubsystem
+from tilewright.spec.tmau_registers import TMAU_REGISTERS, processor_registers
 
 from ..harness.harness import Harness
 from ..harness.records import tmau_records
-from .memory import MemorySession, model_words
-from .options import chosen, probability
+from .memory import MemorySession, Transfers, model_words
 from .run import TmauRun
-from .scripts import barrier_rows, command_rows, read_rows, register_address, register_rows
-from .transfers import Transfers
+from .scripts import barrier_rows, chosen, command_rows, probability, read_rows, register_address, register_rows
 
 __all__ = ["TmauSession"]
 
@@ -42,7 +39,7 @@ class TmauSession(Transfers, MemorySession):
     waves : path or None
         Leave a waveform there when closed, ``.vcd`` or ``.fst``, with save files beside it.
     coverage : path or None
-        Leave there when closed how often Verilator ran each statement; see ``sim/hdl/code_coverage.py``.
+        Leave there when closed how often Verilator ran each statement; see ``sim/hdl/cocotb_run.py``.
     patience : int
         Cycles after which a run without a limit is given up.
     change : callable or None
@@ -93,7 +90,7 @@ class TmauSession(Transfers, MemorySession):
         Parameters
         ----------
         commands : sequence of dict or int
-            Fields of any of the formats in ``golden.spec.FORMATS``, as :meth:`command` makes those of a tensor; or
+            Fields of any of the formats in ``spec.FORMATS``, as :meth:`command` makes those of a tensor; or
             packed words, which are issued as they are. Dictionaries without a tag get their index. Enumerations by
             name or member. What the hardware refuses is in the result, and no exception. Where several processors share
             the unit, ``processor`` is a number in the upper bits of the tag.

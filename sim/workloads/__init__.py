@@ -17,7 +17,7 @@ SHARING = ("cluster",)
 #: The same for all engines and a command processor; ``play`` takes an ``Accelerator``.
 RUNNING = ("network",)
 #: Modules of workloads that are not in this folder.
-_ELSEWHERE = {"network": "tilewright.network.workload"}
+_ELSEWHERE = {"network": "tilewright.tools.network.workload"}
 WORKLOADS = (*MOVING, *MULTIPLYING, *CONVOLVING, *SHARING, *RUNNING)
 #: What runs if nothing else is asked for, in the order in which it runs.
 SHORT = ("photo", "convolution", "gemm")

@@ -11,8 +11,8 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from threading import Thread
 
-from ..processes import held_back
-from ..progress import shown
+from tilewright.processes import held_back
+from tilewright.progress import shown
 
 __all__ = ["build_side_by_side"]
 

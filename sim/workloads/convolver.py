@@ -3,8 +3,8 @@
 import numpy as np
 
 from tilewright.golden import Conv, ConvLayer, ConvPlan, ConvShape
-from tilewright.golden.conv.granularity import granularities
-from tilewright.golden.spec.conv.errors import ConvError
+from tilewright.golden.conv.plan import granularities
+from tilewright.spec.conv import ConvError
 
 from .findings import Totals
 

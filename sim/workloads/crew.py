@@ -5,12 +5,12 @@ from math import ceil
 import numpy as np
 
 from tilewright.golden import Cluster, Cores, GlobalMemory
-from tilewright.golden.patterns import mix_pattern
-from tilewright.golden.spec import BarrierOp
+from tilewright.golden.memory import mix_pattern
+from tilewright.progress import report
+from tilewright.spec import BarrierOp
 
-from ..golden_options import machine_options
-from ..progress import report
 from ..report.activity import Activity, activity
+from ..session.golden_options import machine_options
 from .findings import Totals
 
 __all__ = ["Crew"]

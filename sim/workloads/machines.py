@@ -8,10 +8,10 @@ from tilewright.hw.core import CORE_PRESETS, ProgramParams
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
+from ..hdl.settings import changed, groups_of, require_groups
 from ..session import ConvSession, PeSession, TmauSession
 from ..session.accelerator import NETWORK_BYTES, AcceleratorSession, accelerator_params
 from ..session.cluster import ClusterSession
-from ..settings import changed, groups_of, require_groups
 from . import CONVOLVING, ENGINE_THREADS, MOVING, RUNNING, SHARING
 from .builders import build_side_by_side
 

@@ -5,15 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tilewright.errors import UsageError
 from tilewright.golden import Memory, TensorMap, limits, load
-from tilewright.golden.memory import memory_bytes
-from tilewright.golden.patterns import mix_pattern
-from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import BANKS, BARRIER, CHUNK_BYTES, LINE_BYTES, BarrierOp, Opcode
+from tilewright.golden.memory import memory_bytes, mix_pattern
+from tilewright.golden.smem import Barrier
 from tilewright.golden.tmau.tile import extent, footprint, row_bytes, tx_bytes
+from tilewright.spec import BANKS, BARRIER, CHUNK_BYTES, LINE_BYTES, BarrierOp, Opcode
 
 from ..session.run import TmauRun
-from ..usage import UsageError
 from .findings import Totals
 
 __all__ = ["Batch", "Box", "Mover"]

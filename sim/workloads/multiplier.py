@@ -6,9 +6,9 @@ import numpy as np
 from tilewright.golden.dot_product import dot
 from tilewright.golden.pe.gemm_plan import Plan
 from tilewright.golden.pe.program import gemm_program
-from tilewright.golden.spec.pe.instruction import MmType
+from tilewright.spec.pe import MmType
 
-from ..session.pe_program import PeProgram
+from ..session.products import PeProgram
 from .findings import Totals
 
 __all__ = ["Multiplier", "expected_product"]

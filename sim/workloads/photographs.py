@@ -4,7 +4,7 @@ from importlib.metadata import distribution
 
 import numpy as np
 
-from ..extras import require
+from tilewright.extras import require
 
 __all__ = ["PIXEL_BYTES", "load_photographs", "padded_pixels"]
 

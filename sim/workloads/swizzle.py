@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from tilewright.golden.smem.swizzle import swizzle
-from tilewright.golden.spec import BANKS, CHUNK_BYTES, Swizzle
+from tilewright.golden.smem import swizzle
 from tilewright.golden.tmau.tile import pitch
+from tilewright.spec import BANKS, CHUNK_BYTES, Swizzle
 
 from ..report.charts import SWIZZLE_LAYOUTS
 from .findings import Findings

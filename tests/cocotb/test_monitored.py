@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.sim.dev.rules_table import record_rules, rules_table
+from tilewright.results import record
 from tilewright.sim.hdl.build import build
 from tilewright.sim.hdl.cocotb_run import run_cocotb
 from tilewright.sim.hdl.verilog import to_verilog
-from tilewright.sim.results import record
 from tilewright.tb.monitored import VARIANTS, MonitoredSubsystem
+from tilewright.tools.docs.stages import record_rules, rules_table
 
 SEED = 2026
 PAGE = Path(__file__).parents[2] / "docs" / "cocotb.md"

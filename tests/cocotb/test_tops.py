@@ -16,9 +16,8 @@ import pytest
 
 from tilewright.sim.hdl.build import build
 from tilewright.sim.hdl.cocotb_run import run_cocotb
-from tilewright.sim.hdl.export import TOPS, module_name, top_component, top_verilog
-from tilewright.sim.hdl.idle_payloads import with_idle_payloads
-from tilewright.sim.hdl.unknowns import top_without_power_on_values
+from tilewright.sim.hdl.tops import TOPS, module_name, top_component, top_verilog
+from tilewright.sim.hdl.unknowns import top_without_power_on_values, with_idle_payloads
 
 SEED = 2026
 PAGE = Path(__file__).parents[2] / "docs" / "cocotb.md"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.golden.spec import DESCRIPTOR, BarrierOp, Element, Fill, Interleave, Opcode, Swizzle
-from tilewright.golden.spec.fields import names
-from tilewright.golden.suggestion import suggestion
+from tilewright.spec import DESCRIPTOR, BarrierOp, Element, Fill, Interleave, Opcode, Swizzle
+from tilewright.spec.fields import names
+from tilewright.spec.names import suggestion
 
 PAGE = (Path(__file__).parents[2] / "docs/cuda.md").read_text(encoding="utf-8")
 

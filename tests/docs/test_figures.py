@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.sim.dev.figures import HOME, disagreements
+from tilewright.tools.docs.figures import HOME, disagreements
 
 ROOT = Path(__file__).parents[2]
 

@@ -21,15 +21,15 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.golden.spec import COMMAND, Opcode
-from tilewright.sim.asm.conv.assembler import assemble_jobs
-from tilewright.sim.asm.core.assembler import assemble_core
-from tilewright.sim.asm.pe.assembler import assemble_program
-from tilewright.sim.asm.tmau.assembler import assemble
-from tilewright.sim.cli import COMMANDS, main
-from tilewright.sim.dev.fences import Fence, fences
+from tilewright.sim.asm.conv import assemble_jobs
+from tilewright.sim.asm.core import assemble_core
+from tilewright.sim.asm.pe import assemble_program
+from tilewright.sim.asm.tmau import assemble
 from tilewright.sim.hdl.build import verilator_root
-from tilewright.sim.hdl.export import TOPS
+from tilewright.sim.hdl.tops import TOPS
+from tilewright.spec import COMMAND, Opcode
+from tilewright.tools.cli.main import COMMANDS, main
+from tilewright.tools.docs.fences import Fence, fences
 
 ROOT = Path(__file__).resolve().parents[2]
 ELSEWHERE = "docs/first-hour.md"

@@ -3,8 +3,8 @@
 from amaranth import Module, Mux, Signal, signed
 from amaranth.hdl import Assert, Assume, Elaboratable
 
-from tilewright.hw.tmau.walk.bounds import BoundsDistance, BoundsInterval
-from tilewright.sim.formal import prove
+from tilewright.hw.tmau.walk.address import BoundsDistance, BoundsInterval
+from tilewright.verify.formal import prove
 
 
 class BoundsSpec(Elaboratable):

@@ -5,13 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tilewright.board.host import BoardHost, SimulatedLink
+from tilewright.board.photograph import FRAME, HEIGHT, WIDTH, move_photograph
+from tilewright.board.top import BoardParams
 from tilewright.golden import command_word
-from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE
-from tilewright.hw.board.params import BoardParams
-from tilewright.sim.board.host import BoardHost
-from tilewright.sim.board.links import SimulatedLink
-from tilewright.sim.board.photograph import FRAME, HEIGHT, WIDTH, move_photograph
 from tilewright.sim.workloads.photographs import load_photographs
+from tilewright.spec.tmau_registers import TMAU_ID_VALUE
 
 #: A design by itself, whose blocks have tests of their own.
 pytestmark = pytest.mark.long

@@ -4,13 +4,13 @@ from itertools import islice
 
 import pytest
 
-from tilewright.sim.compare.batch_run import RandomRun
-from tilewright.sim.compare.mixed_run import MixedRun
-from tilewright.sim.hdl.code_coverage import code_coverage
-from tilewright.sim.random.batches import random_batches
-from tilewright.sim.random.mixed import random_mixes
-from tilewright.sim.results import record
+from tilewright.results import record
+from tilewright.sim.hdl.cocotb_run import code_coverage
 from tilewright.sim.session import TmauSession
+from tilewright.verify.compare.batch_run import RandomRun
+from tilewright.verify.compare.mixed_run import MixedRun
+from tilewright.verify.random.batches import random_batches
+from tilewright.verify.random.mixed import random_mixes
 
 SEED = 4
 BATCHES = 12

@@ -6,17 +6,14 @@ import pytest
 from tilewright import golden
 from tilewright.golden import Machine, Memory, Pe, command_word, instruction_word
 from tilewright.golden.pe.machine import Fault
-from tilewright.golden.spec import BarrierOp, Error, Opcode, Space, Swizzle
-from tilewright.golden.spec.pe.errors import PeError
-from tilewright.golden.spec.pe.instruction import MmType, Operation
-from tilewright.golden.spec.pe.registers import PE_ID_VALUE, Put
-from tilewright.golden.spec.pe.segment import PAGE_ENTRY
-from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE
 from tilewright.hw.core import CORE_PRESETS
 from tilewright.hw.pe.pager import PAGER_TAG
 from tilewright.sim.session.accelerator import accelerator_params
 from tilewright.sim.session.core import CoreSession
-from tilewright.sim.session.core_product import CoreProduct
+from tilewright.sim.session.products import CoreProduct
+from tilewright.spec import BarrierOp, Error, Opcode, Space, Swizzle
+from tilewright.spec.pe import PAGE_ENTRY, PE_ID_VALUE, MmType, Operation, PeError, Put
+from tilewright.spec.tmau_registers import TMAU_ID_VALUE
 
 A, B, C, TABLE = range(4)  # segments of a product
 FAR = 8192  # behind all products

@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 
 from tilewright.golden import Conv, ConvLayer, Machine, Memory, Pe, PostProcessing, Segment, TensorMap, command_word
-from tilewright.golden.spec import BarrierOp, Error, Opcode, Space
-from tilewright.golden.spec.conv.errors import ConvError
-from tilewright.golden.spec.conv.job import JOB
-from tilewright.golden.spec.conv.registers import CONV_ID_VALUE
-from tilewright.golden.spec.pe.segment import SegmentElement
-from tilewright.sim.asm.pe.assembler import assemble_program
+from tilewright.sim.asm.pe import assemble_program
 from tilewright.sim.session.accelerator import accelerator_params
 from tilewright.sim.session.core import CoreSession
+from tilewright.spec import BarrierOp, Error, Opcode, Space
+from tilewright.spec.conv import CONV_ID_VALUE, JOB, ConvError
+from tilewright.spec.pe import SegmentElement
 
 #: With a command processor that has nothing to do: it is the model that other tests need too.
 PARAMS = accelerator_params("unit")

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from tilewright.golden import GlobalMemory, Machine, TensorMap
-from tilewright.golden.spec import BarrierOp
-from tilewright.sim.asm.tmau.assembler import assemble
-from tilewright.sim.hdl.export import top_component
-from tilewright.sim.package.choice import Choice
-from tilewright.sim.package.listing import listing
-from tilewright.sim.package.ports import ports_of
+from tilewright.sim.asm.tmau import assemble
+from tilewright.sim.hdl.tops import top_component
+from tilewright.spec import BarrierOp
+from tilewright.tools.package.choice import Choice
+from tilewright.tools.package.fusesoc import listing
+from tilewright.tools.package.ports import ports_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (

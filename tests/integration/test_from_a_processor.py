@@ -4,18 +4,15 @@ import numpy as np
 import pytest
 
 from tilewright.golden import Machine, Memory, TensorMap, command_word
-from tilewright.golden.spec import BarrierOp, Error, Opcode
-from tilewright.golden.spec.cluster.errors import ClusterError
-from tilewright.golden.spec.cluster.registers import CLUSTER_REGISTERS
-from tilewright.golden.spec.host_windows import BARRIER_WINDOW_REGISTERS, COMMAND_WINDOW_REGISTERS
-from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.core import CORE_PRESETS, Core
-from tilewright.hw.core.program.params import ProgramParams
+from tilewright.hw.core.params import ProgramParams
 from tilewright.hw.tmau import TMAU_PRESETS, TmauSubsystem
-from tilewright.sim.pysim.axi_lite import read_word, write_word
-from tilewright.sim.pysim.axi_memory import AxiMemory
-from tilewright.sim.pysim.simulate import elaborated, simulate
+from tilewright.spec import BarrierOp, Error, Opcode
+from tilewright.spec.cluster import CLUSTER_REGISTERS, ClusterError
+from tilewright.spec.tmau_registers import BARRIER_WINDOW_REGISTERS, COMMAND_WINDOW_REGISTERS, TMAU_REGISTERS
+from tilewright.verify.pysim.axi import AxiMemory, read_word, write_word
+from tilewright.verify.pysim.simulate import elaborated, simulate
 
 BARRIER = 2048
 WINDOWS = {"command_window": True, "barrier_window": True}

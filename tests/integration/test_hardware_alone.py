@@ -26,6 +26,6 @@ def test_no_module_of_the_hardware_imports_numpy():
     modules = [".".join(("tilewright", *file.relative_to(ROOT).with_suffix("").parts)) for file in files]
     modules = [name.removesuffix(".__init__") for name in modules]
     assert len(modules) > 100
-    command = [sys.executable, "-c", CODE, *modules, "tilewright.sim.hdl.export"]
+    command = [sys.executable, "-c", CODE, *modules, "tilewright.sim.hdl.tops"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

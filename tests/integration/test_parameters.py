@@ -6,21 +6,20 @@ from itertools import islice
 import pytest
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.compare.cluster_run import ClusterComparison
-from tilewright.sim.compare.job_run import JobRun
-from tilewright.sim.compare.mixed_run import MixedRun
-from tilewright.sim.compare.pe_program_run import ProgramRun
-from tilewright.sim.random.cluster import random_cluster_batches
-from tilewright.sim.random.conv_jobs import random_jobs
-from tilewright.sim.random.garbage import garbage_mixes
-from tilewright.sim.random.mixed import random_mixes
-from tilewright.sim.random.params import random_cluster, random_conv, random_pe, random_tmau
-from tilewright.sim.random.pe.programs import random_programs
-from tilewright.sim.replay.pe.rtl import run_on_session
+from tilewright.sim.replay.rtl import run_on_session
 from tilewright.sim.session import ConvSession
 from tilewright.sim.session.cluster import ClusterSession
 from tilewright.sim.session.pe import PeSession
 from tilewright.sim.session.tmau import TmauSession
+from tilewright.verify.compare.cluster_run import ClusterComparison
+from tilewright.verify.compare.job_run import JobRun
+from tilewright.verify.compare.mixed_run import MixedRun
+from tilewright.verify.compare.pe_program_run import ProgramRun
+from tilewright.verify.random.cluster import random_cluster_batches
+from tilewright.verify.random.conv_jobs import random_jobs
+from tilewright.verify.random.mixed import garbage_mixes, random_mixes
+from tilewright.verify.random.params import random_cluster, random_conv, random_pe, random_tmau
+from tilewright.verify.random.pe_programs import random_programs
 
 pytestmark = pytest.mark.long
 

@@ -7,10 +7,10 @@ import pytest
 
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core import CORE_PRESETS, ProgramParams
-from tilewright.sim.cli import main
 from tilewright.sim.replay import rtl
 from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.hardware import hardware_of
+from tilewright.tools.cli.main import main
 
 VECTORS = Path("tests/vectors/core.json")
 PARAMS = CORE_PRESETS["unit"].replace(conv=CONV_UNIT_PRESETS["unit"], program=ProgramParams())

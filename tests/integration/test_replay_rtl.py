@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.golden.spec.pe.instruction import MM_FAMILIES
-from tilewright.sim.cli import main
+from tilewright.spec.pe import MM_FAMILIES
+from tilewright.tools.cli.main import main
 
 FOLDER = Path(__file__).resolve().parent.parent / "vectors"
 VECTORS = FOLDER / "tmau_seed.json"

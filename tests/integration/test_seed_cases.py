@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.cli import main
-from tilewright.sim.results import record
+from tilewright.results import record
+from tilewright.tools.cli.main import main
 
 _FOLDER = Path(__file__).parents[1] / "vectors"
 #: Cases without an expectation, which presets meet in ways of their own: test_replay_rtl.py compares them with golden.

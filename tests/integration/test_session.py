@@ -8,10 +8,10 @@ import pytest
 
 from tilewright import golden
 from tilewright.golden import TensorMap
-from tilewright.golden.spec import BarrierOp, Error, Opcode
-from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE
 from tilewright.sim.hdl.build import SIMULATORS
 from tilewright.sim.session import TmauSession
+from tilewright.spec import BarrierOp, Error, Opcode
+from tilewright.spec.tmau_registers import TMAU_ID_VALUE
 
 PHOTO = np.random.default_rng(1).integers(0, 256, (20, 24, 16), np.uint8)  # seed 1
 BARRIER = 0xF00

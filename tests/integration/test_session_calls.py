@@ -11,12 +11,12 @@ from amaranth.hdl import Fragment, UnusedElaboratable
 
 from tilewright import golden
 from tilewright.golden import CommandError, ErrorRecord, TensorMap
-from tilewright.golden.spec import Error
 from tilewright.hw.smem.top import SharedMemory
 from tilewright.sim.hdl.simulation import SimulationError
 from tilewright.sim.report.timeline import timeline
 from tilewright.sim.session import CoreSession, TmauSession
 from tilewright.sim.session import base as session_base
+from tilewright.spec import Error
 
 PHOTO = np.random.default_rng(2).integers(0, 256, (20, 24, 16), np.uint8)  # seed 2
 TILE = TensorMap.tiled(PHOTO, box=(16, 4, 4))

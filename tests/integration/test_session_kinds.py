@@ -6,7 +6,7 @@ import pytest
 from tilewright.golden import TensorMap
 from tilewright.sim.session import ConvSession, PeSession, TmauSession
 from tilewright.sim.session.accelerator import AcceleratorSession
-from tilewright.tb.wrong_kinds import wrong_answers
+from tilewright.verify.wrong_kinds import wrong_answers
 
 _IMAGE = (np.arange(20 * 24 * 16) % 251).astype(np.uint8).reshape(20, 24, 16)
 _TILE = TensorMap.tiled(_IMAGE, box=(16, 4, 4))

@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
-from tilewright.sim.cli import main
-from tilewright.sim.hdl.export import TOPS, module_name
+from tilewright.sim.hdl.tops import TOPS, module_name
+from tilewright.tools.cli.main import main
 
 #: Their Verilog is made for other tests too.
 DEFAULT = ("tmau_subsystem", "pe_subsystem", "conv")

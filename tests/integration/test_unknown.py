@@ -5,13 +5,13 @@ from itertools import islice
 
 import pytest
 
-from tilewright.sim.compare.batch_run import RandomRun
-from tilewright.sim.compare.mixed_run import MixedRun
+from tilewright.results import record
 from tilewright.sim.hdl.unknowns import without_power_on_values
-from tilewright.sim.random.batches import random_batches
-from tilewright.sim.random.mixed import random_mixes
-from tilewright.sim.results import record
 from tilewright.sim.session import TmauSession
+from tilewright.verify.compare.batch_run import RandomRun
+from tilewright.verify.compare.mixed_run import MixedRun
+from tilewright.verify.random.batches import random_batches
+from tilewright.verify.random.mixed import random_mixes
 
 SEED = 8
 BATCHES = 3

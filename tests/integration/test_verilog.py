@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from tilewright.sim.cli import main
-from tilewright.sim.hdl.export import TOPS, module_name, top_component
+from tilewright.results import record
 from tilewright.sim.hdl.lint import lint
-from tilewright.sim.package.ports import ports_of
-from tilewright.sim.results import record
+from tilewright.sim.hdl.tops import TOPS, module_name, top_component
+from tilewright.tools.cli.main import main
+from tilewright.tools.package.ports import ports_of
 
 AXI4 = (
     "awid awaddr awlen awsize awburst awcache awprot awvalid awready wdata wstrb wlast wvalid wready "

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.sim.cli import COMMANDS
-from tilewright.sim.dev.fences import fences
-from tilewright.sim.silicon.command import COMMANDS as SILICON
+from tilewright.tools.cli.main import COMMANDS
+from tilewright.tools.cli.silicon import COMMANDS as SILICON
+from tilewright.tools.docs.fences import fences
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("hw", "golden", "sim", "network", "tb")
@@ -151,7 +151,7 @@ def test_help_of_every_command(run):
     """In one process, as each takes a second to begin."""
     lines = [*([name] for name in COMMANDS), *(["silicon", name] for name in SILICON)]
     program = f"""
-from tilewright.sim.cli import main
+from tilewright.tools.cli.main import main
 for words in {lines}:
     try:
         main([*words, "--help"])
@@ -188,7 +188,7 @@ def test_a_missing_extra_is_one_sentence(run, tmp_path, line, extra, package):
 
 def test_figures_name_the_version_and_designs_their_sources(run, tmp_path):
     program = (
-        "from tilewright.sim.results import load, record; record('reset', cases=1); print(load('reset')[0]['commit']);"
+        "from tilewright.results import load, record; record('reset', cases=1); print(load('reset')[0]['commit']);"
         "from tilewright.sim.hdl import designs; print(len(list(designs._sources())))"
     )
     status, text, errors = run("python", "-c", program)

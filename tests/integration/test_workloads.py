@@ -7,25 +7,25 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tilewright.golden.spec import BANKS, Swizzle
+from tilewright.errors import UsageError
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.core import CORE_PRESETS
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.cli import main
 from tilewright.sim.report.charts import SWIZZLE_LAYOUTS, bank_map
 from tilewright.sim.report.page import report_page
 from tilewright.sim.report.timeline import Transfer, record_transfer
 from tilewright.sim.session import ConvSession, PeSession, TmauSession
-from tilewright.sim.usage import UsageError
 from tilewright.sim.workloads import CONVOLVING, MOVING, MULTIPLYING, SHARING, WORKLOADS
-from tilewright.sim.workloads.command import Played, play, table_rows
 from tilewright.sim.workloads.findings import Findings, Totals
 from tilewright.sim.workloads.machines import Machines
 from tilewright.sim.workloads.mover import Box, Mover
 from tilewright.sim.workloads.multiplier import Multiplier
 from tilewright.sim.workloads.photographs import load_photographs
+from tilewright.spec import BANKS, Swizzle
+from tilewright.tools.cli.main import main
+from tilewright.tools.cli.sim import Played, play, table_rows
 
 PRESET = "unit"
 

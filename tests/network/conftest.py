@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from tilewright.errors import HostError
 from tilewright.network.evaluation import compute
 from tilewright.network.reader import read_model
 from tilewright.network.witness import run_witness
-from tilewright.sim.random.networks import draw_inputs
-from tilewright.sim.usage import HostError
+from tilewright.verify.random.networks import draw_inputs
 
 
 def near_half(node, x):

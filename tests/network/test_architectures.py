@@ -18,7 +18,7 @@ from tilewright.network.models.quantiser import quantised
 from tilewright.network.program.machine import Machine
 from tilewright.network.program.rtl import measured, run_on
 from tilewright.network.reader import read_model
-from tilewright.sim.results import record
+from tilewright.results import record
 from tilewright.sim.session.accelerator import AcceleratorSession
 
 AROUND = {"pads": [1] * 4}

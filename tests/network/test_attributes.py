@@ -20,8 +20,8 @@ from tilewright.network.evaluation import evaluate
 from tilewright.network.reader import read_model
 from tilewright.network.reader.constants import FOR_CONSTANTS
 from tilewright.network.reader.model import READERS
-from tilewright.sim.random.networks import draw_inputs
-from tilewright.sim.random.operators import CASES, VALUES
+from tilewright.verify.random.networks import draw_inputs
+from tilewright.verify.random.operators import CASES, VALUES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/network.md"
 #: Versions of ONNX's operators that ONNX Runtime knows.

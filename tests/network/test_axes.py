@@ -8,9 +8,8 @@ from tilewright.network import ModelError, evaluate
 from tilewright.network.reader import read_model
 from tilewright.network.reader.constants import FOR_CONSTANTS
 from tilewright.network.reader.model import READERS
-from tilewright.sim.random.exported import SCALE, ZERO, Form
-from tilewright.sim.random.model import MICROSOFT
-from tilewright.sim.random.networks import draw_inputs
+from tilewright.verify.random.model import MICROSOFT, SCALE, ZERO, Form
+from tilewright.verify.random.networks import draw_inputs
 
 SHAPE = (2, 3, 4, 6)
 SCALES = np.float32([0.01, 0.02, 0.005, 0.03, 0.015, 0.025])

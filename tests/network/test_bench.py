@@ -2,9 +2,9 @@
 
 import pytest
 
-from tilewright.network.bench import compiled_sample, sample_of
 from tilewright.network.program.machine import MACHINES
 from tilewright.sim.bench.conv_layers import NETWORKS
+from tilewright.tools.network.bench import compiled_sample, sample_of
 
 LAYERS = list(NETWORKS["ResNet-50"])
 #: Bytes of the memory of a session.

@@ -8,8 +8,8 @@ from onnx import helper, numpy_helper
 
 from tilewright.network.evaluation import evaluate
 from tilewright.network.reader import read_model
-from tilewright.sim.random.model import MICROSOFT, DrawnModel
-from tilewright.sim.random.qdq import as_qdq
+from tilewright.verify.random.forms import as_qdq
+from tilewright.verify.random.model import MICROSOFT, DrawnModel
 
 SHAPE = (1, 4, 9, 9)
 

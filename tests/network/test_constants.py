@@ -6,7 +6,7 @@ from onnx import TensorProto
 
 from tilewright.network import ModelError
 from tilewright.network.reader import read_model
-from tilewright.sim.random.exported import SCALE, ZERO, Form
+from tilewright.verify.random.model import SCALE, ZERO, Form
 
 S = np.float32(0.02)
 

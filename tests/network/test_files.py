@@ -5,11 +5,11 @@ import onnx
 import pytest
 
 from tilewright.network import ModelError, read
-from tilewright.network.arrays import array_bytes
 from tilewright.network.evaluation import evaluate
 from tilewright.network.reader import read_model
-from tilewright.sim.cli import main
-from tilewright.sim.random.networks import draw_inputs, draw_network
+from tilewright.tools.cli.main import main
+from tilewright.tools.cli.run import array_bytes
+from tilewright.verify.random.networks import draw_inputs, draw_network
 
 BROKEN = 150
 

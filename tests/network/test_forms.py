@@ -9,8 +9,8 @@ from tilewright.network import ModelError
 from tilewright.network.evaluation import evaluate
 from tilewright.network.reader import read_model
 from tilewright.network.witness import run_witness
-from tilewright.sim.random.exported import SCALE, ZERO, Form
-from tilewright.sim.random.networks import draw_inputs
+from tilewright.verify.random.model import SCALE, ZERO, Form
+from tilewright.verify.random.networks import draw_inputs
 
 #: The end of sentences about floats.
 NEXT = ": quantise it first (docs/quantise.md)"

@@ -9,8 +9,7 @@ from tilewright.network.arithmetic.functions import FUNCTIONS
 from tilewright.network.evaluation import evaluate
 from tilewright.network.reader import read_model
 from tilewright.network.witness import run_witness
-from tilewright.sim.random.exported import Form
-from tilewright.sim.random.model import MICROSOFT
+from tilewright.verify.random.model import MICROSOFT, Form
 
 #: Of float32 x: about -6 to 6, and 0.
 SCALE = np.float32(0.047)

@@ -8,17 +8,17 @@ import numpy as np
 import onnx
 import pytest
 
+from tilewright.errors import UsageError
 from tilewright.network import ModelError, read
 from tilewright.network.models.checkpoint import read_checkpoint
 from tilewright.network.models.classes import class_names
-from tilewright.network.models.command import MODELS
 from tilewright.network.models.efficientnet import build_quantised, layers, quantities
 from tilewright.network.models.photographs import PHOTOGRAPHS, load_photograph, prepare
 from tilewright.network.reader import read_model
-from tilewright.sim.cli import main
-from tilewright.sim.dev.figures import stale
-from tilewright.sim.results import record
-from tilewright.sim.usage import UsageError
+from tilewright.results import record
+from tilewright.tools.cli.main import main
+from tilewright.tools.cli.models import MODELS
+from tilewright.tools.docs.figures import stale
 
 ROOT = Path(__file__).parents[2]
 ANSWERS = {"coffee": ["espresso"], "cat": ["tiger cat", "Egyptian cat"], "camera": ["tripod"], "flower": ["daisy"]}
@@ -93,7 +93,7 @@ MAGIC = 0x1950A86A20F9469CFC6C
         (checkpoint(1, 2, 3, {}, []), "it begins with another number"),
         (
             checkpoint(MAGIC, 2, 3, UsageError, []),
-            "it names tilewright.sim.usage.UsageError, which tensors do not need",
+            "it names tilewright.errors.UsageError, which tensors do not need",
         ),
         (checkpoint(MAGIC, 2, 3, [], []), "'list' object has no attribute 'items'"),
         (checkpoint(MAGIC, 2, 3, {}, ["0"]), "'0'"),

@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tilewright.network import evaluate
 from tilewright.network.arithmetic.nearest import COORDINATES, ROUNDINGS, nearest_elements
 from tilewright.network.reader import read_model
-from tilewright.sim.random.exported import Form
+from tilewright.verify.random.model import Form
 
 MODES = [(coordinates, rounding) for coordinates in COORDINATES for rounding in ROUNDINGS]
 MOST = 64

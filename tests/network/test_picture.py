@@ -5,16 +5,17 @@ import re
 import onnx
 import pytest
 
-from tilewright.network import command, evaluate
-from tilewright.network.arrays import write_arrays
+from tilewright.network import evaluate
 from tilewright.network.models.small import build_small, small_input
-from tilewright.network.picture import charts_of
 from tilewright.network.program.compiled import compile as compile_network
 from tilewright.network.program.compiled import first_nodes
 from tilewright.network.program.rtl import run_rtl
 from tilewright.network.reader import read_model
-from tilewright.sim.cli import main
-from tilewright.sim.results import commit, today
+from tilewright.results import commit, today
+from tilewright.tools.cli import run as command
+from tilewright.tools.cli.main import main
+from tilewright.tools.cli.run import write_arrays
+from tilewright.tools.network.workload import charts_of
 
 
 @pytest.fixture

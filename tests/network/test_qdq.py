@@ -8,9 +8,8 @@ from tilewright.network import ModelError
 from tilewright.network.evaluation import evaluate
 from tilewright.network.models.small import SMALL, build_small, small_input
 from tilewright.network.reader import read_model
-from tilewright.sim.random.forms import in_another_form
-from tilewright.sim.random.networks import draw_inputs, draw_network
-from tilewright.sim.random.qdq import as_qdq
+from tilewright.verify.random.forms import as_qdq, in_another_form
+from tilewright.verify.random.networks import draw_inputs, draw_network
 
 NETWORKS = 60
 

@@ -5,9 +5,8 @@ import pytest
 
 from tilewright.network.reader import read_model
 from tilewright.network.witness import has_exact_kernels
-from tilewright.sim.random.network_layers import OPERATORS
-from tilewright.sim.random.networks import draw_network
-from tilewright.sim.results import record
+from tilewright.results import record
+from tilewright.verify.random.networks import OPERATORS, draw_network
 
 NETWORKS = 200  # of each kind
 

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tilewright.network import ModelError
 from tilewright.network.errors import node_error
 from tilewright.network.reader import read_model
-from tilewright.sim.random.model import MICROSOFT
+from tilewright.verify.random.model import MICROSOFT
 
 #: The end of sentences about floats.
 NEXT = ": quantise it first (docs/quantise.md)"

@@ -7,8 +7,8 @@ from tilewright import network
 from tilewright.network import ModelError
 from tilewright.network.evaluation import evaluate
 from tilewright.network.reader import read_model
-from tilewright.sim.random.exported import SCALE, ZERO, Form
-from tilewright.sim.random.networks import draw_inputs
+from tilewright.verify.random.model import SCALE, ZERO, Form
+from tilewright.verify.random.networks import draw_inputs
 
 SHAPE = (2, 24, 9, 10)
 

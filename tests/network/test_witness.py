@@ -5,12 +5,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tilewright.errors import HostError
 from tilewright.network import ModelError, evaluate, witness
-from tilewright.network.arrays import write_arrays
 from tilewright.network.reader import read_model
 from tilewright.network.witness import Witness, run_witness
-from tilewright.sim.cli import main
-from tilewright.sim.usage import HostError
+from tilewright.tools.cli.main import main
+from tilewright.tools.cli.run import write_arrays
 
 SHAPE = (1, 8, 8, 8)
 TYPES = {np.uint8: TensorProto.UINT8, np.int8: TensorProto.INT8}

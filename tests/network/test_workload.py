@@ -6,17 +6,18 @@ from functools import partial
 import numpy as np
 import pytest
 
-from tilewright.network import workload
+from tilewright import extras
+from tilewright.errors import HostError
 from tilewright.network.models.small import build_small, small_input
-from tilewright.network.workload import play, play_model
-from tilewright.sim import extras
-from tilewright.sim.cli import main
 from tilewright.sim.report.page import report_page
 from tilewright.sim.session.accelerator import AcceleratorSession
-from tilewright.sim.usage import HostError
-from tilewright.sim.workloads import WORKLOADS, command, machines
+from tilewright.sim.workloads import WORKLOADS, machines
 from tilewright.sim.workloads.accelerator import Accelerator
-from tilewright.sim.workloads.command import Played
+from tilewright.tools.cli import sim as command
+from tilewright.tools.cli.main import main
+from tilewright.tools.cli.sim import Played
+from tilewright.tools.network import workload
+from tilewright.tools.network.workload import play, play_model
 
 
 @pytest.fixture(scope="module")

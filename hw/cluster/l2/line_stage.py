@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out, connect
 from ...bus.axi4 import Response
 from ...lib.stream import Queue
 from ..memory.layouts import AnswerLayout, ReadBeatLayout, WriteBeatLayout
-from .layouts import EntryLayout, FillWordLayout, ForgetLayout, Kind, QuickLayout, VictimLayout
+from .params import EntryLayout, FillWordLayout, ForgetLayout, Kind, QuickLayout, VictimLayout
 
 __all__ = ["LineStage"]
 

@@ -7,18 +7,15 @@ from amaranth.utils import exact_log2
 
 from ...bus.axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4Signature, Burst, forward_channels
 from ...bus.axi4_lite import Axi4LiteSignature
-from ...lib.arbiter import StreamArbiter
-from ...lib.join import join
+from ...lib.component import join
+from ...lib.routing import StreamArbiter
 from ...lib.stream import Queue, SkidBuffer
 from ..memory.layouts import give, taken
-from .burst_lines import BurstLines
-from .control import L2_ADDR_WIDTH, L2Control
-from .layouts import AccessLayout, FillWordLayout, ForgetLayout, Kind
+from .bursts import BurstLines, WriteBack, WriteLines
+from .control import L2_ADDR_WIDTH, L2Control, Sweep
 from .line_stage import LineStage
 from .lookup import Lookup
-from .sweep import Sweep
-from .write_back import WriteBack
-from .write_lines import WriteLines
+from .params import AccessLayout, FillWordLayout, ForgetLayout, Kind
 
 __all__ = ["L2"]
 
@@ -44,7 +41,7 @@ class L2(wiring.Component):
     axi : Out(Axi4Signature(geometry.addr_width, geometry.data_width, geometry.id_width))
         Memory: whole lines, with ID 0.
     axil : In(Axi4LiteSignature(12))
-        Registers, at the offsets of ``golden.spec.cluster.l2``.
+        Registers, at the offsets of ``spec.cluster``.
     """
 
     def __init__(self, geometry, cores):

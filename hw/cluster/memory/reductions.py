@@ -6,7 +6,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2, exact_log2
 
-from ...lib.arbiter import StreamArbiter
+from ...lib.routing import StreamArbiter
 
 __all__ = ["ReductionGate"]
 

@@ -6,11 +6,11 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from ...bus.axi4 import Axi4Signature, forward_channels
-from ...lib.join import join
+from ...lib.component import join
 from .layouts import CORE_ID_WIDTH, PAGE_LOG2
-from .read_side import ReadSide
+from .reads import ReadSide
 from .reductions import ReductionGate
-from .write_side import WriteSide
+from .writes import WriteSide
 
 __all__ = ["MemorySide"]
 

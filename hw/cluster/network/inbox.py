@@ -4,13 +4,16 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from ...lib.arbiter import StreamArbiter
-from ...lib.join import join
-from ...lib.stream import SkidBuffer
-from ...smem.layouts import AcceptanceLayout
-from .layouts import ArrivalLayout, PacketLayout
+from tilewright.spec import BANKS, BLOCK, COMMAND, COMMAND_FIELD, Reduction
 
-__all__ = ["Inbox"]
+from ...lib.component import join
+from ...lib.routing import StreamArbiter
+from ...lib.stream import SkidBuffer
+from ...reduce.lane import ReduceLane
+from ...smem.layouts import CHUNK_BITS, AcceptanceLayout, LandedLayout, LineLayout, LineReadSignature, RefusalLayout
+from .layouts import AckLayout, ArrivalLayout, PacketLayout
+
+__all__ = ["Inbox", "Landing", "LineReducer"]
 
 
 class Inbox(wiring.Component):
@@ -87,3 +90,171 @@ class Inbox(wiring.Component):
                         Mux(packet.ends, dropped & ~head.sender, dropped | Mux(refused, head.sender, 0))
                     )
         return m
+
+
+class LineReducer(wiring.Component):
+    """Combines the lines of reductions with what lies in shared memory, one after the other; passes all else.
+
+    All that is written to a shared memory by access units passes here in order, so a reduction never misses another
+    one, nor a line that was written before. The old line goes through one lane, sixteen bytes a cycle.
+
+    Latency: none but for reductions, which take ``11 + latency`` cycles of the ReduceLane: 13, or 17 with floats.
+
+    Parameters
+    ----------
+    params : SmemParams
+    cores : int
+    floats : bool
+        Elements of floats come.
+
+    Members
+    -------
+    i : In(stream of ArrivalLayout)
+        ``ready`` depends combinationally on ``o.ready``.
+    o : Out(stream of ArrivalLayout)
+        Combinational from ``i``.
+    fetch : Out(LineReadSignature(params))
+        The old line, read in the cycle of the handshake.
+    """
+
+    def __init__(self, params, cores, floats):
+        self.lane = ReduceLane(floats)
+        self.line = Signal(BANKS * CHUNK_BITS)  # old chunks leave at the bottom, new ones come in at the top
+        self.fetched = Signal()  # the old line comes in this cycle
+        self.step = Signal(range(BANKS + self.lane.latency + 1))  # chunks that have gone into the lane, and its latency
+        self.working = Signal()
+        self.reduced = Signal()  # the line is complete
+        super().__init__(
+            {
+                "i": In(stream.Signature(ArrivalLayout(params, cores))),
+                "o": Out(stream.Signature(ArrivalLayout(params, cores))),
+                "fetch": Out(LineReadSignature(params)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.lane = lane = self.lane
+        packet, change = self.i.p.packet, self.i.p.packet.change
+        reduces, left = Signal(), Signal()
+        m.d.comb += [
+            reduces.eq(self.i.valid & ~packet.ends & (change.reduction != Reduction.NONE)),
+            self.o.valid.eq(self.i.valid & (~reduces | self.reduced)),
+            self.o.p.eq(self.i.p),
+            self.i.ready.eq(self.o.ready & (~reduces | self.reduced)),
+            left.eq(self.o.valid & self.o.ready),
+            self.fetch.rows.valid.eq(reduces & ~self.fetched & ~self.working & ~self.reduced),
+            self.fetch.rows.p.eq(change.row),
+        ]
+        with m.If(self.reduced):
+            m.d.comb += self.o.p.packet.change.data.eq(self.line)
+
+        m.d.comb += [
+            lane.old.eq(self.line[:CHUNK_BITS]),
+            lane.source.eq(change.data.word_select(self.step, CHUNK_BITS)),
+            lane.reduction.eq(change.reduction),
+            lane.element.eq(change.element),
+            lane.enable.eq(1),
+        ]
+        m.d.sync += self.fetched.eq(self.fetch.rows.valid & self.fetch.rows.ready)
+        with m.If(self.fetched):
+            m.d.sync += [self.line.eq(self.fetch.line), self.working.eq(1), self.step.eq(0)]
+        with m.If(self.working):
+            last = self.step == BANKS + lane.latency - 1
+            m.d.sync += [
+                self.line.eq(self.line >> CHUNK_BITS | lane.o << (BANKS - 1) * CHUNK_BITS),
+                self.step.eq(self.step + 1),
+                self.working.eq(~last),
+                self.reduced.eq(last),
+            ]
+        with m.If(left):
+            m.d.sync += self.reduced.eq(0)
+        return m
+
+
+class Landing(wiring.Component):
+    """Writes lines; at the end of a transfer counts its bytes or reports a refusal, and then acknowledges it.
+
+    The barrier counts the bytes if all lines of the transfer were taken, the window holds the barrier, and the bus made
+    no error. The sender is told when the barrier has taken them, so that whoever sees its command complete finds bytes
+    and barrier there. Lines behind an end go on meanwhile; the next end waits.
+
+    Members
+    -------
+    arrivals : In(stream of ArrivalLayout)
+        ``ready`` depends combinationally on ``writes.ready``.
+    writes : Out(stream of LineLayout(params))
+        Combinational from ``arrivals``.
+    landed : Out(stream of LandedLayout(params))
+        Registered.
+    acks : Out(array of cores AckLayout)
+        To each core, in the cycle after ``landed`` was accepted; with nothing to count two cycles after the end came.
+    refusal : Out(RefusalLayout())
+        Strobe, with the acknowledgement.
+    received : Out(params.addr_width + 1)
+        With the acknowledgement of a transfer that was taken: its bytes. 0 in other cycles.
+    """
+
+    def __init__(self, params, cores):
+        self.ending = Signal()  # there is an end, which is
+        self.end = Signal(ArrivalLayout(params, cores)["packet"].shape["end"].shape)
+        self.sender = Signal(cores)
+        self.dropped, self.astray = Signal(), Signal()
+        super().__init__(
+            {
+                "arrivals": In(stream.Signature(ArrivalLayout(params, cores))),
+                "writes": Out(stream.Signature(LineLayout(params))),
+                "landed": Out(stream.Signature(LandedLayout(params))),
+                "acks": Out(AckLayout()).array(cores),
+                "refusal": Out(RefusalLayout()),
+                "received": Out(params.addr_width + 1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        arrival, packet = self.arrivals.p, self.arrivals.p.packet
+        m.d.comb += [
+            self.writes.valid.eq(self.arrivals.valid & ~packet.ends),
+            *(self.writes.p[name].eq(packet.change[name]) for name, _ in self.writes.p.shape()),
+            self.arrivals.ready.eq(Mux(packet.ends, ~self.ending, self.writes.ready)),
+        ]
+        end, over, refused = self.end, Signal(), Signal()
+        with m.If(~self.ending):
+            m.d.sync += [
+                self.ending.eq(self.arrivals.valid & packet.ends),
+                self.landed.valid.eq(
+                    self.arrivals.valid & packet.ends & packet.end.signal & ~packet.end.failed
+                    & ~arrival.dropped & ~arrival.astray
+                ),
+                end.eq(packet.end),
+                self.sender.eq(arrival.sender),
+                self.dropped.eq(arrival.dropped),
+                self.astray.eq(arrival.astray),
+            ]  # fmt: skip
+        with m.Elif(over):
+            m.d.sync += [self.ending.eq(0), self.landed.valid.eq(0)]
+        field = Mux(
+            self.dropped,
+            Mux(end.block, _field(BLOCK, "destination"), _field(COMMAND, "smem")),
+            Mux(end.block, _field(BLOCK, "barrier"), _field(COMMAND, "barrier")),
+        )
+        m.d.comb += [
+            self.landed.p.barrier.eq(end.barrier),
+            self.landed.p.bytes.eq(end.bytes),
+            over.eq(self.ending & (~self.landed.valid | self.landed.ready)),
+            refused.eq((self.dropped | self.astray) & ~end.failed),
+        ]
+        for number, ack in enumerate(self.acks):
+            m.d.sync += [ack.valid.eq(over & self.sender[number]), ack.refused.eq(refused)]
+        m.d.sync += [
+            self.refusal.valid.eq(over & refused),
+            self.refusal.tag.eq(end.tag),
+            self.refusal.field.eq(field),
+            self.received.eq(Mux(over & ~refused & ~end.failed, end.bytes, 0)),
+        ]
+        return m
+
+
+def _field(fmt, name):
+    return COMMAND_FIELD + fmt.index(name)

@@ -3,7 +3,7 @@
 from amaranth import unsigned
 from amaranth.lib import data
 
-from tilewright.golden.spec import LINE_BYTES
+from tilewright.spec import LINE_BYTES
 
 from ...smem.layouts import LoanRequestLayout, reduction_members
 

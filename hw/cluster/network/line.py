@@ -4,16 +4,12 @@ from amaranth import Module, Mux, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from ...lib.arbiter import StreamArbiter
-from ...lib.join import join
+from ...lib.component import join
+from ...lib.routing import StreamArbiter
 from ...lib.stream import SkidBuffer
-from ...smem.layouts import LoanRequestLayout
-from ...smem.signatures import BarrierEventSignature, MoverSignature
-from .inbox import Inbox
-from .landing import Landing
-from .lender import Lender
-from .line_reducer import LineReducer
-from .outbox import Outbox
+from ...smem.layouts import BarrierEventSignature, LoanRequestLayout, MoverSignature
+from .inbox import Inbox, Landing, LineReducer
+from .outbox import Lender, Outbox
 
 __all__ = ["LineNetwork"]
 

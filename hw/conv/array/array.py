@@ -4,16 +4,13 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...lib.alike import alike
-from ...lib.delay import delay
-from ..layouts import AccumulatorReadLayout, BiasesLayout, PlanLayout, WordWriteLayout
-from .biases import Biases
-from .factors import Factors
-from .layouts import StepLayout
-from .memory import SlaveMemory
-from .read import SumsReader
-from .rotator import RowRotator
+from ...lib.component import alike
+from ...lib.logic import delay
+from ..layouts import AccumulatorReadLayout, BiasesLayout, PlanLayout, StepLayout, WordWriteLayout
+from .memory import Biases, RowRotator, SlaveMemory
 from .slave import FloatStepLayout, Slave, features_layout
+from .sums import SumsReader
+from .units import Factors
 
 __all__ = ["ConvArray", "array_latency"]
 

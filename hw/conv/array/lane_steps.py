@@ -5,10 +5,10 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from tilewright.golden.spec.conv.params import KERNEL_ROWS
+from tilewright.spec.conv import KERNEL_ROWS
 
-from ...lib.choice import chosen
-from ...lib.loop import LoopNest
+from ...lib.logic import chosen
+from ...lib.loop_nest import LoopNest
 from ..layouts import LaneStepLayout, PlanLayout
 from ..params import FOLDS
 

@@ -5,11 +5,10 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
+from tilewright.spec.conv import CHANNELS_AT_ONCE
 
 from ...lib.stream import ShallowQueue
-from ..layouts import HalvesLayout, LaneReadLayout, PlanLayout, SetLayout
-from .layouts import StepLayout
+from ..layouts import HalvesLayout, LaneReadLayout, PlanLayout, SetLayout, StepLayout
 from .weights import next_word, ring_shape
 
 __all__ = ["Sequencer"]

@@ -5,15 +5,12 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from ...lib.delay import delay
-from ..layouts import HalvesLayout
+from ...lib.logic import delay
+from ..layouts import HalvesLayout, StepLayout
 from ..params import FOLDS
-from .biases import bias_columns
-from .factors import Factors, factors_layout
-from .floats import FloatUnit
-from .layouts import StepLayout
+from .memory import bias_columns
 from .sums import Sums
-from .unit import ComputeUnit
+from .units import ComputeUnit, Factors, FloatUnit, factors_layout
 
 __all__ = ["FloatStepLayout", "Slave", "features_layout", "sums_layout"]
 

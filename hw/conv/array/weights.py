@@ -8,7 +8,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
+from tilewright.spec.conv import CHANNELS_AT_ONCE
 
 from ...lib.stream import ShallowQueue
 from ..layouts import GatheredLayout, GatherLayout, PlanLayout, WordWriteLayout, float_flag

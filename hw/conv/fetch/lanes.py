@@ -8,14 +8,14 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from tilewright.golden.spec.conv.params import KERNEL_ROWS
+from tilewright.spec.conv import KERNEL_ROWS
 
-from ...lib.choice import chosen
-from ...lib.loop import LoopNest
+from ...lib.logic import chosen
+from ...lib.loop_nest import LoopNest
 from ..layouts import PlanLayout
-from .layouts import in_pairs
+from .places import TablePlaceLayout
+from .reads import in_pairs
 from .sets import FeatureTagLayout, OffsetsLayout
-from .table import TablePlaceLayout
 
 __all__ = ["LaneWalker"]
 

@@ -4,9 +4,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec.conv.params import KERNEL_ROWS
+from tilewright.spec.conv import KERNEL_ROWS
 
-from ...lib.loop import LoopNest
+from ...lib.loop_nest import LoopNest
 from ..layouts import PlanLayout, SetLayout, float_flag
 
 __all__ = ["FeatureTagLayout", "OffsetsLayout", "SetWalker"]

@@ -4,14 +4,11 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec.conv.errors import ConvError
-from tilewright.golden.spec.conv.job import CHANNEL_BYTES, JOB
+from tilewright.spec.conv import CHANNEL_BYTES, JOB, ConvError
 
-from ...lib.formats import packed_layout
+from ...lib.layouts import packed_layout
 from .calculator import SUM, Calculator, Step
-from .kind import JobKind
-from .layouts import CheckedJobLayout
-from .rules import JobRules
+from .rules import CheckedJobLayout, JobKind, JobRules
 
 __all__ = ["JobChecker"]
 

@@ -1,20 +1,99 @@
-"""The rules of a job, in their order (docs/conv.md, "Checks")."""
+"""What the first bits of a job say."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import wiring
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec.conv.errors import ConvError
-from tilewright.golden.spec.conv.job import JOB, JOB_VERSION, ConvOperation, ConvOutput
-from tilewright.golden.spec.pe.instruction import MmType
+from tilewright.spec.conv import JOB, JOB_VERSION, ConvError, ConvOperation, ConvOutput
+from tilewright.spec.pe import MmType
 
-from ...lib.choice import chosen
-from ...lib.formats import packed_layout
-from ...lib.table import is_one_of
-from .kind import JobKind
-from .layouts import FoundLayout
+from ...lib.layouts import packed_layout
+from ...lib.logic import chosen, is_one_of
 
-__all__ = ["JobRules"]
+__all__ = ["CheckedJobLayout", "FoundLayout", "JobKind", "JobRules"]
+
+
+class JobKind:
+    """Flags of a job, as Values of one bit. They mean something if operation, type and output exist and go together.
+
+    Parameters
+    ----------
+    params : ConvUnitParams
+    job : view of packed_layout(JOB)
+
+    Attributes
+    ----------
+    wide
+        Elements have 16 bits.
+    floating, brain
+        They are floats, of type bf16.
+    convolution, depthwise, maximum
+        The operation.
+    weights
+        There is K.
+    quantised
+        Results are U8 or S8.
+    bias
+        Sums begin with biases.
+    table
+        Biases or scales are read.
+    add
+        There is a second operand.
+    early
+        It arrives at a second barrier, when K has been read.
+    result_log2
+        Log2 of the bytes of a result, of two bits.
+    """
+
+    def __init__(self, params, job):
+        types = params.conv.types
+        self.floating = job.type[3] if params.floats else Const(0)
+        self.brain = self.floating & (job.type == MmType.BF16)
+        self.wide = (job.type[2] | self.floating) if "i8" in types and params.wide else Const("i8" not in types, 1)
+        self.convolution = job.operation == ConvOperation.CONVOLUTION
+        self.depthwise = job.operation == ConvOperation.DEPTHWISE
+        self.maximum = job.operation == ConvOperation.MAX_POOL
+        self.weights = self.convolution | self.depthwise
+        self.quantised = (job.output == ConvOutput.U8) | (job.output == ConvOutput.S8)
+        self.bias = job.bias & ~self.maximum
+        self.table = self.quantised | self.bias
+        self.add = job.add & self.quantised
+        self.early = job.early & job.signal & self.convolution
+        # RAW results have 4 bytes, those of MAX_POOL are elements.
+        half = (job.output == ConvOutput.F16) | (job.output == ConvOutput.BF16) if params.floats else Const(0)
+        self.result_log2 = Cat((job.output == ConvOutput.ELEMENT) & self.wide | half, job.output == ConvOutput.RAW)
+
+
+class CheckedJobLayout(data.StructLayout):
+    """A job with what is wrong with it."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "word": unsigned(JOB.bits),  # as packed
+                "code": unsigned(8),  # spec ConvError: NONE if it is to run
+                "field": unsigned(8),  # number of the field in the table of jobs; 0 with NONE
+                # Whether X and K have bytes of Y, or of a barrier, of the last job that was not refused.
+                "x_follows": unsigned(1),
+                "k_follows": unsigned(1),
+            }
+        )
+
+
+class FoundLayout(data.StructLayout):
+    """What is found out about a job by arithmetic: ones where a rule is broken."""
+
+    def __init__(self):
+        places = {name: unsigned(1) for name in ("barrier", "x", "k", "table", "y", "addend")}
+        super().__init__(
+            {
+                "apart": unsigned(1),  # x_pitch[0] is not C · e
+                "pitch": unsigned(1),  # results overlap each other
+                "outside": data.StructLayout(places),  # does not end in shared memory
+                "overlap": data.StructLayout(places),  # of what is read, and Y
+            }
+        )
+
 
 #: Where a float has its exponent.
 _EXPONENT = slice(23, 31)

@@ -4,14 +4,12 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import BARRIER, BarrierOp
-from tilewright.golden.spec.conv.errors import ConvError
-from tilewright.golden.spec.conv.job import JOB
+from tilewright.spec import BARRIER, BarrierOp
+from tilewright.spec.conv import JOB, ConvError
 
 from ...smem.layouts import BarrierRequestLayout, BarrierResultLayout
-from ..layouts import PlanLayout, float_flag
-from ..signatures import ConvEndLayout
-from .layouts import CheckedJobLayout
+from ..layouts import ConvEndLayout, PlanLayout, float_flag
+from .rules import CheckedJobLayout
 
 __all__ = ["JobRunner"]
 

@@ -3,7 +3,7 @@
 from amaranth.hdl import Const, unsigned
 from amaranth.lib import data
 
-from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
+from tilewright.spec.conv import CHANNELS_AT_ONCE
 
 __all__ = [
     "GroupLayout",

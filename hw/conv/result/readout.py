@@ -5,13 +5,13 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
+from tilewright.spec.conv import CHANNELS_AT_ONCE
 
-from ...lib.delay import delay
+from ...lib.logic import delay
 from ...lib.stream import ShallowQueue
 from ..layouts import AccumulatorReadLayout, AccumulatorsLayout, PlanLayout, float_flag
-from .addends import adds
 from .layouts import GroupLayout, GroupPlaceLayout, ResultSizes
+from .operands import adds
 
 __all__ = ["ReadOut"]
 

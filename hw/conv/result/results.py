@@ -4,20 +4,17 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from ...lib.fork import Fork
+from ...lib.routing import Fork
 from ...smem.layouts import ScatterWriteLayout
-from ..fetch.points import PointWalker
+from ..fetch.places import PointWalker
 from ..layouts import AccumulatorReadLayout, BiasesLayout, GatheredLayout, GatherLayout, PlanLayout
-from ..post.processor import PostProcessor
-from .addends import AddendReader, AddendTagLayout
-from .assembler import Assembler
-from .groups import Grouper
+from .groups import Grouper, LinePairs
 from .layouts import GroupPlaceLayout, ResultSizes
-from .line_pairs import LinePairs
+from .operands import AddendReader, AddendTagLayout, TableLoader, TableTagLayout
+from .post import PostProcessor
 from .readout import ReadOut
 from .runs import RunCutter
-from .table import TableLoader, TableTagLayout
-from .writer import Writer
+from .writer import Assembler, Writer
 
 __all__ = ["Results"]
 

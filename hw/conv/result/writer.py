@@ -1,15 +1,125 @@
-"""The writer: pieces of runs become writes of chunks."""
+"""The assembler: transfers of results become pieces of runs."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...lib.rotate import rotate_bytes
+from ...lib.logic import chosen, rotate_bytes
+from ...lib.stream import ShallowQueue
 from ...smem.layouts import CHUNK_BITS, ScatterWriteLayout
-from ..layouts import PlanLayout
-from .layouts import PieceOfRunLayout, ResultSizes
+from ..layouts import PlanLayout, ResultsLayout
+from .layouts import PieceOfRunLayout, ResultSizes, RunPieceLayout
 
-__all__ = ["Writer"]
+__all__ = ["Assembler", "Writer"]
+
+#: Buffers that wait until their pieces have left: a memory, which costs the same for 2 and for 16.
+_FULL = 4
+
+
+class Assembler(wiring.Component):
+    """Collects the bytes of results, and cuts them to pieces of runs.
+
+    A buffer has B = P · W bytes. In a convolution place p of a group has W of them from p · W on, and each transfer
+    brings R / P of its results; W bytes of each place are collected, or what there is. In lane-private mode results lie
+    one after the other. A buffer that is complete, a *flush*, is put behind others; its pieces are cut as ``pieces``
+    says, one a cycle. Meanwhile the next one is collected.
+
+    Latency 1 from the last transfer of a flush to its first piece. Throughput: a transfer a cycle, and a piece a cycle.
+
+    Parameters
+    ----------
+    params : ConvUnitParams
+
+    Members
+    -------
+    plan : In(PlanLayout(params))
+        ``lanes`` and ``result_log2`` are used. Must hold while anything is under way.
+    i : In(stream of ResultsLayout(params.conv))
+        Masks are not looked at. ``ready`` depends on registers and on ``flush``.
+    flush : In(stream of 1)
+        For each transfer: it completes a flush.
+    pieces : In(stream of RunPieceLayout(params))
+    o : Out(stream of PieceOfRunLayout(params))
+        From a memory that is read combinationally.
+    """
+
+    def __init__(self, params):
+        self._params, self._sizes = params, ResultSizes(params)
+        self.full = ShallowQueue(8 * self._sizes.buffer_bytes, _FULL)
+        self.collected = Signal(8 * self._sizes.buffer_bytes)
+        #: Transfers of the flush that have been collected.
+        self.count = Signal(range(self._sizes.piece_bytes * self._sizes.together // params.conv.results))
+        super().__init__(
+            {
+                "plan": In(PlanLayout(params)),
+                "i": In(stream.Signature(ResultsLayout(params.conv))),
+                "flush": In(stream.Signature(1)),
+                "pieces": In(stream.Signature(RunPieceLayout(params))),
+                "o": Out(stream.Signature(PieceOfRunLayout(params))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.full = full = self.full
+        i, flush = self.i, self.flush
+        taken, buffer = Signal(), Signal.like(self.collected)
+        m.d.comb += [
+            i.ready.eq(flush.valid & (~flush.p | full.i.ready)),
+            taken.eq(i.valid & i.ready),
+            flush.ready.eq(taken),
+            buffer.eq(Cat(self._byte(number) for number in range(self._sizes.buffer_bytes))),
+            full.i.valid.eq(taken & flush.p),
+            full.i.p.eq(buffer),
+        ]
+        with m.If(taken):
+            m.d.sync += [self.count.eq(Mux(flush.p, 0, self.count + 1)), self.collected.eq(buffer)]
+        self._cut(m)
+        return m
+
+    def _byte(self, number):
+        """A byte of the buffer with this transfer: from there, or as it was."""
+        results, sizes = self._params.conv.results, self._sizes
+        ours, in_place = results // sizes.together, number % sizes.piece_bytes
+        place = number // sizes.piece_bytes
+        code = Cat(self.plan.result_log2, self.plan.lanes)
+        transfers, values = {}, {}
+        for lanes, size in self._kinds:
+            at, many, base = (number, results, 0) if lanes else (in_place, ours, place * ours)
+            result, byte = divmod(at, 1 << size)
+            transfer, lane = divmod(result, many)
+            transfers[lanes << 2 | size] = self.count == transfer
+            values[lanes << 2 | size] = self.i.p.data[base + lane].word_select(byte, 8)
+        return Mux(chosen(code, transfers), chosen(code, values), self.collected.word_select(number, 8))
+
+    @property
+    def _kinds(self):
+        """Modes with log2 of the bytes of a result: 16 bits have elements, and halves of sums of floats."""
+        half = [(1, 1)] if self._params.wide else []
+        return [(0, 0), (0, 2), (1, 0), (1, 2), *half, *([(0, 1)] if self._params.floats else [])]
+
+    def _cut(self, m):
+        """Gives the pieces of the oldest flush their windows."""
+        o, pieces, full = self.o, self.pieces, self.full
+        leaves = Signal()
+        m.d.comb += [
+            o.valid.eq(pieces.valid & full.o.valid),
+            leaves.eq(o.valid & o.ready),
+            pieces.ready.eq(leaves),
+            full.o.ready.eq(leaves & pieces.p.flush_last),
+            *(getattr(o.p, name).eq(getattr(pieces.p, name)) for name, _ in o.p.shape() if name != "window"),
+        ]
+        slots, width = self._sizes.buffer_bytes // 16, self._sizes.piece_bytes // 16
+        for slot in range(width):
+            begin = pieces.p.slot
+            if self._sizes.pairs and slot >= width // 2:
+                begin, slot_of = pieces.p.second.slot, slot - width // 2
+            else:
+                slot_of = slot
+            # What begins in slot n is no longer than what n is a multiple of.
+            known = {n: full.o.p.word_select(n + slot_of, 128) for n in range(slots) if not n or n & -n > slot_of}
+            m.d.comb += o.p.window[slot].eq(chosen(begin, known) if slots > 1 else known[0])
+        return m
 
 
 class Writer(wiring.Component):

@@ -1,15 +1,132 @@
-"""Words of the program, ahead of those that are carried out."""
+"""Reads of lines of 64 bytes, for those who know that they have a place for each line that they ask for."""
 
-from amaranth.hdl import Module, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
-from tilewright.golden.spec.core.errors import ProgramError
+from tilewright.spec.core import ProgramError
 
-from ...lib.stream import ShallowQueue
-from .layouts import LINE_LOG2, FetchedLayout, LineLayout
+from ...bus.axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4ReadSignature, Burst
+from ...lib.routing import StreamArbiter
+from ...lib.stream import Queue, ShallowQueue
+from ...pe.layouts import INSTRUCTION_BITS
+from .layouts import INSTRUCTIONS, LINE_LOG2, FetchedLayout, LineLayout, RunLayout
 
-__all__ = ["ProgramFetcher"]
+__all__ = ["READER_ID", "InstructionStreamer", "LineReader", "ProgramFetcher"]
+
+#: ARID of all reads.
+READER_ID = 3
+#: Users of the reader.
+_USERS = 2
+
+
+class LineReader(wiring.Component):
+    """Reads lines for two users, in turns, and gives each its own in order.
+
+    A line is one burst, or, where ``max_burst`` is shorter, several; all have the ARID ``READER_ID``. Who asks must
+    have a place for the line: neither the lines nor the bus ever wait. So no beat of others is held up. Two cycles from
+    a request to AR, one from the last beat to the line; a request every third cycle.
+
+    Parameters
+    ----------
+    addr_width : int
+        Bits of a byte address.
+    bus_bytes : int
+        Bytes of a bus word: 16, 32 or 64.
+    max_burst : int
+        Bus words of a burst at most, a power of two.
+    depth : int
+        Lines under way at most, a power of two.
+
+    Members
+    -------
+    requests : In(array of 2 stream of unsigned(addr_width - 6))
+        Lines, by their addresses divided by 64.
+    lines : Out(array of 2 stream of LineLayout(), always ready)
+        What they hold.
+    axi : Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 2))
+        The bus.
+
+    Attributes
+    ----------
+    owners : Queue
+        Of the lines under way: their users; for proofs.
+    """
+
+    def __init__(self, addr_width, bus_bytes, max_burst, depth):
+        beats = (1 << LINE_LOG2) // bus_bytes
+        self._beats = beats
+        self._burst = min(max_burst, beats)
+        self._bus_log2 = exact_log2(bus_bytes)
+        self._line = unsigned(addr_width - LINE_LOG2)
+        self.owners = Queue(1, depth)
+        super().__init__(
+            {
+                "requests": In(stream.Signature(self._line)).array(_USERS),
+                "lines": Out(stream.Signature(LineLayout(), always_ready=True)).array(_USERS),
+                "axi": Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 2)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.owners = self.owners
+        self._ask(m)
+        self._take(m)
+        return m
+
+    def _ask(self, m):
+        """One line at a time is asked for, in one burst or in several."""
+        axi, owners = self.axi, self.owners.i
+        m.submodules.arbiter = arbiter = StreamArbiter(self._line, _USERS)
+        for port, i in zip(self.requests, arbiter.i, strict=True):
+            wiring.connect(m, port=wiring.flipped(port), i=i)
+        bursts = self._beats // self._burst
+        line, piece = Signal(self._line), Signal(range(bursts))
+        free = Signal()  # a register: so the turns of the users depend on nothing outside
+        last = piece == bursts - 1
+        taken = arbiter.o.valid & arbiter.o.ready
+        m.d.comb += [
+            free.eq(~axi.arvalid & owners.ready),
+            arbiter.o.ready.eq(free),
+            owners.valid.eq(taken),
+            owners.payload.eq(arbiter.winner[1]),
+            axi.arid.eq(READER_ID),
+            axi.araddr.eq(Cat(Const(0, LINE_LOG2 - len(piece)), piece, line)),
+            axi.arlen.eq(self._burst - 1),
+            axi.arsize.eq(self._bus_log2),
+            axi.arburst.eq(Burst.INCR),
+            axi.arprot.eq(UNPRIVILEGED_NON_SECURE),
+            axi.arcache.eq(MODIFIABLE),
+        ]
+        with m.If(taken):
+            m.d.sync += [axi.arvalid.eq(1), line.eq(arbiter.o.payload)]
+        with m.Elif(axi.arvalid & axi.arready):
+            m.d.sync += [axi.arvalid.eq(~last), piece.eq(Mux(last, 0, piece + 1))]
+
+    def _take(self, m):
+        """Beats of a line shift into a register, the first one furthest."""
+        axi, owner = self.axi, self.owners.o
+        word, failed = Signal(8 << LINE_LOG2), Signal()
+        beat = Signal(range(self._beats))
+        whole, mine = Signal(), Signal()  # the register holds a line, of this user
+        error = axi.rresp.as_value()[1]
+        last = beat == self._beats - 1
+        m.d.comb += [axi.rready.eq(1), owner.ready.eq(axi.rvalid & last)]
+        m.d.sync += [whole.eq(axi.rvalid & last), mine.eq(owner.payload)]
+        with m.If(axi.rvalid):
+            m.d.sync += [
+                word.eq(Cat(word, axi.rdata)[len(axi.rdata) :]),
+                failed.eq(error | (failed & (beat != 0))),
+                beat.eq(Mux(last, 0, beat + 1)),
+            ]
+        for user, port in enumerate(self.lines):
+            m.d.comb += [
+                port.valid.eq(whole & (mine == user)),
+                port.payload.data.eq(word),
+                port.payload.error.eq(failed),
+            ]
 
 
 class ProgramFetcher(wiring.Component):
@@ -114,3 +231,125 @@ class ProgramFetcher(wiring.Component):
             with m.If(queue.o.payload.error):
                 m.d.comb += o.payload.code.eq(ProgramError.BUS)
         return m
+
+
+class InstructionStreamer(wiring.Component):
+    """Reads a run of instructions, lines ahead, and hands them over in order: an instruction a cycle.
+
+    Parameters
+    ----------
+    addr_width : int
+        Bits of a byte address.
+    depth : int
+        Lines ahead, stale ones included: 2 to 32, a power of two.
+
+    Members
+    -------
+    i : In(stream of RunLayout(addr_width))
+        Accepted when the last instruction has been taken, or with ``failed``. May be withdrawn with ``halt``.
+    failed : Out(1)
+        The bus answered with an error; instructions before that line have been offered.
+    halt : In(1)
+        Drop all but the instruction that is offered.
+    requests : Out(stream of unsigned(addr_width - 6))
+    lines : In(stream of LineLayout(), always ready)
+        One for each request, in order.
+    instructions : Out(stream of INSTRUCTION_BITS)
+        Registered.
+    busy : Out(1)
+        Lines are under way.
+    stall : Out(1)
+        The next instruction has not come.
+
+    Attributes
+    ----------
+    used, stale : Signal
+        As of a ``ProgramFetcher``.
+    """
+
+    def __init__(self, addr_width, depth):
+        self._depth = depth
+        self._line = unsigned(addr_width - LINE_LOG2)
+        self.queue = ShallowQueue(LineLayout(), depth)
+        self.used, self.stale = Signal(range(depth + 1)), Signal(range(depth + 1))
+        super().__init__(
+            {
+                "i": In(stream.Signature(RunLayout(addr_width))),
+                "failed": Out(1),
+                "halt": In(1),
+                "requests": Out(stream.Signature(self._line)),
+                "lines": In(stream.Signature(LineLayout(), always_ready=True)),
+                "instructions": Out(stream.Signature(INSTRUCTION_BITS)),
+                "busy": Out(1),
+                "stall": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.queue = queue = self.queue
+        requests, used, stale, run = self.requests, self.used, self.stale, self.i.payload
+        active = Signal()
+        left = Signal(32)  # instructions that have not been offered
+        line, lines = Signal(self._line), Signal(32 - exact_log2(INSTRUCTIONS) + 1)  # the next one to ask for; how many
+        ask, leaves, after, over = Signal(), Signal(), Signal.like(used), Signal()
+        m.d.comb += [
+            over.eq(self.halt | self.i.ready),
+            ask.eq(active & (lines != 0) & (used != self._depth) & ~requests.valid & ~over),
+            queue.i.valid.eq(self.lines.valid),
+            queue.i.payload.eq(self.lines.payload),
+            leaves.eq(queue.o.valid & queue.o.ready),
+            after.eq(used + ask - leaves),
+            self.busy.eq(used != 0),
+            # A line that failed stays: it is dropped with those behind it.
+            self.failed.eq(active & queue.o.valid & (stale == 0) & queue.o.payload.error),
+            self.i.ready.eq(
+                self.failed | (active & (left == 0) & (~self.instructions.valid | self.instructions.ready))
+            ),
+        ]
+        m.d.sync += used.eq(after)
+        with m.If(over):
+            m.d.sync += stale.eq(after)
+        with m.Elif((stale != 0) & leaves):
+            m.d.sync += stale.eq(stale - 1)
+
+        with m.If(ask):
+            m.d.sync += [requests.valid.eq(1), requests.payload.eq(line), line.eq(line + 1), lines.eq(lines - 1)]
+        with m.Elif(requests.ready):
+            m.d.sync += requests.valid.eq(0)
+        cut = self._cut(m, active, left)
+        with m.If(over):
+            m.d.sync += active.eq(0)
+        with m.Elif(self.i.valid & ~active & (used == 0)):
+            m.d.sync += [
+                active.eq(1),
+                left.eq(run.count),
+                line.eq(run.line),
+                lines.eq((run.count + INSTRUCTIONS - 1) // INSTRUCTIONS),
+            ]
+        with m.Elif(cut):
+            m.d.sync += left.eq(left - 1)
+        return m
+
+    def _cut(self, m, active, left):
+        """Instructions of the oldest line, one a cycle; returns when there is one."""
+        queue, o = self.queue.o, self.instructions
+        place = Signal(range(INSTRUCTIONS))
+        there, cut = Signal(), Signal()
+        m.d.comb += [
+            there.eq(active & (self.stale == 0) & queue.valid & ~queue.payload.error & (left != 0)),
+            cut.eq(there & ~self.halt & (~o.valid | o.ready)),
+            queue.ready.eq((self.stale != 0) | (cut & ((left == 1) | (place == INSTRUCTIONS - 1)))),
+            self.stall.eq(active & ~o.valid & ~there & (left != 0)),
+        ]
+        with m.If(~active):
+            m.d.sync += place.eq(0)
+        with m.If(cut):
+            m.d.sync += [
+                place.eq(place + 1),
+                o.valid.eq(1),
+                o.payload.eq(queue.payload.data.word_select(place, INSTRUCTION_BITS)),
+            ]
+        with m.Elif(o.ready):
+            m.d.sync += o.valid.eq(0)
+        return cut

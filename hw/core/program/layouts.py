@@ -3,7 +3,7 @@
 from amaranth.hdl import unsigned
 from amaranth.lib import data
 
-from tilewright.golden.spec.core.word import WORD_BITS
+from tilewright.spec.core import WORD_BITS
 
 from ...pe.layouts import INSTRUCTION_BITS
 
@@ -36,7 +36,7 @@ class DecodedLayout(data.StructLayout):
         super().__init__(
             {
                 "word": unsigned(WORD_BITS),
-                "kind": unsigned(4),  # golden.spec.core.Kind; of a half of a job it means nothing
+                "kind": unsigned(4),  # spec.core.Kind; of a half of a job it means nothing
                 "code": unsigned(8),  # ProgramError, or NONE
                 "tag": unsigned(16),  # for the error record; 0 if the word did not come
             }
@@ -62,7 +62,7 @@ class CauseLayout(data.StructLayout):
         super().__init__(
             {
                 "code": unsigned(8),  # ProgramError
-                "engine": unsigned(8),  # golden.spec.core.Engine, or NONE
+                "engine": unsigned(8),  # spec.core.Engine, or NONE
                 "tag": unsigned(16),
                 "index": unsigned(32),  # of the word
             }

@@ -4,25 +4,20 @@ from amaranth.hdl import Module, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from tilewright.golden.spec.conv.job import JOB
-from tilewright.golden.spec.core.word import Engine
+from tilewright.spec.conv import JOB
+from tilewright.spec.core import Engine
 
 from ...bus.axi4 import Axi4ReadSignature
 from ...bus.axi4_lite import AccessSignature
-from ...bus.commands import command_layout
-from ...lib.join import join
+from ...lib.component import join
+from ...lib.layouts import command_layout
 from ...pe.layouts import INSTRUCTION_BITS
-from ...smem.layouts import BarrierRequestLayout, BarrierResultLayout
-from ...smem.signatures import BarrierEventSignature
-from .barriers import BarrierCaller
-from .cause import StopCause
-from .control import ProgramControl
-from .decode import WordDecoder
+from ...smem.layouts import BarrierEventSignature, BarrierRequestLayout, BarrierResultLayout
+from .checks import RangeCheck, WordDecoder
+from .control import ProgramControl, StopCause
 from .dispatch import Dispatcher
-from .fetch import ProgramFetcher
-from .instructions import InstructionStreamer
-from .lines import LineReader
-from .ranges import RangeCheck
+from .fetch import InstructionStreamer, LineReader, ProgramFetcher
+from .ports import BarrierCaller
 
 __all__ = ["CommandProcessor"]
 
@@ -42,7 +37,7 @@ class CommandProcessor(wiring.Component):
     Members
     -------
     accesses : In(AccessSignature)
-        Its own registers, at the offsets of ``golden.spec.core.registers``.
+        Its own registers, at the offsets of ``spec.core.registers``.
     register_writes : Out(AccessSignature)
         To registers of engines.
     axi : Out(Axi4ReadSignature(params.tmau.addr_width, params.tmau.bus_width, 2))
@@ -54,7 +49,7 @@ class CommandProcessor(wiring.Component):
     barrier_results : In(stream of BarrierResultLayout())
     flip : In(BarrierEventSignature(params.smem))
     idle : In(3)
-        Engines that are idle, in the order of golden.spec.core.Engine.
+        Engines that are idle, in the order of spec.core.Engine.
     failed : In(3)
         Engines whose record holds an error, in that order.
     tags : In(array of 3 unsigned(16))

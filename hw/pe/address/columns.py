@@ -6,13 +6,11 @@ from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec.pe.errors import PeError
-from tilewright.golden.spec.pe.segment import MAX_PAGE_LOG2
+from tilewright.spec.pe import MAX_PAGE_LOG2, PeError
 
-from ...lib.choice import chosen
-from ..layouts import JobKind
+from ...lib.logic import chosen
+from ..layouts import GuardReadSignature, JobKind, ThreadReadSignature
 from ..params import LANES
-from ..signatures import GuardReadSignature, ThreadReadSignature
 from .bases import BasisLayout
 from .items import ItemLayout
 

@@ -4,11 +4,11 @@ from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec.pe.errors import PeError
+from tilewright.spec.pe import PeError
 
 from ..layouts import NUMBER_BITS, AccessKind, AccessLayout, FaultLayout
 from ..params import LANES
-from .pace import takes
+from .lanes import takes
 from .translate import TranslatedLayout
 
 __all__ = ["FaultCollector"]

@@ -4,19 +4,14 @@ from amaranth.hdl import Const, Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from ...lib.join import join
-from ...lib.slot import Slot
-from ...lib.stream import SkidBuffer
-from ..layouts import JobLayout
-from ..signatures import GuardReadSignature, LaneReadSignature
-from .address_lanes import AddressLanes
+from ...lib.component import join
+from ...lib.stream import SkidBuffer, Slot
+from ..layouts import GuardReadSignature, JobLayout, LaneReadSignature
 from .bases import Bases
-from .block_parts import BlockParts
+from .blocks import BlockParts, LineDirectory
 from .columns import Columns, ColumnsOfItemLayout
-from .items import Items
-from .layouts import LinearLayout
-from .line_directory import LineDirectory
-from .store_words import StoreWords
+from .items import Items, StoreWords
+from .lanes import AddressLanes, LinearLayout
 
 __all__ = ["Sequencer"]
 

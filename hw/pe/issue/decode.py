@@ -1,16 +1,17 @@
 """Decoder: numbers the instructions and finds what is wrong with their words alone."""
 
-from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec.pe.errors import PeError
-from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, MEMORY_OPERATIONS, Compare, MmType, Operation
+from tilewright.spec.pe import INSTRUCTIONS, MEMORY_OPERATIONS, Compare, MmType, Operation, PeError
 
-from ...lib.formats import packed_layout
-from ..layouts import INSTRUCTION_BITS, NUMBER_BITS
+from ...lib.layouts import packed_layout
+from ..layouts import INSTRUCTION_BITS, NUMBER_BITS, SegmentEntryLayout
+from .scoreboard import RangeLayout
 
-__all__ = ["DecodedLayout", "Decoder", "instruction_view"]
+__all__ = ["DecodedLayout", "Decoder", "MovedRegisters", "UniformRegisters", "Verdict", "VerdictLayout",
+           "instruction_view"]  # fmt: skip
 
 _MAX_RANK = 4
 
@@ -163,3 +164,146 @@ class Decoder(wiring.Component):
         m.d.comb += end.eq(ld.rd[:width] + ld.n[:width])
         moved_outside = (ld.rd > regs) | (ld.n > regs) | (end > regs)
         return Mux(opcode == Operation.MM, mm.ra > regs - self.params.factor_regs, moved_outside)
+
+
+class VerdictLayout(data.StructLayout):
+    """An error of a whole instruction, for its record."""
+
+    def __init__(self):
+        super().__init__({"code": unsigned(4), "register": unsigned(16)})
+
+
+class Verdict(wiring.Component):
+    """The first rule that is broken of those that the decoder left. Combinational.
+
+    Members
+    -------
+    decoded : In(DecodedLayout)
+        An mm, ld or st of code NONE.
+    is_set, exists : In(1)
+        Its uniform register is set, and names a segment that exists.
+    segment : In(SegmentEntryLayout)
+        That segment.
+    o : Out(VerdictLayout)
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "decoded": In(DecodedLayout()),
+                "is_set": In(1),
+                "exists": In(1),
+                "segment": In(SegmentEntryLayout(params)),
+                "o": Out(VerdictLayout()),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        decoded, segment = self.decoded, self.segment
+        mm = instruction_view(Operation.MM, decoded.word)
+        is_mm = mm.opcode == Operation.MM
+        wide = mm.type >= MmType.S16S16
+        unfit = is_mm & ((segment.element_log2 != wide) | (mm.transpose & (segment.rank == 0)))
+        refusals = (
+            (PeError.UNIFORM, ~self.is_set, mm.ur),
+            (PeError.SEGMENT, ~self.exists | ~segment.good | unfit, mm.ur),
+            (PeError.REGISTER, decoded.file_outside, Mux(is_mm, mm.ra, mm.rc)),
+            (PeError.REGISTER, decoded.offsets_outside.bit_select(segment.rank, 1), mm.rf),
+        )
+        for code, wrong, register in reversed(refusals):
+            with m.If(wrong):
+                m.d.comb += [self.o.code.eq(code), self.o.register.eq(register)]
+        return m
+
+
+class MovedRegisters(wiring.Component):
+    """First and last of them, one cycle after the word. Accumulators past the end of the file
+    count as its last register.
+
+    Members
+    -------
+    word : In(INSTRUCTION_BITS)
+        An instruction of which no register but accumulators leaves the file.
+    o : Out(RangeLayout)
+        Registered. Of an mm all accumulators that it could have, whatever columns are on.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        super().__init__({"word": In(INSTRUCTION_BITS), "o": Out(RangeLayout(params))})
+
+    def elaborate(self, platform):
+        m = Module()
+        mm, ld = (instruction_view(operation, self.word) for operation in (Operation.MM, Operation.LD))
+        threads, limit = self.params.threads, self.params.regs - 1
+        columns = Signal(range(threads + 1))  # accumulators of a thread
+        with m.Switch(mm.ka):
+            for ka in range(4):
+                with m.Case(ka):
+                    m.d.comb += columns.eq(-(-threads // (ka + 1)))
+        outside, last = Signal(), Signal(range(limit + 1 + threads))
+        m.d.comb += [
+            outside.eq(mm.rc > limit),
+            last.eq(mm.rc[: self.params.reg_width] + columns - 1),
+        ]
+        m.d.sync += [self.o.first.eq(mm.rc), self.o.last.eq(mm.rc)]
+        with m.Switch(mm.opcode):
+            with m.Case(Operation.MM):
+                m.d.sync += self.o.first.eq(Mux(outside, limit, mm.rc))
+                m.d.sync += self.o.last.eq(Mux(outside | (last > limit), limit, last))
+            with m.Case(Operation.LD, Operation.ST):
+                m.d.sync += self.o.last.eq(ld.rd + ld.n - 1)
+        return m
+
+
+class UniformRegisters(wiring.Component):
+    """Registers, one written and one read at a time. None is set after reset.
+
+    Members
+    -------
+    write : In(1)
+        Strobe: register ``number`` names segment ``value`` from the next cycle on.
+    value : In(32)
+    number : In(range(params.uniform_regs))
+        Of a register that exists.
+    is_set : Out(1)
+        It was written. Combinational, as the others.
+    exists : Out(1)
+        There is a segment of that number.
+    segment : Out(params.segment_width)
+        The segment, if it exists.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        super().__init__(
+            {
+                "write": In(1),
+                "value": In(32),
+                "number": In(range(params.uniform_regs)),
+                "is_set": Out(1),
+                "exists": Out(1),
+                "segment": Out(params.segment_width),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        layout = data.StructLayout({"is_set": 1, "exists": 1, "segment": self.params.segment_width})
+        registers = [Signal(layout, name=f"ur{number}") for number in range(self.params.uniform_regs)]
+        named = Signal(layout)
+        m.d.comb += [
+            named.eq(Array(registers)[self.number]),
+            self.is_set.eq(named.is_set),
+            self.exists.eq(named.exists),
+            self.segment.eq(named.segment),
+        ]
+        for number, register in enumerate(registers):
+            with m.If(self.write & (self.number == number)):
+                m.d.sync += [
+                    register.is_set.eq(1),
+                    register.exists.eq(self.value < self.params.segments),
+                    register.segment.eq(self.value),
+                ]
+        return m

@@ -4,20 +4,14 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from tilewright.golden.spec.pe.errors import PeError
-from tilewright.golden.spec.pe.instruction import MEMORY_OPERATIONS, Operation, Source
+from tilewright.spec.pe import MEMORY_OPERATIONS, Operation, PeError, Source
 
-from ...lib.join import join
-from ..layouts import FaultLayout, JobLayout, MultiplyLayout
-from ..signatures import SegmentReadSignature
-from ..state.uniform import UniformRegisters
-from .decode import DecodedLayout, instruction_view
-from .job_sender import JobSender
+from ...lib.component import join
+from ..layouts import FaultLayout, JobLayout, MultiplyLayout, SegmentReadSignature
+from .decode import DecodedLayout, MovedRegisters, UniformRegisters, Verdict, VerdictLayout, instruction_view
+from .jobs import JobSender, OffsetReuse
 from .lane_ops import LaneOperationLayout
-from .layouts import ClearanceSignature, MultiplyRegistersLayout, RangeLayout
-from .moved import MovedRegisters
-from .offset_reuse import OffsetReuse
-from .verdict import Verdict, VerdictLayout
+from .scoreboard import ClearanceSignature, MultiplyRegistersLayout, RangeLayout
 from .waits import WaitLayout
 
 __all__ = ["Issue"]

@@ -4,12 +4,11 @@ from amaranth import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec.pe.instruction import Compare, Source
+from tilewright.spec.pe import Compare, Source
 
-from ...lib.choice import chosen
-from ..layouts import LaneWriteLayout, PredicateWriteLayout
+from ...lib.logic import chosen
+from ..layouts import LaneReadSignature, LaneWriteLayout, PredicateReadSignature, PredicateWriteLayout
 from ..params import LANES
-from ..signatures import LaneReadSignature, PredicateReadSignature
 
 __all__ = ["LaneOperationLayout", "LaneOps"]
 
@@ -27,11 +26,11 @@ class LaneOperationLayout(data.StructLayout):
         super().__init__(
             {
                 "setp": 1,
-                "source": 1,  # golden.spec.pe.instruction.Source
+                "source": 1,  # spec.pe.Source
                 "core": 1,  # of mov: the number of the core is ORed with the immediate
                 "register": unsigned(params.reg_width),  # rd or rs
                 "imm": unsigned(32),
-                "compare": unsigned(4),  # golden.spec.pe.instruction.Compare
+                "compare": unsigned(4),  # spec.pe.Compare
                 "target": unsigned(3),  # predicate that setp writes
                 "guard": 1,
                 "predicate": unsigned(3),

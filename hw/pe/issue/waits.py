@@ -4,8 +4,8 @@ from amaranth import Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import BarrierOp
-from tilewright.golden.spec.pe.instruction import Operation
+from tilewright.spec import BarrierOp
+from tilewright.spec.pe import Operation
 
 from ...smem.layouts import BarrierRequestLayout, BarrierResultLayout
 
@@ -18,7 +18,7 @@ class WaitLayout(data.StructLayout):
     def __init__(self, params):
         super().__init__(
             {
-                "operation": unsigned(4),  # golden.spec.pe.instruction.Operation
+                "operation": unsigned(4),  # spec.pe.Operation
                 "address": unsigned(params.smem.addr_width),  # of bar.wait: byte address, a multiple of 8
                 "parity": 1,
             }

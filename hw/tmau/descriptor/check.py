@@ -1,20 +1,163 @@
-"""The descriptor check: 128 bytes from memory become the constants that every command on them needs, or a refusal."""
+"""The rules of a descriptor, in hardware (docs/tmau.md, "Tensor descriptor")."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import DESCRIPTOR
+from tilewright.spec import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Error, Fill, Interleave, Mode, Swizzle
 
-from ...bus.reads import DescriptorWordLayout
-from ...lib.formats import packed_layout
+from ...bus.bursts import DescriptorWordLayout
+from ...lib.layouts import packed_layout
 from .derive import Derivation
-from .dimensions import DimensionReader
-from .extent import Extent
+from .dimensions import DimensionLayout, DimensionReader, Extent
 from .layouts import AskedLayout, CheckedLayout, DerivedLayout, FaultLayout
-from .rules import DescriptorRules
 
-__all__ = ["DescriptorCheck"]
+__all__ = ["DescriptorCheck", "DescriptorRules"]
+
+
+class DescriptorRules(wiring.Component):
+    """Finds the first rule that a descriptor breaks, as its dimensions pass for the first time.
+
+    Members
+    -------
+    raw : In(packed_layout(DESCRIPTOR))
+        Must hold until ``fault`` has been taken.
+    dimension : In(DimensionLayout)
+    reserved : In(1)
+        A bit that belongs to no field is set.
+    asked : In(AskedLayout)
+        What the descriptor asks for, and the hardware lacks.
+    read_error : In(1)
+        The bus answered with an error.
+    fault : Out(FaultLayout)
+        Lowest code, then lowest field number; a bus error is DESCRIPTOR_READ. Code NONE if every rule holds. Valid from
+        three cycles after the last dimension of the first pass on.
+    """
+
+    raw: In(packed_layout(DESCRIPTOR))
+    dimension: In(DimensionLayout())
+    reserved: In(1)
+    asked: In(AskedLayout())
+    read_error: In(1)
+    fault: Out(FaultLayout())
+
+    def __init__(self, params):
+        self._params = params
+        super().__init__()
+
+    def elaborate(self, platform):
+        m = Module()
+        interleaved, im2col = self.raw.interleave != Interleave.NONE, self.raw.mode == Mode.IM2COL
+        # Bytes of a row, or in im2col mode of a pixel; the box means nothing there.
+        row_bytes = Signal(12)
+        m.d.comb += row_bytes.eq((Mux(im2col, self.raw.channels, self.raw.box0) + 1) << self._element_log2())
+        rules = [
+            *self._header_rules(interleaved | im2col),
+            *self._tensor_rules(m, interleaved, im2col, row_bytes),
+            *self._im2col_rules(m, interleaved, im2col, row_bytes),
+        ]
+        broken, chosen = Signal(len(rules)), Signal(len(rules))
+        m.d.sync += broken.eq(Cat(condition for _, _, condition in rules))
+        m.d.sync += chosen.eq(broken & -broken)  # the lowest one
+        with m.Switch(chosen):
+            for index, (code, field, _) in enumerate(rules):
+                with m.Case(1 << index):
+                    m.d.comb += [self.fault.code.eq(code), self.fault.field.eq(DESCRIPTOR.index(field))]
+        return m
+
+    def _in_any(self, m, condition):
+        """Whether the condition holds in any dimension; known once the last one has passed for the first time."""
+        found = Signal()
+        with m.If(self.dimension.passes[0]):
+            m.d.sync += found.eq((found & ~self.dimension.at[0]) | condition)
+        return found
+
+    # Every rule is (code, field, broken), in order of code and then of field number.
+
+    def _header_rules(self, restricted):
+        raw = self.raw
+        no_nan = raw.element < Element.F16
+        return [
+            (Error.DESCRIPTOR_READ, "version", self.read_error),
+            (Error.VERSION, "version", raw.version != DESCRIPTOR_VERSION),
+            (Error.RESERVED, "version", self.reserved),
+            *((Error.UNSUPPORTED, field, condition) for field, condition in self._unsupported()),
+            (Error.RANK, "rank", (raw.rank == 0) | (raw.rank > 5) | (restricted & (raw.rank < 3))),
+            (Error.ELEMENT, "element", raw.element > max(Element)),
+            (Error.INTERLEAVE, "interleave", raw.interleave > max(Interleave)),
+            (Error.FILL, "fill", (raw.fill > max(Fill)) | ((raw.fill == Fill.NAN) & no_nan)),
+        ]
+
+    def _unsupported(self):
+        """Fields that ask for what is missing, in their order; traversals count in tile mode only."""
+        raw, asked = self.raw, self.asked
+        tile = raw.mode == Mode.TILE
+        steps = asked.traversal | (asked.traversal0 & (raw.interleave != Interleave.NONE))
+        return [
+            ("mode", asked.mode),
+            *([] if self._params.has("tf32") else [("element", raw.element == Element.TF32)]),
+            ("interleave", asked.interleave),
+            ("swizzle", asked.swizzle),
+            ("unaligned", asked.unaligned),
+            ("gather0", asked.gather0 & tile),
+            ("traversal", steps & tile),
+        ]
+
+    def _tensor_rules(self, m, interleaved, im2col, row_bytes):
+        raw, seen = self.raw, self.dimension
+        # Address bits that alignment requires to be zero.
+        low_bits, span = Signal(5), Signal(8)
+        m.d.comb += [
+            low_bits.eq(Mux(raw.unaligned, self._element_bytes() - 1, Mux(raw.interleave == Interleave.B32, 31, 15))),
+            span.eq(16 << raw.swizzle),
+        ]
+        too_long = (raw.swizzle != Swizzle.NONE) & ~interleaved & (row_bytes > span)
+        wrong_span = (raw.interleave == Interleave.B32) & (raw.swizzle != Swizzle.B32)
+        ragged = row_bytes[:4].any() & ~interleaved & ~im2col & ~raw.unaligned
+        # Dimension 0 has no stride, and every tensor has it.
+        misaligned = seen.used & ~seen.at[0] & (seen.stride[:5] & low_bits).any()
+        unused = ~seen.used & ~seen.at[0]
+        return [
+            (Error.ADDRESS, "address", (raw.address[:5] & low_bits).any()),
+            (Error.STRIDE, "stride", self._in_any(m, misaligned)),
+            (Error.BOX, "box", ragged),
+            (Error.TRAVERSAL, "traversal", self._in_any(m, seen.used & seen.traversal[3])),
+            (Error.SWIZZLE, "swizzle", too_long | wrong_span),
+            *(
+                (Error.UNUSED, field, self._in_any(m, unused & seen[field].any()))
+                for field in ("size", "box", "traversal", "stride")
+            ),
+        ]
+
+    def _im2col_rules(self, m, interleaved, im2col, row_bytes):
+        """Corners are 0 where they count for nothing, which breaks no rule."""
+        raw, seen = self.raw, self.dimension
+
+        def oversized(corner):
+            """The corner has more than 16, 8 or 5 bits, for one, two or three spatial dimensions."""
+            above = Mux(raw.rank == 5, corner >> 4, corner >> 7)
+            return (raw.rank > 3) & (above != 0) & (above != -1)
+
+        empty = seen.lower > seen.size + seen.upper  # the size is stored minus one
+        slice_bytes = Mux(raw.interleave == Interleave.B32, 32, 16)
+        ragged = Mux(interleaved, row_bytes != slice_bytes, row_bytes[:4].any() & ~raw.unaligned)
+        return [
+            (Error.CORNER, "lower", self._in_any(m, oversized(seen.lower))),
+            (Error.CORNER, "upper", self._in_any(m, oversized(seen.upper) | empty)),
+            (Error.CHANNELS, "channels", im2col & ragged),
+        ]
+
+    def _element_bytes(self):
+        """Bytes of an element, as a Value of four bits."""
+        return Cat(self._of_bytes(1 << n) for n in range(4))
+
+    def _element_log2(self):
+        return Cat(self._of_bytes(2) | self._of_bytes(8), self._of_bytes(4) | self._of_bytes(8))
+
+    def _of_bytes(self, count):
+        """The element has ``count`` bytes."""
+        return Cat(self.raw.element == element for element in Element if element.bytes == count).any()
+
 
 #: Fields of the descriptor that nothing but the feature needs. The first one asks for it.
 _NEEDED_BY = {

@@ -9,9 +9,9 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import DESCRIPTOR, NAN_FILL, Element, Fill, Interleave, Mode, Swizzle
+from tilewright.spec import DESCRIPTOR, NAN_FILL, Element, Fill, Interleave, Mode, Swizzle
 
-from ...lib.formats import packed_layout
+from ...lib.layouts import packed_layout
 from .dimensions import DimensionLayout
 from .layouts import CheckedLayout, DerivedLayout
 

@@ -2,12 +2,15 @@
 
 from amaranth import Cat, Const, signed, unsigned
 from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import CHUNK_BYTES
+from tilewright.spec import CHUNK_BYTES
 
-from ...bus.commands import command_layout
+from ...lib.component import Port
+from ...lib.layouts import command_layout
 
-__all__ = ["AskedLayout", "CheckedLayout", "DerivedLayout", "FaultLayout", "ListedLayout", "LookupLayout", "aligned"]
+__all__ = ["AskedLayout", "CheckedLayout", "DerivedLayout", "FaultLayout", "ListSignature", "ListedLayout",
+           "LookupLayout", "aligned"]  # fmt: skip
 
 
 def aligned(params, value):
@@ -34,7 +37,7 @@ class CheckedLayout(data.StructLayout):
                 "rank": unsigned(3),
                 "im2col": unsigned(1),
                 "interleaved": unsigned(1),
-                "element": unsigned(4),  # golden.spec.Element
+                "element": unsigned(4),  # spec.Element
                 "unit_log2": unsigned(3),  # log2 of the unit's bytes
                 "gather": unsigned(1),  # dimension 0 is taken unit by unit
                 "bytes": unsigned(length),  # of the transfer
@@ -125,3 +128,20 @@ class LookupLayout(data.StructLayout):
                 "fault": FaultLayout(),  # what is already known to be wrong
             }
         )
+
+
+class ListSignature(Port):
+    """A read of one dimension of the descriptor that is shown, as the reader sees it.
+
+    Members
+    -------
+    look : Out(1)
+        Strobe: another dimension is wanted. Dimension 0 comes with the descriptor, without it.
+    number : Out(3)
+        Which one.
+    listed : In(ListedLayout(params))
+        It, from the cycle after until the next strobe.
+    """
+
+    def __init__(self, params):
+        super().__init__({"look": Out(1), "number": Out(3), "listed": In(ListedLayout(params))})

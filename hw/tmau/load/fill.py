@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Cat, Signal
 
-from tilewright.golden.spec import CHUNK_BYTES
+from tilewright.spec import CHUNK_BYTES
 
 __all__ = ["below", "bytes_below", "chunks_below", "find_tf32", "round_tf32"]
 

@@ -3,7 +3,7 @@
 from amaranth import unsigned
 from amaranth.lib import data
 
-from tilewright.golden.spec import BANKS, CHUNK_BYTES
+from tilewright.spec import BANKS, CHUNK_BYTES
 
 from ..layouts import TransferLayout, always_zero, delivery_members
 

@@ -1,24 +1,86 @@
-"""The load path: from bus words to shared memory; connections only."""
+"""The last stage before shared memory: nothing leaves the shared window (docs/tmau.md, "Windows")."""
 
-from amaranth import Module, unsigned
+from amaranth import Module, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from ...lib.join import join
-from ...lib.stream import DeepQueue, ReadyBuffer, SkidBuffer
-from ...lib.twin import TwinBuffer
-from ...smem.layouts import LineLayout, whole_line
-from ...smem.signatures import LineReadSignature
-from ..layouts import CompletionLayout, RowLayout, StagedWordLayout, TransferLayout, WordLayout, all_windows, windows_of
+from ...lib.component import join
+from ...lib.stream import DeepQueue, ReadyBuffer, SkidBuffer, TwinBuffer
+from ...smem.layouts import LineLayout, LineReadSignature, whole_line
+from ..layouts import (
+    CompletionLayout,
+    RowLayout,
+    StagedWordLayout,
+    TransferLayout,
+    WindowsLayout,
+    WordLayout,
+    all_windows,
+    windows_of,
+)
 from .layouts import AlignedLayout, RunLayout, StepLayout
 from .place import WordPlacer
 from .realign import Realigner
-from .shared_guard import SharedGuard
 from .shared_reduce import SharedReducer
-from .steps import StepGenerator
-from .tracker import ResponseTracker
+from .steps import ResponseTracker, StepGenerator
 
-__all__ = ["LoadPath"]
+__all__ = ["LoadPath", "SharedGuard"]
+
+
+class SharedGuard(wiring.Component):
+    """One register for what goes to shared memory; what lies outside the window is swallowed.
+
+    Setup has refused every command that would leave the window, so nothing is swallowed unless a block before this one
+    is wrong. Addresses are compared in front of the register.
+
+    Latency: one cycle. Throughput: one item a cycle; with ``late`` one every second cycle. ``i.ready`` depends
+    combinationally on ``o.ready``.
+
+    Parameters
+    ----------
+    params : TmauParams
+    shape : shape-like
+        Of an item.
+    row : function
+        From the payload of ``i`` to the row that it concerns: byte address >> 7.
+    late : bool
+        An item is accepted as it leaves, or as it is swallowed: then its source knows that it has arrived.
+
+    Members
+    -------
+    windows : In(WindowsLayout)
+        Of the item at ``i``; they hold while it waits.
+    i : In(stream of shape)
+    o : Out(stream of shape)
+        Registered.
+    """
+
+    def __init__(self, params, shape, row, late=False):
+        self._row = row
+        self._late = late
+        self.taken = Signal()  # with ``late``: the item at the input is in the register, or was swallowed
+        super().__init__(
+            {
+                "windows": In(WindowsLayout(params)),
+                "i": In(stream.Signature(shape)),
+                "o": Out(stream.Signature(shape)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        windows, row = self.windows, self._row(self.i.p)
+        inside = Signal()
+        m.d.comb += inside.eq(~windows.confine_shared | ((windows.shared_first <= row) & (row <= windows.shared_last)))
+        done = ~self.o.valid | self.o.ready
+        if self._late:
+            m.d.comb += self.i.ready.eq(self.taken & done)
+            m.d.sync += self.taken.eq(self.i.valid & ~self.i.ready)
+        else:
+            m.d.comb += self.i.ready.eq(done)
+        with m.If(done):
+            m.d.sync += [self.o.valid.eq(self.i.valid & inside & ~self.taken), self.o.p.eq(self.i.p)]
+        return m
+
 
 #: Runs, and steps, in a block memory, two of which are on their way through it.
 _WAITING = 4

@@ -4,10 +4,9 @@ from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import CHUNK_BYTES, LINE_BYTES
+from tilewright.spec import CHUNK_BYTES, LINE_BYTES
 
-from ...smem.layouts import LineLayout, LineWordsLayout
-from ...smem.swizzle import chunk_flips
+from ...smem.layouts import LineLayout, LineWordsLayout, chunk_flips
 from ..layouts import CompletionLayout, StagedWordLayout, delivery_members
 from .fill import below, bytes_below, round_tf32
 from .layouts import AlignedLayout

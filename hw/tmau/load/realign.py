@@ -4,11 +4,10 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import CHUNK_BYTES, LINE_BYTES
+from tilewright.spec import CHUNK_BYTES, LINE_BYTES
 
-from ...lib.choice import chosen
-from ...lib.rotate import rotate_bytes
-from ...smem.swizzle import chunk_flips
+from ...lib.logic import chosen, rotate_bytes
+from ...smem.layouts import chunk_flips
 from ..layouts import WordLayout
 from .fill import chunks_below, find_tf32
 from .layouts import BOUNDS, AlignedLayout, StepLayout, never_set

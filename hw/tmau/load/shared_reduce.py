@@ -4,13 +4,12 @@ from amaranth import Array, Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import BANKS, CHUNK_BYTES, Reduction
+from tilewright.spec import BANKS, CHUNK_BYTES, Reduction
 
 from ...lib.stream import Queue, ShallowQueue, SkidBuffer
-from ...reduce.float_sums import FloatSums, is_summed
+from ...reduce.floats import FloatSums, is_summed
 from ...reduce.integer import IntegerReducer, decode_operation, reduce_integers
-from ...smem.layouts import CHUNK_BITS
-from ...smem.signatures import LineReadSignature
+from ...smem.layouts import CHUNK_BITS, LineReadSignature
 from .layouts import AlignedLayout
 
 __all__ = ["IN_FLIGHT", "SharedReducer"]

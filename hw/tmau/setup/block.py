@@ -7,19 +7,18 @@ from amaranth import Cat, Const, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import BLOCK, COMMAND_FIELD, DESCRIPTOR, GROUP, REPLACE, Element, Opcode, Reduction, Space
-from tilewright.golden.spec.cluster.errors import ClusterError
+from tilewright.spec import BLOCK, COMMAND_FIELD, DESCRIPTOR, GROUP, REPLACE, Element, Opcode, Reduction, Space
+from tilewright.spec.cluster import ClusterError
 
-from ...bus.commands import command_layout, command_view
-from ...smem.signatures import LoanSignature
+from ...lib.layouts import command_layout, command_view
+from ...smem.layouts import LoanSignature
 from ..descriptor.layouts import FaultLayout
 from ..jobs import BlockJobLayout
 from ..layouts import ErrorLayout, WindowsLayout, owner_members, prefetch_members
 from ..params import MAX_GROUPS
-from .block_rules import block_rules
-from .delivery import named_owner, named_receivers
+from .block_rules import FieldLocator, block_rules
 from .layouts import MeasuredLayout, PlaceLayout
-from .replace import FieldLocator
+from .rules import named_owner, named_receivers
 
 __all__ = ["BlockSetup"]
 

@@ -1,16 +1,62 @@
-"""The rules that commands on blocks and on descriptor fields must obey (docs/tmau.md, "Block copies", "Errors")."""
+"""Where a field of a descriptor lies, for the command that changes one (docs/tmau.md, "Descriptor maintenance")."""
 
-from amaranth import Cat, Mux
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import BLOCK, REPLACE, Error, Opcode, Reduction, Space
-from tilewright.golden.spec.cluster.errors import ClusterError
+from tilewright.spec import BLOCK, DESCRIPTOR, REPLACE, Error, Opcode, Reduction, Space
+from tilewright.spec.cluster import ClusterError
 
-from ...bus.commands import command_view
-from .delivery import lands_apart, unnameable, unreadable
-from .layouts import MeasuredLayout
-from .rules import above, missing_floats, no_reduction, outside_global, outside_shared
+from ...lib.layouts import command_view
+from .layouts import MeasuredLayout, PlaceLayout
+from .rules import (
+    above,
+    lands_apart,
+    missing_floats,
+    no_reduction,
+    outside_global,
+    outside_shared,
+    unnameable,
+    unreadable,
+)
 
-__all__ = ["block_rules"]
+__all__ = ["FieldLocator", "block_rules"]
+
+
+class FieldLocator(wiring.Component):
+    """Looks a field up in ``spec.DESCRIPTOR``. Combinational.
+
+    Members
+    -------
+    field : In(8)
+        Number of the field.
+    index : In(3)
+        Element of an array field, and 0 for others.
+    place : Out(PlaceLayout)
+    """
+
+    field: In(8)
+    index: In(3)
+    place: Out(PlaceLayout())
+
+    def elaborate(self, platform):
+        m = Module()
+        place, bit = self.place, Signal(10)
+        m.d.comb += [place.word.eq(bit >> 6), place.lsb.eq(bit)]
+        with m.Switch(self.field):
+            for number, field in enumerate(DESCRIPTOR.fields):
+                with m.Case(number):
+                    m.d.comb += [
+                        place.no_index.eq(self.index >= len(field.lsbs)),
+                        place.ones.eq((1 << field.width) - 1),
+                    ]
+                    with m.Switch(self.index):
+                        for index, lsb in enumerate(field.lsbs):
+                            with m.Case(index):
+                                m.d.comb += bit.eq(lsb)
+            with m.Default():
+                m.d.comb += place.no_field.eq(1)
+        return m
 
 
 def block_rules(params, windows, measured):

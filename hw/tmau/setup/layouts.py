@@ -3,7 +3,7 @@
 from amaranth import signed, unsigned
 from amaranth.lib import data
 
-from ...bus.commands import command_layout
+from ...lib.layouts import command_layout
 
 __all__ = ["DimensionLayout", "MeasuredLayout", "PlaceLayout", "ShapeLayout", "SidesLayout", "StridesLayout"]
 
@@ -64,7 +64,7 @@ class ShapeLayout(data.StructLayout):
                 "lanes_log2": unsigned(4),
                 "eu_log2": unsigned(4),  # log2 of ``eu_bytes``
                 "start_lane": unsigned(8),
-                "layout": unsigned(2),  # golden.spec.LaneLayout; GLOBAL and COMPACT are the same here
+                "layout": unsigned(2),  # spec.LaneLayout; GLOBAL and COMPACT are the same here
             }
         )
 

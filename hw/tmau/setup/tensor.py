@@ -4,19 +4,15 @@ from amaranth import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from tilewright.golden.spec import COMMAND, COMMAND_FIELD, Element, Error, Opcode
+from tilewright.spec import COMMAND, COMMAND_FIELD, Element, Error, Opcode
 
-from ...lib.join import join
-from ..descriptor.layouts import FaultLayout, LookupLayout, aligned
-from ..descriptor.signatures import ListSignature
+from ...lib.component import join
+from ..descriptor.layouts import FaultLayout, ListSignature, LookupLayout, aligned
 from ..jobs import JobLayout
 from ..layouts import ErrorLayout, WindowsLayout, prefetch_members
-from ..walk.bounds import BoundsDistance, BoundsInterval
-from .delivery import named_receivers
-from .dimensions import DimensionPicker
-from .fold import Fold
-from .origin import OriginSum
-from .tensor_rules import CommandRules
+from ..walk.address import BoundsDistance, BoundsInterval
+from .dimensions import DimensionPicker, Fold, OriginSum
+from .rules import CommandRules, named_receivers
 
 __all__ = ["Setup"]
 

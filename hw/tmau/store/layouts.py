@@ -4,7 +4,7 @@ from amaranth import unsigned
 from amaranth.lib import data
 from amaranth.utils import exact_log2
 
-from tilewright.golden.spec import BANKS
+from tilewright.spec import BANKS
 
 from ..layouts import TransferLayout, owner_members
 

@@ -4,19 +4,16 @@ from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from ...bus.writes import WritesSignature
-from ...lib.fork import Fork
-from ...lib.join import join
+from ...bus.bursts import WritesSignature
+from ...lib.component import join
+from ...lib.routing import Fork
 from ...lib.stream import DeepQueue, Queue, ShallowQueue
-from ...smem.signatures import LineReadSignature, LoanSignature
+from ...smem.layouts import LineReadSignature, LoanSignature
 from ..layouts import CompletionLayout, StagedWordLayout, StoreRunLayout, TransferLayout, WordLayout
-from .bursts import WriteGenerator
-from .finish import StoreFinisher
+from .bursts import StoreFinisher, WriteGenerator
 from .layouts import StoredRunLayout
-from .segment_fetch import SegmentFetcher
-from .tracker import StoreTracker
-from .word_assembler import WordAssembler
-from .word_steps import WordStepGenerator
+from .segments import SegmentFetcher, WordAssembler
+from .steps import StoreTracker, WordStepGenerator
 
 __all__ = ["StorePath"]
 

@@ -3,13 +3,14 @@
 from functools import reduce
 from operator import or_
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...lib.choice import chosen, first_of
+from ...lib.logic import CeilDivider, chosen, first_of
+from ..jobs import IntervalLayout
 
-__all__ = ["AddressGenerator"]
+__all__ = ["AddressGenerator", "BoundsCheck", "BoundsDistance", "BoundsInterval"]
 
 
 class AddressGenerator(wiring.Component):
@@ -87,3 +88,140 @@ class AddressGenerator(wiring.Component):
         accumulator = chosen(number, dict(enumerate(self.rounds)))
         stride = chosen(number, dict(enumerate(self.strides)))
         return Mux(self.loading, 0, (accumulator + stride)[: len(accumulator)])
+
+
+class BoundsDistance(wiring.Component):
+    """Elements from the start coordinate to both edges of the tensor, as far as a box of 256 elements can see.
+
+    Combinational.
+
+    Members
+    -------
+    coord : In(signed(32))
+        Start coordinate c.
+    size : In(unsigned(32))
+        Elements of the tensor minus one.
+    traversal : In(unsigned(3))
+        Step t minus one.
+    below : Out(unsigned(9))
+        Elements from c up to coordinate 0: ``-c``, limited to 0 … 256, and ``traversal`` more.
+    above : Out(unsigned(9))
+        Elements from c up to the tensor's end: ``size - c``, limited to 0 … 256, and ``traversal`` more.
+    count : In(unsigned(9))
+    start, end : Out(unsigned(9))
+        The same two, limited to 0 … ``count``, and no more.
+    """
+
+    coord: In(signed(32))
+    size: In(unsigned(32))
+    traversal: In(unsigned(3))
+    count: In(unsigned(9))
+    below: Out(unsigned(9))
+    above: Out(unsigned(9))
+    start: Out(unsigned(9))
+    end: Out(unsigned(9))
+
+    def elaborate(self, platform):
+        m = Module()
+        rest, beyond = Signal(signed(34)), Signal(signed(34))
+        m.d.comb += [
+            rest.eq(self.size - self.coord + 1),
+            # A chain of its own: no table is between the sum and what is chosen by it.
+            beyond.eq(self.size - self.coord - 255),
+        ]
+        # Down to -255 a coordinate has all of these bits, and its lower ones are not zero.
+        near = self.coord[8:].all() & self.coord[:8].any()
+        for distance, negative, far, limited, within in (
+            ((-self.coord)[:8], self.coord >= 0, ~near, self.below, self.start),
+            (rest[:8], rest < 0, beyond >= 0, self.above, self.end),
+        ):
+            # What of the sum counts is there before the sign of the distance.
+            more = distance + self.traversal
+            m.d.comb += [
+                limited.eq(Mux(negative, self.traversal, Mux(far, 256 | self.traversal, more))),
+                within.eq(Mux(negative, 0, Mux(far | (distance >= self.count), self.count, distance))),
+            ]
+        return m
+
+
+class BoundsInterval(wiring.Component):
+    """The interval of indices inside the tensor, from the distances of :class:`BoundsDistance`. Combinational.
+
+    Members
+    -------
+    below, above : In(unsigned(9))
+        Distances to the edges, in elements, and ``traversal`` more.
+    traversal : In(unsigned(3))
+        Step t minus one.
+    count : In(unsigned(9))
+        Indices that the command takes.
+    interval : Out(IntervalLayout)
+        Its limits may be larger than ``count``.
+    empty : Out(2)
+        None of the command's indices is inside, if any bit is set.
+    """
+
+    below: In(unsigned(9))
+    above: In(unsigned(9))
+    traversal: In(unsigned(3))
+    count: In(unsigned(9))
+    interval: Out(IntervalLayout())
+    empty: Out(2)
+
+    def elaborate(self, platform):
+        m = Module()
+        first, end = self.interval.first, self.interval.end
+        for name, distance, limit in (("first", self.below, first), ("end", self.above, end)):
+            m.submodules[name] = divide = CeilDivider()
+            m.d.comb += [divide.more.eq(distance), divide.t.eq(self.traversal), limit.eq(divide.o)]
+        m.d.comb += self.empty.eq(Cat(first >= end, first >= self.count))
+        return m
+
+
+class BoundsCheck(wiring.Component):
+    """Which of the walker's indices lie inside the tensor, told of the next ones while the walker is at these.
+
+    Members
+    -------
+    start : In(1)
+        Strobe: the walk with ``starting`` begins, at indices that are all zero. Wins over ``step``.
+    starting : In(array of 5 IntervalLayout)
+    step : In(1)
+        Strobe: of a :class:`~tilewright.hw.lib.loop_nest.LoopNest`, which goes on from ``indices`` with ``at_last``.
+    indices : In(array of 5 8)
+        One a level of the walk.
+    at_last : In(5)
+    intervals : In(array of 5 IntervalLayout)
+        ``starting`` of the walk under way.
+    following : Out(5)
+        Of the indices of the next cycle.
+    inside : Out(5)
+        Registered: of the indices after ``start`` or ``step``.
+    """
+
+    start: In(1)
+    starting: In(data.ArrayLayout(IntervalLayout(), 5))
+    step: In(1)
+    indices: In(data.ArrayLayout(8, 5))
+    at_last: In(5)
+    intervals: In(data.ArrayLayout(IntervalLayout(), 5))
+    following: Out(5)
+    inside: Out(5)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.following.eq(self.inside)
+        m.d.sync += self.inside.eq(self.following)
+        for d in range(5):
+            starting, interval, index = self.starting[d], self.intervals[d], self.indices[d] + 1
+            with m.If(self.start):
+                m.d.comb += self.following[d].eq(_has_first(starting))
+            with m.Elif(self.step & self.at_last[:d].all()):
+                inside = (interval.first <= index) & (index < interval.end)
+                m.d.comb += self.following[d].eq(Mux(self.at_last[d], _has_first(interval), inside))
+        return m
+
+
+def _has_first(interval):
+    """Whether index 0 is inside."""
+    return (interval.first == 0) & (interval.end != 0)

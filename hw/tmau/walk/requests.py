@@ -1,16 +1,116 @@
-"""The request generator: every bus word of a run that its neighbour has not requested.
+"""From the two walkers to the two paths."""
 
-Specification: docs/tmau.md, "Memory side".
-"""
-
-from amaranth import Module, Mux, Signal
+from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
-from ...bus.reads import RangeLayout
-from ..layouts import BoxRunLayout, RowLayout
+from tilewright.spec import LINE_BYTES
 
-__all__ = ["RequestGenerator"]
+from ...bus.bursts import RangeLayout
+from ...lib.routing import pick
+from ...lib.stream import SkidBuffer
+from ..layouts import BoxRunLayout, RowLayout, StoreRunLayout
+
+__all__ = ["LINE_LOG2", "PrefetchLines", "RequestGenerator", "RunRouter"]
+
+
+class RunRouter(wiring.Component):
+    """Hands runs of both walkers to the path that they are for.
+
+    Latency 1, one run a cycle. What the walkers see of ``ready`` is a register, so that no path leads from what becomes
+    of a run to which one is next.
+
+    Members
+    -------
+    tiles, pixels : In(stream of BoxRunLayout)
+        Only one of them is valid at a time; Dispatch sees to that. Without the feature ``im2col`` there are no pixels.
+    loads : Out(stream of BoxRunLayout)
+    stores : Out(stream of StoreRunLayout)
+    prefetches : Out(stream of BoxRunLayout) if params.prefetches
+    """
+
+    def __init__(self, params):
+        self.params = params
+        self.buffer = SkidBuffer(BoxRunLayout(params))
+        prefetches = {"prefetches": Out(stream.Signature(BoxRunLayout(params)))} if params.prefetches else {}
+        super().__init__(
+            prefetches
+            | {
+                "tiles": In(stream.Signature(BoxRunLayout(params))),
+                "pixels": In(stream.Signature(BoxRunLayout(params))),
+                "loads": Out(stream.Signature(BoxRunLayout(params))),
+                "stores": Out(stream.Signature(StoreRunLayout(params))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.buffer = buffer = self.buffer
+        walkers = (self.tiles, self.pixels) if self.params.has("im2col") else (self.tiles,)
+        pick(m, walkers, buffer.i.p, buffer.i.valid, buffer.i.ready)
+        run, valid = buffer.o.p, buffer.o.valid
+        m.d.comb += [
+            self.loads.p.eq(run),
+            self.loads.valid.eq(valid & ~run.store),
+            self.stores.valid.eq(valid & run.store),
+            buffer.o.ready.eq(Mux(run.store, self.stores.ready, self.loads.ready)),
+        ]
+        m.d.comb += [self.stores.p[name].eq(run[name]) for name, _ in StoreRunLayout(self.params)]
+        if self.params.prefetches:
+            m.d.comb += [self.prefetches.p.eq(run), self.prefetches.valid.eq(valid & run.prefetch)]
+            with m.If(run.prefetch):
+                m.d.comb += [self.loads.valid.eq(0), buffer.o.ready.eq(self.prefetches.ready)]
+        return m
+
+
+#: Bits of a byte's place in a line.
+LINE_LOG2 = exact_log2(LINE_BYTES)
+
+
+class PrefetchLines(wiring.Component):
+    """Names every line that a run has a byte in, but for that of the run before, of the same transfer.
+
+    Latency 1; one line a cycle, and a cycle for each run.
+
+    Members
+    -------
+    i : In(stream of BoxRunLayout)
+        ``ready`` is a register.
+    o : Out(stream of unsigned(params.addr_width - 7))
+        Numbers of lines of 128 bytes. Registered.
+    """
+
+    def __init__(self, params):
+        self._params = params
+        lines = unsigned(params.addr_width - LINE_LOG2)
+        self.left = Signal(params.smem.addr_width + 2 - LINE_LOG2)  # lines behind the one at the output
+        self.named = Signal()  # a line of the transfer has been named, and the last one was
+        self.previous = Signal(lines)
+        super().__init__({"i": In(stream.Signature(BoxRunLayout(params))), "o": Out(stream.Signature(lines))})
+
+    def elaborate(self, platform):
+        m = Module()
+        run, o = self.i.p, self.o
+        first, beyond, again = Signal.like(o.p), Signal.like(self.left), Signal()
+        m.d.comb += [
+            first.eq(run.address[LINE_LOG2:]),
+            beyond.eq((run.address[:LINE_LOG2] + run.bytes - 1) >> LINE_LOG2),
+            again.eq(self.named & (first == self.previous)),
+            self.i.ready.eq(~o.valid),
+        ]
+        with m.If(self.i.valid & self.i.ready):
+            with m.If(run.inside):
+                m.d.sync += [
+                    o.valid.eq(~again | (beyond != 0)),
+                    o.p.eq(first + again),
+                    self.left.eq(beyond - again),
+                    self.previous.eq(first + beyond),
+                ]
+            m.d.sync += self.named.eq((self.named | run.inside) & ~run.last)
+        with m.Elif(o.valid & o.ready):
+            m.d.sync += [o.valid.eq(self.left != 0), o.p.eq(o.p + 1), self.left.eq(self.left - 1)]
+        return m
 
 
 class RequestGenerator(wiring.Component):

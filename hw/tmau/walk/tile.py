@@ -4,11 +4,10 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...lib.loop import LoopNest
+from ...lib.loop_nest import LoopNest
 from ..jobs import WalkLayout
 from ..layouts import BoxRunLayout, prefetch_members
-from .address import AddressGenerator
-from .bounds import BoundsCheck, IntervalLayout
+from .address import AddressGenerator, BoundsCheck, IntervalLayout
 
 __all__ = ["TileWalker"]
 

@@ -4,7 +4,7 @@ import pytest
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal, Value
 
 from tilewright.hw.bus.axi4_lite import Axi4LiteBridge
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.verify.formal import StreamRules, prove
 
 
 class BridgeSpec(Elaboratable):

@@ -7,10 +7,17 @@ counts the items ahead of it; when there are none, the output must be it.
 import pytest
 from amaranth.hdl import Assert, Cover, Elaboratable, Module, Mux, Signal
 
-from tilewright.hw.lib.slot import Slot
-from tilewright.hw.lib.stream import DeepQueue, Queue, ReadyBuffer, ShallowQueue, SkidBuffer, SlowQueue
-from tilewright.hw.lib.twin import TwinBuffer
-from tilewright.sim.formal import StreamRules, prove, queue_invariants
+from tilewright.hw.lib.stream import (
+    DeepQueue,
+    Queue,
+    ReadyBuffer,
+    ShallowQueue,
+    SkidBuffer,
+    Slot,
+    SlowQueue,
+    TwinBuffer,
+)
+from tilewright.verify.formal import StreamRules, prove, queue_invariants
 
 WIDTH = 4
 

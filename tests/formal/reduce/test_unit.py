@@ -9,10 +9,10 @@ are left out, as no rule depends on what they compute.
 import pytest
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
 
-from tilewright.golden.spec import PAGE_BYTES, Reduction
 from tilewright.hw.reduce.unit import Reducer
-from tilewright.sim.formal import StreamRules, prove, queue_invariants
 from tilewright.sim.harness.axi_monitor import OutstandingBursts
+from tilewright.spec import PAGE_BYTES, Reduction
+from tilewright.verify.formal import StreamRules, prove, queue_invariants
 
 ADDR_WIDTH = 14
 BUS_BYTES = 16

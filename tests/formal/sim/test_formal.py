@@ -4,8 +4,9 @@ import pytest
 from amaranth.hdl import Assert, Cover, Elaboratable, Module, Signal
 from amaranth.lib import stream
 
-from tilewright.sim import formal, results
-from tilewright.sim.formal import FOLDER, StreamRules, prove
+from tilewright import results
+from tilewright.verify import formal
+from tilewright.verify.formal import FOLDER, StreamRules, prove
 
 
 class CounterSpec(Elaboratable):

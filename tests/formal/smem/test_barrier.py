@@ -4,13 +4,12 @@ import pytest
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
-from tilewright.golden.spec import BARRIER, BarrierOp
-from tilewright.hw.lib.formats import packed_layout
-from tilewright.hw.smem.barrier import BarrierUnit
-from tilewright.hw.smem.barrier_rules import BarrierDecode, BarrierSums, BarrierUpdate, OperationLayout
+from tilewright.hw.lib.layouts import packed_layout
+from tilewright.hw.smem.barrier import BarrierDecode, BarrierSums, BarrierUnit, BarrierUpdate, OperationLayout
 from tilewright.hw.smem.layouts import BarrierResultLayout
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.spec import BARRIER, BarrierOp
+from tilewright.verify.formal import StreamRules, prove
 
 PARAMS = SmemParams(1024)
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from tilewright.golden import CONV_PRESETS, ConvLayer, PostProcessing, convolve
-from tilewright.golden.spec.conv.job import JOB
-from tilewright.golden.spec.pe.instruction import MM_FAMILIES
+from tilewright.spec.conv import JOB
+from tilewright.spec.pe import MM_FAMILIES
 
 RNG = np.random.default_rng(3)
 X = RNG.integers(0, 256, (2, 9, 11, 3), np.uint8)

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from tilewright.golden import CONV_PRESETS, Conv, ConvParams, ConvRecord, job_word
-from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec.conv.errors import ConvError
-from tilewright.golden.spec.conv.job import JOB
-from tilewright.golden.spec.conv.registers import CONV_REGISTERS, built_with
-from tilewright.golden.spec.pe.instruction import MM_FAMILIES
+from tilewright.golden.smem import Barrier
+from tilewright.spec.conv import CONV_REGISTERS, JOB, ConvError, built_with
+from tilewright.spec.pe import MM_FAMILIES
 
 PARAMS = ConvParams(types=MM_FAMILIES)
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from tilewright.golden import CONV_PRESETS, Conv, dot
-from tilewright.golden.spec.conv.job import JOB, ConvOperation, ConvOutput
-from tilewright.golden.spec.pe.instruction import MM_FAMILIES, MmType
-from tilewright.sim.coverage.conv import conv_coverage, sample_job
-from tilewright.sim.random.conv_jobs import random_jobs
-from tilewright.sim.results import record
+from tilewright.results import record
+from tilewright.spec.conv import JOB, ConvOperation, ConvOutput
+from tilewright.spec.pe import MM_FAMILIES, MmType
+from tilewright.verify.coverage.conv import conv_coverage, sample_job
+from tilewright.verify.random.conv_jobs import random_jobs
 
 SEED = 21
 #: Engines that take all types, and jobs for each.

@@ -14,8 +14,8 @@ from tilewright.golden import (
     plan_convolution,
     seed_granularity,
 )
-from tilewright.sim.dev.figures import stale
-from tilewright.sim.results import record
+from tilewright.results import record
+from tilewright.tools.docs.figures import stale
 
 ROOT = Path(__file__).parents[3]
 FULL, DEFAULT = CONV_PRESETS["full"], CONV_PRESETS["default"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tilewright.golden.conv.results import add_residual, half_floats, requantise
-from tilewright.golden.spec.conv.job import ConvOutput
+from tilewright.spec.conv import ConvOutput
 
 SEED = 7
 MANY = 200_000

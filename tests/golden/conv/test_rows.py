@@ -8,7 +8,7 @@ import pytest
 
 from tilewright.golden import CONV_PRESETS, Conv, ConvLayer, ConvPlan, ConvShape, dot, plan_convolution
 from tilewright.golden.conv.rows import Rows, lane_order, work_order
-from tilewright.golden.spec.pe.instruction import MM_FAMILIES
+from tilewright.spec.pe import MM_FAMILIES
 
 FULL = CONV_PRESETS["full"]
 SMALL = CONV_PRESETS["unit"].replace(types=MM_FAMILIES)

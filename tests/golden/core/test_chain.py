@@ -24,8 +24,8 @@ from tilewright.golden import (
     segment_words,
     tmau_word,
 )
-from tilewright.golden.spec import BarrierOp
-from tilewright.golden.spec.conv.job import JOB
+from tilewright.spec import BarrierOp
+from tilewright.spec.conv import JOB
 
 SEED = 5
 SMEM_BYTES = 16384

@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 
 from tilewright.golden import CONV_PRESETS, Core, Memory, PeSizes, Windows
-from tilewright.golden.spec.core.errors import ProgramError
-from tilewright.sim.random.programs import (
-    DATA_WINDOW,
-    GLOBAL_BYTES,
-    PROGRAM_AT,
-    PROGRAM_WINDOW,
-    garbage_programs,
-)
+from tilewright.spec.core import ProgramError
+from tilewright.verify.random.programs import DATA_WINDOW, GLOBAL_BYTES, PROGRAM_AT, PROGRAM_WINDOW, garbage_programs
 
 PROGRAMS = 5000
 SMEM_BYTES = 4096

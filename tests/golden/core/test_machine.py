@@ -19,13 +19,11 @@ from tilewright.golden import (
     program_word,
     tmau_word,
 )
-from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import BarrierOp, Error
-from tilewright.golden.spec.conv.errors import ConvError
-from tilewright.golden.spec.core.errors import ProgramError
-from tilewright.golden.spec.core.word import Engine, Kind
-from tilewright.golden.spec.pe.errors import PeError
-from tilewright.golden.spec.pe.instruction import Operation
+from tilewright.golden.smem import Barrier
+from tilewright.spec import BarrierOp, Error
+from tilewright.spec.conv import ConvError
+from tilewright.spec.core import Engine, Kind, ProgramError
+from tilewright.spec.pe import Operation, PeError
 
 GMEM_BYTES, SMEM_BYTES = 1 << 16, 4096
 PROGRAM, INSTRUCTIONS, DATA = 0x8000, 0xC000, 0x100

@@ -17,11 +17,8 @@ from tilewright.golden import (
     segment_words,
     tmau_word,
 )
-from tilewright.golden.spec.core.errors import ProgramError
-from tilewright.golden.spec.core.word import Engine
-from tilewright.golden.spec.pe.instruction import Operation
-from tilewright.golden.spec.pe.registers import Put
-from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT, SegmentElement
+from tilewright.spec.core import Engine, ProgramError
+from tilewright.spec.pe import PAGE_ENTRY, SEGMENT, Operation, Put, SegmentElement
 
 PROGRAM = 0x8000
 END = program_word("end")

@@ -4,12 +4,9 @@ import numpy as np
 import pytest
 
 from tilewright.golden.pe.machine import BarrierNotCompleteError, Fault, Pe, PeSizes, instruction_word
-from tilewright.golden.pe.pages import PageNotLoadedError
-from tilewright.golden.pe.segment import Segment
-from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec.pe.errors import PeError
-from tilewright.golden.spec.pe.instruction import Compare, MmType, Operation, Source
-from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SegmentElement
+from tilewright.golden.pe.segment import PageNotLoadedError, Segment
+from tilewright.golden.smem import Barrier
+from tilewright.spec.pe import PAGE_ENTRY, Compare, MmType, Operation, PeError, SegmentElement, Source
 
 SIZES = PeSizes(threads=6, regs=32, segments=8, pages=8)
 ALL = (0, SIZES.threads - 1)

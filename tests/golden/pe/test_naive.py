@@ -5,10 +5,8 @@ import pytest
 
 from tilewright.golden.pe.machine import Pe, PeSizes, instruction_word
 from tilewright.golden.pe.segment import Segment, wrong_segment
-from tilewright.golden.spec import Swizzle
-from tilewright.golden.spec.pe.errors import PeError
-from tilewright.golden.spec.pe.instruction import MmType, Operation
-from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SegmentElement
+from tilewright.spec import Swizzle
+from tilewright.spec.pe import PAGE_ENTRY, MmType, Operation, PeError, SegmentElement
 
 SMEM_BYTES = 4096
 PAGES = 64

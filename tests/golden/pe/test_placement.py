@@ -5,8 +5,8 @@ import pytest
 
 from tilewright.golden.pe.machine import Pe, PeSizes
 from tilewright.golden.pe.placement import Placement
-from tilewright.golden.spec import Swizzle
-from tilewright.golden.spec.pe.segment import SegmentElement
+from tilewright.spec import Swizzle
+from tilewright.spec.pe import SegmentElement
 
 
 @pytest.mark.parametrize("swizzle", Swizzle)

@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilewright.sim.cli import main
 from tilewright.sim.replay import rtl
 from tilewright.sim.replay.cases import cases_of, read_cases
-from tilewright.sim.replay.expectations import differences, settled
 from tilewright.sim.replay.golden import judge, result_record, run_case
-from tilewright.sim.replay.outcome import Outcome
+from tilewright.sim.replay.outcome import Outcome, differences, settled
+from tilewright.tools.cli.main import main
 
 VECTORS = Path(__file__).resolve().parents[2] / "vectors" / "bus_errors.json"
 CASES = {case.name: case for case in read_cases(VECTORS)}

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilewright.sim.cli import main
-from tilewright.sim.replay import command as replay
 from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.golden import run_case
 from tilewright.sim.replay.outcome import Outcome
+from tilewright.tools.cli import replay
+from tilewright.tools.cli.main import main
 
 SEED_CASES = Path(__file__).parents[2] / "vectors" / "tmau_seed.json"
 

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from tilewright.golden.patterns import mix_pattern
+from tilewright.errors import UsageError
+from tilewright.golden.memory import mix_pattern
 from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.golden import run_case
-from tilewright.sim.usage import UsageError
 
 MAPS = {
     "x": {"element": "u32", "address": 0, "size": [16, 4], "stride": [64], "box": [4, 2]},

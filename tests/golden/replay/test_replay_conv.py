@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tilewright.golden import convolve
-from tilewright.golden.patterns import mix_pattern
-from tilewright.sim.cli import main
+from tilewright.golden.memory import mix_pattern
 from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.golden import run_case
+from tilewright.tools.cli.main import main
 
 CASES = Path(__file__).parents[2] / "vectors" / "conv_seed.json"
 

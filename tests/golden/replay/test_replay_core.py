@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilewright.golden.patterns import mix_pattern
-from tilewright.golden.spec.core.errors import ProgramError
-from tilewright.sim.cli import main
+from tilewright.golden.memory import mix_pattern
 from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.golden import run_case
+from tilewright.spec.core import ProgramError
+from tilewright.tools.cli.main import main
 
 CASES = Path(__file__).parents[2] / "vectors" / "core.json"
 

@@ -10,14 +10,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.golden.patterns import mix_pattern
-from tilewright.golden.spec.pe.errors import PeError
-from tilewright.sim.cli import main
+from tilewright.golden.memory import mix_pattern
 from tilewright.sim.replay import rtl as replay_rtl
 from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.golden import run_case
-from tilewright.sim.replay.pe.golden import ProgramResult, golden_engine, pe_outcome, run_on_golden
-from tilewright.sim.session.pe_program import PeProgram
+from tilewright.sim.replay.pe_cases import ProgramResult, golden_engine, pe_outcome, run_on_golden
+from tilewright.sim.session.products import PeProgram
+from tilewright.spec.pe import PeError
+from tilewright.tools.cli.main import main
 
 CASES = Path(__file__).parents[2] / "vectors" / "pe.json"
 PAGE = (Path(__file__).parents[3] / "docs" / "simulation.md").read_text(encoding="utf-8")

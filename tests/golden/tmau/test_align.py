@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tilewright.golden import GlobalMemory, align, unalign
-from tilewright.golden.spec import Element
 from tilewright.golden.tmau.align import Operator, Padding
+from tilewright.spec import Element
 
 SEED = 20261121
 SHAPES = [(1, 1, 1, 1), (3, 5, 3, 7), (2, 3, 5, 5), (3, 2, 3, 3), (2, 2, 2, 2), (5, 1, 7, 1), (1, 3, 17, 31)]

@@ -6,8 +6,8 @@ import pytest
 
 from tilewright import golden
 from tilewright.golden import CommandError, Machine, Memory
-from tilewright.golden.patterns import mix_pattern
-from tilewright.golden.spec import Error, Opcode
+from tilewright.golden.memory import mix_pattern
+from tilewright.spec import Error, Opcode
 
 SPACES = ("global", "shared")
 

@@ -14,9 +14,9 @@ from tilewright.golden import (
     check_command,
     command_word,
 )
-from tilewright.golden.patterns import mix_pattern
-from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import (
+from tilewright.golden.memory import mix_pattern
+from tilewright.golden.smem import Barrier
+from tilewright.spec import (
     COMMAND_FIELD,
     DESCRIPTOR,
     FORMATS,

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tilewright.golden import Refusal, TensorMap, check_word
-from tilewright.golden.spec import DESCRIPTOR, Error
+from tilewright.spec import DESCRIPTOR, Error
 
 SEED = 7
 

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from tilewright.golden.spec import LaneLayout
 from tilewright.golden.tmau.lanes import lane_copy
+from tilewright.spec import LaneLayout
 
 SHAPE = (2, 6, 3, 5)  # N C H W; X + 2 channels for four lanes
 LANES, EU_BYTES = 4, 32

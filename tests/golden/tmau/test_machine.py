@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from tilewright.golden import ErrorRecord, GlobalMemory, Machine, TensorMap, command_word
-from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import COMMAND, COMMAND_FIELD, DESCRIPTOR, BarrierOp, Error, Opcode
-from tilewright.golden.spec.cluster.errors import ClusterError
-from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
+from tilewright.golden.smem import Barrier
+from tilewright.spec import COMMAND, COMMAND_FIELD, DESCRIPTOR, BarrierOp, Error, Opcode
+from tilewright.spec.cluster import ClusterError
+from tilewright.spec.tmau_registers import TMAU_REGISTERS
 
 SMEM_BYTES = 2048
 BARRIER_AT = 1024

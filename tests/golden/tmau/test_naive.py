@@ -6,14 +6,17 @@ import struct
 from itertools import product
 
 import numpy as np
+import pytest
 
 from tilewright import golden
 from tilewright.golden import Memory, TensorMap, limits, tx_bytes
-from tilewright.golden.numeric import round_tf32
-from tilewright.golden.patterns import mix_pattern
-from tilewright.golden.smem.swizzle import swizzle
-from tilewright.golden.spec import Swizzle
-from tilewright.sim.results import record
+from tilewright.golden.memory import mix_pattern
+from tilewright.golden.smem import swizzle
+from tilewright.golden.tmau.reduce import is_legal, reduce
+from tilewright.golden.tmau.tile import extent, footprint
+from tilewright.golden.tmau.transfer import round_tf32
+from tilewright.results import record
+from tilewright.spec import Element, Reduction, Swizzle
 
 SEED = 20240611
 DESCRIPTORS = 1200
@@ -167,3 +170,202 @@ def test_swizzle_matches_the_naive_model_and_is_its_own_inverse():
         assert moved.tolist() == [naive_swizzle(a, name) for a in range(4096)]
         assert (swizzle(moved, mode) == addresses).all()
         assert (moved // 128 == addresses // 128).all()
+
+
+WALKS_SEED = 20261121
+MAPS = 400
+GMEM_BYTES = SMEM_BYTES = 1 << 14
+SLICES = {"none": 0, "16B": 16, "32B": 32}
+
+
+def walks_naive_swizzle(a, swizzle):
+    for bit in range(["none", "32B", "64B", "128B"].index(swizzle)):
+        if a & 1 << 7 + bit:
+            a ^= 1 << 4 + bit
+    return a
+
+
+def naive_coordinates(case, coords, offsets):
+    """Yields row, index in the row, and tensor coordinates of every element, or slice with interleave."""
+    size, steps, sliced = case["size"], list(case["traversal"]), case["interleave"] != "none"
+    rank = len(size)
+    if case["mode"] == "im2col":
+        first = 0 if sliced else 1
+        spatial = list(range(first, first + rank - 2))
+        high = [size[d] + case["upper"][k] for k, d in enumerate(spatial)]
+        cursor = list(coords)
+        for row in range(case["pixels"]):
+            emitted = list(cursor)
+            for k, d in enumerate(spatial):
+                emitted[d] += offsets[k]
+            if sliced:
+                yield row, 0, emitted
+            else:
+                for c in range(case["channels"]):
+                    yield row, c, [emitted[0] + c, *emitted[1:]]
+            for k, d in enumerate(spatial):
+                cursor[d] += steps[d]
+                if cursor[d] < high[k]:
+                    break
+                cursor[d] = case["lower"][k]
+            else:
+                cursor[rank - 1] += steps[rank - 1]
+        return
+    if not sliced and not case["gather0"]:
+        steps[0] = 1
+    counts = [math.ceil(box / step) for box, step in zip(case["box"], steps, strict=True)]
+    if sliced:
+        counts[rank - 2] = 1
+    for row, outer in enumerate(product(*(range(count) for count in reversed(counts[1:])))):
+        for i0 in range(counts[0]):
+            index = [i0, *reversed(outer)]
+            yield row, i0, [coords[d] + index[d] * steps[d] for d in range(rank)]
+
+
+def naive_walk(case, coords, offsets, base):
+    """A list with one entry a byte: its place in shared memory, swizzled and not, and its global address or None."""
+    e = Element[case["element"].upper()].bytes
+    unit = SLICES[case["interleave"]] or e
+    found = list(naive_coordinates(case, coords, offsets))
+    row_bytes = (max(i0 for _, i0, _ in found) + 1) * unit
+    pitch = max(row_bytes, SPANS[case["swizzle"]] if case["interleave"] == "none" else 0)
+    walked = []
+    for row, i0, x in found:
+        address = None
+        if all(0 <= n < size for n, size in zip(x, case["size"], strict=True)):
+            address = case["address"] + x[0] * unit + sum(n * s for n, s in zip(x[1:], case["stride"], strict=True))
+        for b in range(unit):
+            place = base + row * pitch + i0 * unit + b
+            walked.append(
+                (place, walks_naive_swizzle(place, case["swizzle"]), None if address is None else address + b)
+            )
+    return walked, len(found) * unit, (found[-1][0] + 1) * pitch
+
+
+def walks_random_case(rng, *, store=False):
+    """Fields of a small legal map of any kind, coordinates, and offsets."""
+    element = rng.choice([member.name.lower() for member in Element if member != Element.TF32])
+    e = Element[element.upper()].bytes
+    im2col, interleave = rng.random() < 0.5, rng.choice(["none", "none", "16B", "32B"])
+    swizzle = "32B" if interleave == "32B" else rng.choice(list(SPANS))
+    rank = rng.randint(3 if im2col or interleave != "none" else 1, 5)
+    unaligned = rng.random() < 0.4
+    granule = e if unaligned else 32 if interleave == "32B" else 16
+    room = (SPANS[swizzle] or 80) // e if interleave == "none" else 6
+    row = rng.randint(1, room) if unaligned or interleave != "none" else 16 // e * rng.randint(1, room * e // 16)
+    size = [rng.randint(1, max(row * 2, 2)), *(rng.randint(1, 7) for _ in range(rank - 1))]
+    case = {
+        "element": element, "interleave": interleave, "swizzle": swizzle, "unaligned": unaligned, "size": size,
+        "gather0": rng.random() < 0.3, "fill": {"constant": rng.getrandbits(32)}, "mode": "tile",
+        "address": granule * rng.randint(0, 40), "stride": [granule * rng.randint(0, 40) for _ in size[1:]],
+        "traversal": [rng.choice([1, 1, 2, 3, 8]) for _ in size],
+    }  # fmt: skip
+    low = 0 if store else -3
+    coords = [rng.randint(low, n + 1) for n in size]
+    if not im2col:
+        return case | {"box": [row, *(rng.randint(1, 4) for _ in size[1:])]}, coords, (0, 0, 0)
+    first = 0 if interleave != "none" else 1
+    spatial = range(first, first + rank - 2)
+    lower = [rng.randint(0 if store else -3, min(size[d] - 1, 2)) for d in spatial]
+    upper = [rng.randint(lower[k] + 1 - size[d], 0 if store else 3) for k, d in enumerate(spatial)]
+    for k, d in enumerate(spatial):
+        coords[d] = rng.randint(lower[k], size[d] + upper[k] - 1)
+    channels = SLICES[interleave] // e if interleave != "none" else row
+    case |= {"mode": "im2col", "lower": lower, "upper": upper, "channels": channels, "pixels": rng.randint(1, 40)}
+    return case, coords, (0, 0, 0) if store else tuple(rng.randint(0, 3) for _ in spatial)
+
+
+def test_random_loads_match_the_naive_model():
+    print(f"seed {WALKS_SEED}, {MAPS} maps")
+    rng = random.Random(WALKS_SEED)
+    gmem = mix_pattern(GMEM_BYTES, 3)
+    kinds = set()
+    for number in range(MAPS):
+        case, coords, offsets = walks_random_case(rng)
+        tmap, base = TensorMap(**case), 128 * rng.randint(0, 3)
+        walked, count, reach = naive_walk(case, coords, offsets, base)
+        expected = mix_pattern(SMEM_BYTES, 7)
+        for place, swizzled, address in walked:
+            pattern = case["fill"]["constant"] >> 8 * (place % 4) & 0xFF
+            expected[swizzled] = pattern if address is None else gmem[address]
+        smem = golden.load(tmap, coords, Memory(gmem), mix_pattern(SMEM_BYTES, 7), base, offsets)
+        assert (smem == expected).all(), f"map {number}: {case} at {coords} offset {offsets}"
+        assert (tx_bytes(tmap), footprint(tmap)) == (count, reach), f"map {number}: {case}"
+        words = {address // 32 for _, _, address in walked if address is not None}
+        assert limits(tmap, coords, 32, base, offsets=offsets).words == len(words)
+        kinds.add((case["mode"], case["interleave"], case["unaligned"], case["gather0"], len(case["size"])))
+    assert len(kinds) > 50
+
+
+def test_random_stores_and_reductions_match_the_naive_model():
+    print(f"seed {WALKS_SEED}, {MAPS} maps")
+    rng = random.Random(WALKS_SEED)
+    smem = mix_pattern(SMEM_BYTES, 7)
+    reductions = 0
+    for number in range(MAPS):
+        case, coords, offsets = walks_random_case(rng, store=True)
+        tmap, base, fill = TensorMap(**case), 128 * rng.randint(0, 3), rng.random() < 0.2
+        legal = [op for op in Reduction if is_legal(op, tmap.element)]
+        op = rng.choice([Reduction.NONE, *legal])
+        expected = mix_pattern(GMEM_BYTES, 3)
+        walked, e = naive_walk(case, coords, offsets, base)[0], tmap.element.bytes
+        for first in range(0, len(walked), e):
+            element = walked[first : first + e]
+            targets = [address for _, _, address in element]
+            if targets[0] is None:
+                continue
+            if fill:
+                source = [case["fill"]["constant"] >> 8 * (address % 4) & 0xFF for address in targets]
+            else:
+                source = [smem[swizzled] for _, swizzled, _ in element]
+            source = np.array(source, np.uint8)
+            expected[targets] = reduce(op, tmap.element, expected[targets], source) if op else source
+        gmem = golden.store(tmap, coords, smem, Memory(mix_pattern(GMEM_BYTES, 3)), base, op, fill)
+        assert (gmem.data == expected).all(), f"map {number}: {case} at {coords}, {op.name}"
+        reductions += op != Reduction.NONE
+    assert reductions > MAPS // 4
+
+
+def test_extent_reaches_to_the_last_element():
+    rng = random.Random(WALKS_SEED)
+    for _ in range(100):
+        case, _, _ = walks_random_case(rng)
+        unit = SLICES[case["interleave"]] or Element[case["element"].upper()].bytes
+        ends = [
+            x[0] * unit + sum(n * s for n, s in zip(x[1:], case["stride"], strict=True)) + unit
+            for x in product(*((0, size - 1) for size in case["size"]))
+        ]
+        assert extent(TensorMap(**case)) == max(ends)
+
+
+def direct_convolution(image, kernel, stride, pad, dilation):
+    """Output of a convolution, N H W C-out, of an image N H W C and a kernel C-out C H W; pad is (before, after)."""
+    image = np.pad(image, ((0, 0), pad, pad, (0, 0)))
+    taps = kernel.shape[2]
+    out = (image.shape[1] - (taps - 1) * dilation - 1) // stride + 1
+    result = np.zeros((len(image), out, out, len(kernel)), np.int64)
+    for n, h, w, co in product(*map(range, result.shape)):
+        for kh, kw in product(range(taps), range(taps)):
+            pixel = image[n, h * stride + kh * dilation, w * stride + kw * dilation]
+            result[n, h, w, co] += int(pixel.astype(np.int64) @ kernel[co, :, kh, kw])
+    return result
+
+
+@pytest.mark.parametrize(
+    ("stride", "pad", "dilation", "taps"),
+    [(1, (1, 1), 1, 3), (1, (0, 0), 1, 3), (2, (1, 1), 1, 3), (1, (2, 2), 2, 3), (2, (2, 1), 1, 2), (3, (0, 2), 1, 1)],
+)
+def test_taps_of_im2col_loads_make_a_convolution(stride, pad, dilation, taps):
+    rng = np.random.default_rng(WALKS_SEED)
+    image = rng.integers(-9, 9, (3, 9, 9, 16), dtype=np.int8)
+    kernel = rng.integers(-9, 9, (5, 16, taps, taps), dtype=np.int8)
+    expected = direct_convolution(image, kernel, stride, pad, dilation)
+    tmap = TensorMap.im2col(
+        image, pixels=math.prod(expected.shape[:3]), lower=(-pad[0],) * 2,
+        upper=(pad[1] - (taps - 1) * dilation,) * 2, traversal=(1, stride, stride, 1),
+    )  # fmt: skip
+    result = np.zeros((tmap.pixels, len(kernel)), np.int64)
+    for kh, kw in product(range(taps), range(taps)):
+        pixels = golden.load(tmap, (0, -pad[0], -pad[0], 0), offsets=(kw * dilation, kh * dilation))
+        result += pixels.view(np.int8).reshape(-1, 16).astype(np.int64) @ kernel[:, :, kh, kw].T.astype(np.int64)
+    assert (result.reshape(expected.shape) == expected).all()

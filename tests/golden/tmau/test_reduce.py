@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import is_legal, reduce
+from tilewright.spec import Element, Reduction
 
 SEED = 26
 SEED_CASES = Path(__file__).parents[2] / "vectors" / "tmau_seed.json"

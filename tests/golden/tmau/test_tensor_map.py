@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tilewright.golden import DescriptorError, TensorMap, command_word
-from tilewright.golden.spec import Element, Error, Fill, L2Promotion, Mode, Opcode, Swizzle
+from tilewright.spec import Element, Error, Fill, L2Promotion, Mode, Opcode, Swizzle
 
 TILE = {"element": "f16", "size": (64, 9), "stride": (128,), "box": (8, 3)}
 IM2COL = {"element": "u32", "size": (4, 4, 4, 2), "stride": (16, 64, 256), "mode": "im2col", "channels": 4,

@@ -11,21 +11,21 @@ import numpy as np
 import pytest
 
 from tilewright.golden import TensorMap
-from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import BLOCK, COMMAND_FIELD, Error, Opcode, Space
-from tilewright.golden.spec.cluster.errors import ClusterError
+from tilewright.golden.smem import Barrier
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.compare.cluster_run import ClusterComparison
-from tilewright.sim.random.cluster import random_cluster_batches
-from tilewright.sim.random.garbage import garbage_mixes
+from tilewright.results import record
 from tilewright.sim.replay.cases import cases_of
-from tilewright.sim.replay.cluster_rtl import run_cluster_on_session
-from tilewright.sim.replay.expectations import differences
 from tilewright.sim.replay.golden import run_case
-from tilewright.sim.results import record
+from tilewright.sim.replay.outcome import differences
+from tilewright.sim.replay.rtl import run_cluster_on_session
 from tilewright.sim.session.cluster import ClusterSession
+from tilewright.spec import BLOCK, COMMAND_FIELD, Error, Opcode, Space
+from tilewright.spec.cluster import ClusterError
+from tilewright.verify.compare.cluster_run import ClusterComparison
+from tilewright.verify.random.cluster import random_cluster_batches
+from tilewright.verify.random.mixed import garbage_mixes
 
 SEED = 3
 UNIT = TMAU_PRESETS["unit"]

@@ -10,16 +10,16 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from tilewright.golden.spec import Element, Error, Opcode, Reduction, Space
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.compare.cluster_run import ClusterComparison
-from tilewright.sim.random.cluster import random_cluster_batches
-from tilewright.sim.random.garbage import garbage_mixes
-from tilewright.sim.results import record
+from tilewright.results import record
 from tilewright.sim.session.cluster import ClusterSession
+from tilewright.spec import Element, Error, Opcode, Reduction, Space
+from tilewright.verify.compare.cluster_run import ClusterComparison
+from tilewright.verify.random.cluster import random_cluster_batches
+from tilewright.verify.random.mixed import garbage_mixes
 
 # The model takes minutes to build; the cache alone is in tests/unit/cluster/l2.
 pytestmark = pytest.mark.long

@@ -10,13 +10,13 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from tilewright.golden.spec import Error, Opcode, Space
 from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.compare.cluster_run import ClusterComparison
-from tilewright.sim.random.cluster import random_cluster_batches
 from tilewright.sim.session.cluster import ClusterSession
+from tilewright.spec import Error, Opcode, Space
+from tilewright.verify.compare.cluster_run import ClusterComparison
+from tilewright.verify.random.cluster import random_cluster_batches
 
 SEED = 6
 #: What the model is quick to build with.

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from tilewright.golden import multiply
-from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.sim.bench.cluster import PRODUCT, product_cluster
 from tilewright.sim.session.cluster import ClusterSession
-from tilewright.sim.session.cluster_product import run_product
+from tilewright.sim.session.products import run_product
+from tilewright.spec.pe import MmType
 
 SEED = 5
 

@@ -23,19 +23,18 @@ from tilewright.golden import (
     segment_words,
     tmau_word,
 )
-from tilewright.golden.patterns import mix_pattern
-from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import Element, Reduction, Space
-from tilewright.golden.spec.core.errors import ProgramError
-from tilewright.golden.spec.pe.segment import SegmentElement
+from tilewright.golden.memory import mix_pattern
+from tilewright.golden.smem import Barrier
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.core import CORE_PRESETS, ProgramParams
-from tilewright.sim.asm.pe.assembler import assemble_program
-from tilewright.sim.random.cluster_programs import garbage_pairs
-from tilewright.sim.random.programs import DATA_WINDOW, GLOBAL_BYTES, PROGRAM_AT, PROGRAM_WINDOW
+from tilewright.sim.asm.pe import assemble_program
 from tilewright.sim.session.cluster import ClusterSession
+from tilewright.spec import Element, Reduction, Space
+from tilewright.spec.core import ProgramError
+from tilewright.spec.pe import SegmentElement
+from tilewright.verify.random.programs import DATA_WINDOW, GLOBAL_BYTES, PROGRAM_AT, PROGRAM_WINDOW, garbage_pairs
 
 SEED = 11
 CORES, ROUNDS = 2, 4

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tilewright.golden import Cluster, Memory, command_word, delivery_bits
-from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import Element, Error, Opcode, Reduction, Space
-from tilewright.golden.spec.cluster.errors import ClusterError
+from tilewright.golden.smem import Barrier
+from tilewright.spec import Element, Error, Opcode, Reduction, Space
+from tilewright.spec.cluster import ClusterError
 
 SEED = 7
 BARRIER = 0xF80  # of each core; counts all bytes, and waits for one arrival

@@ -25,22 +25,19 @@ from tilewright.golden import (
     segment_words,
     tmau_word,
 )
-from tilewright.golden.patterns import mix_pattern
-from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import Error, Opcode, Space
-from tilewright.golden.spec.cluster.errors import ClusterError
-from tilewright.golden.spec.conv.errors import ConvError
-from tilewright.golden.spec.core.errors import ProgramError
-from tilewright.golden.spec.core.registers import PROGRAM_REGISTERS
-from tilewright.golden.spec.pe.errors import PeError
-from tilewright.golden.spec.pe.registers import DATA_WORDS, PE_REGISTERS, Put
-from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SegmentElement
+from tilewright.golden.memory import mix_pattern
+from tilewright.golden.smem import Barrier
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core import CORE_PRESETS, ProgramParams, core_regions
-from tilewright.sim.asm.pe.assembler import assemble_program
+from tilewright.sim.asm.pe import assemble_program
 from tilewright.sim.session.cluster import ClusterSession
-from tilewright.sim.session.program import RECORD_REGISTERS, program_record, program_rows
+from tilewright.sim.session.run import RECORD_REGISTERS, program_record, program_rows
+from tilewright.spec import Error, Opcode, Space
+from tilewright.spec.cluster import ClusterError
+from tilewright.spec.conv import ConvError
+from tilewright.spec.core import PROGRAM_REGISTERS, ProgramError
+from tilewright.spec.pe import DATA_WORDS, PAGE_ENTRY, PE_REGISTERS, PeError, Put, SegmentElement
 
 pytestmark = pytest.mark.long  # the model alone takes as long as all others of a cluster
 

@@ -7,17 +7,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tilewright.golden.conv.channelwise import largest
+from tilewright.golden.conv.results import largest
 from tilewright.golden.conv.shape import ConvShape
 from tilewright.golden.dot_product import dot
-from tilewright.golden.spec.conv.params import CONV_PRESETS
-from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.hw.conv.array.array import ConvArray
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.conv_rows import rows_read
-from tilewright.sim.pysim.dot_rows import dot_rows
-from tilewright.sim.pysim.simulate import elaborated, simulate
+from tilewright.spec.conv import CONV_PRESETS
+from tilewright.spec.pe import MmType
+from tilewright.verify.pysim.conv_fetch import rows_read
+from tilewright.verify.pysim.pe_operands import dot_rows
+from tilewright.verify.pysim.simulate import elaborated, simulate
 
 SEED = 54
 SMEM = SmemParams(4096)

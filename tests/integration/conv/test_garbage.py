@@ -9,11 +9,11 @@ Specification: docs/conv.md, "Checks".
 import numpy as np
 import pytest
 
-from tilewright.golden.spec.conv.errors import ConvError
-from tilewright.sim.compare.job_run import JobRun
-from tilewright.sim.random.conv_jobs import garbage_jobs
-from tilewright.sim.results import record
+from tilewright.results import record
 from tilewright.sim.session import ConvSession
+from tilewright.spec.conv import ConvError
+from tilewright.verify.compare.job_run import JobRun
+from tilewright.verify.random.conv_jobs import garbage_jobs
 
 SEED = 1
 BATCH = 250

@@ -8,13 +8,13 @@ import random
 import numpy as np
 import pytest
 
-from tilewright.golden.conv.placement import barriers_of, parts_of
-from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import BarrierOp
+from tilewright.golden.conv.job import barriers_of, parts_of
+from tilewright.golden.smem import Barrier
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
-from tilewright.sim.compare.job_run import JobRun
-from tilewright.sim.random.conv_jobs import random_jobs
 from tilewright.sim.session import ConvSession
+from tilewright.spec import BarrierOp
+from tilewright.verify.compare.job_run import JobRun
+from tilewright.verify.random.conv_jobs import random_jobs
 
 SEED = 8
 #: Bytes for jobs; behind them there are words of the host, and then barriers.

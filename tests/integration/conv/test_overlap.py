@@ -10,15 +10,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tilewright.golden.conv.checks import check_job
+from tilewright.golden.conv.job import check_job, parts_of
 from tilewright.golden.conv.machine import job_word
-from tilewright.golden.conv.placement import parts_of
-from tilewright.golden.spec.conv.job import JOB, ConvOperation
-from tilewright.golden.spec.pe.instruction import MM_FAMILIES
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
-from tilewright.sim.compare.job_run import JobRun
-from tilewright.sim.random.conv_jobs import random_jobs, stays_clear
 from tilewright.sim.session import ConvSession
+from tilewright.spec.conv import JOB, ConvOperation
+from tilewright.spec.pe import MM_FAMILIES
+from tilewright.verify.compare.job_run import JobRun
+from tilewright.verify.random.conv_jobs import random_jobs, stays_clear
 
 SEED = 31
 TOGETHER = 12

@@ -10,16 +10,16 @@ import shutil
 import numpy as np
 import pytest
 
-from tilewright.golden.spec.conv.params import CONV_PRESETS
-from tilewright.golden.spec.pe.instruction import MM_FAMILIES
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
-from tilewright.sim.asm.conv.assembler import assemble_jobs
-from tilewright.sim.compare.job_run import JobRun
-from tilewright.sim.coverage.conv import conv_coverage, sample_job
-from tilewright.sim.coverage.table import telling
-from tilewright.sim.random.conv_jobs import RandomJob, random_jobs
-from tilewright.sim.results import record
+from tilewright.results import record
+from tilewright.sim.asm.conv import assemble_jobs
 from tilewright.sim.session import ConvSession
+from tilewright.spec.conv import CONV_PRESETS
+from tilewright.spec.pe import MM_FAMILIES
+from tilewright.verify.compare.job_run import JobRun
+from tilewright.verify.coverage.conv import conv_coverage, sample_job
+from tilewright.verify.coverage.table import telling
+from tilewright.verify.random.conv_jobs import RandomJob, random_jobs
 
 #: Of the random jobs; other tests have others, which they print.
 SEED = 1

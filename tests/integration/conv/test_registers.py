@@ -6,10 +6,8 @@ Specification: docs/conv.md, "Records and registers".
 import pytest
 
 from tilewright.golden import job_word
-from tilewright.golden.spec.conv.errors import ConvError
-from tilewright.golden.spec.conv.job import JOB
-from tilewright.golden.spec.conv.registers import CONV_REGISTERS
 from tilewright.sim.session import ConvSession
+from tilewright.spec.conv import CONV_REGISTERS, JOB, ConvError
 
 FORMATS = {register.name: register.format for register in CONV_REGISTERS}
 COUNTERS = [register.name for register in CONV_REGISTERS if register.offset >= 0x40]

@@ -5,12 +5,12 @@ Each byte of memory then is as before the job or as after it, and the next job d
 
 import pytest
 
-from tilewright.golden.spec.conv.job import JOB, ConvOperation
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
-from tilewright.sim.compare.job_run import GoldenJobs, JobRun
-from tilewright.sim.package.regions import reset_values
-from tilewright.sim.random.conv_jobs import random_jobs
 from tilewright.sim.session import ConvSession
+from tilewright.spec.conv import JOB, ConvOperation
+from tilewright.tools.package.regions import reset_values
+from tilewright.verify.compare.job_run import GoldenJobs, JobRun
+from tilewright.verify.random.conv_jobs import random_jobs
 
 SEED = 6
 #: Resets of each test.

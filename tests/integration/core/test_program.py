@@ -21,24 +21,17 @@ from tilewright.golden import (
     segment_words,
     tmau_word,
 )
-from tilewright.golden.spec import Opcode, Space
-from tilewright.golden.spec.conv.job import JOB
-from tilewright.golden.spec.core.errors import ProgramError
-from tilewright.golden.spec.core.word import PROGRAM_WORDS, Engine, Kind
-from tilewright.golden.spec.pe.segment import SegmentElement
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core import CORE_PRESETS, ProgramParams
-from tilewright.sim.asm.pe.assembler import assemble_program
-from tilewright.sim.random.conv_jobs import random_jobs
-from tilewright.sim.random.programs import (
-    DATA_WINDOW,
-    GLOBAL_BYTES,
-    PROGRAM_AT,
-    PROGRAM_WINDOW,
-    garbage_programs,
-)
+from tilewright.sim.asm.pe import assemble_program
 from tilewright.sim.session.core import CoreSession
+from tilewright.spec import Opcode, Space
+from tilewright.spec.conv import JOB
+from tilewright.spec.core import PROGRAM_WORDS, Engine, Kind, ProgramError
+from tilewright.spec.pe import SegmentElement
+from tilewright.verify.random.conv_jobs import random_jobs
+from tilewright.verify.random.programs import DATA_WINDOW, GLOBAL_BYTES, PROGRAM_AT, PROGRAM_WINDOW, garbage_programs
 
 PARAMS = CORE_PRESETS["unit"].replace(conv=CONV_UNIT_PRESETS["unit"], program=ProgramParams())
 BYTES = 1 << 16

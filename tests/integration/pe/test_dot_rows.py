@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tilewright.golden.dot_product import dot
-from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.sim.harness.dot import make_dot_design, pack_dot_rows, run_dot_rows
 from tilewright.sim.hdl.simulation import Simulation
-from tilewright.sim.pysim.dot_rows import dot_rows, join_elements
+from tilewright.spec.pe import MmType
+from tilewright.verify.pysim.pe_operands import dot_rows, join_elements
 
 SEED = 41
 DEPTH = 1 << 14

@@ -5,11 +5,9 @@ import pytest
 
 from tilewright import golden
 from tilewright.golden.pe.machine import instruction_word
-from tilewright.golden.spec.pe.errors import PeError
-from tilewright.golden.spec.pe.instruction import MmType, Operation
-from tilewright.golden.spec.pe.registers import PE_ID_VALUE
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.sim.session import PeSession
+from tilewright.spec.pe import PE_ID_VALUE, MmType, Operation, PeError
 
 SEED = 11
 

@@ -10,12 +10,12 @@ import pytest
 
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.compare.pe_program_run import ProgramRun
-from tilewright.sim.coverage.pe import pe_coverage, sample_program
-from tilewright.sim.random.pe.programs import random_programs
-from tilewright.sim.replay.pe.rtl import run_on_session
-from tilewright.sim.results import record
+from tilewright.results import record
+from tilewright.sim.replay.rtl import run_on_session
 from tilewright.sim.session.pe import PeSession
+from tilewright.verify.compare.pe_program_run import ProgramRun
+from tilewright.verify.coverage.pe import pe_coverage, sample_program
+from tilewright.verify.random.pe_programs import random_programs
 
 SEED = 1
 

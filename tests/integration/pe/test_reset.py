@@ -5,12 +5,12 @@ from itertools import islice
 import pytest
 
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.sim.compare.pe_program_run import ProgramRun
-from tilewright.sim.package.regions import reset_values
-from tilewright.sim.random.pe.programs import random_programs
-from tilewright.sim.replay.pe.golden import run_on_golden
-from tilewright.sim.replay.pe.rtl import run_on_session
+from tilewright.sim.replay.pe_cases import run_on_golden
+from tilewright.sim.replay.rtl import run_on_session
 from tilewright.sim.session.pe import PeSession
+from tilewright.tools.package.regions import reset_values
+from tilewright.verify.compare.pe_program_run import ProgramRun
+from tilewright.verify.random.pe_programs import random_programs
 
 SEED = 5
 

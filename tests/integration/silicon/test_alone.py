@@ -13,8 +13,8 @@ STAND_IN = ROOT / "tests" / "unit" / "sim" / "silicon" / "stand_in.py"
 CODE = """
 import contextlib, functools, sys
 sys.modules |= dict.fromkeys({missing!r})
-from tilewright.sim.cli import main
-from tilewright.sim.silicon import capture, replay
+from tilewright.tools.cli.main import main
+from tilewright.silicon import capture, replay
 program = functools.partial(capture.open_program, [sys.executable, {stand_in!r}])
 for module in (capture, replay):
     module.open_program = program

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import tilewright.sim.silicon
-from tilewright.sim.silicon.records import RECORDS, Status
-from tilewright.sim.silicon.replies import read_hello
+import tilewright.silicon
+from tilewright.silicon.packing import RECORDS, Status
+from tilewright.silicon.replies import read_hello
 
 OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 #: Every form of the instructions on tensors: five dimensions of tiles, and three to five of im2col.
@@ -92,7 +92,7 @@ def built(tmp_path_factory):
     if not nvcc:
         pytest.skip("there is no nvcc in PATH")
     folder = tmp_path_factory.mktemp("silicon")
-    source = Path(tilewright.sim.silicon.__file__).with_name("cuda") / "replay.cu"
+    source = Path(tilewright.silicon.__file__).with_name("cuda") / "replay.cu"
     options = ["-arch=sm_90", "-std=c++17", "-O2", "-Xcompiler", "-Wall", "--keep", "--keep-dir", str(folder)]
     done = subprocess.run(
         [nvcc, *options, "-o", str(folder / "replay"), str(source)], capture_output=True, text=True, check=False

@@ -15,16 +15,15 @@ from pathlib import Path
 import pytest
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.cli import main
+from tilewright.results import record
+from tilewright.silicon import capture
 from tilewright.sim.replay import rtl as replay_rtl
 from tilewright.sim.replay.cases import read_cases, read_document
-from tilewright.sim.replay.expectations import mismatches
+from tilewright.sim.replay.contents import MemoryImage
 from tilewright.sim.replay.golden import run_case
-from tilewright.sim.replay.images import MemoryImage
-from tilewright.sim.replay.outcome import Outcome
-from tilewright.sim.replay.shared_reach import shared_reach
-from tilewright.sim.results import record
-from tilewright.sim.silicon import capture
+from tilewright.sim.replay.hardware import shared_reach
+from tilewright.sim.replay.outcome import Outcome, mismatches
+from tilewright.tools.cli.main import main
 
 TESTS = Path(__file__).resolve().parents[2]
 WORKED = [str(path) for path in sorted((TESTS / "vectors").glob("*.json"))]

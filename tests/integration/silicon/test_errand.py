@@ -18,15 +18,15 @@ from pathlib import Path
 import numpy
 import pytest
 
-from tilewright.sim.cli import main
+from tilewright.errors import UsageError
+from tilewright.silicon import steps, take
+from tilewright.silicon.archive import FOLDER
+from tilewright.silicon.steps import ARCHIVE, NOTES, QUESTIONS, REPLIES
 from tilewright.sim.replay.cases import read_cases, read_document
-from tilewright.sim.silicon import steps, take
-from tilewright.sim.silicon.archive import FOLDER
-from tilewright.sim.silicon.steps import ARCHIVE, NOTES, QUESTIONS, REPLIES
-from tilewright.sim.usage import UsageError
+from tilewright.tools.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[3]
-STAND_IN = ROOT / "tests/unit/sim/silicon/stand_in.py"
+STAND_IN = ROOT / "tests/unit/silicon/stand_in.py"
 #: Done by both, refused by both, refused by our own alone.
 CHOSEN = ("start/load_u8", "driver/size_0", "shared/load_at_16")
 #: Of the worked cases; the first is alone in its amount of global memory.

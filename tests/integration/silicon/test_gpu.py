@@ -9,8 +9,8 @@ from unittest import TestCase, skipUnless
 
 import numpy as np
 
-from tilewright.sim.silicon.program import build
-from tilewright.sim.silicon.records import MAGIC, RECORDS, Ending, Op, Status
+from tilewright.silicon.packing import MAGIC, RECORDS, Ending, Op, Status
+from tilewright.silicon.program import build
 
 GLOBAL_BYTES, SHARED_BYTES = 4096, 1024
 #: Numbers of the types and reductions of a job.

@@ -1,27 +1,116 @@
-"""Padding by class of operator through the RTL: the copy, computing on it, and the cost.
-
-Specification: docs/layouts.md, "Half precision".
-"""
+"""Rows and pixels that adjoin in the tensor, taken together: the bytes of the golden model, each bus word once."""
 
 import itertools
 import math
+import random
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tilewright.golden import TensorMap, align
-from tilewright.golden.patterns import mix_pattern
-from tilewright.golden.spec import Opcode
+from tilewright import golden
+from tilewright.golden import Memory, TensorMap, align, limits
+from tilewright.golden.memory import mix_pattern
 from tilewright.golden.tmau.align import Operator, Padding
-from tilewright.sim.compare.differences import bus_differences
-from tilewright.sim.dev.figures import stale
-from tilewright.sim.results import record
+from tilewright.golden.tmau.tile import footprint
+from tilewright.results import record
 from tilewright.sim.session.tmau import TmauSession
+from tilewright.spec import Opcode
+from tilewright.tools.docs.figures import stale
+from tilewright.verify.compare.batch_run import requested_words
+from tilewright.verify.compare.differences import bus_differences
+
+SEED = 20261122
+BYTES = 1 << 18
+CASES = 150
+
+
+@pytest.fixture(scope="module", params=["unit", pytest.param("default", marks=pytest.mark.long)])
+def session(request):
+    with TmauSession(request.param, latency=10, stall=0.1, seed=SEED) as session:
+        session.global_memory.write(0, mix_pattern(BYTES, 1))
+        yield session
+
+
+def compare(session, tmap, coords, address, offsets=(0, 0, 0)):
+    """One load into memory full of something else. Words that runs share are asked for once; returns the run."""
+    params, memory = session.params, Memory(mix_pattern(BYTES, 1))
+    before = np.full(params.smem.size_bytes, 0xA5, np.uint8)
+    session.reset()
+    session.shared_memory.write(0, before)
+    run = session.run([session.command(tmap, coords, address, offsets=offsets)], trace=True, shared=True)
+    assert run.error is None and run.violations == ()
+    expected = golden.load(tmap, coords, memory, before, address=address, offsets=offsets)
+    assert (run.shared == expected).all(), (tmap, coords, offsets)
+    asked = requested_words(run.trace, params.bus_bytes)
+    assert len(set(asked.tolist())) == limits(tmap, coords, params.bus_bytes, offsets=offsets).words
+    return run
+
+
+def pixels(rng, most):
+    """A random image whose pixels adjoin along W, and a start in its bounding box."""
+    spatial, element = rng.randint(1, 3), rng.choice(["u8", "f16", "tf32"])
+    unit = {"u8": 1, "f16": 2, "tf32": 4}[element]
+    unaligned = rng.random() < 0.4
+    pixel = unit * rng.randint(1, 70 // unit) if unaligned else 16 * rng.randint(1, 4)
+    sizes = [rng.randint(5, 40), *(rng.randint(1, 6) for _ in range(spatial - 1))]
+    lower = [rng.randint(-3, 3), *(rng.randint(-1, 0) for _ in range(spatial - 1))]
+    upper = [rng.randint(-2, 3), *(rng.randint(0, 1) for _ in range(spatial - 1))]
+    images, stride, pitch = rng.randint(1, 4), [pixel], pixel
+    for extent in sizes:
+        pitch *= extent
+        pitch += 0 if unaligned and rng.random() < 0.7 else -pitch % 16 + 16 * rng.choice([0, 0, 1, 3])
+        stride.append(pitch)
+    tmap = TensorMap(
+        element=element,
+        size=(pixel // unit, *sizes, images),
+        stride=tuple(stride),
+        address=(rng.randint(0, 200) * (unit if unaligned else 16)),
+        mode="im2col",
+        lower=lower,
+        upper=upper,
+        channels=pixel // unit,
+        pixels=min(rng.randint(17, 300), most // pixel),
+        unaligned=unaligned,
+        fill="constant",
+        fill_constant=0x01020304,
+        traversal=(1, 1, *(rng.choice([1, 1, 2]) for _ in range(spatial - 1)), 1),
+    )
+    start = [rng.randint(low, size + high - 1) for low, size, high in zip(lower, sizes, upper, strict=True)]
+    offsets = [rng.randint(0, 3) if k < spatial else 0 for k in range(3)]
+    return tmap, (0, *start, rng.randint(-1, images - 1)), offsets
+
+
+def test_pixels(session):
+    rng = random.Random(SEED)
+    print(f"seed {SEED}")
+    size = session.params.smem.size_bytes
+    for _ in range(CASES):
+        tmap, coords, offsets = pixels(rng, min(size, 1 << 13))
+        address = 128 * rng.randint(0, (size - footprint(tmap)) // 128)
+        compare(session, tmap, coords, address, offsets)
+
+
+def test_rows_with_gaps(session):
+    """Rows that straddle bus words, with gaps of a swizzle between them."""
+    rng = random.Random(SEED)
+    for _ in range(CASES // 3):
+        element = rng.choice(["u8", "tf32"])
+        row, unit = 16 * rng.randint(1, 7), 4 if element == "tf32" else 1
+        tmap = TensorMap(
+            element=element,
+            size=(row // unit, 40),
+            stride=(row,),
+            box=(row // unit, rng.randint(1, 20)),
+            address=16 * rng.randint(0, 40),
+            swizzle="128B",
+        )
+        compare(session, tmap, (0, rng.randint(-3, 30)), 0)
+
 
 ROOT = Path(__file__).parents[3]
-SEED = 20261121
+ALIGN_SEED = 20261121
 PRESET = "unit"
 GLOBAL_BYTES = 1 << 16
 TARGET, AGAIN = 1 << 13, 5 << 13  # where the padded tensor goes, and the one without padding again
@@ -34,27 +123,27 @@ GRAINS = [("f16", 4), ("u8", 16), ("u8", 4)]
 
 
 @pytest.fixture(scope="module")
-def session():
-    with TmauSession(PRESET, latency=12, stall=0.1, seed=SEED) as session:
-        yield session
+def align_session():
+    with TmauSession(PRESET, latency=12, stall=0.1, seed=ALIGN_SEED) as align_session:
+        yield align_session
 
 
-def copy(session, source, target, starts):
+def copy(align_session, source, target, starts):
     """Moves every box from one tensor to the other: loads of what shared memory holds, and stores of the same."""
-    slots = session.params.smem.size_bytes // BOX_BYTES
+    slots = align_session.params.smem.size_bytes // BOX_BYTES
     for first in range(0, len(starts), slots):
         boxes = [(start, BOX_BYTES * slot) for slot, start in enumerate(starts[first : first + slots])]
-        yield from (session.command(source, *box) for box in boxes)
+        yield from (align_session.command(source, *box) for box in boxes)
         yield WAIT_ALL
-        yield from (session.command(target, *box, opcode=Opcode.STORE) for box in boxes)
+        yield from (align_session.command(target, *box, opcode=Opcode.STORE) for box in boxes)
         yield WAIT_ALL
 
 
-def moved(session, contents, source, target, starts):
+def moved(align_session, contents, source, target, starts):
     """Global memory after that, and the run."""
-    session.clear()
-    session.global_memory.write(0, contents)
-    run = session.run(list(copy(session, source, target, starts)), memory=(0, len(contents)))
+    align_session.clear()
+    align_session.global_memory.write(0, contents)
+    run = align_session.run(list(copy(align_session, source, target, starts)), memory=(0, len(contents)))
     assert run.error is None
     assert bus_differences(run) == []
     return run.memory, run
@@ -84,20 +173,20 @@ def aligned(array, element, operator, granularity, padding="zero", source=None):
     )
 
 
-def through_the_rtl(session, array, alignment):
+def through_the_rtl(align_session, array, alignment):
     """The padded tensor that comes out."""
     contents = mix_pattern(GLOBAL_BYTES, 1)
     source = alignment.source.address
     contents[source : source + array.nbytes] = array.reshape(-1).view(np.uint8)
-    memory, _ = moved(session, contents, alignment.source, alignment.target, alignment.starts)
+    memory, _ = moved(align_session, contents, alignment.source, alignment.target, alignment.starts)
     count = math.prod(alignment.padded) * array.itemsize
     return memory[TARGET : TARGET + count].view(array.dtype).reshape(alignment.padded)
 
 
 @pytest.mark.parametrize("operator", Operator)
 @pytest.mark.parametrize(("element", "granularity"), GRAINS)
-def test_padding_is_what_the_rule_says_and_can_be_taken_away(session, operator, element, granularity):
-    rng = np.random.default_rng(SEED)
+def test_padding_is_what_the_rule_says_and_can_be_taken_away(align_session, operator, element, granularity):
+    rng = np.random.default_rng(ALIGN_SEED)
     for shape in SHAPES:
         array = rng.integers(1, 250, shape).astype("u1" if element == "u8" else "u2")
         alignment = aligned(array, element, operator, granularity)
@@ -107,20 +196,20 @@ def test_padding_is_what_the_rule_says_and_can_be_taken_away(session, operator, 
         padded = padded_by_the_rule(array, operator, granularity, 0)
         assert padded.nbytes == array.nbytes + alignment.added_bytes <= AGAIN - TARGET
         wanted[TARGET : TARGET + padded.nbytes] = padded.reshape(-1).view(np.uint8)
-        there, _ = moved(session, contents, alignment.source, alignment.target, alignment.starts)
+        there, _ = moved(align_session, contents, alignment.source, alignment.target, alignment.starts)
         assert (there == wanted).all(), shape
 
         address = AGAIN + 3 * array.itemsize
         wanted[address : address + array.nbytes] = array.reshape(-1).view(np.uint8)
         without = replace(alignment.source, address=address)
-        back, _ = moved(session, there, alignment.target, without, alignment.starts)
+        back, _ = moved(align_session, there, alignment.target, without, alignment.starts)
         assert (back == wanted).all(), shape
 
 
 @pytest.fixture
 def array():
     """Small whole numbers, so that sums are exact in any order."""
-    return np.random.default_rng(SEED).integers(-9, 10, (3, 5, 3, 7)).astype(np.float16)
+    return np.random.default_rng(ALIGN_SEED).integers(-9, 10, (3, 5, 3, 7)).astype(np.float16)
 
 
 def softmax(rows):
@@ -132,24 +221,24 @@ def exact(array):
     return array.astype(np.float64)
 
 
-def test_softmax(session, array):
+def test_softmax(align_session, array):
     direct = softmax(exact(array.reshape(3, -1)))
     for padding, neutral in ((Padding.MINUS_INFINITY, True), (Padding.LOWEST, True), (Padding.ZERO, False)):
-        padded = through_the_rtl(session, array, aligned(array, "f16", "column", 4, padding))
+        padded = through_the_rtl(align_session, array, aligned(array, "f16", "column", 4, padding))
         assert np.allclose(softmax(exact(padded))[:, :105], direct, rtol=1e-12, atol=0) == neutral, padding
-    rows = through_the_rtl(session, array, aligned(array, "f16", "row", 4))
+    rows = through_the_rtl(align_session, array, aligned(array, "f16", "row", 4))
     assert rows.shape[0] == 4
     assert (softmax(exact(rows))[:3] == direct).all(), "rows do not see each other"
 
 
-def test_pool(session, array):
+def test_pool(align_session, array):
     """A window that reaches over the end of a row: the largest of it, and the sum of it."""
     array = array - 20  # a maximum that zero would win
     view = exact(array.reshape(-1, 7))
     for padding, neutral in ((Padding.MINUS_INFINITY, True), (Padding.LOWEST, True), (Padding.ZERO, False)):
-        padded = exact(through_the_rtl(session, array, aligned(array, "f16", "pool", 4, padding)))
+        padded = exact(through_the_rtl(align_session, array, aligned(array, "f16", "pool", 4, padding)))
         assert (padded[:, 6:].max(axis=1) == view[:, 6]).all() == neutral
-    padded = exact(through_the_rtl(session, array, aligned(array, "f16", "pool", 4)))
+    padded = exact(through_the_rtl(align_session, array, aligned(array, "f16", "pool", 4)))
     assert (padded[:, 6:].sum(axis=1) == view[:, 6]).all()
     assert (padded.sum(axis=1) / 7 == view.sum(axis=1) / 7).all()
 
@@ -161,27 +250,27 @@ def normalised(view, count, axes):
     return (view - mean) / np.sqrt(variance + 1e-5)
 
 
-def test_batch_norm(session, array):
+def test_batch_norm(align_session, array):
     direct = normalised(exact(array).reshape(3, 5, 21), 63, (0, 2))
-    padded = exact(through_the_rtl(session, array, aligned(array, "f16", "batch_norm_3d", 4)))
+    padded = exact(through_the_rtl(align_session, array, aligned(array, "f16", "batch_norm_3d", 4)))
     assert padded.shape == (3, 6, 22)
     assert (normalised(padded, 63, (0, 2))[:, :5, :21] == direct).all()
-    padded = exact(through_the_rtl(session, array, aligned(array, "f16", "batch_norm_2d", 4)))
+    padded = exact(through_the_rtl(align_session, array, aligned(array, "f16", "batch_norm_2d", 4)))
     assert (normalised(padded.reshape(3, 5, 22), 63, (0, 2))[:, :, :21] == direct).all()
 
 
-def test_fc(session, array):
+def test_fc(align_session, array):
     """Zeros meet any weights, of the row that is added as of the columns."""
-    weights = np.random.default_rng(SEED).integers(-9, 10, (106, 4)).astype(np.float64)
+    weights = np.random.default_rng(ALIGN_SEED).integers(-9, 10, (106, 4)).astype(np.float64)
     direct = exact(array.reshape(3, -1)) @ weights[:105]
-    columns = exact(through_the_rtl(session, array, aligned(array, "f16", "column", 4)))
+    columns = exact(through_the_rtl(align_session, array, aligned(array, "f16", "column", 4)))
     assert (columns @ weights == direct).all()
-    rows = exact(through_the_rtl(session, array, aligned(array, "f16", "row", 4)))
+    rows = exact(through_the_rtl(align_session, array, aligned(array, "f16", "row", 4)))
     assert (rows @ weights[:105])[:3].tolist() == direct.tolist()
 
 
-def test_activation(session, array):
-    padded = through_the_rtl(session, array, aligned(array, "f16", "elementwise", 4))
+def test_activation(align_session, array):
+    padded = through_the_rtl(align_session, array, aligned(array, "f16", "elementwise", 4))
     assert padded.shape == (316,)
     assert (np.maximum(padded, 0)[:315].reshape(array.shape) == np.maximum(array, 0)).all()
 
@@ -207,7 +296,7 @@ ADDED = {"elementwise": 2, "row": 210, "column": 6, "batch_norm_2d": 30, "pool":
 @pytest.mark.long
 def test_less_memory_and_no_more_cycles_than_padding_every_dimension():
     shape, latency, added, cycles, cases = (3, 5, 3, 7), 100, {}, {}, {}
-    with TmauSession("default", latency=latency) as session:
+    with TmauSession("default", latency=latency) as align_session:
         for operator in Operator:
             alignment = align(shape, "f16", operator, 4, source=10, target=TARGET, box_bytes=BOX_BYTES)
             cases[operator.value] = alignment.source, alignment.target, alignment.starts, alignment.added_bytes
@@ -215,9 +304,10 @@ def test_less_memory_and_no_more_cycles_than_padding_every_dimension():
         cases["everywhere"] = source, target, [(0, 0, 0, 0)], extra
         contents = mix_pattern(GLOBAL_BYTES, 1)
         for name, (source, target, starts, extra) in cases.items():
-            moved(session, contents, source, target, starts)  # both descriptors are cached from here on
+            moved(align_session, contents, source, target, starts)  # both descriptors are cached from here on
             there, back = (
-                session.run(list(copy(session, *maps, starts))).span for maps in ((source, target), (target, source))
+                align_session.run(list(copy(align_session, *maps, starts))).span
+                for maps in ((source, target), (target, source))
             )
             added[name], cycles[name] = extra, (there, back)
             print(f"{name:14} {extra:4} bytes added, {there:4} cycles there, {back:4} back")

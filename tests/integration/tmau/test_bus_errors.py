@@ -1,22 +1,64 @@
-"""SLVERR and DECERR in every phase of every command: it drains, its barrier is not completed, the record is exact.
+"""Reset in the middle of things: each byte is as before or as after, and the next commands work.
 
-Commands around it are not harmed, and the next ones work without a reset.
+The AXI side is reset together with the unit. The bus monitor has nothing to say before or behind the reset.
 """
 
 import pytest
 
-from tilewright.golden.spec import DESCRIPTOR, Element, Error, LaneLayout, Reduction
 from tilewright.hw.bus.axi4 import Response
-from tilewright.sim.compare.scoreboard import Scoreboard
+from tilewright.results import record
 from tilewright.sim.harness.records import READ_IDS
-from tilewright.sim.results import record
 from tilewright.sim.session.tmau import TmauSession
+from tilewright.spec import DESCRIPTOR, Element, Error, LaneLayout, Reduction
+from tilewright.verify.compare.scoreboard import Scoreboard
+
+ADDED = {"reduction": Reduction.ADD, "element": Element.U32}
+COMMANDS = (
+    ("load", {}),
+    ("im2col load", {}),
+    ("store", {}),
+    ("reduce", {}),
+    ("copy GG", {}),
+    ("copy GS", {}),
+    ("copy SG", {}),
+    ("copy SS", {}),
+    ("copy GG", ADDED),
+    ("copy SS", ADDED),
+    ("to lanes", {}),
+    ("from lanes", {}),
+    ("replace", {}),
+)
+
+
+@pytest.mark.parametrize(
+    ("preset", "step"),
+    [
+        ("unit", 5),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in (("unit", 1), ("default", 6))),
+    ],
+)
+def test_reset_in_every_cycle(preset, step):
+    """From the first cycle of a command to its last; or in every so many cycles, which are others for each command."""
+    resets = 0
+    with TmauSession(preset, latency=4, stall=0.2, patience=100_000) as session:
+        scoreboard = Scoreboard(session)
+        for kind, changes in COMMANDS:
+            scoreboard.begin()
+            command = scoreboard.command(kind, **changes)
+            life = session.run([command]).cycles
+            for cycle in range(1 + resets % step, life, step):
+                scoreboard.begin()
+                assert scoreboard.interrupt(command, cycle) == 0, f"{kind}, cycle {cycle} of {life}"
+                assert scoreboard.works() == [], f"{kind}, cycle {cycle} of {life}"
+                resets += 1
+    print(f"{preset}: {resets} resets")
+    record(f"reset-{preset}", cases=resets, mismatches=0)
+
 
 RESPONSES = (Response.SLVERR, Response.DECERR)
-ADDED = {"reduction": Reduction.ADD, "element": Element.U32}
 
 #: Commands that meet the bus: a kind, and what is different.
-COMMANDS = {
+BUS_ERRORS_COMMANDS = {
     "load": ("load", {}),
     "im2col load": ("im2col load", {}),
     "store": ("store", {}),
@@ -64,7 +106,7 @@ def scoreboard(request):
 def faults(scoreboard):
     """Every fault: name of the command, phase, and word."""
     found = []
-    for name, (kind, changes) in COMMANDS.items():
+    for name, (kind, changes) in BUS_ERRORS_COMMANDS.items():
         scoreboard.begin()
         result = scoreboard.run([scoreboard.command(kind, **changes)], trace=True)
         assert result.differences == []
@@ -99,7 +141,7 @@ def test_phases(faults):
 @pytest.mark.parametrize("response", RESPONSES, ids=lambda response: response.name)
 def test_error_of_a_lone_command(scoreboard, faults, response):
     for name, phase, word in faults:
-        kind, changes = COMMANDS[name]
+        kind, changes = BUS_ERRORS_COMMANDS[name]
         begin(scoreboard, phase, word, response)
         result = scoreboard.run([scoreboard.command(kind, **changes)])
         where = f"{name}, {phase} {word:#x}"
@@ -120,7 +162,7 @@ def test_error_between_good_commands(scoreboard, faults):
         scoreboard.command("copy SG", source=0x700, destination=0x3C00),
     ]
     for number, (name, phase, word) in enumerate(faults):
-        kind, changes = COMMANDS[name]
+        kind, changes = BUS_ERRORS_COMMANDS[name]
         begin(scoreboard, phase, word, RESPONSES[number % 2])
         commands = [*good[:2], scoreboard.command(kind, **changes), *good[2:]]
         result = scoreboard.run(commands, wait=False)
@@ -156,7 +198,7 @@ def test_error_in_a_descriptor(scoreboard, response):
 @pytest.mark.parametrize("name", ["load", "store", "copy GG", "copy GS", "copy SG"])
 def test_all_words_fail(scoreboard, name):
     """From the first word on, reads and writes alike; the first is recorded."""
-    kind, changes = COMMANDS[name]
+    kind, changes = BUS_ERRORS_COMMANDS[name]
     scoreboard.begin(faults=(0x1000, 0x3FFF), response=Response.DECERR.value)
     result = scoreboard.run([scoreboard.command(kind, **changes)])
     assert result.differences == []
@@ -168,8 +210,8 @@ def test_all_words_fail(scoreboard, name):
 def test_several_failing_commands(scoreboard):
     """Each has its own record; the first one stays."""
     scoreboard.begin(faults=(0x1000, 0x3FFF), response=Response.SLVERR.value)
-    names = [name for name in COMMANDS if name not in ("load", "im2col load", "copy GG", "copy GG, adding")]
-    kinds = [COMMANDS[name] for name in names]
+    names = [name for name in BUS_ERRORS_COMMANDS if name not in ("load", "im2col load", "copy GG", "copy GG, adding")]
+    kinds = [BUS_ERRORS_COMMANDS[name] for name in names]
     result = scoreboard.run([scoreboard.command(kind, **changes) for kind, changes in kinds])
     assert result.differences == []
     assert len(result.errors) == len(names)

@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tilewright.golden.spec import Error
-from tilewright.sim.compare.batch_run import RandomRun
-from tilewright.sim.compare.mixed_run import MixedRun
-from tilewright.sim.compare.scoreboard import Scoreboard, refusal_differences
-from tilewright.sim.harness.axi_rules import Rule, Wait
-from tilewright.sim.random.batches import random_batches
-from tilewright.sim.random.mixed import random_mixes
+from tilewright.sim.harness.axi_channels import Rule, Wait
 from tilewright.sim.session.tmau import TmauSession
+from tilewright.spec import Error
+from tilewright.verify.compare.batch_run import RandomRun
+from tilewright.verify.compare.mixed_run import MixedRun
+from tilewright.verify.compare.scoreboard import Scoreboard, refusal_differences
+from tilewright.verify.random.batches import random_batches
+from tilewright.verify.random.mixed import random_mixes
 
 #: Its first batch has a consumer read.
 SEED = 3

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tilewright.golden import Machine, Memory, TensorMap, command_word
-from tilewright.golden.patterns import mix_pattern
-from tilewright.golden.spec import DESCRIPTOR, Opcode, Space
-from tilewright.sim.compare.differences import bus_differences, ending_differences, memory_differences
+from tilewright.golden.memory import mix_pattern
+from tilewright.results import record
 from tilewright.sim.harness.records import READ_IDS
-from tilewright.sim.results import record
 from tilewright.sim.session.tmau import TmauSession
+from tilewright.spec import DESCRIPTOR, Opcode, Space
+from tilewright.verify.compare.differences import bus_differences, ending_differences, memory_differences
 
 SEED = 20261121
 GLOBAL_BYTES = 1 << 14

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from tilewright.golden import Machine, Memory, command_word
-from tilewright.golden.patterns import mix_pattern
-from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import Element, Error, LaneLayout, Opcode
-from tilewright.golden.tmau.strides import lane_strides
-from tilewright.sim.compare.differences import bus_differences, ending_differences, memory_differences
-from tilewright.sim.dev.figures import stale
-from tilewright.sim.results import record
+from tilewright.golden.memory import mix_pattern
+from tilewright.golden.smem import Barrier
+from tilewright.golden.tmau.lanes import lane_strides
+from tilewright.results import record
 from tilewright.sim.session.tmau import TmauSession
+from tilewright.spec import Element, Error, LaneLayout, Opcode
+from tilewright.tools.docs.figures import stale
+from tilewright.verify.compare.differences import bus_differences, ending_differences, memory_differences
 
 ROOT = Path(__file__).parents[3]
 SEED = 20261121

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from tilewright.golden import Windows
-from tilewright.golden.spec import DESCRIPTOR, Error
-from tilewright.sim.compare.scoreboard import Scoreboard, refusal_differences
-from tilewright.sim.random.good_commands import TILE, pixel_map, tile_map, word_of
 from tilewright.sim.session.tmau import TmauSession
+from tilewright.spec import DESCRIPTOR, Error
+from tilewright.verify.compare.scoreboard import Scoreboard, refusal_differences
+from tilewright.verify.random.commands import TILE, pixel_map, tile_map, word_of
 
 #: Two pages and some lines. The descriptor lies in the second page, behind all that is stored.
 FIRST, LAST = 0x1000, 0x2FFF

@@ -9,9 +9,9 @@ from tilewright import network
 from tilewright.network.arithmetic.functions import FUNCTIONS
 from tilewright.network.lower.scales import steps_of
 from tilewright.network.reader import read_model
-from tilewright.sim.dev.figures import stale
-from tilewright.sim.random.exported import Form
-from tilewright.sim.results import record
+from tilewright.results import record
+from tilewright.tools.docs.figures import stale
+from tilewright.verify.random.model import Form
 
 ROOT = Path(__file__).parents[3]
 #: What a calibration may find that x lies between.

@@ -7,13 +7,13 @@ import pytest
 
 from tilewright import network
 from tilewright.golden import CONV_PRESETS
-from tilewright.golden.spec.conv.job import ConvOperation
 from tilewright.network import ModelError
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.evaluation import evaluate
 from tilewright.network.lower.moves import Move
 from tilewright.network.program.machine import Machine
-from tilewright.tb.races import find_races
+from tilewright.spec.conv import ConvOperation
+from tilewright.verify.races import find_races
 
 
 def places(moves):

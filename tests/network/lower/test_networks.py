@@ -12,9 +12,9 @@ from tilewright.network.drawn import NetworkMaker, efficientnet, resnet50
 from tilewright.network.evaluation import evaluate
 from tilewright.network.program.machine import Machine
 from tilewright.network.reader import read_model
-from tilewright.sim.random.networks import draw_inputs, draw_network
-from tilewright.sim.random.params import random_conv
-from tilewright.tb.races import find_races
+from tilewright.verify.races import find_races
+from tilewright.verify.random.networks import draw_inputs, draw_network
+from tilewright.verify.random.params import random_conv
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from tilewright import network
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.evaluation import evaluate
 from tilewright.network.lower.places import Held
-from tilewright.tb.races import find_races
+from tilewright.verify.races import find_races
 
 
 def checked(maker, preset="default", every_tensor=False):

@@ -12,7 +12,7 @@ from tilewright.network.plan.costs import moved, transfer_cycles
 from tilewright.network.program.machine import MACHINES
 from tilewright.network.program.rtl import run_on
 from tilewright.network.reader import read_model
-from tilewright.sim.progress import shown, work
+from tilewright.progress import shown, work
 from tilewright.sim.session.accelerator import AcceleratorSession
 
 

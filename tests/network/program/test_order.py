@@ -3,10 +3,10 @@
 import pytest
 
 from tilewright import network
-from tilewright.golden.spec import GROUP, Opcode
-from tilewright.golden.spec.core.word import PROGRAM_WORDS, WORD_BITS, Kind
 from tilewright.network.drawn import NetworkMaker, efficientnet
-from tilewright.tb.races import find_races
+from tilewright.spec import GROUP, Opcode
+from tilewright.spec.core import PROGRAM_WORDS, WORD_BITS, Kind
+from tilewright.verify.races import find_races
 
 PRESETS = ["unit", "default", *(pytest.param(preset, marks=pytest.mark.long) for preset in ("ecp5", "lean", "full"))]
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from tilewright import network
-from tilewright.golden.spec.conv.job import ConvOperation
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.lower.places import Cut, Place
 from tilewright.network.plan.costs import HANDED
 from tilewright.network.program.machine import MACHINES
 from tilewright.network.program.placing import Placer, _Timeline
 from tilewright.network.program.steps import Jobs, Load, Map, Store, Transfer, block
+from tilewright.spec.conv import ConvOperation
 
 MACHINE = replace(MACHINES["unit"], latency=100)
 BUS, CYCLES = MACHINE.bus_bytes, 1000

@@ -18,11 +18,11 @@ from tilewright.network.models.photographs import load_photograph, prepare
 from tilewright.network.program.machine import Machine, machine_of
 from tilewright.network.program.rtl import measure_layers, measured, run_on, run_rtl
 from tilewright.network.reader import read_model
-from tilewright.sim.dev.figures import stale
-from tilewright.sim.random.networks import OPERATORS, draw_inputs, draw_network
-from tilewright.sim.results import record
+from tilewright.results import record
+from tilewright.sim.hdl.settings import Setting
 from tilewright.sim.session.accelerator import AcceleratorSession
-from tilewright.sim.settings import Setting
+from tilewright.tools.docs.figures import stale
+from tilewright.verify.random.networks import OPERATORS, draw_inputs, draw_network
 
 ROOT = Path(__file__).parents[3]
 

@@ -1,106 +1,155 @@
-"""Frames of bytes become accesses, one at a time, and their answers the bytes of the reply."""
+"""A serial port, for which a pseudo terminal stands in. Simulated lines are tested with what is behind them."""
 
-import random
+import os
+import threading
 
 import pytest
 
-from tilewright.hw.board.host import REPLY_FAILED, REPLY_OKAY, ByteHost
-from tilewright.sim.pysim.simulate import simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
-
-SEED = 8
-WORDS = 64
-OUTSIDE = 4 * WORDS
+from tilewright.board import host as links
+from tilewright.board.host import BoardHost, SerialLink
+from tilewright.board.top import BoardParams
+from tilewright.errors import UsageError
+from tilewright.spec.tmau_registers import TMAU_ID_VALUE
 
 
-def frame(op, address, words):
-    """A frame: of a read ``words`` is the number of words."""
-    head = op + address.to_bytes(4, "little")
-    if op == b"R":
-        return head + bytes([words - 1])
-    return head + bytes([len(words) - 1]) + b"".join(word.to_bytes(4, "little") for word in words)
+@pytest.fixture
+def terminal():
+    """The board's end, and the name of the computer's."""
+    board, computer = os.openpty()
+    yield board, os.ttyname(computer)
+    os.close(board)
+    os.close(computer)
 
 
-def run(sent, count, mode="none", contents=None):
-    """``count`` bytes of the reply, the accesses, and whether one failed at any time; a memory answers them."""
-    dut, got, seen, failed = ByteHost(), [], [], []
-    contents = [0] * WORDS if contents is None else contents
-    stalls = STALL_MODES[mode]
-
-    async def source(ctx):
-        await send(ctx, dut.i, sent, idle=stalls["idle"], seed=SEED)
-
-    async def sink(ctx):
-        items, _ = await receive(ctx, dut.o, count, stall=stalls["stall"], seed=SEED)
-        got.extend(items)
-        failed.append(ctx.get(dut.failed))
-
-    async def memory(ctx):
-        while True:
-            (item,), _ = await receive(ctx, dut.accesses.requests, 1, stall=stalls["stall"], seed=SEED)
-            assert item.strobe == 0b1111
-            seen.append((item.address, item.write))
-            error = item.address >= OUTSIDE
-            if item.write and not error:
-                contents[item.address // 4] = item.data
-            reply = {"data": 0 if error else contents[item.address // 4], "error": error}
-            await send(ctx, dut.accesses.answers, [reply], idle=stalls["idle"], seed=SEED)
-
-    simulate(dut, source, sink, background=[memory, watch_stream(dut.o), watch_stream(dut.accesses.requests)])
-    return bytes(got), seen, failed[0]
+def test_bytes_pass_unchanged(terminal):
+    board, name = terminal
+    values = bytes(range(256)) * 8
+    with SerialLink(name, 1_000_000) as link:
+        found = []
+        reader = threading.Thread(target=lambda: found.append(read_all(board, len(values))))
+        reader.start()
+        link.write(values)
+        reader.join()
+        assert found == [values]
+        for start in range(0, len(values), 256):
+            os.write(board, values[start : start + 256])
+            assert link.read(256) == values[start : start + 256]
 
 
-@pytest.mark.parametrize("mode", STALL_MODES)
-def test_writes_and_reads(mode):
-    rng = random.Random(SEED)
-    image, sent, expected, accesses = [0] * WORDS, b"", b"", []
-    for _ in range(12):
-        first = rng.randrange(WORDS)
-        count = rng.randint(1, min(8, WORDS - first))
-        accesses += [(4 * (first + n), 0) for n in range(count)]
-        if rng.getrandbits(1):
-            words = [rng.getrandbits(32) for _ in range(count)]
-            image[first : first + count] = words
-            sent += frame(b"W", 4 * first, words)
-            accesses[-count:] = [(address, 1) for address, _ in accesses[-count:]]
-        else:
-            sent += frame(b"R", 4 * first, count)
-            expected += b"".join(word.to_bytes(4, "little") for word in image[first : first + count])
-        expected += bytes([REPLY_OKAY])
-    got, seen, failed = run(sent, len(expected), mode)
-    assert got == expected
-    assert seen == accesses
-    assert not failed
+def read_all(file, count):
+    found = b""
+    while len(found) < count:
+        found += os.read(file, count)
+    return found
 
 
-def test_the_longest_frames():
-    words = [n * 0x0101_0101 for n in range(256)]
-    contents = [0] * 256
-    dut_range = frame(b"W", 0, words[:WORDS]) + frame(b"R", 0, WORDS)
-    got, _, _ = run(dut_range, 2 + 4 * WORDS, contents=contents)
-    assert got == bytes([REPLY_OKAY]) + b"".join(word.to_bytes(4, "little") for word in words[:WORDS]) + b"K"
-    got, seen, _ = run(frame(b"R", OUTSIDE, 256), 1025)
-    assert got == bytes(1024) + bytes([REPLY_FAILED])
-    assert [address for address, _ in seen] == list(range(OUTSIDE, OUTSIDE + 1024, 4))
+def test_nothing_comes(terminal, monkeypatch):
+    monkeypatch.setattr(links, "_SECONDS", 0.05)
+    board, name = terminal
+    with SerialLink(name, 1_000_000) as link:
+        os.write(board, b"abc")
+        with pytest.raises(RuntimeError, match=r"^the board has answered with 3 bytes and not with 4$"):
+            link.read(4)
 
 
-@pytest.mark.parametrize("op", [b"R", b"W"])
-def test_one_error_fails_its_frame_alone(op):
-    words = 2 if op == b"R" else [1, 2]
-    sent = frame(op, OUTSIDE - 4, words) + frame(b"R", 0, 1)
-    got, _, failed = run(sent, 6 + (8 if op == b"R" else 0))
-    assert got[-6] == REPLY_FAILED
-    assert got[-1] == REPLY_OKAY
-    assert failed
+def test_what_is_drained_is_gone(terminal, monkeypatch):
+    monkeypatch.setattr(links, "_SECONDS", 0.2)
+    board, name = terminal
+    with SerialLink(name, 1_000_000) as link:
+        os.write(board, b"left over")
+        link.drain()
+        os.write(board, b"new")
+        assert link.read(3) == b"new"
 
 
-def test_bytes_that_are_no_operation_are_skipped():
-    got, seen, _ = run(bytes(1030) + b"\xffrw" + frame(b"R", 4, 1), 5)
-    assert (got, seen) == (bytes(4) + b"K", [(4, 0)])
+def test_no_serial_port(tmp_path):
+    path = tmp_path / "file"
+    path.touch()
+    with pytest.raises(UsageError, match=rf"^{path} is no serial port$"):
+        SerialLink(str(path), 1_000_000)
+    with pytest.raises(FileNotFoundError):
+        SerialLink(str(tmp_path / "missing"), 1_000_000)
 
 
-def test_zeros_end_a_frame_that_was_not_finished():
-    """What a computer sends that finds the board in the middle of a frame."""
-    half = frame(b"W", 0, [1] * 256)[:7]
-    got, _, _ = run(half + bytes(1030) + frame(b"R", 4, 1), 6, contents=[7] * WORDS)
-    assert got == bytes([REPLY_FAILED]) + bytes(4) + b"K"
+def test_a_speed_that_is_none(terminal):
+    with pytest.raises(UsageError, match=r"^this computer knows no serial port of 12345 bits a second$"):
+        SerialLink(terminal[1], 12345)
+
+
+PARAMS = BoardParams()
+ID = TMAU_ID_VALUE.to_bytes(4, "little")
+#: What a board answers until a program may begin: its id, and that the errors are cleared.
+WELCOME = ID + b"K" + b"K"
+
+
+class Script:
+    """Answers with these bytes, whatever it is asked."""
+
+    def __init__(self, answers):
+        self.written, self._answers = [], answers
+
+    def write(self, values):
+        self.written.append(bytes(values))
+
+    def drain(self):
+        pass
+
+    def read(self, count):
+        found, self._answers = self._answers[:count], self._answers[count:]
+        return found
+
+
+def test_frames():
+    link = Script(WELCOME + b"K" + b"abcd" + b"K" + b"KK")
+    host = BoardHost(link, PARAMS)
+    host.write("memory", 0x10, b"12345678")
+    assert host.read("shared", 0x20, 4) == b"abcd"
+    host.write("memory", 0, bytes(1028))
+    flush, identify, clear, *frames = link.written
+    assert flush == bytes(6 + 1024)
+    assert identify == b"R" + bytes(5)
+    assert clear == b"W\x20\x00\x00\x00\x00" + b"\x05\x00\x00\x00"
+    assert frames == [
+        b"W\x10\x00\x02\x00\x01" + b"12345678",
+        b"R\x20\x80\x00\x00\x00",
+        b"W\x00\x00\x02\x00\xff" + bytes(1024),
+        b"W\x00\x04\x02\x00\x00" + bytes(4),
+    ]
+
+
+def test_a_command_is_sixteen_words():
+    link = Script(WELCOME + b"K")
+    BoardHost(link, PARAMS).command(1 << 511 | 7)
+    assert link.written[-1] == b"W\x00\x00\x01\x00\x0f" + b"\x07" + bytes(62) + b"\x80"
+
+
+def test_it_waits_until_the_unit_is_idle():
+    status = [b"\x00\x01\x00\x00K", b"\x00\x00\x00\x00K", b"\x01\x00\x00\x00K"]
+    BoardHost(Script(WELCOME + b"".join(status) + bytes(4) + b"K"), PARAMS).wait()
+
+
+def test_an_error_of_a_command():
+    host = BoardHost(Script(WELCOME + b"\x03\x00\x00\x00K" + b"\x01\x00\x05\x00K"), PARAMS)
+    with pytest.raises(RuntimeError, match=r"^a command ended with the error [A-Z_]+$"):
+        host.wait()
+
+
+def test_something_else_answers():
+    with pytest.raises(RuntimeError, match=r"^what answers is no access unit: its id is 0x12345678$"):
+        BoardHost(Script(b"\x78\x56\x34\x12K"), PARAMS)
+
+
+def test_a_refused_access():
+    host = BoardHost(Script(WELCOME + b"E"), PARAMS)
+    with pytest.raises(RuntimeError, match=r"^the board has answered 0x45 to words of shared from 0x40 on$"):
+        host.write("shared", 0x40, bytes(4))
+
+
+@pytest.mark.parametrize(("address", "count"), [(2, 4), (4, 3)])
+def test_bytes_are_whole_words(address, count):
+    host = BoardHost(Script(WELCOME), PARAMS)
+    sentence = f"^address and count must be multiples of 4, not {address} and {count}$"
+    with pytest.raises(ValueError, match=sentence):
+        host.read("memory", address, count)
+    with pytest.raises(ValueError, match=sentence):
+        host.write("memory", address, bytes(count))

@@ -7,10 +7,10 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from tilewright.hw.board.lite_manager import Axi4LiteManager
+from tilewright.board.lite_manager import Axi4LiteManager
 from tilewright.hw.bus.axi4_lite import AccessSignature, Axi4LiteBridge, Axi4LiteSignature
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 6
 ADDR_WIDTH = 12

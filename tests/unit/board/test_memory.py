@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from tilewright.hw.board.memory import BlockMemory
+from tilewright.board.memory import BlockMemory
 from tilewright.hw.bus.axi4 import Response
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 9
 SIZE, WORD = 8192, 16

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tilewright.hw.board.params import BoardParams
-from tilewright.hw.board.top import Board, board_regions
-from tilewright.hw.bus.address_map import Region
+from tilewright.board.top import Board, BoardParams, board_regions
+from tilewright.hw.bus.axi4_lite import Region
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 

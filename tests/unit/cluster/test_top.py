@@ -6,20 +6,19 @@ from amaranth.lib.wiring import Out
 
 from tilewright import golden
 from tilewright.golden import GlobalMemory, command_word, delivery_bits, instruction_word
-from tilewright.golden.spec import BarrierOp
-from tilewright.golden.spec.pe.instruction import MmType, Operation
-from tilewright.golden.spec.pe.segment import SEGMENT, SegmentElement
 from tilewright.hw.bus.axi4_lite import Axi4LiteSignature
 from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import CLUSTER_PRESETS, ClusterParams
 from tilewright.hw.cluster.top import Cluster
 from tilewright.hw.core import CORE_PRESETS, Core
 from tilewright.hw.tmau import TMAU_PRESETS, TmauSubsystem
-from tilewright.sim.asm.pe.assembler import assemble_program
-from tilewright.sim.pysim.axi_memory import AxiMemory
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import receive, send
-from tilewright.sim.session.core_product import CoreProduct
+from tilewright.sim.asm.pe import assemble_program
+from tilewright.sim.session.products import CoreProduct
+from tilewright.spec import BarrierOp
+from tilewright.spec.pe import SEGMENT, MmType, Operation, SegmentElement
+from tilewright.verify.pysim.axi import AxiMemory
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import receive, send
 
 #: Words 0 to 3 of segment 4 are the number of the core, words 4 to 7 are another number in core 1 alone.
 BY_NUMBER = assemble_program("""

@@ -2,13 +2,12 @@
 
 import pytest
 
-from tilewright.golden.spec.conv.errors import ConvError
-from tilewright.golden.spec.conv.registers import CONV_ID_VALUE, CONV_REGISTERS
-from tilewright.golden.spec.pe.instruction import MM_FAMILIES
 from tilewright.hw.conv.control import ConvControl
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import receive, send
+from tilewright.spec.conv import CONV_ID_VALUE, CONV_REGISTERS, ConvError
+from tilewright.spec.pe import MM_FAMILIES
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import receive, send
 
 REGISTERS = {register.name: register for register in CONV_REGISTERS}
 #: What counts, by its register, if not a member of the same name.

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS, ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
+from tilewright.spec.conv import CONV_PRESETS, ConvParams
 
 #: lanes, row_slots, pairs, sets, sums, places, words.
 DERIVED = {

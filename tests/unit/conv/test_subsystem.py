@@ -4,11 +4,11 @@ import numpy as np
 
 from tilewright.golden import Conv
 from tilewright.golden.conv.machine import job_word
-from tilewright.golden.spec import BARRIER
-from tilewright.golden.spec.conv.job import JOB
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.conv.subsystem import ConvSubsystem
 from tilewright.sim.session import ConvSession
+from tilewright.spec import BARRIER
+from tilewright.spec.conv import JOB
 
 AT = 8192  # of the barrier
 

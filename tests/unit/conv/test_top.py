@@ -1,28 +1,176 @@
-"""The bare engine: jobs at its port, registers over AXI4-Lite, and shared memory outside."""
+"""The data path as a whole: random jobs one behind the other, all of memory and all ends against golden."""
 
+from functools import cache
+
+import numpy as np
+import pytest
+from amaranth.hdl import ResetInserter, Signal
+
+from tilewright.golden import Conv, job_word
 from tilewright.golden import Conv as GoldenConv
-from tilewright.golden.spec.conv.errors import ConvError
-from tilewright.golden.spec.conv.job import JOB
-from tilewright.golden.spec.conv.registers import CONV_ID_VALUE, CONV_REGISTERS
 from tilewright.hw.bus.axi4 import Response
-from tilewright.hw.conv.params import CONV_UNIT_PRESETS
-from tilewright.hw.conv.top import Conv
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS, ConvUnitParams
+from tilewright.hw.conv.top import Conv as TopConv
+from tilewright.hw.conv.top import ConvDatapath
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.axi_lite import read_word, write_word
-from tilewright.sim.pysim.engine_memory import EngineMemory
-from tilewright.sim.pysim.simulate import simulate
-from tilewright.sim.pysim.streams import send
-from tilewright.sim.random.conv_jobs import random_jobs
+from tilewright.sim.session import ConvSession
+from tilewright.spec.conv import CONV_ID_VALUE, CONV_REGISTERS, JOB, ConvError, ConvOperation, ConvOutput, ConvParams
+from tilewright.spec.pe import MmType
+from tilewright.verify.pysim.axi import read_word, write_word
+from tilewright.verify.pysim.shared_memory import EngineMemory
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import send
+from tilewright.verify.random.conv_jobs import garbage_jobs, random_jobs
 
-PARAMS = CONV_UNIT_PRESETS["unit"].replace(smem=SmemParams(4096))
+SEED, SIZE = 5, 4096
+PARAMS = CONV_UNIT_PRESETS["unit"].replace(smem=SmemParams(SIZE))
+
+
+class Resettable(ConvDatapath):
+    """With an input that resets it."""
+
+    def __init__(self, params):
+        super().__init__(params)
+        self.again = Signal()
+
+    def elaborate(self, platform):
+        return ResetInserter(self.again)(super().elaborate(platform))
+
+
+@cache
+def some_jobs(count=4):
+    """Legal jobs and refused ones in turn, all in the memory of the first one."""
+    legal = list(random_jobs(SEED, PARAMS.conv, count, most_macs=400, smem_bytes=SIZE))
+    wrong = list(garbage_jobs(SEED, PARAMS.conv, count, smem_bytes=SIZE))
+    return legal[0].smem, [word for pair in zip((job.word for job in legal), wrong, strict=True) for word in pair]
+
+
+def golden_of(words, smem):
+    """Memory after the jobs, and how each ended."""
+    engine, ends = Conv(smem.copy(), PARAMS.conv), []
+    for word in words:
+        before = len(engine.errors)
+        engine.execute(word)
+        end = engine.errors[-1] if len(engine.errors) > before else (ConvError.NONE, 0, None)
+        ends.append(tuple(end[:2]))
+    return engine.smem, ends
+
+
+def run(words, smem, *, reset_at=None):
+    """What ended, and whether the data path was idle before and after; ``smem`` is changed."""
+    dut = elaborated(Resettable, PARAMS)
+    port, ends, idle, before = dut.processor, [], [], smem.copy()
+
+    async def watch(ctx):
+        async for _, _, ended, end in ctx.tick().sample(port.job_ended, port.job_end):
+            if ended:
+                ends.append((end.code, end.field))
+
+    async def bench(ctx):
+        idle.append(ctx.get(dut.idle))
+        if reset_at:
+            await send(ctx, port.jobs, words[:1])
+            await ctx.tick().repeat(reset_at)
+            ctx.set(dut.again, 1)
+            await ctx.tick()
+            ctx.set(dut.again, 0)
+            await ctx.tick().repeat(4)
+            assert not ends, "it is under way"
+            smem[:] = before  # a job that adds to what lies in Y would add to its own results
+        await send(ctx, port.jobs, words)
+        idle.append(ctx.get(dut.idle))
+        while len(ends) < len(words):
+            await ctx.tick()
+        await ctx.tick().repeat(2)
+        idle.append(ctx.get(dut.idle))
+
+    memory = EngineMemory(dut.smem, smem, dut.again)
+    simulate(dut, bench, background=[watch, *memory.processes], deadline=60_000)
+    return ends, idle
+
+
+@pytest.mark.long
+def test_a_set_a_cycle():
+    """With one channel a slave a set serves one step: the first buffer holds all sets that are under way."""
+    # X of 5 x 5 pixels of 512 bytes: seven tiles of four points and 16 blocks, 112 sets.
+    job = job_word(operation=ConvOperation.CONVOLUTION, type=MmType.U8S8, output=ConvOutput.RAW, raster=1,
+                   granularity=5, channels=512, out_channels=2, width=5, height=5, out_width=5, out_height=5, x=0,
+                   k=0x3200, y=0x3600, x_pitch=(512, 2560, 12800), k_pitch=512, y_pitch=(8, 40, 200))  # fmt: skip
+    conv = ConvParams(32, 2, 4, weight_bytes=4096, results=2, types=("i8",))  # the preset default with fewer slaves
+    dut = elaborated(Resettable, ConvUnitParams(conv, SmemParams(4 * SIZE)))
+    steps = []
+
+    async def watch(ctx):
+        async for _, _, step in ctx.tick().sample(dut.events.step):
+            steps.append(step)
+
+    async def bench(ctx):
+        await send(ctx, dut.processor.jobs, [job])
+        while not ctx.get(dut.processor.job_ended):
+            await ctx.tick()
+
+    memory = EngineMemory(dut.smem, np.zeros(4 * SIZE, np.uint8))
+    simulate(dut, bench, background=[watch, *memory.processes], deadline=5_000)
+    made = "".join(map(str, steps)).strip("0")
+    assert made.count("1") == 112
+    # The first sets take turns with weights.
+    assert made.endswith("1" * 80), made
+
+
+@pytest.mark.parametrize("count", [4, pytest.param(8, marks=pytest.mark.long)])
+def test_jobs_behind_each_other(count):
+    contents, words = some_jobs(count)
+    smem = contents.copy()
+    ends, idle = run(words, smem)
+    expected, codes = golden_of(words, contents)
+    assert ends == codes
+    assert {code for code, _ in ends} > {ConvError.NONE}
+    assert (smem == expected).all()
+    assert idle == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "cycles", [143, 159, *(pytest.param(cycles, marks=pytest.mark.long) for cycles in (33, 137, 151, 173))]
+)
+def test_reset_in_the_middle(cycles):
+    """What was under way is forgotten; the next job is as after power-up."""
+    contents, words = some_jobs()
+    smem = np.array(contents)
+    ends, _ = run(words[:1], smem, reset_at=cycles)
+    expected, codes = golden_of(words[:1], contents)
+    assert ends == codes
+    assert (smem == expected).all()
+
+
+def test_counters_of_one_convolution():
+    with ConvSession("unit") as session:
+        conv = session.params.conv
+        jobs = random_jobs(11, conv, 60, most_macs=2000)
+        job = next(each for each in jobs if each.fields["operation"] == ConvOperation.CONVOLUTION)
+        fields = job.fields
+        run = session.run([job.word], shared=job.smem)
+        values = session.registers()
+        points = fields["batch"] * fields["out_height"] * fields["out_width"]
+        assert values["results_written"] == points * fields["out_channels"]
+        assert values["jobs"] == len(run.jobs) == 1
+        assert 0 < values["steps"] < values["busy_cycles"] <= run.cycles
+        # A set has a row for each unit, and is used once for each channel of a slave, at most four.
+        assert values["feature_rows_fetched"] % conv.units == 0
+        assert values["steps"] <= 4 * values["feature_rows_fetched"] // conv.units
+        session.write_register("control", 1)
+        counters = [register.name for register in CONV_REGISTERS if register.offset >= 0x40]
+        assert not any(session.registers()[name] for name in counters if name != "busy_cycles")
+
+
+TOP_PARAMS = CONV_UNIT_PRESETS["unit"].replace(smem=SmemParams(4096))
 REGISTERS = {register.name: register for register in CONV_REGISTERS}
 
 
 def test_a_job_and_a_refused_one():
-    dut = Conv(PARAMS)
-    (job,) = random_jobs(3, PARAMS.conv, 1, most_macs=300, smem_bytes=4096)
+    dut = TopConv(TOP_PARAMS)
+    (job,) = random_jobs(3, TOP_PARAMS.conv, 1, most_macs=300, smem_bytes=4096)
     smem = job.smem.copy()
-    golden = GoldenConv(job.smem.copy(), PARAMS.conv)
+    golden = GoldenConv(job.smem.copy(), TOP_PARAMS.conv)
     golden.execute(job.word)
     reserved = job.word | 1 << next(bit for bit in range(JOB.bits) if JOB.reserved_mask >> bit & 1)
 

@@ -1,14 +1,38 @@
-"""Parameters of a core: one shared memory, and what the presets are made of."""
+"""Sizes of a command processor."""
 
 import re
 
 import pytest
 
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS, ConvUnitParams
-from tilewright.hw.core import CORE_PRESETS, CoreParams
+from tilewright.hw.core import CORE_PRESETS, CoreParams, ProgramParams
 from tilewright.hw.pe.params import PE_PRESETS, PeParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS, TmauParams
+
+
+def test_replace():
+    assert ProgramParams().replace(words=8) == ProgramParams(words=8)
+
+
+def test_bursts():
+    """A line of 64 bytes is one burst, or several where bursts are shorter."""
+    params = ProgramParams(words=16, instruction_lines=4)
+    assert [params.bursts(*sizes) for sizes in ((64, 1), (16, 4), (16, 2), (16, 16))] == [20, 20, 40, 20]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "error", "sentence"),
+    [
+        ({"words": 3}, ValueError, "words must be a power of two, not 3"),
+        ({"words": 1}, ValueError, "words must be 2 to 32, not 1"),
+        ({"instruction_lines": 64}, ValueError, "instruction_lines must be 2 to 32, not 64"),
+        ({"words": "4"}, TypeError, "words must be an int, not '4'"),
+    ],
+)
+def test_mistakes(sizes, error, sentence):
+    with pytest.raises(error, match=f"^{re.escape(sentence)}$"):
+        ProgramParams(**sizes)
 
 
 def test_presets():
@@ -22,7 +46,7 @@ def test_presets():
     assert CoreParams() == CORE_PRESETS["default"]
 
 
-def test_replace():
+def test_params_replace():
     params = CORE_PRESETS["unit"].replace(tmau=TmauParams(smem=SmemParams(16 * 1024)))
     assert params.tmau.bus_bytes == TmauParams().bus_bytes
 
@@ -45,6 +69,6 @@ def test_replace():
         ),
     ],
 )
-def test_mistakes(arguments, error, sentence):
+def test_params_mistakes(arguments, error, sentence):
     with pytest.raises(error, match=f"^{re.escape(sentence)}$"):
         CoreParams(**arguments)

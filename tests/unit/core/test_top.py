@@ -5,21 +5,18 @@ import pytest
 
 from tilewright import golden
 from tilewright.golden import GlobalMemory, Machine, Memory, Pe, command_word, instruction_word
-from tilewright.golden.spec import BarrierOp, Opcode
-from tilewright.golden.spec.pe.instruction import MmType, Operation
-from tilewright.golden.spec.pe.registers import PE_ID_VALUE, PE_REGISTERS, Put
-from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT, SegmentElement
-from tilewright.golden.spec.tmau.command import Space
-from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core import CORE_PRESETS, Core
-from tilewright.sim.asm.pe.assembler import assemble_program
-from tilewright.sim.pysim.axi_lite import read_word, write_word
-from tilewright.sim.pysim.axi_memory import AxiMemory
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import receive, send
-from tilewright.sim.session.core_product import CoreProduct
+from tilewright.sim.asm.pe import assemble_program
+from tilewright.sim.session.products import CoreProduct
+from tilewright.spec import BarrierOp, Opcode
+from tilewright.spec.pe import PAGE_ENTRY, PE_ID_VALUE, PE_REGISTERS, SEGMENT, MmType, Operation, Put, SegmentElement
+from tilewright.spec.tmau import Space
+from tilewright.spec.tmau_registers import TMAU_ID_VALUE
+from tilewright.verify.pysim.axi import AxiMemory, read_word, write_word
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import receive, send
 
 PARAMS = CORE_PRESETS["unit"]
 BARRIER = PARAMS.smem.size_bytes - 8

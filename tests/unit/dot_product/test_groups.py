@@ -10,8 +10,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.hw.dot_product.groups import Groups, add, either, larger
-from tilewright.hw.lib.delay import delay
-from tilewright.sim.pysim.pipelines import run_pipeline
+from tilewright.hw.lib.logic import delay
+from tilewright.verify.pysim.streams import run_pipeline
 
 SEED = 12
 OWN = 3  # values of each unit

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tilewright.golden.dot_product import dot
-from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.hw.dot_product.integer_row import IntegerProduct, IntegerRow, ShiftedProduct
 from tilewright.hw.dot_product.unit import DotUnit
-from tilewright.sim.pysim.dot_rows import dot_rows, join_elements
-from tilewright.sim.pysim.pipelines import run_pipeline
+from tilewright.spec.pe import MmType
+from tilewright.verify.pysim.pe_operands import dot_rows, join_elements
+from tilewright.verify.pysim.streams import run_pipeline
 
 SEED = 3
 COUNT, UNIT_BYTES, SIZES = 5, 4, (1, 3, 5)

@@ -1,22 +1,114 @@
-"""Units in a row: groups that are not powers of two, units left over, one latency for all types; wrong sizes."""
+"""Rounding: sums of any size and weight against exact arithmetic, ties, the edges of fp32, and what is not a number."""
 
+import random
 import re
 
 import numpy as np
 import pytest
 
 from tilewright.golden.dot_product import dot
-from tilewright.golden.spec.pe.instruction import MmType
-from tilewright.hw.dot_product.row import DotRow
-from tilewright.sim.pysim.dot_rows import dot_rows, join_elements
-from tilewright.sim.pysim.pipelines import run_pipeline
+from tilewright.hw.dot_product.row import DotRow, Normalizer
+from tilewright.spec.pe import MmType
+from tilewright.verify.pysim.pe_operands import dot_rows, join_elements
+from tilewright.verify.pysim.simulate import elaborated
+from tilewright.verify.pysim.streams import run_pipeline
 
-SEED = 2
+SEED = 9
+WIDTHS = (50, 53, 56)
+#: What ``top`` adds to the logarithm of the weight of bit 48.
+BIAS, PLACE = 255, 48
+#: Numbers are integers here: of units so small, 2 to the power of minus this, that every weight is one.
+UNIT = 400
+INFINITY, NAN, MINUS = 0x7F800000, 0x7FC00000, 0x80000000
+
+
+def fp32(number):
+    """The number of fp32 nearest to a number of units, by trial of the numbers below and above; a zero is positive."""
+    size = abs(number)
+    low, high = 0, INFINITY
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _value(middle) <= size else (low, middle)
+    # What would follow the largest number decides where infinity begins.
+    below, above = size - _value(low), _value(high) - size
+    bits = high if above < below or (above == below and low & 1) else low
+    return bits | MINUS if number < 0 else bits
+
+
+def _value(bits):
+    exponent, mantissa = bits >> 23, bits & 0x7FFFFF
+    return mantissa + (bool(exponent) << 23) << max(exponent, 1) - 150 + UNIT
+
+
+def row(total, top, **changes):
+    return {"total": total, "top": top, "integer": 0, "special": {}} | changes
+
+
+def sums(rng, width):
+    """Totals and tops: any; ties and their neighbours; results beside overflow and underflow."""
+    for _ in range(500):
+        bits = rng.randrange(1, width)
+        yield rng.getrandbits(bits) | 1 << bits - 1, rng.randrange(4, 511)
+    for _ in range(300):
+        below = rng.randrange(1, width - 25)
+        yield (rng.getrandbits(24) << below) + (1 << below - 1) + rng.choice([-1, 0, 0, 1]), rng.randrange(4, 511)
+    for top in (*range(70, 180), *range(376, 390)):
+        for total in (1 << 48, (1 << 49) - 1, rng.getrandbits(width - 1), 1 << 24, 3 << 20, (1 << 25) - 1 << 24):
+            yield total % (1 << width - 1), top
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_rounding(width):
+    rng = random.Random(SEED)
+    work = [(rng.choice([1, -1]) * total, top) for total, top in sums(rng, width) if total]
+    results = run_pipeline(elaborated(Normalizer, width), [row(*each) for each in work])
+    for (total, top), result in zip(work, results, strict=True):
+        expected = fp32(total << top - BIAS - PLACE + UNIT) | (MINUS if total < 0 else 0)
+        assert result["o"] == expected, f"{total:#x}, {top}: {expected:#x}, not {result['o']:#x}"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_integers(width):
+    rng = random.Random(SEED)
+    totals = [0, 1, -1, 0x7FFFFFFF, -0x80000000, *(rng.getrandbits(width) - (1 << width - 1) for _ in range(50))]
+    rows = [row(total, rng.randrange(511), integer=1, special=special(rng.getrandbits(3))) for total in totals]
+    results = run_pipeline(elaborated(Normalizer, width), rows)
+    assert [result["o"] for result in results] == [total & 0xFFFFFFFF for total in totals]
+
+
+def special(bits):
+    return {"nan": bits & 1, "infinite": bits >> 1 & 1, "negative": bits >> 2}
+
+
+@pytest.mark.parametrize(
+    ("total", "what", "expected"),
+    [
+        (0, {}, 0),
+        (0, {"negative": 1}, MINUS),
+        (-5, {"nan": 1}, NAN),
+        (5, {"nan": 1, "infinite": 1, "negative": 1}, NAN),
+        (-5, {"infinite": 1}, INFINITY),
+        (5, {"infinite": 1, "negative": 1}, INFINITY | MINUS),
+        (-5 << 20, {"negative": 1}, 0xB2A00000),
+    ],
+)
+def test_special(total, what, expected):
+    (result,) = run_pipeline(elaborated(Normalizer, 53), [row(total, 255, special=what)])
+    assert result["o"] == expected
+
+
+@pytest.mark.parametrize("width", [49, 65])
+def test_wrong_width(width):
+    with pytest.raises(ValueError, match=rf"^the width of a sum must be 50 to 64, not {width}$"):
+        Normalizer(width)
+
+
+ROW_SEED = 2
 COUNT, UNIT_BYTES, SIZES = 5, 2, (1, 3, 5)
 
 
 def test_groups():
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(ROW_SEED)
     rows, expected = [], []
     for _ in range(300):
         kind, select = MmType(rng.integers(len(MmType))), int(rng.integers(len(SIZES)))

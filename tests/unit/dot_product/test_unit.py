@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from tilewright.golden.dot_product import dot
-from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.hw.dot_product.unit import DotUnit
-from tilewright.sim.pysim.dot_rows import STYLES, dot_rows, join_elements
-from tilewright.sim.pysim.pipelines import run_pipeline
-from tilewright.sim.pysim.simulate import elaborated
+from tilewright.spec.pe import MmType
+from tilewright.verify.pysim.pe_operands import STYLES, dot_rows, join_elements
+from tilewright.verify.pysim.simulate import elaborated
+from tilewright.verify.pysim.streams import run_pipeline
 
 SEED = 77
 WIDTH = 8

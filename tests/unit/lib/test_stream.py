@@ -3,9 +3,19 @@
 import pytest
 from amaranth.lib import data
 
-from tilewright.hw.lib.stream import DeepQueue, Queue, ReadyBuffer, ShallowQueue, SkidBuffer, SlowQueue, wide_queue
-from tilewright.sim.pysim.simulate import simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.hw.lib.stream import (
+    DeepQueue,
+    Queue,
+    ReadyBuffer,
+    ShallowQueue,
+    SkidBuffer,
+    Slot,
+    SlowQueue,
+    TwinBuffer,
+    wide_queue,
+)
+from tilewright.verify.pysim.simulate import simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 STAGES = {
     "skid": lambda shape: SkidBuffer(shape),
@@ -173,3 +183,55 @@ def test_shallow_queue_refuses_depth(depth):
         ShallowQueue(8, depth)
     with pytest.raises(ValueError, match=rf"^depth must be a power of two from 2 to 32, not {depth}$"):
         SlowQueue(8, depth)
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_an_item_every_other_cycle(mode):
+    items = [(37 * n + 11) % 256 for n in range(100)]
+    dut = Slot(8)
+
+    async def source(ctx):
+        await send(ctx, dut.i, items, idle=STALL_MODES[mode]["idle"], seed=3)
+
+    async def sink(ctx):
+        payloads, taken = await receive(ctx, dut.o, len(items), stall=STALL_MODES[mode]["stall"], seed=3)
+        assert payloads == items
+        if mode == "none":
+            assert taken == list(range(1, 201, 2))
+
+    simulate(dut, source, sink, background=[watch_stream(dut.o)])
+
+
+def twin_transport(items, mode, *, wait=0):
+    """Sends ``items``; what comes out, and the cycles of both ends. The sink sleeps ``wait`` cycles."""
+    dut, result = TwinBuffer(8), {}
+
+    async def source(ctx):
+        result["sent"] = await send(ctx, dut.i, items, idle=STALL_MODES[mode]["idle"], seed=3)
+
+    async def sink(ctx):
+        for _ in range(wait):
+            await ctx.tick()
+        payloads, cycles = await receive(ctx, dut.o, len(items), stall=STALL_MODES[mode]["stall"], seed=3)
+        result["came"] = payloads, [wait + cycle for cycle in cycles]
+
+    simulate(dut, source, sink, background=[watch_stream(dut.o)])
+    return result["sent"], *result["came"]
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_twin_order(mode):
+    items = [(37 * n + 11) % 256 for n in range(150)]
+    assert twin_transport(items, mode)[1] == items
+
+
+def test_twin_latency_one_and_full_rate():
+    sent, _, taken = twin_transport(range(100), "none")
+    assert sent == list(range(100))
+    assert taken == list(range(1, 101))
+
+
+def test_two_items_fit_and_the_rate_is_full_behind_a_long_stall():
+    sent, _, taken = twin_transport(range(100), "none", wait=40)
+    assert taken == list(range(40, 140))
+    assert sent[1] == 1 and sent[2] >= 40

@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from tilewright.golden.spec import COMMAND
-from tilewright.golden.spec.pe.segment import PAGE_ENTRY
 from tilewright.hw.pe.pager import PAGER_TAG, Pager, PagerOp
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.spec import COMMAND
+from tilewright.spec.pe import PAGE_ENTRY
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 PARAMS = PE_PRESETS["unit"]
 SEED = 4

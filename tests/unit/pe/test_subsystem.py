@@ -3,14 +3,13 @@
 import pytest
 
 from tilewright.golden.pe.machine import instruction_word as word
-from tilewright.golden.spec import BarrierOp
-from tilewright.golden.spec.pe.instruction import Operation, Source
-from tilewright.golden.spec.pe.segment import SEGMENT, SegmentElement
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.pe.subsystem import PeSubsystem
-from tilewright.sim.pysim.axi_lite import read_word
-from tilewright.sim.pysim.simulate import simulate
-from tilewright.sim.pysim.streams import receive, send
+from tilewright.spec import BarrierOp
+from tilewright.spec.pe import SEGMENT, Operation, SegmentElement, Source
+from tilewright.verify.pysim.axi import read_word
+from tilewright.verify.pysim.simulate import simulate
+from tilewright.verify.pysim.streams import receive, send
 
 BARRIER, STORED = 2048, 512
 SEGMENT_WORD = SEGMENT.pack(element=SegmentElement.U32, rank=1, base=STORED, size=[8], page_log2=[3])

@@ -7,11 +7,11 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 
-from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import is_legal, reduce
 from tilewright.hw.reduce.integer import IntegerReducer, decode_operation
-from tilewright.sim.pysim.ports import set_together
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.spec import Element, Reduction
+from tilewright.verify.pysim.simulate import simulate
+from tilewright.verify.pysim.streams import set_together
 
 SEED = 30
 WORK = [

@@ -1,28 +1,175 @@
-"""The reader of old words: what comes, when it is asked for, and when not."""
+"""The gate against a list of bursts: none passes while one before it has still to write one of its words."""
+
+import random
 
 import numpy as np
 import pytest
+from amaranth.hdl import ResetInserter, Signal
 
-from tilewright.golden.spec import Reduction
-from tilewright.hw.reduce.old_words import OldWordReader
-from tilewright.sim.pysim.axi_memory import AxiMemory
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.hw.reduce.old_words import HazardGate, OldWordReader
+from tilewright.spec import Reduction
+from tilewright.verify.pysim.axi import AxiMemory
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
-BUS_BYTES = 16
+BUS_BYTES = 64
+PAGE_WORDS = 4096 // BUS_BYTES
+ADDR_WIDTH = 24
+
+
+def words_of(burst):
+    return {burst["word"] + beat for beat in range(burst["beats_minus_one"] + 1)}
+
+
+def some_bursts(rng, count, pages):
+    for _ in range(count):
+        beats = rng.randrange(1, 5)
+        word = PAGE_WORDS * rng.choice(pages) + rng.choice([0, 1, 2, 3, 4, PAGE_WORDS - beats])
+        yield {"word": word, "beats_minus_one": beats - 1}
+
+
+@pytest.mark.parametrize(
+    ("number_bits", "mode"),
+    [
+        pytest.param(number_bits, mode, marks=[] if number_bits == 4 or mode == "both" else pytest.mark.long)
+        for number_bits in (4, 16)
+        for mode in STALL_MODES
+    ],
+)
+def test_no_burst_passes_too_early(mode, number_bits):
+    """Random bursts, of which many share words or places; with few numbers these come again and again."""
+    dut, stalls = elaborated(HazardGate, ADDR_WIDTH, BUS_BYTES, 64, 4, number_bits), STALL_MODES[mode]
+    rng = random.Random(number_bits)
+    bursts = list(some_bursts(rng, 200, pages=(0, 1, 8, 4095)))
+    passed, looked = [], 0  # bursts without response; words
+
+    async def source(ctx):
+        await send(ctx, dut.i, bursts, idle=stalls["idle"], seed=1)
+
+    async def space(ctx):
+        nonlocal looked
+        while True:
+            ctx.set(dut.space, 1)
+            while not ctx.get(dut.word_stb):
+                await ctx.tick()
+            looked += 1
+            await ctx.tick()
+            while stalls["stall"] and rng.random() < 0.5:
+                ctx.set(dut.space, 0)
+                await ctx.tick()
+
+    async def responses(ctx):
+        while True:
+            answered = bool(passed) and rng.random() < 0.2
+            ctx.set(dut.written, answered)
+            assert ctx.get(dut.empty) == (not passed)
+            await ctx.tick()
+            del passed[:answered]
+
+    async def sink(ctx):
+        for n, burst in enumerate(bursts):
+            (out,), _ = await receive(ctx, dut.o, 1, stall=stalls["stall"], seed=n)
+            assert (out.word, out.beats_minus_one) == (burst["word"], burst["beats_minus_one"])
+            assert not any(words_of(burst) & words_of(other) for other in passed)
+            passed.append(burst)
+            assert len(passed) <= 4
+        assert looked in (sum(burst["beats_minus_one"] + 1 for burst in bursts) + extra for extra in (-1, 0))
+
+    background = [space, responses, watch_stream(dut.o, "o")]
+    simulate(dut, source, sink, background=background, deadline=30_000)
+
+
+def test_a_word_a_cycle():
+    """Rows side by side, one behind the other, and rows of two words whole tables apart."""
+    dut = elaborated(HazardGate, ADDR_WIDTH, BUS_BYTES, 64, 64)
+    rows = [{"word": 4 * n, "beats_minus_one": 3} for n in range(8)]
+    apart = [{"word": 64 * (n + 1) + 48, "beats_minus_one": 1} for n in range(2)]
+
+    async def source(ctx):
+        ctx.set(dut.space, 1)
+        await send(ctx, dut.i, rows + apart)
+
+    async def sink(ctx):
+        _, cycles = await receive(ctx, dut.o, len(rows + apart))
+        assert cycles == [
+            66 + cycle for cycle in (*range(4, 4 + 4 * len(rows), 4), 4 * len(rows) + 2, 4 * len(rows) + 4)
+        ]
+
+    simulate(dut, source, sink)
+
+
+@pytest.mark.parametrize(("between", "responses"), [(0, 1), (1, 2), (2, 1)])
+def test_the_burst_right_behind_waits(between, responses):
+    """The number of a word has been read, or is being read, when it is written: all before must end."""
+    dut = elaborated(HazardGate, ADDR_WIDTH, BUS_BYTES, 64, 4)
+
+    async def testbench(ctx):
+        ctx.set(dut.space, 1)
+        ctx.set(dut.o.ready, 1)
+        await send(ctx, dut.i, [{"word": word} for word in (7, *range(1, 1 + between), 7)])
+        for _ in range(10):
+            await ctx.tick()
+        assert ctx.get(dut.passed) == 1 + between and ctx.get(dut.busy)
+        for _ in range(responses):
+            assert not ctx.get(dut.o.valid)
+            ctx.set(dut.written, 1)
+            await ctx.tick()
+            ctx.set(dut.written, 0)
+        assert ctx.get(dut.o.valid)
+
+    simulate(dut, testbench)
+
+
+def test_reset_forgets():
+    """What was under way before a reset holds nothing up; the first burst comes in when every place is cleared."""
+    dut, reset = HazardGate(ADDR_WIDTH, BUS_BYTES, 64, 4), Signal()
+
+    async def testbench(ctx):
+        for _ in range(2):
+            for _ in range(64):
+                assert not ctx.get(dut.i.ready)
+                await ctx.tick()
+            ctx.set(dut.space, 1)
+            ctx.set(dut.o.ready, 1)
+            for word in (3, 5):
+                await send(ctx, dut.i, [{"word": word, "beats_minus_one": 1}])
+            await ctx.tick().repeat(4)
+            assert not ctx.get(dut.empty) and not ctx.get(dut.busy)
+            ctx.set(reset, 1)
+            await ctx.tick()
+            ctx.set(reset, 0)
+            assert ctx.get(dut.empty)
+
+    simulate(ResetInserter(reset)(dut), testbench)
+
+
+@pytest.mark.parametrize(
+    ("entries", "bursts", "number_bits", "message"),
+    [
+        (48, 4, 16, r"^entries must be a power of two of at least 2, not 48$"),
+        (64, 3, 16, r"^bursts must be a power of two of at least 2, not 3$"),
+        (64, 8, 4, r"^number_bits must be 5 or more, not 4$"),
+    ],
+)
+def test_refused_parameters(entries, bursts, number_bits, message):
+    with pytest.raises(ValueError, match=message):
+        HazardGate(ADDR_WIDTH, BUS_BYTES, entries, bursts, number_bits)
+
+
+OLD_WORDS_BUS_BYTES = 16
 CONTENTS = np.random.default_rng(1).integers(256, size=4096, dtype=np.uint8)
 
 
 def word_at(word):
-    return int.from_bytes(CONTENTS[BUS_BYTES * word : BUS_BYTES * (word + 1)].tobytes(), "little")
+    return int.from_bytes(CONTENTS[OLD_WORDS_BUS_BYTES * word : OLD_WORDS_BUS_BYTES * (word + 1)].tobytes(), "little")
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_bursts_and_words(mode):
     """Bursts to different words: each goes on when its words are here, refused if one of them failed."""
-    dut, stalls = elaborated(OldWordReader, 20, BUS_BYTES, 4, 16), STALL_MODES[mode]
+    dut, stalls = elaborated(OldWordReader, 20, OLD_WORDS_BUS_BYTES, 4, 16), STALL_MODES[mode]
     memory = AxiMemory(dut.axi, CONTENTS, latency=6, stall=stalls["stall"])
-    memory.failing = {BUS_BYTES * 9}
+    memory.failing = {OLD_WORDS_BUS_BYTES * 9}
     bursts = [{"word": 4 * n, "beats_minus_one": n % 4, "reduction": Reduction.ADD, "last": n % 2} for n in range(40)]
 
     async def source(ctx):
@@ -48,7 +195,7 @@ def test_bursts_and_words(mode):
 
 
 def test_an_overlapping_burst_waits_for_the_write():
-    dut = elaborated(OldWordReader, 20, BUS_BYTES, 4, 16)
+    dut = elaborated(OldWordReader, 20, OLD_WORDS_BUS_BYTES, 4, 16)
     memory = AxiMemory(dut.axi, CONTENTS, latency=1)
 
     async def testbench(ctx):
@@ -70,7 +217,7 @@ def test_an_overlapping_burst_waits_for_the_write():
 
 def test_room_is_kept_until_the_words_are_used():
     """Bursts whose words are not taken are not followed by more than there is space for, though they are written."""
-    dut = elaborated(OldWordReader, 20, BUS_BYTES, 4, 8)
+    dut = elaborated(OldWordReader, 20, OLD_WORDS_BUS_BYTES, 4, 8)
     memory = AxiMemory(dut.axi, CONTENTS, latency=1)
 
     async def testbench(ctx):
@@ -102,6 +249,6 @@ def test_room_is_kept_until_the_words_are_used():
         ((20, 16, 16, 8), r"^words must be a power of two from 16 to 1024, not 8$"),
     ],
 )
-def test_refused_parameters(arguments, message):
+def test_old_words_refused_parameters(arguments, message):
     with pytest.raises(ValueError, match=message):
         OldWordReader(*arguments)

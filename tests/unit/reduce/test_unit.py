@@ -8,15 +8,15 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import is_legal, reduce
 from tilewright.hw.bus.axi4 import Axi4ReadSignature, Axi4WriteSignature
+from tilewright.hw.bus.bursts import WritesSignature
 from tilewright.hw.bus.write_port import WritePort
-from tilewright.hw.bus.writes import WritesSignature
 from tilewright.hw.reduce.unit import Reducer
-from tilewright.sim.pysim.axi_memory import AxiMemory
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.spec import Element, Reduction
+from tilewright.verify.pysim.axi import AxiMemory
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 BUS_BYTES = 16
 MAX_BURST = 4

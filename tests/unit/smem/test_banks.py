@@ -1,8 +1,10 @@
 """Banks: each has its own rows, byte strobes, and a read in the cycle of a write sees the bytes beside it."""
 
-from tilewright.hw.smem.banks import Banks
+import pytest
+
+from tilewright.hw.smem.banks import PATIENCE, Banks, ReadArbiter, WriteArbiter
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.simulate import elaborated, simulate
 
 PARAMS = SmemParams(1024)
 
@@ -74,3 +76,242 @@ def test_read_in_the_cycle_of_the_write():
         assert [word & half for word in await read(ctx, dut, [5] * 8)] == [chunk(bank, 6) & half for bank in range(8)]
 
     simulate(dut, check)
+
+
+def read_grants(cycles, *, barrier, host=True, lines=False, consumer=True):
+    """One letter a cycle, of the reader that was granted; ``barrier`` says in which cycles the barrier unit reads."""
+    dut = elaborated(ReadArbiter, PARAMS)
+    grants = []
+
+    async def drive(ctx):
+        ctx.set(dut.host.payload, 0o23)
+        ctx.set(dut.barrier.payload, 0o35)
+        ctx.set(dut.consumer.payload, {"enable": 0x0F, "rows": range(8)})
+        ctx.set(dut.host.valid, host)
+        ctx.set(dut.lines.payload, 6)
+        ctx.set(dut.lines.valid, lines)
+        ctx.set(dut.consumer.valid, consumer)
+        for cycle in range(cycles):
+            ctx.set(dut.barrier.valid, barrier(cycle))
+            ready = [ctx.get(reader.ready) for reader in (dut.host, dut.lines, dut.consumer)]
+            granted = [barrier(cycle), host and ready[0], lines and ready[1], consumer and ready[2]]
+            assert sum(granted) <= 1
+            enable, rows = ctx.get(dut.banks.enable), [ctx.get(dut.banks.rows[bank]) for bank in range(8)]
+            expected = {0: (1 << 5, [3] * 8), 1: (1 << 3, [2] * 8), 2: (0xFF, [6] * 8), 3: (0x0F, [*range(8)])}
+            if any(granted):
+                assert (enable, rows) == expected[granted.index(True)]
+            else:
+                assert enable == 0
+            grants.append("BHLC"[granted.index(True)] if any(granted) else "-")
+            await ctx.tick()
+
+    simulate(dut, drive)
+    return "".join(grants)
+
+
+@pytest.mark.parametrize(
+    ("barrier", "host", "lines", "consumer", "grants"),
+    [
+        (lambda cycle: False, False, False, True, "CCCCCC"),
+        (lambda cycle: False, True, False, False, "HHHHHH"),
+        (lambda cycle: False, False, True, False, "LLLLLL"),
+        (lambda cycle: False, True, False, True, "HCHCHC"),
+        (lambda cycle: False, True, True, False, "HLHLHL"),
+        (lambda cycle: False, False, True, True, "CLCLCL"),
+        (lambda cycle: False, True, True, True, "HCHLHC"),
+        (lambda cycle: cycle % 3 != 2, True, False, True, "BBHBBCBBHBBC"),
+        (lambda cycle: cycle % 2 == 0, False, False, False, "B-B-B-"),
+    ],
+    ids=[
+        *("consumer alone", "host alone", "lines alone", "host and consumer", "host and lines", "lines and consumer"),
+        *("by turns", "barrier first", "barrier alone"),
+    ],
+)
+def test_read_order(barrier, host, lines, consumer, grants):
+    assert read_grants(len(grants), barrier=barrier, host=host, lines=lines, consumer=consumer) == grants
+
+
+def test_bank_of_a_single_chunk():
+    dut = elaborated(ReadArbiter, PARAMS)
+
+    async def drive(ctx):
+        ctx.set(dut.host.valid, 1)
+        for bank in range(8):
+            ctx.set(dut.host.payload, 0o50 + bank)
+            assert ctx.get(dut.single_bank) == bank
+        ctx.set(dut.barrier.valid, 1)
+        ctx.set(dut.barrier.payload, 0o23)
+        assert ctx.get(dut.single_bank) == 3
+
+    simulate(dut, drive)
+
+
+async def offer_line(ctx, dut, banks):
+    strobe = sum(0xFFFF << 16 * bank for bank in banks)
+    ctx.set(dut.lines.payload, {"row": 4, "data": sum((bank + 1) << 128 * bank for bank in range(8)), "strobe": strobe})
+    ctx.set(dut.lines.valid, 1)
+
+
+async def offer_small(ctx, dut, who, *, bank, urgent=0):
+    payload = {"chunk": 0o60 + bank, "data": 0xABC, "strobe": 0x0FF0}
+    if who == "host":
+        ctx.set(dut.host.payload, payload)
+        ctx.set(dut.host.valid, 1)
+    else:
+        ctx.set(dut.write_back.payload, payload)
+        ctx.set(dut.write_back.valid, 1)
+        ctx.set(dut.write_back.urgent, urgent)
+
+
+@pytest.mark.parametrize(("who", "urgent"), [("host", 0), ("write_back", 0), ("write_back", 1)])
+@pytest.mark.parametrize("bank", range(8))
+def test_small_write_shares_the_cycle_with_a_line_that_leaves_its_bank_alone(who, urgent, bank):
+    dut = elaborated(WriteArbiter, PARAMS)
+    others = [b for b in range(8) if b != bank]
+
+    async def drive(ctx):
+        await offer_line(ctx, dut, others)
+        await offer_small(ctx, dut, who, bank=bank, urgent=urgent)
+        assert ctx.get(dut.lines.ready)
+        assert ctx.get(dut.host.ready if who == "host" else dut.write_back.taken)
+        assert not ctx.get(dut.stall_stb)
+        for b in others:
+            assert (ctx.get(dut.banks.rows[b]), ctx.get(dut.banks.data[b]), ctx.get(dut.banks.strobes[b])) == (
+                4,
+                b + 1,
+                0xFFFF,
+            )
+        assert ctx.get(dut.banks.rows[bank]) == 6
+        assert ctx.get(dut.banks.data[bank]) == 0xABC
+        assert ctx.get(dut.banks.strobes[bank]) == 0x0FF0
+
+    simulate(dut, drive)
+
+
+@pytest.mark.parametrize("who", ["host", "write_back"])
+def test_small_writer_waits_and_then_goes_first(who):
+    dut = elaborated(WriteArbiter, PARAMS)
+
+    async def drive(ctx):
+        await offer_line(ctx, dut, range(8))
+        await offer_small(ctx, dut, who, bank=3)
+        stalls = []
+        for _ in range(PATIENCE + 1):
+            stalls.append(ctx.get(dut.stall_stb))
+            assert ctx.get(dut.lines.ready) == (not stalls[-1])
+            assert ctx.get(dut.host.ready if who == "host" else dut.write_back.taken) == stalls[-1]
+            await ctx.tick()
+        assert stalls == [0] * PATIENCE + [1]
+
+    simulate(dut, drive)
+
+
+def test_urgent_goes_at_once():
+    dut = elaborated(WriteArbiter, PARAMS)
+
+    async def drive(ctx):
+        await offer_line(ctx, dut, range(8))
+        await offer_small(ctx, dut, "write_back", bank=3, urgent=1)
+        assert ctx.get(dut.write_back.taken)
+        assert not ctx.get(dut.lines.ready)
+        assert [ctx.get(dut.banks.strobes[bank]) for bank in range(8)] == [0, 0, 0, 0x0FF0, 0, 0, 0, 0]
+
+    simulate(dut, drive)
+
+
+def test_host_waits_for_the_write_back():
+    dut = elaborated(WriteArbiter, PARAMS)
+
+    async def drive(ctx):
+        await offer_small(ctx, dut, "write_back", bank=3)
+        await offer_small(ctx, dut, "host", bank=5)
+        assert (ctx.get(dut.write_back.taken), ctx.get(dut.host.ready)) == (1, 0)
+        await ctx.tick()
+        ctx.set(dut.write_back.valid, 0)
+        assert ctx.get(dut.host.ready)
+
+    simulate(dut, drive)
+
+
+def granted(ctx, dut, banks):
+    """ "L" if the line goes, and banks in which what is scattered goes: of none or of all nothing or "S"."""
+    gone = [bank for bank in range(8) if ctx.get(dut.scattered) >> bank & 1]
+    scattered = "S" if gone == sorted(banks) else "".join(map(str, gone))
+    return "L" * ctx.get(dut.lines.ready) + scattered
+
+
+@pytest.mark.parametrize(
+    ("line_banks", "scatter_banks", "grants"),
+    [
+        (range(4), range(4, 8), ["LS"] * 4),
+        (range(4), (3, 4), ["L4", "S", "L4", "S"]),
+        (range(8), (6,), ["L", "S", "L", "S"]),
+    ],
+    ids=["apart", "one in common", "one of all"],
+)
+def test_lines_and_scattered_writes(line_banks, scatter_banks, grants):
+    """Together in banks that they have not in common, by turns in the others. What is written is offered again."""
+    dut = elaborated(WriteArbiter, PARAMS, stores=True)
+    scattered = {"banks": sum(1 << bank for bank in scatter_banks), "rows": [7] * 8,
+                 "data": [40 + bank for bank in range(8)], "strobes": [0xF0] * 8}  # fmt: skip
+
+    async def drive(ctx):
+        await offer_line(ctx, dut, line_banks)
+        ctx.set(dut.scatter, scattered)
+        for grant in grants:
+            assert granted(ctx, dut, scatter_banks) == grant
+            assert ctx.get(dut.stall_stb) == ("L" not in grant)
+            for bank in range(8):
+                by_line = bank in line_banks and "L" in grant
+                by_scatter = bank in scatter_banks and ("S" in grant or str(bank) in grant)
+                written = tuple(ctx.get(getattr(dut.banks, name)[bank]) for name in ("rows", "data", "strobes"))
+                if by_line or by_scatter:
+                    assert written == ((4, bank + 1, 0xFFFF) if by_line else (7, 40 + bank, 0xF0))
+                else:
+                    assert written[2] == 0
+            await ctx.tick()
+
+    simulate(dut, drive)
+
+
+@pytest.mark.parametrize(
+    ("fills", "scatter_banks", "small_bank", "grants"),
+    [
+        (0, (4, 5), None, ["LS"] * 3),
+        (1, (4,), None, ["LS"] * 3),
+        (1, (4, 5), None, ["L4", "S", "L4", "S"]),
+        (0, (4,), 7, ["LSH"] * 3),
+        (0, (4, 5), 7, ["LS"] * PATIENCE + ["H", "LS"]),
+    ],
+    ids=["two chunks", "fill", "fill and two", "small", "small and two"],
+)
+def test_second_chunk(fills, scatter_banks, small_bank, grants):
+    """Of two scattered chunks the second one, the fill and a small write wait for each other."""
+    dut = elaborated(WriteArbiter, SmemParams(1024, writes_a_cycle=2), True, 16)
+    first, *second = scatter_banks
+    scattered = {"banks": sum(1 << bank for bank in scatter_banks), "rows": [7] * 8, "data": [40, 41],
+                 "strobes": [0xF0] * 8, "second": sum(1 << bank for bank in second)}  # fmt: skip
+
+    async def drive(ctx):
+        words = {"word": 50, "first_word": 51, "first": 1, "filled": 0xFFFF * fills, "fills": fills, "fill": 52}
+        ctx.set(dut.lines.payload, {"row": 4, "data": words, "strobe": (1 << 64) - 1})
+        ctx.set(dut.lines.valid, 1)
+        ctx.set(dut.scatter, scattered)
+        if small_bank is not None:
+            await offer_small(ctx, dut, "host", bank=small_bank)
+        for grant in grants:
+            host = small_bank is not None and ctx.get(dut.host.ready)
+            assert granted(ctx, dut, scatter_banks) + "H" * host == grant
+            written = [[ctx.get(getattr(dut.banks, name)[b]) for b in range(8)] for name in ("strobes", "data")]
+            by_line = dict.fromkeys(range(4), 0xFFFF) if "L" in grant else {}
+            by_scatter = {bank: 0xF0 for bank in scatter_banks if "S" in grant or str(bank) in grant}
+            by_host = {small_bank: 0x0FF0} if "H" in grant else {}
+            strobes = by_line | by_scatter | by_host
+            assert written[0] == [strobes.get(b, 0) for b in range(8)]
+            fill = sum(52 << 32 * n for n in range(4))
+            values = {0: fill if fills else 51, 1: 50, 2: 50, 3: 50, first: 40, **dict.fromkeys(second, 41)}
+            values |= {small_bank: 0xABC}
+            assert all(written[1][b] == values[b] for b in strobes)
+            await ctx.tick()
+
+    simulate(dut, drive)

@@ -1,17 +1,101 @@
-"""Barrier unit: cycle numbers, order of service, write-back register. Sequences against the golden are in test_top."""
+"""Barrier arithmetic: the hardware against the golden barrier, at the edges of every count."""
+
+import random
 
 import pytest
 from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.lib.memory import Memory
 
-from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import BarrierOp
-from tilewright.hw.smem.barrier import BarrierUnit
+from tilewright.golden.smem import Barrier
+from tilewright.hw.smem.barrier import BarrierDecode, BarrierSums, BarrierUnit, BarrierUpdate
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.spec import BarrierOp
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, set_together, watch_stream
 
-SEED = 9
+SEED = 6
+OPS = [*BarrierOp, 5, 6, 7]
+ARRIVALS = [0, 1, 2, 3, (1 << 20) - 2, (1 << 20) - 1]
+TRANSACTIONS = [-(1 << 20), 1 - (1 << 20), -128, -1, 0, 1, 128, (1 << 20) - 2, (1 << 20) - 1]
+VALUES = [0, 1, 2, 3, 127, 128, 129, (1 << 20) - 2, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (1 << 21) - 2, (1 << 21) - 1]
+
+
+def edge_cases(count):
+    rng = random.Random(SEED)
+    for _ in range(count):
+        expected, transactions = rng.choice(ARRIVALS), rng.choice(TRANSACTIONS)
+        pending = rng.choice([expected, *ARRIVALS])
+        # Every third value ends a count exactly.
+        value = rng.choice([rng.choice(VALUES), pending, abs(transactions)])
+        yield Barrier(pending, expected, transactions, rng.getrandbits(1)), rng.choice(OPS), value, rng.random() < 0.05
+
+
+def together(decode, sums, update):
+    m = Module()
+    m.submodules.decode, m.submodules.sums, m.submodules.update = decode, sums, update
+    m.d.comb += [sums.operation.eq(decode.operation), update.operation.eq(decode.operation), update.sums.eq(sums.sums)]
+    return m
+
+
+async def run(ctx, decode, sums, update, word, op, value, misaligned):
+    """(word after, result, flip, changed)"""
+    request = {"op": op, "address": 0x48 | misaligned << 1, "value": value}
+    set_together(ctx, (decode.request, request), (sums.before, word))
+    await ctx.tick()
+    return ctx.get(update.after.as_value()), ctx.get(update.result), ctx.get(update.flip), ctx.get(update.changed)
+
+
+def test_against_golden():
+    parts = BarrierDecode(SmemParams(4096)), BarrierSums(), BarrierUpdate()
+    seen = set()
+
+    async def check(ctx):
+        for barrier, op, value, misaligned in edge_cases(10_000):
+            before, phase = barrier.pack(), barrier.phase
+            try:
+                if misaligned:
+                    raise ValueError
+                done, error = barrier.apply(op, value), False
+            except ValueError:
+                done, error = False, True
+            flip = op not in (BarrierOp.INIT, BarrierOp.TRY_WAIT) and barrier.phase != phase
+            changed = not error and op != BarrierOp.TRY_WAIT
+            case = f"{op!r} {value} on {before:#018x}"
+            after, result, flipped, was_changed = await run(ctx, *parts, before, op, value, misaligned)
+            assert after == barrier.pack(), case
+            assert (result.done, result.error, flipped, was_changed) == (done, error, flip, changed), case
+            seen.add((int(op), done, error))
+
+    simulate(together(*parts), check, deadline=10_100)
+    counts = {(int(op), True, False) for op in BarrierOp if op != BarrierOp.INIT}
+    assert counts | {(int(op), False, True) for op in OPS} | {(int(op), False, False) for op in BarrierOp} <= seen
+
+
+def test_reserved_bits():
+    parts = BarrierDecode(SmemParams(4096)), BarrierSums(), BarrierUpdate()
+    word = 0xC000_0000_0030_0002
+
+    async def check(ctx):
+        after, _, _, _ = await run(ctx, *parts, word, BarrierOp.ARRIVE, 3, False)
+        assert after == word  # refused: not a bit changes
+        after, _, _, _ = await run(ctx, *parts, word, BarrierOp.ARRIVE, 1, False)
+        assert after == 0x0000_0000_0030_0001
+
+    simulate(together(*parts), check)
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_misaligned(op):
+    parts = BarrierDecode(SmemParams(4096)), BarrierSums(), BarrierUpdate()
+
+    async def check(ctx):
+        _, result, _, _ = await run(ctx, *parts, Barrier(1, 1).pack(), op, 1, True)
+        assert result.error
+
+    simulate(together(*parts), check)
+
+
+BARRIER_SEED = 9
 A, B = 0x40, 0x88  # two barriers, in different chunks and different halves
 
 
@@ -50,7 +134,7 @@ def request(op, value=1, address=A):
     return {"op": op, "address": address, "value": value}
 
 
-def run(requests, landed=(), *, mode="none", space=1, start=0):
+def barrier_run(requests, landed=(), *, mode="none", space=1, start=0):
     """Offers the requests from cycle 0 and the landed bytes, (barrier, bytes), from cycle ``start`` on.
 
     Returns a dictionary: the cycles in which ``requests``, ``results`` and ``landed`` bytes were transferred,
@@ -63,10 +147,12 @@ def run(requests, landed=(), *, mode="none", space=1, start=0):
 
     async def processor(ctx):
         ctx.set(dut.space, space)
-        log["requests"] = await send(ctx, unit.requests, requests, idle=stalls["idle"], seed=SEED)
+        log["requests"] = await send(ctx, unit.requests, requests, idle=stalls["idle"], seed=BARRIER_SEED)
 
     async def reader(ctx):
-        answers, log["results"] = await receive(ctx, unit.results, len(requests), stall=stalls["stall"], seed=SEED)
+        answers, log["results"] = await receive(
+            ctx, unit.results, len(requests), stall=stalls["stall"], seed=BARRIER_SEED
+        )
         log["answers"] = [(answer.done, answer.error) for answer in answers]
         await ctx.tick().repeat(4)
         log["stored"] = {address: dut.stored(ctx, address) for address in (A, B)}
@@ -100,7 +186,7 @@ SETUP = [request(BarrierOp.INIT, 1), request(BarrierOp.EXPECT_TX, 128), request(
 def test_one_phase(mode, space):
     polls = [request(BarrierOp.TRY_WAIT, parity) for parity in (0, 1)]
     expect_early = [*SETUP[:1], request(BarrierOp.COMPLETE_TX, 128), *SETUP[1:], *polls]
-    log = run(expect_early, mode=mode, space=space)
+    log = barrier_run(expect_early, mode=mode, space=space)
     assert log["answers"] == [(0, 0), (0, 0), (0, 0), (1, 0), (1, 0), (0, 0)]
     assert [address for _, address in log["flips"]] == [A]
     if space:
@@ -111,7 +197,7 @@ def test_one_phase(mode, space):
 def test_rate_and_latency_of_requests(space):
     # On two barriers by turns: without space for the write-back, each operation has to push out the one before.
     operations = [request(BarrierOp.INIT, 1 + n, (A, B)[n % 2]) for n in range(20)]
-    log = run(operations, space=space)
+    log = barrier_run(operations, space=space)
     assert log["requests"] == list(range(0, 40, 2))
     assert log["results"] == list(range(2, 42, 2))
     assert log["stored"][A] == Barrier(19, 19)
@@ -119,13 +205,13 @@ def test_rate_and_latency_of_requests(space):
 
 
 def test_landed_bytes_flip_two_cycles_later():
-    log = run(SETUP, [(A, 128)], start=10)
+    log = barrier_run(SETUP, [(A, 128)], start=10)
     assert log["landed"] == [10]
     assert log["flips"] == [(12, A)]
 
 
 def test_landed_bytes_follow_a_request_at_once():
-    log = run([*SETUP, *[request(BarrierOp.TRY_WAIT, 0)] * 6], [(A, 128)], start=9)
+    log = barrier_run([*SETUP, *[request(BarrierOp.TRY_WAIT, 0)] * 6], [(A, 128)], start=9)
     assert log["requests"] == [0, 2, 4, 6, 8, 11, 13, 15, 17]  # in 10 the landed bytes are worked out
     assert log["landed"] == [9]
     assert log["flips"] == [(11, A)]
@@ -141,7 +227,7 @@ def test_every_third_cycle_landed_bytes_never_wait():
         await send(ctx, unit.requests, polls)
 
     async def reader(ctx):
-        await receive(ctx, unit.results, len(polls), stall=0.3, seed=SEED)
+        await receive(ctx, unit.results, len(polls), stall=0.3, seed=BARRIER_SEED)
 
     async def tmau(ctx):
         ctx.set(unit.landed.payload, {"barrier": A, "bytes": 1})
@@ -157,7 +243,7 @@ def test_every_third_cycle_landed_bytes_never_wait():
 
 def test_none_starves():
     polls = [request(BarrierOp.TRY_WAIT, 0, A)] * 20
-    log = run(polls, [(B, 1)] * 20)
+    log = barrier_run(polls, [(B, 1)] * 20)
     # While both wait: landed, request, landed, in five cycles.
     assert log["landed"][:6] == [0, 3, 5, 8, 10, 13]
     assert log["requests"][:3] == [2, 7, 12]
@@ -186,7 +272,7 @@ def test_untaken_answer_holds_back_requests_but_not_landed_bytes():
 
 @pytest.mark.parametrize("address", [A | 1, A | 2, A | 4])
 def test_misaligned_operations_are_refused_and_reported(address):
-    log = run([*SETUP[:1], request(BarrierOp.ARRIVE, 1, address)], [(address, 16)], start=8)
+    log = barrier_run([*SETUP[:1], request(BarrierOp.ARRIVE, 1, address)], [(address, 16)], start=8)
     assert log["answers"][1] == (0, 1)
     assert log["errors"] == [(4, address), (10, address)]
     assert log["stored"][A] == Barrier(1, 1)
@@ -194,7 +280,7 @@ def test_misaligned_operations_are_refused_and_reported(address):
 
 def test_refused_landed_bytes_are_reported():
     operations = [request(BarrierOp.INIT, 1), request(BarrierOp.COMPLETE_TX, 1 << 20)]
-    log = run(operations, [(A, 1)], start=8)
+    log = barrier_run(operations, [(A, 1)], start=8)
     assert log["answers"] == [(0, 0), (0, 0)]
     assert log["errors"] == [(10, A)]
     assert log["stored"][A] == Barrier(1, 1, -(1 << 20))

@@ -6,13 +6,12 @@ from collections import Counter, defaultdict
 import pytest
 from amaranth.hdl import Value
 
-from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import BarrierOp
+from tilewright.golden.smem import Barrier
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.smem.top import SharedMemory
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
-from tilewright.sim.pysim.unpacked import unpacker
+from tilewright.spec import BarrierOp
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, unpacker, watch_stream
 
 SEED = 11
 PARAMS = SmemParams(1024)

@@ -2,13 +2,12 @@
 
 import pytest
 
-from tilewright.golden.spec import Error
-from tilewright.golden.spec.tmau.processors import processor_registers
-from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.tmau.control import Control
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import receive, send
+from tilewright.spec import Error
+from tilewright.spec.tmau_registers import TMAU_REGISTERS, processor_registers
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import receive, send
 
 OFFSETS = {register.name: register.offset for register in TMAU_REGISTERS + processor_registers(16)}
 

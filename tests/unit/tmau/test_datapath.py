@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from tilewright.golden import Machine, Memory, TensorMap, command_word
-from tilewright.golden.spec import Element, Error, Opcode, Reduction, Space
 from tilewright.hw.tmau.datapath import TmauDatapath
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.axi_memory import AxiMemory
-from tilewright.sim.pysim.line_memory import LineMemory
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
+from tilewright.spec import Element, Error, Opcode, Reduction, Space
+from tilewright.verify.pysim.axi import AxiMemory
+from tilewright.verify.pysim.shared_memory import LineMemory
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
 
 SEED = 20261121
 PARAMS = TMAU_PRESETS["unit"]

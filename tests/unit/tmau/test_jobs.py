@@ -7,8 +7,8 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.hw.tmau.jobs import BlockJobLayout, JobLayout, as_job
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.simulate import simulate
-from tilewright.sim.pysim.streams import packed
+from tilewright.verify.pysim.simulate import simulate
+from tilewright.verify.pysim.streams import packed
 
 PARAMS = TMAU_PRESETS["unit"]
 LOAD = {"tag": 7, "address": 0x1234, "smem": 0x80, "size": 48, "bytes": 96, "quiet": 1, "barrier": 8}
@@ -51,3 +51,14 @@ def test_one_run_that_is_inside(spares):
             assert walk.loop == (fields is LOOPED_ON), "the load path gets its words from the store path"
 
     simulate(dut, run)
+
+
+@pytest.mark.parametrize("name", ["prefetches", "spares_tables", "command_window", "barrier_window"])
+def test_switches_are_bools(name):
+    with pytest.raises(TypeError, match=f"^{name} must be True or False, not 1$"):
+        TMAU_PRESETS["unit"].replace(**{name: 1})
+
+
+def test_a_command_window_is_of_one_processor():
+    with pytest.raises(ValueError, match=r"^command_window is of one processor, and processors are 2$"):
+        TMAU_PRESETS["unit"].replace(command_window=True, processors=2)

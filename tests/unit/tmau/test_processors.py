@@ -1,10 +1,103 @@
-"""Processors that share a unit: commands take turns, with the number in their tags, and everybody sees its own ends."""
+"""The command window: sixteen words become a command, whatever the queue behind it does."""
+
+import random
 
 import pytest
 
-from tilewright.hw.tmau.processors import ProcessorShare
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.hw.tmau.processors import CommandWindow, ProcessorShare, WindowChoice
+from tilewright.spec import COMMAND
+from tilewright.spec.tmau_registers import COMMAND_WINDOW_REGISTERS
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 4
+
+
+def words(command):
+    """Writes of a command."""
+    return [{"address": 4 * n, "write": 1, "data": command >> 32 * n & 0xFFFF_FFFF} for n in range(16)]
+
+
+def run(accesses, commands, mode="none"):
+    """Commands that are sent, errors of the answers, cycles of accesses, answers and commands."""
+    dut, found = CommandWindow(), {}
+    stalls = STALL_MODES[mode]
+
+    async def source(ctx):
+        found["in"] = await send(ctx, dut.accesses.requests, accesses, idle=stalls["idle"], seed=SEED)
+
+    async def answers(ctx):
+        got, found["answers"] = await receive(
+            ctx, dut.accesses.answers, len(accesses), stall=stalls["stall"], seed=SEED
+        )
+        found["errors"] = [answer.error for answer in got]
+
+    async def sink(ctx):
+        got, found["out"] = await receive(ctx, dut.commands, commands, stall=stalls["stall"], seed=SEED + 1)
+        found["commands"] = [COMMAND.pack(**{field.name: getattr(item, field.name) for field in COMMAND.fields})
+                             for item in got]  # fmt: skip
+
+    simulate(dut, source, answers, sink, background=[watch_stream(dut.commands), watch_stream(dut.accesses.answers)])
+    return found
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_commands(mode):
+    rng = random.Random(SEED)
+    mask = (1 << 512) - 1 ^ COMMAND.reserved_mask
+    commands = [rng.getrandbits(512) & mask for _ in range(6)]
+    found = run([access for command in commands for access in words(command)], len(commands), mode)
+    assert found["commands"] == commands
+    assert not any(found["errors"])
+
+
+def test_words_stay_and_come_in_any_order():
+    command = COMMAND.pack(opcode=1, tag=7, smem=0x80)
+    again = [words(command)[15]]
+    found = run([*reversed(words(command)[:15]), *again, *again], 2)
+    assert found["commands"] == [command] * 2
+
+
+def test_what_is_refused_sends_nothing():
+    """Reads of words; writes of ``ended`` and behind it; reads behind it."""
+    refused = [*({"address": 4 * n, "write": 0} for n in (0, 15)), *({"address": 4 * n, "write": 1} for n in (16, 31)),
+               {"address": 0x44, "write": 0}]  # fmt: skip
+    found = run([*refused, *words(COMMAND.pack(opcode=1))], 1)
+    assert found["errors"] == [1] * 5 + [0] * 16
+    assert found["commands"] == [COMMAND.pack(opcode=1)]
+
+
+def test_ended():
+    """The last command that ended, and how many, modulo 256; one that ends in the cycle of a read shows in the next."""
+    dut, seen = CommandWindow(), []
+    ended = {register.name: register for register in COMMAND_WINDOW_REGISTERS}["ended"]
+    read = [{"address": ended.offset, "write": 0}]
+
+    async def processor(ctx):
+        for number in range(258):
+            if number in (0, 1, 257):
+                await send(ctx, dut.accesses.requests, read)
+                ((answer,), _) = await receive(ctx, dut.accesses.answers, 1)
+                assert not answer.error
+                seen.append(ended.format.unpack(answer.data))
+            for name, value in (("valid", 1), ("tag", 7 * number), ("error", number & 3)):
+                ctx.set(getattr(dut.done, name), value)
+            await ctx.tick()
+            ctx.set(dut.done.valid, 0)
+            ctx.set(dut.done.tag, 0xFFFF)
+
+    simulate(dut, processor)
+    assert [(each["tag"], each["error"], each["count"]) for each in seen] == [(0, 0, 0), (0, 0, 1), (7 * 256, 0, 1)]
+
+
+def test_latency():
+    """A word is answered after one cycle, and the last one a cycle after the command was taken."""
+    found = run(words(0) * 2, 2)
+    assert found["in"][:17] == [*range(0, 32, 2), 33]
+    assert found["answers"][:16] == [*range(1, 31, 2), 32]
+    assert found["out"] == [31, 64]
+
 
 N = 3
 
@@ -50,3 +143,56 @@ def test_ends_are_shown_to_their_processor():
 def test_refuses(n):
     with pytest.raises(ValueError, match=f"n must be an int from 2 to 16, not {n!r}"):
         ProcessorShare(n)
+
+
+PARAMS = TMAU_PRESETS["unit"].replace(processors=3)
+TAGS = [0x0001, 0x0002, 0x4003, 0x8004, 0x4005, 0x4006, 0x4007, 0x0008]
+
+
+def windows(number):
+    return {"confine_global": 1, "global_first": number + 1, "global_last": 9, "shared_first": 3 * number}
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_commands_come_with_their_windows(mode):
+    """What takes commands is busy for four cycles after each."""
+    dut, stalls, seen = elaborated(WindowChoice, PARAMS), STALL_MODES[mode], []
+
+    async def source(ctx):
+        await ctx.tick().repeat(2)  # windows do not change as a command comes
+        await send(ctx, dut.i, [{"tag": tag} for tag in TAGS], idle=stalls["idle"], seed=1)
+
+    async def sink(ctx):
+        await receive(ctx, dut.o, len(TAGS), stall=stalls["stall"], seed=2)
+
+    async def setup(ctx):
+        ctx.set(dut.windows, [windows(number) for number in range(3)])
+        ctx.set(dut.idle, 1)
+        busy = whose = 0
+        ticks = ctx.tick().sample(dut.o.valid, dut.o.ready, dut.o.payload.tag, dut.chosen)
+        async for *_, valid, ready, tag, chosen in ticks:
+            if busy or valid:
+                whose = whose if busy else tag >> 14
+                assert (chosen.global_first, chosen.shared_first) == (whose + 1, 3 * whose)
+            assert not (busy and valid and tag >> 14 != whose), "a command of another processor waits"
+            busy = 4 if valid and ready else max(busy - 1, 0)
+            ctx.set(dut.idle, not busy)
+            if valid and ready:
+                seen.append(tag)
+
+    simulate(dut, source, sink, background=[setup, watch_stream(dut.o)])
+    assert seen == TAGS
+
+
+def test_the_same_processor_waits_for_nothing():
+    dut, result = elaborated(WindowChoice, PARAMS), {}
+
+    async def source(ctx):
+        ctx.set(dut.idle, 1)
+        result["sent"] = await send(ctx, dut.i, [{"tag": tag} for tag in (1, 2, 3, 0x4004, 0x4005)])
+
+    async def sink(ctx):
+        await receive(ctx, dut.o, 5)
+
+    simulate(dut, source, sink)
+    assert result["sent"] == [0, 1, 2, 4, 5], "a change takes a cycle if nothing is being set up"

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from tilewright.golden import Machine, Memory, TensorMap, command_word
-from tilewright.golden.spec import BarrierOp, Opcode
 from tilewright.hw.tmau import TMAU_PRESETS, TmauSubsystem
-from tilewright.sim.pysim.axi_memory import AxiMemory
-from tilewright.sim.pysim.simulate import simulate
-from tilewright.sim.pysim.streams import receive, send
+from tilewright.spec import BarrierOp, Opcode
+from tilewright.verify.pysim.axi import AxiMemory
+from tilewright.verify.pysim.simulate import simulate
+from tilewright.verify.pysim.streams import receive, send
 
 BARRIER = 2048
 

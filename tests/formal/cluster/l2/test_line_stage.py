@@ -6,10 +6,9 @@ What the words are is simulated (tests/unit/cluster/l2): memory is a Yosys memor
 import pytest
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
 
-from tilewright.hw.cluster.l2.layouts import Kind
 from tilewright.hw.cluster.l2.line_stage import LineStage
-from tilewright.hw.cluster.l2.params import Geometry
-from tilewright.sim.formal import StreamRules, prove, queue_invariants
+from tilewright.hw.cluster.l2.params import Geometry, Kind
+from tilewright.verify.formal import StreamRules, prove, queue_invariants
 
 GEOMETRY = Geometry(addr_width=6, data_width=8, id_width=1, sets=2, ways=1, misses=2, line_bytes=4)
 WORDS = 4

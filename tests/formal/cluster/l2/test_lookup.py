@@ -9,10 +9,9 @@ import pytest
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal, Value
 
-from tilewright.hw.cluster.l2.layouts import Kind
 from tilewright.hw.cluster.l2.lookup import MOST_BACK, Lookup
-from tilewright.hw.cluster.l2.params import Geometry
-from tilewright.sim.formal import StreamRules, prove, queue_invariants
+from tilewright.hw.cluster.l2.params import Geometry, Kind
+from tilewright.verify.formal import StreamRules, prove, queue_invariants
 
 GEOMETRY = Geometry(addr_width=6, data_width=32, id_width=1, sets=2, ways=2, misses=2, line_bytes=8)
 

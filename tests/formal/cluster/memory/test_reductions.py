@@ -11,7 +11,7 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import connect
 
 from tilewright.hw.cluster.memory.reductions import ReductionGate
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.verify.formal import StreamRules, prove
 
 CORES, PLACES, TURN = 3, 2, 16
 

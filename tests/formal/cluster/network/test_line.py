@@ -9,7 +9,7 @@ from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signa
 
 from tilewright.hw.cluster.network.line import LineNetwork
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.verify.formal import StreamRules, prove
 
 CORES = 2
 #: Cycles from a line at the network to the last memory that it names, and from an end to its acceptance: each memory

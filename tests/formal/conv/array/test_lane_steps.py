@@ -7,11 +7,11 @@ read is written over. Sizes are small; when anything comes is anything.
 import pytest
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
-from tilewright.golden.spec.conv.params import CONV_PRESETS, KERNEL_ROWS
 from tilewright.hw.conv.array.lane_steps import LaneSteps
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.spec.conv import CONV_PRESETS, KERNEL_ROWS
+from tilewright.verify.formal import StreamRules, prove
 
 PARAMS = {
     rotation: ConvUnitParams(CONV_PRESETS["unit"].replace(weight_bytes=256, rotation=rotation), SmemParams(1024))

@@ -6,12 +6,12 @@ The plan, what sets there are and when anything comes is anything, but for what 
 import pytest
 from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Elaboratable, Module, Signal
 
-from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.hw.conv.array.sequencer import Sequencer
 from tilewright.hw.conv.array.weights import next_word
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.spec.conv import CONV_PRESETS
+from tilewright.verify.formal import StreamRules, prove
 
 PARAMS = ConvUnitParams(CONV_PRESETS["unit"].replace(weight_bytes=256), SmemParams(1024))
 FLOATS = PARAMS.replace(conv=PARAMS.conv.replace(types=("f16",)))

@@ -7,11 +7,11 @@ rest of the walk is anything.
 import pytest
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
-from tilewright.golden.spec.conv.params import CONV_PRESETS, KERNEL_ROWS
 from tilewright.hw.conv.fetch.features import FeatureFetcher
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.formal import StreamRules, prove, queue_invariants
+from tilewright.spec.conv import CONV_PRESETS, KERNEL_ROWS
+from tilewright.verify.formal import StreamRules, prove, queue_invariants
 
 PARAMS = ConvUnitParams(CONV_PRESETS["unit"], SmemParams(1024))
 

@@ -6,11 +6,11 @@ from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, 
 from amaranth.lib import data
 from amaranth.utils import ceil_log2
 
-from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.hw.conv.fetch.gather import Gatherer
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.spec.conv import CONV_PRESETS
+from tilewright.verify.formal import StreamRules, prove
 
 SMEM = SmemParams(1024)
 PARAMS = {2: ConvUnitParams(CONV_PRESETS["unit"], SMEM), 8: ConvUnitParams(CONV_PRESETS["default"], SMEM)}

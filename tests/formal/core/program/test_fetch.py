@@ -3,9 +3,9 @@
 import pytest
 from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Module, Signal
 
-from tilewright.golden.spec.core.errors import ProgramError
 from tilewright.hw.core.program.fetch import ProgramFetcher
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.spec.core import ProgramError
+from tilewright.verify.formal import StreamRules, prove
 
 DEPTH = 2
 ADDR_WIDTH = 10

@@ -6,11 +6,11 @@ from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 from amaranth.lib import data
 
-from tilewright.golden.spec.pe.errors import PeError
 from tilewright.hw.pe.address.faults import FaultCollector
 from tilewright.hw.pe.layouts import NUMBER_BITS, AccessKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.spec.pe import PeError
+from tilewright.verify.formal import StreamRules, prove
 
 PARAMS = PE_PRESETS["unit"]
 #: An access takes two cycles.

@@ -7,13 +7,12 @@ from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
 from amaranth.lib.data import StructLayout, View
 
-from tilewright.golden.spec import Swizzle
-from tilewright.golden.spec.pe.errors import PeError
-from tilewright.hw.pe.address.pages import PageLayout, beginning
-from tilewright.hw.pe.address.translate import Translator
+from tilewright.hw.pe.address.translate import PageLayout, Translator, beginning
 from tilewright.hw.pe.layouts import AccessKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.spec import Swizzle
+from tilewright.spec.pe import PeError
+from tilewright.verify.formal import StreamRules, prove
 
 PARAMS = PE_PRESETS["unit"]
 #: An access takes two cycles.

@@ -7,11 +7,10 @@ import pytest
 from amaranth import Cat, Module, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
 
-from tilewright.golden.spec.pe.errors import PeError
-from tilewright.golden.spec.pe.instruction import MEMORY_OPERATIONS, Operation
 from tilewright.hw.pe.issue.issue import Issue
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.spec.pe import MEMORY_OPERATIONS, Operation, PeError
+from tilewright.verify.formal import StreamRules, prove
 
 PARAMS = PE_PRESETS["unit"]
 

@@ -4,10 +4,9 @@ import pytest
 from amaranth import Array, Module, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
-from tilewright.hw.pe.issue.layouts import RangeLayout
-from tilewright.hw.pe.issue.scoreboard import LOADS, Scoreboard
+from tilewright.hw.pe.issue.scoreboard import LOADS, RangeLayout, Scoreboard
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.sim.formal import prove
+from tilewright.verify.formal import prove
 
 PARAMS = PE_PRESETS["unit"].replace(regs=16)
 

@@ -3,10 +3,10 @@
 import pytest
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal
 
-from tilewright.golden.spec.pe.instruction import Operation
 from tilewright.hw.pe.issue.waits import Waits
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.spec.pe import Operation
+from tilewright.verify.formal import StreamRules, prove
 
 
 class WaitsSpec(Elaboratable):

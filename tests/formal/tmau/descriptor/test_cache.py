@@ -4,10 +4,10 @@ import pytest
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 from amaranth.lib import wiring
 
-from tilewright.golden.spec import TENSOR_OPCODES, Error, Opcode
 from tilewright.hw.tmau.descriptor.cache import DescriptorCache
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.spec import TENSOR_OPCODES, Error, Opcode
+from tilewright.verify.formal import StreamRules, prove
 
 PARAMS = TMAU_PRESETS["unit"]  # two entries
 

@@ -4,14 +4,13 @@ import pytest
 from amaranth import Const, Module, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
-from tilewright.golden.spec import CHUNK_BYTES, Swizzle
-from tilewright.hw.smem.layouts import whole_line
-from tilewright.hw.smem.swizzle import chunk_flips
+from tilewright.hw.smem.layouts import chunk_flips, whole_line
 from tilewright.hw.tmau.layouts import CompletionLayout
 from tilewright.hw.tmau.load.layouts import BOUNDS
 from tilewright.hw.tmau.load.place import WordPlacer
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.spec import CHUNK_BYTES, Swizzle
+from tilewright.verify.formal import StreamRules, prove
 
 PARAMS = TMAU_PRESETS["unit"]
 

@@ -4,12 +4,12 @@ import pytest
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import stream
 
-from tilewright.golden.spec import CHUNK_BYTES
-from tilewright.hw.smem.swizzle import chunk_flips
+from tilewright.hw.smem.layouts import chunk_flips
 from tilewright.hw.tmau.load.layouts import BOUNDS
 from tilewright.hw.tmau.load.realign import Realigner
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.spec import CHUNK_BYTES
+from tilewright.verify.formal import StreamRules, prove
 
 CHUNK_LOG2 = CHUNK_BYTES.bit_length() - 1
 

@@ -6,14 +6,14 @@ from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import Reduction
 from tilewright.hw.reduce import integer
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.load import shared_reduce
 from tilewright.hw.tmau.load.layouts import BOUNDS
 from tilewright.hw.tmau.load.shared_reduce import SharedReducer
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.spec import Reduction
+from tilewright.verify.formal import StreamRules, prove
 
 PARAMS = TMAU_PRESETS["unit"].replace(addr_width=16, smem=SmemParams(1024))
 

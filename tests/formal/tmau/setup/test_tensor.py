@@ -4,10 +4,10 @@ import pytest
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
-from tilewright.golden.spec import TENSOR_OPCODES, Error
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.setup.tensor import Setup
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.spec import TENSOR_OPCODES, Error
+from tilewright.verify.formal import StreamRules, prove
 
 
 class SetupSpec(Elaboratable):

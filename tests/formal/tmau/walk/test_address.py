@@ -5,7 +5,7 @@ from amaranth import Module, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
 from tilewright.hw.tmau.walk.address import AddressGenerator
-from tilewright.sim.formal import prove
+from tilewright.verify.formal import prove
 
 _WIDTH, _LEVELS = 16, 5
 

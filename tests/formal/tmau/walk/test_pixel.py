@@ -1,13 +1,14 @@
 """F8, F11: ``last`` + 1 pixels follow the walk of docs/tmau.md, "Im2col mode", at the sums of its steps."""
 
 import pytest
-from amaranth import Module, Mux, Signal, signed
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable
-from amaranth.lib import data
+from amaranth import Array, Module, Mux, Signal, signed
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
+from amaranth.lib import data, wiring
 
+from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.hw.tmau.walk.pixel import PixelWalker
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.hw.tmau.walk.pixel import LineParts, PartsLayout, PixelWalker
+from tilewright.verify.formal import StreamRules, prove
 
 PARAMS = TMAU_PRESETS["unit"]
 _WIDTH = PARAMS.addr_width
@@ -123,3 +124,147 @@ def test_pixels_follow_the_walk():
 def test_a_second_image_is_reached():
     spec = PixelsSpec()
     prove(spec, spec.ports(), name="pixels-cover", mode="cover", depth=7)
+
+
+PIXEL_LINES_PARAMS = TMAU_PRESETS["unit"].replace(addr_width=16, bus_bytes=32, smem=SmemParams(1 << 16))
+BEFORE, INSIDE, BEHIND = range(3)
+
+
+class AnyParts(wiring.Component):
+    """Lines of any lengths, there at any time."""
+
+    def __init__(self):
+        super().__init__(LineParts(PIXEL_LINES_PARAMS).signature)
+
+    def elaborate(self, platform):
+        return Module()
+
+
+class LinesSpec(Elaboratable):
+    """Follows the runs: which part of a line comes next, and how many bytes are left."""
+
+    def __init__(self):
+        self.dut = PixelWalker(PIXEL_LINES_PARAMS)
+        self.dut.parts = self.parts = AnyParts()
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.i_rules = StreamRules(dut.i, assume=True)
+        m.submodules.runs_rules = StreamRules(dut.o)
+        parts, run = self.parts, dut.o.p
+        started = dut.i.valid & dut.i.ready
+        steps = dut.o.valid & dut.o.ready
+        self.assume(m)
+
+        walking, left, fresh = Signal(), Signal.like(parts.bytes), Signal()  # ``fresh``: no run has left yet
+        place, turned = Signal(range(4)), Signal()  # the line's next part, if it has one
+        line, bytes_left = Signal(PartsLayout(PIXEL_LINES_PARAMS)), Signal.like(left)
+        m.d.comb += [
+            line.eq(Mux(turned, parts.others, parts.first)),
+            bytes_left.eq(Mux(fresh, parts.bytes, left)),
+        ]
+        part, length, after = self.next_part(m, line, place, "now")
+        ends, bytes_after, turned_after = Signal(), Signal.like(left), Signal()
+        m.d.comb += [
+            ends.eq(bytes_left <= length),
+            bytes_after.eq(bytes_left - length),
+            turned_after.eq(turned | (after == 0)),
+        ]
+        with m.If(steps):
+            m.d.sync += [left.eq(bytes_after), fresh.eq(0), place.eq(after), turned.eq(turned_after)]
+        with m.If(started | (steps & ends)):
+            m.d.sync += walking.eq(started)
+        with m.If(started):
+            m.d.sync += [fresh.eq(1), place.eq(0), turned.eq(0)]
+
+        m.d.comb += [
+            Assert(dut.busy == walking),
+            Assert(dut.i.ready == (~walking | (steps & ends))),
+            Assert(walking | ~dut.o.valid),
+        ]
+        with m.If(dut.o.valid):
+            m.d.comb += [
+                Assert(run.bytes == Mux(ends, bytes_left, length)),
+                Assert((run.bytes != 0) & (run.last == ends)),
+                Assert(~run.inside | (part == INSIDE)),
+                Assert((run.folded == 1) & (run.loop == 0)),
+            ]
+        # The device is ahead by the run at its output.
+        later = Signal(range(4))
+        later_line = Signal(PartsLayout(PIXEL_LINES_PARAMS))
+        m.d.comb += [
+            later.eq(Mux(dut.made, after, place)),
+            later_line.eq(Mux(Mux(dut.made, turned_after, turned), parts.others, parts.first)),
+        ]
+        later_part, _, _ = self.next_part(m, later_line, later, "later")
+        at_line = Value.cast(dut.part) == 0
+        m.d.comb += Assert(~walking | dut.walk.folds)
+        with m.If(walking):
+            m.d.comb += [
+                Assert(dut.over == (dut.made & ends)),
+                Assert(dut.turned == Mux(dut.made, turned_after, turned)),
+                Assert(at_line | dut.over | (Value.cast(dut.part) == later_part + 1)),
+                Assert(~at_line | dut.over | (later == 0)),
+                Assert((at_line & ~dut.turned) | dut.over | (dut.bytes == Mux(dut.made, bytes_after, bytes_left))),
+                Assert(parts.first_done | (fresh & ~dut.made & at_line)),
+                Assert(parts.others_done | ~(turned & (dut.made | (place != 0)))),
+                Assert(parts.others_done | ~dut.turned | at_line | dut.over),
+                Assert(fresh | (left != 0)),
+                Assert(~fresh | ((place == 0) & ~turned)),
+                # What is left of a line is never nothing.
+                Assert((place == 0) | ((place == INSIDE) & (line.inside | line.behind).any()) |
+                       ((place == BEHIND) & line.behind.any())),
+            ]  # fmt: skip
+        with m.Else():
+            m.d.comb += Assert(~dut.made)
+        m.d.comb += Cover(steps & ends & turned & (part == INSIDE) & ~fresh)
+        return m
+
+    @staticmethod
+    def next_part(m, line, place, name):
+        """The first part from ``place`` on that is not empty, its bytes, and the place behind it; 0 at the end."""
+        lengths = [line.before, line.inside, line.behind]
+        part, after = Signal(range(4), name=f"part_{name}"), Signal(range(4), name=f"after_{name}")
+        full = [length.any() for length in lengths]
+        m.d.comb += part.eq(
+            Mux((place <= BEFORE) & full[BEFORE], BEFORE, Mux((place <= INSIDE) & full[INSIDE], INSIDE, BEHIND))
+        )
+        behind = Mux(part == BEFORE, full[INSIDE] | full[BEHIND], (part == INSIDE) & full[BEHIND])
+        m.d.comb += after.eq(Mux(behind, Mux((part == BEFORE) & full[INSIDE], INSIDE, BEHIND), 0))
+        return part, Array([*lengths, 0])[part], after
+
+    def assume(self, m):
+        """What LineParts promises, of walks with ``folds``."""
+        parts, seen = self.parts, Signal()
+        m.d.comb += Assume(~self.dut.i.valid | self.dut.i.p.folds)
+        m.d.sync += seen.eq(~self.dut.i.ready)  # whatever is at the input starts them
+        for done, values in (
+            (parts.first_done, (parts.first, parts.bytes)),
+            (parts.others_done, (parts.others,)),
+        ):
+            was_done = Signal()
+            m.d.sync += was_done.eq(done)
+            m.d.comb += Assume(Mux(seen, ~was_done | done, ~done))
+            for value in values:
+                value = Value.cast(value)
+                before = Signal.like(value)
+                m.d.sync += before.eq(value)
+                m.d.comb += Assume(~(was_done & seen) | (value == before))
+                m.d.comb += Assume(~done | value.any())
+
+    def ports(self):
+        dut, parts = self.dut, self.parts
+        free = [Value.cast(signal) for signal in (parts.bytes, parts.first, parts.others)]
+        return [dut.i.valid, dut.i.p, dut.o.ready, *free, parts.first_done, parts.others_done]
+
+
+def test_runs_are_the_parts_of_lines():
+    spec = LinesSpec()
+    prove(spec, spec.ports(), name="pixel_lines", depth=2, proves="F8 F11")
+
+
+@pytest.mark.long
+def test_a_second_line_is_reached():
+    spec = LinesSpec()
+    prove(spec, spec.ports(), name="pixel_lines_cover", mode="cover", depth=14)

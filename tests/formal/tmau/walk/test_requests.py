@@ -1,26 +1,97 @@
-"""F6: each run sends one row and asks once for exactly the words that it does not share; F11: and never idles.
-
-F7: no word is ever asked for that holds no byte of the tensor.
-"""
+"""Every run leaves once, to the path that it is for, as it came and in order; what is offered holds."""
 
 import pytest
-from amaranth import Module, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
 
+from tilewright.hw.tmau.layouts import BoxRunLayout, StoreRunLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.hw.tmau.walk.requests import RequestGenerator
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.hw.tmau.walk.requests import RequestGenerator, RunRouter
+from tilewright.verify.formal import StreamRules, prove
 
-PARAMS = TMAU_PRESETS["unit"].replace(bus_bytes=32)  # with folded pixels
+PARAMS = TMAU_PRESETS["unit"].replace(addr_width=16)
+
+
+class RunRouterSpec(Elaboratable):
+    """Keeps the runs that have come and not left: at most two."""
+
+    def __init__(self):
+        self.dut = RunRouter(PARAMS)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        for name, port, assume in (
+            ("tiles", dut.tiles, True),
+            ("pixels", dut.pixels, True),
+            ("loads", dut.loads, False),
+            ("stores", dut.stores, False),
+        ):
+            m.submodules[f"{name}_rules"] = StreamRules(port, assume=assume)
+        tile, pixel, load, store = (p.valid & p.ready for p in (dut.tiles, dut.pixels, dut.loads, dut.stores))
+        given = Mux(dut.tiles.valid, Value.cast(dut.tiles.p), Value.cast(dut.pixels.p))
+
+        first, second = Signal(BoxRunLayout(PARAMS)), Signal(BoxRunLayout(PARAMS))
+        held = Signal(range(3))
+        comes, leaves = tile | pixel, load | store
+        m.d.sync += held.eq(held + comes - leaves)
+        with m.If(leaves):
+            m.d.sync += first.eq(second)
+        with m.If(comes):
+            with m.If(held == leaves):
+                m.d.sync += Value.cast(first).eq(given)
+            with m.Else():
+                m.d.sync += Value.cast(second).eq(given)
+
+        m.d.comb += [
+            Assume(~(dut.tiles.valid & dut.pixels.valid)),
+            Assert(held <= 2),
+            Assert(dut.loads.valid == ((held != 0) & ~first.store)),
+            Assert(dut.stores.valid == ((held != 0) & first.store)),
+            Assert(~dut.loads.valid | (Value.cast(dut.loads.p) == Value.cast(first))),
+            # A run is taken while there is space, whatever becomes of those before it.
+            Assert(comes == ((dut.tiles.valid | dut.pixels.valid) & (held != 2))),
+        ]
+        for name, _ in StoreRunLayout(PARAMS):
+            m.d.comb += Assert(~dut.stores.valid | (dut.stores.p[name] == first[name]))
+        buffer = dut.buffer
+        m.d.comb += [
+            Assert((held != 0) == buffer.o.valid),
+            Assert((held == 2) == buffer.skidded),
+            Assert((held == 0) | (Value.cast(buffer.o.p) == Value.cast(first))),
+            Assert((held != 2) | (Value.cast(buffer.skid) == Value.cast(second))),
+        ]
+        m.d.comb += [Cover(source & sink & (held == 1)) for source in (tile, pixel) for sink in (load, store)]
+        m.d.comb += Cover(held == 2)
+        return m
+
+    def ports(self):
+        dut = self.dut
+        inputs = [signal for port in (dut.tiles, dut.pixels) for signal in (port.valid, port.payload)]
+        return [*inputs, dut.loads.ready, dut.stores.ready]
+
+
+def test_every_run_goes_to_its_path():
+    spec = RunRouterSpec()
+    prove(spec, spec.ports(), name="run-router", depth=2)
+
+
+@pytest.mark.long
+def test_every_way_is_reached():
+    spec = RunRouterSpec()
+    prove(spec, spec.ports(), name="run-router-cover", mode="cover", depth=4)
+
+
+REQUESTS_PARAMS = TMAU_PRESETS["unit"].replace(bus_bytes=32)  # with folded pixels
 
 
 class RequestsSpec(Elaboratable):
     """Notes what the run at the input has already sent."""
 
     def __init__(self):
-        self.dut = RequestGenerator(PARAMS)
-        self.word = AnyConst(PARAMS.word_width)  # any bus word: what holds for it holds for all
+        self.dut = RequestGenerator(REQUESTS_PARAMS)
+        self.word = AnyConst(REQUESTS_PARAMS.word_width)  # any bus word: what holds for it holds for all
 
     def elaborate(self, platform):
         m = Module()
@@ -31,15 +102,15 @@ class RequestsSpec(Elaboratable):
         sends_row = dut.rows.valid & dut.rows.ready
         asks = dut.requests.valid & dut.requests.ready
         leaves = dut.i.valid & dut.i.ready
-        m.d.comb += Assume((run.bytes != 0) & (run.bytes <= PARAMS.smem.size_bytes))
+        m.d.comb += Assume((run.bytes != 0) & (run.bytes <= REQUESTS_PARAMS.smem.size_bytes))
 
         has_row = Signal()
         m.d.sync += has_row.eq((has_row | sends_row) & ~leaves)
         # The last word of the inside run before this one, if that is of the same transfer.
-        before, before_valid = Signal(PARAMS.word_width), Signal()
+        before, before_valid = Signal(REQUESTS_PARAMS.word_width), Signal()
         words = Signal(len(request.beyond) + 1)
-        offset, first = run.address[: PARAMS.bus_log2], run.address[PARAMS.bus_log2 :]
-        m.d.comb += words.eq(((offset + run.bytes - 1) >> PARAMS.bus_log2) + 1)
+        offset, first = run.address[: REQUESTS_PARAMS.bus_log2], run.address[REQUESTS_PARAMS.bus_log2 :]
+        m.d.comb += words.eq(((offset + run.bytes - 1) >> REQUESTS_PARAMS.bus_log2) + 1)
         needed = run.inside & ~run.loop & (words != row.shared)
         m.d.comb += [
             Assert(dut.rows.valid == (dut.i.valid & ~has_row)),
@@ -67,12 +138,12 @@ class RequestsSpec(Elaboratable):
                 Assert(row.shared == (run.inside & ~run.loop & before_valid & (first == before))),
             ]
         with m.If(dut.requests.valid):
-            m.d.comb += Assert(request.word == (first + row.shared)[: PARAMS.word_width])
+            m.d.comb += Assert(request.word == (first + row.shared)[: REQUESTS_PARAMS.word_width])
             m.d.comb += Assert(request.beyond == words - row.shared - 1)
             # Bytes of the run from its first to the first of the word, if it is asked for and not the run's first.
-            ahead = Signal(PARAMS.addr_width)
-            m.d.comb += ahead.eq((self.word << PARAMS.bus_log2) - run.address)
-            asked = (self.word - request.word)[: PARAMS.word_width] <= request.beyond
+            ahead = Signal(REQUESTS_PARAMS.addr_width)
+            m.d.comb += ahead.eq((self.word << REQUESTS_PARAMS.bus_log2) - run.address)
+            asked = (self.word - request.word)[: REQUESTS_PARAMS.word_width] <= request.beyond
             holds = (self.word == first) | (ahead < run.bytes)
             m.d.comb += Assert(~asked | (run.inside & ~run.loop & holds))
         m.d.comb += Cover(leaves & row.shared & ~needed)

@@ -6,7 +6,7 @@ from amaranth.hdl import Assert, Cover, Elaboratable
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.walk.tile import TileWalker
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.verify.formal import StreamRules, prove
 
 
 class WalkerSpec(Elaboratable):

@@ -5,11 +5,10 @@ import random
 import pytest
 
 from tilewright.hw.bus.axi4 import Response
-from tilewright.hw.cluster.l2.layouts import Kind
 from tilewright.hw.cluster.l2.line_stage import LineStage
-from tilewright.hw.cluster.l2.params import Geometry
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.hw.cluster.l2.params import Geometry, Kind
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261124
 GEOMETRY = Geometry(addr_width=12, data_width=32, id_width=2, sets=4, ways=2, misses=4, line_bytes=16)

@@ -1,21 +1,68 @@
-"""Every access becomes what a cache that does one thing after the other would do; only reads that may, are quick."""
+"""The tree of bits that tells which line leaves."""
 
 import random
 from collections import deque
 
 import pytest
+from amaranth.hdl import Module, Signal
 
-from tilewright.hw.cluster.l2.layouts import Kind
-from tilewright.hw.cluster.l2.lookup import Lookup
-from tilewright.hw.cluster.l2.params import Geometry
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.hw.cluster.l2.lookup import Lookup, least_used, used
+from tilewright.hw.cluster.l2.params import Geometry, Kind
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+
+class Model:
+    """Halves of halves, by recursion."""
+
+    def __init__(self, ways):
+        self.halves = (Model(ways // 2), Model(ways // 2)) if ways > 1 else None
+        self.next, self.ways = 0, ways
+
+    def victim(self):
+        if not self.halves:
+            return 0
+        return self.next * self.ways // 2 + self.halves[self.next].victim()
+
+    def use(self, way):
+        if self.halves:
+            half, rest = divmod(way, self.ways // 2)
+            self.halves[half].use(rest)
+            self.next = 1 - half
+
+
+@pytest.mark.parametrize("ways", [1, 2, 4, 8])
+def test_as_halves_of_halves(ways):
+    m, tree, way = Module(), Signal(max(ways - 1, 1)), Signal(ways)
+    victim = Signal(ways)
+    m.d.comb += victim.eq(least_used(tree, ways))
+    m.d.sync += tree.eq(used(tree, way, ways))
+    model, rng = Model(ways), random.Random(ways)
+
+    async def run(ctx):
+        for _ in range(100):
+            assert ctx.get(victim) == 1 << model.victim()
+            number = rng.choice([model.victim(), rng.randrange(ways)])
+            ctx.set(way, 1 << number)
+            model.use(number)
+            await ctx.tick()
+
+    simulate(m, run)
+
+
+def test_lines_that_are_not_used_again_leave_in_turns():
+    model, seen = Model(4), []
+    for _ in range(8):
+        seen.append(model.victim())
+        model.use(seen[-1])
+    assert sorted(seen[:4]) == sorted(seen[4:]) == [0, 1, 2, 3]
+
 
 SEED = 20261124
 GEOMETRY = Geometry(addr_width=12, data_width=32, id_width=2, sets=4, ways=2, misses=4, line_bytes=16)
 
 
-class Model:
+class LookupModel:
     """Two ways: the one that was used longest ago leaves."""
 
     def __init__(self):
@@ -68,7 +115,7 @@ def random_access(rng):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_as_one_after_the_other(mode):
-    dut, rng, stalls, model = elaborated(Lookup, GEOMETRY), random.Random(SEED), STALL_MODES[mode], Model()
+    dut, rng, stalls, model = elaborated(Lookup, GEOMETRY), random.Random(SEED), STALL_MODES[mode], LookupModel()
     accesses = [{"kind": Kind.EXPEL, "part": {"line": number}} for number in range(4)]
     accesses += [random_access(rng) for _ in range(300)]
     expected = deque(outcome for access in accesses if (outcome := model.access(access)))

@@ -5,15 +5,12 @@ import random
 import numpy as np
 import pytest
 
-from tilewright.golden.spec.cluster.l2 import L2_REGISTERS
 from tilewright.hw.cluster.l2.params import Geometry
 from tilewright.hw.cluster.l2.top import L2
-from tilewright.sim.pysim.axi_channel import axi_channel
-from tilewright.sim.pysim.axi_history import AxiHistory
-from tilewright.sim.pysim.axi_lite import read_word, write_word
-from tilewright.sim.pysim.axi_memory import AxiMemory
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.spec.cluster import L2_REGISTERS
+from tilewright.verify.pysim.axi import AxiHistory, AxiMemory, axi_channel, read_word, write_word
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 BYTES = 4  # of a bus word
 LINE = 16

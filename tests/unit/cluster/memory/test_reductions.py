@@ -9,18 +9,18 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import Element, Reduction
 from tilewright.hw.bus.axi4 import Axi4Signature, forward_channels
+from tilewright.hw.bus.bursts import WritesSignature
 from tilewright.hw.bus.write_port import WritePort
-from tilewright.hw.bus.writes import WritesSignature
 from tilewright.hw.cluster.memory.reductions import ReductionGate
 from tilewright.hw.cluster.memory.top import MemorySide
 from tilewright.hw.reduce.unit import Reducer
+from tilewright.sim.harness.axi_channels import Rule
 from tilewright.sim.harness.axi_monitor import Axi4Monitor
-from tilewright.sim.harness.axi_rules import Rule
-from tilewright.sim.pysim.axi_memory import AxiMemory
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send
+from tilewright.spec import Element, Reduction
+from tilewright.verify.pysim.axi import AxiMemory
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send
 
 BUS_BYTES = 16
 MAX_BURST = 4

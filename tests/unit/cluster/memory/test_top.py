@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from tilewright.hw.cluster.memory.top import MemorySide
-from tilewright.sim.pysim.axi_channel import axi_channel
-from tilewright.sim.pysim.axi_memory import AxiMemory
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.axi import AxiMemory, axi_channel
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 BUS_BYTES = 4
 MAX_BURST = 8

@@ -1,11 +1,16 @@
 """What a core does not accept is dropped, and the end of its transfer says so."""
 
+import random
+
+import numpy as np
 import pytest
 
-from tilewright.hw.cluster.network.inbox import Inbox
+from tilewright.golden.tmau.reduce import is_legal, reduce
+from tilewright.hw.cluster.network.inbox import Inbox, Landing, LineReducer
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.spec import BLOCK, COMMAND, COMMAND_FIELD, LINE_BYTES, Element, Reduction
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 CORES = 2
 SMEM = SmemParams(1024)
@@ -77,3 +82,144 @@ def test_senders_take_turns():
 
     simulate(dut, first, second, sink)
     assert [arrival["sender"] for arrival in came] == [1, 2] * 4
+
+
+SEED = 20261124
+LEGAL = [(op, element) for op in Reduction for element in Element if is_legal(op, element)]
+
+
+def reducer():
+    return LineReducer(SMEM, 2, floats=True)
+
+
+def run(changes, mode="none"):
+    """Sends changes of lines; the memory behind, and the cycles in which they left."""
+    dut, stalls, result = elaborated(reducer), STALL_MODES[mode], {}
+    memory = np.random.default_rng(SEED).integers(0, 256, (SMEM.rows, LINE_BYTES), np.uint8)
+
+    async def source(ctx):
+        arrivals = [{"packet": {"change": change}} for change in changes]
+        await send(ctx, dut.i, arrivals, idle=stalls["idle"], seed=SEED)
+
+    async def sink(ctx):
+        cycles = []
+        for number in range(len(changes)):
+            (arrival,), (cycle,) = await receive(ctx, dut.o, 1, stall=stalls["stall"], seed=number)
+            change = arrival["packet"]["change"]
+            memory[change["row"]] = np.frombuffer(change["data"].to_bytes(LINE_BYTES, "little"), np.uint8)
+            cycles.append(cycle)
+        result["cycles"] = cycles
+
+    async def shared_memory(ctx):
+        rng = random.Random(SEED)
+        ticks = ctx.tick().sample(dut.fetch.rows.valid & dut.fetch.rows.ready, dut.fetch.rows.p)
+        ctx.set(dut.fetch.rows.ready, 1)
+        async for _, _, fetches, row in ticks:
+            line = memory[row].tobytes() if fetches else rng.randbytes(LINE_BYTES)
+            ctx.set(dut.fetch.line, int.from_bytes(line, "little"))
+            ctx.set(dut.fetch.rows.ready, rng.random() >= stalls["stall"])
+
+    simulate(dut, source, sink, background=[shared_memory, watch_stream(dut.o)])
+    return memory, result["cycles"]
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_every_reduction(mode):
+    """Few rows, so that most lines meet what was written just before."""
+    rng = random.Random(SEED)
+    print(f"seed {SEED}")
+    expected = np.random.default_rng(SEED).integers(0, 256, (SMEM.rows, LINE_BYTES), np.uint8)
+    changes = []
+    for op, element in [*LEGAL, (Reduction.NONE, Element.U8)] * (2 if mode == "both" else 1):
+        row, data = rng.randrange(2), rng.randbytes(LINE_BYTES)
+        changes.append({"row": row, "data": int.from_bytes(data, "little"), "reduction": op, "element": element})
+        source = np.frombuffer(data, np.uint8)
+        expected[row] = source if op == Reduction.NONE else reduce(op, element, expected[row], source)
+    memory, _ = run(changes, mode)
+    assert (memory == expected).all()
+
+
+def test_cycles():
+    """A line in 17 cycles with floats, one without a reduction in one."""
+    add = {"reduction": Reduction.ADD, "element": Element.U32}
+    _, cycles = run([{"row": 1}, {"row": 2}, {"row": 1} | add, {"row": 1} | add, {"row": 2}])
+    assert np.cumsum(np.array(cycles) + 1).tolist() == [1, 2, 19, 36, 37]
+
+
+END = {"tag": 9, "signal": 1, "barrier": 0x48, "bytes": 77}
+
+
+def landing():
+    return Landing(SMEM, CORES)
+
+
+def land(arrivals, counted, mode="none"):
+    """Sends arrivals of core 1; rows written, what barriers counted, acknowledgements, refusals, bytes received."""
+    dut, stalls = elaborated(landing), STALL_MODES[mode]
+    rows, landed, acks, refusals, received = [], [], [], [], []
+    lines = sum("end" not in arrival["packet"] for arrival in arrivals)
+
+    async def source(ctx):
+        await send(ctx, dut.arrivals, [arrival | {"sender": 0b10} for arrival in arrivals], idle=stalls["idle"])
+        await ctx.tick().repeat(12)
+
+    async def write(ctx):
+        rows.extend(line["row"] for line in (await receive(ctx, dut.writes, lines, stall=stalls["stall"]))[0])
+
+    async def count(ctx):
+        landed.extend((await receive(ctx, dut.landed, counted, stall=stalls["stall"]))[0])
+
+    async def watch(ctx):
+        async for _, _, own, other, refusal, bytes_ in ctx.tick().sample(*dut.acks, dut.refusal, dut.received):
+            assert not own.valid
+            if other.valid:
+                acks.append(other.refused)
+            if refusal.valid:
+                refusals.append((refusal.tag, refusal.field))
+            if bytes_:
+                received.append(bytes_)
+
+    simulate(dut, source, write, count, background=[watch, watch_stream(dut.landed), watch_stream(dut.writes)])
+    return rows, [(item["barrier"], item["bytes"]) for item in landed], acks, refusals, received
+
+
+def landing_end(**others):
+    flags = {name: others.pop(name) for name in ("dropped", "astray") if name in others}
+    return {"packet": {"ends": 1, "end": END | others}} | flags
+
+
+def landing_line(row):
+    return {"packet": {"change": {"row": row}}}
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_lines_and_ends(mode):
+    arrivals = [
+        landing_line(3),
+        landing_end(),
+        landing_line(4),
+        landing_end(signal=0, bytes=5),
+        landing_line(5),
+        landing_end(tag=10, bytes=6),
+    ]
+    counted = [(0x48, 77), (0x48, 6)]
+    assert land(arrivals, 2, mode) == ([3, 4, 5], counted, [0, 0, 0], [], [77, 5, 6])
+
+
+@pytest.mark.parametrize(
+    ("flags", "fmt", "field"),
+    [
+        ({"dropped": 1}, COMMAND, "smem"),
+        ({"dropped": 1, "astray": 1, "block": 1}, BLOCK, "destination"),
+        ({"astray": 1}, COMMAND, "barrier"),
+        ({"astray": 1, "block": 1}, BLOCK, "barrier"),
+    ],
+)
+def test_refusals(flags, fmt, field):
+    """Nothing is counted, and the next transfer is."""
+    refusal = (9, COMMAND_FIELD + fmt.index(field))
+    assert land([landing_end(**flags), landing_end()], 1) == ([], [(0x48, 77)], [1, 0], [refusal], [77])
+
+
+def test_a_bus_error_is_the_issuers_alone():
+    assert land([landing_end(failed=1), landing_end(failed=1, dropped=1)], 0) == ([], [], [0, 0], [], [])

@@ -5,11 +5,11 @@ import random
 import numpy as np
 import pytest
 
-from tilewright.golden.spec import BLOCK, COMMAND, COMMAND_FIELD, LINE_BYTES, Element, Reduction
 from tilewright.hw.cluster.network.line import LineNetwork
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.spec import BLOCK, COMMAND, COMMAND_FIELD, LINE_BYTES, Element, Reduction
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261123
 SMEM = SmemParams(2048)

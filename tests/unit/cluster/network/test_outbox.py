@@ -1,9 +1,14 @@
 """Lines go to all receivers at once; a transfer ends when all of them have acknowledged it."""
 
-from tilewright.hw.cluster.network.outbox import Outbox
+import random
+
+import pytest
+
+from tilewright.hw.cluster.network.outbox import Lender, Outbox
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import send, watch_stream
+from tilewright.spec import BLOCK, COMMAND_FIELD
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
 
 CORES, OWN = 3, 1
 SMEM = SmemParams(1024)
@@ -76,3 +81,86 @@ def test_an_end_waits_for_every_acknowledgement():
 
     simulate(dut, source, receivers)
     assert seen == {"end": (1, 7, 2), "refusing": (1, 0b100)}
+
+
+SEED = 20261124
+LENDER_CORES = 3
+LINES = [random.Random(row).getrandbits(1024) | 1 for row in range(SMEM.rows)]
+ACCEPTANCE = {"cores": 0b101, "confine": 1, "first": 1, "last": 6}
+
+
+def lender():
+    return Lender(SMEM, LENDER_CORES)
+
+
+def granted(core, request):
+    first, last = ACCEPTANCE["first"], ACCEPTANCE["last"]
+    return bool(ACCEPTANCE["cores"] >> core & 1) and first <= request["row"] and request["last"] <= last
+
+
+def random_request(rng, tag):
+    row = rng.randrange(SMEM.rows)
+    asks = rng.random() < 0.4
+    return {"asks": asks, "row": row, "last": rng.randrange(row, SMEM.rows) if asks else row, "tag": tag}
+
+
+def run(requests, mode="none"):
+    """Answers to each core, with their cycle; tags and fields of refusals."""
+    dut, stalls = elaborated(lender), STALL_MODES[mode]
+    came, refusals = [[] for _ in range(LENDER_CORES)], []
+
+    def source(core):
+        async def process(ctx):
+            ctx.set(dut.acceptance, ACCEPTANCE)
+            await send(ctx, dut.requests[core], requests[core], idle=stalls["idle"], seed=core)
+            while len(came[core]) < len(requests[core]):
+                await ctx.tick()
+            await ctx.tick().repeat(40)
+
+        return process
+
+    async def memory(ctx):
+        rng, rows = random.Random(SEED), dut.fetch.rows
+        while True:
+            ctx.set(rows.ready, rng.random() >= stalls["stall"])
+            _, _, taken, row = await ctx.tick().sample(rows.valid & rows.ready, rows.p)
+            ctx.set(dut.fetch.line, LINES[row] if taken else rng.getrandbits(1024))
+
+    async def listen(ctx):
+        rng, cycle = random.Random(SEED), 0
+        while True:
+            ctx.set(dut.recorded, rng.random() >= stalls["stall"])
+            sampled = ctx.tick().sample(dut.refusal, dut.recorded, *dut.answers)
+            _, _, refusal, recorded, *answers = await sampled
+            for core, answer in enumerate(answers):
+                if answer.answers or answer.lends:
+                    came[core].append((cycle, answer.lends, answer.granted if answer.answers else answer.line))
+            if refusal.valid and recorded:
+                refusals.append((refusal.tag, refusal.field))
+            cycle += 1
+
+    sources = [source(core) for core in range(LENDER_CORES) if requests[core]]
+    simulate(dut, *sources, background=[memory, listen, watch_stream(dut.fetch.rows)])
+    return came, refusals
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_every_request_is_answered(mode):
+    rng = random.Random(SEED)
+    print(f"seed {SEED}")
+    requests = [[random_request(rng, 100 * core + k) for k in range(40)] for core in range(LENDER_CORES)]
+    came, refusals = run(requests, mode)
+    for core, (answers, wanted) in enumerate(zip(came, requests, strict=True)):
+        for (_, lends, said), request in zip(answers, wanted, strict=True):
+            may = granted(core, request)
+            assert lends == (not request["asks"])
+            assert said == (may if request["asks"] else LINES[request["row"]] if may else 0)
+    field = COMMAND_FIELD + BLOCK.index("source")
+    refused = [(request["tag"], field) for core in range(LENDER_CORES) for request in requests[core]
+               if request["asks"] and not granted(core, request)]  # fmt: skip
+    assert sorted(refusals) == sorted(refused) and len(refused) > LENDER_CORES
+
+
+def test_latency_three_and_full_rate():
+    came, _ = run([[{"row": 1 + k % 4, "last": 1 + k % 4} for k in range(12)], [], []])
+    assert [cycle for cycle, *_ in came[0]] == [*range(3, 15)]

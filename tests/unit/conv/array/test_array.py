@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.hw.conv.array.array import ConvArray
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.conv_rows import rows_read
-from tilewright.sim.pysim.simulate import elaborated, simulate
+from tilewright.spec.conv import CONV_PRESETS
+from tilewright.verify.pysim.conv_fetch import rows_read
+from tilewright.verify.pysim.simulate import elaborated, simulate
 
 SEED = 31
 SMEM = SmemParams(4096)

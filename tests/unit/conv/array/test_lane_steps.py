@@ -6,12 +6,12 @@ from math import ceil
 
 import pytest
 
-from tilewright.golden.spec.conv.params import CONV_PRESETS, KERNEL_ROWS
 from tilewright.hw.conv.array.lane_steps import LaneSteps
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, watch_stream
+from tilewright.spec.conv import CONV_PRESETS, KERNEL_ROWS
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, watch_stream
 
 SEED = 46
 _CONV = CONV_PRESETS["unit"].replace(slaves=4)

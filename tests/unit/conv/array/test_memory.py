@@ -5,11 +5,11 @@ import random
 import numpy as np
 import pytest
 
-from tilewright.golden.spec.conv.params import CONV_PRESETS
-from tilewright.hw.conv.array.memory import SlaveMemory
+from tilewright.hw.conv.array.memory import Biases, RowRotator, SlaveMemory, bias_columns
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import elaborated, simulate
+from tilewright.spec.conv import CONV_PRESETS, ConvParams
+from tilewright.verify.pysim.simulate import elaborated, simulate
 
 SEED = 61
 
@@ -61,3 +61,77 @@ def test_a_write_and_a_read_of_the_same_word():
             assert seen is None or ctx.get(dut.row) == seen
 
     simulate(dut, bench)
+
+
+@pytest.mark.parametrize("slaves", [1, 2, 8])
+def test_every_turn(slaves):
+    """One after the other, each in the next cycle."""
+    params = ConvUnitParams(CONV_PRESETS["unit"].replace(slaves=slaves), SmemParams(4096))
+    dut, numbers = elaborated(RowRotator, params), np.random.default_rng(7)
+
+    async def bench(ctx):
+        for turn in range(2 * slaves):
+            rows = numbers.integers(0, 256, (slaves, 16), np.uint8)
+            ctx.set(dut.i, [int.from_bytes(row.tobytes(), "little") for row in rows])
+            ctx.set(dut.turn, turn)
+            await ctx.tick()
+            wanted = np.roll(rows.reshape(-1, 8), -turn, axis=0).reshape(slaves, 16)
+            found = [int(row).to_bytes(16, "little") for row in ctx.get(dut.o)]
+            assert found == [row.tobytes() for row in wanted], turn
+
+    simulate(dut, bench)
+
+
+BIASES_SEED = 53
+SMEM = SmemParams(4096)
+PARAMS = {
+    "unit": ConvUnitParams(CONV_PRESETS["unit"].replace(types=("f16",)), SMEM),
+    "more": ConvUnitParams(ConvParams(16, 4, 2, feature_rows=8, results=4, weight_bytes=1024, types=("f16",)), SMEM),
+    "full": ConvUnitParams(CONV_PRESETS["full"].replace(types=("f16",)), SMEM),
+}
+
+
+@pytest.mark.parametrize("lanes", [0, 1], ids=["convolution", "lanes"])
+@pytest.mark.parametrize("name", PARAMS)
+def test_passes(name, lanes):
+    """Of each pass some channels, the last ones left out; each is read in the cycle after it came, and later."""
+    params, rng = PARAMS[name], random.Random(BIASES_SEED)
+    conv, dut = params.conv, elaborated(Biases, params)
+    many = min(params.lanes, conv.results)
+
+    async def bench(ctx):
+        ctx.set(dut.lanes, lanes)
+        held = [{}, {}]
+        for number in range(20):
+            most = conv.row_bytes.bit_length() - 1
+            granularity = rng.randint(max(1, most - 4), most)
+            ctx.set(dut.granularity, granularity)
+            channels = 1 << granularity - 1 if lanes else 4 * conv.slaves
+            distinct = min(many, channels if lanes else min(conv.results, conv.slaves))
+            biases = [rng.getrandbits(32) for _ in range(rng.randint(1, channels))]
+            half = number % 2
+            for first in range(0, len(biases), distinct):
+                entries = [biases[first + n % distinct : first + n % distinct + 1] or [0] for n in range(many)]
+                ctx.set(dut.i, {"valid": 1, "half": half, "channel": first, "entries": [each for (each,) in entries]})
+                await ctx.tick()
+            ctx.set(dut.i, {"valid": 0, "half": half, "channel": 0, "entries": [0] * many})
+            held[half] = dict(enumerate(biases))
+            for other in (half, 1 - half):
+                check(ctx, other, channels, held[other] if other == half or not lanes else {})
+            await ctx.tick()
+
+    def check(ctx, half, channels, biases):
+        ctx.set(dut.half, half)
+        for channel in range(1 if lanes else 4):
+            ctx.set(dut.channel, channel)
+            seen = list(ctx.get(dut.o))
+            for column in range(conv.row_bytes // 2 if lanes else conv.slaves):
+                number = column % channels if lanes else channel * conv.slaves + column
+                assert number not in biases or seen[column] == biases[number], (half, channel, column)
+
+    simulate(dut, bench)
+
+
+@pytest.mark.parametrize(("name", "columns"), [("unit", 8), ("more", 8), ("full", 32)])
+def test_columns(name, columns):
+    assert bias_columns(PARAMS[name]) == columns

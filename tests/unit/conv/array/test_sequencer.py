@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import pytest
 
-from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, CONV_PRESETS
 from tilewright.hw.conv.array.sequencer import Sequencer
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, watch_stream
+from tilewright.spec.conv import CHANNELS_AT_ONCE, CONV_PRESETS
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, watch_stream
 
 SEED = 45
 #: All modes with what has more in it, and the last one without.

@@ -5,11 +5,11 @@ import random
 import numpy as np
 import pytest
 
-from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.hw.conv.array.slave import Slave
 from tilewright.hw.conv.params import FOLDS, ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import elaborated, simulate
+from tilewright.spec.conv import CONV_PRESETS
+from tilewright.verify.pysim.simulate import elaborated, simulate
 
 SEED = 44
 SMEM = SmemParams(4096)

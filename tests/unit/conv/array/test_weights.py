@@ -9,13 +9,13 @@ from amaranth.lib.wiring import connect
 
 from tilewright.golden import ConvPlan, ConvShape
 from tilewright.golden.conv.rows import Rows
-from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, CONV_PRESETS
 from tilewright.hw.conv.array.sequencer import Sequencer
 from tilewright.hw.conv.array.weights import WeightLoader, WeightWriter, weight_queues
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.unpacked import unpacker
+from tilewright.spec.conv import CHANNELS_AT_ONCE, CONV_PRESETS
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import unpacker
 
 SEED = 77
 SMEM = SmemParams(16384)

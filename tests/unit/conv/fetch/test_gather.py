@@ -6,16 +6,16 @@ import pytest
 from amaranth.hdl import Elaboratable, Module, ResetInserter, Signal
 from amaranth.lib.wiring import connect
 
-from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.hw.conv.fetch.gather import Gatherer
 from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.lib.share import StreamShare
+from tilewright.hw.lib.routing import StreamShare
 from tilewright.hw.smem.banks import Banks
-from tilewright.hw.smem.consumer import ConsumerPort
+from tilewright.hw.smem.chunk_ports import ConsumerPort
 from tilewright.hw.smem.layouts import ReadLayout, read_data_layout
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
+from tilewright.spec.conv import CONV_PRESETS
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
 
 SEED = 23
 SMEM = SmemParams(1024)

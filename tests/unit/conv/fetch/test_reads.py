@@ -5,13 +5,12 @@ import random
 import pytest
 from amaranth.hdl import Value
 
-from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.hw.conv.fetch.reads import GatherPlanner
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
-from tilewright.sim.pysim.unpacked import unpacker
+from tilewright.spec.conv import CONV_PRESETS
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, unpacker, watch_stream
 
 SEED = 31
 COUNT = 100

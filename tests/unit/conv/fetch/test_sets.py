@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
 from tilewright.hw.conv.fetch.sets import SetWalker
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.unpacked import unpacker
+from tilewright.spec.conv import CONV_PRESETS, ConvParams
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import unpacker
 
 SEED = 25
 SIZE = 4096

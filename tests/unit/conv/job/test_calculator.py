@@ -6,7 +6,7 @@ import pytest
 from amaranth.hdl import ResetInserter, Signal
 
 from tilewright.hw.conv.job.calculator import NOT_SUM, SUM, Calculator, Step
-from tilewright.sim.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.simulate import elaborated, simulate
 
 SEED = 31
 WIDTH = 12

@@ -6,18 +6,15 @@ from random import Random
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
-from tilewright.golden.conv.checks import check_job
+from tilewright.golden.conv.job import check_job, parts_of
 from tilewright.golden.conv.machine import job_word
-from tilewright.golden.conv.placement import parts_of
-from tilewright.golden.spec.conv.errors import ConvError
-from tilewright.golden.spec.conv.job import JOB
-from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.hw.conv.job.check import JobChecker
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
-from tilewright.sim.random.conv_jobs import garbage_jobs, random_jobs
+from tilewright.spec.conv import CONV_PRESETS, JOB, ConvError
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.random.conv_jobs import garbage_jobs, random_jobs
 
 SEED = 23
 BYTES = 4096

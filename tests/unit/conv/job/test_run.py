@@ -6,16 +6,13 @@ from itertools import pairwise
 import pytest
 from amaranth.hdl import Elaboratable, Module, Signal, Value
 
-from tilewright.golden.spec import BarrierOp
-from tilewright.golden.spec.conv.errors import ConvError
-from tilewright.golden.spec.conv.job import JOB
-from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.hw.conv.job.run import JobRunner
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
-from tilewright.sim.pysim.unpacked import unpacker
+from tilewright.spec import BarrierOp
+from tilewright.spec.conv import CONV_PRESETS, JOB, ConvError
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, unpacker, watch_stream
 
 SEED = 17
 PARAMS = ConvUnitParams(CONV_PRESETS["unit"], SmemParams(4096))

@@ -1,20 +1,42 @@
-"""The plan of jobs, against what their fields say: legal jobs of all sorts, the ends of fields, stalls, resets."""
+"""Kernel columns by merged ones: all of them."""
 
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
-from tilewright.golden.conv.checks import check_job
+from tilewright.golden.conv.job import barriers_of, check_job, parts_of, result_bytes
 from tilewright.golden.conv.machine import job_word
-from tilewright.golden.conv.placement import barriers_of, parts_of, result_bytes
-from tilewright.golden.spec.conv.job import JOB, ConvOperation, ConvOutput
-from tilewright.golden.spec.conv.params import CONV_PRESETS
-from tilewright.golden.spec.pe.instruction import MmType
-from tilewright.hw.conv.job.setup import JobSetup
+from tilewright.hw.conv.job.setup import ColumnDivider, JobSetup
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
-from tilewright.sim.random.conv_jobs import random_jobs
+from tilewright.spec.conv import CONV_PRESETS, JOB, ConvOperation, ConvOutput
+from tilewright.spec.pe import MmType
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.random.conv_jobs import random_jobs
+
+
+def test_quotients():
+    """Every divisor, with dividends around its multiples; as many cycles for each."""
+    dut = ColumnDivider()
+
+    async def bench(ctx):
+        for merge in range(1, 257):
+            edges = {1, 2, merge - 1, merge, merge + 1, 2 * merge, 2 * merge + 1, 255, 256}
+            for columns in sorted(count for count in edges if 1 <= count <= 256):
+                ctx.set(dut.columns, columns - 1)
+                ctx.set(dut.merge, merge - 1)
+                ctx.set(dut.start, 1)
+                await ctx.tick()
+                ctx.set(dut.start, 0)
+                for _ in range(8):
+                    assert ctx.get(dut.busy)
+                    await ctx.tick()
+                steps = -(-columns // merge)
+                assert not ctx.get(dut.busy)
+                assert (ctx.get(dut.last), ctx.get(dut.rest)) == (steps - 1, columns - (steps - 1) * merge - 1)
+
+    simulate(dut, bench, deadline=25_000)
+
 
 SEED = 29
 BYTES = 16384

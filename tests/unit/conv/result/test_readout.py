@@ -6,13 +6,12 @@ from collections import deque
 import pytest
 from amaranth.hdl import Value
 
-from tilewright.golden.spec.conv.job import ConvOutput
-from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.layouts import ResultSizes
 from tilewright.hw.conv.result.readout import ReadOut
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, send
+from tilewright.spec.conv import CONV_PRESETS, ConvOutput, ConvParams
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, send
 
 PARAMS = {
     "unit": ConvUnitParams(CONV_PRESETS["unit"]),

@@ -8,22 +8,21 @@ import numpy as np
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
+from tilewright.golden.conv.job import parts_of
 from tilewright.golden.conv.machine import job_word
-from tilewright.golden.conv.placement import parts_of
 from tilewright.golden.conv.results import add_residual, half_floats, requantise
-from tilewright.golden.spec.conv.job import JOB, ConvOperation, ConvOutput
-from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
-from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.conv.post.processor import PostProcessor
+from tilewright.hw.conv.result.post import PostProcessor
 from tilewright.hw.conv.result.readout import ReadOut
 from tilewright.hw.conv.result.results import Results
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.conv_plan import plan_values
-from tilewright.sim.pysim.conv_results import ResultsWorld
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import watch_stream
-from tilewright.sim.random.conv_jobs import random_jobs
+from tilewright.spec.conv import CONV_PRESETS, JOB, ConvOperation, ConvOutput, ConvParams
+from tilewright.spec.pe import MmType
+from tilewright.verify.pysim.conv_plan import plan_values
+from tilewright.verify.pysim.conv_results import ResultsWorld
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import watch_stream
+from tilewright.verify.random.conv_jobs import random_jobs
 
 SMEM = SmemParams(16384)
 long = partial(pytest.param, marks=pytest.mark.long)

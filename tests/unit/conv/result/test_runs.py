@@ -4,13 +4,13 @@ import random
 
 import pytest
 
-from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.layouts import ResultSizes
 from tilewright.hw.conv.result.runs import RunCutter
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.spec.conv import CONV_PRESETS, ConvParams
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SMEM = SmemParams(1024)
 PARAMS = {

@@ -1,18 +1,104 @@
-"""The writer: every length at every address, in stalls, one piece a cycle."""
+"""The assembler: buffers of each mode, windows, stalls, rates."""
 
 import random
+from itertools import product
 
 import pytest
 
-from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.layouts import ResultSizes
-from tilewright.hw.conv.result.writer import Writer
+from tilewright.hw.conv.result.writer import Assembler, Writer
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.spec.conv import CONV_PRESETS, ConvParams
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
-PARAMS = {name: ConvUnitParams(CONV_PRESETS[name], SmemParams(1024)) for name in ("unit", "default")}
+PARAMS = {
+    "unit": ConvUnitParams(CONV_PRESETS["unit"]),
+    "pairs": ConvUnitParams(
+        ConvParams(16, 2, 2, feature_rows=8, weight_bytes=1024, results=4, types=("i8", "i16", "f16"))
+    ),
+    "default": ConvUnitParams(CONV_PRESETS["default"]),
+}
+
+
+def some_work(params, lanes, log2, flushes):
+    """Transfers with their flush, pieces, and the bytes that each piece must have, by their place in its window.
+
+    With pairs the second half of a window is what follows the first, or begins in any slot.
+    """
+    rng, sizes, results = random.Random(7), ResultSizes(params), params.conv.results
+    ours = results if lanes else results // sizes.together
+    most = max(1, sizes.piece_bytes // (ours << log2))
+    transfers, pieces, wanted = [], [], []
+    for _ in range(flushes):
+        count, buffer = rng.choice([most, rng.randint(1, most)]), {}
+        for number in range(count):
+            data = [rng.getrandbits(32) for _ in range(results)]
+            transfers.append(({"data": data}, number == count - 1))
+            for lane, byte in product(range(results), range(1 << log2)):
+                place, channel = divmod(lane, ours)
+                at = place * sizes.piece_bytes + (number * ours + channel << log2) + byte
+                buffer[at] = data[lane] >> 8 * byte & 255
+        windows = range(0, max(buffer) + 1, sizes.piece_bytes)
+        for start in windows:
+            piece = {"slot": start // 16, "origin": rng.randrange(1024), "flush_last": start == windows[-1]}
+            length, half, begins = sizes.piece_bytes, sizes.piece_bytes // 2, [start]
+            if sizes.pairs:
+                there, length = rng.getrandbits(1), half
+                begins.append(rng.randrange(0, sizes.buffer_bytes, half) if there else start + half)
+                piece["second"] = {"there": there, "slot": begins[1] // 16, "origin": rng.randrange(1024)}
+            pieces.append(piece)
+            wanted.append({at - begin + number * half: value for number, begin in enumerate(begins)
+                           for at, value in buffer.items() if 0 <= at - begin < length})  # fmt: skip
+    return transfers, pieces, wanted
+
+
+def run(name, work, lanes, log2, mode):
+    dut, stalls = elaborated(Assembler, PARAMS[name]), STALL_MODES[mode]
+    transfers, pieces, wanted = work
+    sent, came = [], []
+
+    async def results(ctx):
+        ctx.set(dut.plan, {"lanes": lanes, "result_log2": log2})
+        sent.extend(await send(ctx, dut.i, [data for data, _ in transfers], idle=stalls["idle"], seed=1))
+
+    async def flush(ctx):
+        await send(ctx, dut.flush, [last for _, last in transfers], idle=stalls["idle"], seed=2)
+
+    async def give(ctx):
+        await send(ctx, dut.pieces, pieces, idle=stalls["idle"], seed=3)
+
+    async def sink(ctx):
+        came.extend(await receive(ctx, dut.o, len(pieces), stall=stalls["stall"]))
+
+    simulate(dut, results, flush, give, sink, background=[watch_stream(dut.o, "o")])
+    for piece, given, bytes_ in zip(came[0], pieces, wanted, strict=True):
+        assert piece.origin == given["origin"]
+        assert all(piece.second[name] == value for name, value in given.get("second", {}).items() if name != "slot")
+        window = sum(chunk << 128 * n for n, chunk in enumerate(piece.window))
+        assert {at: window >> 8 * at & 255 for at in bytes_} == bytes_
+    return sent, came[1]
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize(("lanes", "log2"), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)])
+@pytest.mark.parametrize("name", PARAMS)
+def test_pieces(name, lanes, log2, mode):
+    if log2 == 1 and not (PARAMS[name].floats or (lanes and PARAMS[name].wide)):
+        pytest.skip("there are no results of 16 bits")
+    run(name, some_work(PARAMS[name], lanes, log2, 12), lanes, log2, mode)
+
+
+def test_full_rate_and_latency():
+    """A transfer a cycle; the first piece one cycle after its flush."""
+    work = some_work(PARAMS["unit"], 1, 0, 10)
+    sent, cycles = run("unit", work, 1, 0, "none")
+    assert sent == list(range(len(work[0])))
+    assert cycles == [cycle + 1 for cycle, (_, last) in zip(sent, work[0], strict=True) if last]
+
+
+WRITER_PARAMS = {name: ConvUnitParams(CONV_PRESETS[name], SmemParams(1024)) for name in ("unit", "default")}
 
 
 def some_pieces(params, count):
@@ -61,8 +147,8 @@ def bytes_of_write(write):
     }
 
 
-def run(name, pieces, mode, log2=0):
-    dut = elaborated(Writer, PARAMS[name])
+def writer_run(name, pieces, mode, log2=0):
+    dut = elaborated(Writer, WRITER_PARAMS[name])
     came, stalls, written = [], STALL_MODES[mode], []
 
     async def source(ctx):
@@ -81,22 +167,22 @@ def run(name, pieces, mode, log2=0):
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("name", PARAMS)
-def test_pieces(name, mode):
-    pieces = list(some_pieces(PARAMS[name], 80))
-    writes, _, written = run(name, pieces, mode)
+@pytest.mark.parametrize("name", WRITER_PARAMS)
+def test_writer_pieces(name, mode):
+    pieces = list(some_pieces(WRITER_PARAMS[name], 80))
+    writes, _, written = writer_run(name, pieces, mode)
     assert [bytes_of_write(write) for write in writes] == [bytes_of_piece(piece) for piece in pieces]
     assert [count for count in written if count] == [len(bytes_of_piece(piece)) for piece in pieces]
 
 
-def test_full_rate_and_latency():
-    pieces = list(some_pieces(PARAMS["unit"], 20))
-    _, cycles, _ = run("unit", pieces, "none")
+def test_writer_full_rate_and_latency():
+    pieces = list(some_pieces(WRITER_PARAMS["unit"], 20))
+    _, cycles, _ = writer_run("unit", pieces, "none")
     assert cycles == list(range(1, 21))
 
 
 @pytest.mark.parametrize("log2", [0, 1, 2])
 def test_results_are_counted(log2):
     piece = {"origin": 5, "first": 5, "last": 12, "bytes": 7, "window": [1]}
-    *_, written = run("unit", [piece], "none", log2)
+    *_, written = writer_run("unit", [piece], "none", log2)
     assert sum(written) == 8 >> log2

@@ -1,12 +1,102 @@
-"""Registers of the command processor: what a host writes arrives, what happens shows."""
+"""Why a program stops: the first cause, of several at once the lowest code; and how long a word may take."""
 
 import pytest
 
-from tilewright.golden.spec.core.registers import PROGRAM_ID_VALUE, PROGRAM_REGISTERS, built_with
 from tilewright.hw.core import CORE_PRESETS, ProgramParams
-from tilewright.hw.core.program.control import ProgramControl
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import receive, send
+from tilewright.hw.core.program.control import ProgramControl, StopCause
+from tilewright.spec.core import PROGRAM_ID_VALUE, PROGRAM_REGISTERS, Engine, ProgramError, built_with
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import receive, send
+
+
+def run(bench):
+    dut = elaborated(StopCause)
+
+    async def begin(ctx):
+        ctx.set(dut.tag, 5)
+        ctx.set(dut.index, 9)
+        for number in range(3):
+            ctx.set(dut.engine_tags[number], 70 + number)
+        await strobe(ctx, dut.begin)
+        ctx.set(dut.runs, 1)
+        await bench(ctx, dut)
+
+    simulate(dut, begin)
+
+
+async def strobe(ctx, *signals):
+    for signal in signals:
+        ctx.set(signal, 1)
+    await ctx.tick()
+    for signal in signals:
+        ctx.set(signal, 0)
+
+
+def cause(ctx, dut):
+    kept = ctx.get(dut.cause)
+    assert ctx.get(dut.stops) == (kept.code != 0)
+    return kept.code, kept.engine, kept.tag, kept.index
+
+
+@pytest.mark.parametrize("second", ["failed", "stop", "engines"])
+@pytest.mark.parametrize("first", ["failed", "stop", "engines"])
+def test_the_first_one_stays(first, second):
+    codes = {"failed": ProgramError.LOOP, "stop": ProgramError.STOPPED, "engines": ProgramError.ENGINE}
+
+    async def bench(ctx, dut):
+        ctx.set(dut.code, ProgramError.LOOP)
+        await strobe(ctx, getattr(dut, first))
+        ctx.set(dut.index, 10)
+        await strobe(ctx, getattr(dut, second))
+        engine, tag = (Engine.TMAU, 70) if first == "engines" else (0, 5)
+        assert cause(ctx, dut) == (codes[first], engine, tag, 9)
+        await strobe(ctx, dut.begin)
+        assert cause(ctx, dut) == (0, 0, 0, 0)
+        await strobe(ctx, getattr(dut, first), getattr(dut, second))
+        assert cause(ctx, dut)[0] == min(codes[first], codes[second])
+
+    run(bench)
+
+
+@pytest.mark.parametrize("engines", range(1, 8))
+def test_engines(engines):
+    async def bench(ctx, dut):
+        ctx.set(dut.engines, engines)
+        await ctx.tick()
+        first = (engines & -engines).bit_length() - 1
+        assert cause(ctx, dut) == (ProgramError.ENGINE, list(Engine)[1:][first], 70 + first, 9)
+
+    run(bench)
+
+
+@pytest.mark.parametrize("cycles", [1, 2, 30])
+def test_watchdog(cycles):
+    """It begins anew with each advance, and rests while no program runs."""
+
+    async def bench(ctx, dut):
+        ctx.set(dut.watchdog, cycles)
+        await strobe(ctx, dut.advances)
+        for _ in range(3):
+            for _ in range(cycles - 1):
+                await ctx.tick()
+            await strobe(ctx, dut.advances)
+            assert not ctx.get(dut.stops)
+        await ctx.tick().repeat(cycles)
+        assert not ctx.get(dut.stops)
+        await ctx.tick()
+        assert cause(ctx, dut) == (ProgramError.WATCHDOG, 0, 5, 9)
+        ctx.set(dut.runs, 0)
+        await strobe(ctx, dut.begin)
+        await ctx.tick().repeat(cycles + 3)
+        assert not ctx.get(dut.stops)
+        ctx.set(dut.watchdog, 0)
+        ctx.set(dut.runs, 1)
+        await strobe(ctx, dut.advances)
+        await ctx.tick().repeat(300)
+        assert not ctx.get(dut.stops), "0: for ever"
+
+    run(bench)
+
 
 PARAMS = CORE_PRESETS["unit"].replace(program=ProgramParams())
 REGISTERS = {register.name: register for register in PROGRAM_REGISTERS}
@@ -20,7 +110,7 @@ async def access(ctx, dut, name, word=None):
     return answer.data
 
 
-def run(bench):
+def control_run(bench):
     dut = elaborated(ProgramControl, PARAMS)
 
     async def begin(ctx):
@@ -36,7 +126,7 @@ def test_what_is_there():
             assert await access(ctx, dut, name) == REGISTERS[name].format.pack(**fields)
         assert await access(ctx, dut, "status") == 1
 
-    run(bench)
+    control_run(bench)
 
 
 def test_a_program():
@@ -54,7 +144,7 @@ def test_a_program():
             assert not ctx.get(strobe)
             await receive(ctx, dut.accesses.answers, 1)
 
-    run(bench)
+    control_run(bench)
 
 
 @pytest.mark.parametrize("code", [0, 8])
@@ -86,7 +176,7 @@ def test_the_end(code, interrupt):
             await access(ctx, dut, "control", REGISTERS["control"].format.pack(clear_error=1))
             assert await access(ctx, dut, "error") == 0
 
-    run(bench)
+    control_run(bench)
 
 
 def test_counters_and_window():
@@ -106,4 +196,4 @@ def test_counters_and_window():
         await ctx.tick()
         assert ctx.get(dut.window).first > ctx.get(dut.window).last, "behind the memory: it holds nothing"
 
-    run(bench)
+    control_run(bench)

@@ -1,13 +1,90 @@
-"""Words come in order from where a jump says, with what went wrong, and no line outside the program is asked for."""
+"""Lines come to who asked for them, in order, whatever the bus and the bursts are like."""
 
 import random
 
+import numpy as np
 import pytest
 
-from tilewright.golden.spec.core.errors import ProgramError
-from tilewright.hw.core.program.fetch import ProgramFetcher
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES
+from tilewright.hw.core.program.fetch import READER_ID, InstructionStreamer, LineReader, ProgramFetcher
+from tilewright.spec.core import ProgramError
+from tilewright.verify.pysim.axi import AxiMemory
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
+
+CONTENTS = np.random.default_rng(1).integers(256, size=4096, dtype=np.uint8)
+ASKED = [[0, 5, 9, 63, 1, 2, 3, 4], [10, 11, 11, 62, 0, 60]]
+
+
+def word_at(line):
+    return int.from_bytes(CONTENTS[64 * line :][:64].tobytes(), "little")
+
+
+def run(dut, mode, failing=()):
+    memory = AxiMemory(dut.axi, CONTENTS, stall=STALL_MODES[mode]["stall"], seed=2)
+    memory.failing |= set(failing)
+    got = [[], []]
+
+    def asker(user):
+        async def ask(ctx):
+            await send(ctx, dut.requests[user], ASKED[user], idle=STALL_MODES[mode]["idle"], seed=user)
+
+        return ask
+
+    async def take(ctx):
+        cycle = 0
+        while [len(lines) for lines in got] != [len(lines) for lines in ASKED]:
+            for user, port in enumerate(dut.lines):
+                if ctx.get(port.valid):
+                    got[user].append((ctx.get(port.payload.data), ctx.get(port.payload.error), cycle))
+            assert ctx.get(dut.axi.rready)
+            await ctx.tick()
+            cycle += 1
+
+    simulate(dut, asker(0), asker(1), take, background=[memory.serve], deadline=2000)
+    return got, memory.requests
+
+
+@pytest.mark.parametrize(("bus_bytes", "max_burst"), [(16, 1), (16, 4), (32, 16), (64, 1), (64, 16)])
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_lines(mode, bus_bytes, max_burst):
+    dut = elaborated(LineReader, 32, bus_bytes, max_burst, 4)
+    got, requests = run(dut, mode)
+    for lines, asked in zip(got, ASKED, strict=True):
+        assert [word for word, _, _ in lines] == [word_at(line) for line in asked]
+        assert not any(error for _, error, _ in lines)
+    beats = min(64 // bus_bytes, max_burst)
+    assert {(ident, count) for _, ident, _, count in requests} == {(READER_ID, beats)}
+    assert len(requests) == 14 * 64 // bus_bytes // beats
+    if mode == "none":
+        first = [address // 64 for _, _, address, _ in requests[:: 64 // bus_bytes // beats]][:4]
+        assert first == [0, 10, 5, 11], "they take turns"
+
+
+@pytest.mark.parametrize("place", range(0, 64, 16))
+def test_a_beat_that_fails(place):
+    """The line fails whichever of its beats does, and no other."""
+    got, _ = run(elaborated(LineReader, 32, 16, 4, 4), "none", [64 * 9 + place])
+    assert [error for _, error, _ in got[0]] == [0, 0, 1, 0, 0, 0, 0, 0]
+    assert not any(error for _, error, _ in got[1])
+
+
+def test_latency():
+    """Two cycles to AR; one from the last beat."""
+    dut = elaborated(LineReader, 32, 64, 16, 4)
+    memory = AxiMemory(dut.axi, CONTENTS, latency=3)
+
+    async def bench(ctx):
+        ctx.set(dut.requests[1].valid, 1)
+        ctx.set(dut.requests[1].payload, 7)
+        await ctx.tick().until(dut.requests[1].ready)
+        ctx.set(dut.requests[1].valid, 0)
+        assert ctx.get(dut.axi.arvalid)
+        await ctx.tick().until(dut.axi.rvalid)
+        assert ctx.get(dut.lines[1].valid) and not ctx.get(dut.lines[0].valid)
+        assert ctx.get(dut.lines[1].payload.data) == word_at(7)
+
+    simulate(dut, bench, background=[memory.serve])
+
 
 BASE, COUNT, DEPTH = 1000, 40, 4
 
@@ -50,7 +127,7 @@ async def halt(ctx, dut):
     ctx.set(dut.halt, 0)
 
 
-def run(bench, mode="none", failing=(), latency=6):
+def fetch_run(bench, mode="none", failing=(), latency=6):
     dut, asked = elaborated(ProgramFetcher, 32, DEPTH), []
 
     async def begin(ctx):
@@ -91,7 +168,7 @@ def test_jumps(mode):
             for _ in range(rng.randrange(4)):
                 await ctx.tick()
 
-    run(bench, mode)
+    fetch_run(bench, mode)
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
@@ -106,7 +183,7 @@ def test_the_end(mode):
             assert (await take(ctx, dut, rng, stall))[1] == ProgramError.NO_END
             await halt(ctx, dut)
 
-    run(bench, mode)
+    fetch_run(bench, mode)
 
 
 def test_a_word_that_does_not_come():
@@ -115,7 +192,7 @@ def test_a_word_that_does_not_come():
         codes = [(await take(ctx, dut, random.Random(1), 0))[1] for _ in range(5)]
         assert codes == [0, 0, 0, ProgramError.BUS, 0]
 
-    run(bench, failing=[BASE + 3])
+    fetch_run(bench, failing=[BASE + 3])
 
 
 def test_rate_and_latency():
@@ -136,5 +213,133 @@ def test_rate_and_latency():
             cycles += 1
         assert cycles == 4, "one to ask, two of the memory, one for the queue"
 
-    asked = run(bench, latency=1)
+    asked = fetch_run(bench, latency=1)
     assert asked[:DEPTH] == list(range(BASE, BASE + DEPTH))
+
+
+RUNS = [(3, 1), (9, 4), (20, 5), (1, 23), (7, 3), (100, 8)]
+
+
+def line_at(line):
+    return sum((4 * line + place + 1) << 128 * place for place in range(4))
+
+
+def instructions(line, count):
+    return [4 * line + number + 1 for number in range(count)]
+
+
+class Bench:
+    def __init__(self, mode, latency=5):
+        self.dut = elaborated(InstructionStreamer, 32, 4)
+        self.stalls, self.rng, self.latency = STALL_MODES[mode], random.Random(mode), latency
+        self.taken, self.cycles, self.failing, self.hold = [], [], set(), False
+
+    async def memory(self, ctx):
+        dut, pending, cycle = self.dut, [], 0
+        async for _, _, valid, ready, line in ctx.tick().sample(
+            dut.requests.valid, dut.requests.ready, dut.requests.payload
+        ):
+            if valid and ready:
+                pending.append((cycle + self.latency, line))
+            ctx.set(dut.requests.ready, self.rng.random() >= self.stalls["idle"])
+            comes = pending and pending[0][0] <= cycle and self.rng.random() >= self.stalls["idle"]
+            ctx.set(dut.lines.valid, bool(comes))
+            if comes:
+                line = pending.pop(0)[1]
+                ctx.set(dut.lines.payload, {"data": line_at(line), "error": line in self.failing})
+            cycle += 1
+
+    async def engine(self, ctx):
+        port, cycle = self.dut.instructions, 0
+        async for _, _, valid, ready, item in ctx.tick().sample(port.valid, port.ready, port.payload):
+            if valid and ready:
+                self.taken.append(item)
+                self.cycles.append(cycle)
+            ctx.set(port.ready, not self.hold and self.rng.random() >= self.stalls["stall"])
+            cycle += 1
+
+    async def offer(self, ctx, line, count):
+        ctx.set(self.dut.i.payload, {"line": line, "count": count})
+        ctx.set(self.dut.i.valid, 1)
+
+    async def run(self, ctx, line, count):
+        """Whether a run failed."""
+        await self.offer(ctx, line, count)
+        (failed,) = await ctx.tick().sample(self.dut.failed).until(self.dut.i.ready)
+        ctx.set(self.dut.i.valid, 0)
+        await ctx.tick()  # the engine's model has seen the last one too
+        return failed
+
+    def simulate(self, bench):
+        watch = watch_stream(self.dut.instructions)
+        simulate(self.dut, bench, background=[self.memory, self.engine, watch], deadline=5000)
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_runs(mode):
+    bench = Bench(mode)
+
+    async def host(ctx):
+        for line, count in RUNS:
+            bench.taken.clear()
+            assert not await bench.run(ctx, line, count)
+            assert bench.taken == instructions(line, count), "accepted with the last one"
+
+    bench.simulate(host)
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize("bad", range(4))
+def test_a_line_that_fails(mode, bad):
+    bench = Bench(mode)
+    bench.failing.add(30 + bad)
+
+    async def host(ctx):
+        assert await bench.run(ctx, 30, 16)
+        await ctx.tick().repeat(20)
+        assert bench.taken == instructions(30, 4 * bad)
+        assert not await bench.run(ctx, 50, 9)
+        assert bench.taken[4 * bad :] == instructions(50, 9)
+
+    bench.simulate(host)
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize("cycles", range(1, 60, 6))
+def test_a_halt(mode, cycles):
+    """What is offered is still taken, once; the next run is whole."""
+    bench, dut = Bench(mode), elaborated(InstructionStreamer, 32, 4)
+
+    async def host(ctx):
+        await bench.offer(ctx, 10, 40)
+        await ctx.tick().repeat(cycles)
+        bench.hold = bool(cycles % 4 == 1)
+        await ctx.tick()
+        ctx.set(dut.i.valid, 0)
+        ctx.set(dut.halt, 1)
+        await ctx.tick()
+        while ctx.get(dut.busy):
+            await ctx.tick()
+        ctx.set(dut.halt, 0)
+        bench.hold = False
+        while ctx.get(dut.instructions.valid):
+            await ctx.tick()
+        await ctx.tick()  # the engine's model has seen it too
+        count = len(bench.taken)
+        assert bench.taken == instructions(10, count)
+        await ctx.tick().repeat(10)
+        assert not await bench.run(ctx, 60, 6)
+        assert bench.taken[count:] == instructions(60, 6)
+
+    bench.simulate(host)
+
+
+def test_rate():
+    """An instruction a cycle, as long as lines come in time."""
+    bench = Bench("none", latency=2)
+
+    async def host(ctx):
+        await bench.run(ctx, 0, 40)
+
+    bench.simulate(host)
+    assert bench.cycles == list(range(bench.cycles[0], bench.cycles[0] + 40))

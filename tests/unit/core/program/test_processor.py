@@ -6,19 +6,16 @@ import numpy as np
 import pytest
 
 from tilewright.golden import ProgramRecord, conv_words, program_bytes, program_word, tmau_word
-from tilewright.golden.core.checks import check_range, check_word, kind_of
-from tilewright.golden.core.loops import Loops
-from tilewright.golden.spec import BarrierOp
-from tilewright.golden.spec.core.errors import ProgramError
-from tilewright.golden.spec.core.registers import WRITABLE
-from tilewright.golden.spec.core.word import PROGRAM_WORDS, Engine, Kind
-from tilewright.golden.tmau.windows import Windows
+from tilewright.golden.core.processor import Loops, check_range, check_word, kind_of
+from tilewright.golden.tmau.checks import Windows
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core import CORE_PRESETS, ProgramParams, core_regions
 from tilewright.hw.core.program.processor import CommandProcessor
-from tilewright.sim.pysim.program_bench import STOP, ProgramBench
-from tilewright.sim.pysim.simulate import elaborated
-from tilewright.sim.pysim.streams import STALL_MODES
+from tilewright.spec import BarrierOp
+from tilewright.spec.core import PROGRAM_WORDS, WRITABLE, Engine, Kind, ProgramError
+from tilewright.verify.pysim.program_bench import STOP, ProgramBench
+from tilewright.verify.pysim.simulate import elaborated
+from tilewright.verify.pysim.streams import STALL_MODES
 
 PARAMS = CORE_PRESETS["unit"].replace(conv=CONV_UNIT_PRESETS["unit"], program=ProgramParams())
 REGIONS = core_regions(PARAMS)

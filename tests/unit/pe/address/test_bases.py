@@ -1,19 +1,51 @@
-"""What each set holds of each thread: its inner offsets, and the sums of the outer dimensions; a read a cycle."""
+"""Shares of coordinates in page numbers and offsets, two cycles later, whatever pauses there are."""
 
 import random
 
 import pytest
 
-from tilewright.hw.pe.address.bases import Bases
+from tilewright.hw.pe.address.bases import Bases, Places
 from tilewright.hw.pe.layouts import BASES_SETS
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.sim.pysim.lane_reads import lane_registers
-from tilewright.sim.pysim.pe_accesses import Segment
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, watch_stream
+from tilewright.verify.pysim.pe_accesses import Segment
+from tilewright.verify.pysim.pe_operands import lane_registers
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, watch_stream
 
 SEED = 20261121
-PARAMS = {groups: PE_PRESETS["unit"].replace(threads=8 * groups - 3) for groups in (1, 2)}
+PARAMS = PE_PRESETS["default"]
+LATENCY = 2
+
+
+def shares(coordinate, page_log2, pages_below, shift):
+    page = (coordinate >> page_log2) % PARAMS.pages * pages_below
+    return page % PARAMS.pages, (coordinate % (1 << page_log2) << shift) % (1 << 20)
+
+
+def test_shares():
+    dut = Places(PARAMS)
+    rng = random.Random(SEED)
+
+    async def run(ctx):
+        wanted = []
+        while len(wanted) < 300:
+            coordinates, page_log2 = [rng.getrandbits(16) for _ in range(LANES)], rng.randrange(16)
+            pages_below, shift = rng.randint(0, PARAMS.pages), rng.randrange(21)
+            enable = rng.random() < 0.7
+            if enable:
+                wanted.append([shares(coordinate, page_log2, pages_below, shift) for coordinate in coordinates])
+            fields = {"coordinates": coordinates, "page_log2": page_log2, "pages_below": pages_below, "shift": shift}
+            for name, value in (fields | {"enable": enable}).items():
+                ctx.set(getattr(dut, name), value)
+            await ctx.tick()
+            if len(wanted) >= LATENCY:
+                assert list(zip(ctx.get(dut.pages), ctx.get(dut.offsets), strict=True)) == wanted[-LATENCY]
+
+    print(f"seed {SEED}")
+    simulate(dut, run)
+
+
+BASES_PARAMS = {groups: PE_PRESETS["unit"].replace(threads=8 * groups - 3) for groups in (1, 2)}
 #: From ``start`` to ``busy`` low, besides a cycle for each read.
 BUILD_CYCLES = 6
 SEGMENTS = [
@@ -24,10 +56,10 @@ SEGMENTS = [
 ]
 
 
-@pytest.mark.parametrize("groups", PARAMS)
+@pytest.mark.parametrize("groups", BASES_PARAMS)
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_builds(mode, groups):
-    params = PARAMS[groups]
+    params = BASES_PARAMS[groups]
     dut = elaborated(Bases, params)
     rng = random.Random(f"{SEED} {mode}")
     stall = STALL_MODES[mode]["stall"]

@@ -6,13 +6,12 @@ from itertools import pairwise
 
 import pytest
 
-from tilewright.golden.spec.pe.errors import PeError
 from tilewright.hw.pe.address.columns import Columns
 from tilewright.hw.pe.layouts import JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.sim.pysim.ports import set_together
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.spec.pe import PeError
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, set_together, watch_stream
 
 SEED = 20261121
 PARAMS = PE_PRESETS["unit"].replace(threads=21)

@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from tilewright.golden.spec.pe.errors import PeError
 from tilewright.hw.pe.address.faults import FaultCollector
 from tilewright.hw.pe.layouts import AccessKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.spec.pe import PeError
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 PARAMS = PE_PRESETS["default"]
 #: An access takes two cycles.

@@ -10,11 +10,11 @@ from amaranth.lib.wiring import connect
 from tilewright.hw.pe.address.sequencer import Sequencer
 from tilewright.hw.pe.layouts import BASES_SETS, PREDICATES, AccessKind, JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.hw.pe.state.predicates import PredicateFile
-from tilewright.sim.pysim.lane_reads import lane_registers
-from tilewright.sim.pysim.pe_accesses import BlockDirectory, OffsetSets, Segment, Threads, expected, observed
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.hw.pe.registers import PredicateFile
+from tilewright.verify.pysim.pe_accesses import BlockDirectory, OffsetSets, Segment, Threads, expected, observed
+from tilewright.verify.pysim.pe_operands import lane_registers
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
 PARAMS = PE_PRESETS["unit"].replace(threads=13, regs=48, pages=64)

@@ -7,14 +7,12 @@ from amaranth import Module
 from amaranth.hdl import Elaboratable
 from amaranth.lib import wiring
 
-from tilewright.golden.spec.pe.errors import PeError
-from tilewright.golden.spec.pe.segment import PAGE_ENTRY
-from tilewright.hw.pe.address.pages import PageTable
-from tilewright.hw.pe.address.translate import Translator
+from tilewright.hw.pe.address.translate import PageTable, Translator
 from tilewright.hw.pe.layouts import AccessKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.spec.pe import PAGE_ENTRY, PeError
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 PARAMS = PE_PRESETS["unit"]
 SIZE = PARAMS.smem.size_bytes

@@ -8,19 +8,16 @@ from amaranth import Module
 from amaranth.hdl import Elaboratable
 from amaranth.lib.wiring import connect
 
-from tilewright.golden.pe.checks import decode, refusal
-from tilewright.golden.spec.pe.errors import PeError
-from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, MmType, Operation, Source
-from tilewright.golden.spec.pe.segment import SegmentElement
+from tilewright.golden.pe.machine import decode, refusal
 from tilewright.hw.pe.issue.decode import Decoder
 from tilewright.hw.pe.issue.issue import Issue
 from tilewright.hw.pe.issue.scoreboard import LOADS
 from tilewright.hw.pe.layouts import BASES_SETS, JobKind
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.sim.pysim.pe_accesses import OffsetSets
-from tilewright.sim.pysim.ports import set_together
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
+from tilewright.spec.pe import INSTRUCTIONS, MmType, Operation, PeError, SegmentElement, Source
+from tilewright.verify.pysim.pe_accesses import OffsetSets
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, send, set_together, watch_stream
 
 PARAMS = PE_PRESETS["unit"].replace(threads=6, types=("i8", "f16"))
 KINDS = {Operation.MM: JobKind.MULTIPLY, Operation.LD: JobKind.LOAD, Operation.ST: JobKind.STORE}

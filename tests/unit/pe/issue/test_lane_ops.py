@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from tilewright.golden.spec.pe.instruction import Compare
 from tilewright.hw.pe.issue.lane_ops import LaneOps
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.sim.pysim.lane_reads import lane_registers
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.spec.pe import Compare
+from tilewright.verify.pysim.pe_operands import lane_registers
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 PRESETS = {
     "unit": PE_PRESETS["unit"],

@@ -6,9 +6,8 @@ import pytest
 
 from tilewright.hw.pe.issue.scoreboard import LOADS, Scoreboard
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.sim.pysim.ports import set_together
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import send
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import send, set_together
 
 SEED = 7
 UNIT = PE_PRESETS["unit"]

@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from tilewright.golden.spec import BarrierOp
-from tilewright.golden.spec.pe.instruction import Operation
 from tilewright.hw.pe.issue.waits import Waits
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.spec import BarrierOp
+from tilewright.spec.pe import Operation
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from tilewright.golden import ImplicitGemm
-from tilewright.golden.spec import COMMAND, DESCRIPTOR, FORMATS
-from tilewright.golden.spec.core.word import PROGRAM_WORDS, Kind
-from tilewright.golden.spec.tmau.command import TENSOR_OPCODES
 from tilewright.golden.tmau.features import is_unsupported
 from tilewright.hw.core import CORE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.bench import core
+from tilewright.spec import COMMAND, DESCRIPTOR, FORMATS
+from tilewright.spec.core import PROGRAM_WORDS, Kind
+from tilewright.spec.tmau import TENSOR_OPCODES
 
 _KIND = PROGRAM_WORDS[Kind.END]["kind"].lsb
 

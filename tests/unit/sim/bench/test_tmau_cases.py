@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from tilewright.golden import check_word
-from tilewright.golden.spec import COMMAND, FORMATS, Opcode
+from tilewright.golden.tmau.checks import check_command
 from tilewright.golden.tmau.limits import limits
-from tilewright.golden.tmau.setup import check_command
 from tilewright.golden.tmau.tile import footprint
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.bench import tmau
 from tilewright.sim.bench.tmau_cases import BLOCK_BYTES, BOXES, copy_cases, few_cases, steady_cases
 from tilewright.sim.session import TmauSession
+from tilewright.spec import COMMAND, FORMATS, Opcode
 
 
 @pytest.mark.parametrize("preset", ["unit", "ecp5"])

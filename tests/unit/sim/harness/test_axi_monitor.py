@@ -1,4 +1,4 @@
-"""The protocol monitors: legal traffic raises nothing, and breaking one rule once raises exactly its bit."""
+"""The list of AXI rules: whose each is."""
 
 import re
 
@@ -6,9 +6,27 @@ import pytest
 from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Module
 
 from tilewright.hw.bus.axi4 import Axi4Signature
+from tilewright.sim.harness.axi_channels import READ, WRITE, Party, Rule, Wait
 from tilewright.sim.harness.axi_monitor import Axi4Monitor, Axi4ReadMonitor, Axi4WriteMonitor
-from tilewright.sim.harness.axi_rules import READ, WRITE, Rule, Wait
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.verify.pysim.simulate import simulate
+
+
+def test_parties():
+    """Each rule has one side; requests and written data are the manager's."""
+    assert Rule.mask(Party.MANAGER) ^ Rule.mask(Party.SUBORDINATE) == (1 << len(Rule)) - 1
+    assert {rule.channel for rule in Rule.select(Party.MANAGER)} == {"AR", "AW", "W"}
+    assert {rule.channel for rule in Rule.select(Party.SUBORDINATE)} == {"R", "B"}
+    assert Wait.select(Party.MANAGER) == [Wait.RREADY, Wait.AWVALID, Wait.WVALID, Wait.BREADY]
+
+
+def test_directions():
+    """Members that say the same of different channels are different members."""
+    assert Rule.AR_CHANGED is not Rule.AW_CHANGED
+    assert Rule.mask(Party.MANAGER, READ) ^ Rule.mask(Party.MANAGER, WRITE) == Rule.mask(Party.MANAGER)
+    assert Rule.decode(Rule.mask(Party.SUBORDINATE, WRITE)) == Rule.select(Party.SUBORDINATE, ("B",))
+    assert Wait.ARREADY.channel == "AR"
+    assert Wait.BREADY.channel == "B"
+
 
 SIZES = {"addr_width": 32, "data_width": 128, "id_width": 2, "max_burst": 4, "max_outstanding": 2}
 

@@ -8,10 +8,10 @@ import pytest
 from amaranth.hdl import Module
 
 from tilewright.hw.bus.axi4 import Burst
+from tilewright.sim.harness.axi_channels import Rule
 from tilewright.sim.harness.axi_monitor import Axi4Monitor
-from tilewright.sim.harness.axi_rules import Rule
 from tilewright.sim.harness.memory_model import CHANNELS, MemoryModel
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.verify.pysim.simulate import simulate
 
 BYTES = 16
 

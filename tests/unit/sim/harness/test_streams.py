@@ -11,12 +11,12 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden import command_word
-from tilewright.golden.spec import COMMAND, FORMATS
-from tilewright.hw.bus.commands import command_layout
+from tilewright.hw.lib.layouts import command_layout
 from tilewright.sim.harness.streams import Streams
-from tilewright.sim.hdl.export import top_component
 from tilewright.sim.hdl.simulation import Simulation
 from tilewright.sim.hdl.testbench import make_design
+from tilewright.sim.hdl.tops import top_component
+from tilewright.spec import COMMAND, FORMATS
 
 #: Keywords that a field might be called; no tool would take them for a port.
 KEYWORDS = {"input", "output", "begin", "end", "case", "default", "reg", "wire", "module", "signed", "time", "event",

@@ -44,7 +44,7 @@ def test_paths_may_have_spaces(spaced):
 def test_what_is_built_is_used_where_nothing_can_be_written(spaced, monkeypatch):
     names = sorted(path.name for path in spaced.folder.parent.iterdir())
     assert [name.startswith("runtime-") or name == spaced.folder.name for name in names] == [True, True]
-    monkeypatch.setattr("tilewright.sim.files.writable", lambda folder: pytest.fail("nothing may be written"))
+    monkeypatch.setattr("tilewright.files.writable", lambda folder: pytest.fail("nothing may be written"))
     assert build(HELLO, "top") == spaced
 
 

@@ -9,8 +9,7 @@ from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.sim.harness.log import Log
-from tilewright.sim.harness.script_driver import ScriptDriver
+from tilewright.sim.harness.drivers import Log, ScriptDriver
 from tilewright.sim.hdl.build import SIMULATORS, build
 from tilewright.sim.hdl.simulation import Simulation, SimulationError, waveform_format
 from tilewright.sim.hdl.testbench import Array, make_design

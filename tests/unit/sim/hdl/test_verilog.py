@@ -1,4 +1,4 @@
-"""Verilog text: names of ports, folded initial values, files written whole."""
+"""Yosys runs a script in a folder, and says in one sentence when it cannot."""
 
 import re
 
@@ -8,11 +8,92 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from tilewright.hw.lib.alike import alike
-from tilewright.hw.lib.delay import delay
-from tilewright.sim.hdl.hierarchy import hierarchical_name
+from tilewright.hw.lib.component import alike
+from tilewright.hw.lib.logic import delay
 from tilewright.sim.hdl.lint import lint
-from tilewright.sim.hdl.verilog import conventional_ports, to_verilog
+from tilewright.sim.hdl.verilog import conventional_ports, hierarchical_name, run_yosys, share_modules, to_verilog
+
+
+def test_files_of_the_folder(tmp_path):
+    (tmp_path / "in.v").write_text("module top(input a, output b); assign b = ~a; endmodule\n")
+    run_yosys(tmp_path, "read_verilog in.v\nwrite_rtlil out.il", "read it")
+    assert "module \\top" in (tmp_path / "out.il").read_text()
+
+
+def test_refusal(tmp_path):
+    sentence = "Yosys could not read it: ERROR: File `missing.v' not found or is a directory"
+    with pytest.raises(RuntimeError, match=f"^{sentence}$"):
+        run_yosys(tmp_path, "read_verilog missing.v", "read it")
+
+
+def test_a_temporary_folder_that_is_not_there(tmp_path, monkeypatch):
+    """Mapping to gates writes files; Python's other temporary files lie in another place then, too."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
+    (tmp_path / "in.v").write_text("module top(input a, input c, output b); assign b = ~a & c; endmodule\n")
+    run_yosys(tmp_path, "read_verilog in.v\nsynth -top top\nabc", "map it")
+
+
+def test_a_netlist_that_does_something_else_is_refused(tmp_path):
+    """ABC compares what it has made with what it was given, and Yosys goes on whatever comes out."""
+    sentence = "Yosys could not map it: what ABC has made of it does something else"
+    with pytest.raises(RuntimeError, match=f"^{sentence}$"):
+        run_yosys(tmp_path, "log ABC: Networks are NOT EQUIVALENT.  Output 5 trivially differs", "map it")
+
+
+TEXT = """module leaf_a(i, o);
+  input i;
+  assign o = ~ i;
+endmodule
+
+module \\leaf.b (i, o);
+  input i;
+  assign o = ~ i;
+endmodule
+
+module other(i, o);
+  input i;
+  assign o = i;
+endmodule
+
+module pair_a(i, o);
+  leaf_a  leaf (
+    .i(i)
+  );
+endmodule
+
+module pair_b(i, o);
+  \\leaf.b  leaf (
+    .i(i)
+  );
+endmodule
+
+module top(i, o);
+  pair_a  \\one.1  (
+    .i(i)
+  );
+  pair_b  two (
+    .i(i)
+  );
+  other  three (
+    .i(i)
+  );
+endmodule
+"""
+
+
+def test_the_first_stands_for_all_and_so_do_those_above():
+    shared = share_modules(TEXT)
+    assert [line.split("(")[0] for line in shared.splitlines() if line.startswith("module")] == [
+        "module leaf_a", "module other", "module pair_a", "module top",
+    ]  # fmt: skip
+    assert [line for line in shared.splitlines() if line.endswith(" (")] == [
+        "  leaf_a  leaf (", "  pair_a  \\one.1  (", "  pair_a  two (", "  other  three (",
+    ]  # fmt: skip
+
+
+def test_nothing_to_share_changes_names_of_nothing():
+    text = TEXT[: TEXT.index("module \\leaf.b")]
+    assert share_modules(text) == text
 
 
 class _Table(wiring.Component):

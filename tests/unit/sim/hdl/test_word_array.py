@@ -9,13 +9,13 @@ from amaranth.hdl import Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.sim.harness.script_driver import ScriptDriver, ScriptRowLayout
+from tilewright.sim.harness.drivers import ScriptDriver, ScriptRowLayout
 from tilewright.sim.hdl.build import SIMULATORS
 from tilewright.sim.hdl.packing import pack_rows, row_bytes
 from tilewright.sim.hdl.simulation import Simulation
 from tilewright.sim.hdl.testbench import Array, make_design
 from tilewright.sim.hdl.word_array import WordArray
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.verify.pysim.simulate import simulate
 
 BYTES = 9  # more than a machine word
 DEPTH = 8

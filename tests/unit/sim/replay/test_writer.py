@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tilewright.golden import TensorMap
-from tilewright.sim.cli import main
-from tilewright.sim.random.maps import random_load
 from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.writer import case_text, map_fields
+from tilewright.tools.cli.main import main
+from tilewright.verify.random.maps import random_load
 
 SEED = 6
 MEMORIES = {"gmem": {"bytes": 1 << 16, "init": {"mix": 1}}, "smem": {"bytes": 4096}}

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tilewright.golden import command_word, program_word, tmau_word
-from tilewright.golden.spec import Opcode, Space
-from tilewright.golden.spec.core.word import Kind
 from tilewright.sim.report.activity import activity
 from tilewright.sim.report.charts import _shares
-from tilewright.sim.session.program import CommandEnd, WordStamp
+from tilewright.sim.session.run import CommandEnd, WordStamp
+from tilewright.spec import Opcode, Space
+from tilewright.spec.core import Kind
 
 
 def copy(tag, out=False):

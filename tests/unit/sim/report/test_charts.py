@@ -5,10 +5,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tilewright.golden.spec import Swizzle
 from tilewright.sim.report.activity import Activity
 from tilewright.sim.report.charts import SWIZZLE_LAYOUTS, activity, bank_map, bars, cycle_bars, timeline
 from tilewright.sim.report.timeline import Transfer
+from tilewright.spec import Swizzle
 
 _LETTER = 7  # pixels of a letter at least
 _ROWS = [("efficientnet-lite0 coffee", 2_692_000, 1_999_000), ("b", 1, 1)]

@@ -10,9 +10,9 @@ from multiprocessing import Pipe
 
 import pytest
 
-from tilewright.sim.progress import Lines, report, shown, work
+from tilewright.errors import HostError
+from tilewright.progress import Lines, report, shown, work
 from tilewright.sim.session import PeSession
-from tilewright.sim.usage import HostError
 from tilewright.sim.workloads.builders import _pass_on, _Sender, build_side_by_side
 
 
@@ -42,8 +42,8 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from tilewright.sim import cli
-from tilewright.sim.processes import run_process
-from tilewright.sim.progress import Lines
+from tilewright.processes import run_process
+from tilewright.progress import Lines
 from tilewright.sim.workloads.builders import build_side_by_side
 
 def session():

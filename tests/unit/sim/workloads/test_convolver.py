@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from tilewright.golden import Conv, PostProcessing, convolve
-from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.session.run import JobEnd
 from tilewright.sim.workloads.convolver import Convolver
+from tilewright.spec.conv import ConvError
 
 PARAMS = CONV_UNIT_PRESETS["unit"].replace(smem=SmemParams(1024))
 RNG = np.random.default_rng(12)

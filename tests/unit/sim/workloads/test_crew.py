@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 
 from tilewright.golden import Cluster, Cores, GlobalMemory, ProgramRecord
-from tilewright.golden.spec.core.errors import ProgramError
-from tilewright.golden.spec.core.word import PROGRAM_WORDS, Engine, Kind
-from tilewright.golden.spec.tmau.command import COMMAND
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.core import CORE_PRESETS
-from tilewright.sim.session.program import CommandEnd, WordStamp
+from tilewright.sim.session.run import CommandEnd, WordStamp
 from tilewright.sim.workloads import cluster
 from tilewright.sim.workloads.crew import Crew
 from tilewright.sim.workloads.photographs import load_photographs
+from tilewright.spec.core import PROGRAM_WORDS, Engine, Kind, ProgramError
+from tilewright.spec.tmau import COMMAND
 
 CORES = 4
 HEIGHT, WIDTH = 8, 24

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.errors import UsageError
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.settings import Setting, changed
-from tilewright.sim.usage import UsageError
+from tilewright.sim.hdl.settings import Setting, changed
 from tilewright.sim.workloads import WORKLOADS, machines
 from tilewright.sim.workloads.machines import Machines
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from tilewright.golden.pe.machine import Fault
-from tilewright.golden.spec.pe.errors import PeError
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.replay.pe.golden import run_on_golden
-from tilewright.sim.session.pe_program import PeProgram
+from tilewright.sim.replay.pe_cases import run_on_golden
+from tilewright.sim.session.products import PeProgram
 from tilewright.sim.workloads.multiplier import Multiplier, expected_product
+from tilewright.spec.pe import PeError
 
 UNIT = PE_PRESETS["unit"]
 TINY = UNIT.replace(smem=SmemParams(2048))

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from tilewright.sim import extras
-from tilewright.sim.usage import UsageError
+from tilewright import extras
+from tilewright.errors import UsageError
 from tilewright.sim.workloads.photographs import load_photographs
 
 PROGRAM = """

@@ -1,20 +1,74 @@
-"""The descriptor cache: hits, misses, prefetch, refusals, invalidation; latency and rate."""
+"""Where descriptors are kept: what a strobe names is written, and read at its place."""
 
 import random
 
 import pytest
 
 from tilewright.golden import TensorMap
-from tilewright.golden.spec import COMMAND, COMMAND_FIELD, DESCRIPTOR, FORMATS, TENSOR_OPCODES, Error, Opcode
-from tilewright.golden.spec.cluster.errors import ClusterError
+from tilewright.hw.tmau.descriptor.cache import DescriptorStore
+from tilewright.hw.tmau.descriptor.layouts import CheckedLayout, ListedLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.fed_cache import FedCache
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.spec import COMMAND, COMMAND_FIELD, DESCRIPTOR, FORMATS, TENSOR_OPCODES, Error, Opcode
+from tilewright.spec.cluster import ClusterError
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.tmau_neighbours import FedCache
 
-SEED = 20261121
-PARAMS = TMAU_PRESETS["unit"]  # two entries
-BEATS = DESCRIPTOR.bits // PARAMS.bus_width
+SEED = 20261122
+PARAMS = TMAU_PRESETS["default"]
+CHECKED, LISTED = CheckedLayout(PARAMS), ListedLayout(PARAMS)
+
+
+def random_const(rng, layout):
+    return layout.from_bits(rng.getrandbits(layout.size))
+
+
+def test_pieces():
+    dut = elaborated(DescriptorStore, PARAMS)
+    rng = random.Random(SEED)
+    places = range(PARAMS.cache_entries)
+    model = [CHECKED.from_bits(0) for _ in places]
+    lists = [[dict.fromkeys(LISTED.members, 0) for _ in range(5)] for _ in places]
+
+    async def run(ctx):
+        expected, dimension, shown = None, None, None
+        for _ in range(600):
+            # What is shown is not written.
+            place = rng.choice([place for place in places if place != shown])
+            new, listed = random_const(rng, CHECKED), random_const(rng, LISTED)
+            axis, row, number = (rng.randrange(5) for _ in range(3))
+            axis_stb, row_stb, look = (rng.random() < 0.5 for _ in range(3))
+            write, read, read_place = rng.random() < 0.3, rng.random() < 0.3, rng.choice(places)
+            ctx.set(dut.place, place)
+            ctx.set(dut.i, new)
+            ctx.set(dut.write, write)
+            derived = {"listed": listed, "axis_stb": axis_stb, "axis": axis, "row_stb": row_stb, "row": row}
+            ctx.set(dut.lists, derived)
+            ctx.set(dut.read, read)
+            ctx.set(dut.read_place, read_place)
+            ctx.set(dut.dimensions.look, look)
+            ctx.set(dut.dimensions.number, number)
+            await ctx.tick()
+            if read:
+                shown, expected, dimension = read_place, model[read_place], dict(lists[read_place][0])
+            elif look and shown is not None:
+                dimension = dict(lists[shown][number])
+            model[place] = new if write else model[place]
+            for names, strobe, written in ((LISTED.AXIS, axis_stb, axis), (LISTED.ROW, row_stb, row)):
+                lists[place][written].update({name: listed[name] for name in names if strobe})
+            if expected is not None:
+                assert ctx.get(dut.o) == expected, "it holds until the next read"
+                assert ctx.get(dut.shown) == shown
+                found = ctx.get(dut.dimensions.listed)
+                assert {name: found[name] for name in dimension} == dimension
+
+    print(f"seed {SEED}")
+    simulate(dut, run)
+
+
+CACHE_SEED = 20261121
+CACHE_PARAMS = TMAU_PRESETS["unit"]  # two entries
+BEATS = DESCRIPTOR.bits // CACHE_PARAMS.bus_width
 
 
 def descriptor(number):
@@ -24,7 +78,7 @@ def descriptor(number):
 
 def beats(word, error=0):
     """The bus words of a descriptor."""
-    parts = [word >> i * PARAMS.bus_width & (1 << PARAMS.bus_width) - 1 for i in range(BEATS)]
+    parts = [word >> i * CACHE_PARAMS.bus_width & (1 << CACHE_PARAMS.bus_width) - 1 for i in range(BEATS)]
     return [{"data": part, "error": error, "last": i == BEATS - 1} for i, part in enumerate(parts)]
 
 
@@ -66,9 +120,9 @@ async def run_commands(ctx, dut, commands):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_every_command_meets_its_descriptor(mode):
-    dut = elaborated(FedCache, PARAMS)
+    dut = elaborated(FedCache, CACHE_PARAMS)
     memory = Descriptors(dut)
-    rng = random.Random(SEED)
+    rng = random.Random(CACHE_SEED)
     numbers = [rng.choice([0, 1, 1, 2, rng.randint(0, 15)]) for _ in range(100)]
     commands = [load(n, tag=i, opcode=rng.choice(TENSOR_OPCODES)) for i, n in enumerate(numbers)]
     stall = STALL_MODES[mode]
@@ -88,14 +142,14 @@ def test_every_command_meets_its_descriptor(mode):
             assert answer.command.tag == i and answer.fault.code == Error.NONE
             assert answer.checked.address == 16 * number
 
-    print(f"seed {SEED}")
+    print(f"seed {CACHE_SEED}")
     simulate(dut, source, sink, background=[memory.serve, count, watch_stream(dut.o), watch_stream(dut.fetch)])
     assert counted["misses"] == len(memory.fetched)
     assert counted["hits"] + counted["misses"] == len(numbers)
 
 
 def test_hits_leave_every_second_cycle_with_latency_one():
-    dut = elaborated(FedCache, PARAMS)
+    dut = elaborated(FedCache, CACHE_PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):
@@ -113,7 +167,7 @@ def test_hits_leave_every_second_cycle_with_latency_one():
 
 
 def test_miss_asks_in_the_next_cycle_and_leaves_twenty_one_cycles_after_the_last_word():
-    dut = elaborated(FedCache, PARAMS)
+    dut = elaborated(FedCache, CACHE_PARAMS)
 
     async def run(ctx):
         await send(ctx, dut.i, [load(1)])
@@ -133,7 +187,7 @@ def test_miss_asks_in_the_next_cycle_and_leaves_twenty_one_cycles_after_the_last
 
 
 def test_next_descriptor_is_fetched_while_a_command_waits():
-    dut = elaborated(FedCache, PARAMS)
+    dut = elaborated(FedCache, CACHE_PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):
@@ -150,7 +204,7 @@ def test_next_descriptor_is_fetched_while_a_command_waits():
 
 
 def test_descriptor_is_not_replaced_while_its_dimensions_may_be_read():
-    dut = elaborated(FedCache, PARAMS)  # two entries
+    dut = elaborated(FedCache, CACHE_PARAMS)  # two entries
     memory = Descriptors(dut)
 
     async def run(ctx):
@@ -167,7 +221,7 @@ def test_descriptor_is_not_replaced_while_its_dimensions_may_be_read():
 
 @pytest.mark.parametrize("opcode", sorted(set(range(16)) - set(Opcode)))
 def test_unknown_operation(opcode):
-    dut = elaborated(FedCache, PARAMS)
+    dut = elaborated(FedCache, CACHE_PARAMS)
 
     async def run(ctx):
         (answer,) = await run_commands(ctx, dut, [load(0, opcode=opcode)])
@@ -179,7 +233,7 @@ def test_unknown_operation(opcode):
 
 @pytest.mark.parametrize("opcode", [*TENSOR_OPCODES, Opcode.INVALIDATE, Opcode.REPLACE])
 def test_misaligned_descriptor_is_not_fetched(opcode):
-    dut = elaborated(FedCache, PARAMS)
+    dut = elaborated(FedCache, CACHE_PARAMS)
 
     async def run(ctx):
         (answer,) = await run_commands(ctx, dut, [{"opcode": opcode, "descriptor": 96}])
@@ -190,7 +244,7 @@ def test_misaligned_descriptor_is_not_fetched(opcode):
 
 
 def test_bad_descriptor_is_refused_and_not_kept():
-    dut = elaborated(FedCache, PARAMS)
+    dut = elaborated(FedCache, CACHE_PARAMS)
     memory = Descriptors(dut)
     memory.words[64] ^= 1  # the version
 
@@ -206,7 +260,7 @@ def test_bad_descriptor_is_refused_and_not_kept():
 
 
 def test_bus_error_names_the_address():
-    dut = elaborated(FedCache, PARAMS)
+    dut = elaborated(FedCache, CACHE_PARAMS)
     memory = Descriptors(dut)
     memory.failing.add(192)
 
@@ -222,7 +276,7 @@ def test_bus_error_names_the_address():
 
 @pytest.mark.parametrize("kind", ["one", "all", "strobe", "another"])
 def test_invalidation(kind):
-    dut = elaborated(FedCache, PARAMS)
+    dut = elaborated(FedCache, CACHE_PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):
@@ -249,7 +303,7 @@ def test_invalidation_around_a_fetch(blocked):
 
     What was invalidated on its way, or while its command waits for the output, is not there for the next command.
     """
-    dut = elaborated(FedCache, PARAMS)
+    dut = elaborated(FedCache, CACHE_PARAMS)
     counted = []
 
     async def count(ctx):
@@ -290,7 +344,7 @@ def test_invalidation_around_a_fetch(blocked):
 
 @pytest.mark.parametrize("opcode", sorted(set(Opcode) - {*TENSOR_OPCODES, Opcode.INVALIDATE, Opcode.REPLACE}))
 def test_other_commands_pass_whatever_lies_in_the_place_of_a_descriptor(opcode):
-    dut = elaborated(FedCache, PARAMS)
+    dut = elaborated(FedCache, CACHE_PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):
@@ -317,7 +371,7 @@ WINDOW_CASES = [
 @pytest.mark.parametrize("opcode", [Opcode.STORE, Opcode.INVALIDATE])
 @pytest.mark.parametrize("confined", [0, 1])
 def test_descriptors_lie_in_the_window(opcode, confined):
-    dut = elaborated(FedCache, PARAMS)
+    dut = elaborated(FedCache, CACHE_PARAMS)
     memory = Descriptors(dut)
     memory.words |= {address % (1 << 32): memory.words[0] for address, _ in WINDOW_CASES}
 
@@ -337,7 +391,7 @@ def test_descriptors_lie_in_the_window(opcode, confined):
 
 
 def test_a_cached_descriptor_outside_the_window_is_refused():
-    dut = elaborated(FedCache, PARAMS)
+    dut = elaborated(FedCache, CACHE_PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):
@@ -350,7 +404,7 @@ def test_a_cached_descriptor_outside_the_window_is_refused():
 
 
 def test_replace_drops_the_descriptor_and_holds_up_what_is_behind():
-    dut = elaborated(FedCache, PARAMS)
+    dut = elaborated(FedCache, CACHE_PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):
@@ -374,7 +428,7 @@ def test_replace_drops_the_descriptor_and_holds_up_what_is_behind():
 
 
 def test_refused_replace_holds_up_nothing():
-    dut = elaborated(FedCache, PARAMS)
+    dut = elaborated(FedCache, CACHE_PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):
@@ -386,7 +440,7 @@ def test_refused_replace_holds_up_nothing():
 
 
 def test_a_stopped_core_refuses_every_command():
-    dut = elaborated(FedCache, PARAMS.replace(cores=2))
+    dut = elaborated(FedCache, CACHE_PARAMS.replace(cores=2))
     memory = Descriptors(dut)
 
     async def run(ctx):

@@ -8,7 +8,7 @@ from tilewright.hw.tmau.descriptor.derive import Derivation
 from tilewright.hw.tmau.descriptor.dimensions import DimensionReader
 from tilewright.hw.tmau.descriptor.layouts import ListedLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.simulate import elaborated, simulate
 
 PARAMS = TMAU_PRESETS["unit"]
 

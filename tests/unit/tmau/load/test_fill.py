@@ -7,7 +7,7 @@ import pytest
 from amaranth.hdl import Elaboratable, Module, Signal
 
 from tilewright.hw.tmau.load.fill import below, find_tf32, round_tf32
-from tilewright.sim.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.simulate import elaborated, simulate
 
 SEED = 14
 

@@ -8,15 +8,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import reduce
 from tilewright.hw.smem.layouts import whole_line
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.load.path import LoadPath
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.line_memory import LineMemory
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.spec import Element, Reduction
+from tilewright.verify.pysim.shared_memory import LineMemory
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20260
 long = partial(pytest.param, marks=pytest.mark.long)

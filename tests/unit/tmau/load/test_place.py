@@ -9,8 +9,8 @@ from tilewright.hw.smem.layouts import whole_line
 from tilewright.hw.tmau.load.layouts import BOUNDS
 from tilewright.hw.tmau.load.place import WordPlacer
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 14
 ROWS = TMAU_PRESETS["unit"].smem.rows

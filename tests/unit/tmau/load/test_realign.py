@@ -6,8 +6,8 @@ import pytest
 
 from tilewright.hw.tmau.load.realign import Realigner
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 13
 CONTEXT = {"tag": 7, "signal": 1, "barrier": 64, "bytes": 256, "fill": 0x01020304, "tf32": 1}

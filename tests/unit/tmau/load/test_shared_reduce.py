@@ -6,15 +6,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import is_legal, reduce
-from tilewright.hw.reduce.float_sums import FloatSums
+from tilewright.hw.reduce.floats import FloatSums
 from tilewright.hw.reduce.integer import IntegerReducer
 from tilewright.hw.tmau.load.layouts import BOUNDS, AlignedLayout
 from tilewright.hw.tmau.load.shared_reduce import SharedReducer
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
+from tilewright.spec import Element, Reduction
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
 
 SEED = 29
 ROWS = 3  # few, so that reductions meet what was written just before

@@ -5,16 +5,15 @@ import random
 import pytest
 
 from tilewright.golden import delivery_bits
-from tilewright.golden.spec import BLOCK, COMMAND_FIELD, DESCRIPTOR, FORMATS, Element, Error, Opcode, Reduction, Space
-from tilewright.golden.spec.cluster.errors import ClusterError
-from tilewright.golden.tmau.copy import check_block
-from tilewright.golden.tmau.setup import check_command
-from tilewright.golden.tmau.windows import Windows
-from tilewright.hw.bus.commands import command_layout
+from tilewright.golden.tmau.block import check_block
+from tilewright.golden.tmau.checks import Windows, check_command
+from tilewright.hw.lib.layouts import command_layout
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.setup.block import BlockSetup
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.spec import BLOCK, COMMAND_FIELD, DESCRIPTOR, FORMATS, Element, Error, Opcode, Reduction, Space
+from tilewright.spec.cluster import ClusterError
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
 PARAMS = TMAU_PRESETS["unit"]

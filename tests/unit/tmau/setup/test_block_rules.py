@@ -1,18 +1,41 @@
-"""Each rule on its own: a sound command with one thing wrong breaks that rule and no other."""
+"""Every element of every field of a descriptor, and what is none."""
 
 import pytest
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from tilewright.golden.spec import BLOCK, REPLACE, Element, Error, Opcode, Reduction, Space
-from tilewright.golden.spec.tmau.features import FEATURES
-from tilewright.hw.bus.commands import command_layout
+from tilewright.hw.lib.layouts import command_layout
 from tilewright.hw.tmau.layouts import WindowsLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.hw.tmau.setup.block_rules import block_rules
+from tilewright.hw.tmau.setup.block_rules import FieldLocator, block_rules
 from tilewright.hw.tmau.setup.layouts import MeasuredLayout
-from tilewright.sim.pysim.simulate import elaborated, simulate
+from tilewright.spec import BLOCK, DESCRIPTOR, REPLACE, Element, Error, Opcode, Reduction, Space
+from tilewright.spec.tmau_registers import FEATURES
+from tilewright.verify.pysim.simulate import elaborated, simulate
+
+
+def test_all_fields_and_indices():
+    dut = FieldLocator()
+
+    async def run(ctx):
+        for number in range(256):
+            field = DESCRIPTOR.fields[number] if number < len(DESCRIPTOR.fields) else None
+            for index in range(8):
+                ctx.set(dut.field, number)
+                ctx.set(dut.index, index)
+                place = ctx.get(dut.place)
+                assert place.no_field == (field is None)
+                if field:
+                    assert place.no_index == (index >= max(field.count, 1))
+                    if not place.no_index:
+                        assert 64 * place.word + place.lsb == field.lsbs[index]
+                        assert place.ones == (1 << field.width) - 1
+                        assert place.lsb + field.width <= 64, "an element lies in one word"
+        await ctx.tick()
+
+    simulate(dut, run)
+
 
 PARAMS = TMAU_PRESETS["unit"]
 SMEM = PARAMS.smem.size_bytes

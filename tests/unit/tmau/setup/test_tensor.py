@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from tilewright.golden import TensorMap
-from tilewright.golden.spec import COMMAND, COMMAND_FIELD, Element, Error, Mode, Opcode, Reduction
 from tilewright.golden.tmau.tile import footprint, pitch, row_bytes, tx_bytes, walk
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.setup.tensor import Setup
-from tilewright.sim.pysim.payloads import checked_payload, listed_payload, show_dimensions
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
-from tilewright.sim.random.maps import Start, random_start
+from tilewright.spec import COMMAND, COMMAND_FIELD, Element, Error, Mode, Opcode, Reduction
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.tmau_neighbours import checked_payload, listed_payload, show_dimensions
+from tilewright.verify.random.maps import Start, random_start
 
 SEED = 20261121
 PARAMS = TMAU_PRESETS["unit"]

@@ -5,14 +5,13 @@ import random
 import numpy as np
 import pytest
 
-from tilewright.golden.smem.swizzle import swizzle
-from tilewright.golden.spec import Swizzle
+from tilewright.golden.smem import swizzle
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.path import StorePath
-from tilewright.sim.pysim.ports import set_together
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.spec import Swizzle
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, set_together, watch_stream
 
 SEED = 17
 SMEM = 4096

@@ -1,17 +1,69 @@
-"""The pixel walker against the walk of docs/tmau.md, "Im2col mode", word for word; one pixel a cycle."""
+"""Parts of lines against a count of their pixels; how soon they are there."""
 
 import random
+from itertools import pairwise
 
 import pytest
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.hw.tmau.walk.pixel import PixelWalker
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.hw.tmau.walk.pixel import LineParts, PixelWalker
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
-SEED = 20261121
-PARAMS = TMAU_PRESETS["unit"]
-WIDE = PARAMS.replace(bus_bytes=64)
+SEED = 20261122
+PARAMS = TMAU_PRESETS["unit"].replace(bus_bytes=64)
+MOST = 1024
+
+
+def random_walk(rng):
+    """A line of W, from anywhere in it and from its begin; as short as one pixel, and as long as it may be."""
+    low = rng.choice([0, -1, rng.randint(-40, 40), rng.randint(-(1 << 16), 1 << 16)])
+    size = rng.choice([1, 5, rng.randint(1, 80), rng.randint(1, 3000), 1 << 32])
+    high = max(low + 1, size + rng.choice([0, -1, rng.randint(-50, 50), rng.randint(-(1 << 15), 1 << 15)]))
+    start = rng.choice([low, high - 1, rng.randint(low, high - 1), min(high - 1, low + rng.randint(0, 40))])
+    return {"starts": [start, 0, 0, 0], "lows": [low, 0, 0], "turns": [high - 1, 0, 0], "sizes": [size - 1, 0, 0, 0],
+            "last": rng.choice([0, 1023, rng.randrange(1024)]), "data_bytes": rng.randint(1, 63)}  # fmt: skip
+
+
+def expected(walk, begin):
+    """Bytes before the tensor, inside and behind it, of at most ``MOST`` pixels of a line from ``begin`` on."""
+    end, size = walk["turns"][0] + 1, walk["sizes"][0] + 1
+    bounds = [begin, *(max(begin, min(place, end)) for place in (0, size)), end]
+    pixels = [min(bound - begin, MOST) for bound in bounds]
+    return tuple((after - before) * walk["data_bytes"] for before, after in pairwise(pixels))
+
+
+def test_parts_of_both_lines():
+    dut = elaborated(LineParts, PARAMS)
+    rng = random.Random(SEED)
+
+    async def check(ctx):
+        for _ in range(600):
+            walk = random_walk(rng)
+            ctx.set(dut.start, 1)
+            await ctx.tick()
+            ctx.set(dut.start, 0)
+            ctx.set(dut.walk, walk)
+            # Some are given up: nothing of them stays.
+            cycles = rng.choice([rng.randint(1, 14), 11])
+            for cycle in range(1, cycles + 1):
+                assert (ctx.get(dut.first_done), ctx.get(dut.others_done)) == (cycle >= 7, cycle >= 11), cycle
+                if cycle < cycles:
+                    await ctx.tick()
+            for done, parts, begin in ((7, dut.first, "starts"), (11, dut.others, "lows")):
+                if cycles >= done:
+                    got = ctx.get(parts)
+                    assert (got.before, got.inside, got.behind) == expected(walk, walk[begin][0]), walk
+            if cycles >= 7:
+                assert ctx.get(dut.bytes) == (walk["last"] + 1) * walk["data_bytes"]
+
+    print(f"seed {SEED}")
+    simulate(dut, check, deadline=20_000)
+
+
+PIXEL_SEED = 20261121
+PIXEL_PARAMS = TMAU_PRESETS["unit"]
+WIDE = PIXEL_PARAMS.replace(bus_bytes=64)
 
 
 class Walk:
@@ -59,7 +111,7 @@ class Walk:
 
     def fold(self):
         """Makes the pixels of a line adjoin."""
-        self.data_bytes = min(self.data_bytes % 63 + 1, PARAMS.smem.size_bytes // self.pixels)
+        self.data_bytes = min(self.data_bytes % 63 + 1, PIXEL_PARAMS.smem.size_bytes // self.pixels)
         self.traversal[0], self.strides[0] = 1, self.data_bytes
         self.outside, self.store = False, 0
         return self
@@ -97,8 +149,8 @@ class Walk:
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_pixels_of_back_to_back_walks(mode):
-    dut = elaborated(PixelWalker, PARAMS)
-    rng = random.Random(SEED)
+    dut = elaborated(PixelWalker, PIXEL_PARAMS)
+    rng = random.Random(PIXEL_SEED)
     walks = [Walk(rng, rng.randint(1, 3), rng.choice([1, 2, rng.randint(1, 60)])) for _ in range(50)]
     walks.append(Walk(rng, 3, 1024))
     stall = STALL_MODES[mode]
@@ -120,16 +172,16 @@ def test_pixels_of_back_to_back_walks(mode):
         if mode == "none":
             assert cycles == list(range(1, count + 1)), "latency 1, a pixel in every cycle"
 
-    print(f"seed {SEED}")
+    print(f"seed {PIXEL_SEED}")
     simulate(dut, source, sink, background=[watch_stream(dut.o, "runs")], deadline=20_000)
 
 
 def test_busy_while_walking():
-    dut = elaborated(PixelWalker, PARAMS)
+    dut = elaborated(PixelWalker, PIXEL_PARAMS)
 
     async def check(ctx):
         assert not ctx.get(dut.busy)
-        await send(ctx, dut.i, [Walk(random.Random(SEED), 1, 2).payload()])
+        await send(ctx, dut.i, [Walk(random.Random(PIXEL_SEED), 1, 2).payload()])
         assert ctx.get(dut.busy)
         await receive(ctx, dut.o, 2)
         assert not ctx.get(dut.busy)
@@ -142,7 +194,7 @@ def test_busy_while_walking():
 )
 def test_adjoining_pixels_are_taken_together(mode):
     dut = elaborated(PixelWalker, WIDE)
-    rng = random.Random(SEED)
+    rng = random.Random(PIXEL_SEED)
     walks, payloads, expected = [], [], []
     for _ in range(120):
         walk = Walk(rng, rng.randint(1, 3), rng.choice([1, 2, rng.randint(1, 60), rng.randint(60, 400)]))
@@ -168,13 +220,13 @@ def test_adjoining_pixels_are_taken_together(mode):
         await ctx.tick()
         assert not ctx.get(dut.busy)
 
-    print(f"seed {SEED}")
+    print(f"seed {PIXEL_SEED}")
     simulate(dut, source, sink, background=[watch_stream(dut.o, "runs")], deadline=30_000)
 
 
 def test_a_line_takes_a_cycle_and_one_for_each_run():
     dut = elaborated(PixelWalker, WIDE)
-    walk = Walk(random.Random(SEED), 1, 100)
+    walk = Walk(random.Random(PIXEL_SEED), 1, 100)
     walk.offset, walk.size, walk.lower, walk.high, walk.start = [0] * 3, [20, 1, 1], [-1, 0, 0], [19, 1, 1], [5, 0, 0]
     walk.images, walk.n = 1 << 20, 0
 

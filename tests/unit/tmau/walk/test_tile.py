@@ -7,8 +7,8 @@ import pytest
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.walk.tile import TileWalker
-from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
 PARAMS = TMAU_PRESETS["unit"]

@@ -1,1 +1,0 @@
-"""Several cores with one global memory (docs/cluster.md)."""

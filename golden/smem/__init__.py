@@ -1,1 +1,0 @@
-"""What shared memory means: barriers."""

@@ -1,1 +1,0 @@
-"""What a cluster adds to the commands of its cores, and its errors (docs/cluster.md)."""

@@ -1,1 +1,0 @@
-"""Jobs, errors, registers and parameters of the convolution engine."""

@@ -1,1 +1,0 @@
-"""What a command processor is handed, keeps and shows: program words, errors, registers."""

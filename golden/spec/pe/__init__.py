@@ -1,1 +1,0 @@
-"""Instructions, segments, errors and registers of the processing engine."""

@@ -1,1 +1,0 @@
-"""Descriptors, commands, errors and registers of the tensor memory access unit."""

@@ -1,1 +1,0 @@
-"""Barrier operations between the cores of a cluster (docs/cluster.md, "Remote arrival")."""

@@ -1,1 +1,0 @@
-"""Post-processing: from accumulators to results (docs/conv.md, "Requantisation")."""

@@ -1,1 +1,0 @@
-"""The memory path: reads of shared memory, what they return, and stores."""

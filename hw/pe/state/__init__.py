@@ -1,1 +1,0 @@
-"""State that programs see: registers, predicates, uniform registers, segments."""

@@ -1,1 +1,0 @@
-"""The front: from commands to jobs, in order, and back to completions."""

@@ -1,0 +1,82 @@
+"""``tilewright silicon pack``: one archive with all that a machine with a GPU needs beside CUDA, Python and numpy.
+
+Unpacked it is a folder with the package as it is imported, cases, questions, the test of the program, and ``run.py``,
+which calls ``tilewright silicon all``. The same sources give the same bytes.
+"""
+
+import gzip
+import tarfile
+from importlib.metadata import version
+from io import BytesIO
+from pathlib import Path
+
+import tilewright
+import tilewright.golden
+from tilewright.arguments import output_file
+from tilewright.errors import UsageError
+from tilewright.files import BUILD, write_atomically
+
+from .steps import GPU_TEST, QUESTIONS, WORKED
+
+__all__ = ["FOLDER", "configure", "run"]
+
+#: What the archive unpacks to.
+FOLDER = "tilewright-silicon"
+
+_RUN = '''"""Asks a GPU all there is to ask, and goes on where it stopped: python3 run.py [--out FOLDER] [STEP ...]"""
+
+import sys
+
+if sys.version_info < (3, 11):
+    sys.exit("run.py needs Python 3.11 or newer, not " + sys.version.split()[0])
+try:
+    import numpy
+except ImportError:
+    sys.exit("run.py needs numpy")
+
+from tilewright.tools.cli.main import main
+
+sys.exit(main(["silicon", "all", *sys.argv[1:]]))
+'''
+
+
+def configure(parser):
+    """Adds the arguments of the subcommand."""
+    parser.add_argument("--out", metavar="FILE.tar.gz", type=output_file, default=str(BUILD / f"{FOLDER}.tar.gz"),
+                        help="where the archive goes (%(default)s)")  # fmt: skip
+
+
+def run(args):
+    """Runs the subcommand, in the root of the repository; returns 0."""
+    files = dict(sorted(_files()))
+    packed = BytesIO()
+    with (
+        gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as compressed,
+        tarfile.open(fileobj=compressed, mode="w") as archive,
+    ):
+        for name, data in files.items():
+            member = tarfile.TarInfo(f"{FOLDER}/{name}")
+            member.size = len(data)
+            archive.addfile(member, BytesIO(data))
+    write_atomically(args.out, packed.getvalue())
+    print(f"{args.out}: {len(files)} files, {len(packed.getvalue())} bytes")
+    return 0
+
+
+def _files():
+    """Yields the name of each file of the archive, and its contents."""
+    yield "run.py", _RUN.encode()
+    # What pip would leave: the command line asks for the version.
+    ours = version("tilewright")
+    metadata = f"Metadata-Version: 2.1\nName: tilewright\nVersion: {ours}\n"
+    yield f"tilewright-{ours}.dist-info/METADATA", metadata.encode()
+    yield "tilewright/__init__.py", Path(tilewright.__file__).read_bytes()
+    for name, package in (("golden", Path(tilewright.golden.__file__).parent), ("sim", Path(__file__).parents[1])):
+        for pattern in ("*.py", "*.cu", "*.h"):
+            for path in package.rglob(pattern):
+                yield f"tilewright/{name}/{path.relative_to(package).as_posix()}", path.read_bytes()
+    cases = [*WORKED, QUESTIONS, GPU_TEST]
+    for path in cases:
+        if not path.exists():
+            raise UsageError(f"{path} is not here: the archive is packed in the root of the repository")
+        yield path.as_posix(), path.read_bytes()

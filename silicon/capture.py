@@ -1,0 +1,258 @@
+"""What silicon gave, as a case file (docs/replay.md): expectations, bytes of some cases, and a limit of its size."""
+
+import json
+import lzma
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from tilewright.arguments import integer
+from tilewright.errors import UsageError
+from tilewright.files import write_atomically
+from tilewright.sim.replay.cases import cases_of, read_cases, read_document
+from tilewright.sim.replay.golden import judge
+from tilewright.sim.replay.outcome import differences
+
+from .cases import case_features, random_cases, random_cluster_cases
+from .program import open_program
+from .replay import outcome_of
+from .support import why_not
+
+__all__ = [
+    "MOST_BYTES",
+    "Capture",
+    "Chooser",
+    "TooLargeError",
+    "capture",
+    "configure",
+    "configure_cases",
+    "expectation",
+    "run",
+    "spots",
+    "what_to_run",
+    "where",
+    "write_capture",
+]  # fmt: skip
+
+#: Size of a capture in a repository.
+MOST_BYTES = 1 << 20
+
+_EACH = 4  # cases whose bytes are kept, for each feature
+_LARGEST = 2048  # bytes moved by a case that may be kept
+_ALL = 320 << 10  # bytes moved by all of them
+_GAP = 16  # bytes that did not change between two that did, and are kept with them
+
+
+class TooLargeError(Exception):
+    """A capture would take more than ``MOST_BYTES``."""
+
+
+class Chooser:
+    """Chooses the cases whose bytes are kept: some of every feature, none large. The same for the same cases."""
+
+    def __init__(self):
+        self._counts = Counter()
+        self._room = _ALL
+
+    def wants(self, case, moved):
+        """Whether to keep the bytes of the next case, which moves so many."""
+        features = case_features(case)
+        wanted = 0 < moved <= min(_LARGEST, self._room) and any(self._counts[name] < _EACH for name in features)
+        if wanted:
+            self._counts.update(features)
+            self._room -= moved
+        return wanted
+
+
+def expectation(outcome):
+    """The member ``expect`` of a case that must come out so; of one that failed, nothing else is known."""
+    record = outcome.record
+    if (record["error"] or "").startswith("failed"):
+        return {"error": record["error"]}
+    hashes = [{"sha256": smem} for smem in record["smem_sha256"]]
+    strides = {"strides": record["strides"]} if "strides" in record else {}
+    return {"error": record["error"], "tx_bytes": record["tx_bytes"], "smem": hashes if len(hashes) > 1 else hashes[0],
+            "gmem": {"sha256": record["gmem_sha256"]}} | strides  # fmt: skip
+
+
+def spots(before, after):
+    """What changed in a memory, as pairs of an address and hex digits."""
+    changed = np.flatnonzero(before != after)
+    if not len(changed):
+        return []
+    parts = np.split(changed, np.flatnonzero(np.diff(changed) > _GAP) + 1)
+    return [[int(part[0]), after[part[0] : part[-1] + 1].tobytes().hex()] for part in parts]
+
+
+def write_capture(path, silicon, entries, kept):
+    """Writes the file, whole or not at all.
+
+    Parameters
+    ----------
+    path : Path
+    silicon : dict
+        Its member of this name.
+    entries : list of dict
+        Cases with ``expect``.
+    kept : dict
+        By the index of a case, spots of its memories. The last ones are left out if there is no room for them.
+
+    Returns
+    -------
+    (int, int)
+        Bytes of the file, and cases with single bytes.
+
+    Raises
+    ------
+    TooLargeError
+        If it would take more than ``MOST_BYTES`` without any single bytes: nothing has been written.
+    """
+    kept = dict(kept)
+    while len(packed := _packed(silicon, entries, kept)) > MOST_BYTES and kept:
+        kept = dict(list(kept.items())[: len(kept) // 2])
+    if len(packed) > MOST_BYTES:
+        raise TooLargeError(f"the capture takes {len(packed)} bytes, more than {MOST_BYTES}, and was not written")
+    write_atomically(path, packed)
+    return len(packed), len(kept)
+
+
+def _packed(silicon, entries, kept):
+    """The file, a case a line."""
+    lines = [json.dumps(_with_bytes(entry, kept.get(index, {}))) for index, entry in enumerate(entries)]
+    text = f'{{"version": 1, "silicon": {json.dumps(silicon)}, "cases": [\n' + ",\n".join(lines) + "\n]}\n"
+    return lzma.compress(text.encode(), preset=9)
+
+
+def _with_bytes(entry, kept):
+    """A case whose memories also expect what is kept of them."""
+    expect = entry["expect"]
+    return entry | {"expect": expect | {memory: expect[memory] | {"bytes": found} for memory, found in kept.items()}}
+
+
+_MOST_FAILED = 20
+_EACH_CLUSTER = 10  # random cases for one of several cores
+_STEP = 500  # cases between two signs of life
+
+
+def configure(parser):
+    """Adds the arguments of the subcommand."""
+    parser.add_argument("files", metavar="CASES.json", nargs="*", type=Path, help="files of cases beside random ones")
+    configure_cases(parser)
+    parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="where the capture goes")
+
+
+def configure_cases(parser):
+    """Adds the arguments that say which random cases there are."""
+    parser.add_argument("--cases", type=integer(0, 1_000_000), default=5000, help="how many random cases (%(default)s)")
+    parser.add_argument("--seed", type=integer(0, 1 << 63), default=1, help="of the random cases (%(default)s)")
+
+
+def run(args):
+    """Runs the subcommand; returns 1 if a case differs from golden or the capture is too large, otherwise 0."""
+    if not args.out.is_dir():
+        raise UsageError(f"--out must name an existing folder, not {args.out}")
+    entries, cases = what_to_run(args.files, args.seed, args.cases)
+    with open_program() as program:
+        hello = program.hello
+        taken = capture(entries, cases, program)
+    path = where(args.out, hello.gpu)
+    taken.report(hello.gpu)
+    try:
+        size, with_bytes = write_capture(path, hello.provenance(), taken.entries, taken.kept)
+    except TooLargeError as error:
+        print(f"tilewright silicon: {error}: take fewer cases", file=sys.stderr)
+        return 1
+    print(f"{path}: {size} bytes; single bytes of {with_bytes} cases")
+    return 1 if taken.different else 0
+
+
+def what_to_run(files, seed=1, count=0):
+    """The cases of files and random ones, a tenth more of several cores, as in a file and as read: two lists."""
+    entries = [*_worked(files), *random_cases(seed, count), *random_cluster_cases(seed, count // _EACH_CLUSTER)]
+    return entries, cases_of({"version": 1, "cases": entries}, "the capture", Path())
+
+
+def where(folder, gpu):
+    """Path of the capture of a GPU in a folder."""
+    return folder / f"{re.sub('[^a-z0-9]+', '-', gpu.lower()).strip('-')}.json.xz"
+
+
+class Capture:
+    """What silicon made of cases.
+
+    Attributes
+    ----------
+    entries : list of dict
+        The cases that ran, as in a file, with what silicon gave as ``expect``.
+    kept : dict
+        By index, single bytes of the memories of some of them, as :func:`.capture_file.write_capture` takes them.
+    different : int
+        How many of them differ from golden.
+    skipped : Counter
+        How often each reason not to run one was met.
+    """
+
+    def __init__(self):
+        self.entries = []
+        self.kept = {}
+        self.different = 0
+        self.skipped = Counter()
+
+    def report(self, gpu):
+        """Prints a summary."""
+        ran = len(self.entries)
+        print(f"{ran} cases ran on {gpu}: {ran - self.different} equal to golden, {self.different} different; "
+              f"{self.skipped.total()} skipped")  # fmt: skip
+        for reason, count in self.skipped.most_common():
+            print(f"{count:6} skipped: {reason}")
+
+
+def capture(entries, cases, program, most_failed=None):
+    """Runs cases, each given as in a file and as it was read; prints each one that differs; returns a `Capture`.
+
+    UsageError after more than ``most_failed`` cases that failed or were not finished.
+    """
+    taken, chooser, failed = Capture(), Chooser(), 0
+    most_failed = _MOST_FAILED if most_failed is None else most_failed
+    for number, (entry, case) in enumerate(zip(entries, cases, strict=True)):
+        if number and number % _STEP == 0:
+            print(f"{number} of {len(cases)} cases", flush=True)
+        reason = why_not(case)
+        if reason:
+            taken.skipped[reason] += 1
+            continue
+        outcome, (golden, open_bytes, _) = outcome_of(case, program.run(case)), judge(case)
+        wrong = differences(outcome, golden, open_bytes)
+        if wrong:
+            print(f"DIFFERENT {case.name}: {'; '.join(wrong)}", flush=True)
+        expect = expectation(outcome)
+        alone = case.cores == 1  # single bytes are not expected of others
+        if alone and chooser.wants(case, sum(golden.record["tx_bytes"])) and "smem" in expect:
+            changes = _changes(case, outcome)
+            taken.kept |= {len(taken.entries): changes} if changes else {}
+        taken.entries.append(entry | {"expect": expect})
+        taken.different += bool(wrong)
+        failed += (expect["error"] or "").startswith(("failed", "unfinished"))
+        if failed > most_failed:  # each costs a second or more, and something else is wrong
+            raise UsageError(f"given up after {failed} cases that failed or were not finished, at {case.name!r}")
+    return taken
+
+
+def _changes(case, outcome):
+    before = {"smem": case.smem.contents(), "gmem": case.global_contents()}
+    changes = {memory: spots(start, outcome.memories[memory]) for memory, start in before.items()}
+    return {memory: found for memory, found in changes.items() if found}
+
+
+def _worked(files):
+    """The cases of files, as they have them. Each file is first read by itself."""
+    for path in files:
+        read_cases(path)
+        entries = read_document(path)["cases"]
+        for entry in entries:
+            if '"npy"' in json.dumps(entry):
+                raise UsageError(f"{path}: case {entry['name']!r} has contents in another file, which is not captured")
+        yield from entries

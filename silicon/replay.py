@@ -1,0 +1,71 @@
+"""Replay on a GPU of compute capability 9.0 or higher: its own tensor mover runs the case (docs/silicon.md).
+
+Silicon knows nothing of two parts of a result, which are then golden's: ``tx_bytes`` of what does not end at a barrier
+(stores, reductions, copies to global memory), and which rule a map broke that the driver refused, where we refuse it
+too. Everything else is what silicon did.
+"""
+
+from contextlib import contextmanager
+
+from tilewright.sim.replay.golden import result_record
+from tilewright.sim.replay.outcome import Outcome, shared_names
+
+from .packing import Ending, Status, counted_bytes, issues
+from .program import open_program
+from .support import why_not as why_not_on_silicon
+
+__all__ = ["hardware", "open_backend", "outcome_of", "why_not"]
+
+
+def hardware(case, args):
+    """None: golden with 64 address bits and all features."""
+
+
+def why_not(case, args):
+    """Why a case cannot run on silicon, as a sentence, or None."""
+    return why_not_on_silicon(case)
+
+
+@contextmanager
+def open_backend(args):
+    """A replay backend: yields a callable that takes a case of which :func:`why_not` says nothing."""
+    with open_program() as program:
+        yield lambda case: outcome_of(case, program.run(case))
+
+
+def outcome_of(case, reply):
+    """The :class:`Outcome` of a case from the ``Reply`` of the program.
+
+    Its error is a sentence where silicon and our rules do not agree, or the case did not run to its end.
+    """
+    commands = issues(case)
+    if reply.status != Status.OK:
+        gmem, smem = case.global_contents(), case.smem.contents()
+        return _outcome(case, f"failed: {reply.message}", [0] * len(commands), gmem, [smem] * case.cores)
+    parts = list(zip(commands, reply.endings, reply.counted, strict=True))
+    error = next(filter(None, (_error(*part) for part in parts)), None)
+    return _outcome(case, error, [_landed(*part) for part in parts], reply.gmem, reply.smems)
+
+
+def _outcome(case, error, landed, gmem, smems):
+    record = result_record(case, None, landed, gmem, *smems) | {"error": error}
+    return Outcome(record, {"gmem": gmem} | dict(zip(shared_names(case.cores), smems, strict=True)))
+
+
+def _error(issue, ending, counted):
+    """Our name for a refusal that is also ours, or what else went wrong; None for what was done."""
+    if isinstance(counted, tuple):
+        return "counted unevenly"
+    if ending == Ending.REFUSED:
+        refused = issue.spec.refused
+        return refused.name.lower() if refused else "refused by the driver"
+    return {Ending.NO_SUCH: "no such instruction", Ending.UNFINISHED: "unfinished"}.get(ending)
+
+
+def _landed(issue, ending, counted):
+    """Bytes at the barrier, or by our rules where nothing counts them."""
+    if isinstance(counted, int):
+        return counted
+    if ending != Ending.DONE or counted:
+        return 0
+    return counted_bytes(issue)

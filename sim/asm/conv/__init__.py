@@ -1,1 +1,0 @@
-"""The text of jobs of the convolution engine."""

@@ -1,1 +1,0 @@
-"""The text of programs of the command processor."""

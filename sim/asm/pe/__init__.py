@@ -1,1 +1,0 @@
-"""The text of instructions of the processing engine."""

@@ -1,0 +1,199 @@
+"""The tops that users get: their components, presets, names and Verilog."""
+
+import re
+import warnings
+from argparse import ArgumentTypeError
+from functools import partial
+from typing import NamedTuple
+
+from amaranth.hdl import UnusedElaboratable
+
+from tilewright.errors import HostError, UsageError
+from tilewright.hw.cluster.l2.params import L2Params
+from tilewright.hw.cluster.params import ClusterParams
+from tilewright.hw.cluster.top import Cluster
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS
+from tilewright.hw.conv.subsystem import ConvSubsystem
+from tilewright.hw.conv.top import Conv
+from tilewright.hw.core.params import CORE_PRESETS, CoreParams, ProgramParams
+from tilewright.hw.core.top import Core
+from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.hw.pe.subsystem import PeSubsystem
+from tilewright.hw.pe.top import Pe
+from tilewright.hw.tmau.params import TMAU_PRESETS, TmauParams
+from tilewright.hw.tmau.subsystem import TmauSubsystem
+from tilewright.hw.tmau.top import Tmau
+from tilewright.spec.names import suggestion
+from tilewright.spec.tmau_registers import FEATURES
+
+from .designs import kept_text
+from .settings import changed, groups_of, require_groups
+from .verilog import to_verilog
+
+__all__ = ["TOPS", "Top", "engine_list", "feature_list", "module_name", "top_component", "top_params",
+           "top_verilog"]  # fmt: skip
+
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+class Top(NamedTuple):
+    """A component that users integrate.
+
+    Attributes
+    ----------
+    component : type
+    presets : dict
+        Parameters by name; the names are the same for all tops.
+    """
+
+    component: type
+    presets: dict
+
+
+#: Tops by the names that users give, and that their modules have behind the prefix.
+TOPS = {
+    "tmau": Top(Tmau, TMAU_PRESETS),
+    "tmau_subsystem": Top(TmauSubsystem, TMAU_PRESETS),
+    "pe": Top(Pe, PE_PRESETS),
+    "pe_subsystem": Top(PeSubsystem, PE_PRESETS),
+    "conv": Top(Conv, CONV_UNIT_PRESETS),
+    "conv_subsystem": Top(ConvSubsystem, CONV_UNIT_PRESETS),
+    "core": Top(Core, CORE_PRESETS),
+    #: Two cores of an access unit alone, unless more is asked for.
+    "cluster": Top(Cluster, {name: ClusterParams(2, params) for name, params in TMAU_PRESETS.items()}),
+}
+
+#: What a core has only where it is asked for.
+_MORE = ("conv", "program")
+#: The same of a cluster, whose cores are access units alone otherwise, and which may have a cache.
+_ENGINES = ("pe", *_MORE, "l2")
+
+
+def module_name(top, preset, prefix=None):
+    """Name of the module of a top; the modules below it are called ``name.…``, so that any two designs go together.
+
+    Parameters
+    ----------
+    top, preset : str
+    prefix : str or None
+        What the name begins with; ``tw_<preset>`` if None.
+
+    Raises
+    ------
+    ValueError
+        If ``prefix`` is no identifier of Verilog.
+    """
+    prefix = f"tw_{preset}" if prefix is None else prefix
+    if not _IDENTIFIER.fullmatch(prefix):
+        raise ValueError(f"a name must be letters, digits and underscores, with no digit first, not {prefix!r}")
+    return f"{prefix}_{top}"
+
+
+def feature_list(text):
+    """Features of the access unit by name, with commas between them, for the ``type`` of an argument."""
+    names = tuple(text.split(","))
+    unknown = next((name for name in names if name not in FEATURES), None)
+    if unknown is not None:
+        raise ArgumentTypeError(f"must be of {', '.join(FEATURES)}, not {unknown!r}{suggestion(unknown, FEATURES)}")
+    return names
+
+
+def engine_list(text):
+    """What a core has beside what it always has, with commas between the names, for the ``type`` of an argument."""
+    names = tuple(dict.fromkeys(text.split(",")))
+    unknown = next((name for name in names if name not in _ENGINES), None)
+    if unknown is not None:
+        raise ArgumentTypeError(f"must be of {', '.join(_ENGINES)}, not {unknown!r}{suggestion(unknown, _ENGINES)}")
+    return names
+
+
+def top_component(top, preset, **options):
+    """The component of a top with the parameters of :func:`top_params`.
+
+    Amaranth no longer complains of components that are not elaborated.
+    """
+    # Ports and registers are read from components that nobody builds.
+    warnings.filterwarnings("ignore", category=UnusedElaboratable)
+    return TOPS[top].component(top_params(top, preset, **options))
+
+
+def top_params(top, preset, without=(), more=(), cores=None, processors=1, settings=()):
+    """The parameters of a top.
+
+    Parameters
+    ----------
+    top, preset : str
+    without : sequence of str
+        Features of the access unit that are not built; UsageError if the others need them.
+    more : sequence of str
+        Of a core: "conv", a convolution engine; "program", a command processor. Of a cluster also "l2", the cache in
+        front of memory, and "pe": its cores have both engines, as they have with one of the first two.
+    cores : int or None
+        Of a cluster.
+    processors : int
+        Which share an access unit; UsageError if a top has none, or engines beside it.
+    settings : sequence of Setting
+        Parameters that differ from the preset; UsageError if the top has no such engine, or there is no such hardware.
+    """
+    params = TOPS[top].presets[preset]
+    if top == "cluster":
+        core = _core(preset, more) if set(more) - {"l2"} else params.core
+        params = ClusterParams(cores or params.cores, core, L2Params() if "l2" in more else None)
+    elif more:
+        params = _core(preset, more)
+    require_groups(settings, groups_of(params))
+    params = changed(params, settings)
+    if processors > 1:
+        params = _shared(top, params, processors)
+    return _lacking(top, params, without) if without else params
+
+
+def _core(preset, more):
+    """Parameters of a core with these engines."""
+    params = CORE_PRESETS[preset]
+    if "conv" in more:
+        params = params.with_conv(CONV_UNIT_PRESETS[preset])
+    return params.replace(program=ProgramParams()) if "program" in more else params
+
+
+def _shared(top, params, processors):
+    """The parameters of a top whose access units are shared by so many processors."""
+    if isinstance(params, TmauParams):
+        return params.replace(processors=processors)
+    if isinstance(params, ClusterParams) and isinstance(params.core, TmauParams):
+        return params.replace(core=_shared(top, params.core, processors))
+    raise UsageError(f"{processors} processors cannot share {top}: it has more than an access unit, or none")
+
+
+def _lacking(top, params, names):
+    """The parameters of a top without some features."""
+    if isinstance(params, ClusterParams):
+        return params.replace(core=_lacking(top, params.core, names))
+    if isinstance(params, CoreParams):
+        return params.replace(tmau=_lacking(top, params.tmau, names))
+    if not isinstance(params, TmauParams):
+        raise UsageError(f"{', '.join(names)} cannot be left out of {top}: it has no access unit")
+    try:
+        return params.replace(features=[name for name in params.features if name not in names])
+    except ValueError as error:
+        raise UsageError(f"{', '.join(names)} cannot be left out: {error}") from None
+
+
+def top_verilog(top, preset, prefix=None, **options):
+    """Verilog of a top, as :func:`to_verilog` makes it; kept, because elaboration takes up to a minute.
+
+    Parameters
+    ----------
+    top, preset : str
+    prefix : str or None
+        As of :func:`module_name`.
+    **options
+        As of :func:`top_params`.
+    """
+    name = module_name(top, preset, prefix)
+    component = top_component(top, preset, **options)
+    make = partial(to_verilog, component, name)
+    try:
+        return kept_text(make, "top", top, name, component.params)
+    except HostError:  # it is as good without having been kept
+        return make()

@@ -1,1 +1,0 @@
-"""Replay cases of the processing engine."""

@@ -1,0 +1,301 @@
+"""Sizes, segments, page entries and registers of replay cases of the processing engine.
+
+Specification: docs/replay.md, "Kind program".
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
+from typing import NamedTuple
+
+import numpy as np
+
+from tilewright.errors import UsageError
+from tilewright.golden.memory import fill_pattern
+from tilewright.golden.pe.machine import BarrierNotCompleteError, Pe, instruction_word
+from tilewright.golden.pe.program import gemm_program
+from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.spec.fields import names
+from tilewright.spec.memory import Swizzle
+from tilewright.spec.pe import PAGE_ENTRY, SEGMENT, Compare, Operation, PeError, SegmentElement, Source
+
+from ..asm.pe import assemble_program
+from ..session.products import PeProgram
+from .contents import read_image, read_operand, read_text, read_type
+from .fields import Fields
+from .outcome import Judgement, Outcome, read_expectation
+
+__all__ = ["PE_KINDS", "PeCase", "ProgramResult", "golden_engine", "judge_pe_case", "pe_outcome", "read_pages",
+           "read_params", "read_pe_case", "read_registers", "read_segments", "run_on_golden"]  # fmt: skip
+
+_ELEMENTS = names(SegmentElement)
+_SWIZZLES = names(Swizzle)
+#: The predicate that giving registers their values changes.
+_SCRATCH = 7
+_U32 = (1 << 32) - 1
+
+
+def read_params(fields, smem_bytes=None):
+    """The member ``pe``: a preset, and sizes that are others than its own; ``smem_bytes``: as the case says."""
+    given = fields.inner("pe", None) or Fields({}, fields.case, "pe")
+    params = PE_PRESETS[given.choice("preset", list(PE_PRESETS), "default")]
+    names = [field.name for field in dataclass_fields(params) if field.name not in ("smem", "types")]
+    changes = {
+        name: given.flag(name) if isinstance(getattr(params, name), bool) else given.integer(name, 1, 1 << 16)
+        for name in names
+        if name in given
+    }
+    if "types" in given:
+        changes["types"] = given.raw("types")
+    given.end()
+    try:
+        if smem_bytes is not None:
+            changes["smem"] = params.smem.replace(size_bytes=smem_bytes)
+        return params.replace(**changes)
+    except (TypeError, ValueError) as error:
+        raise given.wrong("", f"cannot be: {error}") from None
+
+
+def read_segments(fields, params):
+    """The list ``segments``: words by their index. null leaves one out; a wrong one is an error when it is used."""
+    words = {}
+    for index, entry in enumerate(fields.listed("segments", [])):
+        name = f"segments[{index}]"
+        if index >= params.segments:
+            raise fields.wrong(name, f"must be one of {params.segments}")
+        if entry is not None:
+            words[index] = _read_segment(Fields(entry, fields.case, fields.name(name)))
+    return words
+
+
+def _read_segment(fields):
+    if "word" in fields:
+        word = _hexadecimal(fields, SEGMENT.bits)
+        fields.end()
+        return word
+    values = {"element": _ELEMENTS[fields.choice("element", list(_ELEMENTS))]}
+    values["swizzle"] = _SWIZZLES[fields.choice("swizzle", list(_SWIZZLES), "none")]
+    values["size"] = _dimensions(fields, "size", fields.integers("size", 0, 65535))
+    values["rank"] = len(values["size"])
+    pages = fields.integers("page", 1, 1 << 15, None)
+    if pages is None:
+        # The smallest page that holds all of it, and that is not too short.
+        shortest = 16 // values["element"].bytes
+        pages = [1 << max(size - 1, 0).bit_length() for size in values["size"]]
+        pages[0] = max(pages[0], shortest)
+    if len(_dimensions(fields, "page", pages)) != values["rank"] or any(page & page - 1 for page in pages):
+        raise fields.wrong("page", f"must be {values['rank']} powers of two")
+    values["page_log2"] = [page.bit_length() - 1 for page in pages]
+    if "first_entry" in fields:
+        values |= {"paged": 1, "first_entry": fields.integer("first_entry", *SEGMENT["first_entry"].range)}
+    else:
+        values["base"] = fields.integer("base", 0, _U32)
+    fields.end()
+    return SEGMENT.pack(**values)
+
+
+def _dimensions(fields, name, numbers):
+    if not 1 <= len(numbers) <= SEGMENT["size"].count:
+        raise fields.wrong(name, f"must have 1 to {SEGMENT['size'].count} entries, not {len(numbers)}")
+    return numbers
+
+
+def read_pages(fields, params):
+    """The list ``pages``: words by their index; null leaves one out, and it is not valid. All others are loaded."""
+    words = {}
+    for index, entry in enumerate(fields.listed("pages", [])):
+        name = f"pages[{index}]"
+        if index >= params.pages:
+            raise fields.wrong(name, f"must be one of {params.pages}")
+        if entry is None:
+            continue
+        page = Fields(entry, fields.case, fields.name(name))
+        address, on_chip = page.integer("address", 0, _U32), page.flag("on_chip", True)
+        page.end()
+        words[index] = PAGE_ENTRY.pack(address=address, valid=1, loaded=1, on_chip=on_chip)
+    return words
+
+
+def read_registers(fields, params):
+    """The object ``registers``: instructions that give registers their values, and that change predicate 7.
+
+    A value is a number, "tid", or a list of one number a thread.
+    """
+    words = []
+    registers = fields.inner("registers", None)
+    for name in registers.rest() if registers else []:
+        number = int(name[1:]) if name[:1] == "r" and name[1:].isdecimal() else params.regs
+        if number >= params.regs:
+            raise registers.wrong(name, f"must be a register, r0 to r{params.regs - 1}")
+        words += _set_register(registers, name, number, params.threads)
+    return words
+
+
+def _set_register(registers, name, number, threads):
+    given = registers.peek(name)
+    if given == "tid":
+        registers.raw(name)
+        return [instruction_word(Operation.MOV, rd=number, source=Source.THREAD)]
+    if not isinstance(given, list):
+        return [instruction_word(Operation.MOV, rd=number, imm=registers.integer(name, 0, _U32))]
+    values = registers.integers(name, 0, _U32)
+    if len(values) != threads:
+        raise registers.wrong(name, f"must have {threads} entries, one a thread, not {len(values)}")
+    chosen = {"guard": 1, "predicate": _SCRATCH}
+    setters = [
+        (
+            instruction_word(Operation.SETP, pd=_SCRATCH, source=Source.THREAD, compare=Compare.EQ, imm=thread),
+            instruction_word(Operation.MOV, rd=number, imm=value, **chosen),
+        )
+        for thread, value in enumerate(values)
+    ]
+    return [word for pair in setters for word in pair]
+
+
+def _hexadecimal(fields, bits):
+    text = fields.text("word")
+    try:
+        word = int(text, 16)
+    except ValueError:
+        word = -1
+    if not 0 <= word < 1 << bits:
+        raise fields.wrong("word", f"must be a hexadecimal number of {bits} bits, not {text!r}")
+    return word
+
+
+@dataclass(frozen=True)
+class PeCase:
+    """One case. It runs if its program does; all that it says is in the program.
+
+    Attributes
+    ----------
+    name, kind : str
+    expect : dict
+        As of :class:`cases.Case`.
+    program : PeProgram
+        Instructions in ``setup`` do not count in error records.
+    output : callable or None
+        The result of a product in shared memory as the program left it: uint32, row by row.
+    macs : int or None
+        Multiplications that the result needs.
+    """
+
+    name: str
+    kind: str
+    expect: dict
+    program: PeProgram
+    output: Callable | None = None
+    macs: int | None = None
+
+
+def read_pe_case(fields, name, kind, expect, folder):
+    """The rest of a case of one of ``PE_KINDS``; ``expect`` is its member of this name, or None."""
+    try:
+        attributes, sizes = PE_KINDS[kind](fields, folder)
+        return PeCase(name, kind, read_expectation(expect, PeError, sizes), **attributes)
+    except ValueError as error:  # what only the model can judge: sizes that do not fit together
+        raise UsageError(f"{fields.case}: {error}") from None
+
+
+def _read_program(fields, folder):
+    smem = read_image(fields.inner("smem"), 1 << 20, (fill_pattern, 205), folder)
+    params = read_params(fields, smem.size)
+    program = PeProgram(
+        params=params,
+        smem=smem.contents(),
+        segments=read_segments(fields, params),
+        pages=read_pages(fields, params),
+        setup=tuple(read_registers(fields, params)),
+        body=read_text(fields, "program", assemble_program),
+    )
+    fields.end()
+    return {"program": program}, {"smem": smem.size}
+
+
+def _read_gemm(fields, folder):
+    params = read_params(fields)
+    kind = read_type(fields)
+    m, n, k = (fields.integer(name, 1, 65535) for name in ("m", "n", "k"))
+    transpose = fields.integer("t", 0, 1, 0)
+    merged = {name: fields.integer(name, 1, 4, 1) for name in ("ka", "kb")}
+    order = fields.choice("order", ["k", "columns"], "k")
+    first = read_operand(fields, "a", (m, k), kind, folder)
+    second = read_operand(fields, "b", (k, n) if transpose else (n, k), kind, folder)
+    fields.end()
+    columns = second if transpose else second.T
+    options = {"transpose": transpose, "order": order, **merged}
+    product = gemm_program(first, columns, kind, sizes=params, size_bytes=params.smem.size_bytes, **options)
+    attributes = {"program": PeProgram.of_product(product), "output": product.result, "macs": m * n * k}
+    return attributes, {"smem": params.smem.size_bytes, "output": m * n * 4}
+
+
+#: Kinds, and what reads the rest of such a case: attributes of the ``PeCase``, and bytes of the memories it leaves.
+PE_KINDS = {"program": _read_program, "gemm": _read_gemm}
+
+
+class ProgramResult(NamedTuple):
+    """What a program leaves, on whatever it ran.
+
+    Attributes
+    ----------
+    smem : uint8 array
+        All of shared memory.
+    faults : list of Fault
+        In program order, one for each instruction that met an error; the first is the error record.
+    """
+
+    smem: np.ndarray
+    faults: list
+
+
+def golden_engine(program):
+    """The golden model before the first instruction of a :class:`PeProgram`; pages that come late are there."""
+    engine = Pe(program.smem.copy(), program.params)
+    for index, word in program.segments.items():
+        engine.write_segment(index, word)
+    for index, word in (program.pages | (program.late or {})).items():
+        engine.write_page(index, word)
+    return engine
+
+
+def run_on_golden(program):
+    """Runs a whole program; returns a :class:`ProgramResult`."""
+    engine = golden_engine(program)
+    engine.run(program.words)
+    return ProgramResult(engine.smem, engine.faults)
+
+
+def pe_outcome(case, result):
+    """The :class:`Outcome` of a :class:`PeCase` from the :class:`ProgramResult` of its program."""
+    fault = result.faults[0] if result.faults else None
+    record = {
+        "name": case.name,
+        "error": fault.code.name.lower() if fault else None,
+        "record": fault and {
+            "instruction": fault.number - len(case.program.setup),
+            "first": fault.first,
+            "last": fault.last,
+            "register": fault.register,
+        },
+        "smem_sha256": [hashlib.sha256(result.smem).hexdigest()],
+    }  # fmt: skip
+    memories = {"smem": result.smem}
+    if case.output:
+        output = case.output(result.smem)
+        memories["output"] = output.reshape(-1).view("uint8")
+        record |= {"output_sha256": hashlib.sha256(memories["output"]).hexdigest(), "macs": case.macs}
+    return Outcome(record, memories)
+
+
+def judge_pe_case(case):
+    """Runs a case on the golden model; a :class:`Judgement`. UsageError if it waits for a barrier for ever."""
+    engine = golden_engine(case.program)
+    try:
+        engine.run(case.program.words)
+    except BarrierNotCompleteError as error:
+        raise UsageError(f"case {case.name!r}: {error}") from None
+    held = engine.open.memory
+    if case.output and held:
+        held.undecide("the product")
+    return Judgement.of(pe_outcome(case, ProgramResult(engine.smem, engine.faults)), {"smem": held})

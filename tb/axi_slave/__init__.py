@@ -1,1 +1,0 @@
-"""AXI4 subordinates of our own, which do all that the specification allows."""

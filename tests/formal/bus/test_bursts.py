@@ -1,0 +1,189 @@
+"""F4: bursts never cross a page and are never longer than allowed; together they are the range, each word once."""
+
+import pytest
+from amaranth.hdl import Assert, Cover, Elaboratable, Module, Mux, Signal, Value
+
+from tilewright.hw.bus.bursts import BeatSequencer, BurstSplitter
+from tilewright.spec import PAGE_BYTES
+from tilewright.verify.formal import StreamRules, prove, queue_invariants
+
+
+class BurstSpec(Elaboratable):
+    """Keeps the ranges that have come and are not done: the one at hand, and one behind it."""
+
+    def __init__(self, *, word_width, count_width, bus_bytes, max_burst):
+        self.page = PAGE_BYTES // bus_bytes
+        self.max_burst = max_burst
+        self.dut = BurstSplitter(
+            word_width=word_width, count_width=count_width, bus_bytes=bus_bytes, max_burst=max_burst, tag=1
+        )
+
+    @property
+    def ports(self):
+        return [self.dut.i.valid, self.dut.i.payload, self.dut.o.ready]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.i_rules = StreamRules(dut.i, assume=True)
+        m.submodules.o_rules = StreamRules(dut.o)
+        burst = dut.o.payload
+        comes, goes = dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready
+
+        whole, behind = Signal.like(dut.todo), Signal.like(dut.todo)
+        held = Signal(range(3))
+        words = whole.beyond + 1
+        beats = burst.beats_minus_one + 1
+        asked = Signal(len(whole.beyond) + 1)  # words of the range at hand that earlier bursts have asked for
+        word = Signal.like(whole.word)
+        final = asked + beats == words
+        leaves = goes & final
+        m.d.comb += word.eq(whole.word + asked)
+        m.d.sync += held.eq(held + comes - leaves)
+        with m.If(goes):
+            m.d.sync += asked.eq(Mux(final, 0, asked + beats))
+        with m.If(leaves):
+            m.d.sync += whole.eq(behind)
+        with m.If(comes):
+            with m.If(held == leaves):
+                m.d.sync += whole.eq(dut.i.payload)
+            with m.Else():
+                m.d.sync += behind.eq(dut.i.payload)
+
+        end = burst.word % self.page + beats
+        with m.If(dut.o.valid):
+            m.d.comb += [
+                Assert(end <= self.page),
+                Assert(beats <= self.max_burst),
+                # As few as possible: each is cut short by one of three reasons only.
+                Assert((beats == self.max_burst) | (end == self.page) | final),
+                Assert(burst.word == word),
+                Assert(burst.tag == whole.tag),
+                Assert(asked + beats <= words),
+                Assert(dut.last == final),
+            ]
+        m.d.comb += [
+            Assert(held <= 2),
+            Assert(dut.o.valid == (held != 0), "none idles"),
+            Assert(dut.i.ready == (held != 2)),
+            # What the registers hold.
+            Assert(dut.caught == (held == 2)),
+            Assert((held != 0) | (asked == 0)),
+            Assert((held != 2) | (Value.cast(dut.following) == Value.cast(behind))),
+        ]
+        with m.If(held != 0):
+            m.d.comb += [
+                Assert(asked <= whole.beyond),
+                Assert(dut.todo.word == word),
+                Assert(dut.todo.beyond == whole.beyond - asked),
+                Assert(dut.todo.tag == whole.tag),
+            ]
+
+        m.d.comb += Cover(dut.o.valid & (asked != 0) & (burst.word % self.page == 0))
+        m.d.comb += Cover(leaves & (asked == 2 * self.max_burst))
+        m.d.comb += Cover(leaves & (held == 2))
+        return m
+
+
+SIZES = {
+    "unit": {"word_width": 28, "count_width": 10, "bus_bytes": 16, "max_burst": 4},
+    "default": {"word_width": 42, "count_width": 13, "bus_bytes": 64, "max_burst": 16},
+    "full": {"word_width": 58, "count_width": 14, "bus_bytes": 64, "max_burst": 16},
+    "single words": {"word_width": 28, "count_width": 10, "bus_bytes": 16, "max_burst": 1},
+    "whole pages": {"word_width": 28, "count_width": 10, "bus_bytes": 16, "max_burst": 256},
+}
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        "unit",
+        "default",
+        *(pytest.param(size, marks=pytest.mark.long) for size in SIZES if size not in ("unit", "default")),
+    ],
+)
+def test_bursts(size):
+    spec = BurstSpec(**SIZES[size])
+    prove(spec, spec.ports, name=f"bus-burst-{size.replace(' ', '-')}", depth=2, proves="F4")
+
+
+@pytest.mark.long
+def test_splits_are_reached():
+    spec = BurstSpec(**SIZES["unit"])
+    prove(spec, spec.ports, name="bus-burst-cover", mode="cover", depth=8)
+
+
+DEPTH = 4
+
+
+class SequencerSpec(Elaboratable):
+    def __init__(self):
+        self.dut = BeatSequencer(2, DEPTH)
+        self.track = Signal()
+
+    @property
+    def ports(self):
+        return [self.dut.bursts.payload, self.dut.bursts.valid, self.dut.beats.ready, self.track]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.bursts_rules = StreamRules(dut.bursts, assume=True)
+        m.submodules.beats_rules = StreamRules(dut.beats)
+        taken = dut.bursts.valid & dut.bursts.ready
+        beat = dut.beats.valid & dut.beats.ready
+        ended = beat & dut.beats.payload.last
+
+        tracking, burst = Signal(), Signal.like(dut.bursts.payload)
+        ahead, held = Signal(range(DEPTH + 1)), Signal(range(DEPTH + 1))  # bursts before it; bursts in here
+        seen = Signal(8)  # beats of the oldest burst so far
+        m.d.sync += held.eq(held + taken - ended)
+        with m.If(beat):
+            m.d.sync += seen.eq(Mux(ended, 0, seen + 1))
+        with m.If(tracking):
+            m.d.sync += ahead.eq(ahead - ended)
+            with m.If(ended & (ahead == 0)):
+                m.d.sync += tracking.eq(0)
+        with m.Elif(taken & self.track):
+            m.d.sync += [tracking.eq(1), burst.eq(dut.bursts.payload), ahead.eq(held - ended)]
+
+        m.d.comb += Assert(dut.beats.valid == (held != 0))
+        with m.If(tracking & (ahead == 0)):
+            m.d.comb += [
+                Assert(dut.beats.payload.tag == burst.tag),
+                Assert(dut.beats.payload.last == (seen == burst.beats_minus_one)),
+                Assert(seen <= burst.beats_minus_one),
+                Cover(ended & (seen == 2) & (held == DEPTH)),
+            ]
+        self._invariants(m, tracking, burst, ahead, held, seen)
+        return m
+
+    def _invariants(self, m, tracking, burst, ahead, held, seen):
+        dut, queue = self.dut, self.dut.queue
+        probe = queue.memory.read_port(domain="comb")
+        m.d.comb += [
+            Assert(queue.level == held),
+            *queue_invariants(queue),
+            Assert(dut.beat == seen),
+            Assert((held != 0) | (seen == 0)),
+            probe.addr.eq(queue.head + ahead - 1),
+        ]
+        with m.If(tracking):
+            m.d.comb += Assert(ahead < held)
+            with m.If(ahead == 0):
+                m.d.comb += Assert(queue.o.payload == burst)
+            with m.Else():
+                m.d.comb += Assert(probe.data == burst)
+            with m.If(ahead == 1):
+                m.d.comb += Assert(queue.read.data == burst)
+
+
+def test_beats():
+    spec = SequencerSpec()
+    prove(spec, spec.ports, name="bus-beats", depth=2, proves="F1")
+
+
+@pytest.mark.long
+def test_every_case_is_reached():
+    spec = SequencerSpec()
+    prove(spec, spec.ports, name="bus-beats-cover", mode="cover", depth=12)

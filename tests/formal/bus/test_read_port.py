@@ -1,0 +1,230 @@
+"""F3, F4, F5, F11 of the read port: AR holds, is legal and prompt, credits are counted, descriptors come singly.
+
+What is asked for is what bursts say, and words that come have the addresses of theirs.
+
+The subordinate is free to delay, to interleave and to end bursts where it likes; it only answers what was asked.
+"""
+
+import pytest
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
+from amaranth.utils import exact_log2
+
+from tilewright.hw.bus.read_port import DESCRIPTOR_BYTES, ReadPort
+from tilewright.spec import PAGE_BYTES
+from tilewright.verify.formal import StreamRules, prove, queue_invariants
+
+BUS_BYTES = 16
+OUTSTANDING = 4
+WORDS = DESCRIPTOR_BYTES // BUS_BYTES
+HALF = WORDS // 2  # words of a burst of a descriptor
+PAGE_WORDS = PAGE_BYTES // BUS_BYTES
+
+
+def legal(burst):
+    """A burst that stays in its page."""
+    return burst.word % PAGE_WORDS + burst.beats_minus_one < PAGE_WORDS
+
+
+class ReadPortSpec(Elaboratable):
+    def __init__(self, block=False):
+        self.block = block
+        self.dut = ReadPort(addr_width=16, bus_bytes=BUS_BYTES, max_outstanding=OUTSTANDING, max_burst=16, block=block)
+
+    @property
+    def ports(self):
+        dut, axi = self.dut, self.dut.axi
+        streams = [dut.bursts.payload, dut.bursts.valid, dut.descriptors.payload, dut.descriptors.valid]
+        readies = [dut.words.ready, dut.descriptor_words.ready, axi.arready]
+        return [*streams, *readies, axi.rid, axi.rdata, axi.rresp, axi.rlast, axi.rvalid]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.bursts_rules = StreamRules(dut.bursts, assume=True)
+        m.submodules.descriptors_rules = StreamRules(dut.descriptors, assume=True)
+        m.d.comb += Assume(legal(dut.bursts.payload))
+        m.d.comb += Assume(dut.descriptors.payload[:6] == 0)
+
+        # What is in the AR buffer: one request at AR, and perhaps one behind it.
+        buffered = [
+            (dut.requests.o.valid, dut.requests.o.payload),
+            (dut.requests.skidded, dut.requests.skid),
+        ]
+        self._check_ar(m, buffered)
+        self._check_credits(m, buffered)
+        self._check_words(m)
+        if not self.block:
+            self._check_first(m, buffered)
+        self._check_descriptors(m, buffered)
+        self._check_progress(m)
+        return m
+
+    def _check_ar(self, m, buffered):
+        axi = self.dut.axi
+        payload = Cat(axi.arid, axi.araddr, axi.arlen, axi.arsize, axi.arburst, axi.arprot, axi.arcache)
+        waiting, held = Signal(), Signal.like(payload)
+        first = Signal(init=1)
+        m.d.sync += [waiting.eq(axi.arvalid & ~axi.arready), held.eq(payload), first.eq(0)]
+        with m.If(waiting):
+            m.d.comb += Assert(axi.arvalid & (payload == held))
+        m.d.comb += Assert(~(first & axi.arvalid))
+        for valid, request in buffered:
+            m.d.comb += Assert(~valid | legal(request.burst))
+        with m.If(axi.arvalid):
+            m.d.comb += Assert(axi.araddr % PAGE_BYTES + (axi.arlen + 1) * BUS_BYTES <= PAGE_BYTES)
+            m.d.comb += Assert(axi.araddr % BUS_BYTES == 0)
+
+    def _check_credits(self, m, buffered):
+        dut, axi = self.dut, self.dut.axi
+        data = axi.rvalid & (axi.rid == 0)
+        accepted = axi.arvalid & axi.arready & (axi.arid == 0)
+        in_flight = Signal(8)  # bursts that the bus has accepted and not answered in full
+        m.d.sync += in_flight.eq(in_flight + accepted - (data & axi.rready & axi.rlast))
+        m.d.comb += Assume(~data | (in_flight != 0))
+
+        shown = sum(valid & (request.id == 0) for valid, request in buffered)
+        m.d.comb += [
+            Assert(dut.in_flight.level == in_flight + shown),
+            Assert(in_flight + shown <= OUTSTANDING),
+            # A beat always finds the address of its burst.
+            Assert(~data | dut.in_flight.o.valid),
+            # A burst is taken only while there is credit, so that the queue of addresses never loses one.
+            Assert(~(dut.bursts.valid & dut.bursts.ready) | (dut.in_flight.level != OUTSTANDING)),
+            Assert((dut.bursts.valid & dut.bursts.ready) == (dut.in_flight.i.valid & dut.in_flight.i.ready)),
+            Assert(dut.stall_credit == (dut.bursts.valid & (dut.in_flight.level == OUTSTANDING))),
+            Cover(in_flight == OUTSTANDING),
+            Cover(dut.stall_credit),
+        ]
+        m.d.comb += queue_invariants(dut.in_flight)
+        if self.block:
+            # It comes while its request is at AR, where the bus has not seen it.
+            m.d.comb += Assert(dut.in_flight.o.valid | (in_flight == 0))
+
+    def _check_words(self, m):
+        """A burst goes to AR and to the queue as it is, and each word has its place in the burst that is due."""
+        dut, axi = self.dut, self.dut.axi
+        request, shown, due = dut.requests.i.payload, dut.requests.o, dut.in_flight.o.payload
+        data = axi.rvalid & (axi.rid == 0)
+        beat = Signal(8)  # words of the burst that is due which have come
+        with m.If(data & axi.rready):
+            m.d.sync += beat.eq(Mux(axi.rlast, 0, beat + 1))
+        place = ((due % PAGE_WORDS + beat) % PAGE_WORDS)[: exact_log2(PAGE_WORDS)]
+        m.d.comb += [
+            Assert(dut.beat == beat),
+            Assert(dut.words.valid == data),
+            Assert(axi.rready == (axi.rvalid & Mux(axi.rid == 0, dut.words.ready, dut.descriptor_words.ready))),
+            Assert(dut.beat_stb == (data & axi.rready)),
+            Assert(axi.arvalid == shown.valid),
+            Assert(dut.ar_stb == (axi.arvalid & axi.arready & (axi.arid == 0))),
+            Assert(dut.stall_ar == (axi.arvalid & ~axi.arready)),
+        ]
+        with m.If(dut.bursts.valid & dut.bursts.ready):
+            m.d.comb += [
+                Assert(dut.requests.i.valid & (request.id == 0)),
+                Assert(request.burst.as_value() == dut.bursts.payload.as_value()),
+                Assert(dut.in_flight.i.payload == dut.bursts.payload.word),
+            ]
+        with m.If(axi.arvalid):
+            m.d.comb += [
+                Assert(axi.arid == shown.payload.id),
+                Assert(axi.araddr == shown.payload.burst.word * BUS_BYTES),
+                Assert(axi.arlen == shown.payload.burst.beats_minus_one),
+            ]
+        for answer, words in ((data, dut.words), (axi.rvalid & (axi.rid == 1), dut.descriptor_words)):
+            with m.If(answer):
+                m.d.comb += Assert(words.payload.data == axi.rdata)
+                m.d.comb += Assert(words.payload.error == (Value.cast(axi.rresp) >= 2))
+        with m.If(data):
+            m.d.comb += Assert(dut.words.payload.address == Cat(place, due[exact_log2(PAGE_WORDS) :]) * BUS_BYTES)
+
+    def _check_first(self, m, buffered):
+        """The first burst after a reset, from where it is taken to AR and to its first word.
+
+        What lies in the AR buffer and in the queue is checked with that one alone, for no other is where it must be.
+        """
+        dut, axi = self.dut, self.dut.axi
+        first = Signal.like(dut.bursts.payload)
+        taken, asked, answered = Signal(), Signal(), Signal()
+        with m.If(dut.bursts.valid & dut.bursts.ready & ~taken):
+            m.d.sync += [taken.eq(1), first.eq(dut.bursts.payload)]
+        with m.If(axi.arvalid & axi.arready & (axi.arid == 0)):
+            m.d.sync += asked.eq(1)
+        with m.If(dut.words.valid & dut.words.ready):
+            m.d.sync += answered.eq(1)
+        shown = [valid & (request.id == 0) for valid, request in buffered]
+        m.d.comb += [
+            Assert(taken | ~(shown[0] | shown[1] | asked | answered | (dut.in_flight.level != 0))),
+            Assert(~taken | asked | shown[0] | shown[1]),
+            Assert(answered | ((dut.beat == 0) & (taken == (dut.in_flight.level != 0)))),
+        ]
+        with m.If(~asked):
+            with m.If(axi.arvalid & (axi.arid == 0)):
+                m.d.comb += Assert((axi.araddr == first.word * BUS_BYTES) & (axi.arlen == first.beats_minus_one))
+            with m.If(shown[1] & ~shown[0]):
+                m.d.comb += Assert(buffered[1][1].burst.as_value() == first.as_value())
+        with m.If(~answered & dut.in_flight.o.valid):
+            m.d.comb += Assert(dut.in_flight.o.payload == first.word)
+        with m.If(~answered & dut.words.valid):
+            m.d.comb += Assert(dut.words.payload.address == first.word * BUS_BYTES)
+
+    def _check_descriptors(self, m, buffered):
+        dut, axi = self.dut, self.dut.axi
+        answer = axi.rvalid & (axi.rid == 1)
+        taken = answer & axi.rready
+        beats = axi.arlen + 1
+        owed = Signal(8)  # beats of descriptors that the bus has accepted and not delivered
+        m.d.sync += owed.eq(owed + Mux(axi.arvalid & axi.arready & (axi.arid == 1), beats, 0) - taken)
+        m.d.comb += Assume(~answer | (owed != 0))
+
+        asked = Signal(range(WORDS + 1))  # words of the current descriptor that have been asked for
+        burst = dut.requests.i.payload.burst
+        with m.If(dut.offered & dut.requests.i.ready):
+            m.d.sync += asked.eq(asked + burst.beats_minus_one + 1)
+        last = dut.descriptor_words.payload.last
+        with m.If(taken & last):
+            m.d.sync += asked.eq(0)
+        shown = sum(Mux(valid & (request.id == 1), request.burst.beats_minus_one + 1, 0) for valid, request in buffered)
+        m.d.comb += [
+            Assert(asked == owed + shown + dut.received),
+            Assert(asked == Mux(dut.fetching, WORDS, dut.sent * HALF)),
+            # It is offered, and cannot change, until all of it has been asked for.
+            Assert(~(dut.offered | (dut.sent != 0)) | (dut.descriptors.valid & ~dut.fetching)),
+            Assert(dut.descriptor_words.valid == answer),
+            Assert(~(answer & last) | dut.fetching),
+            Cover(taken & last),
+        ]
+        with m.If(dut.offered):
+            m.d.comb += [
+                Assert(dut.requests.i.valid & (dut.requests.i.payload.id == 1)),
+                Assert(burst.word == (dut.descriptors.payload[4:] + asked)[:12]),
+                Assert(burst.beats_minus_one == HALF - 1),
+                Cover(dut.requests.i.ready & (asked != 0)),
+            ]
+
+    def _check_progress(self, m):
+        """A burst that has credit waits one cycle for AR to show a request: its own, or one before it.
+
+        So does a descriptor, one cycle more, when the one before has come.
+        """
+        dut = self.dut
+        waited = Signal(2)
+        waits = dut.bursts.valid & (dut.in_flight.level != OUTSTANDING) & ~dut.axi.arvalid
+        m.d.sync += waited.eq(Mux(waits, waited + 1, 0))
+        m.d.comb += Assert(waited <= 1)
+        lingers = Signal()  # a descriptor was there in the cycle before, and the port had none
+        m.d.sync += lingers.eq(dut.descriptors.valid & ~dut.descriptors.ready & ~dut.fetching)
+        m.d.comb += Assert(dut.offered | ~lingers)
+        m.d.comb += Assert(dut.requests.o.valid | ~dut.requests.skidded)
+        m.d.comb += Cover(waited == 1)
+
+
+@pytest.mark.parametrize("block", [False, True])
+def test_rules_and_counts(block):
+    spec = ReadPortSpec(block)
+    prove(spec, spec.ports, name=f"bus-read-port-{int(block)}", depth=2, proves="F3 F4 F5 F11")
+
+
+@pytest.mark.long
+def test_every_case_is_reached():
+    spec = ReadPortSpec()
+    prove(spec, spec.ports, name="bus-read-port-cover", mode="cover", depth=14)

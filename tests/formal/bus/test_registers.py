@@ -1,0 +1,143 @@
+"""F14: what a counter tells is what has been added since the last clear."""
+
+import pytest
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
+
+from tilewright.hw.bus.registers import Counters, RegisterFile
+from tilewright.spec.fields import Field
+from tilewright.spec.registers import Access, Register
+from tilewright.verify.formal import StreamRules, prove
+
+WIDTHS = {"one": 1, "some": 2, "more": 3}
+
+
+class CounterSpec(Elaboratable):
+    def __init__(self):
+        self.dut = Counters(WIDTHS)
+
+    @property
+    def ports(self):
+        dut = self.dut
+        return [dut.more, dut.clear, dut.asked, dut.which]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        count = len(WIDTHS)
+        m.d.comb += [Assume(dut.which < count), Assert(dut.turn < count), Assert(dut.zeros <= count)]
+        sums = []
+        for number, name in enumerate(WIDTHS):
+            # What is added counts a cycle later.
+            last = Signal.like(dut.more[name], name=f"last_{name}")
+            total, before, number_kept = (Signal(32, name=f"{what}_{name}") for what in ("total", "before", "kept"))
+            m.d.sync += [last.eq(dut.more[name]), total.eq(Mux(dut.clear, 0, total + last)), before.eq(total)]
+            sums.append(before)
+            # The number that the memory holds, or is being written; zero until its next turn after a clear.
+            written = dut.turn == (number + 1) % count
+            with m.If(written):
+                m.d.sync += number_kept.eq(dut.value)
+            distance = Mux(dut.turn <= number, number - dut.turn, number + count - dut.turn)
+            known = Mux(distance < dut.zeros, 0, Mux(written, dut.value, number_kept))
+            m.d.comb += Assert(total == (known + dut.waiting[name])[:32])
+        asked_for = Signal.like(dut.which)
+        m.d.sync += asked_for.eq(dut.which)
+        with m.If(dut.told):
+            m.d.comb += Assert(dut.value == sum(Mux(asked_for == n, total, 0) for n, total in enumerate(sums)))
+        return m
+
+
+def test_counters():
+    spec = CounterSpec()
+    prove(spec, spec.ports, name="bus-counters", depth=8, proves="F14")
+
+
+MASK = 0x00FF_000F
+BITS = (Field("low", 0, 4, "Four bits."), Field("high", 16, 8, "A byte."))
+RO, RW, W1C, WO = 0x04, 0x10, 0x14, 0x18
+TABLE = (
+    Register("shown", RO, Access.RO, "From the hardware.", BITS),
+    Register("kept", RW, Access.RW, "For the hardware.", BITS, reset=0x0001_0002),
+    Register("sticky", W1C, Access.W1C, "Set by the hardware.", BITS),
+    Register("pulse", WO, Access.WO, "Strobes.", BITS),
+)
+
+
+class RegisterSpec(Elaboratable):
+    def __init__(self):
+        self.dut = RegisterFile(TABLE)
+
+    @property
+    def ports(self):
+        dut, requests, answers = self.dut, self.dut.accesses.requests, self.dut.accesses.answers
+        return [requests.payload, requests.valid, answers.ready, dut.shown, dut.sticky_set]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        requests, answers = dut.accesses.requests, dut.accesses.answers
+        m.submodules.rules = StreamRules(answers)
+        access = requests.payload
+        accept = requests.valid & requests.ready
+        address = access.address & ~3
+
+        # One bit at a time, of the solver's choice: the model knows bits and lanes, not words.
+        kept = [Signal(init=TABLE[1].reset >> b & 1, name=f"kept{b}") for b in range(32)]
+        sticky = [Signal(name=f"sticky{b}") for b in range(32)]
+        pulse = [Signal(name=f"pulse{b}") for b in range(32)]
+        for b in (b for b in range(32) if MASK >> b & 1):
+            bit, lane = access.data[b], access.strobe[b // 8]
+            writes = accept & access.write & lane
+            with m.If(writes & (address == RW)):
+                m.d.sync += kept[b].eq(bit)
+            with m.If(dut.sticky_set.as_value()[b]):
+                m.d.sync += sticky[b].eq(1)
+            with m.Elif(writes & (address == W1C) & bit):
+                m.d.sync += sticky[b].eq(0)
+            m.d.sync += pulse[b].eq(writes & (address == WO) & bit)
+        for b in range(32):
+            m.d.comb += [
+                Assert(dut.kept.as_value()[b] == kept[b]),
+                Assert(dut.sticky.as_value()[b] == sticky[b]),
+                Assert(dut.pulse.as_value()[b] == pulse[b]),
+            ]
+
+        # One answer for each access, in the cycle after it, about what was there then.
+        expected_valid, expected_error = Signal(), Signal()
+        expected = Signal(32)
+        with m.If(accept):
+            m.d.sync += expected_valid.eq(1)
+            m.d.sync += expected_error.eq(
+                ((address != RO) & (address != RW) & (address != W1C) & (address != WO))
+                | (access.write & (address == RO))
+            )
+            with m.Switch(address):
+                with m.Case(RO):
+                    m.d.sync += expected.eq(dut.shown.as_value() & MASK)
+                with m.Case(RW):
+                    m.d.sync += expected.eq(sum(bit << b for b, bit in enumerate(kept)))
+                with m.Case(W1C):
+                    m.d.sync += expected.eq(sum(bit << b for b, bit in enumerate(sticky)))
+                with m.Default():
+                    m.d.sync += expected.eq(0)
+        with m.Elif(answers.ready):
+            m.d.sync += expected_valid.eq(0)
+        m.d.comb += Assert(answers.valid == expected_valid)
+        with m.If(expected_valid):
+            m.d.comb += Assert(answers.payload.error == expected_error)
+            m.d.comb += Assert(answers.payload.data == expected)
+        m.d.comb += Assert(requests.ready == Mux(answers.valid, answers.ready, 1))
+
+        m.d.comb += Cover(expected_valid & (expected == MASK))
+        m.d.comb += Cover(expected_valid & expected_error)
+        return m
+
+
+def test_registers():
+    spec = RegisterSpec()
+    prove(spec, spec.ports, name="bus-csr", depth=2, proves="F14")
+
+
+@pytest.mark.long
+def test_registers_are_reached():
+    spec = RegisterSpec()
+    prove(spec, spec.ports, name="bus-csr-cover", mode="cover", depth=6)

@@ -1,0 +1,81 @@
+"""The tag array: at most one entry holds a tag; what was inserted is there, what was invalidated is not."""
+
+import pytest
+from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Module, Signal
+
+from tilewright.hw.lib.tag_array import TagArray
+from tilewright.verify.formal import prove
+
+
+class TagArraySpec(Elaboratable):
+    def __init__(self, entries):
+        self.dut = TagArray(entries, 3)
+
+    @property
+    def ports(self):
+        dut = self.dut
+        return [dut.look, dut.ahead, dut.tag, dut.insert, dut.evict, dut.invalidate, dut.invalidate_all]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        looked_up = Signal.like(dut.tag)
+        with m.If(dut.look):
+            m.d.sync += looked_up.eq(dut.ahead)
+        m.d.comb += [Assume(~(dut.insert & (dut.hit | dut.look))), Assume(dut.tag == looked_up)]
+        holds = [present & (tag == dut.tag) for present, tag in zip(dut.present, dut.tags, strict=True)]
+        for j, tag in enumerate(dut.tags):
+            for k in range(j):
+                m.d.comb += Assert(~(dut.present[j] & dut.present[k] & (tag == dut.tags[k])))
+        m.d.comb += [Assert(dut.hit == (sum(holds) == 1)), Assert(sum(dut.found) <= 1)]
+        m.d.comb += [Assert(~found | (tag == dut.tag)) for found, tag in zip(dut.found, dut.tags, strict=True)]
+        ahead = [present & (tag == dut.ahead) for present, tag in zip(dut.present, dut.tags, strict=True)]
+        with m.If(sum(ahead) == 1):
+            m.d.comb += Assert(Array(ahead)[dut.place])
+        with m.Else():
+            m.d.comb += Assert((sum(ahead) == 0) & (dut.place == 0))
+
+        # What the cycle before did.
+        inserted, dropped, evicted, dropped_all = Signal(), Signal(), Signal(), Signal()
+        tag, victim, was_hit = Signal.like(dut.tag), Signal.like(dut.victim), Signal()
+        held = Signal(len(dut.present))
+        dropping = dut.invalidate | dut.invalidate_all
+        m.d.sync += [
+            inserted.eq(dut.insert & ~dut.evict & ~dropping),
+            dropped.eq(dut.invalidate),
+            evicted.eq(dut.evict & ~dropping),
+            dropped_all.eq(dut.invalidate_all),
+            tag.eq(dut.tag),
+            victim.eq(dut.victim),
+            was_hit.eq(dut.hit),
+            held.eq(dut.present),
+        ]
+        with m.If(inserted):
+            m.d.comb += [Assert(Array(dut.tags)[victim] == tag), Assert(dut.present.bit_select(victim, 1))]
+        with m.If(dropped_all):
+            m.d.comb += Assert(dut.present == 0)
+        with m.Elif(dropped & was_hit):
+            m.d.comb += [
+                Assert(~present | (other != tag)) for present, other in zip(dut.present, dut.tags, strict=True)
+            ]
+        with m.If(evicted):
+            m.d.comb += [Assert(~dut.present.bit_select(victim, 1)), Assert(dut.victim == victim)]
+        # Whatever else happens, what is not dropped and whose entry is not filled or emptied stays.
+        for k in range(len(dut.present)):
+            touched = dropped_all | (dropped & was_hit) | ((inserted | evicted) & (victim == k))
+            with m.If(~touched):
+                m.d.comb += Assert(dut.present[k] == held[k])
+        m.d.comb += Cover(dut.present.all() & inserted)
+        return m
+
+
+def test_tags():
+    for entries in (1, 2, 4):
+        spec = TagArraySpec(entries)
+        prove(spec, spec.ports, name=f"lib-cam-{entries}", depth=2)
+
+
+@pytest.mark.long
+def test_it_fills():
+    spec = TagArraySpec(4)
+    prove(spec, spec.ports, name="lib-cam-cover", mode="cover", depth=8)

@@ -1,0 +1,253 @@
+"""Every column that is on is broadcast exactly once, to its member and its register; ``last`` once for every mm."""
+
+import pytest
+from amaranth import Array, Cat, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+from amaranth.lib import data
+
+from tilewright.hw.pe.broadcast import STEP_UNITS, Broadcaster, unit_lanes
+from tilewright.hw.pe.layouts import SHARINGS, SPLIT_COLUMNS, columns_per_item, is_split, of_sharing, sharing_code
+from tilewright.hw.pe.params import LANES, PE_PRESETS
+from tilewright.verify.formal import StreamRules, prove
+
+PARAMS = PE_PRESETS["unit"].replace(regs=16, factor_regs=1)
+
+MM = data.StructLayout({"type": 4, "ka": 2, "kb": 2})
+
+
+def mm_of(record):
+    return Cat(record.type, record.ka, record.kb)
+
+
+class BroadcastSpec(Elaboratable):
+    """Items are looked at where they leave the queue, which has a proof of its own.
+
+    Columns and ends of mm are counted on both sides, and any one unit of any one column is followed: the solver chooses
+    it. What is sent at least once, and as often as it came, is sent exactly once.
+    """
+
+    def __init__(self):
+        self.dut = Broadcaster(PARAMS)
+        self.choose = Signal()
+        self.column = Signal(range(LANES))
+        self.unit = Signal(2)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.steps_rules = StreamRules(dut.steps)
+        item = dut.cutter.columns
+        self.taken, self.sent = Signal(), Signal()
+        m.d.comb += [self.taken.eq(item.valid & item.ready), self.sent.eq(dut.steps.valid & dut.steps.ready)]
+        self._well_formed(m)
+        self._one_mm(m)
+        self._count(m)
+        self._merge(m)
+        self._follow(m)
+        m.d.comb += [
+            Assert(~dut.steps.valid | dut.steps.p.on.any() | dut.steps.p.last),
+            Cover(self.sent & (dut.steps.p.on == 15) & (dut.steps.p.kb == 2) & dut.steps.p.last & ~dut.steps.p.first),
+        ]
+        return m
+
+    def _well_formed(self, m):
+        """Items have whole columns of a sharing; those that are not there are off."""
+        cutter = self.dut.cutter
+        came, held = Signal(), Signal()
+        m.d.comb += [
+            came.eq(_is_item(cutter.columns.p, cutter.multiplies.p)),
+            held.eq(_is_item(cutter.item, cutter.mm)),
+            Assume(came),
+            Assert(~cutter.held | held),
+        ]
+
+    def _one_mm(self, m):
+        """What is between two lasts belongs to one mm; the first of it says so."""
+        dut, cutter = self.dut, self.dut.cutter
+        more, mm = Signal(), Signal(len(mm_of(cutter.mm)))  # items of this mm are to come
+        with m.If(self.taken):
+            m.d.sync += [more.eq(~cutter.columns.p.last), mm.eq(mm_of(cutter.multiplies.p))]
+        # An mm waits until its last item is taken: a rule of streams.
+        m.d.comb += Assume(~more | (cutter.multiplies.valid & (mm_of(cutter.multiplies.p) == mm)))
+
+        part, step = cutter.parts.p, dut.steps.p
+        behind, of_behind = more, mm
+        for there, last, own in (
+            (cutter.held, cutter.item.last, mm_of(cutter.mm)),
+            (cutter.parts.valid, part.last, mm_of(part)),
+            (dut.full, step.last, mm_of(step)),
+        ):
+            m.d.comb += Assert(~there | last | (behind & (of_behind == own)))
+            behind, of_behind = Mux(there, 1, behind), Mux(there, own, of_behind)
+        following = Signal(init=1)
+        with m.If(self.sent):
+            m.d.sync += following.eq(step.last)
+        expected = following  # whether what follows is an mm's first
+        for there, first, last in ((dut.full, step.first, step.last), (cutter.parts.valid, part.first, part.last)):
+            m.d.comb += Assert(~there | (first == expected))
+            expected = Mux(there, last, expected)
+        m.d.comb += Assert(cutter.first == expected)
+
+    def _merge(self, m):
+        """A part is put to the step that is there if that does not end, and has the register and not the members."""
+        dut, cutter = self.dut, self.dut.cutter
+        part, step, there = cutter.parts.p, dut.steps.p, cutter.parts.valid
+        fits = ((part.register == step.register) & ~(part.on & step.on).any()) | ~part.on.any()
+        with m.If(there):
+            m.d.comb += [
+                Assert(part.merges == (dut.full & ~step.last & fits)),
+                Assert(cutter.members == (Mux(part.merges, step.on, 0) | part.on)),
+            ]
+        with m.Elif(dut.full & ~step.last):
+            m.d.comb += [Assert(cutter.members == step.on), Assert(part.register == step.register)]
+        m.d.comb += Assert(there | dut.full | cutter.first)
+
+    def _count(self, m):
+        """As many columns, and ends of mm, as came and have not left are on the way."""
+        dut, cutter = self.dut, self.dut.cutter
+        part, step, came, item = cutter.parts.p, dut.steps.p, cutter.columns.p, cutter.item
+        place = [Signal(range(LANES), name=f"place{column}") for column in range(LANES)]  # part of each column
+        for ka in range(1, 5):
+            with m.If((cutter.mm.ka == ka - 1) & ~_splits(cutter.mm)):
+                m.d.comb += [place[column].eq(column // ka) for column in range(LANES)]
+        for number in range(LANES):
+            there = Cat(item.on[column] & (place[column] == number) for column in range(LANES)).any()
+            m.d.comb += Assert(~(cutter.held & cutter.left[number]) | there)
+        left = Cat(cutter.held & item.on[column] & cutter.left.bit_select(place[column], 1) for column in range(LANES))
+
+        # An item goes with its last part.
+        m.d.comb += Assert(~cutter.held | cutter.left.any() | ~item.on.any())
+
+        columns, mms = Signal(8), Signal(8)
+        m.d.sync += [
+            columns.eq(columns + Mux(self.taken, _ones(came.on), 0) - Mux(self.sent, _ones(step.on), 0)),
+            mms.eq(mms + (self.taken & came.last) - (self.sent & step.last)),
+        ]
+        in_part, in_step = Mux(cutter.parts.valid, _ones(part.on), 0), Mux(dut.full, _ones(step.on), 0)
+        ends = (cutter.held & item.last) + (cutter.parts.valid & part.last) + (dut.full & step.last)
+        m.d.comb += [
+            Assert(columns == _ones(left) + in_part + in_step),
+            Assert(mms == ends),
+            Assert(dut.busy | ((columns == 0) & (mms == 0))),
+            Assert(~cutter.parts.valid | part.on.any() | part.last),
+            Assert(~dut.full | step.on.any() | step.last),
+        ]
+
+    def _follow(self, m):
+        """One unit of one column: it is in the item, then in the part, then in the step, and leaves with it."""
+        dut, cutter = self.dut, self.dut.cutter
+        came, mm, item, part, step = cutter.columns.p, cutter.multiplies.p, cutter.item, cutter.parts.p, dut.steps.p
+        followed, where = Signal(), Signal(2)
+        column, place, own = Signal(range(LANES)), Signal(range(LANES)), Signal(len(mm_of(mm)))
+        lane, unit, value = Signal(range(LANES)), Signal(range(STEP_UNITS)), Signal(PARAMS.unit_bits)
+        member, register = Signal(2), Signal(PARAMS.reg_width)
+        chosen_lane = Signal(6)
+        m.d.comb += chosen_lane.eq(self.column * (mm.kb + 1) + self.unit)
+        chosen = self.choose & ~followed & (came.on >> self.column)[0] & (self.unit <= mm.kb)
+        with m.If(self.taken & chosen):
+            m.d.sync += [
+                *(followed.eq(1), where.eq(0), column.eq(self.column), own.eq(mm_of(mm)), lane.eq(chosen_lane)),
+                value.eq(Array(came.units)[chosen_lane[:3]]),
+            ]
+            for ka in range(1, 5):
+                with m.If(mm.ka == ka - 1):
+                    m.d.sync += [
+                        *(place.eq(self.column // ka), member.eq(self.column % ka)),
+                        register.eq(came.register + self.column // ka),
+                        unit.eq(self.column % ka * (mm.kb + 1) + self.unit),
+                    ]
+            with m.If(_splits(mm)):  # its units are behind those of the other item
+                second = came.first_member != 0
+                m.d.sync += [
+                    *(place.eq(0), member.eq(came.first_member + self.column), register.eq(came.register)),
+                    unit.eq(Cat(chosen_lane[:3], second)),
+                ]
+
+        rest = cutter.left & (cutter.left - 1)
+        leaves = (~cutter.parts.valid | cutter.parts.ready) & (cutter.left & ~rest).bit_select(place, 1)
+        with m.If(followed):
+            with m.Switch(where):
+                with m.Case(0):
+                    m.d.comb += [
+                        Assert(cutter.held & item.on.bit_select(column, 1) & cutter.left.bit_select(place, 1)),
+                        Assert((mm_of(cutter.mm) == own) & (Array(item.units)[lane] == value)),
+                        Assert(register == (item.register + place)[: len(register)]),
+                        Assert(item.first_member + column == place * (cutter.mm.ka + 1) + member),
+                        Assert(member <= cutter.mm.ka),
+                        Assert(lane == unit[:3] + place * (cutter.mm.ka + 1) * (cutter.mm.kb + 1)),
+                        Assert(unit[3] == (item.first_member != 0)),
+                        Assert((lane >= column * (cutter.mm.kb + 1)) & (lane < (column + 1) * (cutter.mm.kb + 1))),
+                    ]
+                    with m.If(leaves):
+                        m.d.sync += where.eq(1)
+                with m.Case(1):
+                    m.d.comb += [
+                        Assert(cutter.parts.valid & part.on.bit_select(member, 1)),
+                        Assert((mm_of(part) == own) & (part.register == register)),
+                        Assert(self._lies(part, unit, value)),
+                    ]
+                    with m.If(cutter.parts.ready):
+                        m.d.sync += where.eq(2)
+                with m.Case(2):
+                    m.d.comb += [
+                        Assert(dut.full & step.on.bit_select(member, 1)),
+                        Assert((mm_of(step) == own) & (step.register == register)),
+                        Assert(Array(step.units)[unit] == value),
+                    ]
+                    with m.If(self.sent):
+                        m.d.sync += followed.eq(0)
+                with m.Default():
+                    m.d.comb += Assert(0)
+            # Counted from the first member that the part may have.
+            inner = Signal(2)
+            m.d.comb += [
+                inner.eq(member - Mux(unit[3], SPLIT_COLUMNS, 0)),
+                Assert((unit[:3] >= inner * (own[6:] + 1)) & (unit[:3] < (inner + 1) * (own[6:] + 1))),
+                Assert(~unit[3] | (member >= SPLIT_COLUMNS)),
+            ]
+
+    @staticmethod
+    def _lies(part, unit, value):
+        """The part says that this unit of the step is where the value is."""
+        return Cat(
+            (part.offset == offset) & (unit[:3] == number) & (part.units[lane] == value) & (part.second == unit[3])
+            for number in range(LANES)
+            for offset, lane in unit_lanes(number).items()
+        ).any()
+
+    def ports(self):
+        dut = self.dut
+        return [
+            *(dut.multiplies.valid, dut.multiplies.payload, dut.columns.valid, dut.columns.payload, dut.steps.ready),
+            *(self.choose, self.column, self.unit),
+        ]
+
+
+def _splits(mm):
+    return of_sharing(sharing_code(mm.ka, mm.kb), is_split)
+
+
+def _is_item(item, mm):
+    forms = []
+    for ka, kb in SHARINGS:
+        here = (mm.ka == ka - 1) & (mm.kb == kb - 1)
+        forms.append(here & (item.first_member == 0) & (item.on[columns_per_item(ka, kb) :] == 0))
+        if is_split(ka, kb):
+            forms.append(here & (item.first_member == SPLIT_COLUMNS) & (item.on[ka - SPLIT_COLUMNS :] == 0))
+    return Cat(forms).any()
+
+
+def _ones(bits):
+    return sum(bits[index] for index in range(len(bits)))
+
+
+@pytest.mark.long
+def test_every_column_once():
+    spec = BroadcastSpec()
+    prove(spec, spec.ports(), name="pe-broadcast", depth=2)
+
+
+@pytest.mark.long
+def test_broadcast_spec_reaches_a_full_step():
+    spec = BroadcastSpec()
+    prove(spec, spec.ports(), name="pe-broadcast-cover", mode="cover", depth=10)

@@ -1,0 +1,78 @@
+"""Each access has one answer, an operation's behind its own, and ``result`` is what the last operation was answered."""
+
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
+
+from tilewright.hw.smem.host import BarrierWindow
+from tilewright.hw.smem.params import SmemParams
+from tilewright.spec.tmau_registers import BARRIER_WINDOW_REGISTERS
+from tilewright.verify.formal import StreamRules, prove
+
+_, OPERATION, RESULT = (register.offset >> 2 for register in BARRIER_WINDOW_REGISTERS)
+
+
+class BarrierWindowSpec(Elaboratable):
+    """A port that answers each operation once, after any time."""
+
+    def __init__(self):
+        self.dut = dut = BarrierWindow(SmemParams(1024))
+        accesses = dut.accesses
+        self.ports = [accesses.requests.valid, accesses.requests.payload, accesses.answers.ready, dut.barriers.ready]
+        self.ports += [dut.barrier_results.valid, dut.barrier_results.payload]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        requests, answers, barriers, results = (
+            dut.accesses.requests,
+            dut.accesses.answers,
+            dut.barriers,
+            dut.barrier_results,
+        )
+        m.submodules.requests_rules = StreamRules(requests, assume=True)
+        m.submodules.answers_rules = StreamRules(answers)
+        m.submodules.barriers_rules = StreamRules(barriers)
+        access = requests.payload
+        accepted, answered = requests.valid & requests.ready, answers.valid & answers.ready
+        asked, told = barriers.valid & barriers.ready, results.valid & results.ready
+        owed, offered, waited = (
+            Signal(),
+            Signal(),
+            Signal(),
+        )  # an answer; an operation that the port has not; one it has
+        operates = accepted & access.write & (access.address[2:4] == OPERATION)
+        m.d.sync += [
+            owed.eq((owed | accepted) & ~answered),
+            offered.eq((offered | operates) & ~asked),
+            waited.eq((waited | asked) & ~told),
+        ]
+        m.d.comb += [
+            Assume(~results.valid | waited),
+            Assert(results.ready),
+            Assert(~(accepted & owed)),
+            Assert(barriers.valid == offered),
+            Assert(~(offered & waited)),
+            Assert(dut.under_way == (offered | waited)),
+            Assert(owed == (answers.valid | dut.under_way)),
+            Assert(~(answers.valid & dut.under_way)),
+            Cover(answered & answers.payload.data[0] & ~answers.payload.error),
+        ]
+        last, shown = Signal(2), Signal(2)
+        with m.If(told):
+            m.d.sync += last.eq(results.payload.as_value())
+        with m.If(accepted):
+            m.d.sync += shown.eq(last)
+        reads = Signal()
+        with m.If(accepted):
+            m.d.sync += reads.eq(~access.write & (access.address[2:4] == RESULT))
+        m.d.comb += [
+            Assert(dut.result.as_value()[:2] == last),
+            Assert(~(dut.under_way & reads)),
+            Assert(~(answers.valid & reads) | ((answers.payload.data[:2] == shown) & ~answers.payload.error)),
+        ]
+        return m
+
+
+def test_barrier_window():
+    spec = BarrierWindowSpec()
+    prove(spec, spec.ports, name="barrier-window", depth=2)
+    prove(spec, spec.ports, name="barrier-window-cover", mode="cover", depth=10)

@@ -1,0 +1,83 @@
+"""F6: every step that has a place comes out once, in order, in the cycle in which what it asked for is taken."""
+
+import pytest
+from amaranth import Module, Signal
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.hw.tmau.store.segments import ENTRIES, SegmentFetcher
+from tilewright.verify.formal import StreamRules, prove, queue_invariants
+
+
+class SegmentFetchSpec(Elaboratable):
+    """Counts the places behind the fetcher. Its two queues keep the order (F1): what is proved is that they agree."""
+
+    def __init__(self, bus_bytes=16, local=True, spares=False):
+        params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes, spares_tables=spares)
+        features = tuple(name for name in params.features if local or name != "local_copies")
+        self.dut = SegmentFetcher(params.replace(features=features))
+
+    def ports(self):
+        dut = self.dut
+        return [
+            *(dut.steps.valid, dut.steps.payload, dut.fetch.rows.ready, dut.fetch.line),
+            *(dut.staged.valid, dut.staged.payload, dut.left),
+        ]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.steps_rules = StreamRules(dut.steps, assume=True)
+        m.submodules.rows_rules = StreamRules(dut.fetch.rows)
+        asked, waiting = dut.asked, dut.waiting
+        started = dut.steps.valid & dut.steps.ready
+        turn = asked.o.valid & asked.o.ready
+        collected = waiting.o.valid & waiting.o.ready
+
+        step = dut.steps.payload
+        there = step.again if dut.params.keeps_lines else 0
+        needed = step.cut.fetch & ~step.stage & ~step.immediate & ~there
+        due = Signal()  # the oldest step had its turn in the cycle before
+        out = Signal(range(ENTRIES + 1))  # places of steps that came out in earlier cycles
+        comes = dut.o.valid & (dut.o.p.word | dut.o.p.last)
+        m.d.sync += [due.eq(turn), out.eq(out + comes - dut.left)]
+        m.d.comb += [
+            Assume(~dut.left | (out != 0)),
+            Assert(dut.used <= ENTRIES),
+            Assert(dut.used == waiting.level + comes + out),
+            # Whatever takes a place gets into both queues, and leaves the second one a cycle after the first one.
+            Assert(~started | (asked.i.ready & waiting.i.ready)),
+            Assert(waiting.level == asked.level + due),
+            *queue_invariants(asked),
+            *queue_invariants(waiting),
+            Assert(collected == due),
+            Assert(~started | (asked.i.p.shared == needed)),
+            # Shared memory is asked if, and only if, the step needs it; nothing else is waited for.
+            Assert((dut.fetch.rows.valid & dut.fetch.rows.ready) == (turn & asked.o.p.shared)),
+            Assert(turn == (asked.o.valid & (dut.fetch.rows.ready | ~asked.o.p.shared))),
+            Assert(dut.fetch.rows.p == asked.o.p.row),
+            Assert(~dut.staged.ready | due),
+            Assert(~dut.read_stb | due),
+        ]
+        came = Signal()
+        m.d.sync += came.eq(collected)
+        m.d.comb += Assert(dut.o.valid == came)
+
+        was_full = Signal()
+        with m.If(dut.used == ENTRIES):
+            m.d.sync += was_full.eq(1)
+        m.d.comb += Cover(was_full & (dut.used == 0))
+        m.d.comb += Cover((waiting.level == ENTRIES) & ~due)
+        return m
+
+
+@pytest.mark.parametrize(("bus_bytes", "local", "spares"), [(16, 1, 0), (64, 1, 0), (64, 0, 0), (64, 0, 1)])
+def test_places_are_enough(bus_bytes, local, spares):
+    spec = SegmentFetchSpec(bus_bytes, local, bool(spares))
+    prove(spec, spec.ports(), name=f"store-segment-fetch-{bus_bytes}-{local}-{spares}", depth=2, proves="F6")
+
+
+@pytest.mark.long
+def test_all_places_are_used():
+    spec = SegmentFetchSpec()
+    prove(spec, spec.ports(), name="store-segment-fetch-cover", mode="cover", depth=24)

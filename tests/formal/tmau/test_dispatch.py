@@ -1,0 +1,246 @@
+"""Every command goes to one setup, its own, and to none while another one is at work."""
+
+from itertools import combinations
+
+import pytest
+from amaranth import Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
+
+from tilewright.hw.tmau.dispatch import Dispatch, GroupTracker, Router
+from tilewright.hw.tmau.jobs import as_job, without_meaning
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.spec import BLOCK, FORMATS, GROUP, REPLACE, Error, Opcode
+from tilewright.verify.formal import StreamRules, prove
+
+
+class RouterSpec(Elaboratable):
+    """The router keeps nothing: what holds in a cycle holds for ever."""
+
+    def __init__(self):
+        self.dut = Router(TMAU_PRESETS["unit"])
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        ports = (dut.tensors, dut.blocks, dut.lanes)
+        m.submodules.i_rules = StreamRules(dut.i, assume=True)
+        busy = [dut.busy[number] for number in range(3)]
+        for number, port in enumerate(ports):
+            m.submodules[f"rules{number}"] = StreamRules(port)
+            others = [bit for other, bit in enumerate(busy) if other != number]
+            m.d.comb += Assert(~port.valid | ~(others[0] | others[1]))
+            m.d.comb += Cover(port.valid & port.ready)
+        command, fault = dut.i.p.command, dut.i.p.fault.code
+        of_blocks = 0
+        for opcode, fmt in FORMATS.items():
+            if fmt in (BLOCK, REPLACE) or (fmt is GROUP and opcode != Opcode.INVALIDATE_ALL):
+                of_blocks |= command.opcode == opcode
+        sound = fault == Error.NONE
+        wanted = Mux(sound & of_blocks, 1, Mux(sound & (command.opcode == Opcode.LANES), 2, 0))
+        taken = [port.valid & port.ready for port in ports]
+        m.d.comb += [
+            # A setup that gets nothing does not become busy: then an offer stays.
+            Assert((dut.i.valid & dut.i.ready) == (taken[0] | taken[1] | taken[2])),
+            Assert(Value.cast(dut.tensors.p) == Value.cast(dut.i.p)),
+            Assert(Value.cast(dut.blocks.p) == Value.cast(command)),
+            Assert(Value.cast(dut.lanes.p) == Value.cast(command)),
+        ]
+        for number, port in enumerate(ports):
+            m.d.comb += Assert(~port.valid | (dut.i.valid & (wanted == number)))
+            others = [bit for other, bit in enumerate(busy) if other != number]
+            m.d.comb += Assert(~dut.i.valid | (wanted != number) | others[0] | others[1] | port.valid)
+            # Of the environment: a setup becomes busy only with a command.
+            before, took = self._before(m, busy[number]), self._before(m, taken[number])
+            m.d.comb += Assume(~busy[number] | before | took)
+        return m
+
+    @staticmethod
+    def _before(m, bit):
+        last = Signal()
+        m.d.sync += last.eq(bit)
+        return last
+
+    def ports(self):
+        dut = self.dut
+        ready = [port.ready for port in (dut.tensors, dut.blocks, dut.lanes)]
+        return [dut.i.valid, dut.i.payload, dut.busy, *ready]
+
+
+@pytest.mark.long
+def test_every_command_goes_to_its_room():
+    spec = RouterSpec()
+    prove(spec, spec.ports(), name="router", depth=2)
+
+
+@pytest.mark.long
+def test_every_room_is_reached():
+    spec = RouterSpec()
+    prove(spec, spec.ports(), name="router-cover", mode="cover", depth=3)
+
+
+IN_FLIGHT = 3  # jobs in the store path that the proof allows
+
+
+class GroupSpec(Elaboratable):
+    """Any one group is followed: the solver chooses the commit that makes it."""
+
+    def __init__(self):
+        self.dut = GroupTracker(TMAU_PRESETS["unit"])
+        self.choose = Signal()
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        unread = self._follow(m, dut.read_stb, dut.unread, "unread")
+        undone = self._follow(m, dut.done_stb, dut.unfinished, "undone")
+        m.d.comb += [
+            Assume(~dut.commit | ~dut.full),
+            Assume(unread <= undone),  # a job is read before it is done
+            Cover((dut.unread == 0) & (dut.unfinished == 2)),
+        ]
+        return m
+
+    def _follow(self, m, strobe, counted, name):
+        """What holds of one of the counts; returns the jobs that wait for the strobe."""
+        dut = self.dut
+        waiting = Signal(range(IN_FLIGHT + 1), name=f"{name}_waiting")
+        chosen = Signal(name=f"{name}_chosen")
+        left = Signal(range(IN_FLIGHT + 1), name=f"{name}_left")  # of the group and of those before it
+        still = Signal(name=f"{name}_still")  # no job waited in the cycle before: all groups may go, one a cycle
+        expected = Signal.like(counted, name=f"{name}_expected")
+        m.d.sync += waiting.eq(waiting + dut.issued - strobe)
+        m.d.comb += [
+            Assume(~strobe | (waiting != 0)),
+            Assume(~dut.issued | (waiting != IN_FLIGHT)),
+            Assert(~chosen | (left == 0) | (counted != 0)),
+            Assert(~still | (counted == expected)),
+        ]
+        with m.If(~chosen & dut.commit & self.choose):
+            m.d.sync += [chosen.eq(1), left.eq(waiting - strobe)]
+        with m.Elif(chosen & strobe & (left != 0)):
+            m.d.sync += left.eq(left - 1)
+        m.d.sync += [still.eq(waiting == 0), expected.eq(counted - (counted != 0) + dut.commit)]
+        return waiting
+
+    def ports(self):
+        dut = self.dut
+        return [dut.issued, dut.read_stb, dut.done_stb, dut.commit, self.choose]
+
+
+@pytest.mark.parametrize("depth", [7, pytest.param(10, marks=pytest.mark.long)])
+def test_a_group_is_counted_until_its_jobs_are_done(depth):
+    """From reset, for as many cycles as it takes to commit, end and let go of a few groups."""
+    spec = GroupSpec()
+    prove(spec, spec.ports(), name="groups", mode="bmc", depth=depth)
+
+
+@pytest.mark.long
+def test_groups_that_are_read_and_not_done_are_reached():
+    spec = GroupSpec()
+    prove(spec, spec.ports(), name="groups-cover", mode="cover", depth=8)
+
+
+class DispatchSpec(Elaboratable):
+    """Remembers which parts of the job at the input have left."""
+
+    def __init__(self, spares=False):
+        self.params = TMAU_PRESETS["unit"].replace(addr_width=16, spares_tables=spares)
+        self.dut = Dispatch(self.params)
+        self.tile_ends, self.pixel_ends = Signal(), Signal()  # the walker hands out its last run
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        for number, port in enumerate((dut.jobs, dut.blocks, *dut.refused)):
+            m.submodules[f"i_rules{number}"] = StreamRules(port, assume=True)
+        outputs = (dut.o.walks, dut.o.pixel_walks, dut.o.load_transfers, dut.o.store_transfers, dut.o.finished)
+        for number, port in enumerate(outputs):
+            m.submodules[f"o_rules{number}"] = StreamRules(port)
+        jobs = (dut.jobs, dut.blocks)
+        for ports in (jobs, dut.refused):
+            for one, two in combinations(ports, 2):
+                m.d.comb += Assume(~(one.valid & two.valid))
+
+        tile, pixel, load, store, _ = (port.valid & port.ready for port in outputs)
+        job = Signal.like(dut.jobs.p)
+        with m.If(dut.blocks.valid):
+            m.d.comb += as_job(job, dut.blocks.p)
+        with m.Else():
+            m.d.comb += job.eq(dut.jobs.p)
+        if self.params.spares_tables:
+            # These are anything for a block, but hold: Setup does nothing while a block is here (Router).
+            held, before = Signal(), Signal.like(dut.jobs.p)
+            m.d.sync += [held.eq(dut.blocks.valid), before.eq(dut.jobs.p)]
+            m.d.comb += Assume(~(held & dut.blocks.valid) | (Value.cast(before) == Value.cast(dut.jobs.p)))
+            for part, names in without_meaning(self.params).items():
+                m.d.comb += [job[part][name].eq(dut.jobs.p[part][name]) for name in names]
+        offered = dut.jobs.valid | dut.blocks.valid
+        accepted = (dut.jobs.valid & dut.jobs.ready) | (dut.blocks.valid & dut.blocks.ready)
+        moved, walked = Signal(), Signal()  # the transfer has left, the walk has left
+        m.d.sync += [
+            moved.eq((moved | load | store) & ~accepted),
+            walked.eq((walked | tile | pixel) & ~accepted),
+        ]
+        tile_busy, pixel_busy = Signal(), Signal()
+        for busy, port, taken, ends in (
+            (tile_busy, dut.o.walks, tile, self.tile_ends),
+            (pixel_busy, dut.o.pixel_walks, pixel, self.pixel_ends),
+        ):
+            m.d.sync += busy.eq(taken | (busy & ~ends))
+            m.d.comb += Assume(~busy | ends | ~port.ready)
+        m.d.comb += [
+            dut.o.tile_busy.eq(tile_busy),
+            dut.o.pixel_busy.eq(pixel_busy),
+            Assert(dut.transfer_sent == moved),
+            Assert(dut.jobs.ready == (dut.transfer_sent & dut.walk_sent)),
+            Assert(dut.walk_sent == walked),
+            Assert(moved | ~walked),
+            Assert(offered | ~moved),
+            Assert(~(tile_busy & pixel_busy)),
+            Assert(~(tile | pixel | load | store) | offered),
+            Assert(accepted == (offered & moved & walked)),
+            Assert(~((load | store) & moved) & ~((tile | pixel) & walked)),
+            Assert(~(load & store) & ~(tile & pixel)),
+            Assert(~(tile | pixel) | moved | load | store),
+            Assert(~load | ~job.store),
+            Assert(~store | job.store),
+            Assert(~tile | ~job.im2col),
+            Assert(~pixel | job.im2col),
+            Assert(dut.store_stb == store),
+            Assert(~load | (Value.cast(dut.o.load_transfers.p) == Value.cast(job.transfer))),
+            Assert(~store | (Value.cast(dut.o.store_transfers.p) == Value.cast(job.transfer))),
+            Assert(~tile | (Value.cast(dut.o.walks.p) == Value.cast(job.walk))),
+            Assert(~pixel | (Value.cast(dut.o.pixel_walks.p) == Value.cast(job.pixels))),
+            Cover(accepted & moved & tile_busy),
+            Cover(pixel & moved),
+        ]
+        self._count(m, (load | store) & ~job.transfer.quiet)
+        return m
+
+    def _count(self, m, started):
+        """``moving`` is what has started and not been completed; paths complete nothing else."""
+        dut = self.dut
+        moving = Signal.like(dut.moving)
+        completed = dut.o.load_completed + dut.o.store_completed
+        m.d.sync += moving.eq(moving + started - completed)
+        m.d.comb += [Assume(completed <= moving), Assert(dut.moving == moving), Assume(moving < 8)]
+
+    def ports(self):
+        dut = self.dut
+        inputs = [signal for port in (dut.jobs, dut.blocks, *dut.refused) for signal in (port.valid, port.payload)]
+        outputs = (dut.o.walks, dut.o.pixel_walks, dut.o.load_transfers, dut.o.store_transfers, dut.o.finished)
+        ready = [port.ready for port in outputs]
+        return [*inputs, *ready, dut.o.load_completed, dut.o.store_completed, self.tile_ends, self.pixel_ends]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("spares", [False, True])
+def test_every_part_leaves_once(spares):
+    spec = DispatchSpec(spares)
+    prove(spec, spec.ports(), name=f"dispatch-{int(spares)}", depth=2)
+
+
+@pytest.mark.long
+def test_waits_are_reached():
+    spec = DispatchSpec()
+    prove(spec, spec.ports(), name="dispatch-cover", mode="cover", depth=6)

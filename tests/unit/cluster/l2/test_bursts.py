@@ -1,0 +1,213 @@
+"""Bursts become the lines that they have words of."""
+
+import random
+
+import numpy as np
+import pytest
+
+from tilewright.hw.cluster.l2.bursts import BurstLines, WriteBack, WriteLines
+from tilewright.hw.cluster.l2.params import Geometry
+from tilewright.verify.pysim.axi import AxiMemory, axi_channel
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 20261124
+GEOMETRY = Geometry(addr_width=16, data_width=32, id_width=3, sets=4, ways=2, misses=4, line_bytes=16)
+
+
+def lines_of(request):
+    """Lines of a burst, in order, each with the first and last of its words."""
+    first = request["addr"] // 4
+    last = first + request["len"]
+    for line in range(first // 4, last // 4 + 1):
+        yield line, max(first - 4 * line, 0), min(last - 4 * line, 3), line == last // 4
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_every_word_is_in_its_line(mode):
+    dut, rng, stalls, came = elaborated(BurstLines, GEOMETRY), random.Random(SEED), STALL_MODES[mode], []
+    requests = []
+    for _ in range(60):
+        beats = rng.choice([1, rng.randint(1, 16), rng.randint(1, 256)])
+        word = rng.randrange(1024 - beats + 1)  # of a page
+        requests.append({"id": rng.randrange(8), "addr": 4096 * rng.randrange(16) + 4 * word, "len": beats - 1})
+    expected = [(request["id"], *line) for request in requests for line in lines_of(request)]
+
+    async def ask(ctx):
+        await send(ctx, dut.i, requests, idle=stalls["idle"])
+
+    async def take(ctx):
+        came.extend((await receive(ctx, dut.o, len(expected), stall=stalls["stall"]))[0])
+
+    print(f"seed {SEED}")
+    simulate(dut, ask, take, background=[watch_stream(dut.o)])
+    assert [(part.id, part.line, part.first, part.last, bool(part.end)) for part in came] == expected
+
+
+def test_one_line_a_cycle_one_cycle_later():
+    dut, cycles = elaborated(BurstLines, GEOMETRY), []
+
+    async def ask(ctx):
+        await send(ctx, dut.i, [{"addr": 0, "len": 15}, {"addr": 64}, {"addr": 128, "len": 7}])
+
+    async def take(ctx):
+        cycles.extend((await receive(ctx, dut.o, 7))[1])
+
+    simulate(dut, ask, take)
+    assert cycles == list(range(1, 8))
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_lines_and_words(mode):
+    dut, rng, stalls = elaborated(WriteLines, GEOMETRY), random.Random(SEED), STALL_MODES[mode]
+    requests, beats, expected, came = [], [], [], {}
+    for number in range(40):
+        count, word = (
+            rng.choice([1, 4, 8, rng.randint(1, 12)]),
+            4 * rng.randrange(64) + rng.choice([0, 0, rng.randrange(4)]),
+        )
+        requests.append({"id": rng.randrange(8), "addr": 4 * word, "len": count - 1})
+        words = [
+            {"data": 256 * number + n, "strb": rng.choice([15, 15, 15, 7]), "last": n == count - 1}
+            for n in range(count)
+        ]
+        beats += words
+        for line in range(word // 4, (word + count - 1) // 4 + 1):
+            first, last = max(4 * line, word), min(4 * line + 3, word + count - 1)
+            strobes = [words[n - word]["strb"] for n in range(first, last + 1)]
+            expected.append(
+                (requests[-1]["id"], line, first % 4, last % 4, last == word + count - 1, strobes == [15] * 4)
+            )
+
+    async def ask(ctx):
+        await send(ctx, dut.requests, requests, idle=stalls["idle"])
+
+    async def give(ctx):
+        await send(ctx, dut.beats, beats, idle=stalls["idle"], seed=1)
+
+    def taker(name, port, count):
+        async def take(ctx):
+            came[name] = (await receive(ctx, port, count, stall=stalls["stall"], seed=len(name)))[0]
+
+        return take
+
+    takers = taker("accesses", dut.accesses, len(expected)), taker("words", dut.words, len(beats))
+    print(f"seed {SEED}")
+    simulate(dut, ask, give, *takers, background=[watch_stream(dut.accesses), watch_stream(dut.words)])
+    assert [
+        (a.part.id, a.part.line, a.part.first, a.part.last, bool(a.part.end), bool(a.full)) for a in came["accesses"]
+    ] == expected
+    assert [(word.data, word.strb) for word in came["words"]] == [(word["data"], word["strb"]) for word in beats]
+
+
+def test_words_come_before_their_line():
+    """An access is offered two cycles after the last word of its line has come, which is at the output by then."""
+    dut = elaborated(WriteLines, GEOMETRY)
+
+    async def run(ctx):
+        await send(ctx, dut.requests, [{"addr": 0, "len": 3}])
+        for number in range(4):
+            assert not ctx.get(dut.accesses.valid)
+            await send(ctx, dut.beats, [{"strb": 15, "last": number == 3}])
+        assert ctx.get(dut.accesses.valid)
+        assert ctx.get(dut.words.valid)
+
+    simulate(dut, run)
+
+
+def test_one_word_a_cycle():
+    dut, cycles = elaborated(WriteLines, GEOMETRY), []
+
+    async def ask(ctx):
+        await send(ctx, dut.requests, [{"addr": 64 * n, "len": 7} for n in range(6)])
+
+    async def give(ctx):
+        cycles.extend(await send(ctx, dut.beats, [{"strb": 15, "last": n % 8 == 7} for n in range(48)]))
+
+    async def take(ctx):
+        ctx.set(dut.words.ready, 1)
+        ctx.set(dut.accesses.ready, 1)
+
+    simulate(dut, take, ask, give)
+    assert cycles[-1] - cycles[0] == 47
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_lines_reach_memory(mode):
+    dut, rng, stalls = elaborated(WriteBack, GEOMETRY), random.Random(SEED), STALL_MODES[mode]
+    contents = np.zeros(4096, np.uint8)
+    expected, told = contents.copy(), []
+    memory = AxiMemory(dut.axi, contents, stall=stalls["stall"])
+    memory.failing = {16 * 7}
+    lines = [rng.randrange(32) for _ in range(40)] + [7]
+
+    async def source(ctx):
+        for line in lines:
+            for number in range(4):
+                # A word may come in a cycle in which there was room two cycles before: one step is under way.
+                while not ctx.get(dut.room) or rng.random() < stalls["idle"]:
+                    ctx.set(dut.victims.valid, 0)
+                    await ctx.tick()
+                word, strobe, place = rng.getrandbits(32), rng.randrange(16), 16 * line + 4 * number
+                ctx.set(dut.victims.valid, 1)
+                ctx.set(
+                    dut.victims.payload,
+                    {"data": word, "strb": strobe, "line": line, "first": number == 0, "last": number == 3},
+                )
+                for byte in range(4):
+                    if strobe >> byte & 1 and place != 16 * 7:
+                        expected[place + byte] = word >> 8 * byte & 0xFF
+                await ctx.tick()
+        ctx.set(dut.victims.valid, 0)
+        while len(told) < len(lines):
+            await ctx.tick()
+
+    async def tell(ctx):
+        async for _, _, arrived, failed in ctx.tick().sample(dut.arrived, dut.failed):
+            if arrived:
+                told.append(failed)
+
+    print(f"seed {SEED}")
+    rules = [watch_stream(axi_channel(dut.axi, name), name) for name in ("aw", "w")]
+    simulate(dut, source, background=[memory.serve_writes, tell, *rules])
+    assert (contents == expected).all()
+    assert [address // 16 for _, _, address, _ in memory.writes] == lines
+    assert told == [int(line == 7) for line in lines]
+
+
+def test_write_back_one_word_a_cycle():
+    dut, cycles = elaborated(WriteBack, GEOMETRY), []
+
+    async def run(ctx):
+        ctx.set(dut.axi.awready, 1)
+        ctx.set(dut.axi.wready, 1)
+        await ctx.tick()
+        for number in range(40):
+            assert ctx.get(dut.room)
+            ctx.set(dut.victims.valid, 1)
+            ctx.set(dut.victims.payload, {"first": number % 4 == 0, "last": number % 4 == 3})
+            cycles.append(ctx.get(dut.axi.wvalid))
+            await ctx.tick()
+
+    simulate(dut, run)
+    assert cycles == [0] + [1] * 39
+
+
+def test_no_more_room_than_there_is():
+    """Memory takes nothing: words come while there is room, and two more; every one of them has a place."""
+    dut = elaborated(WriteBack, GEOMETRY)
+
+    async def run(ctx):
+        await ctx.tick()
+        count, more = 0, 3
+        while more:
+            more -= not ctx.get(dut.room)
+            ctx.set(dut.victims.valid, 1)
+            ctx.set(dut.victims.payload, {"first": count % 4 == 0, "last": count % 4 == 3})
+            assert ctx.get(dut.words.i.ready)
+            assert count % 4 or ctx.get(dut.lines.i.ready)
+            count += 1
+            await ctx.tick()
+        assert count >= 8
+
+    simulate(dut, run)

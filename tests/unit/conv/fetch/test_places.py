@@ -1,0 +1,333 @@
+"""The point walker against the order of places, in words: tiles, rows, passes, ends of numbers; a place a cycle."""
+
+import random
+
+import pytest
+from amaranth.hdl import ResetInserter, Signal
+
+from tilewright.hw.conv.fetch.places import PlaceTable, PointWalker
+from tilewright.hw.conv.params import ConvUnitParams
+from tilewright.hw.smem.params import SmemParams
+from tilewright.spec.conv import CONV_PRESETS, ConvParams
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, unpacker, watch_stream
+
+SEED = 21
+NUMBERS = ("x", "position", "row")
+
+
+def unit_params(preset):
+    return ConvUnitParams(CONV_PRESETS[preset])
+
+
+def some_walk(rng, params, **given):
+    """A random walk as values of the plan, of a few hundred places."""
+    most = params.conv.row_bytes.bit_length() - 1
+    lanes = given.get("lanes", rng.getrandbits(1))
+    granularity = most - rng.randrange(5)
+    fields = {
+        "lanes": lanes,
+        "raster": rng.getrandbits(1),
+        "granularity": granularity,
+        "last_column": rng.choice([0, rng.randrange(4), rng.randrange(20)]),
+        "last_line": rng.randrange(4),
+        "last_image": rng.choice([0, 0, rng.randrange(3)]),
+        "last_pass": rng.choice([0, 0, rng.randrange(3)]),
+    }
+    fields["x"] = {name: rng.getrandbits(params.smem.addr_width) for name in ("start", "point", "line", "image")}
+    for name, step in (("position", "point"), ("row", "line")):
+        fields[name] = {"start": rng.randrange(-40, 20), "point": 0, "line": 0, "image": 0} | {
+            step: rng.randrange(1, 30)
+        }
+        fields[f"{name}_end"] = rng.randrange(1, 60)
+    return fields | given
+
+
+def places(params, fields, numbers=NUMBERS):
+    """(there, values, last, final) of each place of a walk; ``values`` without ends."""
+    fold = params.conv.row_bytes >> fields["granularity"]
+    rows = params.conv.slaves if fields["lanes"] else params.conv.units
+    lines = [
+        [
+            {name: fields[name]["start"] + column * fields[name].get("point", 0) + line * fields[name].get("line", 0)
+             + image * fields[name].get("image", 0) for name in numbers}
+            for column in range(fields["last_column"] + 1)
+        ]
+        for image in range(fields["last_image"] + 1) for line in range(fields["last_line"] + 1)
+    ]  # fmt: skip
+    if fields["raster"]:
+        parts = fields["last_image"] + 1 if fields["lanes"] else 1
+        each = len(lines) // parts
+        lines = [[one for line in lines[part * each :][:each] for one in line] for part in range(parts)]
+    tiles = [line[first : first + rows * fold] for line in lines for first in range(0, len(line), rows * fold)]
+    # In lane-private mode a tile ends with the row in which its line ends, or in raster order its image.
+    tiles = [tile + [None] * (-len(tile) % (fold if fields["lanes"] else rows * fold)) for tile in tiles]
+    walked = [(values, place == len(tile) - 1) for tile in tiles for place, values in enumerate(tile)]
+    final = max(number for number, (values, _) in enumerate(walked) if values)
+    one = [(values is not None, values, last, number >= final) for number, (values, last) in enumerate(walked)]
+    return one * (fields["last_pass"] + 1)
+
+
+def check(params, fields, payloads):
+    expected = places(params, fields)
+    assert len(payloads) == len(expected)
+    for number, (payload, (there, values, last, final)) in enumerate(zip(payloads, expected, strict=True)):
+        assert (payload.there, payload.last, payload.final) == (there, last, final), f"place {number} of {fields}"
+        if not there:
+            continue
+        found = payload["values"]
+        assert found.x == values["x"] % params.smem.size_bytes, f"place {number} of {fields}"
+        for name, step in (("position", "point"), ("row", "line")):
+            end, most = fields[f"{name}_end"], fields[f"{name}_end"] + 2 * fields[name][step]
+            begin = fields[name]["start"]
+            if values[name] < end or begin >= end:
+                assert found[name] == values[name] if values[name] < end else found[name] >= end, (number, fields)
+            else:
+                assert end <= found[name] < most, f"place {number} of {fields}"
+
+
+def run(dut, params, work, mode="none"):
+    stalls, cycles = STALL_MODES[mode]["stall"], []
+
+    async def bench(ctx):
+        for number, fields in enumerate(work):
+            ctx.set(dut.plan, fields)
+            ctx.set(dut.start, 1)
+            await ctx.tick()
+            ctx.set(dut.start, 0)
+            payloads, times = await receive(ctx, dut.o, len(places(params, fields)), stall=stalls, seed=number)
+            check(params, fields, payloads)
+            cycles.append(times)
+            assert not ctx.get(dut.o.valid)
+
+    simulate(dut, bench, background=[watch_stream(dut.o, "o")], deadline=100_000)
+    return cycles
+
+
+@pytest.mark.parametrize("mode", ["none", "stall"])
+@pytest.mark.parametrize("preset", ["unit", "ecp5", "default"])
+def test_places(preset, mode):
+    params, rng = unit_params(preset), random.Random(f"{SEED} {preset} {mode}")
+    run(elaborated(PointWalker, params, NUMBERS), params, [some_walk(rng, params) for _ in range(12)], mode)
+
+
+def test_a_place_a_cycle():
+    params, rng = unit_params("unit"), random.Random(SEED)
+    work = [some_walk(rng, params, lanes=lanes, last_pass=1) for lanes in (0, 1, 0)]
+    for times in run(elaborated(PointWalker, params, NUMBERS), params, work):
+        assert times == list(range(len(times)))
+
+
+def in_pairs(params, fields):
+    """The same places, two at once where that may be: (there, both, values of the first, last, final) of each."""
+    fold, elements = params.conv.row_bytes >> fields["granularity"], 1 << fields["granularity"] >> fields["wide"]
+    several = not fields["lanes"] or (fold > 1 and params.conv.results > elements)
+    expected, at, column = iter(places(params, fields, ("y", "addend"))), 0, 0  # place of the tile, column
+    for there, values, last, final in expected:
+        both = several and at % 2 == 0 and not (there and column == fields["last_column"])
+        if both:
+            _, _, last, final = next(expected)
+        yield there, both, values, last, final
+        column = (column + there * (1 + both)) % (fields["last_column"] + 1)
+        at = 0 if last else at + 1 + both
+
+
+@pytest.mark.parametrize("mode", ["none", "stall"])
+@pytest.mark.parametrize("preset", ["unit", "default"])
+def test_pairs(preset, mode):
+    """Two places at once, a pair a cycle: on a line and behind its end, but not over it."""
+    params, rng = unit_params(preset), random.Random(f"{SEED} {preset} {mode}")
+    dut, size = elaborated(PointWalker, params, ("y", "addend"), pairs=True), params.smem.size_bytes
+    work = []
+    for number in range(24):
+        follows = {name: {step: rng.randrange(size) for step in ("start", "point", "line", "image")}
+                   for name in ("y", "addend")}  # fmt: skip
+        work.append(some_walk(rng, params, wide=number % 3 == 2, **follows))
+
+    async def bench(ctx):
+        for number, fields in enumerate(work):
+            expected = list(in_pairs(params, fields))
+            ctx.set(dut.plan, fields)
+            ctx.set(dut.start, 1)
+            await ctx.tick()
+            ctx.set(dut.start, 0)
+            came, cycles = await receive(ctx, dut.o, len(expected), stall=STALL_MODES[mode]["stall"], seed=number)
+            for payload, (there, both, values, last, final) in zip(came, expected, strict=True):
+                assert (payload.there, payload.both, payload.last, payload.final) == (there, both, last, final), fields
+                for name in values if there else ():
+                    assert payload["values"][name] == values[name] % size, (name, fields)
+            assert mode == "stall" or cycles == list(range(len(cycles)))
+            assert not ctx.get(dut.o.valid)
+
+    simulate(dut, bench, background=[watch_stream(dut.o, "o")], deadline=100_000)
+
+
+@pytest.mark.parametrize(("lanes", "raster"), [(0, 0), (0, 1), (1, 0)])
+def test_the_largest_steps_stay_in_their_width(lanes, raster):
+    """A position and a row of many long steps: behind their ends they stop, and no later point seems to be inside."""
+    params = unit_params("unit")
+    size = params.smem.size_bytes
+    fields = some_walk(random.Random(SEED), params, lanes=lanes, raster=raster, granularity=4, last_column=40,
+                       last_line=9, last_image=1, last_pass=0)  # fmt: skip
+    fields["position"] = {"start": -255 * size, "point": 256 * size}
+    fields["row"] = {"start": -255, "line": 256}
+    fields |= {"position_end": size, "row_end": 1}
+    run(elaborated(PointWalker, params, NUMBERS), params, [fields])
+
+
+def test_reset():
+    params, rng, reset = unit_params("unit"), random.Random(SEED), Signal()
+    inner = PointWalker(params, NUMBERS)
+    before, after = some_walk(rng, params, last_column=9), some_walk(rng, params, last_column=7)
+
+    async def bench(ctx):
+        ctx.set(inner.plan, before)
+        ctx.set(inner.start, 1)
+        await ctx.tick()
+        ctx.set(inner.start, 0)
+        await receive(ctx, inner.o, 7)
+        ctx.set(reset, 1)
+        await ctx.tick()
+        ctx.set(reset, 0)
+        assert not ctx.get(inner.o.valid)
+        ctx.set(inner.plan, after)
+        ctx.set(inner.start, 1)
+        await ctx.tick()
+        ctx.set(inner.start, 0)
+        payloads, _ = await receive(ctx, inner.o, len(places(params, after)))
+        check(params, after, payloads)
+
+    simulate(ResetInserter(reset)(inner), bench)
+
+
+def test_wrong_numbers():
+    with pytest.raises(ValueError, match=r"numbers must be of x, position, row, y, addend, not 'k'"):
+        PointWalker(unit_params("unit"), ["x", "k"])
+
+
+TABLE_SEED = 24
+SMEM = SmemParams(4096)
+PARAMS = {
+    **{name: ConvUnitParams(CONV_PRESETS[name], SMEM) for name in ("unit", "default")},
+    "wide": ConvUnitParams(ConvParams(64, 4, 4, feature_rows=16, results=16, types=("i8",)), SMEM),
+    "one-unit": ConvUnitParams(ConvParams(16, 2, 1, feature_rows=4, results=4, types=("i8",)), SMEM),
+}
+
+
+def tile(rng, params, plan):
+    """Places; some are one with the one before, if they may: as many bytes and columns farther as points are."""
+    rows = params.conv.units
+    count = rows * params.conv.row_bytes >> plan["granularity"]
+    final, places = rng.getrandbits(1), []
+    for number in range(count):
+        values = {"x": rng.randrange(4096), "position": rng.randint(-500, 500), "row": rng.randint(-9, 99)}
+        place = {"there": rng.getrandbits(1), "last": number == count - 1, "final": number == count - 1 and final,
+                 "values": values, "second": False}  # fmt: skip
+        if params.place_pairs and number % 2 and rng.random() < 0.7:
+            before = places[-1]["values"]
+            values |= {"row": before["row"], "x": (before["x"] + plan["x"]["point"]) % 4096,
+                       "position": before["position"] + plan["position"]["point"]}  # fmt: skip
+            place |= {"there": places[-1]["there"], "second": True}
+        places.append(place)
+    return places
+
+
+def as_sent(params, places):
+    """What comes of places: two as one."""
+    for place, following in zip(places, [*places[1:], None], strict=True):
+        if place["second"]:
+            continue
+        both = following is not None and following["second"]
+        sent = {name: value for name, value in place.items() if name != "second"}
+        if params.place_pairs:
+            sent["both"] = both
+        yield sent | ({"last": following["last"], "final": following["final"]} if both else {})
+
+
+def asked(rng, params, plan, places):
+    """Requests of a tile: (part, pair, place of each lane or None), all of them, in any order."""
+    lanes, slots = params.lanes, params.row_slots
+    pieces = max((1 << plan["granularity"]) // 16, 1)
+    parts = -(-len(places) * pieces // lanes)
+    requests = [(part, 0, [(part * lanes + lane) // pieces for lane in range(lanes)]) for part in range(parts)]
+    if params.pairs and 1 << plan["granularity"] == params.conv.row_bytes:
+        # Half of the lanes for each block: (block, place, slot).
+        half = lanes // 2
+        requests += [
+            (part, 1, [(part * half + lane % half) // slots for lane in range(lanes)]) for part in range(2 * parts)
+        ]
+    rng.shuffle(requests)
+    return [
+        (part, pair, [places[number] if number < len(places) else None for number in numbers])
+        for part, pair, numbers in requests
+    ]
+
+
+@pytest.mark.parametrize("preset", PARAMS)
+def test_lanes_find_their_places(preset):
+    params, rng = PARAMS[preset], random.Random(f"{TABLE_SEED} {preset}")
+    dut = elaborated(PlaceTable, params)
+    unpack = unpacker(dut.o.shape())
+    most = params.conv.row_bytes.bit_length() - 1
+    steps = {"x": {"point": 77}, "position": {"point": 13}}
+    plans = [{"granularity": size} | steps for size in range(most - 4, most + 1)]
+    work = [(plan, [tile(rng, params, plan) for _ in range(4)]) for plan in plans]
+
+    async def source(ctx):
+        for plan, tiles in work:
+            ctx.set(dut.plan, plan)
+            await send(ctx, dut.i, [place for places in tiles for place in as_sent(params, places)], seed=len(tiles))
+            while ctx.get(dut.full):
+                await ctx.tick()
+            await ctx.tick().repeat(4)
+
+    async def reader(ctx):
+        waiting = []  # places of the requests of one and two cycles ago
+        for plan, tiles in work:
+            for places in tiles:
+                requests = asked(rng, params, plan, places)
+                for number, (part, pair, wanted) in enumerate(requests):
+                    while not ctx.get(dut.full) or rng.random() < 0.2:
+                        ctx.set(dut.take, 0)
+                        waiting = await self_check(ctx, [*waiting, None])
+                    assert ctx.get(dut.final) == places[-1]["final"]
+                    ctx.set(dut.part, part)
+                    ctx.set(dut.pair, pair)
+                    ctx.set(dut.take, number == len(requests) - 1)
+                    waiting = await self_check(ctx, [*waiting, wanted])
+                ctx.set(dut.take, 0)
+
+    async def self_check(ctx, waiting):
+        await ctx.tick()
+        if len(waiting) < 2:
+            return waiting
+        for lane, (found, place) in enumerate(zip(unpack(ctx.get(dut.o.as_value())), waiting[0] or [], strict=False)):
+            if place is not None:
+                wanted = {"there": place["there"]} | place["values"]
+                assert {name: found[name] for name in wanted} == wanted, (lane, waiting[0])
+        return waiting[1:]
+
+    simulate(dut, source, reader)
+
+
+def test_two_tiles_at_most():
+    params = PARAMS["unit"]
+    dut, plan = elaborated(PlaceTable, params), {"granularity": 4}
+    places = tile(random.Random(TABLE_SEED), params, plan)
+    taken = []
+
+    async def source(ctx):
+        ctx.set(dut.plan, plan)
+        taken.extend(await send(ctx, dut.i, list(as_sent(params, places)) * 3))
+
+    async def reader(ctx):
+        await ctx.tick().repeat(20)
+        assert ctx.get(dut.full) and not ctx.get(dut.i.ready)
+        ctx.set(dut.take, 1)
+        await ctx.tick()
+        ctx.set(dut.take, 0)
+
+    simulate(dut, source, reader)
+    count = len(places)
+    # The half is left after the strobe, and its last places have been read one cycle later.
+    assert taken == [*range(2 * count), *range(22, 22 + count)]

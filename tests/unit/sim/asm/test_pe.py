@@ -1,0 +1,256 @@
+"""The text of instructions: words by hand, every value of every field there and back, and the sentence for mistakes."""
+
+import random
+from itertools import permutations
+
+import pytest
+
+from tilewright.errors import UsageError
+from tilewright.sim.asm.pe import BITS, assemble_program, disassemble_instruction
+from tilewright.spec.pe import GUARDED, INSTRUCTIONS, Compare, MmType, Operation, Source
+from tilewright.tools.cli.main import main
+
+SEED = 11
+ADDRESS = {"ur": 4, "rf": 290, "imm": 0}
+
+#: Text, operation, fields.
+LINES = [
+    ("mm8.ka2.kb2.t1.sa.ub r0, ur4:rf290:0x0, r256", Operation.MM,
+     {"ka": 2, "kb": 2, "transpose": 1, "type": MmType.S8U8, "rc": 0, "ra": 256} | ADDRESS),
+    ("@p1, mm8.ka2.kb2.t1.sa.ub  r0, ur4:rf290:0x00, r256", Operation.MM,
+     {"guard": 1, "predicate": 1, "ka": 2, "kb": 2, "transpose": 1, "type": MmType.S8U8, "rc": 0, "ra": 256} | ADDRESS),
+    ("mm8 r1, ur4:rf290:0, r2", Operation.MM, {"ka": 1, "kb": 1, "type": MmType.S8S8, "rc": 1, "ra": 2} | ADDRESS),
+    ("mm8.ub r1, ur4:rf290:0, r2", Operation.MM, {"ka": 1, "kb": 1, "type": MmType.S8U8, "rc": 1, "ra": 2} | ADDRESS),
+    ("mm16.kb3.f r1,ur4:rf290:0,r2", Operation.MM, {"ka": 1, "kb": 3, "type": MmType.F16, "rc": 1, "ra": 2} | ADDRESS),
+    ("mm16.t0.bf r1, ur4:rf290:0, r2", Operation.MM, {"ka": 1, "kb": 1, "type": MmType.BF16, "rc": 1, "ra": 2}
+     | ADDRESS),
+    ("mm16.ua.ub r1, ur4:rf290:0, r2", Operation.MM, {"ka": 1, "kb": 1, "type": MmType.U16U16, "rc": 1, "ra": 2}
+     | ADDRESS),
+    ("ld r256, ur4:rf290:0x0, 2", Operation.LD, {"rd": 256, "n": 2} | ADDRESS),
+    ("st r0, ur4:rf290:0xffffffff, 16", Operation.ST, {"rs": 0, "n": 16} | ADDRESS | {"imm": 0xFFFFFFFF}),
+    ("mov r5, 0x10", Operation.MOV, {"rd": 5, "imm": 16}),
+    ("@p7 , mov r5, tid", Operation.MOV, {"guard": 1, "predicate": 7, "rd": 5, "source": Source.THREAD}),
+    ("mov r5, core", Operation.MOV, {"rd": 5, "core": 1}),
+    ("movu ur4, 3", Operation.MOVU, {"ud": 4, "imm": 3}),
+    ("setp.lt p1, r5, 0x10", Operation.SETP, {"compare": Compare.LT, "pd": 1, "rs": 5, "imm": 16}),
+    ("setp.geu p1, tid, 4", Operation.SETP, {"compare": Compare.GEU, "pd": 1, "source": Source.THREAD, "imm": 4}),
+    ("bar.wait 0x100, 1", Operation.BAR_WAIT, {"imm": 0x100, "parity": 1}),
+    ("fence", Operation.FENCE, {}),
+    ("halt", Operation.HALT, {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "operation", "fields"), LINES, ids=[line[0] for line in LINES])
+def test_text_of_every_operation(text, operation, fields):
+    word = INSTRUCTIONS[operation].pack(opcode=operation, **fields)
+    assert assemble_program(f"// a comment\n\n  {text}  // another\n") == [word]
+
+
+def test_a_word_by_hand():
+    (word,) = assemble_program("@p1, mm8.ka2.kb2.t1.sa.ub r0, ur4:rf290:0x00, r256")
+    assert word == 0x00000000_00040122_01000000_01150301
+    assert assemble_program("@p1, mov r3, core\nmov r3, core") == [0x3_00020304, 0x3_00020004]
+
+
+def test_a_word_as_it_is():
+    assert assemble_program("word 0xff\nhalt\n") == [0xFF, 9]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("mm4 r0, ur0:rf0:0, r1", "'mm4' is no operation"),
+        ("mm8.ka5 r0, ur0:rf0:0, r1", "'ka5' must be ka and a number: ka1, ka2, ka3, ka4"),
+        ("mm8.kb0 r0, ur0:rf0:0, r1", "'kb0' must be kb and a number: kb1, kb2, kb3, kb4"),
+        ("mm8.t2 r0, ur0:rf0:0, r1", "'t2' must be t and a number: t0, t1"),
+        ("mm8.ka2.kb2.ka3 r0, ur0:rf0:0, r1", "'ka3' must be a part of mm8 that goes with the others"),
+        ("mm8.f r0, ur0:rf0:0, r1", "'f' must be a part of mm8 that goes with the others"),
+        ("mm8.sa.ua r0, ur0:rf0:0, r1", "'ua' must be a part of mm8 that goes with the others"),
+        ("mm16.f.sa r0, ur0:rf0:0, r1", "'sa' must be a part of mm16 that goes with the others"),
+        ("mm16.sb.ka2.bf r0, ur0:rf0:0, r1", "'bf' must be a part of mm16 that goes with the others"),
+        ("mm16.f.bf r0, ur0:rf0:0, r1", "'bf' must be a part of mm16 that goes with the others"),
+        ("mm8 r0, ur0:rf0:0", "'ur0:rf0:0' must be followed by a register"),
+        ("mm8 r0, ur0:rf0, r1", "'ur0:rf0' must be an address, as ur0:rf0:0x0"),
+        ("mm8 r0, ur0:r0:0, r1", "'r0' must be the first offset register, as rf0"),
+        ("mm8 r0, r0:rf0:0, r1", "'r0' must be a uniform register, as ur0"),
+        ("mm8 r65536, ur0:rf0:0, r1", "'r65536' must be 0 to 65535"),
+        ("mm8 r0, ur0:rf0:0x100000000, r1", "'ur0:rf0:0x100000000' must be 0 to 4294967295"),
+        ("mm8 r0, ur0:rf0:-1, r1", "'ur0:rf0:-1' must be 0 to 4294967295"),
+        ("ld r0, ur0:rf0:0, 0", "'0' must be 1 to 65535"),
+        ("ld r0, ur0:rf0:0", "'ur0:rf0:0' must be followed by a number of registers"),
+        ("ld x0, ur0:rf0:0, 1", "'x0' must be a register, as r0"),
+        ("ld r, ur0:rf0:0, 1", "'r' must be a register, as r0"),
+        ("ld r0, ur256:rf0:0, 1", "'ur256' must be 0 to 255"),
+        ("ld r0, ur0:rf0:0, 1, 2", "'2' is more than the command takes"),
+        ("ld.f r0, ur0:rf0:0, 1", "'f' is more than the command takes"),
+        ("mov r0, tida", "'tida' must be a number"),
+        ("mov", "'mov' must be followed by a register"),
+        ("movu r4, 3", "'r4' must be a uniform register, as ur0"),
+        ("setp p1, r5, 0", "'setp' must go on with a comparison: eq, ne, lt, le, gt, ge, ltu, leu, gtu, geu"),
+        (
+            "setp.less p1, r5, 0",
+            "'less' must be a comparison: eq, ne, lt, le, gt, ge, ltu, leu, gtu, geu; did you mean 'lt'?",
+        ),
+        ("setp.lt p8, r5, 0", "'p8' must be 0 to 7"),
+        ("setp.lt p1, 5, 0", "'5' must be a register or tid, as r0"),
+        ("bar 0, 1", "'bar' must go on with what to do: wait"),
+        ("bar.wait 0, 2", "'2' must be 0 to 1"),
+        ("@p1, fence", "'fence' cannot be guarded by a predicate"),
+        ("@p1, movu ur0, 1", "'movu' cannot be guarded by a predicate"),
+        ("@p1, word 7", "'word' cannot be guarded by a predicate"),
+        ("@p8, halt", "'@p8' must be 0 to 7"),
+        ("@q1, mov r0, 0", "'@q1' must be a predicate, as @p0"),
+        ("@p1 mov r0, 0", "'@p1' must be followed by a comma"),
+        ("@p1,", "'@p1' must be followed by an instruction"),
+        ("word", "'word' must be followed by a number"),
+        (f"word {1 << 128:#x}", f"'{1 << 128:#x}' must be 0 to {(1 << 128) - 1}"),
+    ],
+)
+def test_a_mistake_is_one_sentence(text, sentence):
+    with pytest.raises(UsageError) as caught:
+        assemble_program(f"halt\n{text}")
+    assert str(caught.value) == f"line 2: {sentence}"
+
+
+@pytest.mark.parametrize(
+    ("operation", "parts"),
+    [("mm8", "ka2 kb2 t1 ua sb"), ("mm16", "ka3 kb4 t1 bf"), ("mm16", "kb2 sa ub"), ("mm16", "ka2 f")],
+)
+def test_parts_stand_in_any_order_and_are_written_in_one(operation, parts):
+    words, texts = set(), set()
+    for order in permutations(parts.split()):
+        (word,) = assemble_program(f"{'.'.join([operation, *order])} r0, ur0:rf0:0, r1")
+        words.add(word)
+        texts.add(disassemble_instruction(word))
+    assert len(words) == 1
+    assert texts == {f"{operation}.{'.'.join(parts.split())} r0, ur0:rf0:0x0, r1"}
+
+
+def test_command_line_there_and_back(tmp_path, capsys):
+    text = "mov r5, tid\n@p3, mm16.ka4.f r0, ur1:rf2:0x0, r8\nhalt\n"
+    (tmp_path / "program.txt").write_text(text)
+    assert main(["asm", "--pe", str(tmp_path / "program.txt"), "--out", str(tmp_path / "words.hex")]) == 0
+    assert (tmp_path / "words.hex").read_text().splitlines()[2] == f"{9:032x}"
+    assert main(["asm", "--pe", str(tmp_path / "words.hex"), "--back"]) == 0
+    assert capsys.readouterr().out == text
+
+
+def test_command_line_refuses(tmp_path, capsys):
+    (tmp_path / "words.hex").write_text(f"12\n{1 << 128:x}\n")
+    assert main(["asm", "--pe", str(tmp_path / "words.hex"), "--back"]) == 2
+    sentence = f"line 2: '{1 << 128:x}' must be a hexadecimal number of 128 bits"
+    assert capsys.readouterr().err == f"tilewright asm: {sentence}\n"
+
+
+#: Lines as they are printed.
+CANONICAL = [
+    "mm8.ka2.kb2.t1.sa.ub r0, ur4:rf290:0x0, r256",
+    "mm8.sa.sb r0, ur4:rf290:0x0, r256",
+    "@p1, mm16.ka4.f r0, ur4:rf290:0xffffffff, r256",
+    "mm16.kb2.t1.bf r65535, ur255:rf65535:0x0, r256",
+    "mm16.ua.ub r0, ur4:rf290:0x0, r256",
+    "ld r256, ur2:rf290:0x0, 2",
+    "@p0, st r0, ur3:rf290:0x0, 16",
+    "mov r5, 0x10",
+    "mov r5, tid",
+    "@p2, mov r5, core",
+    "movu ur4, 3",
+    "setp.lt p1, r5, 0x10",
+    "setp.geu p1, tid, 4",
+    "bar.wait 0x100, 1",
+    "fence",
+    "halt",
+]
+
+
+@pytest.mark.parametrize("text", CANONICAL)
+def test_line_comes_back_as_it_is(text):
+    assert disassemble_instruction(*assemble_program(text)) == text
+
+
+def legal(operation, fields):
+    """Whether a line says all of these fields: nothing is stored where it means nothing."""
+    if not fields.get("guard") and fields.get("predicate"):
+        return False
+    if fields.get("core") and (fields["imm"] or fields["source"] == Source.THREAD):
+        return False
+    if fields.get("source") == Source.THREAD and (fields["imm"] if operation == Operation.MOV else fields["rs"]):
+        return False
+    return fields.get("n", 1) > 0
+
+
+def numbers_of(field):
+    """All values of a small field, or of an enumeration; the first, the last and some others of a large one."""
+    if field.enum:
+        return [int(member) for member in field.enum]
+    low, high = field.range
+    if high - low < 256:
+        return range(low, high + 1)
+    return [low, low + 1, *(1 << bit for bit in range(1, field.width)), high - 1, high]
+
+
+@pytest.mark.parametrize("operation", Operation)
+def test_every_value_of_every_field_comes_back(operation):
+    fmt = INSTRUCTIONS[operation]
+    rng = random.Random(SEED)
+    for swept in fmt.fields[1:]:
+        for number in numbers_of(swept):
+            fields = {field.name: rng.choice(numbers_of(field)) for field in fmt.fields[1:]}
+            fields[swept.name] = number
+            if swept.name == "predicate":
+                fields["guard"] = 1
+            elif fields.get("guard") == 0:
+                fields["predicate"] = 0
+            if "source" in fields and swept.name in ("imm", "rs"):
+                fields |= {"source": Source.GIVEN} | ({"core": 0} if operation == Operation.MOV else {})
+            elif fields.get("source") == Source.THREAD:
+                fields["imm" if operation == Operation.MOV else "rs"] = 0
+            word = fmt.pack(opcode=operation, **fields)
+            text = disassemble_instruction(word)
+            assert text.startswith("word") != legal(operation, fields), (text, fields)
+            assert assemble_program(text) == [word], text
+
+
+def test_every_mm_comes_back():
+    fmt = INSTRUCTIONS[Operation.MM]
+    for kind in MmType:
+        for bits in range(1 << 6):
+            fields = {"ka": 1 + bits % 4, "kb": 1 + (bits >> 2) % 4, "transpose": bits >> 4 & 1, "guard": bits >> 5}
+            word = fmt.pack(opcode=Operation.MM, type=kind, rc=1, ra=2, rf=3, ur=4, imm=5, **fields)
+            text = disassemble_instruction(word)
+            assert not text.startswith("word")
+            assert assemble_program(text) == [word]
+
+
+def test_any_word_comes_back():
+    print(f"seed {SEED}")
+    rng = random.Random(SEED)
+    named = 0
+    for _ in range(3000):
+        word = rng.getrandbits(BITS) & ~0xFF | rng.randrange(12)
+        for operation in Operation:
+            if word & 0xFF == operation and rng.random() < 0.9:
+                word &= ~INSTRUCTIONS[operation].reserved_mask
+        text = disassemble_instruction(word)
+        assert assemble_program(text) == [word]
+        named += not text.startswith("word")
+    assert named > 500
+
+
+def test_no_illegal_word_has_a_line():
+    """Unknown operations, bits of no field, unknown members of enumerations, a count of 0, a predicate of no guard."""
+    illegal = [opcode for opcode in range(256) if opcode not in list(Operation)]
+    for operation, fmt in INSTRUCTIONS.items():
+        names = {field.name for field in fmt.fields}
+        good = fmt.pack(opcode=operation, **{name: 1 for name in ("n", "ka", "kb") if name in names})
+        assert not disassemble_instruction(good).startswith("word")
+        illegal += [good | 1 << bit for bit in range(BITS) if fmt.reserved_mask >> bit & 1]
+        if operation in GUARDED:
+            illegal.append(good | 1 << fmt["predicate"].lsb)
+        if "n" in names:
+            illegal.append(good ^ 1 << fmt["n"].lsb)
+    mm, setp = INSTRUCTIONS[Operation.MM], INSTRUCTIONS[Operation.SETP]
+    illegal += [Operation.MM | kind << mm["type"].lsb for kind in range(len(MmType), 16)]
+    illegal += [Operation.SETP | compare << setp["compare"].lsb for compare in range(len(Compare), 16)]
+    for word in illegal:
+        assert disassemble_instruction(word) == f"word {word:#x}"

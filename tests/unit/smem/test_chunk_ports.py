@@ -1,0 +1,338 @@
+"""Consumer port: every lane gets its chunk, and a request takes as many cycles as its worst bank has chunks."""
+
+import random
+from collections import Counter, defaultdict
+
+import pytest
+from amaranth.hdl import Elaboratable, Module, Signal
+
+from tilewright.hw.smem.banks import Banks
+from tilewright.hw.smem.chunk_ports import ConsumerPort, ScatterPort
+from tilewright.hw.smem.layouts import scattered_chunk
+from tilewright.hw.smem.params import SmemParams
+from tilewright.hw.smem.top import SharedMemory
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 8
+PARAMS = SmemParams(4096)
+HALF = SmemParams(4096, chunks_a_cycle=4)
+CHUNKS = PARAMS.size_bytes // 16
+
+
+class ConsumerOnBanks(Elaboratable):
+    """A consumer port that reads banks, except in cycles in which ``busy`` says that somebody else does."""
+
+    def __init__(self, params=PARAMS):
+        self.busy = Signal()
+        self.banks = Banks(params)
+        self.consumer = ConsumerPort(params)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.banks = self.banks
+        m.submodules.consumer = self.consumer
+        fetches = self.consumer.fetches
+        m.d.comb += [
+            fetches.ready.eq(~self.busy),
+            self.banks.read.rows.eq(fetches.payload.rows),
+            self.consumer.fetched.eq(self.banks.read_data),
+        ]
+        with m.If(self.busy):
+            # Another reader changes the outputs of all banks.
+            m.d.comb += self.banks.read.enable.eq(0xFF)
+            m.d.comb += self.banks.read.rows.eq(0)
+        with m.Elif(fetches.valid):
+            m.d.comb += self.banks.read.enable.eq(fetches.payload.enable)
+        return m
+
+
+def contents(chunk):
+    return (chunk + 1) * 0x0123_4567_89AB_CDEF_0011_2233_4455_6677 % (1 << 128)
+
+
+async def fill(ctx, banks):
+    for chunk in range(CHUNKS):
+        ctx.set(banks.memories[chunk % 8].data[chunk // 8], contents(chunk))
+
+
+def bank_cycles(request, ways=8):
+    """Cycles at the banks, for each part: most different chunks that any bank has to give, at least one."""
+    cycles = []
+    for part in range(0, 8, ways):
+        wanted = defaultdict(set)
+        for lane, chunk in enumerate(request["chunks"][part : part + ways], part):
+            if request["lanes"] >> lane & 1:
+                wanted[chunk % 8].add(chunk)
+        cycles.append(max((len(chunks) for chunks in wanted.values()), default=1))
+    return cycles
+
+
+def requests(kind, count):
+    rng = random.Random(SEED)
+    for _ in range(count):
+        if kind == "lines":
+            yield {"lanes": 0xFF, "chunks": [8 * rng.randrange(CHUNKS // 8) + lane for lane in rng.sample(range(8), 8)]}
+        elif kind == "columns":
+            yield {"lanes": 0xFF, "chunks": [(8 * lane + rng.randrange(4) * 64) % CHUNKS for lane in range(8)]}
+        else:
+            # Few rows, so that lanes often want the same chunk, also around another one of the same bank.
+            yield {"lanes": rng.getrandbits(8), "chunks": [rng.randrange(24) for _ in range(8)]}
+
+
+def run(kind, *, count, mode="none", busy=0.0, params=PARAMS):
+    """Checks every answer; returns the cycles of requests and answers, and the number of conflict strobes."""
+    dut = elaborated(ConsumerOnBanks, params)
+    sent = list(requests(kind, count))
+    cycles, strobes = {}, []
+
+    async def source(ctx):
+        await fill(ctx, dut.banks)
+        cycles["in"] = await send(ctx, dut.consumer.reads, sent, idle=STALL_MODES[mode]["idle"], seed=SEED)
+
+    async def sink(ctx):
+        parts = 8 // params.chunks_a_cycle
+        answers, times = await receive(
+            ctx, dut.consumer.read_data, count * parts, stall=STALL_MODES[mode]["stall"], seed=SEED
+        )
+        chunks = [chunk for part in answers for chunk in part]
+        answers = [chunks[n : n + 8] for n in range(0, len(chunks), 8)]
+        cycles["out"] = times[parts - 1 :: parts]
+        for request, answer in zip(sent, answers, strict=True):
+            for lane, chunk in enumerate(request["chunks"]):
+                if request["lanes"] >> lane & 1:
+                    assert answer[lane] == contents(chunk), f"lane {lane} of {request}"
+
+    async def others(ctx):
+        rng, read = random.Random(SEED), None
+        sampled = (dut.consumer.conflict_stb, dut.busy, dut.consumer.other_bank, dut.consumer.other_chunk)
+        async for _, _, strobe, was_busy, bank, chunk in ctx.tick().sample(*sampled):
+            strobes.append(strobe)
+            assert read is None or chunk == contents(read)  # of row 0
+            read = bank if was_busy else None
+            ctx.set(dut.busy, rng.random() < busy)
+            ctx.set(dut.consumer.other_bank, rng.randrange(8))
+
+    watched = [watch_stream(dut.consumer.read_data, "read_data"), watch_stream(dut.consumer.fetches, "fetches")]
+    simulate(dut, source, sink, background=[others, *watched], deadline=50 * count + 100)
+    return cycles["in"], cycles["out"], sum(strobes), sent
+
+
+@pytest.mark.parametrize("busy", [0.0, 0.4])
+@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize("params", [PARAMS, HALF], ids=["eight", "four"])
+def test_random(params, mode, busy):
+    _, _, conflicts, sent = run("random", count=150, mode=mode, busy=busy, params=params)
+    assert conflicts == sum(sum(bank_cycles(request, params.chunks_a_cycle)) for request in sent) - len(sent) * (
+        8 // params.chunks_a_cycle
+    )
+
+
+def test_four_a_cycle():
+    cycles_in, cycles_out, conflicts, _ = run("lines", count=50, params=HALF)
+    assert cycles_in == [0, *range(2, 100, 2)]
+    assert cycles_out == list(range(3, 103, 2))
+    assert conflicts == 0
+
+
+def test_full_rate_and_latency():
+    cycles_in, cycles_out, conflicts, _ = run("lines", count=50)
+    assert cycles_in == list(range(50))
+    assert cycles_out == list(range(2, 52))
+    assert conflicts == 0
+
+
+def test_a_column_takes_eight_cycles():
+    cycles_in, cycles_out, conflicts, _ = run("columns", count=20)
+    assert cycles_in == [0, *range(8, 8 * 20, 8)]
+    assert cycles_out == list(range(9, 9 + 8 * 20, 8))
+    assert conflicts == 7 * 20
+
+
+@pytest.mark.parametrize(
+    ("chunks", "lanes", "cycles"),
+    [
+        ([5] * 8, 0xFF, 1),
+        ([0, 8, 0, 8, 0, 8, 0, 8], 0xFF, 2),
+        ([0, 8, 16, 0, 8, 16, 0, 8], 0xFF, 3),
+        ([0, 8, 16, 24, 32, 40, 48, 56], 0x0F, 4),
+        ([0, 1, 10, 3, 4, 5, 6, 7], 0xFF, 1),
+        ([0, 8, 16, 24, 32, 40, 48, 56], 0x00, 1),
+    ],
+    ids=["broadcast", "two by turns", "three by turns", "four lanes", "distinct banks", "none"],
+)
+def test_cycles_of_a_request(chunks, lanes, cycles):
+    dut = elaborated(ConsumerOnBanks)
+    taken = []
+
+    async def source(ctx):
+        taken.extend(await send(ctx, dut.consumer.reads, [{"lanes": lanes, "chunks": chunks}] * 4))
+
+    async def sink(ctx):
+        await receive(ctx, dut.consumer.read_data, 4)
+
+    simulate(dut, source, sink)
+    assert taken == [0, *range(cycles, 4 * cycles, cycles)]
+
+
+SCATTER_SEED = 12
+SCATTER_PARAMS = SmemParams(1024)
+SCATTER_HALF = SmemParams(1024, writes_a_cycle=4)
+QUARTER = SmemParams(1024, writes_a_cycle=2)
+ALL = 0xFFFF
+
+
+def cycles_of(write, ways=8):
+    """Cycles at the banks: most lanes that any bank has to serve, at least one, for each part that there is."""
+    cycles = []
+    for part in (slice(first, first + ways) for first in range(0, 8, ways)):
+        lanes = zip(write["chunks"][part], write["strobes"][part], strict=True)
+        banks = Counter(chunk % 8 for chunk, strobe in lanes if strobe)
+        cycles.append(max(banks.values(), default=0))
+    while not cycles[-1] and cycles[1:]:
+        cycles.pop()  # nothing is left behind the last lane that writes
+    return sum(max(1, some) for some in cycles)
+
+
+def store(image, chunk, data, strobe):
+    for byte in range(16):
+        if strobe >> byte & 1:
+            image[16 * chunk + byte] = data >> 8 * byte & 0xFF
+
+
+def expected(writes):
+    image = bytearray(SCATTER_PARAMS.size_bytes)
+    for write in writes:
+        for chunk, data, strobe in zip(write["chunks"], write["data"], write["strobes"], strict=True):
+            store(image, chunk, data, strobe)
+    return image
+
+
+def random_writes(count):
+    rng = random.Random(SCATTER_SEED)
+    for _ in range(count):
+        few = rng.choice([4, 16, CHUNKS])  # lanes often meet in a bank, or even in a chunk
+        yield {
+            "chunks": [rng.randrange(few) for _ in range(8)],
+            "data": [rng.getrandbits(128) for _ in range(8)],
+            "strobes": [rng.choice([0, ALL, rng.getrandbits(16)]) for _ in range(8)],
+        }
+
+
+def column(swizzled):
+    """One chunk in each of eight lines: with the 128-byte swizzle they are in eight banks, without in one."""
+    chunks = [8 * row + (3 ^ row if swizzled else 3) for row in range(8)]
+    return {"chunks": chunks, "data": [row + 1 for row in range(8)], "strobes": [ALL] * 8}
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize("params", [SCATTER_PARAMS, SCATTER_HALF, QUARTER], ids=["eight", "four", "two"])
+def test_scatter_random(params, mode):
+    """What waits is written in all banks at once, or in some of them, any ones, while lines have the others."""
+    dut = elaborated(ScatterPort, params)
+    writes, stall = list(random_writes(60)), STALL_MODES[mode]["stall"]
+    cycles = [cycles_of(write, params.writes_a_cycle) for write in writes]
+    image, conflicts = bytearray(SCATTER_PARAMS.size_bytes), Counter()
+
+    async def source(ctx):
+        accepted = await send(ctx, dut.i, writes, idle=STALL_MODES[mode]["idle"], seed=SCATTER_SEED)
+        assert mode != "none" or accepted[-1] == sum(cycles) - 1
+
+    async def sink(ctx):
+        rng, left = random.Random(SCATTER_SEED), len(writes)
+        while left or ctx.get(dut.o.banks):
+            taken = ctx.get(dut.o.banks) & sum((rng.random() >= stall) << bank for bank in range(8))
+            for bank in (bank for bank in range(8) if taken >> bank & 1):
+                chunk = 8 * ctx.get(dut.o.rows[bank]) + bank
+                store(image, chunk, ctx.get(scattered_chunk(dut.o, bank)), ctx.get(dut.o.strobes[bank]))
+            ctx.set(dut.taken, taken)
+            ctx.set(dut.emptied, taken == ctx.get(dut.o.banks))
+            left -= ctx.get(dut.i.valid & dut.i.ready)
+            await ctx.tick()
+        assert ctx.get(dut.idle)
+
+    async def count(ctx):
+        async for _, _, strobe, idle, banks in ctx.tick().sample(dut.conflict_stb, dut.idle, dut.o.banks):
+            conflicts["cycles"] += strobe
+            assert idle == (banks == 0)
+
+    simulate(dut, source, sink, background=[count])
+    assert image == expected(writes)
+    most = sum(cycles) - len(writes)
+    assert 0 < conflicts["cycles"] <= most
+    assert stall or conflicts["cycles"] == most
+
+
+@pytest.mark.parametrize(
+    ("params", "swizzled", "cycles"),
+    [(SCATTER_PARAMS, True, 1), (SCATTER_PARAMS, False, 8), (QUARTER, True, 4)],
+    ids=["swizzle 128", "no swizzle", "two at once"],
+)
+def test_a_column_of_eight_chunks_in_shared_memory(params, swizzled, cycles):
+    dut = elaborated(SharedMemory, params, stores=True)
+    count = 6
+    conflicts = Counter()
+
+    async def drive(ctx):
+        assert await send(ctx, dut.scatter, [column(swizzled)] * count) == [cycles * (n + 1) - 1 for n in range(count)]
+        assert not ctx.get(dut.scatter_idle)
+        await ctx.tick()
+        assert ctx.get(dut.scatter_idle)
+        for lane, chunk in enumerate(column(swizzled)["chunks"]):
+            assert ctx.get(dut.banks.memories[chunk % 8].data[chunk // 8]) == lane + 1
+
+    async def watch(ctx):
+        async for _, _, strobe in ctx.tick().sample(dut.scatter_conflict_stb):
+            conflicts["cycles"] += strobe
+
+    simulate(dut, drive, background=[watch])
+    assert conflicts["cycles"] == (cycles - 1) * count
+
+
+def test_a_read_when_idle_sees_the_write():
+    dut = elaborated(SharedMemory, SCATTER_PARAMS, stores=True)
+
+    async def drive(ctx):
+        ctx.set(dut.read_data.ready, 1)
+        await send(ctx, dut.scatter, [{"chunks": [5] * 8, "data": [0xAB] * 8, "strobes": [1] + [0] * 7}])
+        await ctx.tick().until(dut.scatter_idle)
+        await send(ctx, dut.reads, [{"lanes": 1, "chunks": [5] * 8}])
+        await ctx.tick()
+        assert ctx.get(dut.read_data.valid)
+        assert ctx.get(dut.read_data.payload[0]) == 0xAB
+
+    simulate(dut, drive)
+
+
+def half(number):
+    """One chunk in each of two banks, of those that bus words of 64 bytes write by turns."""
+    chunks = [8 * (number % 8) + 2 * (number % 4) + lane for lane in range(2)]
+    return {"chunks": chunks + [0] * 6, "data": [number] * 8, "strobes": [ALL] * 2 + [0] * 6}
+
+
+@pytest.mark.parametrize(
+    ("bytes_of_line", "scattered", "last_line", "last_write"),
+    [(128, lambda number: column(True), 37, 38), (64, half, 19, 19)],
+    ids=["whole lines", "words"],
+)
+def test_lines_and_scattered_writes(bytes_of_line, scattered, last_line, last_write):
+    """By turns where both write all banks; both in every cycle where each bank is left alone half of the time."""
+    dut = elaborated(SharedMemory, SCATTER_PARAMS, stores=True)
+    strobes = [((1 << bytes_of_line) - 1) << n * bytes_of_line % 128 for n in range(20)]
+    lines = [{"row": n % 8, "data": n, "strobe": strobe} for n, strobe in enumerate(strobes)]
+    stalls = Counter()
+
+    async def tmau(ctx):
+        cycles = await send(ctx, dut.mover.writes, lines)
+        assert cycles[-1] == last_line
+
+    async def engine(ctx):
+        cycles = await send(ctx, dut.scatter, [scattered(number) for number in range(20)])
+        assert cycles[-1] == last_write
+
+    async def watch(ctx):
+        async for _, _, stall in ctx.tick().sample(dut.stall_stb):
+            stalls["cycles"] += stall
+
+    simulate(dut, tmau, engine, background=[watch])
+    assert stalls["cycles"] == last_line - 19

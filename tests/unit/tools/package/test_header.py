@@ -1,0 +1,304 @@
+"""The C header of a top, compiled: by itself, and with those of other tops in one file."""
+
+import re
+import shutil
+import subprocess
+from types import SimpleNamespace
+
+import pytest
+
+from tilewright.golden import command_word, program_word
+from tilewright.sim.hdl.settings import Setting, groups_of
+from tilewright.sim.hdl.tops import TOPS
+from tilewright.spec import BARRIER, DESCRIPTOR, Element, Error, LaneLayout, Opcode, Space, Swizzle
+from tilewright.spec.conv import JOB, ConvError, ConvOperation, ConvOutput
+from tilewright.spec.pe import INSTRUCTIONS, PAGE_ENTRY, SEGMENT, MmType, Operation, SegmentElement
+from tilewright.tools.cli.main import main
+from tilewright.tools.package.choice import Choice
+from tilewright.tools.package.header import header_text
+from tilewright.tools.package.ports import ports_of
+from tilewright.tools.package.regions import maps_of
+
+PROGRAM = r"""
+#include <stdio.h>
+#include <string.h>
+#include "tw_default_core.h"
+#include "tw_default_tmau_subsystem.h"
+#include "tw_unit_core.h"
+#include "tw_unit_tmau_subsystem.h"
+#include "tw_unit_core.h"
+
+#define PUT(field, value) tw_put(d, TW_DESCRIPTOR_##field##_LSB, TW_DESCRIPTOR_##field##_WIDTH, value)
+#define PUT_AT(field, i, value) tw_put(d, TW_DESCRIPTOR_##field##_LSB + (i) * TW_DESCRIPTOR_##field##_PITCH, \
+    TW_DESCRIPTOR_##field##_WIDTH, (uint64_t)(value) - TW_DESCRIPTOR_##field##_BIAS)
+
+static void print(const uint64_t *words, int count)
+{
+    for (int i = 0; i < count; i++)
+        printf("%016llx\n", (unsigned long long)words[i]);
+}
+
+int main(void)
+{
+    uint64_t d[TW_DESCRIPTOR_WORDS] = {0};
+    uint64_t b[TW_BARRIER_WORDS] = {0};
+    uint64_t c[TW_COMMAND_WORDS] = {0};
+    uint64_t j[TW_CONVOLUTION_WORDS] = {0};
+
+    PUT(VERSION, TW_DESCRIPTOR_LAYOUT_VERSION);
+    PUT(RANK, 5);
+    PUT(ELEMENT, TW_ELEMENT_BF16);
+    PUT(SWIZZLE, TW_SWIZZLE_B64);
+    PUT(ADDRESS, UINT64_MAX - 15);
+    for (int i = 0; i < TW_DESCRIPTOR_SIZE_COUNT; i++) {
+        PUT_AT(SIZE, i, UINT64_C(1) << (32 - i));
+        PUT_AT(BOX, i, 256 - i);
+        PUT_AT(TRAVERSAL, i, 8 - i);
+    }
+    for (int i = 0; i < TW_DESCRIPTOR_STRIDE_COUNT; i++)
+        PUT_AT(STRIDE, i, (UINT64_C(1) << 40) - 16 * (i + 1));
+    for (int i = 0; i < TW_DESCRIPTOR_LOWER_COUNT; i++)
+        PUT_AT(LOWER, i, -1 - i);
+    print(d, TW_DESCRIPTOR_WORDS);
+
+    tw_put(b, TW_BARRIER_EXPECTED_LSB, TW_BARRIER_EXPECTED_WIDTH, 77);
+    tw_put(b, TW_BARRIER_PENDING_LSB, TW_BARRIER_PENDING_WIDTH, 0xfffff);
+    tw_put(b, TW_BARRIER_EXPECTED_LSB, TW_BARRIER_EXPECTED_WIDTH, 3);
+    printf("%016llx\n", (unsigned long long)b[0]);
+
+    tw_put(c, TW_BLOCK_OPCODE_LSB, TW_BLOCK_OPCODE_WIDTH, TW_OPCODE_COPY_BLOCK);
+    tw_put(c, TW_BLOCK_SIZE_LSB, TW_BLOCK_SIZE_WIDTH, 4096);
+    tw_put(c, TW_BLOCK_SOURCE_SPACE_LSB, TW_BLOCK_SOURCE_SPACE_WIDTH, TW_SPACE_SHARED);
+    tw_put(c, TW_BLOCK_DESTINATION_LSB, TW_BLOCK_DESTINATION_WIDTH, UINT64_MAX - 15);
+    print(c, TW_BLOCK_WORDS);
+    memset(c, 0, sizeof(c));
+    tw_put(c, TW_LANES_OPCODE_LSB, TW_LANES_OPCODE_WIDTH, TW_OPCODE_LANES);
+    tw_put(c, TW_LANES_DESTINATION_LAYOUT_LSB, TW_LANES_DESTINATION_LAYOUT_WIDTH, TW_LANE_LAYOUT_ROW_ALIGNED);
+    for (int i = 0; i < TW_LANES_SHAPE_COUNT; i++)
+        tw_put(c, TW_LANES_SHAPE_LSB + i * TW_LANES_SHAPE_PITCH, TW_LANES_SHAPE_WIDTH, 7 + i - TW_LANES_SHAPE_BIAS);
+    print(c, TW_LANES_WORDS);
+    memset(c, 0, sizeof(c));
+    tw_put(c, TW_GROUP_OPCODE_LSB, TW_GROUP_OPCODE_WIDTH, TW_OPCODE_WAIT);
+    tw_put(c, TW_GROUP_COUNT_LSB, TW_GROUP_COUNT_WIDTH, 2);
+    tw_put(c, TW_GROUP_READ_LSB, TW_GROUP_READ_WIDTH, 1);
+    print(c, TW_GROUP_WORDS);
+    memset(c, 0, sizeof(c));
+    tw_put(c, TW_REPLACE_OPCODE_LSB, TW_REPLACE_OPCODE_WIDTH, TW_OPCODE_REPLACE);
+    tw_put(c, TW_REPLACE_INDEX_LSB, TW_REPLACE_INDEX_WIDTH, 4);
+    tw_put(c, TW_REPLACE_VALUE_LSB, TW_REPLACE_VALUE_WIDTH, UINT64_MAX);
+    print(c, TW_REPLACE_WORDS);
+    memset(c, 0, sizeof(c));
+    tw_put(c, TW_PE_MM_OPCODE_LSB, TW_PE_MM_OPCODE_WIDTH, TW_PE_OPERATION_MM);
+    tw_put(c, TW_PE_MM_KA_LSB, TW_PE_MM_KA_WIDTH, 4 - TW_PE_MM_KA_BIAS);
+    tw_put(c, TW_PE_MM_TYPE_LSB, TW_PE_MM_TYPE_WIDTH, TW_PE_MM_TYPE_BF16);
+    tw_put(c, TW_PE_MM_IMM_LSB, TW_PE_MM_IMM_WIDTH, 0xffffffff);
+    print(c, TW_PE_MM_WORDS);
+    memset(c, 0, sizeof(c));
+    tw_put(c, TW_SEGMENT_ELEMENT_LSB, TW_SEGMENT_ELEMENT_WIDTH, TW_SEGMENT_ELEMENT_F16);
+    for (int i = 0; i < TW_SEGMENT_SIZE_COUNT; i++)
+        tw_put(c, TW_SEGMENT_SIZE_LSB + i * TW_SEGMENT_SIZE_PITCH, TW_SEGMENT_SIZE_WIDTH, 65535 - i);
+    print(c, TW_SEGMENT_WORDS);
+    memset(c, 0, sizeof(c));
+    tw_put(c, TW_PAGE_ENTRY_ON_CHIP_LSB, TW_PAGE_ENTRY_ON_CHIP_WIDTH, 1);
+    print(c, TW_PAGE_ENTRY_WORDS);
+    memset(c, 0, sizeof(c));
+    tw_put(c, TW_PROGRAM_REGISTER_KIND_LSB, TW_PROGRAM_REGISTER_KIND_WIDTH, TW_PROGRAM_KIND_REGISTER);
+    tw_put(c, TW_PROGRAM_REGISTER_ENGINE_LSB, TW_PROGRAM_REGISTER_ENGINE_WIDTH, TW_ENGINE_CONV);
+    tw_put(c, TW_PROGRAM_REGISTER_OFFSET_LSB, TW_PROGRAM_REGISTER_OFFSET_WIDTH, TW_CONV_REG_CONTROL);
+    tw_put(c, TW_PROGRAM_REGISTER_VALUE_LSB, TW_PROGRAM_REGISTER_VALUE_WIDTH,
+           TW_PROGRAM_ERROR_STOPPED + TW_PROGRAM_REG_WATCHDOG);
+    print(c, TW_PROGRAM_REGISTER_WORDS);
+    tw_put(j, TW_CONVOLUTION_VERSION_LSB, TW_CONVOLUTION_VERSION_WIDTH, TW_CONVOLUTION_LAYOUT_VERSION);
+    tw_put(j, TW_CONVOLUTION_OPERATION_LSB, TW_CONVOLUTION_OPERATION_WIDTH, TW_CONV_OPERATION_MAX_POOL);
+    tw_put(j, TW_CONVOLUTION_TYPE_LSB, TW_CONVOLUTION_TYPE_WIDTH, TW_PE_MM_TYPE_BF16);
+    tw_put(j, TW_CONVOLUTION_OUTPUT_LSB, TW_CONVOLUTION_OUTPUT_WIDTH, TW_CONV_OUTPUT_ELEMENT);
+    for (int i = 0; i < TW_CONVOLUTION_KERNEL_COUNT; i++)
+        tw_put(j, TW_CONVOLUTION_KERNEL_LSB + i * TW_CONVOLUTION_KERNEL_PITCH, TW_CONVOLUTION_KERNEL_WIDTH,
+               256 - i - TW_CONVOLUTION_KERNEL_BIAS);
+    for (int i = 0; i < TW_CONVOLUTION_ADDEND_PITCH_COUNT; i++)
+        tw_put(j, TW_CONVOLUTION_ADDEND_PITCH_LSB + i * TW_CONVOLUTION_ADDEND_PITCH_PITCH,
+               TW_CONVOLUTION_ADDEND_PITCH_WIDTH, UINT32_MAX - i);
+    print(j, TW_CONVOLUTION_WORDS);
+    printf("%llu\n", (unsigned long long)tw_get(b, TW_BARRIER_EXPECTED_LSB, TW_BARRIER_EXPECTED_WIDTH));
+    printf("%d\n", TW_ERROR_STRIDE + TW_CONV_ERROR_OVERLAP);
+    printf("%x %x\n", TW_REG_ERROR_COUNT, TW_REG_ID_VALUE);
+    printf("%d %d\n", TW_REG_STATUS_QUEUE_LEVEL_LSB, TW_REG_STATUS_QUEUE_LEVEL_WIDTH);
+    printf("%x %x %d\n", TW_PE_REG_PUT, TW_PE_REG_ID_VALUE, TW_PE_PUT_PAGE_IN << TW_PE_REG_PUT_KIND_LSB);
+    printf("%x %x %x\n", TW_UNIT_CORE_PE_BASE, TW_DEFAULT_TMAU_SUBSYSTEM_SMEM_BASE, TW_UNIT_TMAU_SUBSYSTEM_SMEM_BASE);
+    c[0] = 0;
+    tw_put(c, TW_DEFAULT_CORE_BARRIERS_PAYLOAD_OP_LSB, TW_DEFAULT_CORE_BARRIERS_PAYLOAD_OP_WIDTH,
+           TW_BARRIER_OP_EXPECT_TX);
+    tw_put(c, TW_DEFAULT_CORE_BARRIERS_PAYLOAD_ADDRESS_LSB, TW_DEFAULT_CORE_BARRIERS_PAYLOAD_ADDRESS_WIDTH, 0x48);
+    tw_put(c, TW_DEFAULT_CORE_BARRIERS_PAYLOAD_VALUE_LSB, TW_DEFAULT_CORE_BARRIERS_PAYLOAD_VALUE_WIDTH, 1024);
+    print(c, 1);
+    return 0;
+}
+"""
+
+
+#: What every header is clean with.
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror")
+#: The tops of the program, and of every kind one.
+TOPS_TOGETHER = [
+    Choice("core", "default", more=("conv", "program")),
+    Choice("tmau_subsystem", "default"),
+    Choice("core", "unit"),
+    Choice("tmau_subsystem", "unit"),
+]
+KINDS = [
+    *(Choice(top, "unit") for top in TOPS),
+    Choice("core", "full", more=("conv", "program")),
+    Choice("cluster", "unit", more=("pe", "conv", "program", "l2"), cores=3, prefix="large"),
+    Choice("tmau", "unit", processors=3, prefix="shared"),
+]
+
+
+def compiled(folder, *options, text, file):
+    (folder / file).write_text(text)
+    compiler = shutil.which("g++" if file.endswith(".cc") else "gcc")
+    subprocess.run([compiler, *WARNINGS, *options, file], cwd=folder, check=True)
+
+
+def defined(text):
+    return dict(re.findall(r"^#define (\w+) (0x[0-9a-f]+|\d+)", text, re.MULTILINE))
+
+
+@pytest.fixture
+def printed(tmp_path):
+    for choice in TOPS_TOGETHER:
+        (tmp_path / f"{choice.name}.h").write_text(header_text(choice))
+    options = ["-Wno-conversion", "-Wno-sign-conversion", "-std=c++11", "-o", "program"]
+    compiled(tmp_path, *options, text=PROGRAM, file="program.cc")
+    return subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=True).stdout.split()
+
+
+def words_of(number, count):
+    return [number >> 64 * i & 2**64 - 1 for i in range(count)]
+
+
+def test_a_driver_in_c_packs_what_python_packs(printed):
+    word = DESCRIPTOR.pack(
+        version=1,
+        rank=5,
+        element=Element.BF16,
+        swizzle=Swizzle.B64,
+        address=2**64 - 16,
+        size=[2 ** (32 - i) for i in range(5)],
+        box=[256 - i for i in range(5)],
+        traversal=[8 - i for i in range(5)],
+        stride=[2**40 - 16 * (i + 1) for i in range(4)],
+        lower=[-1, -2, -3],
+    )
+    multiply = INSTRUCTIONS[Operation.MM]
+    words, (barrier, *commands) = printed[:16], printed[16:-13]
+    expected, error, offset, identity, lsb, width, *engine = printed[-13:-4]
+    assert [int(text, 16) for text in words] == words_of(word, 16)
+    assert [int(text, 16) for text in commands] == [
+        *words_of(command_word(Opcode.COPY_BLOCK, size=4096, source_space=Space.SHARED, destination=2**64 - 16), 8),
+        *words_of(command_word(Opcode.LANES, destination_layout=LaneLayout.ROW_ALIGNED, shape=(7, 8, 9, 10)), 8),
+        *words_of(command_word(Opcode.WAIT, count=2, read=1), 8),
+        *words_of(command_word(Opcode.REPLACE, index=4, value=2**64 - 1), 8),
+        *words_of(multiply.pack(opcode=Operation.MM, ka=4, kb=1, type=MmType.BF16, imm=2**32 - 1), 2),
+        *words_of(SEGMENT.pack(element=SegmentElement.F16, rank=1, size=[65535 - i for i in range(4)]), 4),
+        PAGE_ENTRY.pack(on_chip=1),
+        *words_of(program_word("register", engine="conv", offset=0x20, value=14 + 0x9C), 8),
+        *words_of(
+            # Fields that were not put are stored as zero, which is 1 where that is the lowest value.
+            JOB.pack(
+                version=1,
+                operation=ConvOperation.MAX_POOL,
+                type=MmType.BF16,
+                output=ConvOutput.ELEMENT,
+                kernel=[256, 255],
+                addend_pitch=[2**32 - 1, 2**32 - 2, 2**32 - 3],
+            ),
+            16,
+        ),
+    ]
+    assert int(barrier, 16) == BARRIER.pack(pending=0xFFFFF, expected=3)
+    assert int(expected) == 3
+    assert int(error) == Error.STRIDE + ConvError.OVERLAP
+    assert (offset, identity, lsb, width) == ("3c", "54575254", "8", "8")
+    assert engine == ["140", "54575045", "4"]
+    assert printed[-4:] == ["1000", "20000", "1000", f"{2 | 0x48 << 3 | 1024 << 20:016x}"]
+
+
+@pytest.mark.parametrize(("file", "standard"), [("all.c", "c99"), ("all.cc", "c++11")])
+def test_headers_of_all_tops_in_one_file(tmp_path, file, standard):
+    for choice in KINDS:
+        (tmp_path / f"{choice.name}.h").write_text(header_text(choice))
+    includes = "".join(f'#include "{path.name}"\n' for path in tmp_path.glob("*.h"))
+    assert includes.count("\n") == len(KINDS)
+    text = f"{includes}int main(void) {{ uint64_t w = 0; tw_put(&w, 0, 1, 1); return (int)tw_get(&w, 0, 1); }}\n"
+    compiled(tmp_path, f"-std={standard}", "-fsyntax-only", text=text, file=file)
+
+
+@pytest.mark.parametrize("choice", KINDS, ids=lambda choice: choice.options)
+def test_a_header_is_of_its_top_alone(choice):
+    """It has the addresses and sizes of the component, and nothing of engines that the top lacks."""
+    text, component, stem = header_text(choice), choice.component(), choice.name.upper()
+    names = defined(text)
+    assert len(names) == len(re.findall("^#define .* ", text, re.MULTILINE)), "a name is defined twice"
+    for regions in maps_of(component).values():
+        for region in regions:
+            assert int(names[f"{stem}_{region.name.upper()}_BASE"], 0) == region.base
+            assert int(names[f"{stem}_{region.name.upper()}_SIZE"], 0) == region.size
+            engine = "" if region.name == "tmau" else f"{region.name.upper()}_"
+            for register, _ in region.registers:
+                name = re.sub(r"_\d+$", "", register.name) if choice.processors > 1 else register.name
+                found = {names.get(f"TW_{each}REG_{name.upper()}") for each in (engine, "PROCESSOR_")}
+                assert {None} != found, register.name
+    has = {
+        "TW_DESCRIPTOR_WORDS": "commands_payload", "TW_PE_REG_STATUS": "halted", "TW_CONVOLUTION_WORDS": "jobs_payload",
+        "TW_L2_REG_HITS": "l2_axil_awaddr", "TW_DELIVERY_CORES_LSB": "commands_1_payload",
+        "TW_PROCESSOR_REG_STRIDE": "commands_1_payload",
+    }  # fmt: skip
+    ports = {port.name for port in ports_of(component)}
+    ports |= {re.sub(r"_\d+", "", port) for port in ports}
+    for name, port in has.items():
+        shared = {"TW_DELIVERY_CORES_LSB": choice.top == "cluster", "TW_PROCESSOR_REG_STRIDE": choice.processors > 1}
+        assert (name in names) == shared.get(name, port in ports), name
+    assert ("TW_PROGRAM_REG_WATCHDOG" in names) == ("program" in choice.more)
+    # Codes of what is no field of a format: operations on barriers, and error records.
+    errors = {
+        "tmau": "ERROR_WINDOW",
+        "pe": "PE_ERROR_STOPPED",
+        "conv": "CONV_ERROR_OVERLAP",
+        "program": "PROGRAM_ERROR_",
+    }
+    groups = groups_of(component.params)
+    for group, name in errors.items():
+        assert any(each.startswith(f"TW_{name}") for each in names) == (group in groups), name
+    assert "TW_BARRIER_OP_INIT" in names
+    assert text.count(f"{stem}_TMAU_FEATURES_") == len(groups_of(component.params).get("tmau", EMPTY).features)
+
+
+EMPTY = SimpleNamespace(features=())
+
+
+def test_options_are_in_the_header():
+    """Sizes are those of the component, and features that are left out are missing."""
+    settings = (Setting("tmau", "max_outstanding", 256), Setting("smem", "size_bytes", 32768))
+    choice = Choice("core", "unit", without=("lanes",), more=("program",), settings=settings, prefix="my_chip")
+    text = header_text(choice)
+    names = defined(text)
+    assert int(names["MY_CHIP_CORE_TMAU_MAX_OUTSTANDING"]) == 256
+    assert int(names["MY_CHIP_CORE_SMEM_SIZE"], 0) == 32768 == int(names["MY_CHIP_CORE_SMEM_SIZE_BYTES"])
+    assert "MY_CHIP_CORE_TMAU_FEATURES_LANES" not in names
+    assert "MY_CHIP_CORE_TMAU_FEATURES_STORES" in names
+    options = (
+        "--preset unit --top core --with program --without lanes --set tmau.max_outstanding=256,smem.size_bytes=32768 "
+        "--name my_chip"
+    )
+    assert f" * Options: {options}\n" in text
+
+
+def test_command_writes_headers(tmp_path, capsys):
+    out = tmp_path / "include"
+    assert main(["header", "--preset", "unit", "--top", "core", "--with", "program", "--out", str(out)]) == 0
+    (path,) = out.iterdir()
+    assert path.name == "tw_unit_core.h"
+    assert path.read_text() == header_text(Choice("core", "unit", more=("program",)))
+    assert main(["header", "--preset", "unit", "--out", str(out)]) == 0
+    assert {path.name for path in out.iterdir()} == {f"tw_unit_{top}.h" for top in TOPS}
+    assert capsys.readouterr().out.count(".h\n") == 1 + len(TOPS)

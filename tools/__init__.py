@@ -1,0 +1,1 @@
+"""What ``tilewright`` does beside running programs: Verilog, area, FPGAs, documentation, the command line."""

@@ -1,0 +1,1 @@
+"""What blocks cost: LUTs, flip-flops, memories, levels of logic."""

@@ -1,0 +1,1 @@
+"""The command line ``tilewright``: the commands, and what they share."""

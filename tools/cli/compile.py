@@ -1,0 +1,57 @@
+"""``tilewright compile``: a model file to a program with its memory."""
+
+import json
+from pathlib import Path
+
+from tilewright.arguments import integer, output_folder
+from tilewright.files import write_atomically
+from tilewright.network.program.compiled import compile as compile_network
+from tilewright.network.program.machine import MACHINES, machine_of
+from tilewright.progress import report, working
+from tilewright.sim.hdl.settings import add_settings
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser):
+    """Adds the arguments of the subcommand."""
+    parser.add_argument("model", metavar="MODEL.onnx", type=Path, help="quantised model")
+    parser.add_argument("--preset", choices=list(MACHINES), default="default", help="core (%(default)s)")
+    add_settings(parser)
+    parser.add_argument("--layers", metavar="N", type=integer(1, 1 << 20), help="only the first N layers")
+    parser.add_argument("--every-tensor", action="store_true", help="every tensor stays in memory")
+    parser.add_argument("--explain", action="store_true", help="print the plan, a line for each layer")
+    parser.add_argument("--out", metavar="DIR", type=output_folder,
+                        help="write memory.bin, which has the program, and plan.json: where all lies")  # fmt: skip
+
+
+def run(args):
+    """Runs the subcommand."""
+    machine = machine_of(args.preset, args.settings)
+    with working(args.model.name):
+        report("plan and program")
+        compiled = compile_network(args.model, machine, every_tensor=args.every_tensor, layers=args.layers)
+        report("explanation")
+        explanation = compiled.explanation
+    print(explanation if args.explain else explanation.splitlines()[-1])
+    if args.out:
+        write_atomically(args.out / "memory.bin", compiled.image.tobytes())
+        write_atomically(args.out / "plan.json", json.dumps(_plan(compiled), indent=1) + "\n")
+        write_atomically(args.out / "plan.txt", explanation)
+        print(f"{args.out}: memory.bin, plan.json, plan.txt")
+    return 0
+
+
+def _plan(compiled):
+    """Where everything lies, for who has no Python."""
+    tensors = {
+        name: {
+            "address": compiled.plan.tensors[place.name], "shape": list(place.shape), "strides": list(place.strides),
+            "type": place.dtype,
+        }
+        for name, place in compiled.places.items()
+    }  # fmt: skip
+    return {
+        "program": {"address": compiled.start, "words": compiled.words},
+        "inputs": list(compiled.graph.inputs), "outputs": list(compiled.graph.outputs), "tensors": tensors,
+    }  # fmt: skip

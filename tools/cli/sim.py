@@ -1,0 +1,248 @@
+"""``tilewright sim``: photographs and matrices through the RTL, everything compared with the golden model."""
+
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from typing import NamedTuple
+
+from tilewright.arguments import integer
+from tilewright.errors import HostError, UsageError
+from tilewright.extras import require
+from tilewright.files import BUILD, REPORT, writable
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.progress import Bars, Lines, report, shown, work
+from tilewright.results import record
+from tilewright.sim.hdl.build import require_tools
+from tilewright.sim.hdl.settings import add_settings, changed
+from tilewright.sim.workloads import CONVOLVING, EXTRAS, MOVING, NEEDS, RUNNING, SHARING, SHORT, WORKLOADS, workload
+from tilewright.sim.workloads.findings import Findings, Totals
+from tilewright.sim.workloads.photographs import load_photographs
+
+__all__ = ["CROP", "SMALL_CROP", "Played", "configure", "play", "play_all", "run", "table_rows"]
+
+#: Height and width of the part of each photograph that is moved where simulation is slow, or leaves a waveform.
+CROP = (48, 64)
+#: The same where shared memory is so small that a box or two fill it, and every box waits for the memory.
+SMALL_CROP = (208, 320)
+_SMALL = 4096  # bytes of shared memory
+
+_WAVES = BUILD / "waves"
+#: Names of the waveforms of machines.
+_WAVE_NAMES = {"tmau": "sim", "pe": "pe", "conv": "conv", "cluster": "cluster", "accelerator": "accelerator"}
+
+
+class Played(NamedTuple):
+    """A workload that has run; ``speed`` is simulated cycles a second."""
+
+    name: str
+    totals: Totals
+    findings: Findings
+    speed: float
+
+
+def configure(parser):
+    """Adds the arguments of the subcommand."""
+    parser.add_argument("--preset", choices=list(TMAU_PRESETS), default="default", help="configuration (%(default)s)")
+    add_settings(parser)
+    parser.add_argument("--sim", choices=("verilator", "icarus"), default="verilator", help="simulator (%(default)s)")
+    parser.add_argument("--workload", choices=[*WORKLOADS, "all"], help=f"one or all; {', '.join(SHORT)} if left out")
+    parser.add_argument("--layers", metavar="N", type=integer(1, 1 << 20),
+                        help="only the first N layers of the workload network")  # fmt: skip
+    parser.add_argument("--waves", action="store_true", help=f"leave waveforms of a crop in {_WAVES}/")
+
+
+def run(args):
+    """Runs the subcommand. The status is 1 if anything differs from the golden model."""
+    # Help and completion need none of what runs a workload and writes the report.
+    from tilewright.sim.report.page import write_report
+    from tilewright.sim.report.timeline import record_transfer
+    from tilewright.sim.workloads.machines import Machines
+
+    with writable(BUILD):  # where figures and the report go at the end, even if all that runs is there
+        pass
+    crop = _crop(args)
+    small = crop is not None
+    photographs = load_photographs(crop)
+    names = _names(args)
+    what, (height, width, _) = "crops" if small else "whole photographs", photographs[0].shape
+    extent = (
+        f"{what} of {width} x {height} pixels" if set(names) - set(RUNNING) else "a cat and a cup of coffee, 224 x 224"
+    )
+    for name in names:
+        if name in EXTRAS:
+            require(EXTRAS[name])
+    require_tools(args.sim)  # before minutes of elaboration
+    waves = _waves(args.sim) if args.waves else {}
+    hardware = ", ".join([f"preset {args.preset}", *map(str, args.settings)])
+    print(f"{hardware} on {args.sim}; {extent}; memory answers after 100 cycles", flush=True)
+    begin = time.perf_counter()
+    with (
+        shown(Bars() if sys.stderr.isatty() else Lines(sys.stderr)) as display,
+        # Left after the machines, without which what still plays ends at once.
+        ExitStack() as players,
+        Machines(args.preset, args.sim, small, waves, args.settings) as machines,
+    ):
+        machines.prepare(names, display)
+        sessions = {name: machines.session(name) for name in names}
+        print(f"simulators ready after {time.perf_counter() - begin:.0f} s\n\n{_HEAD}", flush=True)
+        played = []
+        for each in play_all(sessions, photographs, small, players, args.layers):
+            played.append(each)
+            print("\n".join(table_rows(each)), flush=True)
+        moved = next((session for name, session in sessions.items() if name in MOVING), None)
+        transfer = record_transfer(moved) if moved else None
+    problems = [f"{each.name}: {problem}" for each in played for problem in each.totals.problems]
+    print("\n" + "\n".join([*_LEGEND, *(f"{each.name}: {fact}" for each in played for fact in each.findings.facts)]))
+    for problem in problems[:20]:
+        print(f"DIFFERS {problem}")
+    boxes = sum(each.totals.parts for each in played if each.name in MOVING)
+    if not args.settings:
+        record(f"preset-{args.preset}", preset=args.preset, simulated=not problems, boxes=boxes)
+    if not (small or args.layers or args.settings):
+        for each in played:
+            command = f"tilewright sim --workload {each.name} --preset {args.preset}"
+            record(f"sim-{each.name}-{args.preset}", command=command, **_figures(each))
+    for path in waves.values():
+        if path.exists():
+            print(f"{path}, with {path.stem}.gtkw for GTKWave and {path.stem}.sucl for Surfer")
+    setting = f"{hardware[0].upper()}{hardware[1:]}, simulated on {args.sim}: {extent}."
+    print(write_report(REPORT, setting, [session.params for session in sessions.values()], played, transfer))
+    return 1 if problems else 0
+
+
+def play_all(sessions, photographs, small, players, layers=None):
+    """Runs workloads, those of different machines at the same time; yields each :class:`Played`, in their order.
+
+    Parameters
+    ----------
+    sessions : dict of str to session
+        By the names of the workloads. Those that share a session run one after the other.
+    photographs, small, layers
+        As of :func:`play`.
+    players : ExitStack
+        At whose end the threads are waited for.
+    """
+    threads = {session: players.enter_context(ThreadPoolExecutor(1)) for session in dict.fromkeys(sessions.values())}
+
+    def run_one(number, name, session):
+        with work(f"workload {number} of {len(sessions)}"):
+            report(name)
+            return play(name, session, photographs, small, partial(report, name), layers)
+
+    waiting = [
+        threads[session].submit(run_one, number, name, session)
+        for number, (name, session) in enumerate(sessions.items(), 1)
+    ]
+    try:
+        for each in waiting:
+            yield each.result()
+    finally:
+        for each in waiting:
+            each.cancel()
+
+
+def play(name, session, photographs, small=False, progress=lambda parts: None, layers=None):
+    """Runs one workload on a session of its machine and returns it as :class:`Played`.
+
+    Of a network there are only so many ``layers``, if it is not None; it says itself how far it is.
+    """
+    from tilewright.sim.workloads.accelerator import Accelerator
+    from tilewright.sim.workloads.convolver import Convolver
+    from tilewright.sim.workloads.crew import Crew
+    from tilewright.sim.workloads.mover import Mover
+    from tilewright.sim.workloads.multiplier import Multiplier
+
+    simulation = session.simulation
+    cycles, seconds = simulation.cycles, simulation.seconds
+    if name in MOVING:
+        worker = Mover(session, progress)
+    elif name in SHARING:
+        worker = Crew(session)
+    elif name in RUNNING:
+        worker = Accelerator(session, layers)
+    else:
+        worker = (Convolver if name in CONVOLVING else Multiplier)(session, small, progress)
+    findings = workload(name).play(worker, photographs)
+    speed = (simulation.cycles - cycles) / max(simulation.seconds - seconds, 1e-9)
+    return Played(name, worker.totals, findings, speed)
+
+
+_HEAD = (
+    f"{'workload':<11} {'parts':>6} {'work':>16} {'cycles':>9} {'limit':>9} {'of limit':>8} {'steady':>7} "
+    f"{'vs golden':>12} {'cycles/s':>9}"
+)
+_LEGEND = (
+    "parts: boxes that were moved, programs of the processing engine or of all, or jobs of the convolution engine",
+    "work: bytes landed in shared memory, fill included; or multiply-accumulates (MACs) of elements",
+    "limit: for each shared memory full of boxes the larger of: distinct bus words of each box; 128-byte lines written",
+    "       for a program MACs / multipliers of all threads; for a job that of docs/conv.md; for a program of all the",
+    "       largest of MACs / multipliers of the convolution engine, bus words read, bus words written; for programs",
+    "       of several cores the largest of MACs / multipliers of all of their threads, bus words read, and written",
+    "of limit: limit / cycles, with the latency of each shared memory full; steady: from its first box's completion on",
+)
+
+
+def table_rows(played):
+    """Lines of the table: the workload, and below it its cases."""
+    return [
+        f"{_row(played.name, played.totals)} {played.speed:>9,.0f}",
+        *(_row(f"  {name}", totals) for name, totals in played.findings.cases.items()),
+    ]
+
+
+def _row(name, totals):
+    widths = (6, 16, 9, 9, 8, 7, 12)
+    return " ".join([f"{name:<11}", *(f"{cell:>{width}}" for cell, width in zip(totals.cells, widths, strict=True))])
+
+
+def _waves(simulator):
+    """Where waveforms are left, by the machine: in FST, a small part of a VCD, if the simulator can write it."""
+    try:
+        require_tools(simulator, "fst")
+        suffix = "fst"
+    except HostError as error:
+        print(f"waveforms are VCD: {error}")
+        suffix = "vcd"
+    return {machine: _WAVES / f"{name}.{suffix}" for machine, name in _WAVE_NAMES.items()}
+
+
+def _figures(played):
+    """What a workload measured, as a recorded result with a row for each case."""
+    one = played.totals
+    rows = {name: {"cycles": case.cycles, "work": case.work} for name, case in played.findings.cases.items()}
+    return {"cycles": one.cycles, "work": one.work, "parts": one.parts, "share": 100 * one.utilisation, "rows": rows}
+
+
+def _names(args):
+    """The workloads that were asked for, or of several those that the preset has the hardware for."""
+    lacking = {name: _lacking(name, args) for name in WORKLOADS}
+    names = [args.workload] if args.workload in WORKLOADS else WORKLOADS if args.workload else SHORT
+    if args.workload in WORKLOADS and lacking[args.workload]:
+        raise UsageError(f"workload {args.workload} needs {lacking[args.workload]}")
+    if args.layers and not set(names) & set(RUNNING):
+        raise UsageError(f"--layers goes with the workload {', '.join(RUNNING)}")
+    return [name for name in names if not lacking[name]]
+
+
+def _lacking(name, args):
+    """What a workload needs and has not: features of the preset's mover, a simulator that is fast; empty if nothing."""
+    features = [each for each in NEEDS.get(name, ()) if not _mover(args).has(each)]
+    if features:
+        return f"{', '.join(features)}, which preset {args.preset} lacks"
+    if name in RUNNING and not args.layers and (args.waves or args.sim == "icarus"):
+        return "--layers N on icarus and with --waves: all layers would take days"
+    return ""
+
+
+def _crop(args):
+    """How much of the photographs can be moved in a minute or two; None for all."""
+    if args.waves or args.sim == "icarus":
+        return CROP
+    return SMALL_CROP if _mover(args).smem.size_bytes <= _SMALL else None
+
+
+def _mover(args):
+    """TmauParams of the machine that moves."""
+    return changed(TMAU_PRESETS[args.preset], args.settings)

@@ -1,0 +1,166 @@
+"""``tilewright figures``: the figures that pages cite, brought up to date from what was measured last.
+
+Benches, workloads and tests leave results in ``build/results/``. ``docs/figures.json`` has of each result the figures
+that pages cite, with the command, the commit and the date; a page repeats a figure and names it
+(:mod:`.citations`). A figure whose command takes hours, or needs a GPU, is written into that file by hand.
+"""
+
+import json
+import re
+from pathlib import Path
+
+from tilewright.errors import UsageError
+from tilewright.files import write_atomically
+from tilewright.results import FOLDER, load
+
+from .citations import find_citations, measured_values, text_of
+from .stages import LEDGER
+
+__all__ = ["HOME", "configure", "disagreements", "pages", "run", "stale"]
+
+#: The home of all figures, from the root of the repository.
+HOME = Path("docs/figures.json")
+#: Numbers as large as this are not the same by chance.
+_LARGE = 100_000
+#: Of more values the least and the largest are kept.
+_MOST = 8
+
+
+def configure(parser):
+    """Arguments of ``tilewright figures``."""
+    parser.add_argument("--check", action="store_true", help="write nothing; the status is 1 if a figure is stale")
+
+
+def run(args):
+    """Brings home and pages up to date, or says what is not; UsageError outside of a checkout."""
+    root = Path()
+    if not (root / HOME).exists():
+        raise UsageError(f"there is no {HOME}: run it in the root of the repository")
+    before = _read(root)
+    home = _updated(root, before)
+    changes = [
+        f"{name}.{what}: {_figures(before, name).get(what)} in {HOME}, now {values} ({entry['commit']})"
+        for name, entry in home.items()
+        for what, values in entry["figures"].items()
+        if _figures(before, name).get(what) != values
+    ]
+    problems = disagreements(root, home)
+    print("\n".join([*changes, *problems]) or f"all figures are those of {HOME} and {FOLDER}")
+    if args.check:
+        return 1 if changes or problems else 0
+    for path, text in pages(root).items():
+        write_atomically(root / path, _rewritten(text, home))
+    # The numbers of a figure stand in one line.
+    text = re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", lambda at: f"[{' '.join(at[1].split())}]", json.dumps(home, indent=1))
+    write_atomically(root / HOME, text + "\n")
+    return 1 if disagreements(root, home) else 0
+
+
+def pages(root):
+    """Texts of the pages that may cite figures, by path from the root: all but the ledger, which says what was."""
+    paths = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    return {path.relative_to(root): path.read_text(encoding="utf-8") for path in paths if path.name != LEDGER.name}
+
+
+def disagreements(root, home=None):
+    """Sentences, one for each figure on a page that is not the home's, and for each in the home that none cites."""
+    home = _read(root) if home is None else home
+    found, cited = [], set()
+    for path, text in pages(root).items():
+        for citation in find_citations(text):
+            where, name = f"{path}:{citation.line}", f"{citation.name}.{citation.what}"
+            cited.add((citation.name, citation.what))
+            values = _figures(home, citation.name).get(citation.what)
+            if not values:
+                found.append(f"{where}: {HOME} has no figure {name}")
+                continue
+            try:
+                wanted = text_of(citation, values)
+            except ValueError as error:
+                found.append(f"{where}: {citation.text}, but {name} is {error}")
+                continue
+            if wanted != citation.text:
+                found.append(f"{where}: {citation.text}, but {name} is {wanted}")
+        found += _copies(path, text, home)
+    found += [
+        f"{HOME}: no page cites {name}.{what}"
+        for name, entry in home.items()
+        for what in entry["figures"]
+        if (name, what) not in cited
+    ]
+    return found
+
+
+def _copies(path, text, home):
+    """Sentences on large figures of the home that a page has without saying so: they would not be kept up to date."""
+    for citation in reversed(find_citations(text)):
+        text = text[: citation.start] + text[citation.end :]
+    every = {value: f"{name}.{what}" for name, entry in home.items()
+             for what, values in entry["figures"].items() for value in values if value >= _LARGE}  # fmt: skip
+    return [
+        f"{path}:{text.count(chr(10), 0, at.start()) + 1}: {at[0]} is {name}, and does not cite it"
+        for value, name in every.items()
+        for at in re.finditer(rf"(?<![\d,.])(?:{value:,}|{value})(?![\d,.]*\d)", text)
+    ]
+
+
+def stale(name, root):
+    """Sentences on the figures of the result ``name``, as recorded last, that are others in the home of ``root``.
+
+    One that no page cites is a mistake of who asks.
+    """
+    (result,) = load(name)
+    kept = _figures(_read(root), name)
+    if not kept:
+        return [f"{HOME} has no figure of {name}: cite it on a page and run `tilewright figures`"]
+    return [
+        f"{name}.{what}: {now} was measured, {HOME} has {values}: run `tilewright figures`"
+        for what, values in kept.items()
+        if (now := _kept(measured_values(result, what))) != values
+    ]
+
+
+def _read(root):
+    return json.loads((root / HOME).read_text(encoding="utf-8"))
+
+
+def _figures(home, name):
+    return home.get(name, {}).get("figures", {})
+
+
+def _kept(values):
+    """Values as the home has them: rounded, and no more than the least and the largest of many."""
+    values = [round(value, 6) for value in values]
+    return values if len(values) <= _MOST else [min(values), max(values)]
+
+
+def _updated(root, before):
+    """The home of what pages cite now: recorded figures, and those of before where nothing was recorded."""
+    cited = {}
+    for text in pages(root).values():
+        for citation in find_citations(text):
+            cited.setdefault(citation.name, {})[citation.what] = None
+    home = {}
+    for name in sorted(cited):
+        entry, results = before.get(name, {"figures": {}}), load(name)
+        if results:
+            source = {key: results[0].get(key, "") for key in ("command", "commit", "date")}
+            figures = {what: _kept(measured_values(results[0], what)) for what in sorted(cited[name])}
+            # The commit is that on which these figures were measured first.
+            home[name] = entry if figures == entry["figures"] else source | {"figures": figures}
+        elif name in before:
+            figures = {what: entry["figures"][what] for what in sorted(cited[name]) if what in entry["figures"]}
+            home[name] = entry | {"figures": figures}
+    return home
+
+
+def _rewritten(text, home):
+    """A page with the figures of the home; those stay that do not fit their form."""
+    for citation in reversed(find_citations(text)):
+        values = _figures(home, citation.name).get(citation.what)
+        try:
+            new = text_of(citation, values) if values else citation.text
+        except ValueError:
+            continue
+        text = text[: citation.start] + new + text[citation.end :]
+    return text

@@ -1,0 +1,134 @@
+"""Pages on what a top looks like from outside: its ports, and the addresses behind its AXI4-Lite port."""
+
+import re
+
+from tilewright.hw.core.params import CoreParams
+from tilewright.hw.tmau.top import window_regions
+from tilewright.sim.hdl.tops import TOPS, top_component
+
+from ..package.ports import ports_of
+from ..package.regions import regions_of
+from .field_tables import table
+
+__all__ = ["address_map_page", "ports_page"]
+
+#: Where what meanings name is explained.
+_LINKS = {
+    "BarrierOp": "barrier.md#barrierop",
+    "BARRIER_OPERATION": "errors.md",
+    "ConvError": "conv_errors.md",
+    "Error": "errors.md",
+    "PAGE_ENTRY": "page_entry.md",
+    "PeError": "pe_errors.md",
+    "SEGMENT": "segment.md",
+}
+#: Words of one of several formats, and the pages on these.
+_FORMATS = {
+    "commands_payload": "[Commands](commands.md)",
+    "page_moves_payload": "[Commands](commands.md)",
+    "instructions_payload": "[Instructions](instructions.md)",
+    "jobs_payload": "[Jobs](convolution.md)",
+}
+_WINDOWS = (
+    "With `command_window` and `barrier_window` of a `TmauParams` the last regions are these; others stay where they "
+    "are. [From a processor](from_a_processor.md) says how to use them.\n"
+)
+#: Of the core, in the names of a cluster's ports.
+_NUMBER = re.compile(r"_\d+_")
+_NAME = re.compile(rf"\b({'|'.join(_LINKS)})\b")
+
+
+def _linked(text):
+    return _NAME.sub(lambda match: f"[{match[1]}]({_LINKS[match[1]]})", text.replace("``", "`"))
+
+
+def _each(values):
+    """One cell: a value, or those of all presets if they differ."""
+    values = [str(value) for value in values]
+    return values[0] if len(set(values)) == 1 else " / ".join(values)
+
+
+def _bits(field):
+    bits = str(field.lsb) if field.width == 1 else f"{field.lsb}–{field.lsb + field.width - 1}"
+    return f"{bits}, +{field.width} each" if field.count else bits
+
+
+def ports_page():
+    """The ports of every top in every preset, and what lies where in those that are made of fields."""
+    presets = list(next(iter(TOPS.values())).presets)
+    parts = [
+        "# Ports\n",
+        f"Where presets differ, numbers are those of {', '.join(f'`{name}`' for name in presets)}, in this order. The "
+        "[C header](integration.md#c-header) of a top has the same as `TW_<PRESET>_<TOP>_<PORT>_<FIELD>_LSB` and "
+        "`…_WIDTH`. How streams work is said with [Integration](integration.md#streams).\n",
+    ]
+    for top, (component, _) in TOPS.items():
+        parts += [f"## {component.__name__}\n", component.__doc__.splitlines()[0] + "\n"]
+        parts.append(f"Module `tw_<preset>_{top}`, unless `--name` says another prefix.\n")
+        ports = list(zip(*(ports_of(top_component(top, preset)) for preset in presets), strict=True))
+        rows = []
+        for same in ports:
+            port = same[0]
+            fields = f" [Fields](#{top}-{port.name})." if port.fields else ""
+            found = _FORMATS.get(_NUMBER.sub("_", port.name))
+            formats = f" {found}." if found else ""
+            direction = "input" if port.is_input else "output"
+            width = _each(each.width for each in same)
+            rows.append((f"`{port.name}`", direction, width, _linked(port.meaning) + fields + formats))
+        parts.append(table(["port", "direction", "width", "meaning"], rows))
+        for same in ports:
+            if same[0].fields:
+                # The name of the top makes the anchor its own.
+                parts += [f"### {top} {same[0].name}\n", _fields_table(same)]
+    return "\n".join(parts)
+
+
+def _fields_table(ports):
+    """The fields of one port, whose like in every preset are ``ports``."""
+    rows = []
+    for same in zip(*(port.fields for port in ports), strict=True):
+        field = same[0]
+        name = f"`{field.name}`" + (f" × {field.count}" if field.count else "")
+        rows.append((name, _each(map(_bits, same)), _each(each.width for each in same), _linked(field.meaning)))
+    return table(["field", "bits", "width", "meaning"], rows)
+
+
+def address_map_page():
+    """First and last byte address of every region of every top in every preset."""
+    presets = list(next(iter(TOPS.values())).presets)
+    parts = [
+        "# Address map\n",
+        "What lies where on `s_axil`, the AXI4-Lite port, by first and last byte address. The "
+        "[C header](integration.md#c-header) of a top, which has what options add too, gives the first one as "
+        "`TW_<PRESET>_<TOP>_<REGION>_BASE`. Registers lie at the offsets of [Registers](registers.md), "
+        "[Registers of the processing engine](pe_registers.md) and [Registers of the "
+        "convolution engine](conv_registers.md); other offsets, up to the next region, are answered with SLVERR.\n",
+    ]
+    for top, (component, _) in TOPS.items():
+        rows = []
+        for same in zip(*(regions_of(top_component(top, preset)) for preset in presets), strict=True):
+            spans = [f"0x{each.base:X}–0x{each.base + each.size - 1:X}" for each in same]
+            rows.append((f"`{same[0].name}`", *spans, same[0].meaning))
+        parts += [f"## {component.__name__}\n", table(["region", *(f"`{name}`" for name in presets), "holds"], rows)]
+    parts += ["## Windows of a processor\n", _WINDOWS, _window_table(presets)]
+    return "\n".join(parts)
+
+
+def _window_table(presets):
+    """Where the windows lie in tops that are built with both."""
+    rows = []
+    for top in ("tmau_subsystem", "core"):
+        component, made = TOPS[top]
+        params = [_with_windows(made[preset]) for preset in presets]
+        for same in zip(*(regions_of(component(each)) for each in params), strict=True):
+            if same[0].name in window_regions(getattr(params[0], "tmau", params[0])):
+                spans = [f"0x{each.base:X}–0x{each.base + each.size - 1:X}" for each in same]
+                rows.append((f"`{component.__name__}`", f"`{same[0].name}`", *spans, same[0].meaning))
+    return table(["top", "region", *(f"`{name}`" for name in presets), "holds"], rows)
+
+
+def _with_windows(params):
+    """The parameters of an access unit or a core, with both windows."""
+    if isinstance(params, CoreParams):
+        return params.replace(tmau=_with_windows(params.tmau))
+    return params.replace(command_window=True, barrier_window=True)

@@ -1,0 +1,1 @@
+"""Networks on the simulated hardware: a benchmark, a workload, a report."""

@@ -1,0 +1,152 @@
+"""The workload ``network`` of ``tilewright sim``: photographs to the names of classes on the whole accelerator.
+
+Every tensor stays in memory and is compared, with the evaluation and with ONNX Runtime.
+"""
+
+from dataclasses import replace
+from math import ceil
+
+import numpy as np
+
+from tilewright.errors import HostError
+from tilewright.network.evaluation import evaluate
+from tilewright.network.models.classes import class_names
+from tilewright.network.models.efficientnet import build_quantised
+from tilewright.network.models.photographs import load_photograph, prepare
+from tilewright.network.program.compiled import compile as compile_network
+from tilewright.network.program.compiled import first_nodes
+from tilewright.network.program.machine import machine_of_core
+from tilewright.network.program.rtl import measure_layers, run_on
+from tilewright.network.reader import read_model
+from tilewright.network.witness import Witness
+from tilewright.progress import report
+from tilewright.sim.report.activity import activity
+from tilewright.sim.workloads.findings import Findings, Totals
+
+__all__ = ["SUMMARY", "charts_of", "play", "play_model", "table_of", "totals_of"]
+
+SUMMARY = "photographs through EfficientNet-Lite0, from pixels to the name of a class, every tensor compared"
+
+#: Photographs that are run.
+_PHOTOGRAPHS = ("cat", "coffee")
+_BEST = 3  # classes that are named
+
+
+def play(accelerator, photographs):
+    """Runs the network on its own photographs; those of the other workloads are not needed."""
+    model = build_quantised()
+    (name,) = (given.name for given in model.graph.input)
+    pixels = {photograph: load_photograph(photograph) for photograph in _PHOTOGRAPHS}
+    findings, answers = play_model(accelerator, model, {each: {name: prepare(pixels[each])} for each in pixels})
+    pictures = {f"{each}: {_label(answers[each])}": pixels[each] for each in answers}
+    return replace(findings, facts=(*pictures, *findings.facts), pictures=pictures)
+
+
+def _label(answer):
+    """The likeliest classes of an answer, and how likely."""
+    scores = np.exp(answer[0] - answer.max())
+    scores /= scores.sum()
+    best = np.argsort(-scores, kind="stable")[:_BEST]
+    return ", ".join(f"{class_names()[number].split(',')[0]} {scores[number]:.0%}" for number in best)
+
+
+def play_model(accelerator, model, samples):
+    """Runs a model on several inputs, and compares every tensor.
+
+    Parameters
+    ----------
+    accelerator : Accelerator
+    model : ModelProto
+    samples : dict of str to dict
+        By the name of each case: inputs by name.
+
+    Returns
+    -------
+    Findings, dict of str to array
+        And the first output of each case, if no layers are left out.
+    """
+    session, whole = accelerator.session, read_model(model)
+    graph = first_nodes(whole, accelerator.layers)
+    report("compilation of the network")
+    compiled = compile_network(graph, machine_of_core(session.params), every_tensor=True)
+    names = [node.output for node in graph.nodes]
+    facts, answers, run = [], {}, None
+    for case, inputs in samples.items():
+        report(f"golden, {case}")
+        expected = evaluate(graph, inputs)
+        data, run = run_on(session, compiled, compiled.memory(inputs), case)
+        seen = compiled.tensors(data, names)
+        one = totals_of(compiled, run)
+        for name in names:
+            one.require(seen[name], expected[name], f"tensor {name} of {case}")
+        verdict = "NOT equal to golden" if one.problems else "equal to golden"
+        said, reservation = _witness(model, graph, inputs, one, seen, case)
+        verdict += said
+        accelerator.count(case, one)
+        facts.append(
+            f"{case}: {len(names)} tensors, {sum(value.size for value in seen.values()):,} values, {verdict}; "
+            f"{run.cycles:,} cycles, {one.work / compiled.machine.conv.peak / run.cycles:.1%} of all MACs, "
+            f"{run.cycles / one.limit:.2f} times the limit; "
+            f"{run.data_beats * compiled.machine.bus_bytes:,} bytes read, "
+            f"{run.write_beats * compiled.machine.bus_bytes:,} written"
+        )
+        facts += [f"{case}: {reservation}"] if reservation else []
+        if graph is whole:
+            answers[case] = seen[graph.outputs[0]]
+    charts, tables = charts_of(compiled, run), {f"Layers of {case}": table_of(compiled, run)}
+    return Findings(tuple(facts), {}, accelerator.cases, charts, tables), answers
+
+
+def _witness(model, graph, inputs, one, seen, case):
+    """Compares with ONNX Runtime; returns the rest of a sentence on it, and what it does not witness."""
+    try:
+        witness = Witness(model, graph, [node.output for node in graph.nodes])
+    except HostError as error:
+        return f" ({error})", ""
+    before = len(one.problems)
+    for name, value in witness.run(inputs).items():
+        one.require(seen[name], value, f"tensor {name} of {case}, by ONNX Runtime,")
+    verdict = " and to ONNX Runtime" if len(one.problems) == before else " and NOT equal to ONNX Runtime"
+    return verdict, witness.reservation
+
+
+_ZOOM = 3  # layers of the enlarged part
+_CAPTION = "When each engine worked"
+_HEAD = ("layer", "operator", "output", "cycles", "expected", "MACs", "of all MACs", "bytes in", "bytes out")
+
+
+def totals_of(compiled, run):
+    """The Totals of a run: its limit is the largest of multiplications, bytes read and bytes written."""
+    macs = sum(layer.macs for layer in compiled.layers)
+    limit = max(ceil(macs / compiled.machine.conv.peak), run.data_beats, run.write_beats, 1)
+    one = Totals("MACs", parts=1, work=macs, cycles=run.cycles, limit=limit)
+    one.problems += [f"rule of AXI broken: {rule.name}" for rule in run.violations]
+    one.problems += [f"wait that lasted too long: {wait.name}" for wait in run.late]
+    return one
+
+
+def charts_of(compiled, run):
+    """When each engine worked, by caption: in all of a run and, if there are more layers, in three of its middle."""
+    marks = [(one.start, one.end, one.layer.name) for one in measure_layers(compiled, run) if one.cycles]
+    whole = activity(run, compiled.schedule.words, marks=marks)
+    charts = {_CAPTION: whole.svg()}
+    if len(marks) > _ZOOM:  # otherwise it would be the same picture
+        middle = (len(marks) - _ZOOM) // 2
+        near = marks[middle : middle + _ZOOM]
+        part = whole._replace(first=near[0][0], last=near[-1][1])
+        charts[f"{_CAPTION}, from {near[0][2]} to {near[-1][2]}"] = part.svg()
+    return charts
+
+
+def table_of(compiled, run):
+    """Headings and rows, of text: a row for each layer."""
+    return _HEAD, [_row(one, compiled.machine.conv.peak) for one in measure_layers(compiled, run)]
+
+
+def _row(one, peak):
+    """Cells of a layer."""
+    share = f"{one.layer.macs / one.cycles / peak:.1%}" if one.layer.macs and one.cycles else ""
+    shape = " x ".join(map(str, one.layer.output.shape))
+    counts = (one.cycles, one.expected, one.layer.macs)
+    return (one.layer.name, one.layer.operator, shape, *(f"{count:,}" for count in counts), share,
+            f"{one.bytes_in:,}", f"{one.bytes_out:,}")  # fmt: skip

@@ -1,0 +1,174 @@
+"""What every generated file of a top begins with: what it is, what made it, with which options, and its licence."""
+
+import importlib.metadata
+import re
+import sys
+import textwrap
+from itertools import groupby
+
+from .ports import interface_docs, ports_of
+
+__all__ = ["core_file", "described", "generator_files", "listing", "notice"]
+
+
+def notice(choice):
+    """Lines without marks of comments; no date, so that the same options make the same files."""
+    package = importlib.metadata.metadata("tilewright")
+    component = choice.component()
+    return [
+        f"{choice.name}: {type(component).__doc__.splitlines()[0]}",
+        f"Made by Tilewright {package['Version']}; do not edit.",
+        f"Options: {choice.options}",
+        f"SPDX-License-Identifier: {package['License-Expression']}",
+    ]
+
+
+def described(choice):
+    """One sentence without quotation marks: which top it is, and the options that make it."""
+    return f"Tilewright's {type(choice.component()).__name__}, made with {choice.options}"
+
+
+#: A port as Yosys declares it in the module: its direction, then what it is.
+_PORT = re.compile(
+    r"^  (?P<way>input|output) (?P<range>\[[^]]+\] )?(?P<name>\w+);\n"
+    r"  (?P<kind>wire|reg) (?P=range)?(?P=name)(?P<value> = [^;]+)?;\n",
+    re.MULTILINE,
+)
+_LINE = 120
+
+
+def listing(choice, verilog):
+    """``verilog``, the text of a :class:`~.choice.Choice`, with its notice and its ports by interface."""
+    says = "".join(f"// {line}\n" for line in notice(choice))
+    module = re.search(rf"^module {choice.name}\([^)]*\);\n(.*?)^endmodule", verilog, re.MULTILINE | re.DOTALL)
+    declared = {match["name"]: match for match in _PORT.finditer(module[1])}
+    ports = _ports(choice.component(), declared)
+    body = _PORT.sub("", module[1])
+    return f"{says}{verilog[: module.start()]}module {choice.name}(\n{ports}\n);\n{body}{verilog[module.end(1) :]}"
+
+
+def _ports(component, declared):
+    """The ports of a module, by interface, with a comment before each; ``declared`` are their declarations by name."""
+    docs, ports = interface_docs(component), ports_of(component)
+    if {port.name for port in ports} != set(declared):
+        raise AssertionError(f"the ports of {type(component).__name__} are not those of its Verilog")
+    lines = []
+    for interface, group in groupby(ports, key=lambda port: port.bundle):
+        lines += ["", *_comment(interface, docs[interface])]
+        lines += [_declaration(declared[port.name]) for port in group]
+    # No comma behind the last one, which no comment follows.
+    return "\n".join(lines[1:])[:-1]
+
+
+def _comment(interface, meaning):
+    return textwrap.wrap(
+        f"{interface}: {meaning}".replace("`", ""), _LINE, initial_indent="  // ", subsequent_indent="  // "
+    )
+
+
+def _declaration(match):
+    return f"  {match['way']:<6} {match['kind']} {match['range'] or ''}{match['name']}{match['value'] or ''},"
+
+
+_TOP = """\
+CAPI=2:
+# Made by `tilewright verilog`. `fusesoc --cores-root . run {vlnv}` checks it with Verilator.
+name: "{vlnv}"
+description: "{description}"
+filesets:
+  rtl:
+    files: [{name}.v]
+    file_type: verilogSource
+  waivers:
+    files: [{name}.vlt]
+    file_type: vlt
+  ipxact:
+    files: [{name}.xml]
+    file_type: user
+  header:
+    files: [{name}.h]
+    file_type: user
+targets:
+  # A core that depends on this one gets the file sets of this target; run alone it is the lint.
+  default: &default
+    description: "All files; run alone, Verilator with all warnings"
+    filesets: [rtl, waivers, ipxact, header]
+    toplevel: {name}
+    flow: lint
+    flow_options:
+      tool: verilator
+      verilator_options: [-Wall]
+  lint:
+    <<: *default
+    description: "Verilator with all warnings"
+  sim:
+    description: "The top alone, compiled; depend on this core for a bench of your own"
+    filesets: [rtl, ipxact, header]
+    toplevel: {name}
+    flow: sim
+    flow_options:
+      tool: icarus
+      iverilog_options: [-g2005]
+  synth:
+    description: "Yosys for a Lattice ECP5; --arch names another family"
+    filesets: [rtl, ipxact, header]
+    toplevel: {name}
+    flow: generic
+    flow_options:
+      tool: yosys
+      arch: ecp5
+      output_format: json
+"""
+
+_GENERATOR = """\
+CAPI=2:
+# Made by `tilewright tool`. Parameters are the options of `tilewright verilog`, without their dashes.
+name: "tilewright:engines:generator:{version}"
+description: "Makes a top by its parameters"
+generators:
+  tilewright:
+    interpreter: {python}
+    command: tilewright_generator.py
+    description: "top, preset, with, without, cores, processors, name, and any other option of `tilewright verilog`"
+"""
+_SCRIPT = """\
+# Made by `tilewright tool` for FuseSoC, which runs it with the Python that has Tilewright.
+import os
+import sys
+
+os.environ.setdefault("TILEWRIGHT_BUILD", {build!r})
+
+from tilewright.tools.package.generator import main
+
+sys.exit(main(sys.argv[1]))
+"""
+
+
+def core_file(name, description, version):
+    """Text of ``name.core``.
+
+    Parameters
+    ----------
+    name : str
+        Of the module and its files.
+    description : str
+        One sentence, without quotation marks.
+    version : str
+        Of Tilewright.
+    """
+    return _TOP.format(vlnv=f"tilewright:engines:{name}:{version}", name=name, description=description)
+
+
+def generator_files(build):
+    """The texts of the core file with the generator and of its script, by the names of their files.
+
+    Parameters
+    ----------
+    build : Path
+        Folder in which made Verilog is kept, unless ``TILEWRIGHT_BUILD`` says otherwise.
+    """
+    version = importlib.metadata.version("tilewright")
+    return {
+        "tilewright_generator.core": _GENERATOR.format(version=version, python=sys.executable),
+        "tilewright_generator.py": _SCRIPT.format(build=str(build)),
+    }

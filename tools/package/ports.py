@@ -1,0 +1,198 @@
+"""What names mean, read from where they are declared: members of enumerations, fields of layouts, ports."""
+
+import inspect
+import re
+import sys
+from dataclasses import dataclass
+from functools import cache
+
+from amaranth.hdl import Shape
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In
+
+from tilewright.hw.bus.axi4 import Axi4Signature
+from tilewright.hw.bus.axi4_lite import Axi4LiteSignature
+
+__all__ = ["Bits", "PortEntry", "attribute_docs", "clock_and_reset", "field_docs", "interface_docs", "member_docs",
+           "port_docs", "ports_of"]  # fmt: skip
+
+_DECLARATION = re.compile(r"^(?P<names>\w[\w, ]*) : (?:In|Out)\(.*\n(?P<text>(?:    .*\n|\n(?=    ))*)", re.MULTILINE)
+_TAKEN_OVER = re.compile(r"^\*\*(\w+)", re.MULTILINE)
+
+
+def member_docs(enumeration):
+    """The ``#:`` comment behind each member of an enumeration, by the member's name, where there is one."""
+    return dict(re.findall(r"^    (\w+) = .*?#: (.*)$", inspect.getsource(enumeration), re.MULTILINE))
+
+
+def attribute_docs(cls):
+    """Name, type and meaning of each entry in the ``Attributes`` section of a docstring, as a list of tuples."""
+    section = inspect.getdoc(cls).split("Attributes\n----------\n")[1]
+    entries = re.findall(r"^(\w[\w, ]*) : (.*)\n((?:    .*\n?)+)", section + "\n", re.MULTILINE)
+    return [(name, kind, " ".join(text.split())) for names, kind, text in entries for name in names.split(", ")]
+
+
+@cache
+def field_docs(layout):
+    """The comment behind each field of a layout, by the field's name, where there is one.
+
+    Parameters
+    ----------
+    layout : type
+        A class of layouts that lists its fields one a line.
+    """
+    source = inspect.getsource(layout)
+    return {name: _sentence(text) for name, text in re.findall(r'^ +"(\w+)": .*?  # (.*)$', source, re.MULTILINE)}
+
+
+@cache
+def port_docs(declared):
+    """What the docstring of a component, a signature or a function that makes members says of each member, by name.
+
+    Members that are taken over from elsewhere (``**OtherSignature.members``) are looked up there.
+    """
+    text = inspect.getdoc(declared) + "\n"
+    section = re.search(r"^Members\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", text, re.DOTALL | re.MULTILINE)
+    section = section[1] if section else text
+    docs = {}
+    for name in _TAKEN_OVER.findall(section):
+        docs |= port_docs(vars(sys.modules[declared.__module__])[name])
+    for match in _DECLARATION.finditer(section):
+        docs |= dict.fromkeys(match["names"].split(", "), _sentence(" ".join(match["text"].split())))
+    return docs
+
+
+def _sentence(text):
+    """``text`` as a sentence."""
+    text = text[:1].upper() + text[1:]
+    return text if not text or text.endswith(".") else f"{text}."
+
+
+#: Bundles whose signals need no sentence on the whole bundle: everybody has met them.
+_STANDARD = (Axi4Signature, Axi4LiteSignature)
+
+
+@dataclass(frozen=True)
+class Bits:
+    """A field of a payload.
+
+    Attributes
+    ----------
+    name : str
+    lsb, width : int
+        Lowest bit and number of bits, of element 0 of an array.
+    count : int
+        Elements, each ``width`` bits above the one before; 0 if it is no array.
+    meaning : str
+    """
+
+    name: str
+    lsb: int
+    width: int
+    count: int
+    meaning: str
+
+    @property
+    def total(self):
+        """Bits of all elements."""
+        return self.width * (self.count or 1)
+
+
+@dataclass(frozen=True)
+class PortEntry:
+    """One port of a module.
+
+    Attributes
+    ----------
+    name : str
+        As in Verilog.
+    bundle : str
+        First part of its name: the member of the component that it belongs to.
+    is_input : bool
+    width : int
+    meaning : str
+    fields : tuple of Bits
+        What it is made of, from bit 0 on without a gap; empty if it is a number, or a word of one of several formats.
+    """
+
+    name: str
+    bundle: str
+    is_input: bool
+    width: int
+    meaning: str
+    fields: tuple[Bits, ...] = ()
+
+
+def clock_and_reset():
+    """The two ports that every module has besides those of its component."""
+    return [
+        PortEntry("clk", "clk", True, 1, "Clock; everything happens at its rising edge."),
+        PortEntry("rst", "rst", True, 1, "Reset, synchronous; one cycle is enough."),
+    ]
+
+
+def ports_of(component):
+    """Every port of ``component``, clock and reset first, as a list of PortEntry."""
+    ports = clock_and_reset()
+    for path, member, _ in component.signature.flatten(component):
+        shape = member.shape
+        ports.append(
+            PortEntry(
+                "_".join(map(str, path)), str(path[0]), member.flow == In, Shape.cast(shape).width,
+                _meaning(component, path), _fields(shape),
+            )
+        )  # fmt: skip
+    return ports
+
+
+def interface_docs(component):
+    """What each interface is, by the ``bundle`` of its ports, in their order."""
+    docs = {port.bundle: port.meaning for port in clock_and_reset()}
+    return docs | {name: port_docs(_declared(component, name)).get(name, "") for name in component.signature.members}
+
+
+def _declared(component, name):
+    """The class whose docstring says what a member of ``component`` is."""
+    if name in port_docs(type(component)):
+        return type(component)
+    return type(next(iter(getattr(component, "cores", [component]))))  # of a cluster: arrays of what its cores have
+
+
+def _meaning(component, path):
+    """What the docstrings say of the port at ``path``, from the innermost bundle on."""
+    texts, declared, signature = [], _declared(component, path[0]), component.signature
+    for depth, name in enumerate(path):
+        if isinstance(name, int):  # an element of an array of ports
+            continue
+        if isinstance(signature, stream.Signature):
+            word = "_".join(map(str, path[:depth]))
+            return {
+                "payload": texts[-1],
+                "valid": f"`{word}_payload` is offered.",
+                "ready": f"`{word}_payload` is taken if it is offered.",
+            }[name]
+        texts.append(port_docs(declared).get(name, ""))
+        member = signature.members[name]
+        if member.is_signature:
+            signature = member.signature
+            signature = signature.flip() if isinstance(signature, wiring.FlippedSignature) else signature
+            declared = type(signature)
+            if isinstance(signature, _STANDARD):
+                texts = []
+    return " ".join(filter(None, texts[-2:])) if texts[-1] else ""
+
+
+def _fields(shape):
+    if isinstance(shape, data.ArrayLayout):
+        width = Shape.cast(shape.elem_shape).width
+        return (Bits("lane", 0, width, shape.length, "One after the other, lane 0 first."),)
+    if not isinstance(shape, data.StructLayout):
+        return ()
+    docs = field_docs(type(shape))
+    fields = []
+    for name, field in shape:
+        element, count = field.shape, 0
+        if isinstance(element, data.ArrayLayout):
+            element, count = element.elem_shape, element.length
+        fields.append(Bits(name, field.offset, Shape.cast(element).width, count, docs.get(name, "")))
+    return tuple(fields)

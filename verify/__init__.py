@@ -1,0 +1,1 @@
+"""What checks the engines beside the tests themselves: random cases, comparisons, coverage, proofs, mutants."""

@@ -1,0 +1,129 @@
+"""Which combinations of features random programs of the processing engine have shown."""
+
+from tilewright.sim.replay.pe_cases import golden_engine
+from tilewright.spec.memory import Swizzle
+from tilewright.spec.pe import INSTRUCTIONS, MEMORY_OPERATIONS, MM_FAMILIES, MmType, Operation, PeError, SegmentElement
+
+from .table import Coverage
+
+__all__ = ["pe_coverage", "sample_program"]
+
+_MM_TYPES = tuple(kind.name for kind in MmType)
+_MEMORY = tuple(operation.name for operation in Operation if operation in MEMORY_OPERATIONS)
+#: Those that a program has: a core is stopped from outside.
+_CODES = tuple(code.name for code in PeError if code != PeError.STOPPED)
+_MERGED = tuple(range(1, 5))
+_WIDE = tuple(element.name for element in SegmentElement if element.bytes == 4)
+
+_FEATURES = {
+    "operation": tuple(operation.name for operation in Operation),
+    "error": _CODES,
+    "type": _MM_TYPES,
+    "ka": _MERGED,
+    "kb": _MERGED,
+    "t": (0, 1),
+    "guarded": (0, 1),
+    "memory": _MEMORY,
+    "rank": (1, 2, 3, 4),
+    "paged": (0, 1),
+    "swizzle": tuple(swizzle.name for swizzle in Swizzle),
+    "element": tuple(element.name for element in SegmentElement),
+    "access": ("NONE", "ALIGNMENT", "UNMAPPED", "OFF_CHIP", "MEMORY"),
+    "some": ("all", "some", "none"),
+}
+_CROSSES = (
+    ("operation",),
+    ("error",),
+    ("ka", "kb", "t", "guarded"),
+    ("type", "t"),
+    ("memory", "rank", "paged"),
+    ("memory", "paged", "swizzle"),
+    ("memory", "element"),
+    ("memory", "access"),
+    ("memory", "some"),
+)
+
+
+def pe_coverage(params):
+    """An empty account for engines of these sizes."""
+    threads = params.threads
+
+    def cannot(reason, predicate):
+        return reason, lambda bin_: predicate(**dict.fromkeys(_FEATURES) | bin_)
+
+    return Coverage(
+        _FEATURES,
+        _CROSSES,
+        [
+            cannot("more members of a group than threads", lambda ka, kb, **_: ka and kb and ka * kb > threads),
+            cannot(
+                "all types are there",
+                lambda error, **_: error == "UNSUPPORTED" and params.types == MM_FAMILIES,
+            ),
+            cannot(
+                "there is no such type",
+                lambda **found: found["type"] is not None and MmType[found["type"]].family not in params.types,
+            ),
+            cannot("never more members than threads", lambda error, **_: error == "MERGE" and threads >= 16),
+            cannot("mm has no elements of 32 bits", lambda memory, element, **_: memory == "MM" and element in _WIDE),
+            cannot("programs end with it", lambda operation, **_: operation == "HALT"),
+        ],
+    )
+
+
+def sample_program(coverage, program):
+    """Runs a program on the golden model and counts its body."""
+    engine = golden_engine(program)
+    first = len(program.setup)
+    for number, word in enumerate(program.words):
+        found = _before(engine, word)
+        fault = engine.execute(word)
+        code = fault.code if fault else PeError.NONE
+        if first <= number < first + len(program.body):
+            coverage.sample(_found(found, code))
+    return engine
+
+
+def _before(engine, word):
+    """Features of an instruction, as far as they can be seen before it is executed."""
+    fmt = INSTRUCTIONS.get(word & 0xFF)
+    if fmt is None:
+        return {}
+    fields = fmt.unpack(word)
+    operation = Operation(fields["opcode"])
+    found = {"operation": operation.name}
+    if operation in MEMORY_OPERATIONS:
+        found |= {"memory": operation.name, "guarded": fields["guard"]} | _place(engine, fields)
+    if operation == Operation.MM and fields["type"] in set(MmType):
+        found |= {name: fields[name] for name in ("ka", "kb")}
+        found |= {"t": fields["transpose"], "type": MmType(fields["type"]).name}
+    return found
+
+
+def _place(engine, fields):
+    """Features of the segment that an instruction names, and of how many threads begin inside it."""
+    uniform = engine.uniform[fields["ur"]] if fields["ur"] < len(engine.uniform) else None
+    segment = engine.segments[uniform] if uniform is not None and uniform < len(engine.segments) else None
+    if segment is None or fields["rf"] + segment.rank > engine.sizes.regs:
+        return {}
+    threads = engine.predicates[fields["predicate"]] if fields["guard"] else True
+    coordinates = engine.registers[:, fields["rf"] : fields["rf"] + segment.rank].astype("int64")
+    coordinates[:, 0] = coordinates[:, 0] + fields["imm"] & 0xFFFFFFFF
+    inside = segment.inside(coordinates) & threads
+    return {
+        "rank": segment.rank,
+        "paged": int(segment.paged),
+        "swizzle": segment.swizzle.name,
+        "element": segment.element.name,
+        "some": "all" if inside.all() else "some" if inside.any() else "none",
+    }
+
+
+def _found(found, code):
+    """All features as sets; an instruction that does nothing at all shows only its error."""
+    if PeError.NONE < code < PeError.PRODUCT:
+        found = {}
+    if "some" in found and found["some"] != "none":
+        found["access"] = code.name
+    found["error"] = code.name
+    return {name: {found[name]} if name in found else set() for name in _FEATURES}

@@ -1,0 +1,321 @@
+"""One random layer of a quantised network for each operator; a layer that fits nothing that is there adds none."""
+
+import math
+
+import numpy as np
+
+from .model import MICROSOFT, DrawnModel
+
+__all__ = ["OPERATORS", "draw_inputs", "draw_network"]
+
+
+def _conv(net):
+    x, rng = net.pick(rank=4), net.rng
+    if x is None:
+        return
+    channels = x.shape[1]
+    groups = int(rng.choice([g for g in range(1, channels + 1) if channels % g == 0]))
+    outputs = groups * int(rng.integers(1, 4))
+    windows = _windows(rng, x.shape[2:], pool=False)
+    if windows is None:
+        return
+    kernel, size, attributes = windows
+    terms = channels // groups * math.prod(kernel)
+    weights, scale = net.weights((outputs, channels // groups, *kernel), outputs)
+    inputs = [*net.of(x), *weights]
+    # Mostly small, and now and then so large that sums wrap.
+    bias = rng.integers(-2000, 2000, outputs) if rng.random() < 0.9 else rng.integers(-(2**31), 2**31, outputs)
+    y_scale, zero = net.scale(x.scale * scale * 60 * math.sqrt(terms)), net.zero()
+    inputs += net.quantity(y_scale, zero) + ([net.constant(bias, np.int32)] if rng.random() < 0.7 else [])
+    shape = (x.shape[0], outputs, *size)
+    net.add("QLinearConv", inputs, shape, y_scale, zero, group=groups, kernel_shape=list(kernel), **attributes)
+
+
+def _add(net):
+    a = net.pick()
+    b = net.rng.choice([tensor.name for tensor in net.tensors if tensor.shape == a.shape])
+    b = next(tensor for tensor in net.tensors if tensor.name == b)
+    scale, zero = net.scale(a.scale + b.scale), net.zero()
+    inputs = [*net.of(a), *net.of(b), *net.quantity(scale, zero)]
+    net.add("QLinearAdd", inputs, a.shape, scale, zero, MICROSOFT)
+
+
+def _mul(net):
+    a, rng = net.pick(), net.rng
+    info = np.iinfo(net.dtype)
+    number, b_zero, b_scale = rng.integers(info.min, info.max + 1), net.zero(), net.scale(0.02)
+    scale, zero = net.scale(a.scale * b_scale * 100), net.zero()
+    constant = net.constant(np.full((1,) * int(rng.integers(0, len(a.shape) + 1)), number), net.dtype)
+    factors = [net.of(a), [constant, *net.quantity(b_scale, b_zero)]]
+    if rng.random() < 0.2:
+        factors.reverse()
+    net.add("QLinearMul", [*factors[0], *factors[1], *net.quantity(scale, zero)], a.shape, scale, zero, MICROSOFT)
+
+
+def _gemm(net):
+    x, rng = net.pick(rank=2), net.rng
+    if x is None:
+        return
+    length, outputs = x.shape[1], int(rng.integers(1, 12))
+    across = int(rng.integers(0, 2))
+    weights, scale = net.weights((outputs, length) if across else (length, outputs), outputs)
+    bias = [net.constant(rng.integers(-2000, 2000, outputs), np.int32)] if rng.random() < 0.7 else [""]
+    y_scale, zero = net.scale(x.scale * scale * 60 * math.sqrt(length)), net.zero()
+    inputs = [*net.of(x), *weights, *bias, *net.quantity(y_scale, zero)]
+    net.add("QGemm", inputs, (x.shape[0], outputs), y_scale, zero, MICROSOFT, transB=across)
+
+
+def _matmul(net):
+    x, rng = net.pick(), net.rng
+    if len(x.shape) < 2:
+        return
+    length, outputs = x.shape[-1], int(rng.integers(1, 12))
+    weights, scale = net.weights((length, outputs), outputs)
+    y_scale, zero = net.scale(x.scale * scale * 60 * math.sqrt(length)), net.zero()
+    net.add(
+        "QLinearMatMul", [*net.of(x), *weights, *net.quantity(y_scale, zero)], (*x.shape[:-1], outputs), y_scale, zero
+    )
+
+
+def _global_average(net):
+    x = net.pick(rank=4)
+    if x is not None:
+        scale, zero = net.scale(x.scale), net.zero()
+        inputs = [*net.of(x), *net.quantity(scale, zero)]
+        net.add("QLinearGlobalAveragePool", inputs, (*x.shape[:2], 1, 1), scale, zero, MICROSOFT)
+
+
+def _average(net):
+    x = net.pick(rank=4)
+    windows = x and _windows(net.rng, x.shape[2:], dilated=False)
+    if windows:
+        kernel, size, attributes = windows
+        scale, zero = net.scale(x.scale), net.zero()
+        inputs = [*net.of(x), *net.quantity(scale, zero)]
+        net.add("QLinearAveragePool", inputs, (*x.shape[:2], *size), scale, zero, MICROSOFT, kernel_shape=list(kernel),
+                count_include_pad=int(net.rng.integers(0, 2)), **attributes)  # fmt: skip
+
+
+def _max(net):
+    x = net.pick(rank=4)
+    windows = x and _windows(net.rng, x.shape[2:], ceil=True)
+    if windows:
+        kernel, size, attributes = windows
+        net.add("MaxPool", [x.name], (*x.shape[:2], *size), x.scale, x.zero, kernel_shape=list(kernel), **attributes)
+
+
+def _pad(net):
+    x, rng = net.pick(), net.rng
+    before, after = rng.integers(0, 3, (2, len(x.shape)))
+    if len(x.shape) > 1 and rng.random() < 0.5:
+        # Of channels alone.
+        before[:], after[:], after[1] = 0, 0, rng.integers(1, 4)
+    inputs = [x.name, net.constant([*before, *after], np.int64)]
+    if rng.random() < 0.7:
+        inputs.append(net.constant(net.zero(), net.dtype))
+    net.add("Pad", inputs, np.array(x.shape) + before + after, x.scale, x.zero)
+
+
+def _concat(net):
+    parts, axis, shape = _parts(net)
+    # Bytes alone: what they mean is as good as that of the first.
+    first = parts[0]
+    net.add("Concat", [part.name for part in parts], shape, first.scale, first.zero, axis=axis)
+
+
+def _quantised_concat(net):
+    parts, axis, shape = _parts(net)
+    same = net.rng.random() < 0.3
+    scale, zero = (parts[0].scale, parts[0].zero) if same else (net.scale(parts[0].scale), net.zero())
+    inputs = [*net.quantity(scale, zero), *(name for part in parts for name in net.of(part))]
+    net.add("QLinearConcat", inputs, shape, scale, zero, MICROSOFT, axis=axis)
+
+
+def _flatten(net):
+    x = net.pick()
+    axis = int(net.rng.integers(0, len(x.shape) + 1))
+    net.add("Flatten", [x.name], (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])), x.scale, x.zero, axis=axis)
+
+
+def _reshape(net):
+    x, rng = net.pick(), net.rng
+    sizes = [size for size in x.shape if size > 1]
+    rng.shuffle(sizes)
+    while len(sizes) > 1 and rng.random() < 0.5:
+        sizes[-2:] = [sizes[-2] * sizes[-1]]
+    sizes = (sizes + [1])[:5] if rng.random() < 0.5 or not sizes else sizes
+    if math.prod(sizes) != math.prod(x.shape):
+        return
+    asked = list(sizes)
+    if rng.random() < 0.5:
+        asked[int(rng.integers(0, len(asked)))] = -1
+    net.add("Reshape", [x.name, net.constant(asked, np.int64)], sizes, x.scale, x.zero)
+
+
+def _transpose(net):
+    x = net.pick()
+    perm = [int(i) for i in net.rng.permutation(len(x.shape))]
+    net.add("Transpose", [x.name], [x.shape[i] for i in perm], x.scale, x.zero, perm=perm)
+
+
+def _leaky_relu(net):
+    x = net.pick()
+    scale, zero = net.scale(x.scale), net.zero()
+    inputs = [*net.of(x), *net.quantity(scale, zero)]
+    net.add("QLinearLeakyRelu", inputs, x.shape, scale, zero, MICROSOFT, alpha=float(net.rng.uniform(0.01, 0.5)))
+
+
+def _sigmoid(net):
+    x = net.pick()
+    scale, zero = net.scale(1 / 200), int(np.iinfo(net.dtype).min)
+    net.add("QLinearSigmoid", [*net.of(x), *net.quantity(scale, zero)], x.shape, scale, zero, MICROSOFT)
+
+
+def _slice(net):
+    x, rng = net.pick(), net.rng
+    steps = [int(rng.choice([1, 1, 1, 2, 3])) for _ in x.shape]
+    starts = [int(rng.integers(0, (size + 1) // 2)) for size in x.shape]
+    ends = [int(rng.integers(first + 1, size + 1)) for first, size in zip(starts, x.shape, strict=True)]
+    shape = [len(range(*each)) for each in zip(starts, ends, steps, strict=True)]
+    numbers = (net.constant(each, np.int64) for each in (starts, ends, range(len(shape)), steps))
+    net.add("Slice", [x.name, *numbers], shape, x.scale, x.zero)
+
+
+def _resize(net):
+    x, rng = net.pick(rank=4), net.rng
+    if x is None or max(x.shape[2:]) > 12:
+        return
+    factors = [1, 1, *(int(factor) for factor in rng.integers(1, 4, 2))]
+    shape = [size * factor for size, factor in zip(x.shape, factors, strict=True)]
+    inputs = [x.name, "", net.constant(factors, np.float32)]
+    net.add("Resize", inputs, shape, x.scale, x.zero, mode="nearest")
+
+
+#: What draws a layer of each.
+OPERATORS = {
+    "QLinearConv": _conv,
+    "QLinearAdd": _add,
+    "QLinearMul": _mul,
+    "QGemm": _gemm,
+    "QLinearMatMul": _matmul,
+    "QLinearGlobalAveragePool": _global_average,
+    "QLinearAveragePool": _average,
+    "MaxPool": _max,
+    "Pad": _pad,
+    "Concat": _concat,
+    "QLinearConcat": _quantised_concat,
+    "Flatten": _flatten,
+    "Reshape": _reshape,
+    "Transpose": _transpose,
+    "QLinearLeakyRelu": _leaky_relu,
+    "QLinearSigmoid": _sigmoid,
+    "Slice": _slice,
+    "Resize": _resize,
+}
+
+
+def _parts(net):
+    """One to three tensors that fit, the dimension along which they do, and the shape of all of them."""
+    x, rng = net.pick(), net.rng
+    axis = int(rng.integers(0, len(x.shape)))
+
+    def rest(tensor):
+        return len(tensor.shape), tensor.shape[:axis], tensor.shape[axis + 1 :]
+
+    fitting = [tensor for tensor in net.tensors if rest(tensor) == rest(x)]
+    parts = [fitting[int(rng.integers(0, len(fitting)))] for _ in range(int(rng.integers(1, 4)))]
+    return parts, axis, (*x.shape[:axis], sum(part.shape[axis] for part in parts), *x.shape[axis + 1 :])
+
+
+def _windows(rng, size, *, dilated=True, pool=True, ceil=False):
+    """A kernel, how many rows and columns of windows there are, and their attributes; None if none fits."""
+    kernel, strides = (tuple(int(n) for n in rng.integers(1, most, 2)) for most in (5, 4))
+    dilations = tuple(int(n) for n in rng.integers(1, 3, 2)) if dilated and rng.random() < 0.3 else (1, 1)
+    how = str(rng.choice(["NOTSET", "NOTSET", "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"]))
+    sparse = pool and any(-(-n // s) * s - s + k < n for n, k, s in zip(size, kernel, strides, strict=True))
+    if how.startswith("SAME") and (dilations != (1, 1) or sparse):
+        how = "NOTSET"  # ONNX Runtime takes no dilation with the others, and shifts windows of pools
+    attributes = {"strides": list(strides)} | ({"dilations": list(dilations)} if dilated else {})
+    pads, up = [0] * 4, 0
+    if how == "NOTSET":
+        # A window has to hold an element, also one that steps over most of them.
+        pads = [
+            int(rng.integers(0, kernel[i % 2] if dilations[i % 2] == 1 else min(kernel[i % 2], 2))) for i in range(4)
+        ]
+        up = int(rng.integers(0, 2)) if ceil else 0
+        attributes |= {"pads": pads} | ({"ceil_mode": up} if ceil else {})
+    else:
+        attributes["auto_pad"] = how
+    counts = []
+    for i in range(2):
+        if how.startswith("SAME"):
+            counts.append(-(-size[i] // strides[i]))
+            continue
+        room = size[i] + pads[i] + pads[i + 2] - ((kernel[i] - 1) * dilations[i] + 1)
+        if room < 0:
+            return None
+        count = room // strides[i] + 1
+        if up and room % strides[i]:
+            if count * strides[i] >= size[i] + pads[i]:
+                return None  # how many there are is a matter of opinion
+            count += 1
+        counts.append(count)
+    return kernel, counts, attributes
+
+
+#: Drawn more often than others.
+_OFTEN = ("QLinearConv",) * 5 + ("QLinearAdd",)
+
+
+def draw_network(rng, layers=None, *, dtype=None, floats=None, small_weights=False, size=13, channels=8):
+    """A model.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    layers : int
+        2 to 8 unless it is given.
+    dtype : str
+        Of activations; drawn unless it is given.
+    floats : bool
+        Whether input and outputs are float32.
+    small_weights : bool
+        As that of a ``DrawnModel``.
+    size, channels : int
+        What rows and columns, and channels, of the input are less than.
+
+    Returns
+    -------
+    ModelProto
+    """
+    dtype = dtype or str(rng.choice(["uint8", "int8"]))
+    floats = rng.random() < 0.5 if floats is None else floats
+    net = DrawnModel(rng, dtype, small_weights)
+    shape = (int(rng.integers(1, 3)), int(rng.integers(1, channels)), *(int(n) for n in rng.integers(1, size, 2)))
+    scale, zero = net.scale(0.05), net.zero()
+    if floats:
+        net.add("QuantizeLinear", ["x", *net.quantity(scale, zero)], shape, scale, zero)
+    else:
+        net.give("x", shape, scale, zero)
+    wanted = len(net.tensors) + (layers or int(rng.integers(2, 9)))
+    while len(net.tensors) < wanted:
+        OPERATORS[str(rng.choice([*OPERATORS, *_OFTEN]))](net)
+    last = net.tensors[-1]
+    outputs = [(last.name, dtype, last.shape)]
+    if floats:
+        net.add("DequantizeLinear", net.of(last), last.shape, last.scale, last.zero)
+        outputs = [(net.tensors[-1].name, "float32", last.shape)]
+    return net.model([("x", "float32" if floats else dtype, shape)], outputs)
+
+
+def draw_inputs(rng, graph):
+    """Numbers for the inputs of a ``Graph``: floats about as large as the first scale asks for."""
+    inputs = {}
+    for name in graph.inputs:
+        tensor = graph.tensors[name]
+        if tensor.dtype == "float32":
+            inputs[name] = rng.normal(0, 4, tensor.shape).astype(np.float32)
+        else:
+            info = np.iinfo(tensor.dtype)
+            inputs[name] = rng.integers(info.min, info.max + 1, tensor.shape).astype(tensor.dtype)
+    return inputs
