@@ -328,5 +328,4 @@ class WordAssembler(wiring.Component):
             # The same table chooses.
             fill = step.fill.replicate(self.params.bus_bytes // 8)
             whole = Mux(step.immediate, fill, both)
-        complement = step.complement if self.params.four_inputs else None
-        return rotate_bytes(m, whole, step.turn, left=False, complement=complement)
+        return rotate_bytes(m, whole, step.turn, left=False)
