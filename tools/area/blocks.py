@@ -75,12 +75,12 @@ def tmau_blocks(params):
 
     def splitter():
         words = {"word_width": params.word_width, "count_width": made["RequestGenerator"]().count_width}
-        return _class("bus.burst.BurstSplitter")(**words, **burst, bus_bytes=params.bus_bytes)
+        return _class("bus.bursts.BurstSplitter")(**words, **burst, bus_bytes=params.bus_bytes)
 
     return made | {
         "BurstSplitter": splitter,
-        "ReadPort": partial(_class("bus.axi4_port.ReadPort"), **bus, **flight, **burst),
-        "Axi4ReadMux": partial(_class("bus.read_mux.Axi4ReadMux"), params.addr_width, params.bus_width),
+        "ReadPort": partial(_class("bus.read_port.ReadPort"), **bus, **flight, **burst),
+        "Axi4ReadMux": partial(_class("bus.axi4.Axi4ReadMux"), params.addr_width, params.bus_width),
         "Reducer": partial(
             _class("reduce.unit.Reducer"),
             **bus,
@@ -88,7 +88,7 @@ def tmau_blocks(params):
             words=params.old_words,
             floats=params.has("reductions_float"),
         ),
-        "WriteGuard": partial(_class("bus.write_guard.WriteGuard"), **bus),
+        "WriteGuard": partial(_class("bus.write_port.WriteGuard"), **bus),
         "WritePort": partial(_class("bus.write_port.WritePort"), **bus, **flight, id_width=2),
     }
 

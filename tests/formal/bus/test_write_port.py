@@ -164,7 +164,8 @@ OUTSTANDING = 4
 
 def legal(burst):
     """A burst that stays in its page."""
-    return burst.word % PAGE_WORDS + burst.beats_minus_one < PAGE_WORDS
+    page_words = PAGE_BYTES // WRITE_PORT_BUS_BYTES
+    return burst.word % page_words + burst.beats_minus_one < page_words
 
 
 class WritePortSpec(Elaboratable):

@@ -24,7 +24,7 @@ class StateSpec(Elaboratable):
         self.unit = unit = BarrierUnit(PARAMS)
         back = unit.write_back
         self.inputs = [unit.landed.payload, unit.landed.valid, unit.requests.payload, unit.requests.valid]
-        self.inputs += [unit.results.ready, unit.fetched, back.taken]
+        self.inputs += [unit.results.ready, unit.fetched, back.accepted]
 
     def elaborate(self, platform):
         m = Module()
@@ -33,8 +33,8 @@ class StateSpec(Elaboratable):
         m.submodules.landed_rules = StreamRules(landed, assume=True)
         m.submodules.requests_rules = StreamRules(requests, assume=True)
         m.submodules.results_rules = StreamRules(results)
-        m.d.comb += Assume(~back.taken | back.valid)
-        m.d.comb += Assume(back.taken | ~(back.valid & back.urgent))
+        m.d.comb += Assume(~back.accepted | back.valid)
+        m.d.comb += Assume(back.accepted | ~(back.valid & back.urgent))
 
         # The memory word, read and written as the banks do: a read in the cycle of a write sees anything.
         watched = AnyConst(PARAMS.addr_width - 3)
@@ -42,7 +42,9 @@ class StateSpec(Elaboratable):
         newest = Signal(BARRIER.bits)
         read = Signal(BARRIER.bits)
         read_watched = Signal()
-        writes = back.taken & (back.payload.chunk == watched[1:]) & back.payload.strobe.bit_select(watched[0] << 3, 1)
+        writes = (
+            back.accepted & (back.payload.chunk == watched[1:]) & back.payload.strobe.bit_select(watched[0] << 3, 1)
+        )
         m.d.comb += newest.eq(Mux(writes, back.payload.data.word_select(watched[0], 64), stored))
         m.d.sync += [
             stored.eq(newest),
@@ -51,7 +53,7 @@ class StateSpec(Elaboratable):
         ]
         with m.If(read_watched):
             m.d.comb += Assume(unit.fetched.word_select(watched[0], 64) == read)
-        with m.If(back.taken):
+        with m.If(back.accepted):
             m.d.comb += Assert(
                 (back.payload.strobe == 0x00FF) | (back.payload.strobe == 0xFF00) | (back.payload.strobe == 0)
             )
@@ -130,7 +132,7 @@ class ServiceSpec(Elaboratable):
         landed, requests = unit.landed, unit.requests
         m.submodules.landed_rules = StreamRules(landed, assume=True)
         m.submodules.requests_rules = StreamRules(requests, assume=True)
-        m.d.comb += unit.write_back.taken.eq(unit.write_back.valid)
+        m.d.comb += unit.write_back.accepted.eq(unit.write_back.valid)
 
         since_landed = Signal(2, init=2)  # cycles, up to two, without landed bytes being accepted
         with m.If(landed.valid & landed.ready):

@@ -111,7 +111,7 @@ class ScatterSpec(Elaboratable):
     def __init__(self, params=PARAMS):
         self.port, self.ways = ScatterPort(params), params.writes_a_cycle
         port = self.port
-        self.inputs = [port.i.valid, port.i.payload, port.taken, port.emptied]
+        self.inputs = [port.i.valid, port.i.payload, port.accepted, port.emptied]
 
     def elaborate(self, platform):
         m = Module()
@@ -124,8 +124,8 @@ class ScatterSpec(Elaboratable):
             m.d.comb += Assume(i.payload.data[k][0] == (lane == k))
         left, free = Signal(8), Signal(8)  # what still waits behind this cycle; banks that take another chunk
         m.d.comb += [
-            Assume((port.taken & ~o.banks) == 0),
-            left.eq(o.banks & ~port.taken),
+            Assume((port.accepted & ~o.banks) == 0),
+            left.eq(o.banks & ~port.accepted),
             Assume(port.emptied == (left == 0)),
         ]
         m.d.comb += free.eq(~left if self.ways > 2 else (left == 0).replicate(8))

@@ -51,9 +51,9 @@ class BarrierWindowSpec(Elaboratable):
             Assert(~(accepted & owed)),
             Assert(barriers.valid == offered),
             Assert(~(offered & waited)),
-            Assert(dut.under_way == (offered | waited)),
-            Assert(owed == (answers.valid | dut.under_way)),
-            Assert(~(answers.valid & dut.under_way)),
+            Assert(dut.busy == (offered | waited)),
+            Assert(owed == (answers.valid | dut.busy)),
+            Assert(~(answers.valid & dut.busy)),
             Cover(answered & answers.payload.data[0] & ~answers.payload.error),
         ]
         last, shown = Signal(2), Signal(2)
@@ -66,7 +66,7 @@ class BarrierWindowSpec(Elaboratable):
             m.d.sync += reads.eq(~access.write & (access.address[2:4] == RESULT))
         m.d.comb += [
             Assert(dut.result.as_value()[:2] == last),
-            Assert(~(dut.under_way & reads)),
+            Assert(~(dut.busy & reads)),
             Assert(~(answers.valid & reads) | ((answers.payload.data[:2] == shown) & ~answers.payload.error)),
         ]
         return m
