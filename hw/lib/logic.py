@@ -12,14 +12,23 @@ __all__ = [
     "digit_product",
     "first_of",
     "is_one_of",
+    "leading_zeros",
     "lowest_set",
     "mux_tree",
+    "named",
     "rotate_bytes",
     "shift_down",
 ]
 
 #: Fraction bits of a reciprocal: the fewest with which every quotient of ``ceil_divide`` is exact.
 _RECIPROCAL_BITS = 11
+
+
+def named(m, value, name):
+    """``value`` as a signal, so that an expression that uses it several times does not repeat it."""
+    signal = Signal.like(value, name=name)
+    m.d.comb += signal.eq(value)
+    return signal
 
 
 def delay(m, value, cycles, *, name):
@@ -64,6 +73,21 @@ def lowest_set(bits):
 
 # Old names of ``mux_tree`` and ``lowest_set``.
 chosen, first_of = mux_tree, lowest_set
+
+
+def leading_zeros(m, value):
+    """Number of zeros above the highest one of ``value``, in a tree; all ones if ``value`` is zero."""
+    width = 1 << (len(value) - 1).bit_length()
+    # From the lowest place up: whether a part has a one, and the zeros above it.
+    parts = [(bit, Const(0, 0)) for bit in Cat(Const(0, width - len(value)), value)]
+    while len(parts) > 1:
+        pairs = []
+        for number, ((low, low_count), (high, high_count)) in enumerate(zip(parts[::2], parts[1::2], strict=True)):
+            name = f"{len(parts) // 2}_{number}"
+            count = Cat(Mux(high, high_count, low_count), ~high)
+            pairs.append((named(m, low | high, f"some_{name}"), named(m, count, f"zeros_{name}")))
+        parts = pairs
+    return parts[0][1]
 
 
 def is_one_of(code, values):

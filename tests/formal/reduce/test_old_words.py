@@ -39,7 +39,7 @@ class GateSpec(Elaboratable):
         m.submodules.made_rules = StreamRules(dut.o)
         for condition, burst, check in (
             (1, dut.i.payload, Assume),
-            (dut.taken, dut.burst, Assert),
+            (dut.active, dut.burst, Assert),
             (dut.read.valid, dut.read.burst, Assert),
             (dut.known.valid, dut.known.burst, Assert),
         ):
@@ -53,7 +53,7 @@ class GateSpec(Elaboratable):
             Assume(~promised | dut.space),
             Assert(dut.cleared == 4),
             Assert(dut.passed <= 4),
-            Assert(~dut.apart | dut.known.valid),
+            Assert(~dut.safe | dut.known.valid),
             Assert(dut.number == (dut.first + dut.late + dut.passed)[: len(dut.number)]),
         ]
         self._check_words(m)
@@ -74,17 +74,17 @@ class GateSpec(Elaboratable):
         dut, read, known = self.dut, self.dut.read, self.dut.known
         two = read.burst.beats_minus_one == 1
         m.d.comb += [
-            Assert(~dut.taken | (dut.beat <= dut.burst.beats_minus_one)),
-            Assert((dut.taken & (dut.beat == 1)) == (read.valid & ~read.last)),
+            Assert(~dut.active | (dut.beat <= dut.burst.beats_minus_one)),
+            Assert((dut.active & (dut.beat == 1)) == (read.valid & ~read.last)),
             Assert(~(read.valid & ~read.last) | (two & (dut.burst == read.burst))),
             Assert((known.valid & ~known.last) == (read.valid & read.last & two)),
             Assert(~(known.valid & ~known.last) | (known.burst == read.burst)),
         ]
         known_number = (known.behind + dut.first)[: len(dut.first)]
-        for register, number in ((read, dut.found), (known, known_number)):
+        for register, number in ((read, dut.stored), (known, known_number)):
             with m.If(register.valid):
-                m.d.comb += Assert(register.place == dut.place(self._word(register)))
-                m.d.comb += Assert(register.rewritten | (number == self._noted(m, register.place)))
+                m.d.comb += Assert(register.entry == dut.entry(self._word(register)))
+                m.d.comb += Assert(register.rewritten | (number == self._noted(m, register.entry)))
 
     def _follow(self, m):
         dut = self.dut
@@ -108,9 +108,9 @@ class GateSpec(Elaboratable):
                 m.d.sync += passed.eq(0)
 
         m.d.comb += word.eq(burst.word + last)
-        noted = self._noted(m, dut.place(word))
+        noted = self._noted(m, dut.entry(word))
         m.d.comb += [
-            Assert(~taken | (dut.taken & (dut.burst == burst) & ~passed)),
+            Assert(~taken | (dut.active & (dut.burst == burst) & ~passed)),
             Assert(~read | (dut.read.valid & (dut.read.burst == burst) & ~passed)),
             Assert(~known | (dut.known.valid & (dut.known.burst == burst) & ~passed)),
             Assert(~(read & ~dut.read.last) | taken),
@@ -132,7 +132,7 @@ class GateSpec(Elaboratable):
                 Assert(noted == number),
                 Assert(ahead < dut.passed),
                 Assert((number - dut.first - dut.late)[: len(number)] == ahead),
-                Assert(~dut.apart | (dut.known.place != dut.place(word))),
+                Assert(~dut.safe | (dut.known.entry != dut.entry(word))),
                 Assert(~contains | (self._word(dut.known) <= word)),
                 Assert(~(passes & contains & ~(dut.written & (ahead == 0)))),
                 Cover(contains & dut.space),

@@ -23,7 +23,7 @@ WORDS = 4
 
 def bursts_inside(gate):
     """As many as have a last word there."""
-    return gate.taken + (gate.read.valid & gate.read.last) + (gate.known.valid & gate.known.last)
+    return gate.active + (gate.read.valid & gate.read.last) + (gate.known.valid & gate.known.last)
 
 
 def is_reducing(burst):
@@ -63,11 +63,11 @@ class ReducerSpec(Elaboratable):
         # From here on a burst is taken when it leaves the registers at the input.
         arriving, gate = dut.arriving, dut.reader.gate
         m.d.comb += Assert(arriving.o.valid | ~arriving.skidded)
-        m.d.comb += [Assert(gate.cleared[-1]), Assert(~gate.taken | (gate.beat <= gate.burst.beats_minus_one))]
+        m.d.comb += [Assert(gate.cleared[-1]), Assert(~gate.active | (gate.beat <= gate.burst.beats_minus_one))]
         for valid, held in (
             (arriving.o.valid, arriving.o.payload),
             (arriving.skidded, arriving.skid),
-            (gate.taken, gate.burst),
+            (gate.active, gate.burst),
             (gate.read.valid, gate.read.burst),
             (gate.known.valid, gate.known.burst),
         ):
