@@ -98,6 +98,7 @@ class Combiner(wiring.Component):
     def __init__(self, bus_bytes, floats):
         self._bus_bytes = bus_bytes
         self.lanes = [ReduceLane(floats) for _ in range(bus_bytes // _LANE_BYTES)]
+        self._latency = self.lanes[0].latency
         super().__init__(
             {
                 "i": In(stream.Signature(OperandsLayout(bus_bytes))),
@@ -125,7 +126,7 @@ class Combiner(wiring.Component):
 
         valid, strobe = self.i.valid & ~operands.swallow, operands.word.strobe
         stages = []
-        for k in range(self.lanes[0].latency):
+        for k in range(self._latency):
             stage_valid, stage_strobe = Signal(name=f"valid{k}"), Signal(self._bus_bytes, name=f"strobe{k}")
             with m.If(advance):
                 m.d.sync += [stage_valid.eq(valid), stage_strobe.eq(strobe)]
