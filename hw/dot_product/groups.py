@@ -102,32 +102,22 @@ class Groups:
         order += [partial(self._join, reach=1 << step) for step in range(self.depth)]
         per_cycle = -(-len(order) // len(selects))
         steps = [per_cycle] * len(selects) if steps is None else steps
-        others = {}  # by unit: its value where another unit uses it, else 0
         for cycle, (select, count) in enumerate(zip(selects, steps, strict=True)):
             now, order = order[:count], order[count:]
             for number, step in enumerate(now):
-                rows = step(m, rows, others, select=select, combine=combine, name=f"{name}_{cycle}_{number}")
-                others = {}
-            if order and combine is not larger and order[0] is not _halve:
-                # Gates before a register become its reset; after it they would be LUTs.
-                reach = order[0].keywords["reach"]
-                others = {
-                    unit: delay(m, Mux(use, rows[unit][0], 0), 1, name=f"{name}_{cycle}_other{unit}")
-                    for unit, use in self._uses(m, select, reach, f"{name}_{cycle}").items()
-                }
+                rows = step(m, rows, select=select, combine=combine, name=f"{name}_{cycle}_{number}")
             rows = [
                 [delay(m, value, 1, name=f"{name}_{cycle}_{unit}_{place}") for place, value in enumerate(row)]
                 for unit, row in enumerate(rows)
             ]
         return [row[0] for row in rows]
 
-    def _join(self, m, rows, others, *, reach, select, combine, name):
+    def _join(self, m, rows, *, reach, select, combine, name):
         """Units join the value ``reach`` further on, if it is of their group and no nearer unit joins it."""
         rows, uses = [list(row) for row in rows], self._uses(m, select, reach, name)
         for other, use in uses.items():
             unit = other - reach
-            value, use = (others[other], Const(1)) if other in others else (rows[other][0], use)
-            rows[unit] = [named(m, combine(rows[unit][0], value, use), f"{name}_{unit}")]
+            rows[unit] = [named(m, combine(rows[unit][0], rows[other][0], use), f"{name}_{unit}")]
         return rows
 
     def _uses(self, m, select, reach, name):
@@ -151,8 +141,8 @@ class Groups:
         return Cat(select == index for index in indexes).any()
 
 
-def _halve(m, rows, others, *, select, combine, name):
-    """Joins the values of each unit in pairs; ``select`` and ``others`` are unused."""
+def _halve(m, rows, *, select, combine, name):
+    """Joins the values of each unit in pairs; ``select`` is unused."""
     return [
         [
             named(m, combine(*pair, Const(1)), f"{name}_{unit}_{number}") if len(pair) == 2 else pair[0]

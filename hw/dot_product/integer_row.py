@@ -1,6 +1,6 @@
 """Rows of dot-product units for integers only."""
 
-from functools import partial, reduce
+from functools import reduce
 from operator import or_
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
@@ -11,14 +11,12 @@ from amaranth.utils import ceil_log2
 from ..lib.logic import delay
 from .groups import Groups, add_wrapping, check_units
 
-__all__ = ["IntegerProduct", "IntegerRow", "ShiftedProduct"]
+__all__ = ["IntegerProduct", "IntegerRow"]
 
 #: Products of a unit that are added in a chain, each by the adder after its multiplier.
 _LINKS = 4
 _PRODUCT_CYCLES = 2
 _BITS = 32
-#: Places by which the product of the upper pair is shifted left in a ``ShiftedProduct``.
-_SHIFT = 16
 
 
 class IntegerProduct(wiring.Component):
@@ -72,55 +70,6 @@ class IntegerProduct(wiring.Component):
         return m
 
 
-class ShiftedProduct(wiring.Component):
-    """An ``IntegerProduct`` whose first multiplier has the upper pair in its place in integers of 16 bits.
-
-    So nothing is extended: unused bits of a factor are zero by the reset of its register, which is not a LUT.
-
-    Latency: ``LATENCY`` cycles. Throughput: one a cycle.
-
-    Parameters
-    ----------
-    waits : int
-        See ``IntegerProduct``.
-    """
-
-    def __init__(self, *, waits=0):
-        self._waits = waits
-        self.LATENCY = _PRODUCT_CYCLES + waits
-        super().__init__(
-            {
-                "type": In(4),  # MmType
-                "a": In(16),  # one element of 16 bits or two of 8 bits, each
-                "b": In(16),
-                "whole": Out(signed(34)),  # the product, or the product of the upper pair times 2^16
-                "lower": Out(signed(18)),  # of the lower pair; 0 without one
-            }
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        wide = self.type[2]
-        wholes, lowers = [], []
-        for name, bits, is_signed in (("a", self.a, ~self.type[1]), ("b", self.b, ~self.type[0])):
-            whole = Signal(signed(17), name=f"whole_{name}", reset_less=True)
-            lower = Signal(signed(9), name=f"lower_{name}", reset_less=True)
-            m.d.sync += [whole.eq(Cat(bits, bits[-1])), lower.eq(Cat(bits[:8], bits[7]))]
-            with m.If(~is_signed):
-                m.d.sync += [whole[-1].eq(0), lower[-1].eq(0)]
-            with m.If(~wide):
-                m.d.sync += whole[:8].eq(0)
-            wholes.append(whole)
-            lowers.append(lower)
-        # Without a lower pair one of its factors is zero.
-        with m.If(wide):
-            m.d.sync += lowers[0].eq(0)
-        for factors, product, name in ((wholes, self.whole, "whole"), (lowers, self.lower, "lower")):
-            a, b = (delay(m, factor, self._waits, name=f"{factor.name}_waits") for factor in factors)
-            m.d.comb += product.eq(delay(m, a * b, 1, name=name))
-        return m
-
-
 class IntegerRow(wiring.Component):
     """A ``DotRow`` without floats: sums are modulo 2^32, and nothing is aligned or rounded.
 
@@ -142,8 +91,7 @@ class IntegerRow(wiring.Component):
     wide : bool
         There are integers of 16 bits.
     free_adders : bool
-        Adders after multipliers cost nothing and have 48 bits. With ``wide`` each lane is a ``ShiftedProduct`` then,
-        whose chain has its sums 16 bits to the left.
+        Adders after multipliers cost nothing.
     """
 
     ACCUMULATORS_AFTER = 1
@@ -173,10 +121,7 @@ class IntegerRow(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        make = self._plain_chains if self._free_adders else self._terms
-        if self._wide and self._free_adders:
-            was_wide = delay(m, self.type[2], self._sums_after, name="wide")
-            make = partial(self._shifted_chains, was_wide=was_wide)
+        make = self._chains if self._free_adders else self._terms
         words_select = delay(m, self.select, self.ACCUMULATORS_AFTER, name="words_select")
         rows = [make(m, unit, self._groups.leads(words_select, unit)) for unit in range(self._groups.count)]
         selects = [delay(m, self.select, self._sums_after, name="select")]
@@ -186,15 +131,15 @@ class IntegerRow(wiring.Component):
         m.d.comb += [o.eq(total) for o, total in zip(self.o, sums, strict=True)]
         return m
 
-    def _plain_chains(self, m, unit, leads):
+    def _chains(self, m, unit, leads):
         """Chains of a unit, of lower and of upper products, which begin with the words of a unit that leads a group."""
-        lowers, uppers = self._plain_products(m, unit)
+        lowers, uppers = self._products(m, unit)
         start, other = self._starts(m, unit, leads)
         return self._add_up(m, lowers, start, f"lower_{unit}") + self._add_up(m, uppers, other, f"upper_{unit}")
 
     def _terms(self, m, unit, leads):
         """All terms of a unit, the upper products, which are narrow, first."""
-        lowers, uppers = self._plain_products(m, unit)
+        lowers, uppers = self._products(m, unit)
         # Before an adder this OR takes no LUT of its own.
         return [*uppers, reduce(or_, self._starts(m, unit, leads)).as_signed(), *lowers]
 
@@ -206,62 +151,28 @@ class IntegerRow(wiring.Component):
             for n, word in enumerate((self.accumulators, self.others))
         ]
 
-    def _plain_products(self, m, unit):
-        products = self._products(m, unit, partial(IntegerProduct, wide=self._wide))
-        return zip(*((product.lower, product.upper) for product in products), strict=True)
-
-    def _shifted_chains(self, m, unit, leads, *, was_wide):
-        """Chains of a unit, of lower products and of whole ones, whose sums are shifted back.
-
-        Chains of lower products begin with the accumulator of a unit that leads a group, the others with its second
-        word.
-        """
-        after, accumulator, other = self.ACCUMULATORS_AFTER, self.accumulators[unit], self.others[unit]
-        wide = delay(m, self.type[2], after, name=f"words_wide_{unit}")
-        start = delay(m, Mux(leads, accumulator, 0), _PRODUCT_CYCLES - after, name=f"start_{unit}")
-        moved = Signal(_BITS + _SHIFT, name=f"moved_{unit}", reset_less=True)
-        m.d.sync += moved.eq(Cat(other[:_SHIFT], Mux(wide, other[_SHIFT:], other[:_SHIFT]), other[_SHIFT:]))
-        with m.If(~wide):
-            m.d.sync += moved[:_SHIFT].eq(0)
-        with m.If(~leads):
-            m.d.sync += moved.eq(0)
-        moved = delay(m, moved, _PRODUCT_CYCLES - after - 1, name=f"other_{unit}")
-        products = self._products(m, unit, ShiftedProduct)
-        lowers, wholes = zip(*((product.lower, product.whole) for product in products), strict=True)
-        sums = []
-        for lower, whole in zip(
-            self._add_up(m, lowers, start, f"lower_{unit}"),
-            self._add_up(m, wholes, moved, f"whole_{unit}", _BITS + _SHIFT),
-            strict=True,
-        ):
-            total, shifted = (Signal(signed(_BITS), name=f"{name}_{unit}_{len(sums)}") for name in ("total", "shifted"))
-            m.d.comb += [total.eq(lower), shifted.eq(Mux(was_wide, whole, whole >> _SHIFT))]
-            # A difference, because Yosys may swap the operands of a sum: the first operand of an adder also enters the
-            # multiplexers of the carry chain, where its own multiplexer would be another LUT for each bit.
-            sums.append((Cat(Const(0, 1), total) - Cat(Const(1, 1), ~shifted))[1 : _BITS + 1].as_signed())
-        return sums
-
-    def _products(self, m, unit, make):
-        """The products of a unit; each waits for the previous one in its chain."""
-        products = []
+    def _products(self, m, unit):
+        """The lower and the upper products of a unit; each waits for the previous one in its chain."""
+        lowers, uppers = [], []
         for lane in range(self._lanes):
             waits = lane % self._links if self._links else 0
-            m.submodules[f"product_{unit}_{lane}"] = product = make(waits=waits)
+            m.submodules[f"product_{unit}_{lane}"] = product = IntegerProduct(wide=self._wide, waits=waits)
             m.d.comb += [
                 product.type.eq(self.type),
                 product.a.eq(self.a[unit].word_select(lane, 16)),
                 product.b.eq(self.b[unit].word_select(lane, 16)),
             ]
-            products.append(product)
-        return products
+            lowers.append(product.lower)
+            uppers.append(product.upper)
+        return lowers, uppers
 
-    def _add_up(self, m, terms, start, name, bits=_BITS):
-        """Sums of chains, modulo 2^bits; the first one begins with ``start``."""
+    def _add_up(self, m, terms, start, name):
+        """Sums of chains, modulo 2^32; the first one begins with ``start``."""
         sums = []
         for lane, term in enumerate(terms):
             link = lane % self._links
             total = term if start is None else start.as_signed() + term
-            total = total[:bits].as_signed() if len(total) > bits else total
+            total = total[:_BITS].as_signed() if len(total) > _BITS else total
             start = delay(m, total, 1, name=f"{name}_{lane}")
             if link == self._links - 1 or lane == self._lanes - 1:
                 # A shorter last chain waits for the others.

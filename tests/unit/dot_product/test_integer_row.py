@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tilewright.golden.dot_product import dot
-from tilewright.hw.dot_product.integer_row import IntegerProduct, IntegerRow, ShiftedProduct
+from tilewright.hw.dot_product.integer_row import IntegerProduct, IntegerRow
 from tilewright.spec.pe import MmType
 from tilewright.verify.pysim.pe_operands import dot_rows, join_elements
 from tilewright.verify.pysim.streams import run_pipeline
@@ -23,13 +23,6 @@ def test_products(wide):
     results, pairs = multiply(IntegerProduct(wide=wide), kinds_of(wide), "lower", "upper")
     for result, (kind, *product) in zip(results, pairs, strict=True):
         assert (result["lower"] & 0xFFFFFFFF, result["upper"]) == (product[0] & 0xFFFFFFFF, sum(product[1:])), kind
-
-
-def test_shifted_products():
-    results, pairs = multiply(ShiftedProduct(waits=1), INTEGERS, "whole", "lower")
-    for result, (kind, *product) in zip(results, pairs, strict=True):
-        expected = (product[1] << 16, product[0]) if kind.bytes == 1 else (product[0], 0)
-        assert (result["whole"], result["lower"]) == expected, kind
 
 
 def multiply(dut, kinds, *outputs):
