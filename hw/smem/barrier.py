@@ -16,7 +16,7 @@ from .layouts import (
     WriteBackSignature,
 )
 
-__all__ = ["BarrierDecode", "BarrierSums", "BarrierUnit", "BarrierUpdate", "OperationLayout", "SumsLayout"]
+__all__ = ["BarrierUnit", "Operation", "Outcome", "Sums", "add", "decode", "update"]
 
 _VALUE_BITS = 21
 _ARRIVALS_BITS = BARRIER["expected"].width
@@ -24,139 +24,107 @@ _ARRIVALS_BITS = BARRIER["expected"].width
 _PARTS = 8
 
 
-class OperationLayout(data.StructLayout):
+class Operation(data.Struct):
     """An operation, decoded as far as possible before the state of the barrier is known."""
 
-    def __init__(self):
-        super().__init__(
-            {
-                "refused": unsigned(1),  # in any state
-                "init": unsigned(1),
-                "try_wait": unsigned(1),
-                "value": unsigned(_ARRIVALS_BITS),  # INIT: arrivals to expect; TRY_WAIT: parity in bit 0
-                "arrivals": unsigned(_VALUE_BITS),  # to subtract from pending; 0 unless it is an arrival
-                "bytes": signed(_VALUE_BITS + 1),  # to subtract from transactions: negative for EXPECT_TX
-            }
-        )
+    refused: unsigned(1)  # in any state
+    init: unsigned(1)
+    try_wait: unsigned(1)
+    value: unsigned(_ARRIVALS_BITS)  # INIT: arrivals to expect; TRY_WAIT: parity in bit 0
+    arrivals: unsigned(_VALUE_BITS)  # to subtract from pending; 0 unless it is an arrival
+    bytes: signed(_VALUE_BITS + 1)  # to subtract from transactions: negative for EXPECT_TX
 
 
-class BarrierDecode(wiring.Component):
-    """Request to operation. Combinational."""
-
-    def __init__(self, params):
-        super().__init__({"request": In(BarrierRequestLayout(params)), "operation": Out(OperationLayout())})
-
-    def elaborate(self, platform):
-        m = Module()
-        value, operation = self.request.value, self.operation
-        m.d.comb += operation.value.eq(value)
-        misaligned = self.request.address[:3].any()
-        m.d.comb += operation.refused.eq(misaligned)
-        with m.Switch(self.request.op):
-            with m.Case(BarrierOp.INIT):
-                m.d.comb += operation.init.eq(1)
-                m.d.comb += operation.refused.eq(misaligned | (value == 0) | (value >> _ARRIVALS_BITS).any())
-            with m.Case(BarrierOp.ARRIVE):
-                m.d.comb += operation.arrivals.eq(value)
-                m.d.comb += operation.refused.eq(misaligned | (value == 0))
-            with m.Case(BarrierOp.EXPECT_TX):
-                m.d.comb += operation.bytes.eq(-value)
-            with m.Case(BarrierOp.COMPLETE_TX):
-                m.d.comb += operation.bytes.eq(value)
-            with m.Case(BarrierOp.TRY_WAIT):
-                m.d.comb += operation.try_wait.eq(1)
-            with m.Default():
-                m.d.comb += operation.refused.eq(1)
-        return m
-
-
-class SumsLayout(data.StructLayout):
+class Sums(data.Struct):
     """The state of a barrier, and its counts after an operation, before it is known whether they fit."""
 
-    def __init__(self):
-        super().__init__(
-            {
-                "before": packed_layout(BARRIER),
-                # The new state, if nothing is refused.
-                "expected": unsigned(_ARRIVALS_BITS),
-                "pending": signed(_VALUE_BITS + 1),
-                "transactions": signed(_VALUE_BITS + 2),
-                "phase": unsigned(1),
-                "met": unsigned(_PARTS),  # parts of both counts that become zero
-            }
-        )
+    before: packed_layout(BARRIER)
+    # The new state, if nothing is refused.
+    expected: unsigned(_ARRIVALS_BITS)
+    pending: signed(_VALUE_BITS + 1)
+    transactions: signed(_VALUE_BITS + 2)
+    phase: unsigned(1)
+    zero: unsigned(_PARTS)  # parts of both counts that become zero
 
 
-class BarrierSums(wiring.Component):
-    """The first half of an operation on a barrier: its sums. Combinational."""
+class Outcome(data.Struct):
+    """The state of a barrier after an operation, and the answer."""
 
-    def __init__(self):
-        super().__init__(
-            {"before": In(packed_layout(BARRIER)), "operation": In(OperationLayout()), "sums": Out(SumsLayout())}
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        before, operation, sums = self.before, self.operation, self.sums
-        m.d.comb += [
-            sums.before.eq(before),
-            sums.expected.eq(Mux(operation.init, operation.value, before.expected)),
-            sums.pending.eq(before.pending - operation.arrivals),
-            sums.transactions.eq(Mux(operation.init, 0, before.transactions - operation.bytes)),
-            sums.phase.eq(before.phase & ~operation.init),
-            # Computed from the operands, in parallel with the subtractions.
-            sums.met.eq(Cat(_met(before.pending, operation.arrivals), _met(before.transactions, operation.bytes))),
-        ]
-        return m
+    after: packed_layout(BARRIER)  # equal to the state before unless ``changed``
+    changed: unsigned(1)
+    flip: unsigned(1)  # the phase completes
+    result: BarrierResultLayout()
 
 
-def _met(count, amount):
+def decode(m, request):
+    """The ``Operation`` of a request."""
+    operation, value, misaligned = Signal(Operation), request.value, request.address[:3].any()
+    m.d.comb += [operation.value.eq(value), operation.refused.eq(misaligned)]
+    with m.Switch(request.op):
+        with m.Case(BarrierOp.INIT):
+            m.d.comb += operation.init.eq(1)
+            m.d.comb += operation.refused.eq(misaligned | (value == 0) | (value >> _ARRIVALS_BITS).any())
+        with m.Case(BarrierOp.ARRIVE):
+            m.d.comb += operation.arrivals.eq(value)
+            m.d.comb += operation.refused.eq(misaligned | (value == 0))
+        with m.Case(BarrierOp.EXPECT_TX):
+            m.d.comb += operation.bytes.eq(-value)
+        with m.Case(BarrierOp.COMPLETE_TX):
+            m.d.comb += operation.bytes.eq(value)
+        with m.Case(BarrierOp.TRY_WAIT):
+            m.d.comb += operation.try_wait.eq(1)
+        with m.Default():
+            m.d.comb += operation.refused.eq(1)
+    return operation
+
+
+def add(m, before, operation):
+    """The ``Sums`` of a barrier and an operation."""
+    sums = Signal(Sums)
+    m.d.comb += [
+        sums.before.eq(before),
+        sums.expected.eq(Mux(operation.init, operation.value, before.expected)),
+        sums.pending.eq(before.pending - operation.arrivals),
+        sums.transactions.eq(Mux(operation.init, 0, before.transactions - operation.bytes)),
+        sums.phase.eq(before.phase & ~operation.init),
+        # Computed from the operands, in parallel with the subtractions.
+        sums.zero.eq(Cat(_equal(before.pending, operation.arrivals), _equal(before.transactions, operation.bytes))),
+    ]
+    return sums
+
+
+def _equal(count, amount):
     """_PARTS / 2 bits: parts in which two numbers of the same sign are equal. The next cycle joins them."""
     differ = count ^ amount
     step = -(-len(differ) * 2 // _PARTS)
     return Cat(~differ[low : low + step].any() for low in range(0, len(differ), step))
 
 
-class BarrierUpdate(wiring.Component):
-    """The second half: new state and answer. Combinational."""
-
-    def __init__(self):
-        super().__init__(
-            {
-                "sums": In(SumsLayout()),
-                "operation": In(OperationLayout()),
-                "after": Out(packed_layout(BARRIER)),  # equal to the state before unless ``changed``
-                "changed": Out(1),
-                "flip": Out(1),  # the phase completes
-                "result": Out(BarrierResultLayout()),
-            }
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        sums, after, operation = self.sums, self.after, self.operation
-        transactions = sums.transactions
-        # Truncation to the field must not change the count: cheaper than two comparisons.
-        complete = operation.init | sums.met.all()
-        overflow = (sums.pending < 0) | (transactions[: BARRIER["transactions"].width].as_signed() != transactions)
-        refused = operation.refused | overflow
+def update(m, sums, operation):
+    """The ``Outcome`` of an operation."""
+    outcome, transactions = Signal(Outcome), sums.transactions
+    after, result = outcome.after, outcome.result
+    # Truncation to the field must not change the count: cheaper than two comparisons.
+    complete = operation.init | sums.zero.all()
+    overflow = (sums.pending < 0) | (transactions[: BARRIER["transactions"].width].as_signed() != transactions)
+    refused = operation.refused | overflow
+    m.d.comb += [
+        result.error.eq(refused),
+        result.done.eq(~refused & Mux(operation.try_wait, sums.before.phase != operation.value[0], outcome.flip)),
+        outcome.changed.eq(~refused & ~operation.try_wait),
+        outcome.flip.eq(outcome.changed & complete & ~operation.init),
+        after.eq(sums.before),
+    ]
+    with m.If(outcome.changed):
+        # Bits outside of fields become zero.
         m.d.comb += [
-            self.result.error.eq(refused),
-            self.result.done.eq(~refused & Mux(operation.try_wait, sums.before.phase != operation.value[0], self.flip)),
-            self.changed.eq(~refused & ~operation.try_wait),
-            self.flip.eq(self.changed & complete & ~operation.init),
-            after.eq(sums.before),
+            after.eq(0),
+            after.expected.eq(sums.expected),
+            after.pending.eq(Mux(complete, sums.expected, sums.pending)),
+            after.transactions.eq(transactions),
+            after.phase.eq(sums.phase ^ outcome.flip),
         ]
-        with m.If(self.changed):
-            # Bits outside of fields become zero.
-            m.d.comb += [
-                after.eq(0),
-                after.expected.eq(sums.expected),
-                after.pending.eq(Mux(complete, sums.expected, sums.pending)),
-                after.transactions.eq(transactions),
-                after.phase.eq(sums.phase ^ self.flip),
-            ]
-        return m
+    return outcome
 
 
 class BarrierUnit(wiring.Component):
@@ -196,39 +164,39 @@ class BarrierUnit(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.decode = decode = BarrierDecode(self._params)
-        m.submodules.sums = sums = BarrierSums()
-        m.submodules.update = update = BarrierUpdate()
+        request = Signal(BarrierRequestLayout(self._params))
         busy = Signal()  # an operation is added
         busy_landed = Signal()  # it is of landed bytes
         address = Signal(self._params.addr_width)
-        operation = Signal(OperationLayout())
+        operation, before = Signal(Operation), Signal(packed_layout(BARRIER))
 
         # Cycle w: choose an operation and read its barrier.
-        go_landed, go_request = self._choose(m, decode.request, busy, busy_landed)
+        go_landed, go_request = self._choose(m, request, busy, busy_landed)
         m.d.sync += [
             busy.eq(go_landed | go_request),
             busy_landed.eq(go_landed),
-            operation.eq(decode.operation),
-            address.eq(decode.request.address),
+            operation.eq(decode(m, request)),
+            address.eq(request.address),
         ]
         # Cycle w + 1: add.
-        m.d.comb += sums.operation.eq(operation)
-        fresh, answers = Signal(), Signal()  # the update is that of a new operation, which has an answer
+        fresh, answers = Signal(), Signal()  # the outcome is that of a new operation, which has an answer
         m.d.sync += [fresh.eq(busy), answers.eq(busy & ~busy_landed)]
+        sums, last_sums, last_operation = add(m, before, operation), Signal(Sums), Signal(Operation)
         with m.If(busy):
-            m.d.sync += [update.sums.eq(sums.sums), update.operation.eq(operation)]
-        self._update_state(m, sums.before, update, busy, fresh, address, decode.request.address)
+            m.d.sync += [last_sums.eq(sums), last_operation.eq(operation)]
+        outcome = update(m, last_sums, last_operation)
+        may_change = fresh & ~last_operation.refused & ~last_operation.try_wait  # earlier in the cycle than ``changed``
+        self._update_state(m, before, outcome, busy, fresh & outcome.changed, may_change, address, request.address)
         # From cycle w + 2 on: the answer and the strobes.
         results, last_result = self.results, Signal.like(self.results.payload)
-        m.d.comb += results.payload.eq(Mux(answers, update.result, last_result))
+        m.d.comb += results.payload.eq(Mux(answers, outcome.result, last_result))
         with m.If(answers):
-            m.d.sync += last_result.eq(update.result)
+            m.d.sync += last_result.eq(outcome.result)
         with m.If(results.ready):
             m.d.sync += results.valid.eq(0)
         with m.If(busy & ~busy_landed):
             m.d.sync += results.valid.eq(1)
-        m.d.comb += [self.flip.valid.eq(fresh & update.flip), self.refused.valid.eq(fresh & update.result.error)]
+        m.d.comb += [self.flip.valid.eq(fresh & outcome.flip), self.refused.valid.eq(fresh & outcome.result.error)]
         m.d.sync += [self.flip.address.eq(address), self.refused.address.eq(address)]
         return m
 
@@ -256,22 +224,21 @@ class BarrierUnit(wiring.Component):
             m.d.sync += turn.eq(0)
         return go_landed, go_request
 
-    def _update_state(self, m, before, update, busy, fresh, address, next_address):
+    def _update_state(self, m, before, outcome, busy, changed, may_change, address, next_address):
         """The state before the operation at ``address``, and the write-back register, which has the state after it.
 
         The register follows every operation, even without a change, so that the next one on the same barrier does not
         depend on the outcome.
         """
         back = self.write_back
-        state = update.after
+        state = outcome.after
         word = Signal(self._params.addr_width - 3)  # the barrier in the write-back register
         dirty, was_dirty = Signal(), Signal()  # it is newer than the memory; it was before
-        may_change = fresh & ~update.operation.refused & ~update.operation.try_wait  # known early
         current = Signal()  # the barrier is in the write-back register
         # It was there before, and was written to memory in the cycle of the read.
         evicted, evicted_state = Signal(), Signal.like(state)
         hit = Signal()
-        m.d.comb += [dirty.eq(was_dirty | (fresh & update.changed)), hit.eq(dirty & (word == next_address[3:]))]
+        m.d.comb += [dirty.eq(was_dirty | changed), hit.eq(dirty & (word == next_address[3:]))]
         m.d.sync += [
             current.eq(Mux(busy, address[3:] == next_address[3:], hit)),
             evicted.eq(busy & hit),
