@@ -51,8 +51,11 @@ def is_error(response):
     return response.as_value()[1]
 
 
-class _Axi4Signature(Port):
-    """An AXI4 port, or some of its channels, as seen by the manager.
+class Axi4Signature(Port):
+    """All five channels of an AXI4 port, as seen by the manager.
+
+    Valid and the signals that belong to it hold until ready. Requests of one ID are answered in order, requests of
+    different IDs in any order.
 
     Parameters
     ----------
@@ -64,6 +67,8 @@ class _Axi4Signature(Port):
         Bits of an ID, at least 1.
     """
 
+    _reads = _writes = True
+
     def __init__(self, addr_width, data_width, id_width):
         if not isinstance(addr_width, int) or not 12 <= addr_width <= 64:
             raise ValueError(f"addr_width must be an int from 12 to 64, not {addr_width!r}")
@@ -71,38 +76,29 @@ class _Axi4Signature(Port):
             raise ValueError(f"data_width must be 32, 64, 128, 256, 512 or 1024, not {data_width!r}")
         if not isinstance(id_width, int) or id_width < 1:
             raise ValueError(f"id_width must be an int of at least 1, not {id_width!r}")
-        self._addr_width = addr_width
-        self._data_width = data_width
-        self._id_width = id_width
-        super().__init__(self._channels())
-
-    # Valid and the signals that belong to it hold until ready. Requests of one ID are answered in order, requests of
-    # different IDs in any order.
-
-    def _read_channels(self):
-        return {
+        self.addr_width, self.data_width, self.id_width = addr_width, data_width, id_width
+        reads = {
             **self._address_channel("ar"),
-            "rid": In(self.id_width),  # ID of the request that this beat answers
-            "rdata": In(self.data_width),
+            "rid": In(id_width),  # ID of the request that this beat answers
+            "rdata": In(data_width),
             "rresp": In(Response),
             "rlast": In(1),  # the last beat of its burst
             "rvalid": In(1),
             "rready": Out(1),
         }
-
-    def _write_channels(self):
-        return {
+        writes = {
             **self._address_channel("aw"),
-            "wdata": Out(self.data_width),  # beats in the order of the requests, before or after their request
-            "wstrb": Out(self.data_width // 8),  # the bytes of the beat that are written
+            "wdata": Out(data_width),  # beats in the order of the requests, before or after their request
+            "wstrb": Out(data_width // 8),  # the bytes of the beat that are written
             "wlast": Out(1),  # the last beat of its burst
             "wvalid": Out(1),
             "wready": In(1),
-            "bid": In(self.id_width),  # ID of the request that this answers
+            "bid": In(id_width),  # ID of the request that this answers
             "bresp": In(Response),
             "bvalid": In(1),
             "bready": Out(1),
         }
+        super().__init__((reads if self._reads else {}) | (writes if self._writes else {}))
 
     def _address_channel(self, name):
         return {
@@ -118,41 +114,20 @@ class _Axi4Signature(Port):
             f"{name}ready": In(1),
         }
 
-    @property
-    def addr_width(self):
-        return self._addr_width
-
-    @property
-    def data_width(self):
-        return self._data_width
-
-    @property
-    def id_width(self):
-        return self._id_width
-
     def __repr__(self):
         return f"{type(self).__name__}({self.addr_width}, {self.data_width}, {self.id_width})"
 
 
-class Axi4ReadSignature(_Axi4Signature):
+class Axi4ReadSignature(Axi4Signature):
     """The read channels AR and R of an AXI4 port, as seen by the manager."""
 
-    def _channels(self):
-        return self._read_channels()
+    _writes = False
 
 
-class Axi4WriteSignature(_Axi4Signature):
+class Axi4WriteSignature(Axi4Signature):
     """The write channels AW, W and B of an AXI4 port, as seen by the manager."""
 
-    def _channels(self):
-        return self._write_channels()
-
-
-class Axi4Signature(_Axi4Signature):
-    """All five channels of an AXI4 port, as seen by the manager."""
-
-    def _channels(self):
-        return self._read_channels() | self._write_channels()
+    _reads = False
 
 
 def forward_channels(m, axi, port):

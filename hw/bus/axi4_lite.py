@@ -90,7 +90,7 @@ class Axi4LiteSignature(Port):
     def __init__(self, addr_width):
         if not isinstance(addr_width, int) or not 3 <= addr_width <= 32:
             raise ValueError(f"addr_width must be an int from 3 to 32, not {addr_width!r}")
-        self._addr_width = addr_width
+        self.addr_width = addr_width
         super().__init__(
             {
                 "awaddr": Out(addr_width),  # byte address; the two lowest bits are ignored
@@ -114,10 +114,6 @@ class Axi4LiteSignature(Port):
                 "rready": Out(1),
             }
         )
-
-    @property
-    def addr_width(self):
-        return self._addr_width
 
     def __repr__(self):
         return f"Axi4LiteSignature({self.addr_width})"
