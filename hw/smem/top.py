@@ -127,7 +127,9 @@ class SharedMemory(wiring.Component):
 
 
 def connect_engines(m, top, smem, *, callers=(), **engines):
-    """Connects engines, and the barrier ports of ``top``, to a shared memory with stores; several engines take turns.
+    """Connects engines, and the barrier ports of ``top``, to a shared memory, with stores if there are engines.
+
+    One engine has reads and scattered writes for itself; several take turns. Without engines reads are not connected.
 
     Parameters
     ----------
@@ -136,11 +138,15 @@ def connect_engines(m, top, smem, *, callers=(), **engines):
         With ``barriers``, ``barrier_results`` and ``params.smem``.
     smem : SharedMemory
     callers : sequence of interface
-        Other blocks with barrier operations, with ``barriers`` and ``barrier_results``.
+        Other blocks that do barrier operations, with ``barriers`` and ``barrier_results``.
     **engines : SharedMemorySignature
         Ports of the engines, by name.
     """
     params, ports = top.params.smem, list(engines.values())
+    if not ports and not callers:
+        connect(m, barriers=flipped(top.barriers), smem=smem.barriers)
+        connect(m, smem=smem.barrier_results, barrier_results=flipped(top.barrier_results))
+        return
     share = StreamShare(BarrierRequestLayout(params), BarrierResultLayout(), len(ports) + len(callers) + 1)
     m.submodules.barrier_share = share
     for number, port in enumerate([*ports, *callers]):
@@ -150,14 +156,16 @@ def connect_engines(m, top, smem, *, callers=(), **engines):
         m.d.comb += [port.scatter_idle.eq(smem.scatter_idle), port.bank_conflict.eq(smem.conflict_stb)]
     connect(m, barriers=flipped(top.barriers), share=share.requests[-1])
     connect(m, share=share.results[-1], barrier_results=flipped(top.barrier_results))
-    if params.paced:
-        # Registered, so that the grant of the banks does not depend on the arbiter.
+    if ports and params.paced:
+        # The banks' grant waits for a request, but not for the choice among requesters.
         m.submodules.barrier_slot = slot = Slot(BarrierRequestLayout(params))
         connect(m, share=share.merged, slot=slot.i)
         connect(m, slot=slot.o, smem=smem.barriers)
     else:
         connect(m, share=share.merged, smem=smem.barriers)
     connect(m, smem=smem.barrier_results, share=share.answers)
+    if not ports:
+        return
     if len(ports) == 1:
         (port,) = ports
         connect(m, engine=port.reads, smem=smem.reads)
