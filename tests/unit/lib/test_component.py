@@ -1,10 +1,12 @@
 """Signatures with a class, members as one interface, and modules that are shared."""
 
+import pytest
 from amaranth.hdl import Module
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.hw.lib.component import Port, bundle, shared_module
+from tilewright.hw.lib.stream import SkidBuffer
 from tilewright.verify.pysim.simulate import simulate
 
 
@@ -62,3 +64,11 @@ def test_shared_module_asks_the_platform():
     component = object()
     assert all(shared_module(platform, component, 1) is component for platform in (None, "formal"))
     assert shared_module(Platform(), component, 1, "i8") == (component, (1, "i8"))
+
+
+def test_equal_widths_do_not_connect_different_layouts():
+    """Tests refuse it (tests/conftest.py), Amaranth does not."""
+    swapped = data.StructLayout({"y": 4, "x": 4})
+    first, second = SkidBuffer(data.StructLayout({"x": 4, "y": 4})), SkidBuffer(swapped)
+    with pytest.raises(TypeError, match=r"^first and second have different layouts at payload$"):
+        connect(Module(), first=first.o, second=second.i)
