@@ -71,7 +71,7 @@ class TmauDatapath(wiring.Component):
             bus_bytes=params.bus_bytes,
             max_outstanding=params.max_outstanding,
             max_burst=params.max_burst,
-            prefer_bram=params.spares_tables,
+            block=params.spares_tables,
         )
         m.submodules.load = load = LoadPath(params)
         m.submodules.finish = finish = Finisher(params)
@@ -173,7 +173,7 @@ class TmauDatapath(wiring.Component):
         # Nothing is between the store path's queue and the bus then.
         direct = not params.has("reductions_global") and not params.has("windows")
         m.submodules.write_port = port = WritePort(
-            **bus, max_outstanding=params.max_outstanding, id_width=2, direct=direct, prefer_bram=params.spares_tables
+            **bus, max_outstanding=params.max_outstanding, id_width=2, direct=direct, block=params.spares_tables
         )
         words = writes.words
         if params.has("reductions_global"):

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.spec import Error, Opcode
 
 from ..lib.layouts import command_layout
-from ..lib.routing import connect_exclusive
+from ..lib.routing import pick
 from ..lib.stream import Queue
 from .descriptor.layouts import LookupLayout
 from .jobs import BlockJobLayout, JobLayout, as_job, without_meaning
@@ -175,7 +175,7 @@ class Dispatch(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         refused = self.refused if self.params.has("lanes") else self.refused[:2]
-        connect_exclusive(m, refused, self.o.finished.p, self.o.finished.valid, self.o.finished.ready)
+        pick(m, refused, self.o.finished.p, self.o.finished.valid, self.o.finished.ready)
         job, valid, ready = Signal(JobLayout(self.params)), Signal(), Signal()
         m.d.comb += [
             self.jobs.ready.eq(ready),

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.spec import Reduction
 
-from ..lib.routing import connect_exclusive
+from ..lib.routing import pick
 from ..lib.stream import ShallowQueue
 from .jobs import BlockJobLayout
 from .layouts import delivery_members
@@ -80,7 +80,7 @@ class Exchange(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         job, valid, taken = Signal(BlockJobLayout(self.params)), Signal(), Signal()
-        connect_exclusive(m, self.i if self.params.has("lanes") else self.i[:1], job, valid, taken)
+        pick(m, self.i if self.params.has("lanes") else self.i[:1], job, valid, taken)
         # What the output takes next.
         chosen, offered, free = Signal(BlockJobLayout(self.params)), Signal(), Signal()
         m.d.comb += free.eq(~self.o.valid | self.o.ready)

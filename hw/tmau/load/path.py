@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from ...lib.component import join
-from ...lib.stream import DeepQueue, ReadyBuffer, SkidBuffer
+from ...lib.stream import DeepQueue, ReadyBuffer, SkidBuffer, TwinBuffer
 from ...smem.layouts import LineLayout, LineReadSignature, whole_line
 from ..layouts import (
     CompletionLayout,
@@ -142,7 +142,7 @@ class LoadPath(wiring.Component):
         m.submodules.cut = cut = DeepQueue(step, _WAITING, direct=True) if params.spares_tables else SkidBuffer(step)
         m.submodules.realign = realign = Realigner(params)
         if not params.registers_words:
-            m.submodules.aligned = aligned = SkidBuffer(AlignedLayout(params))
+            m.submodules.aligned = aligned = TwinBuffer(AlignedLayout(params))
         m.submodules.place = place = WordPlacer(params)
         m.submodules.guard = guard = SharedGuard(params, unsigned(params.smem.row_width), row=lambda row: row)
 

@@ -82,7 +82,8 @@ class Realigner(wiring.Component):
         ]
 
         m.d.comb += self.data.eq(self.taken if registers else Mux(given.pull, word.data, self.taken))
-        turned = rotate_bytes(m, self.data, step.rotate[:_CHUNK_LOG2], left=True)
+        complement = step.complement if self._params.four_inputs else None
+        turned = rotate_bytes(m, self.data, step.rotate[:_CHUNK_LOG2], left=True, complement=complement)
         sources = self._sources(given)
         if registers:
             sources = self._kept(m, goes, sources)

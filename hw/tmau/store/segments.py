@@ -328,4 +328,5 @@ class WordAssembler(wiring.Component):
             # The same table chooses.
             fill = step.fill.replicate(self.params.bus_bytes // 8)
             whole = Mux(step.immediate, fill, both)
-        return rotate_bytes(m, whole, step.turn, left=False)
+        complement = step.complement if self.params.four_inputs else None
+        return rotate_bytes(m, whole, step.turn, left=False, complement=complement)

@@ -8,7 +8,7 @@ from amaranth.utils import exact_log2
 from tilewright.spec import LINE_BYTES
 
 from ...bus.bursts import RangeLayout
-from ...lib.routing import connect_exclusive
+from ...lib.routing import pick
 from ...lib.stream import SkidBuffer
 from ..layouts import BoxRunLayout, RowLayout, StoreRunLayout
 
@@ -48,7 +48,7 @@ class RunRouter(wiring.Component):
         m = Module()
         m.submodules.buffer = buffer = self.buffer
         walkers = (self.tiles, self.pixels) if self.params.has("im2col") else (self.tiles,)
-        connect_exclusive(m, walkers, buffer.i.p, buffer.i.valid, buffer.i.ready)
+        pick(m, walkers, buffer.i.p, buffer.i.valid, buffer.i.ready)
         run, valid = buffer.o.p, buffer.o.valid
         m.d.comb += [
             self.loads.p.eq(run),
