@@ -276,7 +276,7 @@ class EngineStateSignature(Port):
 
 
 class ErrorRecord(wiring.Component):
-    """Keeps the first error and counts all, from one clear to the next. A clear drops the errors of earlier cycles.
+    """Stores the first error and counts all, from one clear to the next. A clear drops the errors of earlier cycles.
 
     Parameters
     ----------
@@ -291,9 +291,9 @@ class ErrorRecord(wiring.Component):
             {
                 "errors": In(2),  # errors of this cycle
                 "record": In(shape),  # of the first of them
-                "before": In(1),  # it also precedes the error that is kept
+                "before": In(1),  # it also precedes the first error
                 "clear": In(1),
-                "kept": Out(shape),  # a register; zero without an error
+                "first": Out(shape),  # a register; zero without an error
                 "count": Out(count_width),  # a register
             }
         )
@@ -308,10 +308,10 @@ class ErrorRecord(wiring.Component):
         m.d.sync += self.count.eq(
             Cat(total[:low] | (full & total[low]).replicate(low), count[low:] + (total[low] & ~full))
         )
-        with m.If((self.errors != 0) & (self.clear | (self.kept.code == 0) | self.before)):
-            m.d.sync += self.kept.eq(self.record)
+        with m.If((self.errors != 0) & (self.clear | (self.first.code == 0) | self.before)):
+            m.d.sync += self.first.eq(self.record)
         with m.Elif(self.clear):
-            m.d.sync += self.kept.eq(0)
+            m.d.sync += self.first.eq(0)
         return m
 
 
@@ -338,7 +338,7 @@ def connect_status(m, registers, errors, counted, clear_error=0):
     m.d.comb += [
         errors.clear.eq(registers.control.clear_error | clear_error),
         registers.irq_status_set.error.eq(errors.errors != 0),
-        registers.status.error.eq(errors.kept.code != 0),
+        registers.status.error.eq(errors.first.code != 0),
         registers.error_count.count.eq(errors.count),
     ]
     connect_counters(m, registers, counted)

@@ -15,7 +15,7 @@ from .terms import (
     AccumulatorTerm,
     Aligner,
     LaneProduct,
-    SpecialLayout,
+    Special,
     is_integer,
 )
 
@@ -54,7 +54,7 @@ class Normalizer(wiring.Component):
                 "total": In(signed(width)),  # bit 48 has the weight of ``top``
                 "top": In(TOP),
                 "integer": In(1),  # the result is the low 32 bits of ``total``
-                "special": In(SpecialLayout()),
+                "special": In(Special),
                 "o": Out(32),
             }
         )
@@ -264,8 +264,8 @@ class DotRow(wiring.Component):
 
 
 def _special(m, flags, unit):
-    """``SpecialLayout`` from the flags of all terms of a sum."""
-    special = Signal(SpecialLayout(), name=f"special_{unit}")
+    """``Special`` from the flags of all terms of a sum."""
+    special = Signal(Special, name=f"special_{unit}")
     nan, plus, minus, positive = flags
     m.d.comb += [
         special.nan.eq(nan | (plus & minus)),

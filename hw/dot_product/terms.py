@@ -16,9 +16,9 @@ __all__ = [
     "TOP",
     "AccumulatorTerm",
     "Aligner",
-    "FlagsLayout",
+    "Flags",
     "LaneProduct",
-    "SpecialLayout",
+    "Special",
     "is_integer",
 ]  # fmt: skip
 
@@ -32,31 +32,21 @@ TOP = unsigned(9)
 PRODUCT_PLACES, ACCUMULATOR_PLACES = 22, 24
 
 
-class FlagsLayout(data.StructLayout):
+class Flags(data.Struct):
     """What the number of a term does not say. Flags of several terms are ORed."""
 
-    def __init__(self):
-        super().__init__(
-            {
-                "nan": 1,
-                "plus": 1,  # infinite, and positive
-                "minus": 1,  # infinite, and negative
-                "positive": 1,  # not negative: its sign bit is clear
-            }
-        )
+    nan: 1
+    plus: 1  # infinite, and positive
+    minus: 1  # infinite, and negative
+    positive: 1  # not negative: its sign bit is clear
 
 
-class SpecialLayout(data.StructLayout):
+class Special(data.Struct):
     """What the number of a sum does not say."""
 
-    def __init__(self):
-        super().__init__(
-            {
-                "nan": 1,
-                "infinite": 1,
-                "negative": 1,  # sign of an infinity; otherwise no term is positive, so that a zero is -0
-            }
-        )
+    nan: 1
+    infinite: 1
+    negative: 1  # sign of an infinity; otherwise no term is positive, so that a zero is -0
 
 
 def is_integer(kind):
@@ -107,7 +97,7 @@ class LaneProduct(wiring.Component):
     a: In(16)  # one element of 16 bits or two of 8 bits, each
     b: In(16)
     top: Out(TOP)
-    flags: Out(FlagsLayout())
+    flags: Out(Flags)
     term: Out(TERM)
 
     def elaborate(self, platform):
@@ -144,7 +134,7 @@ class LaneProduct(wiring.Component):
     def _classify(self, m, a, b, floating, minus):
         """Cycle 1: the weight of the highest place of the product, and its flags."""
         top = Signal(TOP, reset_less=True)
-        flags = Signal(FlagsLayout(), reset_less=True)
+        flags = Signal(Flags, reset_less=True)
         infinite = Signal()
         # log2 of the weight is ea - 15 + eb - 15 + 1 for fp16, ea - 127 + eb - 127 + 1 for bf16; 255 is added.
         offset = Mux(self.type[0], 2, 226)
@@ -172,7 +162,7 @@ class AccumulatorTerm(wiring.Component):
     enable: In(1)  # otherwise the term is zero
     i: In(32)
     top: Out(TOP)
-    flags: Out(FlagsLayout())
+    flags: Out(Flags)
     term: Out(TERM)
 
     def elaborate(self, platform):
@@ -185,7 +175,7 @@ class AccumulatorTerm(wiring.Component):
         weight = Cat(exponent[0] | ~hidden, exponent[1:7], ~exponent[7], exponent[7])
 
         top = Signal(TOP, reset_less=True)
-        flags = Signal(FlagsLayout(), reset_less=True)
+        flags = Signal(Flags, reset_less=True)
         size, negate = Signal(32, reset_less=True), Signal(reset_less=True)
         m.d.sync += [
             top.eq(Mux(~self.integer & (hidden | some) & self.enable, weight, 0)),

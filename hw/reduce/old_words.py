@@ -16,7 +16,7 @@ __all__ = ["HazardGate", "OldWordReader"]
 
 #: Bits of the number of a burst. About once in 2^16 bursts one waits because an old number has come round again.
 _NUMBER_BITS = 16
-#: Entries by which words at a distance of the whole table are moved apart, so that rows of a few words do not collide.
+#: Entries by which words at a distance of the whole memory are moved apart, so that rows of a few words do not collide.
 _SHIFT = 3
 
 

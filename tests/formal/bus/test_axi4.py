@@ -54,10 +54,10 @@ class MuxSpec(Elaboratable):
 
     def _hold(self, m, port, check):
         payload = Cat(getattr(port, name) for name in REQUEST)
-        waiting, held = Signal(), Signal(len(payload))
-        m.d.sync += [waiting.eq(port.arvalid & ~port.arready), held.eq(payload)]
+        waiting, stable = Signal(), Signal(len(payload))
+        m.d.sync += [waiting.eq(port.arvalid & ~port.arready), stable.eq(payload)]
         with m.If(waiting):
-            m.d.comb += check(port.arvalid & (payload == held))
+            m.d.comb += check(port.arvalid & (payload == stable))
 
     def _fairness(self, m, wins):
         """While a request waits, at most one of the other manager is accepted."""

@@ -77,10 +77,10 @@ class BridgeSpec(Elaboratable):
 
     def _holds(self, m, name, valid, ready, payload):
         bits = Cat(Value.cast(part) for part in payload)
-        waiting, held = Signal(name=f"{name}_waiting"), Signal(len(bits), name=f"{name}_held")
-        m.d.sync += [waiting.eq(valid & ~ready), held.eq(bits)]
+        waiting, stable = Signal(name=f"{name}_waiting"), Signal(len(bits), name=f"{name}_held")
+        m.d.sync += [waiting.eq(valid & ~ready), stable.eq(bits)]
         with m.If(waiting):
-            m.d.comb += Assert(valid & (bits == held))
+            m.d.comb += Assert(valid & (bits == stable))
 
     def _bounded_wait(self, m, offered, accepted, other_accepted, name):
         """While a request is offered, at most one of the other kind goes first."""

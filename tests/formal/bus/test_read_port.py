@@ -63,11 +63,11 @@ class ReadPortSpec(Elaboratable):
     def _check_ar(self, m, buffered):
         axi = self.dut.axi
         payload = Cat(axi.arid, axi.araddr, axi.arlen, axi.arsize, axi.arburst, axi.arprot, axi.arcache)
-        waiting, held = Signal(), Signal.like(payload)
+        waiting, stable = Signal(), Signal.like(payload)
         first = Signal(init=1)
-        m.d.sync += [waiting.eq(axi.arvalid & ~axi.arready), held.eq(payload), first.eq(0)]
+        m.d.sync += [waiting.eq(axi.arvalid & ~axi.arready), stable.eq(payload), first.eq(0)]
         with m.If(waiting):
-            m.d.comb += Assert(axi.arvalid & (payload == held))
+            m.d.comb += Assert(axi.arvalid & (payload == stable))
         m.d.comb += Assert(~(first & axi.arvalid))
         for valid, request in buffered:
             m.d.comb += Assert(~valid | legal(request.burst))
@@ -145,20 +145,20 @@ class ReadPortSpec(Elaboratable):
         """
         dut, axi = self.dut, self.dut.axi
         first = Signal.like(dut.bursts.payload)
-        taken, asked, answered = Signal(), Signal(), Signal()
-        with m.If(dut.bursts.valid & dut.bursts.ready & ~taken):
-            m.d.sync += [taken.eq(1), first.eq(dut.bursts.payload)]
+        accepted, requested, answered = Signal(), Signal(), Signal()
+        with m.If(dut.bursts.valid & dut.bursts.ready & ~accepted):
+            m.d.sync += [accepted.eq(1), first.eq(dut.bursts.payload)]
         with m.If(axi.arvalid & axi.arready & (axi.arid == 0)):
-            m.d.sync += asked.eq(1)
+            m.d.sync += requested.eq(1)
         with m.If(dut.words.valid & dut.words.ready):
             m.d.sync += answered.eq(1)
         shown = [valid & (request.id == 0) for valid, request in buffered]
         m.d.comb += [
-            Assert(taken | ~(shown[0] | shown[1] | asked | answered | (dut.in_flight.level != 0))),
-            Assert(~taken | asked | shown[0] | shown[1]),
-            Assert(answered | ((dut.beat == 0) & (taken == (dut.in_flight.level != 0)))),
+            Assert(accepted | ~(shown[0] | shown[1] | requested | answered | (dut.in_flight.level != 0))),
+            Assert(~accepted | requested | shown[0] | shown[1]),
+            Assert(answered | ((dut.beat == 0) & (accepted == (dut.in_flight.level != 0)))),
         ]
-        with m.If(~asked):
+        with m.If(~requested):
             with m.If(axi.arvalid & (axi.arid == 0)):
                 m.d.comb += Assert((axi.araddr == first.word * BUS_BYTES) & (axi.arlen == first.beats_minus_one))
             with m.If(shown[1] & ~shown[0]):
@@ -171,35 +171,35 @@ class ReadPortSpec(Elaboratable):
     def _check_descriptors(self, m, buffered):
         dut, axi = self.dut, self.dut.axi
         answer = axi.rvalid & (axi.rid == 1)
-        taken = answer & axi.rready
+        received = answer & axi.rready
         beats = axi.arlen + 1
         owed = Signal(8)  # beats of descriptors that the bus has accepted and not delivered
-        m.d.sync += owed.eq(owed + Mux(axi.arvalid & axi.arready & (axi.arid == 1), beats, 0) - taken)
+        m.d.sync += owed.eq(owed + Mux(axi.arvalid & axi.arready & (axi.arid == 1), beats, 0) - received)
         m.d.comb += Assume(~answer | (owed != 0))
 
-        asked = Signal(range(WORDS + 1))  # words of the current descriptor that have been requested
+        requested = Signal(range(WORDS + 1))  # words of the current descriptor that have been requested
         burst = dut.requests.i.payload.burst
         with m.If(dut.offered & dut.requests.i.ready):
-            m.d.sync += asked.eq(asked + burst.beats_minus_one + 1)
+            m.d.sync += requested.eq(requested + burst.beats_minus_one + 1)
         last = dut.descriptor_words.payload.last
-        with m.If(taken & last):
-            m.d.sync += asked.eq(0)
+        with m.If(received & last):
+            m.d.sync += requested.eq(0)
         shown = sum(Mux(valid & (request.id == 1), request.burst.beats_minus_one + 1, 0) for valid, request in buffered)
         m.d.comb += [
-            Assert(asked == owed + shown + dut.received),
-            Assert(asked == Mux(dut.fetching, WORDS, dut.sent * HALF)),
+            Assert(requested == owed + shown + dut.received),
+            Assert(requested == Mux(dut.fetching, WORDS, dut.sent * HALF)),
             # It is offered, and stable, until all of it has been requested.
             Assert(~(dut.offered | (dut.sent != 0)) | (dut.descriptors.valid & ~dut.fetching)),
             Assert(dut.descriptor_words.valid == answer),
             Assert(~(answer & last) | dut.fetching),
-            Cover(taken & last),
+            Cover(received & last),
         ]
         with m.If(dut.offered):
             m.d.comb += [
                 Assert(dut.requests.i.valid & (dut.requests.i.payload.id == 1)),
-                Assert(burst.word == (dut.descriptors.payload[4:] + asked)[:12]),
+                Assert(burst.word == (dut.descriptors.payload[4:] + requested)[:12]),
                 Assert(burst.beats_minus_one == HALF - 1),
-                Cover(dut.requests.i.ready & (asked != 0)),
+                Cover(dut.requests.i.ready & (requested != 0)),
             ]
 
     def _check_progress(self, m):

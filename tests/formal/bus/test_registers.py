@@ -81,14 +81,14 @@ class RegisterSpec(Elaboratable):
         address = access.address & ~3
 
         # The model is made of bits and byte lanes, not of words.
-        kept = [Signal(init=TABLE[1].reset >> b & 1, name=f"kept{b}") for b in range(32)]
+        written = [Signal(init=TABLE[1].reset >> b & 1, name=f"kept{b}") for b in range(32)]
         sticky = [Signal(name=f"sticky{b}") for b in range(32)]
         pulse = [Signal(name=f"pulse{b}") for b in range(32)]
         for b in (b for b in range(32) if MASK >> b & 1):
             bit, lane = access.data[b], access.strobe[b // 8]
             writes = accept & access.write & lane
             with m.If(writes & (address == RW)):
-                m.d.sync += kept[b].eq(bit)
+                m.d.sync += written[b].eq(bit)
             with m.If(dut.sticky_set.as_value()[b]):
                 m.d.sync += sticky[b].eq(1)
             with m.Elif(writes & (address == W1C) & bit):
@@ -96,7 +96,7 @@ class RegisterSpec(Elaboratable):
             m.d.sync += pulse[b].eq(writes & (address == WO) & bit)
         for b in range(32):
             m.d.comb += [
-                Assert(dut.kept.as_value()[b] == kept[b]),
+                Assert(dut.kept.as_value()[b] == written[b]),
                 Assert(dut.sticky.as_value()[b] == sticky[b]),
                 Assert(dut.pulse.as_value()[b] == pulse[b]),
             ]
@@ -114,7 +114,7 @@ class RegisterSpec(Elaboratable):
                 with m.Case(RO):
                     m.d.sync += expected.eq(dut.shown.as_value() & MASK)
                 with m.Case(RW):
-                    m.d.sync += expected.eq(sum(bit << b for b, bit in enumerate(kept)))
+                    m.d.sync += expected.eq(sum(bit << b for b, bit in enumerate(written)))
                 with m.Case(W1C):
                     m.d.sync += expected.eq(sum(bit << b for b, bit in enumerate(sticky)))
                 with m.Default():

@@ -90,12 +90,12 @@ class GuardSpec(Elaboratable):
 
     def _check_words(self, m):
         dut, beat = self.dut, self.dut.sequencer.beats
-        came, went = dut.i.words.valid & dut.i.words.ready, dut.o.words.valid & dut.o.words.ready
+        accept, forward = dut.i.words.valid & dut.i.words.ready, dut.o.words.valid & dut.o.words.ready
         m.d.comb += [
-            Assert(came == (beat.valid & beat.ready)),
-            Assert(went == (came & ~beat.payload.tag)),
-            Assert(~went | (dut.o.words.payload == dut.i.words.payload)),
-            Cover(came & ~went),
+            Assert(accept == (beat.valid & beat.ready)),
+            Assert(forward == (accept & ~beat.payload.tag)),
+            Assert(~forward | (dut.o.words.payload == dut.i.words.payload)),
+            Cover(accept & ~forward),
         ]
 
 
@@ -212,10 +212,10 @@ class WritePortSpec(Elaboratable):
         return m
 
     def _hold(self, m, valid, ready, payload, check):
-        waiting, held = Signal(), Signal(len(payload))
-        m.d.sync += [waiting.eq(valid & ~ready), held.eq(payload)]
+        waiting, stable = Signal(), Signal(len(payload))
+        m.d.sync += [waiting.eq(valid & ~ready), stable.eq(payload)]
         with m.If(waiting):
-            m.d.comb += check(valid & (payload == held))
+            m.d.comb += check(valid & (payload == stable))
 
     def _check_aw(self, m):
         dut, axi = self.dut, self.dut.axi
@@ -232,11 +232,11 @@ class WritePortSpec(Elaboratable):
     def _check_w(self, m):
         dut, beat = self.dut, self.dut.sequencer.beats
         i = dut.beats.i if dut.beats else dut.direct
-        came = dut.writes.words.valid & dut.writes.words.ready
+        accept = dut.writes.words.valid & dut.writes.words.ready
         m.d.comb += [
-            Assert(came == (beat.valid & beat.ready)),
-            Assert(came == (i.valid & i.ready)),
-            Assert(~came | ((i.payload.word == dut.writes.words.payload) & (i.payload.last == beat.payload.last))),
+            Assert(accept == (beat.valid & beat.ready)),
+            Assert(accept == (i.valid & i.ready)),
+            Assert(~accept | ((i.payload.word == dut.writes.words.payload) & (i.payload.last == beat.payload.last))),
             Assert(dut.beats.o.valid | ~dut.beats.skidded) if dut.beats else [],
             # Neither channel waits for the other.
             Cover(dut.axi.wvalid & dut.axi.wlast & ~dut.requests.i.ready),

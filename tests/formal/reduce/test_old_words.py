@@ -1,6 +1,6 @@
-"""F17: no burst passes the gate while one that passed before has still to write one of its words.
+"""F17: no burst passes the gate while an earlier burst still has to write one of its words.
 
-One burst is tracked from the cycle in which it is taken until its response, and one word of it: any burst and any word,
+One burst is tracked from its handshake until its response, and one word of it. They stand for any burst and any word,
 because the solver chooses when ``track`` is set, and ``beat``.
 """
 
@@ -18,7 +18,7 @@ MAX_BURST = 2
 
 
 class GateSpec(Elaboratable):
-    """The gate with a tracked burst. With ``clearance`` words more behind each burst the proof must fail."""
+    """The gate with a tracked burst. If ``clearance`` more words after each burst are required, the proof must fail."""
 
     def __init__(self, clearance=0):
         self.dut = HazardGate(ADDR_WIDTH, BUS_BYTES, entries=4, bursts=4, number_bits=4)
@@ -46,7 +46,7 @@ class GateSpec(Elaboratable):
             with m.If(condition):
                 m.d.comb += check(burst.beats_minus_one < MAX_BURST)
                 m.d.comb += check(burst.word % PAGE_WORDS + burst.beats_minus_one < PAGE_WORDS)
-        promised = Signal()  # there was space, and it has not been taken
+        promised = Signal()  # there was space, and it has not been accepted
         m.d.sync += promised.eq(dut.space & ~dut.word_stb)
         m.d.comb += [
             Assume(~dut.written | ~dut.empty),
@@ -89,17 +89,17 @@ class GateSpec(Elaboratable):
     def _follow(self, m):
         dut = self.dut
         # Where the tracked burst is: in which registers, or among those that have passed and have no response.
-        taken, read, known, passed = (Signal(name=name) for name in ("taken", "read", "known", "passed"))
+        accepted, read, known, passed = (Signal(name=name) for name in ("taken", "read", "known", "passed"))
         burst, number, ahead = Signal.like(dut.burst), Signal.like(dut.number), Signal(3)
         last, word = Signal(), Signal.like(dut.burst.word)  # of its words the chosen one
         takes, passes = dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready
-        begins = takes & self.track & ~(taken | read | known | passed)
+        begins = takes & self.track & ~(accepted | read | known | passed)
         with m.If(begins):
             m.d.sync += [burst.eq(dut.i.payload), last.eq(self.beat & dut.i.payload.beats_minus_one[0])]
         with m.If(dut.i.ready):
-            m.d.sync += taken.eq(begins)
+            m.d.sync += accepted.eq(begins)
         with m.If(~dut.known.valid | dut.word_stb):
-            m.d.sync += [read.eq(taken), known.eq(read)]
+            m.d.sync += [read.eq(accepted), known.eq(read)]
         with m.If(known & passes):
             m.d.sync += [passed.eq(1), number.eq(dut.number), ahead.eq(dut.passed - dut.written)]
         with m.If(passed & dut.written):
@@ -110,24 +110,24 @@ class GateSpec(Elaboratable):
         m.d.comb += word.eq(burst.word + last)
         noted = self._noted(m, dut.entry(word))
         m.d.comb += [
-            Assert(~taken | (dut.active & (dut.burst == burst) & ~passed)),
+            Assert(~accepted | (dut.active & (dut.burst == burst) & ~passed)),
             Assert(~read | (dut.read.valid & (dut.read.burst == burst) & ~passed)),
             Assert(~known | (dut.known.valid & (dut.known.burst == burst) & ~passed)),
-            Assert(~(read & ~dut.read.last) | taken),
+            Assert(~(read & ~dut.read.last) | accepted),
             Assert(~(known & ~dut.known.last) | read),
-            Assert(~(read & dut.read.last) | ~taken),
-            Assert(~(known & dut.known.last) | ~(read | taken)),
+            Assert(~(read & dut.read.last) | ~accepted),
+            Assert(~(known & dut.known.last) | ~(read | accepted)),
         ]
-        with m.If(taken | read | known | passed):
+        with m.If(accepted | read | known | passed):
             m.d.comb += Assert(burst.beats_minus_one < MAX_BURST)
             m.d.comb += Assert(burst.word % PAGE_WORDS + burst.beats_minus_one < PAGE_WORDS)
             m.d.comb += Assert(last <= burst.beats_minus_one)
         with m.If(known & dut.known.last & burst.beats_minus_one[0] & ~last):
             m.d.comb += Assert(noted == dut.number)
         with m.If(passed):
-            came = dut.known.burst
-            beyond = came.word + came.beats_minus_one + self.clearance
-            contains = dut.known.valid & (came.word <= word) & (word <= beyond)
+            passing = dut.known.burst
+            beyond = passing.word + passing.beats_minus_one + self.clearance
+            contains = dut.known.valid & (passing.word <= word) & (word <= beyond)
             m.d.comb += [
                 Assert(noted == number),
                 Assert(ahead < dut.passed),

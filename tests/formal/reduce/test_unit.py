@@ -90,16 +90,16 @@ class ReducerSpec(Elaboratable):
         return m
 
     def _check_hazards(self, m, accepted, responded, total):
-        dut, came, gate = self.dut, self.dut.arriving.o.payload, self.dut.reader.gate
-        tracking, burst, ahead = Signal(), Signal.like(came), Signal(12)
+        dut, incoming, gate = self.dut, self.dut.arriving.o.payload, self.dut.reader.gate
+        tracking, burst, ahead = Signal(), Signal.like(incoming), Signal(12)
         with m.If(tracking):
             m.d.sync += ahead.eq(ahead - responded)
             with m.If(responded & (ahead == 0)):
                 m.d.sync += tracking.eq(0)
         with m.Elif(accepted & self.track):
-            m.d.sync += [tracking.eq(1), burst.eq(came), ahead.eq(total - responded)]
+            m.d.sync += [tracking.eq(1), burst.eq(incoming), ahead.eq(total - responded)]
 
-        with m.If(tracking & accepted & is_reducing(came)):
+        with m.If(tracking & accepted & is_reducing(incoming)):
             m.d.comb += [Assert(is_reducing(burst)), Cover(ahead == 1)]
 
         # Where the tracked burst is, and when the gate hears of its response.
@@ -116,17 +116,17 @@ class ReducerSpec(Elaboratable):
             m.d.comb += Assert(burst.word % PAGE_WORDS + burst.beats_minus_one < PAGE_WORDS)
 
     def _check_reads(self, m, accepted):
-        """Every reducing burst goes through the gate, and is asked for once, when it passes."""
+        """Every reducing burst goes through the gate, and its words are requested once, when it passes."""
         dut, reader, axi = self.dut, self.dut.reader, self.dut.axi
-        came, gate, asked = dut.arriving.o.payload, reader.gate, reader.requests.i
+        incoming, gate, requested = dut.arriving.o.payload, reader.gate, reader.requests.i
         passes = gate.o.valid & gate.o.ready
         m.d.comb += [
-            Assert((accepted & is_reducing(came)) == (gate.i.valid & gate.i.ready)),
-            Assert(~gate.i.valid | (gate.i.payload == came)),
-            Assert(passes == (asked.valid & asked.ready)),
+            Assert((accepted & is_reducing(incoming)) == (gate.i.valid & gate.i.ready)),
+            Assert(~gate.i.valid | (gate.i.payload == incoming)),
+            Assert(passes == (requested.valid & requested.ready)),
             Assert(passes == (reader.pending.i.valid & reader.pending.i.ready)),
-            Assert(~passes | (asked.payload.word == gate.o.payload.word)),
-            Assert(~passes | (asked.payload.beats_minus_one == gate.o.payload.beats_minus_one)),
+            Assert(~passes | (requested.payload.word == gate.o.payload.word)),
+            Assert(~passes | (requested.payload.beats_minus_one == gate.o.payload.beats_minus_one)),
             Assert(~axi.arvalid | (axi.arid == 2)),
         ]
         accepted, ended = axi.arvalid & axi.arready, axi.rvalid & axi.rready & axi.rlast
@@ -141,26 +141,26 @@ class ReducerSpec(Elaboratable):
 
     def _check_words(self, m, sent):
         """Each word is a beat of its burst, and a reducing one meets an old word."""
-        dut, due, old = self.dut, self.dut.sequencer.beats, self.dut.reader.words
+        dut, beat, old = self.dut, self.dut.sequencer.beats, self.dut.reader.words
         source = dut.sources.o
-        came, went = source.valid & source.ready, dut.o.words.valid & dut.o.words.ready
-        reduces = due.payload.tag.reduces
+        incoming, outgoing = source.valid & source.ready, dut.o.words.valid & dut.o.words.ready
+        reduces = beat.payload.tag.reduces
         combines = dut.combiner.i.valid & dut.combiner.i.ready
         noted, burst = dut.sequencer.bursts, dut.o.bursts.payload
         m.d.comb += [
-            Assert(came == (due.valid & due.ready)),
-            Assert((came & reduces) == combines),
+            Assert(incoming == (beat.valid & beat.ready)),
+            Assert((incoming & reduces) == combines),
             Assert(combines == (old.valid & old.ready)),
             # A plain word overtakes no other, and passes as it is.
-            Assert(~(came & ~reduces) | (went & ~dut.combiner.busy & (dut.o.words.payload == source.payload))),
-            Assert(~went | dut.combiner.busy | (came & ~reduces)),
-            # What is sent is no reduction any more; a refused burst has its words noted, which are swallowed.
+            Assert(~(incoming & ~reduces) | (outgoing & ~dut.combiner.busy & (dut.o.words.payload == source.payload))),
+            Assert(~outgoing | dut.combiner.busy | (incoming & ~reduces)),
+            # Bursts that are sent are plain; the words of a refused burst are counted, and dropped.
             Assert(~sent | (burst.reduction == Reduction.NONE)),
             Assert((noted.valid & noted.ready) == (sent & (~burst.empty | dut.reader.waiting))),
             Assert(noted.payload.tag.reduces == (noted.payload.tag.reduction != Reduction.NONE)),
-            Cover(went & dut.combiner.busy),
-            Cover(came & ~reduces),
-            Cover(came & due.payload.tag.failed),
+            Cover(outgoing & dut.combiner.busy),
+            Cover(incoming & ~reduces),
+            Cover(incoming & beat.payload.tag.failed),
         ]
 
     def _counts(self, m, total, behind):
@@ -177,7 +177,7 @@ class ReducerSpec(Elaboratable):
 
 
 class RoomSpec(ReducerSpec):
-    """The bus ends bursts where it must. Then there is always space for what it brings, and it is there when needed.
+    """The bus ends bursts correctly. Then there is always space for its words, and they are there when needed.
 
     The data are left constant: no rule is about them.
     """
@@ -198,8 +198,8 @@ class RoomSpec(ReducerSpec):
             Assume(~axi.rvalid | (axi.rlast == outstanding.last)),
             Assert(~axi.rvalid | axi.rready),
         ]
-        due = dut.sequencer.beats
-        with m.If(due.valid & (due.payload.tag.reduction != Reduction.NONE)):
+        beat = dut.sequencer.beats
+        with m.If(beat.valid & (beat.payload.tag.reduction != Reduction.NONE)):
             m.d.comb += Assert(dut.reader.words.valid)
         return m
 

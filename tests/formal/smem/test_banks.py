@@ -93,7 +93,7 @@ class WriteSpec(Elaboratable):
         m.d.comb += Assert(arbiter.stall_stb == (lines.valid & ~lines.ready))
         m.d.comb += Assert(~arbiter.stall_stb | host_goes | back.accepted | scattered.any())
 
-        # One byte, any one: written by exactly those who may.
+        # Any one byte: it is written if, and only if, a writer writes it.
         bank, byte = AnyConst(3), AnyConst(4)
         strobe = banks.strobes[bank].bit_select(byte, 1)
         value, row = banks.data[bank].word_select(byte, 8), banks.rows[bank]
@@ -131,15 +131,15 @@ class WriteSpec(Elaboratable):
         scatter, scattered, passed = self.arbiter.scatter, self.arbiter.scattered, self.arbiter.passed
         m.submodules.lines_rules = StreamRules(lines, assume=True)
         waits, goes = scatter.banks.bit_select(bank, 1), scattered.bit_select(bank, 1)
-        left, line_passed, bank_passed = Signal(8), Signal(), Signal()
+        remaining, line_passed, bank_passed = Signal(8), Signal(), Signal()
         m.d.sync += [
-            left.eq(scatter.banks & ~scattered),
+            remaining.eq(scatter.banks & ~scattered),
             line_passed.eq(lines.valid & ~line_goes & (line_passed | ~small)),
             bank_passed.eq(waits & ~goes & (bank_passed | ~small)),
         ]
         m.d.comb += [
-            Assume((left & ~scatter.banks) == 0),
-            Assert((passed & ~left) == 0),
+            Assume((remaining & ~scatter.banks) == 0),
+            Assert((passed & ~remaining) == 0),
             Assert(~line_passed | (passed == 0)),
             Assert(~bank_passed | passed.bit_select(bank, 1)),
             Assert(~(line_passed & lines.valid & ~line_goes) | small),

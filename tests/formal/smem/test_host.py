@@ -1,4 +1,4 @@
-"""Each access has one answer, an operation's behind its own, and ``result`` is what the last operation was answered."""
+"""Each access has one answer, a write of ``operation`` after the operation, whose answer is in ``result``."""
 
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
 
@@ -33,7 +33,7 @@ class BarrierWindowSpec(Elaboratable):
         m.submodules.barriers_rules = StreamRules(barriers)
         access = requests.payload
         accepted, answered = requests.valid & requests.ready, answers.valid & answers.ready
-        asked, told = barriers.valid & barriers.ready, results.valid & results.ready
+        sent, returned = barriers.valid & barriers.ready, results.valid & results.ready
         owed, offered, waited = (
             Signal(),
             Signal(),
@@ -42,8 +42,8 @@ class BarrierWindowSpec(Elaboratable):
         operates = accepted & access.write & (access.address[2:4] == OPERATION)
         m.d.sync += [
             owed.eq((owed | accepted) & ~answered),
-            offered.eq((offered | operates) & ~asked),
-            waited.eq((waited | asked) & ~told),
+            offered.eq((offered | operates) & ~sent),
+            waited.eq((waited | sent) & ~returned),
         ]
         m.d.comb += [
             Assume(~results.valid | waited),
@@ -57,7 +57,7 @@ class BarrierWindowSpec(Elaboratable):
             Cover(answered & answers.payload.data[0] & ~answers.payload.error),
         ]
         last, shown = Signal(2), Signal(2)
-        with m.If(told):
+        with m.If(returned):
             m.d.sync += last.eq(results.payload.as_value())
         with m.If(accepted):
             m.d.sync += shown.eq(last)

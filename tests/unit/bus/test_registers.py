@@ -221,7 +221,7 @@ def test_error_record(cycles, expected):
             for name in ("before", "clear"):
                 ctx.set(getattr(dut, name), name == high)
             await ctx.tick()
-            records.append((ctx.get(dut.kept.code), ctx.get(dut.count)))
+            records.append((ctx.get(dut.first.code), ctx.get(dut.count)))
 
     simulate(dut, script)
     assert records == expected

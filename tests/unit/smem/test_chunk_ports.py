@@ -150,20 +150,20 @@ def test_rate_and_latency(kind, params, first, pace, conflicts):
         ([0, 1, 10, 3, 4, 5, 6, 7], 0xFF, 1),
         ([0, 8, 16, 24, 32, 40, 48, 56], 0x00, 1),
     ],
-    ids=["broadcast", "two by turns", "three by turns", "four lanes", "distinct banks", "none"],
+    ids=["broadcast", "two alternately", "three alternately", "four lanes", "distinct banks", "none"],
 )
 def test_cycles_of_a_request(chunks, lanes, cycles):
     dut = elaborated(ConsumerOnBanks)
-    taken = []
+    accepted = []
 
     async def source(ctx):
-        taken.extend(await send(ctx, dut.consumer.reads, [{"lanes": lanes, "chunks": chunks}] * 4))
+        accepted.extend(await send(ctx, dut.consumer.reads, [{"lanes": lanes, "chunks": chunks}] * 4))
 
     async def sink(ctx):
         await receive(ctx, dut.consumer.read_data, 4)
 
     simulate(dut, source, sink)
-    assert taken == [0, *range(cycles, 4 * cycles, cycles)]
+    assert accepted == [0, *range(cycles, 4 * cycles, cycles)]
 
 
 SCATTER_SEED = 12

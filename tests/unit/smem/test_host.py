@@ -51,10 +51,10 @@ def run(requests, *, mode="none", grant=1.0):
         cycles["in"] = await send(ctx, dut.host.accesses.requests, requests, idle=STALL_MODES[mode]["idle"], seed=SEED)
 
     async def sink(ctx):
-        got, cycles["out"] = await receive(
+        answers, cycles["out"] = await receive(
             ctx, dut.host.accesses.answers, len(requests), stall=STALL_MODES[mode]["stall"], seed=SEED
         )
-        responses.extend(got)
+        responses.extend(answers)
 
     async def arbiter(ctx):
         rng = random.Random(SEED)
@@ -120,38 +120,40 @@ def operation(op, value):
 
 def operate(accesses, results, mode="none"):
     """Answers, operations that went out, and all their cycles; ``results`` as (done, error)."""
-    dut, found = BarrierWindow(PARAMS), {"operations": []}
+    dut, outcome = BarrierWindow(PARAMS), {"operations": []}
     stalls = STALL_MODES[mode]
 
     async def source(ctx):
-        found["in"] = await send(ctx, dut.accesses.requests, accesses, idle=stalls["idle"], seed=SEED)
+        outcome["in"] = await send(ctx, dut.accesses.requests, accesses, idle=stalls["idle"], seed=SEED)
 
     async def answers(ctx):
-        got, found["out"] = await receive(ctx, dut.accesses.answers, len(accesses), stall=stalls["stall"], seed=SEED)
-        found["answers"] = [(answer.data, answer.error) for answer in got]
+        answers, outcome["out"] = await receive(
+            ctx, dut.accesses.answers, len(accesses), stall=stalls["stall"], seed=SEED
+        )
+        outcome["answers"] = [(answer.data, answer.error) for answer in answers]
 
     async def memory(ctx):
         """Answers two cycles after an operation, as the barrier unit does."""
         rng = random.Random(SEED)
         for done, error in results:
             (request,), _ = await receive(ctx, dut.barriers, 1, stall=stalls["stall"], seed=rng.randrange(1 << 16))
-            found["operations"].append((request.op, request.address, request.value))
+            outcome["operations"].append((request.op, request.address, request.value))
             await ctx.tick()
             await send(ctx, dut.barrier_results, [{"done": done, "error": error}])
 
     simulate(dut, source, answers, memory, background=[watch_stream(dut.barriers), watch_stream(dut.accesses.answers)])
-    return found
+    return outcome
 
 
 def test_refused_accesses():
     refused = [read(ADDRESS), read(OPERATION), write(RESULT, 3), write(12), read(12)]
-    found = operate([*refused, read(RESULT)], [])
-    assert [error for _, error in found["answers"]] == [1] * 5 + [0]
-    assert found["answers"][-1] == (0, 0) and not found["operations"]
+    outcome = operate([*refused, read(RESULT)], [])
+    assert [error for _, error in outcome["answers"]] == [1] * 5 + [0]
+    assert outcome["answers"][-1] == (0, 0) and not outcome["operations"]
 
 
 def test_barrier_window_latency():
     """An access is answered after one cycle, an operation one cycle after its answer arrives."""
-    found = operate([write(ADDRESS, 8), operation(BarrierOp.ARRIVE, 1), read(RESULT)], [(1, 0)])
-    assert found["in"] == [0, 2, 7]
-    assert found["out"] == [1, 6, 8]
+    outcome = operate([write(ADDRESS, 8), operation(BarrierOp.ARRIVE, 1), read(RESULT)], [(1, 0)])
+    assert outcome["in"] == [0, 2, 7]
+    assert outcome["out"] == [1, 6, 8]

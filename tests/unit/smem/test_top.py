@@ -313,7 +313,7 @@ def test_a_column_of_eight_chunks(swizzled, cycles):
 def test_rate_of_line_reads(busy):
     dut = elaborated(SharedMemory, PARAMS)
     lines = [random.Random(row).getrandbits(1024) for row in range(8)]
-    came, taken = [], {}
+    lines_read, taken = [], {}
 
     async def drive(ctx):
         for row, line in enumerate(lines):
@@ -331,9 +331,9 @@ def test_rate_of_line_reads(busy):
         fetch = dut.mover.fetch
         async for _, _, goes, line in ctx.tick().sample(fetch.rows.valid & fetch.rows.ready, fetch.line):
             if fetched:
-                came.append(line)
+                lines_read.append(line)
             fetched = goes
 
     simulate(dut, drive, background=[watch])
-    assert came == lines * 3
+    assert lines_read == lines * 3
     assert taken["cycles"][-1] in ((46, 47) if busy else (23,))
