@@ -121,8 +121,8 @@ class Control(wiring.Component):
             self._show_cluster(m, registers)
         m.d.comb += [
             self.state.idle.eq(datapath.idle),
-            self.state.failed.eq(errors.first.code != 0),
-            self.state.tag.eq(errors.first.tag),
+            self.state.failed.eq(errors.kept.code != 0),
+            self.state.tag.eq(errors.kept.tag),
         ]
         m.d.comb += self.irq.eq(connect_status(m, registers, errors, counted, self.state.clear_error))
         return m
@@ -151,11 +151,11 @@ class Control(wiring.Component):
                     errors.record.address.eq(0),
                 ]
         m.d.comb += [
-            registers.error.code.eq(errors.first.code),
-            registers.error.field.eq(errors.first.field),
-            registers.error.tag.eq(errors.first.tag),
-            registers.error_address_lo.address.eq(errors.first.address[:32]),
-            registers.error_address_hi.address.eq(errors.first.address[32:]),
+            registers.error.code.eq(errors.kept.code),
+            registers.error.field.eq(errors.kept.field),
+            registers.error.tag.eq(errors.kept.tag),
+            registers.error_address_lo.address.eq(errors.kept.address[:32]),
+            registers.error_address_hi.address.eq(errors.kept.address[32:]),
         ]
         return errors
 
