@@ -44,7 +44,7 @@ class SilentIntegers(_Silent):
     enable: In(1)
     o: Out(64)
 
-    def __init__(self, floats):
+    def __init__(self, floats, decoded):
         super().__init__()
 
 
