@@ -131,10 +131,11 @@ class _Core(Machine):
         return exists and self.takes_from(issuer) and self.windows.hold_shared(address, BARRIER.bytes)
 
     def _receivers(self, command):
-        """Mask of the cores in whose shared memory the bytes of a command land."""
+        """Mask of the cores whose shared memory a command writes."""
         if command["opcode"] == Opcode.COPY_BLOCK and command["destination_space"] == Space.GLOBAL:
             return 0
-        return self.delivery["cores"] if self.delivery["multicast"] else 1 << self.number
+        multicast = command["opcode"] != Opcode.LANES and self.delivery["multicast"]
+        return self.delivery["cores"] if multicast else 1 << self.number
 
     def _source_core(self, command):
         """The number of the core whose shared memory a command reads, or None."""

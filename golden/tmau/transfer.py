@@ -1,7 +1,7 @@
 """Loads, stores and prefetches of boxes and pixels as calls, checked as hardware checks commands.
 
-Specification: docs/tmau.md, "Tile mode" to "Stores and reductions". Sessions make their commands here too, so they refuse
-the same calls with the same sentences.
+Specification: docs/tmau.md, "Tile mode" to "Stores and reductions". Sessions make their commands here too, so they
+refuse the same calls with the same sentences.
 """
 
 import math
