@@ -14,7 +14,7 @@ from ..dot_product import mm_type, operand, segment_elements
 from ..memory import GlobalMemory
 from ..pe.gemm import lower_gemm
 from ..pe.gemm_plan import Plan
-from ..pe.machine import instruction_word, sizes_or_usual
+from ..pe.machine import instruction_word, sizes_or_default
 from ..tmau.machine import command_word
 from ..tmau.tensor_map import TensorMap
 from .implicit_plan import plan_implicit
@@ -74,7 +74,7 @@ class ImplicitGemm:
 
     def __init__(self, x, k, type, *, stride=(1, 1), dilation=(1, 1), padding=(0, 0, 0, 0), sizes=None,  # noqa: A002
                  smem_bytes=128 * 1024):  # fmt: skip
-        self.kind, self.sizes = mm_type(type), sizes_or_usual(sizes)
+        self.kind, self.sizes = mm_type(type), sizes_or_default(sizes)
         self._smem_bytes = room("smem_bytes", smem_bytes)
         x, k = self._operands(x, k)
         self.shape = ConvShape.of(

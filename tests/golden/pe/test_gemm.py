@@ -217,7 +217,7 @@ def test_few_blocks_take_turns(columns, ka, threads):
     a, b, _ = operands(np.random.default_rng(SEED), MmType.S8S8, (threads // ka, 512), (512, columns))
     program = gemm_program(a, b, MmType.S8S8, ka=ka, sizes=PeSizes(threads, 320), size_bytes=1 << 20)
     plan = Plan(program.gemm, program.sizes)
-    groups = plan.together(list(range(plan.slots)))
+    groups = plan.take_turns(list(range(plan.slots)))
     least, most = min(map(len, groups)), max(map(len, groups))
     assert most <= 3
     if plan.products >= 16:
@@ -305,7 +305,7 @@ def test_blocks_are_as_wide_as_registers_allow():
 
 def test_refusals():
     only = PeSizes(types=("i8", "bf16"))
-    with pytest.raises(ValueError, match=r"^type u16s16 is none that the machine takes: its types are i8, bf16$"):
+    with pytest.raises(ValueError, match=r"^the machine does not have the type u16s16: its types are i8, bf16$"):
         gemm_program(np.ones((1, 1), np.uint16), np.ones((1, 1), np.int16), "u16s16", sizes=only)
     with pytest.raises(ValueError, match="ka 3 times kb 2 is more than 4 threads"):
         Plan(Gemm((1,), (1,), 1, MmType.S8S8, ka=3, kb=2), UNIT)

@@ -69,5 +69,5 @@ def test_refusals():
     with pytest.raises(ValueError, match="all 1 segments are in use"):
         placement.add((16, 4), SegmentElement.U8)
     for wrong in (np.zeros((16, 4), np.uint8), np.zeros((4, 16), np.uint16)):
-        with pytest.raises(ValueError, match="is not what"):
+        with pytest.raises(ValueError, match="does not fit"):
             placement.put(number, wrong)

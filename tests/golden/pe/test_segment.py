@@ -51,7 +51,7 @@ def test_bits_of_no_field_are_wrong():
     word = GOOD["one page"].pack()
     for bit in range(SEGMENT.bits):
         if SEGMENT.reserved_mask >> bit & 1:
-            assert wrong_segment(word | 1 << bit, PAGES) == "a bit of no field is set"
+            assert wrong_segment(word | 1 << bit, PAGES) == "a reserved bit is set"
 
 
 def test_pages_are_counted_up_to_the_last_entry():
