@@ -1,4 +1,4 @@
-"""Windows of output points, rows of features and weights, and the order of steps (docs/conv.md, "Operations", "Order")."""
+"""Windows of output points, rows of features and weights, and the order of steps (docs/conv.md)."""
 
 from typing import NamedTuple
 
@@ -43,7 +43,7 @@ class Windows:
         self.shape, self._x = shape, x
 
     def chunks(self, elements):
-        """Numbers of points in the order n, ho, wo, in arrays that hold about 2^21 elements with ``elements`` for each."""
+        """Numbers of points in the order n, ho, wo, in arrays for about 2^21 elements, ``elements`` for each point."""
         count = max(1, (1 << 21) // elements)
         points = self.shape.points
         return [np.arange(first, min(first + count, points)) for first in range(0, points, count)]

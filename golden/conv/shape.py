@@ -8,9 +8,10 @@ from tilewright.spec.conv import CHANNEL_BYTES, ConvOperation
 
 from ..arguments import integer, integers, member, pair
 
-__all__ = ["ConvShape"]
+__all__ = ["SIZES", "ConvShape"]
 
-_SIZES = ("batch", "height", "width", "channels", "out_channels", "out_height", "out_width")
+#: Names of the attributes, and fields of jobs, that are sizes of X and Y.
+SIZES = ("batch", "height", "width", "channels", "out_channels", "out_height", "out_width")
 _MOST = 65536
 
 
@@ -55,7 +56,7 @@ class ConvShape:
     add: bool = False
 
     def __post_init__(self):
-        for name in _SIZES:
+        for name in SIZES:
             integer(name, getattr(self, name), 1, _MOST)
         for name, low, high in (("kernel", 1, 256), ("stride", 1, 256), ("dilation", 1, 256), ("padding", 0, 255)):
             pair = integers(name, getattr(self, name))
@@ -128,7 +129,7 @@ class ConvShape:
         return self.results * self.taps * (1 if self.operation.lanes else self.channels)
 
     def columns(self, points):
-        """Input columns of output columns ``points`` (any array), in or outside X; a further axis is the kernel column."""
+        """Input columns of output columns ``points`` (any array), also outside X; a further axis is the kernel's."""
         return self._along(0, points)
 
     def rows(self, points):

@@ -108,7 +108,7 @@ def test_a_layer_has_its_memory_and_its_plan():
         ((X, K[..., :2], "u8s8"), {}, "k must have the 3 channels of x, not 2"),
         ((X, None, "u8"), {}, "k must be given for convolution"),
         ((X, K, "u8"), {"operation": "max_pool"}, "k must not be given for max_pool"),
-        ((X, None, "u8"), {"operation": "max_pool"}, "kernel must be given where there is no K"),
+        ((X, None, "u8"), {"operation": "max_pool"}, "kernel must be given if there is no K"),
         ((X, K, "u8s8"), {"post": PostProcessing("u8")}, "scale must be given for requantised results"),
         ((X, K, "u8s8"), {"post": PostProcessing("s8", scale=[1] * 5, maximum=128)},
          "maximum must be -128 to 127, not 128"),
