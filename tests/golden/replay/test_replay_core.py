@@ -138,7 +138,7 @@ def test_results_and_memories_are_written(tmp_path):
 
 REFUSED = [
     ({"program": 3}, "program must be a string, or a list of strings"),
-    ({"program": ["end", "go"]}, "program line 2: 'go' is no operation"),
+    ({"program": ["end", "go"]}, "program line 2: 'go' is not an operation"),
     ({"at": 8193}, "at must be an integer from 0 to 8192, not 8193"),
     ({"at": 8000}, "at must keep 256 bytes in the 8192 bytes of gmem, not 8000"),
     ({"words": -1}, "words must be an integer from 0 to 4294967295, not -1"),
@@ -146,7 +146,7 @@ REFUSED = [
     ({"smem": {"bytes": 3000}}, "pe cannot be: size_bytes must be a power of two from 1024 to 1048576, not 3000"),
     ({"conv": {"preset": "big"}}, "conv.preset must be one of unit, ecp5, default, full, not 'big'"),
     ({"maps": {"x": {"element": "u8", "address": 0, "size": [16], "box": [16]}}}, "maps.x.at is missing"),
-    ({"instructions": [{"at": 0, "text": "jump"}]}, "instructions[0].text line 1: 'jump' is no operation"),
+    ({"instructions": [{"at": 0, "text": "jump"}]}, "instructions[0].text line 1: 'jump' is not an operation"),
     ({"instructions": [{"at": 8190, "text": "halt"}]},
      "instructions[0].at must keep 16 bytes in the 8192 bytes of gmem, not 8190"),
     ({"instructions": [{"at": 0, "text": "halt", "x": 1}]}, "instructions[0].x is not a known field"),

@@ -62,7 +62,7 @@ def test_random_jobs_and_garbage_go_there_and_back():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("convolve.u8s8.raw", "line 1: 'convolve' is no operation; did you mean 'convolution'?"),
+        ("convolve.u8s8.raw", "line 1: 'convolve' is not an operation; did you mean 'convolution'?"),
         ("convolution", "line 1: 'convolution' must go on with a type: s8s8, s8u8, u8s8, u8u8, s16s16, s16u16, u16s16, "
          "u16u16, f16, bf16"),
         ("convolution.f32", "line 1: 'f32' must be a type: s8s8, s8u8, u8s8, u8u8, s16s16, s16u16, u16s16, u16u16, "

@@ -120,7 +120,7 @@ def test_any_word_comes_back():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("copy_tensr.tiles", "'copy_tensr' is no operation; did you mean 'copy_tensor'?"),
+        ("copy_tensr.tiles", "'copy_tensr' is not an operation; did you mean 'copy_tensor'?"),
         ("copy_tensor", "'copy_tensor' must go on with a mode: tiles, im2col"),
         ("copy_tensor.tile.2d", "'tile' must be a mode: tiles, im2col; did you mean 'tiles'?"),
         ("copy_tensor.tiles.2d.smem,gmem 0 (0,0) 0",
@@ -130,16 +130,12 @@ def test_any_word_comes_back():
          "f8e4m3, f8e5m2; did you mean 'f16'?"),
         ("replace 0 globalDim[1] 1",
          "'globalDim[1]' must be a field of the descriptor, or one with an [index]; did you mean 'size'?"),
-        ("commit_group", "'commit_group' is no operation; did you mean 'commit'?"),
+        ("commit_group", "'commit_group' is not an operation; did you mean 'commit'?"),
         ("copy_tensor.im2col.2d", "'2d' must be a number of dimensions: 3d, 4d, 5d"),
         ("copy_tensor.tiles.2d.shared 0",
          "'shared' must be dst,src with dst global, shared and src global, shared, fill"),
         ("copy_tensor.tiles.2d.shared,shared 0",
          "'copy_tensor.tiles.2d.shared,shared' must copy between shared and global memory"),
-        ("copy_tensor.tiles.2d.shared,global.multicast 0 (0,0) 0",
-         "'multicast' needs a cluster of cores, and there is one core"),
-        ("copy_tensor.tiles.2d.global,shared.multicast 0 (0,0) 0",
-         "'multicast' needs a cluster of cores, and there is one core"),
         ("copy_tensor.tiles.2d.global,shared.mul 0 (0,0) 0",
          "'mul' must be a reduction: add, min, max, inc, dec, and, or, xor"),
         ("copy_tensor.tiles.2d.shared,global.add 0 (0,0) 0", "'add' is more than the command takes"),
@@ -202,7 +198,7 @@ def test_command_line_refuses(tmp_path, capsys):
     (tmp_path / "words.hex").write_text("12\n\nxy\n")
     for arguments, sentence in (
         (["words.hex", "--back"], "line 3: 'xy' must be a hexadecimal number of 512 bits"),
-        (["words.hex"], "line 1: '12' is no operation"),
+        (["words.hex"], "line 1: '12' is not an operation"),
         (["none.txt"], f"{tmp_path}/none.txt: cannot be read: No such file or directory"),
     ):
         assert main(["asm", str(tmp_path / arguments[0]), *arguments[1:]]) == 2
