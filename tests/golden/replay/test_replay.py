@@ -234,7 +234,7 @@ REFUSED = [
     ("commands.0", {"op": "copy_block", "src": ["shared", 0, 1], "dst": ["shared", 64], "size": 16},
      "commands[0] must name one of the 1 cores, not 1"),
     ("commands.0", {"op": "copy_block", "src": ["shared", 0], "dst": ["shared", 64, 0], "size": 16, "multicast": 1},
-     "commands[0].multicast must be left out where dst names a core"),
+     "commands[0].multicast must be omitted if dst names a core"),
     ("commands.0", {"op": "prefetch", "map": "x", "coords": [0, 0], "multicast": 1},
      "commands[0].multicast is not a known field"),
     ("expect.error", "oops", None),

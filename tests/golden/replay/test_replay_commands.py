@@ -170,7 +170,7 @@ LANES = {"op": "lanes", "element": "u8", "shape": [1, 1, 1, 1], "lanes": 4, "eu_
         (COPY, {"maps": {"x": MAPS["x"] | {"at": 4032}}},
          "maps.x.at must keep the descriptor in the 4096 bytes of gmem, not 4032"),
         (COPY, {"maps": {"x": MAPS["x"] | {"at": 0, "box": [4, 0]}}},
-         "maps.x.at must be left out for a map that cannot be encoded"),
+         "maps.x.at must be omitted for a map that cannot be encoded"),
     ],
 )  # fmt: skip
 def test_command_that_no_file_may_hold(tmp_path, command, more, sentence):

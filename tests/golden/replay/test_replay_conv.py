@@ -133,7 +133,7 @@ REFUSED = [
     ({"type": "f16", "x_zero": 1}, "x_zero must be an integer from 0 to 0, not 1"),
     ({"type": "f16", "post": POST}, "post needs elements that are integers"),
     ({"post": POST | {"type": "u16"}}, "post.type must be one of u8, s8, not 'u16'"),
-    ({"post": POST | {"scale": [0.5]}}, "post.scale must have 2 entries, one a channel, not 1"),
+    ({"post": POST | {"scale": [0.5]}}, "post.scale must have 2 entries, one for each channel, not 1"),
     ({"post": POST | {"scale": [0.5, 0.1]}}, "post.scale[1] must be a number that binary32 holds, not 0.1"),
     ({"post": POST | {"scale": [0.5, 10**400]}},
      "post.scale[1] must be a number that binary32 holds, not 100000000000000000...0000000000000000000"),

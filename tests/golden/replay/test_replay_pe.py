@@ -235,7 +235,7 @@ REFUSED = [
     (PROGRAM, {"pages": [{"address": 0, "loaded": False}]}, "pages[0].loaded is not a known field"),
     (PROGRAM, {"registers": {"r32": 0}}, "registers.r32 must be a register, r0 to r31"),
     (PROGRAM, {"registers": {"x": 0}}, "registers.x must be a register, r0 to r31"),
-    (PROGRAM, {"registers": {"r1": [0, 1]}}, "registers.r1 must have 4 entries, one a thread, not 2"),
+    (PROGRAM, {"registers": {"r1": [0, 1]}}, "registers.r1 must have 4 entries, one for each thread, not 2"),
     (PROGRAM, {"registers": {"r1": -1}}, "registers.r1 must be an integer from 0 to 4294967295, not -1"),
     (PROGRAM, {"expect": {"record": {"instruction": 0}}}, "expect.record.first is missing"),
     (PROGRAM, {"expect": {"error": "stride"}},
