@@ -221,6 +221,6 @@ def test_one_core_alone_is_an_implicit_gemm():
         ((1, 4, 4, 16), (4, 3, 3), 0, "cores must be 1 to 16, not 0"),
     ],
 )
-def test_what_is_refused(x_shape, kernel, cores, message):
+def test_refusals(x_shape, kernel, cores, message):
     with pytest.raises(ValueError, match=message):
         layer(x_shape, kernel, cores, padding=(1, 1, 1, 1))

@@ -211,7 +211,7 @@ def test_a_summand_of_either_byte_order():
         assert (golden.multiply(A, B, "s8s8", c.astype(kind)) == expected).all()
 
 
-def test_names_wherever_a_user_gives_one():
+def test_names_of_members_as_arguments():
     assert golden.dot([1], [2], [3], "s8s8").tolist() == [7]
     assert golden.instruction_word("halt") == golden.instruction_word(Operation.HALT)
     machine = golden.Machine(golden.Memory(64), np.zeros(64, np.uint8))
@@ -266,7 +266,7 @@ def test_raw_bits_are_unsigned():
          "sizes must be golden.PeSizes, or have its attributes, not 'unit'"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_one_sentence(kind, arguments, options, sentence):
+def test_refused_products(kind, arguments, options, sentence):
     with pytest.raises(kind) as caught:
         golden.multiply(*arguments, **options)
     assert str(caught.value) == sentence
@@ -285,13 +285,13 @@ def test_what_does_not_fit_is_one_sentence(kind, arguments, options, sentence):
          "word must be an integer of 128 bits, not 'halt'"),
     ],
 )  # fmt: skip
-def test_what_is_no_engine_and_no_instruction(kind, call, sentence):
+def test_refused_engines_and_instructions(kind, call, sentence):
     with pytest.raises(kind) as caught:
         call()
     assert str(caught.value) == sentence
 
 
-def test_a_program_says_what_it_is():
+def test_repr_of_a_program():
     program = golden.gemm_program(A, B, "s8s8", swizzle="64B")
     assert (
         repr(program)

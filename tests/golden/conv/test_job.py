@@ -130,13 +130,13 @@ def test_a_stopped_engine_refuses_every_job(changes):
     assert engine.execute(job_word(**GOOD | {"signal": 0}))
 
 
-def test_a_bit_of_no_field():
+def test_reserved_bits():
     for bit in (bit for bit in range(JOB.bits) if JOB.reserved_mask >> bit & 1):
         assert check_job(job_word(**GOOD) | 1 << bit, PARAMS, SMEM_BYTES) == (ConvError.RESERVED, "version")
 
 
 @pytest.mark.parametrize("changes", LEGAL, ids=str)
-def test_what_is_legal(changes):
+def test_legal_jobs(changes):
     assert check_job(job_word(**GOOD | changes), PARAMS, SMEM_BYTES) is None
 
 
@@ -169,7 +169,7 @@ def test_granularities_that_an_engine_has():
             )
 
 
-def test_the_page_has_every_code_in_order_and_every_field():
+def test_the_page_lists_every_code_and_field():
     rows = re.findall(r"^\| ([A-Z]+) \| .*\|$", PAGE.split("### Checks")[1].split("### Queue")[0], re.MULTILINE)
     assert [*rows[1:], "BARRIER", rows[0]] == [code.name for code in ConvError if code]
     for field in JOB.fields:

@@ -41,13 +41,13 @@ def direct(x, k, stride, padding, dtype=np.int64):
     ],
     ids=str,
 )
-def test_integers_are_the_same_whatever_the_plan(preset, plan):
+def test_integers_do_not_depend_on_the_plan(preset, plan):
     found = convolve(X, K, "u8s8", stride=(2, 3), padding=(1, 2, 0, 3), params=CONV_PRESETS[preset], plan=plan)
     assert found.dtype == np.int32
     assert (found == direct(X, K, (2, 3), (1, 2, 0, 3))).all()
 
 
-def test_floats_are_the_same_whatever_the_engine():
+def test_floats_do_not_depend_on_the_engine():
     """Where blocks and merged columns are, the engine's sizes and the order of points change nothing."""
     x, k = X.astype(np.float16), (K / 7).astype(np.float16)
     results = [
@@ -117,7 +117,7 @@ def test_a_layer_has_its_memory_and_its_plan():
          "the engine refuses the job: UNSUPPORTED, field type"),
     ],
 )  # fmt: skip
-def test_what_is_refused(arguments, options, sentence):
+def test_refusals(arguments, options, sentence):
     with pytest.raises((TypeError, ValueError)) as caught:
         convolve(*arguments, **options)
     assert str(caught.value) == sentence

@@ -114,7 +114,7 @@ def half(*numbers):
     return np.array(numbers, np.float16).view(np.uint16)
 
 
-def test_floats_depend_on_what_is_rounded_at_once():
+def test_floats_depend_on_the_elements_of_a_step():
     """2^24 + 1 − 2^24: in one step exact; step by step the one is lost, or not, by the order."""
     x = half(4096, 1, -4096, 0)
     k = half(4096, 1, 4096, 0)
@@ -127,7 +127,7 @@ def test_floats_depend_on_what_is_rounded_at_once():
     assert results == {(1, 1): 0, (4, 2): 0, (4, 3): 1, (2, 2): 0, (3, 3): 1}
 
 
-def test_what_lies_behind_a_block_never_counts():
+def test_elements_after_a_block_do_not_count():
     """Blocks of four elements, pixels of three: the fourth one is infinite and belongs to nobody."""
     x = half(1, 2, 3, np.inf, 4, 5, 6, np.inf)
     memory = memory_of(x=x, k=half(1, 1, 1, np.inf))
@@ -174,7 +174,7 @@ def test_maxima(kind, elements, results):
 
 
 @pytest.mark.parametrize(("kind", "bits"), [("s8s8", 0x80), ("u8u8", 0), ("s16s16", 0x8000), ("bf16", 0xFF80)])
-def test_a_maximum_of_nothing(kind, bits):
+def test_maximum_of_padding_alone(kind, bits):
     memory = memory_of()
     size = 1 if bits < 256 else 2
     job = {"operation": "max_pool", "output": "element", "type": kind, "channels": 1, "padding": (4, 0), "out_width": 1,
@@ -215,7 +215,7 @@ def test_long_sums_of_16_bits_are_exact():
     assert int(memory[9 << 19 :][:4].view("<u4")[0]) == 256 * 8192 * 65535**2 % 2**32
 
 
-def test_words_that_cannot_be():
+def test_refused_words():
     with pytest.raises(ValueError, match=r"^a job has no field 'size': its fields are version, operation, "):
         job_word(size=3)
     with pytest.raises(ValueError, match=r"^merge must be 1 to 256, not 0$"):

@@ -254,7 +254,7 @@ def test_fetching_in_lane_private_mode():
 
 
 @pytest.mark.parametrize("rule", ["cost", "seed"])
-def test_the_planner_makes_legal_plans_only(rule):
+def test_the_planner_makes_legal_plans(rule):
     for dilation, adjoin in ((2, True), (1, False)):
         shape = ConvShape(1, 9, 9, 3, 4, 2, 2, (3, 3), (2, 2), (dilation, 1), element_bytes=2, adjoin=adjoin)
         for params in CONV_PRESETS.values():

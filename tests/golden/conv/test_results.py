@@ -83,7 +83,7 @@ def test_fma_rounds_once():
             assert found[i] == min(255, max(0, round(outer))), (index, i)
 
 
-def test_a_sum_that_float64_takes_for_a_tie():
+def test_a_false_tie_of_float64():
     """3 · (1 + 2^-23) is a tie of binary32, and 2^-60 less is none, which float64 cannot tell."""
     ratio = np.array([-2.5 - 2.0**-22, 1 + 2.0**-23], np.float32).view(np.uint32)
     for offset, expected in ((0, 1), (-(2.0**-60), 0)):

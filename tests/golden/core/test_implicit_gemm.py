@@ -26,7 +26,7 @@ def shape_of(size, out_channels, kernel, element_bytes=1):
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("kind", ["s8s8", "f16"])
-def test_what_is_chosen_fits(machine, kind):
+def test_plans_fit(machine, kind):
     sizes, smem_bytes = MACHINES[machine]
     rng = np.random.default_rng(4)
     element_bytes = mm_type(kind).bytes
@@ -146,7 +146,7 @@ def test_commands_are_between_instructions():
         assert Kind.TMAU in kinds[before:after] or Kind.WAIT_ALL in kinds[before:after]
 
 
-def test_the_kernel_comes_once(monkeypatch):
+def test_the_kernel_is_loaded_once(monkeypatch):
     x, k = draw((1, 8, 8, 16), (8, 3, 3))
     layer = golden.ImplicitGemm(x, k, "s8s8", padding=(1, 1, 1, 1), sizes=SMALL, smem_bytes=SMALL_BYTES)
     loads = []
@@ -175,7 +175,7 @@ def test_the_kernel_comes_once(monkeypatch):
         (np.zeros((1, 20, 20, 16), np.int8), np.zeros((4, 3, 3, 16), np.int8), {"stride": (9, 9)}, "traversal"),
     ],
 )  # fmt: skip
-def test_what_is_refused(x, k, options, message):
+def test_refusals(x, k, options, message):
     with pytest.raises(ValueError, match=message):
         golden.ImplicitGemm(x, k, "s8s8", sizes=SMALL, smem_bytes=SMALL_BYTES, **options)
 

@@ -65,16 +65,16 @@ def check(word, has_conv=True):
 
 
 @pytest.mark.parametrize("word", RIGHT)
-def test_what_may_be(word):
+def test_legal_words(word):
     assert check(word) is None
 
 
 @pytest.mark.parametrize(("code", "word"), [(code, word) for code, words in WRONG.items() for word in words])
-def test_every_rule(code, word):
+def test_wrong_words(code, word):
     assert check(word) == ProgramError[code.upper()]
 
 
-def test_every_bit_in_no_field():
+def test_every_reserved_bit():
     for kind, fmt in PROGRAM_WORDS.items():
         word = next(word for word in RIGHT if kind_of(word) == kind)
         bits = [bit for bit in range(512) if fmt.reserved_mask >> bit & 1]
@@ -89,7 +89,7 @@ def test_what_is_not_built():
     assert check(program_word("wait_all", engines=4), has_conv=False) is None
 
 
-def test_of_several_the_lowest_code_counts():
+def test_the_lowest_code_counts():
     pe = program_word("pe", address=8)
     assert check(pe | 1 << 200) == ProgramError.RESERVED
     assert check(pe) == ProgramError.COUNT
@@ -142,7 +142,7 @@ def test_one_round():
     assert order(3, {1: (1, 1)}) == [0, 1, 2]
 
 
-def test_loops_one_behind_the_other():
+def test_loops_in_sequence():
     assert order(5, {1: (2, 1), 3: (2, 1)}) == [0, 1, 0, 1, 2, 3, 2, 3, 4]
 
 
@@ -190,7 +190,7 @@ def test_one_round_does_not_count_as_nested():
         (0, 2, 1, ProgramError.LOOP),
     ],
 )
-def test_what_is_refused(index, count, back, error):
+def test_refusals(index, count, back, error):
     assert Loops().next(index, count, back) == error
     assert Loops().next(3, 2, 3) == 0
 

@@ -45,7 +45,7 @@ def instruction(rng):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_nothing_else_depends_on_them(seed):
+def test_other_values_do_not_depend_on_open_ones(seed):
     rng = random.Random(seed)
     program = assemble_program("\n".join(["setp.eq p0, tid, 0x1", *SETUP, *(instruction(rng) for _ in range(40))]))
     one, other = engine((seed, 1)), engine((seed, 2))
@@ -69,14 +69,14 @@ def run(*lines):
     return pe
 
 
-def test_what_is_stored_of_an_unset_register_is_open():
+def test_bytes_stored_from_unset_registers_are_open():
     """Each thread stores at its own word of row 0; thread 1 has set the register."""
     pe = run("setp.eq p0, tid, 0x1", "@p0, mov r5, 0x3", "st r5, ur0:rf30:0x0, 1")
     assert np.flatnonzero(pe.open.memory.at(np.arange(16))).tolist() == [0, 1, 2, 3, *range(8, 16)]
     assert pe.open.memory.undecided is None
 
 
-def test_where_threads_write_different_bytes_they_are_open():
+def test_bytes_that_threads_write_differently_are_open():
     pe = run("mov r5, tid", "mov r6, 0x7", "st r5, ur0:rf28:0x0, 1", "st r6, ur0:rf28:0x1, 1")
     assert np.flatnonzero(pe.open.memory.at(np.arange(16))).tolist() == [0], "tid differs in its low byte only"
 

@@ -269,7 +269,7 @@ def test_invalid_case_is_named_and_nothing_runs(tmp_path, capsys, path, value, s
         ('{"version": 1, "cases": [], "more": 1}', "cases.json: more is not a known field"),
     ],
 )
-def test_file_that_is_no_case_file(tmp_path, capsys, text, sentence):
+def test_refused_files(tmp_path, capsys, text, sentence):
     path = tmp_path / "cases.json"
     path.write_text(text)
     assert main(["replay", str(path), "--on", "golden"]) == 2

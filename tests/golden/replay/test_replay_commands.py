@@ -107,7 +107,7 @@ def test_replaced_field_counts_from_then_on(tmp_path, words):
     assert gmem[2048 // 4 + 2] == 256
 
 
-def test_lanes_there_and_back(tmp_path):
+def test_lanes_in_both_directions(tmp_path):
     common = {"op": "lanes", "element": "f16", "shape": [5, 4, 3, 2], "lanes": 4, "eu_bytes": 16}
     there = {"src": {"layout": "global", "address": 0}, "dst": {"layout": "aligned", "address": 64, "lane": 3}}
     back = {"src": there["dst"], "dst": {"layout": "global", "address": 1024}}
@@ -173,7 +173,7 @@ LANES = {"op": "lanes", "element": "u8", "shape": [1, 1, 1, 1], "lanes": 4, "eu_
          "maps.x.at must be omitted for a map that cannot be encoded"),
     ],
 )  # fmt: skip
-def test_command_that_no_file_may_hold(tmp_path, command, more, sentence):
+def test_refused_commands(tmp_path, command, more, sentence):
     with pytest.raises(UsageError) as caught:
         read(tmp_path, command, **more)
     assert str(caught.value) == f"case 'small': {sentence}"

@@ -156,7 +156,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("changes", "sentence"), REFUSED, ids=[row[1][:60] for row in REFUSED])
-def test_a_mistake_is_one_sentence(tmp_path, capsys, changes, sentence):
+def test_refusals(tmp_path, capsys, changes, sentence):
     (tmp_path / "cases.json").write_text(json.dumps({"version": 1, "cases": [CASE | changes]}))
     assert main(["replay", str(tmp_path / "cases.json"), "--on", "golden"]) == 2
     output = capsys.readouterr()

@@ -161,7 +161,7 @@ def test_single_bytes_are_expected_of_both_kinds(tmp_path, capsys):
     assert capsys.readouterr().err == f"tilewright replay: {sentence}\n"
 
 
-def test_a_wrong_run_shows_in_the_outcome(tmp_path):
+def test_outcomes_differ_for_wrong_runs(tmp_path):
     """What a runner other than golden returns is compared field by field."""
     (case,) = read(tmp_path, GEMM)
     run = run_on_golden(case.program)
@@ -252,7 +252,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("case", "changes", "sentence"), REFUSED, ids=[row[2] for row in REFUSED])
-def test_a_mistake_is_one_sentence(tmp_path, capsys, case, changes, sentence):
+def test_refusals(tmp_path, capsys, case, changes, sentence):
     (tmp_path / "cases.json").write_text(json.dumps({"version": 1, "cases": [case | changes]}))
     assert main(["replay", str(tmp_path / "cases.json"), "--on", "golden"]) == 2
     output = capsys.readouterr()

@@ -123,7 +123,7 @@ def test_lowest_numbers_are_neutral_for_a_maximum(dtype, element, padding):
         (ml_dtypes.float8_e4m3fn, "f8e4m3"), (ml_dtypes.float8_e5m2, "f8e5m2"),
     ],
 )  # fmt: skip
-def test_lowest_float_is_that_of_the_library(dtype, element):
+def test_lowest_floats_are_those_of_ml_dtypes(dtype, element):
     source = align((1, 1, 1, 3), element, "pool", 16, padding="lowest", target=4096).source
     lowest, *_ = np.array([source.fill_constant], np.uint32).view(dtype)
     assert lowest == ml_dtypes.finfo(dtype).min

@@ -113,7 +113,7 @@ def failure(rng):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_other_bytes_do_not_depend_on_them(seed):
+def test_other_bytes_do_not_depend_on_open_ones(seed):
     """Two machines differ in what failed commands leave; after further ones they differ in open bytes only."""
     rng, machines = random.Random(seed), [machine(), machine()]
     for word in [failure(rng), failure(rng), *(follow_up(rng) for _ in range(12))]:
@@ -132,7 +132,7 @@ def test_other_bytes_do_not_depend_on_them(seed):
     assert (one.gmem.data != other.gmem.data).any() or (one.smem != other.smem).any(), "otherwise it shows nothing"
 
 
-def test_a_failed_load_leaves_its_rows_open_and_no_gaps():
+def test_a_failed_load_opens_its_rows_but_not_gaps():
     tmap = TensorMap(element="u8", address=FAILING, size=(32, 2), stride=(64,), box=(32, 2), swizzle="128B")
     model = machine()
     descriptor = int.from_bytes(tmap.pack(), "little")
@@ -159,7 +159,7 @@ def reduced(element, address, rows, stride, count):
 
 
 @pytest.mark.parametrize("element", ["u32", "u64"])
-def test_a_failed_reduction_leaves_each_element_of_its_stretch_or_not(element):
+def test_a_failed_reduction_updates_any_elements_of_its_stretch(element):
     size = Element[element.upper()].bytes
     gmem, before = reduced(element, LEFT_OPEN_END - 256, 2, FAILING, 256 // size)
     assert not gmem.open_bytes, "the failing row is a stretch of its own"
@@ -178,14 +178,14 @@ def test_a_failed_reduction_leaves_each_element_of_its_stretch_or_not(element):
     assert gmem.open_bytes.wrong(torn)[LEFT_OPEN_END - size]
 
 
-def test_elements_that_a_failed_reduction_meets_twice_are_open():
+def test_elements_that_a_failed_reduction_updates_twice_are_open():
     gmem, _ = reduced("u32", LEFT_OPEN_END - 64, 2, 0, 32)
     assert np.flatnonzero(~gmem.open_bytes.wrong(gmem.data ^ 255)).tolist() == list(
         range(LEFT_OPEN_END - 64, LEFT_OPEN_END)
     )
 
 
-def test_receivers_that_accept_get_open_bytes():
+def test_accepting_receivers_get_open_bytes():
     cluster = Cluster(Memory(GMEM), [np.zeros(SMEM, np.uint8) for _ in range(3)])
     cluster.cores[2].accepts = 0
     word = command_word("copy_block", source=FAILING, destination=64, destination_space="shared", size=32)

@@ -232,7 +232,7 @@ def test_replaced_address_is_where_the_next_load_reads(machine):
         ("REPLACE", {"descriptor": 1 << 20, "field": DESCRIPTOR.index("box")}, (1 << 20) + 0x20 & -64),
     ],
 )
-def test_write_error_keeps_what_did_not_fail(machine, opcode, fields, failing):
+def test_a_write_error_keeps_the_other_bytes(machine, opcode, fields, failing):
     if opcode == "REDUCE":
         machine.gmem.write(
             LATE, TensorMap(**vars(MAPS[LATE]) | {"element": "u32", "size": (4, 8), "box": (4, 8)}).pack()
@@ -270,7 +270,7 @@ WINDOWED = [
 
 
 @pytest.mark.parametrize(("opcode", "fields", "field", "value"), WINDOWED)
-def test_windows_refuse_what_leaves_them(machine, opcode, fields, field, value):
+def test_windows_refuse_addresses_outside(machine, opcode, fields, field, value):
     machine.gmem.write(TILE, TensorMap(**vars(MAPS[TILE]) | {"address": 4096}).pack())
     machine.windows = Windows(global_=(4097, 12000), shared=(300, 1030))
     opcode = Opcode[opcode]
@@ -290,7 +290,7 @@ def test_global_window_holds_whole_tensors(machine, address, held):
         must_refuse(machine, Opcode.LOAD, {"descriptor": TILE}, "WINDOW", "DESCRIPTOR.address", address)
 
 
-def test_windows_hold_what_ends_with_them(machine):
+def test_windows_hold_their_last_bytes(machine):
     machine.gmem.write(TILE, TensorMap(**vars(MAPS[TILE]) | {"address": 4096}).pack())
     machine.windows = Windows(global_=(4096, 12287), shared=(256, 1151))
     for word in (

@@ -33,7 +33,7 @@ def element_offset(index, start, layout, element_bytes):
 @pytest.mark.parametrize("start", [0, 2])
 @pytest.mark.parametrize("layout", IN_LANES)
 @pytest.mark.parametrize("element", ["u8", "u16", "u64"])
-def test_every_element_there_and_back(element, layout, start):
+def test_every_element_in_both_directions(element, layout, start):
     size = int(element[1:]) // 8
     rng = np.random.default_rng(20261121)
     array = rng.integers(0, 256, (*SHAPE, size), np.uint8)

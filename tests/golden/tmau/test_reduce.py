@@ -109,7 +109,7 @@ def flushed(bits):
 
 
 @pytest.mark.parametrize("element", FLOATS, ids=lambda element: element.name.lower())
-def test_sums_are_those_of_numpy(element):
+def test_sums_equal_numpys(element):
     kind = FLOATS[element][0]
     old, source = random_pairs(element)
     numbers = [flushed(bits) if element == Element.F32 else bits for bits in (old, source)]
@@ -125,7 +125,7 @@ def test_sums_are_those_of_numpy(element):
 
 @pytest.mark.parametrize("op", [Reduction.MIN, Reduction.MAX], ids=lambda op: op.name.lower())
 @pytest.mark.parametrize("element", [Element.F16, Element.BF16], ids=lambda element: element.name.lower())
-def test_choices_are_those_of_numpy(element, op):
+def test_minima_and_maxima_equal_numpys(element, op):
     kind = FLOATS[element][0]
     old, source = random_pairs(element)
     came = reduce(op, element, old.view(np.uint8), source.view(np.uint8)).view(old.dtype)

@@ -217,7 +217,7 @@ def test_several_broken_rules_report_the_lowest_code():
         (TypeError, {"unaligned": 2}, "unaligned must be True or False, not 2"),
     ],
 )
-def test_what_is_no_map_at_all(kind, changes, sentence):
+def test_arguments_that_cannot_be_a_map(kind, changes, sentence):
     with pytest.raises(kind) as caught:
         TensorMap(**TILE | changes)
     assert str(caught.value) == sentence
@@ -268,7 +268,7 @@ def test_element_of_an_array(dtype, element):
     assert tmap.stride == (32 * np.dtype(dtype).itemsize,)
 
 
-def test_element_may_be_another_of_the_same_size():
+def test_element_may_be_another_type_of_the_same_size():
     assert TensorMap.tiled(np.zeros(32, np.float32), box=(16,), element="tf32").element == Element.TF32
     with pytest.raises(DescriptorError, match=r"^element f16 takes 2 bytes, but one of the array 4$"):
         TensorMap.tiled(np.zeros(32, np.float32), box=(16,), element="f16")
@@ -308,7 +308,7 @@ def test_an_im2col_map_of_an_array_and_of_a_shape():
     assert part.array is activations
 
 
-def test_an_im2col_map_of_something_else():
+def test_wrong_arguments_of_im2col():
     with pytest.raises(ValueError, match=r"^element must be given for the shape \(2, 8, 8, 16\), which has no type$"):
         TensorMap.im2col((2, 8, 8, 16), pixels=1, lower=(0, 0), upper=(0, 0))
     with pytest.raises(TypeError, match=r"^array must be a numpy array, not list$"):
@@ -317,7 +317,7 @@ def test_an_im2col_map_of_something_else():
         TensorMap.im2col((2, 8, 8, 16), element="u8", pixels=1, lower=(0,), upper=(0, 0))
 
 
-def test_an_empty_array_is_no_tensor():
+def test_empty_arrays_are_refused():
     with pytest.raises(ValueError, match=r"^array must not be empty, with shape \(0, 4\)$"):
         TensorMap.tiled(np.zeros((0, 4), np.uint8), box=(4, 1))
 
@@ -330,6 +330,6 @@ def test_an_empty_array_is_no_tensor():
         TensorMap.im2col((2, 8, 8, 16), element="u8", pixels=9, lower=(0, 0), upper=(0, 0), address=4096),
     ],
 )
-def test_what_a_map_says_of_itself_makes_it_again(tmap):
+def test_repr_of_a_map(tmap):
     assert eval(repr(tmap), {"TensorMap": TensorMap}) == tmap
     assert repr(tmap).startswith(f"TensorMap(element='{tmap.element.name.lower()}', size=")

@@ -44,7 +44,7 @@ def test_text_that_is_written():
     assert disassemble_job(word) == "depthwise.f16.raw barrier=0x0 k=0x40 offset=0xff kernel=(3,1)"
 
 
-def test_random_jobs_and_garbage_go_there_and_back():
+def test_random_jobs_and_garbage_in_both_directions():
     lines = 0
     for job in random_jobs(SEED, PARAMS, 150):
         text = disassemble_job(job.word)
@@ -82,13 +82,13 @@ def test_random_jobs_and_garbage_go_there_and_back():
         ("word", "line 1: 'word' must be followed by a number"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_sentence(text, sentence):
+def test_refusals(text, sentence):
     with pytest.raises(UsageError) as caught:
         assemble_jobs(text)
     assert str(caught.value) == sentence
 
 
-def test_command_there_and_back(tmp_path, capsys):
+def test_command_line_in_both_directions(tmp_path, capsys):
     text = "".join(f"{line}\n" for line, _ in JOBS)
     (tmp_path / "jobs.txt").write_text(text)
     assert main(["asm", str(tmp_path / "jobs.txt"), "--conv", "--out", str(tmp_path / "words.txt")]) == 0

@@ -84,7 +84,7 @@ def test_a_job_that_is_not_whole_or_has_another_tag():
     assert assemble_core("\n".join(disassemble_core(other))) == other
 
 
-def test_garbage_goes_there_and_back():
+def test_garbage_in_both_directions():
     for program in garbage_programs(SEED, CONV_PRESETS["unit"], 4096, 100):
         raw = program.gmem[PROGRAM_AT:].tobytes()
         words = [int.from_bytes(raw[64 * place : 64 * place + 64], "little") for place in range(program.words)]
@@ -129,13 +129,13 @@ def test_garbage_goes_there_and_back():
         ("word", "line 1: 'word' must be followed by a number"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_sentence(text, sentence):
+def test_refusals(text, sentence):
     with pytest.raises(UsageError) as caught:
         assemble_core(text)
     assert str(caught.value) == sentence
 
 
-def test_command_there_and_back(tmp_path, capsys):
+def test_command_line_in_both_directions(tmp_path, capsys):
     (tmp_path / "program.txt").write_text("".join(f"{line}\n" for line, _ in LINES))
     assert main(["asm", str(tmp_path / "program.txt"), "--core", "--out", str(tmp_path / "words.txt")]) == 0
     words = (tmp_path / "words.txt").read_text().split()

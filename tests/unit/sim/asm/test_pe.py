@@ -87,10 +87,8 @@ def test_a_word_as_it_is():
         ("mov", "'mov' must be followed by a register"),
         ("movu r4, 3", "'r4' must be a uniform register, as ur0"),
         ("setp p1, r5, 0", "'setp' must go on with a comparison: eq, ne, lt, le, gt, ge, ltu, leu, gtu, geu"),
-        (
-            "setp.less p1, r5, 0",
-            "'less' must be a comparison: eq, ne, lt, le, gt, ge, ltu, leu, gtu, geu; did you mean 'lt'?",
-        ),
+        ("setp.less p1, r5, 0",
+         "'less' must be a comparison: eq, ne, lt, le, gt, ge, ltu, leu, gtu, geu; did you mean 'lt'?"),
         ("setp.lt p8, r5, 0", "'p8' must be 0 to 7"),
         ("setp.lt p1, 5, 0", "'5' must be a register or tid, as r0"),
         ("bar 0, 1", "'bar' must go on with what to do: wait"),
@@ -105,8 +103,8 @@ def test_a_word_as_it_is():
         ("word", "'word' must be followed by a number"),
         (f"word {1 << 128:#x}", f"'{1 << 128:#x}' must be 0 to {(1 << 128) - 1}"),
     ],
-)
-def test_a_mistake_is_one_sentence(text, sentence):
+)  # fmt: skip
+def test_refusals(text, sentence):
     with pytest.raises(UsageError) as caught:
         assemble_program(f"halt\n{text}")
     assert str(caught.value) == f"line 2: {sentence}"
@@ -126,7 +124,7 @@ def test_parts_stand_in_any_order_and_are_written_in_one(operation, parts):
     assert texts == {f"{operation}.{'.'.join(parts.split())} r0, ur0:rf0:0x0, r1"}
 
 
-def test_command_line_there_and_back(tmp_path, capsys):
+def test_command_line_in_both_directions(tmp_path, capsys):
     text = "mov r5, tid\n@p3, mm16.ka4.f r0, ur1:rf2:0x0, r8\nhalt\n"
     (tmp_path / "program.txt").write_text(text)
     assert main(["asm", "--pe", str(tmp_path / "program.txt"), "--out", str(tmp_path / "words.hex")]) == 0
@@ -164,7 +162,7 @@ CANONICAL = [
 
 
 @pytest.mark.parametrize("text", CANONICAL)
-def test_line_comes_back_as_it_is(text):
+def test_canonical_lines_come_back(text):
     assert disassemble_instruction(*assemble_program(text)) == text
 
 

@@ -157,13 +157,13 @@ def test_any_word_comes_back():
         ("lanes.f16.aligned,global 0 0 (5,4,3,2) 3 64", "'3' must be a power of two"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_sentence(text, sentence):
+def test_refusals(text, sentence):
     with pytest.raises(UsageError) as caught:
         assemble(f"commit\n{text}")
     assert str(caught.value) == f"line 2: {sentence}"
 
 
-def test_command_line_there_and_back(tmp_path, capsys):
+def test_command_line_in_both_directions(tmp_path, capsys):
     (tmp_path / "commands.txt").write_text("commit tag=5\nwait.read 2\n")
     assert main(["asm", str(tmp_path / "commands.txt"), "--out", str(tmp_path / "words.hex")]) == 0
     assert len((tmp_path / "words.hex").read_text().splitlines()[0]) == 128

@@ -138,7 +138,7 @@ def test_a_preset_without_windows_for_processors():
     assert why_no_hardware(own, "lean") == "there is no hardware for it: preset lean has no windows"
 
 
-def test_both_backends_say_the_same_of_a_preset():
+def test_both_backends_agree_on_a_preset():
     case, args = hardware_read(TMAU), Namespace(preset="lean")
     assert golden.hardware(case, args) == rtl.hardware(case, args) == TMAU_PRESETS["lean"]
     assert golden.hardware(case, Namespace(preset=None)) is None
