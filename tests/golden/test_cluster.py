@@ -25,6 +25,12 @@ def cluster_of(count, **options):
     return Cluster(Memory(mix_pattern(GMEM, 1), "global memory"), smems(count), **options)
 
 
+def unchanged(cluster):
+    """Whether all shared memories have their first contents."""
+    cores = cluster.cores
+    return all((core.smem == before).all() for core, before in zip(cores, smems(len(cores)), strict=True))
+
+
 def packed_map(tmap):
     return int.from_bytes(tmap.pack(), "little")
 
@@ -34,7 +40,7 @@ def load(smem=0, cores=None, tag=7, **fields):
 
 
 def copy(source=None, destination=None, size=64, cores=None, source_core=None, **fields):
-    """A block copy; a number is a shared address, and None stands for global address 512."""
+    """A block copy; a number is an address in shared memory, and None the global address 512."""
     sides = {"source": source, "destination": destination}
     spaces = {f"{side}_space": "global" if place is None else "shared" for side, place in sides.items()}
     places = {side: 512 if place is None else place for side, place in sides.items()}
@@ -42,8 +48,15 @@ def copy(source=None, destination=None, size=64, cores=None, source_core=None, *
     return word | delivery_bits(cores, source_core)
 
 
+def run(cluster, core, word):
+    """Runs a command; loads use the descriptor of ``TILE``."""
+    if word & 15 == Opcode.LOAD:
+        return cluster.execute_on(core, packed_map(TILE), word)
+    return cluster.execute(core, word)
+
+
 def alone(core, word, descriptor=None):
-    """Shared memory of a core alone that runs the command, which then knows no other cores."""
+    """Shared memory of a machine without a cluster after the command, and the bytes of the command."""
     machine = Machine(Memory(mix_pattern(GMEM, 1), "global memory"), mix_pattern(SMEM, 10 + core))
     fields = FORMATS[word & 15].unpack(word)
     opcode = fields.pop("opcode")
@@ -57,8 +70,7 @@ def alone(core, word, descriptor=None):
 def test_receivers_get_the_data_of_a_core_alone(word, named):
     cluster, descriptor = cluster_of(4), packed_map(TILE) if word & 15 == Opcode.LOAD else None
     word |= delivery_bits(named)
-    run = cluster.execute if descriptor is None else lambda core, word: cluster.execute_on(core, descriptor, word)
-    assert run(2, word) == (128 if descriptor else 64)
+    assert run(cluster, 2, word) == (128 if descriptor else 64)
     for number, core in enumerate(cluster.cores):
         expected = alone(number, word, descriptor)[0] if number in named else smems(4)[number]
         assert (core.smem == expected).all(), number
@@ -67,7 +79,7 @@ def test_receivers_get_the_data_of_a_core_alone(word, named):
 
 @pytest.mark.parametrize("count", [2, 4])
 def test_random_loads(count):
-    """Tile and im2col, all swizzles and interleaves: each receiver has what a core alone has, others keep theirs."""
+    """Each receiver gets the data of a core alone, in all modes; other memories do not change."""
     print("seed 15")
     rng, received = random.Random(15), 0
     cluster = cluster_of(count)
@@ -120,16 +132,10 @@ def test_a_barrier_overflow_is_recorded_by_its_core():
 )  # fmt: skip
 def test_missing_cores_are_refused(word):
     cluster = cluster_of(2)
-    run = (
-        cluster.execute
-        if word & 15 != Opcode.LOAD
-        else lambda core, word: cluster.execute_on(core, packed_map(TILE), word)
-    )
-    assert run(1, word) is None
+    assert run(cluster, 1, word) is None
     assert cluster.cores[1].errors == [(ClusterError.CORES, 7, 0, 0, range(0))]
     assert not cluster.cores[0].errors
-    for core, before in zip(cluster.cores, smems(2), strict=True):
-        assert (core.smem == before).all()
+    assert unchanged(cluster)
 
 
 def test_a_stopped_core_refuses_commands_but_receives_data():
@@ -157,8 +163,7 @@ def test_a_bus_error_leaves_every_receiver_as_it_was():
     far = TensorMap(element="u8", address=1 << 20, size=(64, 64), stride=(64,), box=(16, 8))
     assert cluster.execute_on(0, packed_map(far), load(0, [0, 1])) is None
     assert [error.code for error in cluster.cores[0].errors] == [Error.READ]
-    for core, before in zip(cluster.cores, smems(2), strict=True):
-        assert (core.smem == before).all()
+    assert unchanged(cluster)
 
 
 def test_copies_between_cores():
@@ -264,8 +269,7 @@ def test_a_core_is_read_only_if_it_allows_it(change):
     assert cluster.execute(0, word) is None
     assert cluster.cores[0].errors == [remote(0b100)]
     assert cluster.cores[2].errors == [record(Error.WINDOW, word, "source")]
-    for core, before in zip(cluster.cores, smems(3), strict=True):
-        assert (core.smem == before).all()
+    assert unchanged(cluster)
 
 
 def test_remote_arrivals():

@@ -58,13 +58,13 @@ def by_the_text(accumulator, a, b, kind):
         return NAN
     if infinities:
         return INFINITY if infinities == {1} else INFINITY | 1 << 31
-    there = [term for term in terms if term[1]]
-    if not there:
+    nonzero = [term for term in terms if term[1]]
+    if not nonzero:
         return 1 << 31 if all(sign < 0 for sign, _, _, _ in terms) else 0
-    highest = max(exponent + place for _, _, exponent, place in there)
+    highest = max(exponent + place for _, _, exponent, place in nonzero)
     unit = Fraction(2) ** (highest - WINDOW)  # of the place below the window
     total = 0
-    for sign, size, exponent, _ in there:
+    for sign, size, exponent, _ in nonzero:
         exact = size * Fraction(2) ** exponent / unit
         cut = 2 * int(exact / 2)
         total += sign * (cut + (cut != exact))
@@ -91,9 +91,9 @@ def round_fp32(number):
 @pytest.mark.parametrize("kind", FLOATS)
 def test_by_the_text(kind, elements):
     rows = dot_rows(np.random.default_rng(SEED), kind, ROWS, elements)
-    for accumulator, a, b, came in zip(*rows, dot(*rows, kind), strict=True):
+    for accumulator, a, b, result in zip(*rows, dot(*rows, kind), strict=True):
         expected = by_the_text(int(accumulator), a.tolist(), b.tolist(), kind)
-        assert came == expected, f"{accumulator:#x}, {a}, {b}: {expected:#x}, not {came:#x}"
+        assert result == expected, f"{accumulator:#x}, {a}, {b}: {expected:#x}, not {result:#x}"
 
 
 # --- exact sums -----------------------------------------------------------------------------------------------------
@@ -113,18 +113,18 @@ def test_error(kind):
     """The result lies within half a place of the exact sum, and what is cut off: below the window a place a term."""
     rows = dot_rows(np.random.default_rng(SEED), kind, ROWS, ELEMENTS)
     all_errors, kept_errors, differ = [], [], 0
-    for accumulator, a, b, came in zip(*rows, dot(*rows, kind).tolist(), strict=True):
+    for accumulator, a, b, result in zip(*rows, dot(*rows, kind).tolist(), strict=True):
         exact = exact_sum(int(accumulator), a.tolist(), b.tolist(), FORMATS[kind])
-        if exact is None or exact[1] is None or came & INFINITY == INFINITY:
+        if exact is None or exact[1] is None or result & INFINITY == INFINITY:
             continue
         number, highest = exact
-        sign, size, exponent = unpack(came, FP32)
+        sign, size, exponent = unpack(result, FP32)
         place = Fraction(2) ** exponent
         error = abs(sign * size * place - number)
         cuts = (ELEMENTS + 1) * Fraction(2) ** (highest - WINDOW)
-        assert error <= place / 2 + cuts, f"{accumulator:#x}, {a}, {b}: {came:#x}"
+        assert error <= place / 2 + cuts, f"{accumulator:#x}, {a}, {b}: {result:#x}"
         all_errors.append(error / place)
-        differ += came & 0x7FFFFFFF != round_fp32(number) & 0x7FFFFFFF
+        differ += result & 0x7FFFFFFF != round_fp32(number) & 0x7FFFFFFF
         if abs(number) >= Fraction(2) ** (highest - WINDOW // 3):
             kept_errors.append(error / place)
     print(
@@ -142,9 +142,9 @@ def test_sums_that_do_not_cancel_are_correctly_rounded(kind):
     rng = np.random.default_rng(SEED)
     a, b = (rng.uniform(1, 4, (ROWS, ELEMENTS)).astype(FLOATS[kind]) for _ in range(2))
     accumulators = rng.uniform(0, 4, ROWS).astype(np.float32)
-    came = dot(accumulators.view(np.uint32), a.view(np.uint16), b.view(np.uint16), kind).view(np.float32)
+    result = dot(accumulators.view(np.uint32), a.view(np.uint16), b.view(np.uint16), kind).view(np.float32)
     exact = accumulators.astype(float) + (a.astype(float) * b.astype(float)).sum(axis=1)
-    assert np.array_equal(came, exact.astype(np.float32))
+    assert np.array_equal(result, exact.astype(np.float32))
 
 
 # --- integers -------------------------------------------------------------------------------------------------------
@@ -155,10 +155,10 @@ def test_integers(kind):
     accumulators, a, b = dot_rows(np.random.default_rng(SEED), kind, ROWS, ELEMENTS)
     a_numbers = a if kind & 2 else a.view(f"i{kind.bytes}")
     b_numbers = b if kind & 1 else b.view(f"i{kind.bytes}")
-    for accumulator, x, y, came in zip(
+    for accumulator, x, y, result in zip(
         accumulators.tolist(), a_numbers.tolist(), b_numbers.tolist(), dot(accumulators, a, b, kind), strict=True
     ):
-        assert came == (accumulator + sum(p * q for p, q in zip(x, y, strict=True))) % (1 << 32)
+        assert result == (accumulator + sum(p * q for p, q in zip(x, y, strict=True))) % (1 << 32)
 
 
 def test_shapes():

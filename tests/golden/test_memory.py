@@ -106,20 +106,20 @@ def test_repr_of_a_memory():
     assert repr(Memory(16, "shared memory", base=128)) == "Memory(16 bytes of shared memory from 0x80 on)"
 
 
-def held(count=32):
+def marked(count=32):
     memory = np.arange(count, dtype=np.uint8)
     return memory, OpenBytes(memory)
 
 
 def test_nothing_is_open_at_first():
-    memory, bytes_ = held()
+    memory, bytes_ = marked()
     assert not bytes_ and not bytes_.at(np.arange(32)).any()
     assert bytes_.wrong(memory ^ 1).all() and not bytes_.wrong(memory).any()
     assert (bytes_.settled(memory ^ 1) == memory ^ 1).all()
 
 
 def test_open_bytes_may_hold_anything_and_no_others():
-    memory, bytes_ = held()
+    memory, bytes_ = marked()
     bytes_.spoil(np.arange(4, 9))
     assert bytes_ and np.flatnonzero(~bytes_.wrong(memory ^ 255)).tolist() == [4, 5, 6, 7, 8]
     assert np.flatnonzero(bytes_.settled(memory ^ 255) == memory).tolist() == [4, 5, 6, 7, 8]
@@ -130,7 +130,7 @@ def test_open_bytes_may_hold_anything_and_no_others():
 
 
 def test_copies_of_open_bytes_are_open():
-    _, bytes_ = held()
+    _, bytes_ = marked()
     bytes_.spoil(np.array([1]))
     bytes_.write(np.array([[16, 17, 18, 19]]), bytes_.at(np.array([[0, 1, 2, 3]])))
     assert bytes_.at(np.arange(16, 20)).tolist() == [False, True, False, False]
@@ -141,32 +141,32 @@ def test_copies_of_open_bytes_are_open():
 
 
 def test_an_element_has_one_of_two_choices():
-    memory, bytes_ = held()
-    kept = memory.copy()
+    memory, bytes_ = marked()
+    before = memory.copy()
     memory[8:16] += 100
-    bytes_.choose(np.arange(8, 16).reshape(2, 4), kept[8:16].reshape(2, 4))
-    for first, second in ((memory, kept), (kept, memory), (kept, kept), (memory, memory)):
-        seen = memory.copy()
-        seen[8:12], seen[12:16] = first[8:12], second[12:16]
-        assert not bytes_.wrong(seen).any()
+    bytes_.choose(np.arange(8, 16).reshape(2, 4), before[8:16].reshape(2, 4))
+    for first, second in ((memory, before), (before, memory), (before, before), (memory, memory)):
+        mixed = memory.copy()
+        mixed[8:12], mixed[12:16] = first[8:12], second[12:16]
+        assert not bytes_.wrong(mixed).any()
     torn = memory.copy()
-    torn[9] = kept[9]
+    torn[9] = before[9]
     assert np.flatnonzero(bytes_.wrong(torn)).tolist() == [9]
     assert bytes_.wrong(memory ^ 255)[8:16].all(), "and nothing else"
     memory[8] = 3
     bytes_.write(np.array([8]))
-    assert not bytes_.wrong(memory).any() and bytes_.wrong(kept)[8]
+    assert not bytes_.wrong(memory).any() and bytes_.wrong(before)[8]
 
 
 def test_open_elements_have_no_choices():
-    memory, bytes_ = held()
+    memory, bytes_ = marked()
     bytes_.spoil(np.array([8]))
     bytes_.choose(np.array([[8, 9]]), np.array([[0, 0]], np.uint8))
     assert not bytes_.at(np.array([9])).any() and not bytes_.wrong(memory).any()
 
 
 def test_the_first_dependence_is_named():
-    _, bytes_ = held()
+    _, bytes_ = marked()
     bytes_.spoil(np.array([8]))
     bytes_.rely_on(slice(0, 8), "what is before")
     assert bytes_.undecided is None

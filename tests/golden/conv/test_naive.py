@@ -63,8 +63,8 @@ class Naive:
             place = f["y"] + n * image + ho * line + wo * pixel + co * self.eo
             self.smem[place : place + self.eo] = list(bits.to_bytes(self.eo, "little"))
         early = f["early"] and self.operation == ConvOperation.CONVOLUTION
-        taken = [self.arrive(f["barrier"] + offset) for offset in (0, 8)[: 1 + early]] if f["signal"] else []
-        return all(taken)
+        arrivals = [self.arrive(f["barrier"] + offset) for offset in (0, 8)[: 1 + early]] if f["signal"] else []
+        return all(arrivals)
 
     def sums(self, places):
         """What becomes of each window, before post-processing."""
@@ -151,8 +151,8 @@ class Naive:
         if self.output == ConvOutput.F16:
             with np.errstate(over="ignore"):
                 return int(np.float16(value).view(np.uint16))
-        kept, rest = acc >> 16, acc & 0xFFFF
-        return kept + (rest > 0x8000 or (rest == 0x8000 and kept & 1))
+        upper, rest = acc >> 16, acc & 0xFFFF
+        return upper + (rest > 0x8000 or (rest == 0x8000 and upper & 1))
 
     def requantised(self, acc, n, ho, wo, co):
         """binary32, operation by operation."""

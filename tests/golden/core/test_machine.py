@@ -157,12 +157,12 @@ def test_a_loop(core):
 
 def test_steps_come_before_their_execution(core):
     core.gmem.write(PROGRAM, program_bytes([load(), *job(), program_word("loop", count=2, back=1), END]))
-    seen = []
+    steps = []
     for step in core.steps(PROGRAM, 5):
-        seen.append((step.index, step.kind, int(core.smem[0x80])))
-    assert seen[:3] == [(0, Kind.TMAU, 0), (1, Kind.CONV, 1), (4, Kind.LOOP, 1)]
+        steps.append((step.index, step.kind, int(core.smem[0x80])))
+    assert steps[:3] == [(0, Kind.TMAU, 0), (1, Kind.CONV, 1), (4, Kind.LOOP, 1)]
     # A loop into the middle of a job: its half is a word of no kind.
-    assert seen[3] == (3, None, 1)
+    assert steps[3] == (3, None, 1)
     assert core.record == stopped("kind", 3)
 
 

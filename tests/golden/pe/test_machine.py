@@ -172,12 +172,12 @@ def test_number_of_a_core_out_of_range():
 
 def test_ld_and_st_move_the_bytes_inside(pe):
     rows = pe.smem[0x100:0x300].reshape(8, 64)
-    kept = pe.registers[:, 3].copy()
+    untouched = pe.registers[:, 3].copy()
     pe.execute(instruction_word(Operation.LD, rd=0, n=3, ur=BYTES, rf=K_AND_TID, imm=32))
     expected = np.zeros((6, 12), np.uint8)
     expected[:5, :8] = rows[:5, 32:40]
     assert (pe.registers[:, :3].copy().view(np.uint8) == expected).all()
-    assert (pe.registers[:, 3] == kept).all()
+    assert (pe.registers[:, 3] == untouched).all()
 
     before = pe.smem.copy()
     pe.execute(instruction_word(Operation.ST, rs=10, n=3, ur=BYTES, rf=K_AND_TID, imm=32))
@@ -193,11 +193,11 @@ def test_ld_of_a_negative_offset_wraps_into_the_segment(pe):
 
 
 def test_alignment_of_words(pe):
-    kept = pe.registers[:, 0].copy()
+    untouched = pe.registers[:, 0].copy()
     fault = pe.execute(instruction_word(Operation.LD, rd=0, n=1, ur=LINE, rf=TID))
     assert fault == Fault(PeError.ALIGNMENT, 7, 1, 5, 0)
     assert pe.registers[4, 0] == pe.smem[0x804:0x808].view(np.uint32)[0]
-    assert (pe.registers[[1, 2, 3, 5], 0] == kept[[1, 2, 3, 5]]).all()
+    assert (pe.registers[[1, 2, 3, 5], 0] == untouched[[1, 2, 3, 5]]).all()
     # Threads without an element inside meet nothing.
     assert pe.execute(instruction_word(Operation.ST, rs=0, n=1, ur=LINE, rf=TID, imm=64)) is None
 

@@ -87,14 +87,17 @@ def test_elements_of_a_failed_reduction_have_old_or_new_values(name):
     case, places = CASES[name], CHOICES[name]
     judged = judge(case)
     before = case.global_contents()
-    kept = Outcome(judged.outcome.record, judged.outcome.memories | {"gmem": before})
+    unchanged = Outcome(judged.outcome.record, judged.outcome.memories | {"gmem": before})
     assert (before != judged.outcome.memories["gmem"]).any()
-    assert differences(kept, judged.outcome, judged.open_bytes) == []
+    assert differences(unchanged, judged.outcome, judged.open_bytes) == []
     half = judged.outcome.memories["gmem"].copy()
     half[places[-32:]] = before[places[-32:]]
-    assert differences(kept._replace(memories=kept.memories | {"gmem": half}), judged.outcome, judged.open_bytes) == []
+    assert (
+        differences(unchanged._replace(memories=unchanged.memories | {"gmem": half}), judged.outcome, judged.open_bytes)
+        == []
+    )
     assert len(differences(changed(judged.outcome, "gmem", places[-1:]), judged.outcome, judged.open_bytes)) == 1
-    assert len(differences(changed(kept, "gmem", places[:1]), judged.outcome, judged.open_bytes)) == 1
+    assert len(differences(changed(unchanged, "gmem", places[:1]), judged.outcome, judged.open_bytes)) == 1
 
 
 def test_failed_lanes_open_their_elements_but_not_padding():

@@ -87,9 +87,9 @@ def test_normal_numbers(tmp_path):
     (case,) = read(tmp_path, CASE | floats)
     x, k = (np.random.Generator(np.random.PCG64(seed)).standard_normal(size).astype(np.float16)
             for seed, size in ((1, (1, 4, 5, 3)), (2, (2, 3, 3, 3))))  # fmt: skip
-    found = run_case(case).memories["output"].view("<f4").reshape(3, 3, 2)
+    output = run_case(case).memories["output"].view("<f4").reshape(3, 3, 2)
     padded = np.pad(x[0].astype(float), ((1, 0), (2, 1), (0, 0)))
-    assert np.isclose(found[1, 2, 1], (padded[1:4, 4:7] * k[1]).sum(), rtol=1e-5)
+    assert np.isclose(output[1, 2, 1], (padded[1:4, 4:7] * k[1]).sum(), rtol=1e-5)
 
 
 def test_a_type_that_is_not_built_is_the_result(tmp_path, capsys):

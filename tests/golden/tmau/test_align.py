@@ -32,15 +32,17 @@ def padded_by_numpy(array, alignment, value):
 
 def copied(array, alignment):
     """The padded tensor that the TMAU's copy makes, and the tensor that its way back makes of that."""
-    there = GlobalMemory(1 << 18)
-    there.write(alignment.source.address, array)
-    alignment.pad(there)
+    padding_memory = GlobalMemory(1 << 18)
+    padding_memory.write(alignment.source.address, array)
+    alignment.pad(padding_memory)
     count = math.prod(alignment.padded) * array.itemsize
-    padded = there.read(alignment.target.address, count)
-    back = GlobalMemory(1 << 18)
-    back.write(alignment.target.address, padded)
-    alignment.strip(back)
-    return padded.view(array.dtype).reshape(alignment.padded), back.read(alignment.source.address, array.nbytes)
+    padded = padding_memory.read(alignment.target.address, count)
+    stripping_memory = GlobalMemory(1 << 18)
+    stripping_memory.write(alignment.target.address, padded)
+    alignment.strip(stripping_memory)
+    return padded.view(array.dtype).reshape(alignment.padded), stripping_memory.read(
+        alignment.source.address, array.nbytes
+    )
 
 
 @pytest.mark.parametrize(("operator", "padded"), SEED_TABLE.items())
@@ -64,9 +66,9 @@ def test_copies_pad_and_strip(operator, dtype, granularity):
             shape, element, operator, granularity, source=3 * array.itemsize, target=1 << 17, box_bytes=box_bytes
         )
         expected = padded_by_numpy(array, alignment, 0)
-        padded, back = copied(array, alignment)
+        padded, stripping_memory = copied(array, alignment)
         assert (padded == expected).all(), shape
-        assert back.tobytes() == array.tobytes(), shape
+        assert stripping_memory.tobytes() == array.tobytes(), shape
         assert (unalign(alignment, expected) == array).all()
         assert alignment.added_bytes == expected.nbytes - array.nbytes
         grown = [n for n, before in zip(alignment.padded, alignment.view, strict=True) if n != before]

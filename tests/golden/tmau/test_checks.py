@@ -1,4 +1,4 @@
-"""Windows of processors that share a unit: which one confines a command, and where they are set."""
+"""Windows of processors that share a unit, and commands that need missing features."""
 
 import numpy as np
 import pytest

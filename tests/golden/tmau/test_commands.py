@@ -278,13 +278,13 @@ def test_windows_refuse_addresses_outside(machine, opcode, fields, field, value)
 
 
 @pytest.mark.parametrize(
-    ("address", "held"),
+    ("address", "inside"),
     [(4096, True), (4080, False), (12288 - 512, True), (12288 - 496, False), ((1 << 64) - 16, False)],
 )
-def test_global_window_holds_whole_tensors(machine, address, held):
+def test_global_window_holds_whole_tensors(machine, address, inside):
     machine.gmem.write(TILE, TensorMap(**vars(MAPS[TILE]) | {"address": address}).pack())
     machine.windows = Windows(global_=(4096, 12287))
-    if held:
+    if inside:
         assert machine.execute(command_word(descriptor=TILE, smem=0)) == 32
     else:
         must_refuse(machine, Opcode.LOAD, {"descriptor": TILE}, "WINDOW", "DESCRIPTOR.address", address)

@@ -41,13 +41,13 @@ def test_every_element_in_both_directions(element, layout, start):
     gmem[: array.size] = array.ravel()
     expected, machine = smem.copy(), Machine(Memory(gmem), smem)
     common = {"element": element, "shape": SHAPE[::-1], "lanes_log2": 2, "eu_log2": 5}
-    there = {"destination": 64, "destination_layout": layout, "destination_lane": start}
-    assert machine.execute(command_word("lanes", **common, **there)) == array.size
+    to_lanes = {"destination": 64, "destination_layout": layout, "destination_lane": start}
+    assert machine.execute(command_word("lanes", **common, **to_lanes)) == array.size
     for index in itertools.product(*map(range, SHAPE)):
         lane, offset = element_offset(index, start, layout, size)
         expected[lane * SMEM // LANES + 64 + offset :][:size] = array[index]
     assert (smem == expected).all(), "elements in their places, and padding unchanged"
 
-    back = {"source": 64, "source_layout": layout, "source_lane": start, "destination": 2048}
-    assert machine.execute(command_word("lanes", **common, **back)) == array.size
+    from_lanes = {"source": 64, "source_layout": layout, "source_lane": start, "destination": 2048}
+    assert machine.execute(command_word("lanes", **common, **from_lanes)) == array.size
     assert (gmem[2048:][: array.size] == array.ravel()).all()

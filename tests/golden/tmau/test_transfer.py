@@ -1,6 +1,5 @@
 """Loads, stores and prefetches as calls: refusals with the machine's error record, wrong arguments, and examples."""
 
-
 import numpy as np
 import pytest
 

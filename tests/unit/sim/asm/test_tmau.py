@@ -177,10 +177,10 @@ def test_standard_input(monkeypatch, capsys, back):
         "commit tag=5\nwait.read 2\n",
         "".join(f"{word:0128x}\n" for word in assemble("commit tag=5\nwait.read 2")),
     )
-    given, wanted = (words, text) if back else (text, words)
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+    text_in, text_out = (words, text) if back else (text, words)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text_in.encode())))
     assert main(["asm", "-", *["--back"] * back]) == 0
-    assert capsys.readouterr() == (wanted, "")
+    assert capsys.readouterr() == (text_out, "")
 
 
 @pytest.mark.parametrize(
