@@ -1,4 +1,4 @@
-"""What the hardware means: numpy, no cycles, no streams."""
+"""The golden model: the meaning of the hardware in numpy, without cycles and streams."""
 
 from tilewright.spec.conv import CONV_PRESETS, ConvParams
 

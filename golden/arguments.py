@@ -8,8 +8,8 @@ from tilewright.spec.fields import names, one_line
 from tilewright.spec.names import suggestion
 
 __all__ = [
-    "array", "field_value", "instance", "integer", "integers", "listed", "member", "no_member", "numbers", "packed",
-    "pair", "power_of_two", "room", "shown", "truth",
+    "array", "field_value", "format_values", "instance", "integer", "integers", "listed", "member", "no_member",
+    "numbers", "packed", "pair", "power_of_two", "room", "shown", "truth",
 ]  # fmt: skip
 
 _LONGEST = 60  # characters of a value in a sentence
@@ -107,6 +107,19 @@ def field_value(field, value):
     if field.enum and isinstance(value, str):
         return member(field.name, field.enum, value)
     return integer(field.name, int(value) if isinstance(value, (bool, np.bool_)) else value)
+
+
+def format_values(kind, fields, values):
+    """``values``, which must be of ``fields`` (Field objects) of a ``kind``, for ``Format.pack``; ValueError otherwise.
+
+    Each value is as in :func:`field_value`.
+    """
+    known = {field.name: field for field in fields}
+    for name in values:
+        if name not in known:
+            fields_are = f"its fields are {', '.join(known)}{suggestion(name, known)}"
+            raise ValueError(f"a {kind} has no field {name!r}: {fields_are}")
+    return {name: field_value(known[name], value) for name, value in values.items()}
 
 
 def listed(name, value):

@@ -8,7 +8,7 @@ from tilewright.spec import BARRIER
 from tilewright.spec.conv import JOB, JOB_VERSION, ConvError, ConvOperation, ConvOutput, ConvParams
 from tilewright.spec.pe import MmType
 
-from ..arguments import field_value, packed, shown
+from ..arguments import format_values, packed, shown
 from ..memory import OpenBytes, check_shared
 from ..smem import Barrier
 from .job import barriers_of, check_job, parts_of, shape_of
@@ -41,12 +41,7 @@ def job_word(**fields):
     field or a value out of range, TypeError for a value of the wrong kind.
     """
     values = {field.name: [field.range[0]] * field.count if field.count else field.range[0] for field in JOB.fields}
-    values["version"] = JOB_VERSION
-    for name, value in fields.items():
-        if name not in values:
-            raise ValueError(f"a job has no field {name!r}: its fields are {', '.join(values)}")
-        values[name] = field_value(JOB[name], value)
-    return JOB.pack(**values)
+    return JOB.pack(**values | {"version": JOB_VERSION} | format_values("job", JOB.fields, fields))
 
 
 class Conv:

@@ -7,7 +7,7 @@ from tilewright.spec.conv import JOB
 from tilewright.spec.core import JOB_WORDS, PAGER_TAG_BIT, PROGRAM_WORDS, WORD_BITS, WORD_BYTES, Engine, Kind
 from tilewright.spec.pe import PAGE_ENTRY, PE_REGISTERS, SEGMENT, Put
 
-from ..arguments import field_value, instance, integer, listed, member, packed
+from ..arguments import format_values, instance, integer, listed, member, packed
 from ..conv.layer import ConvLayer
 from ..tmau.machine import command_word
 
@@ -29,12 +29,8 @@ def program_word(kind, **fields):
     :func:`tmau_word`, jobs by :func:`conv_words`.
     """
     kind = member("kind", Kind, kind)
-    known = {field.name: field for field in PROGRAM_WORDS[kind].fields}
-    for name in fields:
-        if name not in known:
-            raise ValueError(f"a {kind.name} word has no field {name!r}: its fields are {', '.join(known)}")
-    values = {name: field_value(known[name], value) for name, value in fields.items()}
-    return PROGRAM_WORDS[kind].pack(**values | {"kind": kind})
+    fmt = PROGRAM_WORDS[kind]
+    return fmt.pack(**format_values(f"{kind.name} word", fmt.fields, fields) | {"kind": kind})
 
 
 def tmau_word(command):

@@ -41,7 +41,7 @@ def lane_strides(shape, element_bytes, start_lane, lanes, eu_bytes, layout):
     lanes : int
     eu_bytes : int
     layout : LaneLayout
-        GLOBAL is one lane with a contiguous tensor, whatever ``start_lane`` and ``lanes``.
+        GLOBAL is one lane with a contiguous tensor, for any ``start_lane`` and ``lanes``.
     """
     width, height, channels, batches = shape
     if layout == LaneLayout.GLOBAL:

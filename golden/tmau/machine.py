@@ -21,11 +21,10 @@ from tilewright.spec import (
     Space,
 )
 from tilewright.spec.cluster import ClusterError
-from tilewright.spec.names import suggestion
 from tilewright.spec.tmau_registers import FEATURES, MOST_PROCESSORS, TMAU_REGISTERS, processor_of
 from tilewright.spec.tmau_registers import features as known_features
 
-from ..arguments import field_value, integer, listed, member, packed, power_of_two, shown
+from ..arguments import field_value, format_values, integer, listed, member, packed, power_of_two, shown
 from ..memory import OpenBytes, check_global, check_shared
 from ..smem import Barrier
 from .block import block_bytes, block_source, check_block, land_block, run_block
@@ -71,20 +70,14 @@ _ERROR_REGISTER = next(register.format for register in TMAU_REGISTERS if registe
 
 
 def command_word(opcode=Opcode.LOAD, **fields):
-    """A packed 512-bit command of the format of ``opcode``; fields left out are zero.
+    """A packed 512-bit command of the format of ``opcode``; omitted fields are zero.
 
-    Members of enumerations may be given by name: ``command_word("store", reduction="add")``. An unknown opcode has the
-    fields of ``COMMAND``. ValueError for a field that the format does not have or a value that does not fit it,
-    TypeError for a value of the wrong kind.
+    Members of enumerations may be names: ``command_word("store", reduction="add")``. An unknown opcode has the fields
+    of ``COMMAND``. ValueError for an unknown field or a value out of range, TypeError for a value of the wrong kind.
     """
     opcode = field_value(COMMAND["opcode"], opcode)
     fmt = FORMATS.get(opcode, COMMAND)
-    known = {field.name: field for field in fmt.fields}
-    for name in fields:
-        if name not in known:
-            fields_are = f"its fields are {', '.join(known)}{suggestion(name, known)}"
-            raise ValueError(f"a {fmt.name} command has no field {name!r}: {fields_are}")
-    return fmt.pack(opcode=opcode, **{name: field_value(known[name], value) for name, value in fields.items()})
+    return fmt.pack(opcode=opcode, **format_values(f"{fmt.name} command", fmt.fields, fields))
 
 
 def is_unsupported(fields, descriptor, features):
@@ -93,11 +86,11 @@ def is_unsupported(fields, descriptor, features):
     Parameters
     ----------
     fields : dict
-        Of the command's format, with the opcode; those left out are zero.
+        Of the command's format, with the opcode; omitted ones are zero.
     descriptor : bytes or None
-        Packed, of a command on a tensor.
+        Packed, for a command on a tensor.
     features : sequence of str
-        Of ``spec.tmau_registers.FEATURES``.
+        Names in ``spec.tmau_registers.FEATURES``.
     """
     opcode = fields["opcode"]
     if opcode not in FORMATS:
@@ -116,7 +109,7 @@ def is_unsupported(fields, descriptor, features):
 
 
 class Machine:
-    """What the hardware means, command by command; each is complete when :meth:`execute` returns.
+    """An access unit; each command is complete when :meth:`execute` returns.
 
     Descriptors are read from memory every time, as if nothing were cached: hardware is sure to see a change only after
     the descriptor has been invalidated.

@@ -51,7 +51,7 @@ def row_bytes(tmap):
 
 
 def pitch(tmap):
-    """Bytes from row to row in shared memory. Interleaved rows are contiguous whatever their swizzle."""
+    """Bytes from row to row in shared memory. Interleaved rows are contiguous with any swizzle."""
     return row_bytes(tmap) if tmap.interleave else max(row_bytes(tmap), tmap.swizzle.span)
 
 
