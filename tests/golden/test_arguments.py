@@ -1,4 +1,4 @@
-"""Arguments of the golden model and of sessions: what is taken, and the sentence where it is not."""
+"""Arguments of the golden model and of sessions, and the sentences that refuse wrong ones."""
 
 import numpy as np
 import pytest
@@ -95,7 +95,7 @@ def _core():
     return Core(GlobalMemory(4096), np.zeros(16384, np.uint8))
 
 
-#: Each call, and what makes right arguments for it.
+#: Calls, and functions that make right arguments for them.
 CALLS = {
     "TensorMap": (TensorMap, lambda: {"element": "u8", "size": (16, 50, 40), "stride": (16, 800), "box": (16, 8, 8),
         "address": 0, "traversal": (1, 1, 1), "swizzle": "none", "interleave": "none", "fill": "zero",

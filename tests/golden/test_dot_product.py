@@ -1,4 +1,4 @@
-"""Dot products: against the text's steps done one by one, against exact sums, and against ordinary arithmetic."""
+"""Dot products against the steps of docs/pe.md, exact sums, and ordinary arithmetic; products of arrays, and refusals."""
 
 from fractions import Fraction
 
@@ -110,7 +110,7 @@ def exact_sum(accumulator, a, b, fmt):
 
 @pytest.mark.parametrize("kind", FLOATS)
 def test_error(kind):
-    """The result lies within half a place of the exact sum, and what is cut off: below the window a place a term."""
+    """The error is at most half a place of the result, and a place below the window for each term."""
     rows = dot_rows(np.random.default_rng(SEED), kind, ROWS, ELEMENTS)
     all_errors, kept_errors, differ = [], [], 0
     for accumulator, a, b, result in zip(*rows, dot(*rows, kind).tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""Memories of the golden model, and the initial contents that replay files name."""
+"""Memories of the golden model, initial contents, and open bytes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What may have been meant by a name that is unknown: words of CUDA, PTX, numpy and PyTorch, and misspelt ones."""
+"""Suggestions for unknown names: words of CUDA, PTX, numpy and PyTorch, and misspelt names."""
 
 import re
 
@@ -65,7 +65,7 @@ def test_our_names_are_suggestions_for_themselves(enum):
     ["", "xyz", "u9", "f61", "CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B", "CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B", 3.5],
 )
 def test_no_suggestion(word):
-    """A type that we lack is none that is spelt alike: silence is better than a trap."""
+    """A missing type must not suggest another one with a similar name."""
     assert suggestion(word, names(Element)) == suggestion(word, names(Swizzle)) == ""
 
 

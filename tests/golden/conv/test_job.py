@@ -1,4 +1,4 @@
-"""Rules of jobs: each by itself, all of them against a second reading of the page, and garbage that writes nothing."""
+"""Rules of jobs: each rule alone, all of them against a second reading of the page, and garbage that writes nothing."""
 
 import re
 from collections import Counter
@@ -141,7 +141,7 @@ def test_legal_jobs(changes):
 
 
 def test_the_first_rule_counts():
-    """Jobs that break two rules report the one that stands first in the table, whichever they are."""
+    """Jobs that break two rules report the first one in the table."""
     rows = [(changes, ConvError[code], field) for changes, code, field in REFUSED]
     pairs = 0
     for first, code, field in rows:

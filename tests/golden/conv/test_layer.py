@@ -1,4 +1,4 @@
-"""Layers given as arrays: the same whatever the plan, of any size, and what is refused."""
+"""Layers from arrays: results do not depend on the plan; refusals."""
 
 import ml_dtypes
 import numpy as np
@@ -125,7 +125,7 @@ def test_refusals(arguments, options, sentence):
 
 @pytest.mark.parametrize(("kind", "gap"), [("u8s8", 3), ("s16s16", 6)])
 def test_gaps_between_pixels(kind, gap):
-    """They change where X lies, and nothing of what comes out."""
+    """They change addresses in X, but no results."""
     generator, element = np.random.default_rng(5), np.int16 if "16" in kind else np.uint8
     x = generator.integers(0, 100, (1, 5, 6, 3), element)
     k = generator.integers(-9, 9, (4, 3, 3, 3)).astype(np.int16 if "16" in kind else np.int8)

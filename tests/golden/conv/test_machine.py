@@ -1,4 +1,4 @@
-"""Jobs on shared memory: the word by hand, barriers, parts of larger tensors, floats, maxima, and what is refused."""
+"""Jobs on shared memory, by hand: words, barriers, parts of larger tensors, floats, maxima, and refusals."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_two_points_by_hand():
 
 
 def test_zero_points_and_padding():
-    """A window of 1 × 3 with padding on both sides: what lies there is x_zero, and adds nothing."""
+    """A window of 1 × 3 with padding on both sides, which has the value x_zero and adds nothing."""
     memory = memory_of(x=np.array([1, 2, 200, 255], np.uint8), k=np.array([1, 1, 2, 2, 3, 3], np.int8))
     run(memory, kernel=(3, 1), padding=(1, 0), k_pitch=6, x_zero=10, k_zero=0xFF)  # x − 10, w + 1
     first, second = 1 + 2 - 20, 200 + 255 - 20
@@ -128,7 +128,7 @@ def test_floats_depend_on_the_elements_of_a_step():
 
 
 def test_elements_after_a_block_do_not_count():
-    """Blocks of four elements, pixels of three: the fourth one is infinite and belongs to nobody."""
+    """Blocks of four elements, pixels of three: the fourth element is infinite and belongs to no pixel."""
     x = half(1, 2, 3, np.inf, 4, 5, 6, np.inf)
     memory = memory_of(x=x, k=half(1, 1, 1, np.inf))
     job = {"type": "f16", "granularity": 3, "channels": 3, "x_pitch": (8, 16, 16), "k_pitch": 8}
@@ -154,7 +154,7 @@ def test_padding_of_floats_is_zero():
     ],
 )
 def test_maxima(kind, elements, results):
-    """Of two pixels side by side, in two channels; behind the last one is padding."""
+    """Two adjoining pixels with two channels; padding follows the last one."""
     memory = memory_of(x=elements)
     size = elements.itemsize
     job = {
@@ -207,7 +207,7 @@ def test_global_average_pool():
 
 
 def test_long_sums_of_16_bits_are_exact():
-    """The largest differences that there are, 2^21 of them in a row of the kernel; pixels lie on each other."""
+    """2^21 of the largest differences in a row of the kernel; all pixels have one address."""
     memory = np.full(5 << 20, 0xFF, np.uint8)
     job = {"type": "u16u16", "channels": 1 << 13, "width": 256, "out_width": 1, "kernel": (256, 1), "granularity": 5,
            "x": 0, "k": 0, "y": 9 << 19, "x_pitch": (0, 0, 0)}  # fmt: skip

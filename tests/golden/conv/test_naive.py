@@ -1,4 +1,4 @@
-"""The golden convolution engine against a second one: loops over elements, from docs/conv.md alone."""
+"""The golden convolution engine against a second model: loops over elements, from docs/conv.md alone."""
 
 import math
 from fractions import Fraction
@@ -25,7 +25,7 @@ def number(bits, size, is_signed):
 
 
 class Naive:
-    """One job that is legal. Every element of every window is fetched by itself."""
+    """One legal job, computed element by element."""
 
     def __init__(self, word, smem):
         self.f, self.smem = JOB.unpack(word), smem
@@ -67,7 +67,7 @@ class Naive:
         return all(arrivals)
 
     def sums(self, places):
-        """What becomes of each window, before post-processing."""
+        """The results of windows before post-processing."""
         if self.operation == ConvOperation.MAX_POOL:
             return [self.largest([self.x(n, row, column, co) for _, _, row, column in self.window(ho, wo)])
                     for n, ho, wo, co in places]  # fmt: skip
@@ -111,7 +111,7 @@ class Naive:
         return total
 
     def steps(self, n, co, window):
-        """Yields what is added in each step of a chain of "Order of sums": elements of X, and of K."""
+        """Yields the elements of X and of K in each step of "Order of sums"."""
         columns, one = self.f["kernel"][0], {MmType.F16: 0x3C00, MmType.BF16: 0x3F80}[self.kind]
         if self.operation.lanes:
             for kh, kw, row, column in window:

@@ -61,7 +61,7 @@ def test_kmax():
     ],
 )
 def test_first_layers(shape, merge, block, use):
-    """What is left of the array: 3 channels in blocks, with stride removal and with windows."""
+    """The used share of the array: 3 channels in blocks, with stride removal and with windows."""
     assert percent(ConvPlan(shape, FULL, block, merge, raster=True).array_use) == use
 
 
@@ -156,7 +156,7 @@ def test_kernels_wider_than_kmax():
 
 
 def test_limit_is_the_largest_of_three():
-    """A 1 × 1 kernel on few channels is limited by what comes out."""
+    """A 1 × 1 kernel on few channels is limited by its results."""
     plan = plan_convolution(ConvShape.of((1, 56, 56, 16), 96, (1, 1)), FULL)
     assert plan.bound == "results"
     assert plan.limit == 56 * 56 * 96 // 64 > plan.mac_cycles
@@ -246,7 +246,7 @@ def test_fetching_in_lane_private_mode():
     # Lines that begin with place 0 or 4 of a group of 8 have 5 words: the last one is asked for with one request,
     # whether there is a point in it or not.
     assert cycles(params=DEFAULT, raster=True) == (True, 2 * (30 * 9 + 9))
-    # A line has four words, of which five lines do not fit.
+    # A line has four words, and five lines do not fit.
     assert cycles(params=DEFAULT.replace(weight_bytes=16 * 32)) == (True, 2 * (30 * 8 + 9))
     assert cycles(params=DEFAULT.replace(weight_bytes=8 * 32)) == (False, 2 * (28 * 3 * 3 * 7 + 9))
     # 9 × 9 rows of the kernel come for each group again.

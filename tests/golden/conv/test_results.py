@@ -32,7 +32,7 @@ def test_integers_equal_binary32(span, zero):
 
 
 def test_ties():
-    """Scales that are powers of two, and sums of which one more bit than 24 decides."""
+    """Scales that are powers of two, and sums decided by the bit after 24."""
     acc = np.concatenate([np.arange(-3000, 3000), (1 << 24) + np.arange(-9, 9), -(1 << 31) + np.arange(9)])[:, None]
     scale = np.array([2.0**-shift for shift in (0, 1, 2, 5, 9, 17, 20)], np.float32).view(np.uint32)
     expected = in_binary32(np.broadcast_to(acc, (len(acc), len(scale))), scale, 3, (0, 255))

@@ -43,7 +43,7 @@ def test_stride_removal_of_the_seeds_example():
     plan = plan_convolution(ConvShape.of(x.shape, 16, (3, 3), (1, 2)), FULL, "seed")
     assert (plan.merge, plan.pixel_bytes, plan.block_bytes, plan.steps, plan.adjoin) == (2, 32, 32, 2, True)
     rows = Rows(plan, x, k)
-    # Points 0 and 1 of the line: pixels 0–1 and 2–3; one step on pixels 2–3, and 4 with nothing behind it.
+    # Points 0 and 1 of the line: pixels 0–1 and 2–3; one step on pixels 2–3, and 4 with nothing after it.
     assert rows.features(0, 0, 0, 0)[0].tolist() == [x[0, 0, 0:2].ravel().tolist(), x[0, 0, 2:4].ravel().tolist()]
     assert rows.features(0, 0, 0, 1)[0].tolist() == [[*x[0, 0, 2], *[0] * 16], [*x[0, 0, 4], *[0] * 16]]
     assert rows.weights(3, 0, 0, 0).tolist() == k[3, 0, 0:2].ravel().tolist()

@@ -1,4 +1,4 @@
-"""How convolutions are cut to products: whatever is chosen fits, and what should be chosen is."""
+"""Convolutions as products of matrices: plans that fit, results, and refusals."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Programs on the whole machine: engines, barriers, waits, the end, and every error."""
+"""Programs on the whole core: engines, barriers, waits, ends, and all errors."""
 
 import numpy as np
 import pytest
@@ -144,7 +144,7 @@ def test_wait_all_of_what_has_ended(core, engines):
 def test_a_loop(core):
     """Two phases a round: the parities of the body are those of every round."""
     assert run(core, INIT, arrive(), wait(0), arrive(), wait(1), program_word("loop", count=5, back=4), END) is None
-    # Every round adds what lies at DATA.
+    # Each round adds to the words at DATA.
     add = tmau_word(
         command_word("copy_block", destination=DATA, source=0x80, source_space="shared", size=16, reduction="add",
                      element="u32")
@@ -309,7 +309,7 @@ def test_a_waiting_instruction_outlives_its_program():
     assert run(core, END) == stopped("watchdog", 0)
     word = pe(instruction_word(Operation.MOV, rd=2, imm=6), core=core)
     assert run(core, arrive(), word, END) is None
-    # What the engine had not been handed is forgotten.
+    # Instructions that were not handed over are dropped.
     assert core.pe.registers[0, 1:3].tolist() == [0, 6]
     assert core.pe.number == 2
 

@@ -1,4 +1,4 @@
-"""Words of programs: by hand, as text packs them, and what cannot be packed."""
+"""Words of programs by hand, and refusals."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a program writes to registers of engines: puts, page moves, and error records that are forgotten."""
+"""Writes of programs to registers of engines: puts, moves of pages, and cleared error records."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def put(kind, index, word=0, count=16):
 
 
 def instructions(*words):
-    """Instructions, put one by one."""
+    """Words that put instructions."""
     return [part for word in words for part in put(Put.INSTRUCTION, 0, word, 4)]
 
 
@@ -99,7 +99,7 @@ def test_a_move_that_fails(core):
 
 
 def test_an_access_that_waits_for_its_page(core):
-    """Nothing can bring it behind the word: what an instruction waits for has been handed out before."""
+    """No later word can load it."""
     entry = PAGE_ENTRY.pack(address=PAGE, valid=1)
     with pytest.raises(DeadlockError):
         run(core, *segment_words(1, SEGMENT_WORD), *page_words(ENTRY, entry), *instructions(*READ), END)

@@ -1,4 +1,4 @@
-"""Registers that nothing has written, and open bytes: whatever they hold, all else comes out the same."""
+"""Registers before the first write and open bytes: other results do not depend on them."""
 
 import random
 
@@ -12,12 +12,12 @@ from tilewright.spec.pe import SegmentElement
 
 SIZES = PeSizes(threads=4, regs=32, segments=4, pages=8)
 SMEM = 1024
-#: What addresses are made of: 0 and 0 in registers 28 and 29, the thread and 0 in 30 and 31.
+#: Coordinates: 0 and 0 in registers 28 and 29, the thread and 0 in registers 30 and 31.
 SETUP = ["mov r28, 0x0", "mov r29, 0x0", "mov r30, tid", "mov r31, 0x0", "movu ur0, 0", "movu ur1, 1"]
 
 
 def engine(seed):
-    """An engine whose registers and predicates, and 64 open bytes, hold what the seed says."""
+    """An engine with random registers, predicates and 64 open bytes."""
     rng = np.random.default_rng(seed)
     smem = np.arange(SMEM, dtype=np.uint32).astype(np.uint8)
     pe = Pe(smem, SIZES)

@@ -200,7 +200,7 @@ def test_factors_are_loaded_while_others_multiply(transpose):
         between = [ld for ld in loads if ld["rd"] in (register, register + 2) and halfway < ld["place"] < end]
         assert [(ld["rd"] - register, ld["n"]) for ld in between] == [(0, 2), (2, 2)], before
         assert any(between[0]["place"] < mm["place"] < between[1]["place"] for mm in part), "not together"
-    # Beside 16 blocks' worth of multiplies a part of K takes two loads, and two moves if K is not in the immediate.
+    # A part of K takes 32 multiplies, two loads, and two moves if K is not in the immediate.
     whole = parts[3][0]["place"], parts[4][0]["place"]
     assert whole[1] - whole[0] == 32 + 2 + 2 * transpose
 

@@ -1,4 +1,4 @@
-"""The golden processing engine: every instruction and every error, by hand."""
+"""The golden processing engine: each instruction and each error, by hand."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Placement: tensors survive it, pages are tiles that the TMAU could have loaded, and what does not fit is refused."""
+"""Placement: tensors come back, pages are tiles as the TMAU loads them, and refusals."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Segments: which are wrong, and where their elements lie, by hand and element by element."""
+"""Segments and pages: wrong segments, and addresses of elements, by hand and element by element."""
 
 from itertools import product
 
@@ -17,7 +17,7 @@ GOOD = {
     "largest page": Segment(SegmentElement.S8, (65535, 1), (15, 5), paged=True),
     "widest row": Segment(SegmentElement.BF16, (32768,), (15,)),
 }
-#: What is wrong, and the fields that make the first good segment so.
+#: Errors, and the fields that make the first good segment wrong.
 WRONG = {
     "no element": {"element": 3},
     "no elements": {"size": (60, 0)},

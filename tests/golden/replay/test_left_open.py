@@ -1,4 +1,4 @@
-"""Comparisons skip what the specification leaves open, byte by byte, and nothing beside it."""
+"""Comparisons skip exactly the bytes that the specification leaves open."""
 
 import json
 from contextlib import nullcontext
@@ -101,7 +101,7 @@ def test_elements_of_a_failed_reduction_have_old_or_new_values(name):
 
 
 def test_failed_lanes_open_their_elements_but_not_padding():
-    """The same tensor from memory that there is: open is what it writes."""
+    """Exactly the bytes are open that a load of existing memory writes."""
     judged = judge(CASES["lanes_aligned"])
     (entry,) = [case for case in json.loads(VECTORS.read_text())["cases"] if case["name"] == "lanes_aligned"]
     whole = json.loads(json.dumps(entry)) | {

@@ -1,4 +1,4 @@
-"""``tilewright replay`` on the golden model: seed cases, verdicts, results, and files that it refuses."""
+"""``tilewright replay`` on the golden model: seed cases, verdicts, results, and refused files."""
 
 import copy
 import hashlib

@@ -1,4 +1,4 @@
-"""Replay cases of the convolution engine on the golden model, and what is refused."""
+"""Replay cases of the convolution engine on the golden model, and refusals."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Replay cases of the command processor on the golden model, and what is refused."""
+"""Replay cases of the command processor on the golden model, and refusals."""
 
 import hashlib
 import json
@@ -42,7 +42,7 @@ def test_every_kept_case_meets_its_expectation(capsys):
 
 
 def test_sums_of_loops_in_kept_cases():
-    """By hand: what was there, and as many times what was added."""
+    """By hand: the first contents, and a multiple of the added numbers."""
     source, start = (mix_pattern(8192, 1)[place : place + 16].view("<u4") for place in (0x100, 0x200))
     rounds = {"a_loop": 7, "four_nested_loops": 48, "a_loop_over_phases": 5}
     for case in read_cases(CASES):

@@ -1,4 +1,4 @@
-"""Replay cases of the processing engine on the golden model: programs, products, and what is refused."""
+"""Replay cases of the processing engine on the golden model: programs, products, and refusals."""
 
 import hashlib
 import json
@@ -162,7 +162,7 @@ def test_single_bytes_are_expected_of_both_kinds(tmp_path, capsys):
 
 
 def test_outcomes_differ_for_wrong_runs(tmp_path):
-    """What a runner other than golden returns is compared field by field."""
+    """Results of other runners are compared field by field."""
     (case,) = read(tmp_path, GEMM)
     run = run_on_golden(case.program)
     wrong = run.smem.copy()

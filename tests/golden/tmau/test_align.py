@@ -1,4 +1,4 @@
-"""Padding by class of operator: shapes by the rule, copies by the TMAU, neutral fills, and what it costs."""
+"""Padding by class of operator: shapes, copies by the TMAU, neutral fills, and added bytes."""
 
 import math
 from itertools import product
@@ -77,7 +77,7 @@ def test_copies_pad_and_strip(operator, dtype, granularity):
 
 
 def test_padding_every_dimension_costs_more():
-    """Bytes added, beside a padding of N, C, H and W each, in the order of the table."""
+    """Added bytes in the order of the table, and those of padding N, C, H and W."""
     added = {name: align((3, 5, 3, 7), "f16", name, 4).added_bytes for name in SEED_TABLE}
     everywhere = 2 * (4 * 6 * 4 * 8 - 3 * 5 * 3 * 7)
     assert list(added.values()) == [2, 210, 6, 30, 90, 162]
@@ -132,7 +132,7 @@ def test_lowest_floats_are_those_of_ml_dtypes(dtype, element):
 
 
 def test_zero_is_neutral_for_sums():
-    """Average pool, batch norm and fc add up what they see; they divide by the number of elements of the tensor."""
+    """Average pool, batch norm and fc add up elements, and divide by the number of elements of the tensor."""
     array = np.random.default_rng(SEED).integers(-99, 99, (3, 5, 3, 7), dtype=np.int16)
     for operator in ("column", "batch_norm_2d", "pool"):
         alignment = align(array.shape, "s16", operator, 4, target=4096)

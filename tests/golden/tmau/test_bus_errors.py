@@ -54,7 +54,7 @@ def test_no_error(failed, addresses):
 
 
 GMEM = SMEM = 4096
-#: Two tensors with padding between rows, swizzle and reductions; descriptors lie behind what commands write.
+#: Two tensors with padding between rows, swizzle and reductions; descriptors lie after all bytes that commands write.
 MAPS = (
     TensorMap(element="u32", address=256, size=(32, 8), stride=(160,), box=(16, 4), swizzle="128B"),
     TensorMap(element="tf32", address=1664, size=(16, 6), stride=(64,), box=(16, 6)),

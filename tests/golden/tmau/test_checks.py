@@ -120,7 +120,7 @@ ASKING = [
     ("local_copies", None, COPY | WITHIN, BLOCK.index("destination_space")),
     ("local_copies", None, BETWEEN_LANES, LANES.index("destination_layout")),
 ]
-#: What a command needs none of these features for, though it is close.
+#: Commands and maps that do not need a feature, though similar ones do.
 NOT_ASKING = [
     ("gather", PLAIN | {"traversal": (2, 1, 1)}, LOAD),  # nothing steps in dimension 0
     ("gather", IM2COL | {"traversal": (1, 2, 1), "gather0": True}, LOAD),
@@ -171,7 +171,7 @@ def test_commands_without_the_feature(feature, tmap, command):
 
 
 def test_order_of_errors():
-    """Behind a wrong version and reserved bits, before every other rule of a step."""
+    """After version and reserved bits, before all other rules."""
     lacking = machine("im2col")
     bent = bytearray(TensorMap(**IM2COL).pack())
     bent[1] &= ~7  # rank 0

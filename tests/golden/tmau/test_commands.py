@@ -1,4 +1,4 @@
-"""Stores, reductions, blocks, fields and windows on the whole machine: what they do, and what is refused."""
+"""Stores, reductions, blocks, fields and windows on the whole machine: results and refusals."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Tensors in lanes, element by element as docs/layouts.md says, and back."""
+"""Tensors in lanes, element by element from docs/layouts.md, in both directions."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Reductions: words worked out by hand from the specification, the seed cases, and numpy's and ml_dtypes' own sums."""
+"""Reductions: words by hand from the specification, seed cases, and sums of numpy and ml_dtypes."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The text of jobs: words by hand, round trips of random jobs, and the sentence for every mistake."""
+"""The text of jobs: words by hand, random jobs in both directions, and refusals."""
 
 import random
 
@@ -48,7 +48,7 @@ def test_random_jobs_and_garbage_in_both_directions():
     lines = 0
     for job in random_jobs(SEED, PARAMS, 150):
         text = disassemble_job(job.word)
-        # What is not used has no text: a second operand that is not added, a barrier without an arrival.
+        # Unused fields have no text: a second operand without addition, a barrier without signal.
         lines += not text.startswith("word")
         assert assemble_jobs(text) == [job.word]
     assert lines > 30

@@ -1,4 +1,4 @@
-"""The text of programs: words by hand, labels, round trips, and the sentence for every mistake."""
+"""The text of programs: words by hand, labels, both directions, and refusals."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The text of instructions: words by hand, every value of every field there and back, and the sentence for mistakes."""
+"""The text of instructions: words by hand, each value of each field in both directions, and refusals."""
 
 import random
 from itertools import permutations
@@ -167,7 +167,7 @@ def test_canonical_lines_come_back(text):
 
 
 def legal(operation, fields):
-    """Whether a line says all of these fields: nothing is stored where it means nothing."""
+    """Whether a line can have all these fields: unused fields must be zero."""
     if not fields.get("guard") and fields.get("predicate"):
         return False
     if fields.get("core") and (fields["imm"] or fields["source"] == Source.THREAD):
@@ -236,7 +236,7 @@ def test_any_word_comes_back():
 
 
 def test_no_illegal_word_has_a_line():
-    """Unknown operations, bits of no field, unknown members of enumerations, a count of 0, a predicate of no guard."""
+    """Unknown operations and members, reserved bits, a count of 0, a predicate without guard."""
     illegal = [opcode for opcode in range(256) if opcode not in list(Operation)]
     for operation, fmt in INSTRUCTIONS.items():
         names = {field.name for field in fmt.fields}

@@ -1,4 +1,4 @@
-"""The assembler: words by hand, round trips of random commands, and the sentence for every mistake."""
+"""The text of commands: words by hand, random commands in both directions, and refusals."""
 
 import io
 import random
@@ -84,7 +84,7 @@ def test_without_a_map_text_comes_back_as_it_was():
 
 
 def random_word(rng):
-    """A command; half of them hold nothing that the operation ignores."""
+    """A command; half of them have no field that the operation ignores."""
     opcode = rng.choice(list(FORMATS))
     fields = {}
     for field in FORMATS[opcode].fields:

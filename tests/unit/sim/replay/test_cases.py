@@ -1,4 +1,4 @@
-"""Case files: those in xz, captures, and kinds of the processing engine, whose module is imported late."""
+"""Case files: xz, captures, kinds of engines, and cases of the kinds lanes and align."""
 
 import json
 import lzma

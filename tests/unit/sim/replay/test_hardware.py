@@ -1,4 +1,4 @@
-"""How far the commands of a case reach into shared memory."""
+"""Hardware for replay cases: reach of commands in shared memory, parameters, and presets."""
 
 import json
 from argparse import Namespace
@@ -92,7 +92,7 @@ def errors(preset):
 
 
 def test_golden_stands_for_a_preset():
-    """The same commands: 32 bits wrap, more do not reach memory, and lean refuses what it is built without.
+    """The same commands: addresses wrap at 32 bits, reach beyond memory with more, and lean refuses missing features.
 
     The first rows of ``across_4g`` lie below 2^32, where there is no memory.
     """

@@ -1,4 +1,4 @@
-"""Expectations: single bytes of memories, and which errors there are. The rest is in the tests of replay."""
+"""Expectations: single bytes of memories, and errors; others are tested in tests/golden/replay."""
 
 import numpy as np
 import pytest
