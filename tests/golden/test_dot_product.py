@@ -1,4 +1,4 @@
-"""Dot products against the steps of docs/pe.md, exact sums, and ordinary arithmetic; products of arrays, and refusals."""
+"""Dot products against the steps of docs/pe.md and exact sums; types and refusals of products of arrays."""
 
 from fractions import Fraction
 
