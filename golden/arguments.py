@@ -24,26 +24,26 @@ def shown(value):
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def integer(name, value, low=None, high=None, *, what="an integer"):
+def integer(name, value, low=None, high=None, *, description="an integer"):
     """``value``, an integer from ``low`` to ``high``, both inclusive, as an int; TypeError or ValueError otherwise."""
     try:
         if isinstance(value, (bool, np.bool_)):
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be {what}, not {shown(value)}") from None
+        raise TypeError(f"{name} must be {description}, not {shown(value)}") from None
     if (low is not None and number < low) or (high is not None and number > high):
-        wanted = f"{low} or more" if high is None else f"{low} to {high}"
-        raise ValueError(f"{name} must be {wanted}, not {number}")
+        limits = f"{low} or more" if high is None else f"{low} to {high}"
+        raise ValueError(f"{name} must be {limits}, not {number}")
     return number
 
 
 def packed(name, value, bits):
     """``value``, a word of ``bits`` bits, as an int; TypeError or ValueError otherwise."""
-    what = f"an integer of {bits} bits"
-    number = integer(name, value, what=what)
+    description = f"an integer of {bits} bits"
+    number = integer(name, value, description=description)
     if not 0 <= number < 1 << bits:
-        raise ValueError(f"{name} must be {what}, not {shown(number)}")
+        raise ValueError(f"{name} must be {description}, not {shown(number)}")
     return number
 
 
@@ -59,7 +59,7 @@ def integers(name, value):
     """``value``, a list, tuple or array of integers, as a tuple of int; TypeError otherwise."""
     if not isinstance(value, (list, tuple, np.ndarray, range)) or (isinstance(value, np.ndarray) and not value.ndim):
         raise TypeError(f"{name} must be a list or tuple, not {shown(value)}")
-    return tuple(integer(name, entry, what="made of integers") for entry in value)
+    return tuple(integer(name, entry, description="made of integers") for entry in value)
 
 
 def pair(name, value, count=2):

@@ -31,7 +31,9 @@ def delivery_bits(cores=None, source_core=None):
     values = {}
     if cores is not None:
         if isinstance(cores, list | tuple | set | frozenset | range | np.ndarray):
-            numbers = [integer("cores", core, 0, MOST_CORES - 1, what="made of numbers of cores") for core in cores]
+            numbers = [
+                integer("cores", core, 0, MOST_CORES - 1, description="made of numbers of cores") for core in cores
+            ]
             cores = sum(1 << core for core in set(numbers))
         values |= {"multicast": 1, "cores": integer("cores", cores, 0, (1 << MOST_CORES) - 1)}
     if source_core is not None:

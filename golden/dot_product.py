@@ -186,8 +186,8 @@ def operand(name, values, kind, element):
     array(name, values)
     exact, raw = _NUMPY[element.name.lower()], f"uint{8 * element.bytes}"
     if values.dtype.name not in (exact, raw):
-        wanted = exact if exact == raw else f"{exact}, or {raw} as raw bits,"
-        raise TypeError(f"{name} must be an array of {wanted} for type {kind.name.lower()}, not {shown(values)}")
+        types = exact if exact == raw else f"{exact}, or {raw} as raw bits,"
+        raise TypeError(f"{name} must be an array of {types} for type {kind.name.lower()}, not {shown(values)}")
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
 
 

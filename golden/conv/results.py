@@ -161,8 +161,8 @@ def requantise(acc, scale, zero, clamp):
     exponent = scale >> 23 & 0xFF
     significand = scale & 0x7FFFFF | (exponent > 0) << 23
     size, places = _shortened(np.abs(acc))
-    product, more = _shortened(size * significand)
-    weight = np.maximum(exponent, 1) - 150 + places + more
+    product, dropped = _shortened(size * significand)
+    weight = np.maximum(exponent, 1) - 150 + places + dropped
     # Longer shifts make no difference: a product has 24 places, and results from 2^31 saturate.
     whole = product << np.clip(weight, 0, 38)
     value = np.minimum(np.where(weight < 0, _shifted(whole, np.clip(-weight, 0, 60)), whole), _LARGE)

@@ -187,7 +187,7 @@ class WorkStep(NamedTuple):
 
 def work_order(plan):
     """Yields the :class:`WorkStep` of each cycle of a convolution, in order."""
-    most = most_steps(plan.params, plan.fold, plan.shape.dilation[0])
+    limit = most_steps(plan.params, plan.fold, plan.shape.dilation[0])
     for first in range(0, plan.slave_channels, CHANNELS_AT_ONCE):
         channels = range(first, min(first + CHANNELS_AT_ONCE, plan.slave_channels))
         for tile in range(plan.point_tiles):
@@ -195,7 +195,7 @@ def work_order(plan):
                 for block in range(plan.blocks):
                     for step in range(plan.steps):
                         for channel in channels:
-                            yield WorkStep(tile, kernel_row, block, step // most, step, channel)
+                            yield WorkStep(tile, kernel_row, block, step // limit, step, channel)
 
 
 class LaneStep(NamedTuple):

@@ -131,15 +131,15 @@ class _Cut:
     def rows(self, smem_bytes):
         """Numbers of points that a tile can have, ascending: multiples of the number of groups of threads."""
         group = max(1, self.sizes.threads // self.ka)
-        most = min(_MOST, ceil(self.shape.points / group) * group)
-        return [rows for rows in range(group, most + 1, group) if self._fits(rows, smem_bytes)]
+        limit = min(_MOST, ceil(self.shape.points / group) * group)
+        return [rows for rows in range(group, limit + 1, group) if self._fits(rows, smem_bytes)]
 
     def _fits(self, rows, smem_bytes):
         """Whether shared memory and page entries suffice."""
         parts = ((self.k_bytes, self.row_bytes, rows), (4 * self.columns, LINE_BYTES, rows)) * 2
         parts += ((self.k_bytes, LINE_BYTES, self.columns),)
-        pages = sum(ceil(row / most) for row, most, _ in parts)
-        used = sum(ceil(row / most) * _lines(_page_row(row, most) * count) for row, most, count in parts)
+        pages = sum(ceil(row / limit) for row, limit, _ in parts)
+        used = sum(ceil(row / limit) * _lines(_page_row(row, limit) * count) for row, limit, count in parts)
         table = 5 * self.sizes.threads + 2 * rows + self.columns  # words at most
         return pages <= self.sizes.pages and used + _lines(4 * table) <= smem_bytes
 
@@ -172,9 +172,9 @@ def _lines(count):
     return -(-count // LINE_BYTES) * LINE_BYTES
 
 
-def _page_row(count, most):
-    """Bytes of the rows of a page for ``count`` bytes, at most ``most``."""
-    return min(max(CHUNK_BYTES, 1 << (count - 1).bit_length()), most)
+def _page_row(count, limit):
+    """Bytes of the rows of a page for ``count`` bytes, at most ``limit``."""
+    return min(max(CHUNK_BYTES, 1 << (count - 1).bit_length()), limit)
 
 
 def _matrix(placement, size, element, row_bytes=LINE_BYTES):

@@ -79,9 +79,9 @@ def check_word(word, has_conv, smem_bytes, window, addr_width):
 
 
 def _wrong_barrier(fields, smem_bytes):
-    most = 1 if fields["operation"] == BarrierOp.TRY_WAIT else BARRIER_VALUES - 1
+    limit = 1 if fields["operation"] == BarrierOp.TRY_WAIT else BARRIER_VALUES - 1
     in_memory = fields["barrier"] % BARRIER.bytes == 0 and fields["barrier"] < smem_bytes
-    return fields["operation"] not in set(BarrierOp) or fields["value"] > most or not in_memory
+    return fields["operation"] not in set(BarrierOp) or fields["value"] > limit or not in_memory
 
 
 class Loops:

@@ -145,9 +145,9 @@ class Machine:
                  processors=()):  # fmt: skip
         check_global(gmem)
         check_shared(smem)
-        for given in (Windows() if windows is None else windows, *listed("processors", processors)):
-            if not isinstance(given, Windows):
-                raise TypeError(f"windows must be golden.Windows, not {shown(given)}")
+        for confining in (Windows() if windows is None else windows, *listed("processors", processors)):
+            if not isinstance(confining, Windows):
+                raise TypeError(f"windows must be golden.Windows, not {shown(confining)}")
         self.gmem = gmem
         self.smem = smem
         self.open_bytes = OpenBytes(smem)

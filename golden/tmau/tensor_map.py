@@ -268,7 +268,7 @@ def _normalised(t):
     for name in ("size", "stride", "box", "traversal", "lower", "upper"):
         values[name] = integers(name, getattr(t, name))
     for name in ("address", "fill_constant", "channels", "pixels"):
-        values[name] = integer(name, values.get(name, getattr(t, name)), what="made of integers")
+        values[name] = integer(name, values.get(name, getattr(t, name)), description="made of integers")
     for name in ("unaligned", "gather0"):
         values[name] = truth(name, getattr(t, name))
     if t.array is not None and not isinstance(t.array, np.ndarray):

@@ -96,14 +96,14 @@ def assemble_core(text):
 
 def _words(line, number, index, labels):
     """The words of a line; the first has the index ``index``."""
-    name, *rest = line.split(None, 1)
+    name, *operands = line.split(None, 1)
     blank = "\n" * (number - 1)  # errors then name this line
-    if name in ("tmau", "conv", *_TABLES) and not rest:
+    if name in ("tmau", "conv", *_TABLES) and not operands:
         raise UsageError(f"line {number}: {name!r} needs operands")
     if name == "tmau":
-        return _packed(number, lambda: [tmau_word(word) for word in assemble(blank + rest[0])])
+        return _packed(number, lambda: [tmau_word(word) for word in assemble(blank + operands[0])])
     if name == "conv":
-        return [word for job in assemble_jobs(blank + rest[0]) for word in conv_words(job)]
+        return [word for job in assemble_jobs(blank + operands[0]) for word in conv_words(job)]
     if name in _TABLES:
         return _packed(number, lambda: _TABLES[name](*_table_entry(line, number)))
     if name == "loop":

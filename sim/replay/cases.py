@@ -144,7 +144,8 @@ def _read_case(entry, index, folder):
     processors = read_processors(fields)
     listed = fields.inner("maps")
     maps = {
-        map_name: read_placed_map(listed.inner(map_name), gmem.size, windows, *processors) for map_name in listed.rest()
+        map_name: read_placed_map(listed.inner(map_name), gmem.size, windows, *processors)
+        for map_name in listed.remaining()
     }
     commands = [
         read_command(Fields(command, fields.case, f"commands[{position}]"), maps, cores, len(processors))

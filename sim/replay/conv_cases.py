@@ -100,21 +100,21 @@ def _numbers(fields, name, low, high):
     values = fields.listed(name)
     if len(values) != len(low):
         raise fields.wrong(name, f"must have {len(low)} entries, not {len(values)}")
-    for index, (value, least, most) in enumerate(zip(values, low, high, strict=True)):
-        fields.check_integer(f"{name}[{index}]", value, least, most)
+    for index, (value, lowest, highest) in enumerate(zip(values, low, high, strict=True)):
+        fields.check_integer(f"{name}[{index}]", value, lowest, highest)
     return tuple(values)
 
 
 def read_conv_params(fields):
     """Reads the member ``conv``: a preset and changed parameters."""
-    given = fields.inner("conv", None) or Fields({}, fields.case, "conv")
-    params = CONV_PRESETS[given.choice("preset", list(CONV_PRESETS), "default")]
-    changes = {name: given.raw(name) for name in (field.name for field in dataclass_fields(params)) if name in given}
-    given.end()
+    member = fields.inner("conv", None) or Fields({}, fields.case, "conv")
+    params = CONV_PRESETS[member.choice("preset", list(CONV_PRESETS), "default")]
+    changes = {name: member.raw(name) for name in (field.name for field in dataclass_fields(params)) if name in member}
+    member.end()
     try:
         return params.replace(**changes)
     except (TypeError, ValueError) as error:
-        raise given.wrong("", f"cannot be: {error}") from None
+        raise member.wrong("", f"cannot be: {error}") from None
 
 
 def _read_groups(fields, channels, out_channels):
@@ -136,20 +136,20 @@ def _read_zero(fields, name, kind, unsigned):
 
 def _read_post(fields, kind, folder, results):
     """Reads the member ``post``, for results of the shape ``results``; returns :class:`PostProcessing` or None."""
-    given = fields.inner("post", None)
-    if given is None:
+    member = fields.inner("post", None)
+    if member is None:
         return None
     if kind.is_float:
         raise fields.wrong("post", "needs elements that are integers")
-    output = given.choice("type", list(_LIMITS))
+    output = member.choice("type", list(_LIMITS))
     low, high = _LIMITS[output]
-    bias = given.integers("bias", -(1 << 31), (1 << 31) - 1, [0] * results[3])
-    scale = [_binary32(given, f"scale[{index}]", value) for index, value in enumerate(given.listed("scale"))]
+    bias = member.integers("bias", -(1 << 31), (1 << 31) - 1, [0] * results[3])
+    scale = [_binary32(member, f"scale[{index}]", value) for index, value in enumerate(member.listed("scale"))]
     for name, values in (("bias", bias), ("scale", scale)):
         if len(values) != results[3]:
-            raise given.wrong(name, f"must have {results[3]} entries, one for each channel, not {len(values)}")
-    options = {"zero": given.integer("zero", low, high, 0)} | _read_clamp(given, low, high, "")
-    addition = given.inner("add", None)
+            raise member.wrong(name, f"must have {results[3]} entries, one for each channel, not {len(values)}")
+    options = {"zero": member.integer("zero", low, high, 0)} | _read_clamp(member, low, high, "")
+    addition = member.inner("add", None)
     if addition is not None:
         contents = read_init(addition.inner("init"), int(np.prod(results)), folder).contents()
         ratio = addition.listed("ratio")
@@ -161,7 +161,7 @@ def _read_post(fields, kind, folder, results):
             "offset": _binary32(addition, "offset", addition.raw("offset")),
         } | _read_clamp(addition, low, high, "add_")
         addition.end()
-    given.end()
+    member.end()
     return PostProcessing(output, bias, scale, **options)
 
 

@@ -76,10 +76,10 @@ def read_core_case(fields, name, expect, folder):
     windows = read_windows(confined)
     memory = with_maps(gmem.contents(), _read_maps(fields, gmem.size))
     for index, entry in enumerate(fields.listed("instructions", [])):
-        given = Fields(entry, fields.case, f"instructions[{index}]")
-        words = read_text(given, "text", assemble_program)
-        _place(given, memory, b"".join(word.to_bytes(_INSTRUCTION_BYTES, "little") for word in words))
-        given.end()
+        member = Fields(entry, fields.case, f"instructions[{index}]")
+        words = read_text(member, "text", assemble_program)
+        _place(member, memory, b"".join(word.to_bytes(_INSTRUCTION_BYTES, "little") for word in words))
+        member.end()
     program = read_text(fields, "program", assemble_core)
     address = _place(fields, memory, program_bytes(program))
     words = fields.integer("words", 0, (1 << 32) - 1, len(program))
@@ -94,7 +94,7 @@ def _read_maps(fields, gmem_bytes):
     """Reads maps by name; each must have an address in global memory."""
     listed = fields.inner("maps", None)
     maps = {}
-    for name in listed.rest() if listed else ():
+    for name in listed.remaining() if listed else ():
         inner = listed.inner(name)
         if "at" not in inner:
             raise inner.wrong("at", "is missing")

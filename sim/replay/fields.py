@@ -98,7 +98,7 @@ class Fields:
         value = self.raw(field, default)
         return value if value is default else Fields(value, self.case, self.name(field))
 
-    def rest(self):
+    def remaining(self):
         """Names of members that have not been read."""
         return list(self._members)
 

@@ -37,23 +37,23 @@ _U32 = (1 << 32) - 1
 
 def read_params(fields, smem_bytes=None):
     """Reads the member ``pe``: a preset and changed parameters. ``smem_bytes``, if any, are those of the case."""
-    given = fields.inner("pe", None) or Fields({}, fields.case, "pe")
-    params = PE_PRESETS[given.choice("preset", list(PE_PRESETS), "default")]
+    member = fields.inner("pe", None) or Fields({}, fields.case, "pe")
+    params = PE_PRESETS[member.choice("preset", list(PE_PRESETS), "default")]
     names = [field.name for field in dataclass_fields(params) if field.name not in ("smem", "types")]
     changes = {
-        name: given.flag(name) if isinstance(getattr(params, name), bool) else given.integer(name, 1, 1 << 16)
+        name: member.flag(name) if isinstance(getattr(params, name), bool) else member.integer(name, 1, 1 << 16)
         for name in names
-        if name in given
+        if name in member
     }
-    if "types" in given:
-        changes["types"] = given.raw("types")
-    given.end()
+    if "types" in member:
+        changes["types"] = member.raw("types")
+    member.end()
     try:
         if smem_bytes is not None:
             changes["smem"] = params.smem.replace(size_bytes=smem_bytes)
         return params.replace(**changes)
     except (TypeError, ValueError) as error:
-        raise given.wrong("", f"cannot be: {error}") from None
+        raise member.wrong("", f"cannot be: {error}") from None
 
 
 def read_segments(fields, params):
@@ -123,7 +123,7 @@ def read_registers(fields, params):
     """
     words = []
     registers = fields.inner("registers", None)
-    for name in registers.rest() if registers else []:
+    for name in registers.remaining() if registers else []:
         number = int(name[1:]) if name[:1] == "r" and name[1:].isdecimal() else params.regs
         if number >= params.regs:
             raise registers.wrong(name, f"must be a register, r0 to r{params.regs - 1}")
@@ -132,11 +132,11 @@ def read_registers(fields, params):
 
 
 def _set_register(registers, name, number, threads):
-    given = registers.peek(name)
-    if given == "tid":
+    member = registers.peek(name)
+    if member == "tid":
         registers.raw(name)
         return [instruction_word(Operation.MOV, rd=number, source=Source.THREAD)]
-    if not isinstance(given, list):
+    if not isinstance(member, list):
         return [instruction_word(Operation.MOV, rd=number, imm=registers.integer(name, 0, _U32))]
     values = registers.integers(name, 0, _U32)
     if len(values) != threads:
