@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tilewright.errors import UsageError
 from tilewright.golden.memory import mix_pattern
 from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.golden import run_case
@@ -164,6 +165,6 @@ REFUSED = [
 
 @pytest.mark.parametrize(("changes", "sentence"), REFUSED, ids=[row[1][:60] for row in REFUSED])
 def test_refused_files(tmp_path, changes, sentence):
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - compared below
+    with pytest.raises(UsageError) as caught:
         read(tmp_path, CASE | changes)
     assert str(caught.value) == f"case 'small': {sentence}"

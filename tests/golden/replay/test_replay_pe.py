@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tilewright.errors import UsageError
 from tilewright.golden.memory import mix_pattern
 from tilewright.sim.replay import rtl as replay_rtl
 from tilewright.sim.replay.cases import read_cases
@@ -252,12 +253,10 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("case", "changes", "sentence"), REFUSED, ids=[row[2] for row in REFUSED])
-def test_refusals(tmp_path, capsys, case, changes, sentence):
-    (tmp_path / "cases.json").write_text(json.dumps({"version": 1, "cases": [case | changes]}))
-    assert main(["replay", str(tmp_path / "cases.json"), "--on", "golden"]) == 2
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert output.err == f"tilewright replay: case 'small': {sentence}\n"
+def test_refusals(tmp_path, case, changes, sentence):
+    with pytest.raises(UsageError) as caught:
+        read(tmp_path, case | changes)
+    assert str(caught.value) == f"case 'small': {sentence}"
 
 
 def test_a_barrier_that_is_never_complete(tmp_path, capsys):
