@@ -5,7 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tilewright.golden import CommandError, limits
+from tilewright.golden import CommandError, TensorMap, limits
+from tilewright.golden.tmau.descriptor import check_word
+from tilewright.golden.tmau.tile import footprint
 from tilewright.spec import (
     BLOCK,
     COMMAND,
@@ -23,11 +25,11 @@ from tilewright.spec import (
 )
 from tilewright.spec.fields import names, spoken
 from tilewright.spec.tmau import REDUCTIONS
-from tilewright.spec.tmau_registers import own_tag_bits
+from tilewright.spec.tmau_registers import FEATURES, own_tag_bits
 
 from .fields import REQUIRED
 
-__all__ = ["Command", "command_entry", "lane_fields", "needed_words", "read_command"]
+__all__ = ["Command", "command_entry", "lane_fields", "needed_words", "read_command", "shared_reach"]
 
 
 @dataclass(frozen=True)
@@ -340,3 +342,36 @@ def _span(fields, side, bus_bytes):
 
 def _words(first, size, bus_bytes):
     return (first + size - 1) // bus_bytes - first // bus_bytes + 1
+
+
+def shared_reach(case):
+    """The end of the shared memory that the commands of a case use; infinite if they depend on its size."""
+    reach, words = 0, {name: spec.word for name, spec in case.maps.items()}
+    for command in case.commands:
+        if command.opcode == Opcode.LANES:
+            return math.inf
+        for fields in command.issues:
+            if command.opcode == Opcode.REPLACE:
+                words[command.map] = _replaced(words[command.map], **fields)
+            size = _footprint(words[command.map]) if "smem" in fields else None
+            if size is not None:
+                reach = max(reach, fields["smem"] + size)
+            if command.opcode == Opcode.COPY_BLOCK:
+                shared = [fields[side] for side in ("source", "destination") if fields[f"{side}_space"] == Space.SHARED]
+                reach = max(reach, fields["size"] + max(shared, default=0))
+    return reach
+
+
+def _replaced(word, field, index, value, **_):
+    """A descriptor, an int, with another value in a field; unchanged if the field does not exist."""
+    if field >= len(DESCRIPTOR.fields) or index >= len(DESCRIPTOR.fields[field].lsbs):
+        return word
+    lsb, width = DESCRIPTOR.fields[field].lsbs[index], DESCRIPTOR.fields[field].width
+    return word if value >> width else word & ~((1 << width) - 1 << lsb) | value << lsb
+
+
+def _footprint(word):
+    """Bytes of shared memory for a command on a descriptor; None if it is refused."""
+    if word is None or check_word(word, tuple(FEATURES)):
+        return None
+    return footprint(TensorMap.unpack(word.to_bytes(DESCRIPTOR.bytes, "little")))

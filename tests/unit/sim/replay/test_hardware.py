@@ -11,8 +11,9 @@ from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.replay import golden, rtl
 from tilewright.sim.replay.cases import cases_of, read_cases
+from tilewright.sim.replay.commands import shared_reach
 from tilewright.sim.replay.golden import run_case
-from tilewright.sim.replay.hardware import hardware_bytes, hardware_of, shared_reach, why_no_hardware
+from tilewright.sim.replay.hardware import hardware_bytes, hardware_of, why_no_hardware
 from tilewright.spec import DESCRIPTOR
 from tilewright.tools.cli.main import main
 
