@@ -1,6 +1,6 @@
-"""Which offsets are held, and in which set an instruction's are."""
+"""Jobs: which set holds the offsets of a job, and everything that is sent for one mm, ld or st."""
 
-from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,15 +13,14 @@ from .scoreboard import MultiplyRegistersLayout, RangeLayout
 __all__ = ["JobSender", "OffsetReuse"]
 
 
-class _HeldLayout(data.StructLayout):
-    """Of which offsets a set of the loading side holds the sums."""
+class _OffsetsLayout(data.StructLayout):
+    """Offsets of a job: their registers, and how they are summed."""
 
     def __init__(self, params):
         super().__init__(
             {
-                "good": 1,  # there are some, and they are up to date
                 "segment": unsigned(params.segment_width),
-                "by_rows": 1,
+                "by_rows": 1,  # dimension 1 is left out
                 "first": unsigned(params.reg_width),
                 "last": unsigned(params.reg_width),
             }
@@ -29,143 +28,91 @@ class _HeldLayout(data.StructLayout):
 
 
 class OffsetReuse(wiring.Component):
-    """Remembers of which offsets the loading side holds its sums, and whether their registers were written since.
+    """Tracks which offsets the sets of the loading side hold, and whether their registers were written since.
 
-    A job whose offsets are held takes their set. Otherwise they are to be read: into a set that is of no use any more,
-    or else into the next one, round robin.
-
-    Members
-    -------
-    segment : In(params.segment_width)
-        Of the job to be issued, as the next three.
-    by_rows : In(1)
-        It leaves out dimension 1.
-    first, last : In(params.reg_width)
-        Offset registers.
-    look : In(1)
-        Strobe: find the job's set.
-    bases_set : Out(range(BASES_SETS))
-        That set. Registered, as ``rebuild``; until ``look`` is high again.
-    rebuild : Out(1)
-        The loading side must read the offsets into it.
-    issued : In(1)
-        Strobe: the job is issued with them.
-    written : In(1)
-        Strobe: an instruction writes registers; in the cycle of ``issued`` it is that job, which reads first.
-    written_first, written_last : In(params.reg_width)
-        These registers.
-    forget : In(1)
-        Strobe: numbers of segments may mean others. It comes before ``issued`` of the same cycle.
+    A job whose offsets are in a set uses that set. Otherwise its offsets must be read: into a set that is not valid, or
+    else into the next one, round robin.
     """
 
     def __init__(self, params):
-        self._held = [Signal(_HeldLayout(params), name=f"held{number}") for number in range(BASES_SETS)]
-        self._next = Signal(range(BASES_SETS))  # to be replaced if all are good
+        self._sets = [Signal(_OffsetsLayout(params), name=f"set{number}") for number in range(BASES_SETS)]
+        self._valid = Signal(BASES_SETS)
+        self._next = Signal(range(BASES_SETS))  # to be replaced if all are valid
         super().__init__(
             {
-                "segment": In(params.segment_width),
-                "by_rows": In(1),
-                "first": In(params.reg_width),
-                "last": In(params.reg_width),
-                "look": In(1),
+                "offsets": In(_OffsetsLayout(params)),  # of the job to be issued
+                "look": In(1),  # strobe: look up the job's set
+                # Registered, until the next ``look``:
                 "bases_set": Out(range(BASES_SETS)),
-                "rebuild": Out(1),
-                "issued": In(1),
+                "rebuild": Out(1),  # the loading side must read the offsets into this set
+                "issued": In(1),  # strobe: the job is issued with them
+                # Strobe: an instruction writes these registers. With ``issued`` it is that job, which reads first.
                 "written": In(1),
                 "written_first": In(params.reg_width),
                 "written_last": In(params.reg_width),
+                # Strobe: segments may have changed. In the same cycle as ``issued`` it takes effect before.
                 "forget": In(1),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        hits, useless = Signal(BASES_SETS), Signal(BASES_SETS)
-        m.d.comb += [
-            hits.eq(Cat(held.good & self._is_of_job(held) for held in self._held)),
-            useless.eq(~Cat(held.good for held in self._held)),
-        ]
+        hits = Signal(BASES_SETS)
+        names = ("segment", "by_rows", "first")
+        for number, known in enumerate(self._sets):
+            same = Cat(known[name] == self.offsets[name] for name in names).all()
+            m.d.comb += hits[number].eq(self._valid[number] & same)
         with m.If(self.look):
             m.d.sync += [self.bases_set.eq(self._next), self.rebuild.eq(~hits.any())]
-            for candidates in (useless, hits):
+            for candidates in (~self._valid, hits):
                 for number in reversed(range(BASES_SETS)):
                     with m.If(candidates[number]):
                         m.d.sync += self.bases_set.eq(number)
 
-        for number, held in enumerate(self._held):
+        for number, known in enumerate(self._sets):
             with m.If(self.issued & (self.bases_set == number)):
-                m.d.sync += [
-                    held.good.eq(~self._overwrites(self.first, self.last)),
-                    held.segment.eq(self.segment),
-                    held.by_rows.eq(self.by_rows),
-                    held.first.eq(self.first),
-                    held.last.eq(self.last),
-                ]
-            with m.Elif(self.forget | self._overwrites(held.first, held.last)):
-                m.d.sync += held.good.eq(0)
+                m.d.sync += [known.eq(self.offsets), self._valid[number].eq(~self._overwrites(self.offsets))]
+            with m.Elif(self.forget | self._overwrites(known)):
+                m.d.sync += self._valid[number].eq(0)
         with m.If(self.issued & self.rebuild & (self.bases_set == self._next)):
             m.d.sync += self._next.eq(self._next + 1)
         return m
 
-    def _is_of_job(self, held):
-        return (held.segment == self.segment) & (held.by_rows == self.by_rows) & (held.first == self.first)
-
-    def _overwrites(self, first, last):
-        return self.written & (self.written_first <= last) & (first <= self.written_last)
+    def _overwrites(self, offsets):
+        return self.written & (self.written_first <= offsets.last) & (offsets.first <= self.written_last)
 
 
 class JobSender(wiring.Component):
-    """Adds an mm or ld to the scoreboard and, in the same cycle or later, sends its job, and of an mm its multiply.
+    """Enters an mm or ld in the scoreboard and, in the same cycle or later, sends its job, and the multiply of an mm.
 
-    Latency 0; one instruction a cycle, if nothing waits.
-
-    Members
-    -------
-    send : In(1)
-        Level, until ``sent``; the other inputs stay meanwhile.
-    decoded : In(DecodedLayout)
-    is_mm, is_ld : In(1)
-        What it is, from registers; neither: an st.
-    segment_number : In(params.segment_width)
-    segment : In(SegmentEntryLayout)
-    bases_set : In(range(BASES_SETS))
-    rebuild, flush : In(1)
-        Of the job, as in ``JobLayout``.
-    moved : In(RangeLayout)
-        Accumulators, or registers of ld or st.
-    sent : Out(1)
-        In the cycle in which the last part leaves.
-    jobs : Out(stream of JobLayout)
-    multiplies : Out(stream of MultiplyLayout)
-    mm_registers : Out(stream of MultiplyRegistersLayout)
-        Once ready, it must be ready until an mm is added.
-    load_registers : Out(stream of RangeLayout)
-        Likewise.
+    Latency: 0. Throughput: one instruction a cycle, if nothing waits.
 
     Attributes
     ----------
     added, job_sent, multiply_sent : Signal
-        What of the instruction has left; for proofs.
+        Parts of the instruction that have been sent, for proofs.
     """
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         self.added, self.job_sent, self.multiply_sent = Signal(), Signal(), Signal()
         super().__init__(
             {
-                "send": In(1),
+                "send": In(1),  # level, until ``sent``; the other inputs are stable meanwhile
                 "decoded": In(DecodedLayout()),
-                "is_mm": In(1),
+                "is_mm": In(1),  # registers; neither: an st
                 "is_ld": In(1),
+                # Fields of the job:
                 "segment_number": In(params.segment_width),
                 "segment": In(SegmentEntryLayout(params)),
                 "bases_set": In(range(BASES_SETS)),
                 "rebuild": In(1),
                 "flush": In(1),
-                "moved": In(RangeLayout(params)),
-                "sent": Out(1),
+                "moved": In(RangeLayout(params)),  # accumulators, or registers of ld or st
+                "sent": Out(1),  # in the cycle in which the last part is sent
                 "jobs": Out(stream.Signature(JobLayout(params))),
                 "multiplies": Out(stream.Signature(MultiplyLayout(params))),
+                # Once ready, it must stay ready until an mm, or a load, is entered.
                 "mm_registers": Out(stream.Signature(MultiplyRegistersLayout(params))),
                 "load_registers": Out(stream.Signature(RangeLayout(params))),
             }
@@ -173,7 +120,6 @@ class JobSender(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        mm = instruction_view(Operation.MM, self.decoded.word)
         is_mm, is_ld, adds, may_send = self.is_mm, self.is_ld, Signal(), Signal()
         job, multiply, mm_registers, load_registers = self.jobs, self.multiplies, self.mm_registers, self.load_registers
         m.d.comb += [
@@ -190,36 +136,23 @@ class JobSender(wiring.Component):
             self.job_sent.eq((self.job_sent | (job.valid & job.ready)) & ~self.sent),
             self.multiply_sent.eq((self.multiply_sent | (multiply.valid & multiply.ready)) & ~self.sent),
         ]
-        self._describe(m, mm)
-        return m
 
-    def _describe(self, m, mm):
-        """All payloads."""
-        job, multiply, mm_registers = self.jobs, self.multiplies, self.mm_registers
-        ld = instruction_view(Operation.LD, self.decoded.word)
+        mm, ld = (instruction_view(operation, self.decoded.word) for operation in (Operation.MM, Operation.LD))
+        factors = mm_registers.payload.factors
         m.d.comb += [
-            job.payload.kind.eq(Mux(self.is_mm, JobKind.MULTIPLY, Mux(self.is_ld, JobKind.LOAD, JobKind.STORE))),
+            job.payload.kind.eq(Mux(is_mm, JobKind.MULTIPLY, Mux(is_ld, JobKind.LOAD, JobKind.STORE))),
             job.payload.number.eq(self.decoded.number),
-            job.payload.segment.eq(self.segment),
-            job.payload.segment_number.eq(self.segment_number),
-            job.payload.rf.eq(mm.rf),
-            job.payload.imm.eq(mm.imm),
-            job.payload.guard.eq(mm.guard),
-            job.payload.predicate.eq(mm.predicate),
             job.payload.register.eq(mm.rc),
             job.payload.count.eq(ld.n),
-            job.payload.ka.eq(mm.ka),
-            job.payload.kb.eq(mm.kb),
-            job.payload.transpose.eq(mm.transpose),
-            job.payload.bases_set.eq(self.bases_set),
-            job.payload.rebuild.eq(self.rebuild),
-            job.payload.flush.eq(self.flush),
-            multiply.payload.type.eq(mm.type),
-            multiply.payload.ka.eq(mm.ka),
-            multiply.payload.kb.eq(mm.kb),
-            multiply.payload.ra.eq(mm.ra),
+            *(job.payload[name].eq(mm[name]) for name in ("rf", "imm", "guard", "predicate", "ka", "kb", "transpose")),
+            *(
+                job.payload[name].eq(getattr(self, name))
+                for name in ("segment", "segment_number", "bases_set", "rebuild", "flush")
+            ),
+            *(multiply.payload[name].eq(mm[name]) for name in multiply.payload.shape().members),
             mm_registers.payload.accumulators.eq(self.moved),
-            mm_registers.payload.factors.first.eq(mm.ra),
-            mm_registers.payload.factors.last.eq(mm.ra + self.params.factor_regs - 1),
-            self.load_registers.payload.eq(self.moved),
+            factors.first.eq(mm.ra),
+            factors.last.eq(mm.ra + self._params.factor_regs - 1),
+            load_registers.payload.eq(self.moved),
         ]
+        return m

@@ -57,15 +57,15 @@ class ScoreboardSpec(Elaboratable):
         for ring, count in ((dut.mms, mms), (dut.loads, loads)):
             m.d.comb += Assert(ring.place == (ring.oldest + count)[: len(ring.place)])
             m.d.comb += Assert(ring.level == count)
-            for index, held in enumerate(ring.held):
+            for index, held in enumerate(ring.occupied):
                 m.d.comb += Assert(held == ((index - ring.oldest)[: len(ring.oldest)] < count))
         m.d.comb += Assert(dut.next == (dut.mms.oldest + mms - untaken)[: len(dut.next)])
-        for index, bit in enumerate(dut.untaken):
+        for index, bit in enumerate(dut.unread):
             m.d.comb += Assert(bit == ((index - dut.next)[: len(dut.next)] < untaken))
         following = self._following()
         for name in ("accumulators", "factors"):
-            m.d.comb += Assert(~dut.found | (dut.following[name].as_value() == following[name].as_value()))
-        m.d.comb += Assert(~dut.found | (untaken != 0))
+            m.d.comb += Assert(~dut.following_valid | (dut.following[name].as_value() == following[name].as_value()))
+        m.d.comb += Assert(~dut.following_valid | (untaken != 0))
 
     def _follow_mm(self, m, mms, untaken):
         dut, access, compute = self.dut, self.dut.access, self.dut.compute

@@ -1,4 +1,4 @@
-"""Offsets are read again exactly if they are in no set, or were written since."""
+"""Offsets are read again only if they are in no set, or were written; and all parts of a job are sent, each once."""
 
 import random
 
@@ -12,6 +12,15 @@ from tilewright.verify.pysim.pe_accesses import OffsetSets
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, set_together, watch_stream
 
+PARAMS = PE_PRESETS["unit"]
+#: What leaves for each operation, in order of names.
+PARTS = {
+    Operation.MM: ["job", "mm_add", "multiply"],
+    Operation.LD: ["job", "load_add"],
+    Operation.ST: ["job"],
+}
+KINDS = {Operation.MM: JobKind.MULTIPLY, Operation.LD: JobKind.LOAD, Operation.ST: JobKind.STORE}
+
 
 async def step(ctx, dut, **inputs):
     """A cycle with these inputs; strobes that are not among them are low."""
@@ -20,14 +29,14 @@ async def step(ctx, dut, **inputs):
     await ctx.tick()
 
 
-def found(ctx, dut):
+def chosen_set(ctx, dut):
     return ctx.get(dut.bases_set), ctx.get(dut.rebuild)
 
 
 def test_against_a_list_of_registers():
-    dut = elaborated(OffsetReuse, PE_PRESETS["unit"])
+    dut = elaborated(OffsetReuse, PARAMS)
     rng = random.Random(7)
-    seen = {(number, rebuild): 0 for number in range(BASES_SETS) for rebuild in (False, True)}
+    counts = {(number, rebuild): 0 for number in range(BASES_SETS) for rebuild in (False, True)}
 
     async def testbench(ctx):
         sets = OffsetSets()
@@ -37,12 +46,12 @@ def test_against_a_list_of_registers():
             job = {"segment": segment, "by_rows": by_rows, "first": first, "last": last}
             key, registers = (segment, first, by_rows), range(first, last + 1)
             wanted = sets.find(key)
-            await step(ctx, dut, **job, look=1)
-            assert found(ctx, dut) == wanted
+            await step(ctx, dut, offsets=job, look=1)
+            assert chosen_set(ctx, dut) == wanted
             while rng.random() < 0.3:  # other segments may be written before it is issued
                 forget = rng.random() < 0.1
                 await step(ctx, dut, forget=forget)
-                assert found(ctx, dut) == wanted
+                assert chosen_set(ctx, dut) == wanted
                 if forget:
                     sets.forget()
             written_first = rng.randrange(24)
@@ -51,26 +60,26 @@ def test_against_a_list_of_registers():
             if strobes["forget"]:
                 sets.forget()
             if strobes["issued"]:
-                seen[wanted] += 1
+                counts[wanted] += 1
                 sets.use(wanted, key, registers)
             if strobes["written"]:
                 sets.write(range(written_first, written["written_last"] + 1))
             await step(ctx, dut, **strobes, **written)
 
     simulate(dut, testbench)
-    assert min(seen.values()) > 50
+    assert min(counts.values()) > 50
 
 
 async def issue(ctx, dut, register):
     """A job with one offset register. Its set, and whether that is read."""
-    await step(ctx, dut, first=register, last=register, look=1)
+    await step(ctx, dut, offsets={"first": register, "last": register}, look=1)
     await step(ctx, dut, issued=1)
-    return found(ctx, dut)
+    return chosen_set(ctx, dut)
 
 
 @pytest.mark.parametrize("blocks", range(1, BASES_SETS + 2))
 def test_as_many_take_turns_as_there_are_sets(blocks):
-    dut = elaborated(OffsetReuse, PE_PRESETS["unit"])
+    dut = elaborated(OffsetReuse, PARAMS)
     fits = blocks <= BASES_SETS
 
     async def testbench(ctx):
@@ -82,7 +91,7 @@ def test_as_many_take_turns_as_there_are_sets(blocks):
 
 
 def test_a_set_that_was_overwritten_is_replaced_before_a_good_one():
-    dut = elaborated(OffsetReuse, PE_PRESETS["unit"])
+    dut = elaborated(OffsetReuse, PARAMS)
     rewritten = 2
 
     async def testbench(ctx):
@@ -95,28 +104,18 @@ def test_a_set_that_was_overwritten_is_replaced_before_a_good_one():
 
 
 def test_all_sets_that_a_range_overlaps_are_read_again():
-    dut = elaborated(OffsetReuse, PE_PRESETS["unit"])
+    dut = elaborated(OffsetReuse, PARAMS)
 
     async def testbench(ctx):
         for block in range(BASES_SETS):
             await issue(ctx, dut, block)
         await step(ctx, dut, written=1, written_first=1, written_last=2)
-        seen = [await issue(ctx, dut, block) for block in range(BASES_SETS)]
-        assert seen == [(0, 0), (1, 1), (2, 1), (3, 0)]
+        results = [await issue(ctx, dut, block) for block in range(BASES_SETS)]
+        assert results == [(0, 0), (1, 1), (2, 1), (3, 0)]
         await step(ctx, dut, forget=1)
         assert [(await issue(ctx, dut, block))[1] for block in range(BASES_SETS)] == [1] * BASES_SETS
 
     simulate(dut, testbench)
-
-
-PARAMS = PE_PRESETS["unit"]
-#: What leaves for each operation, in order of names.
-PARTS = {
-    Operation.MM: ["job", "mm_add", "multiply"],
-    Operation.LD: ["job", "load_add"],
-    Operation.ST: ["job"],
-}
-KINDS = {Operation.MM: JobKind.MULTIPLY, Operation.LD: JobKind.LOAD, Operation.ST: JobKind.STORE}
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
