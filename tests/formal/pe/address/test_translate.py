@@ -7,7 +7,7 @@ from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
 from amaranth.lib.data import StructLayout, View
 
-from tilewright.hw.pe.address.translate import PageLayout, Translator, beginning
+from tilewright.hw.pe.address.translate import PageLayout, Translator, page_start
 from tilewright.hw.pe.layouts import AccessKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.spec import Swizzle
@@ -43,7 +43,7 @@ class TranslatorSpec(Elaboratable):
         m.submodules.o_rules = StreamRules(dut.o)
         m.submodules.lookup_rules = StreamRules(dut.lookups)
         page, kept = View(_ENTRY, self.page), Signal(PageLayout(PARAMS))
-        m.d.comb += [kept[name].eq(value) for name, value in beginning(PARAMS, page.chunk).items()]
+        m.d.comb += [kept[name].eq(value) for name, value in page_start(PARAMS, page.chunk).items()]
         m.d.comb += [kept[name].eq(page[name]) for name in ("valid", "loaded", "on_chip")]
 
         # The table answers in the next cycle.
@@ -65,7 +65,7 @@ class TranslatorSpec(Elaboratable):
             m.d.sync += at_output.eq(0)
         m.d.comb += [
             Assert(dut.o.valid == at_output),
-            Assert(~dut.valid | (Value.cast(dut.held) == Value.cast(middle))),
+            Assert(~dut.valid | (Value.cast(dut.access) == Value.cast(middle))),
             # Only a page that is missing, or the sink, keeps an access waiting; or the one before, in turns.
             Assert(dut.i.ready | dut.missing.any() | (dut.valid if dut.params.paced else dut.o.valid & ~dut.o.ready)),
         ]
@@ -90,7 +90,7 @@ class TranslatorSpec(Elaboratable):
     def judge_cache(self, m, page):
         """The page is in the cache only as what it is, and not while it is to be waited for."""
         cache = self.dut.cache
-        for present, tag, kept in zip(cache.present, cache.tags, cache.kept, strict=True):
+        for present, tag, kept in zip(cache.present, cache.tags, cache.entries, strict=True):
             m.d.comb += Assert(~(present & (tag == self.number)) | self.is_page(page, kept, 1))
 
     def judge_middle(self, m, page, middle, asked, answers):
@@ -150,7 +150,7 @@ class TranslatorSpec(Elaboratable):
 
 
 def begins(known, chunk):
-    return Cat(known[name] == value for name, value in beginning(PARAMS, chunk).items()).all()
+    return Cat(known[name] == value for name, value in page_start(PARAMS, chunk).items()).all()
 
 
 # Lanes differ only in the order in which their pages are asked for: one between the others, the first, and the last.

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tilewright.hw.pe.address.items import WORDS_UNDER_WAY, Items, StoreWords
+from tilewright.hw.pe.address.items import WORDS_IN_FLIGHT, Items, StoreWords
 from tilewright.hw.pe.layouts import LANE_READ_LATENCY, JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.verify.pysim.pe_operands import lane_registers
@@ -103,7 +103,7 @@ def test_words(mode, params):
     rng = random.Random(f"{SEED} {mode}")
     stalls = STALL_MODES[mode]
     # No more at once than may be under way: the words are taken after the last item.
-    kinds = [JobKind.STORE] * WORDS_UNDER_WAY + [JobKind.LOAD, JobKind.MULTIPLY] * 8
+    kinds = [JobKind.STORE] * WORDS_IN_FLIGHT + [JobKind.LOAD, JobKind.MULTIPLY] * 8
     rng.shuffle(kinds)
     items = [
         {"job": {"kind": kind}, "register": rng.randrange(PARAMS.regs), "thread": LANES * rng.randrange(2)}

@@ -5,7 +5,7 @@ import random
 import pytest
 from amaranth.hdl import Module, Signal
 
-from tilewright.hw.pe.address.lanes import AddressLanes, takes
+from tilewright.hw.pe.address.lanes import AddressLanes, stage_ready
 from tilewright.hw.pe.layouts import AccessKind, JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.spec.pe import PeError
@@ -17,7 +17,7 @@ from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_st
 @pytest.mark.parametrize(("preset", "passes"), [("default", 1), ("ecp5", 0)])
 def test_a_full_register_takes_something_only_without_turns(preset, passes):
     m, valid, ready, taken = Module(), Signal(), Signal(), Signal()
-    m.d.comb += taken.eq(takes(PE_PRESETS[preset], valid, ready))
+    m.d.comb += taken.eq(stage_ready(PE_PRESETS[preset], valid, ready))
     m.d.sync += Signal().eq(taken)
 
     async def drive(ctx):
@@ -31,7 +31,7 @@ def test_a_full_register_takes_something_only_without_turns(preset, passes):
 
 SEED = 20261121
 PARAMS = PE_PRESETS["unit"].replace(threads=16, pages=64)
-#: An access takes two cycles.
+#: An access stage_ready two cycles.
 PACED = PARAMS.replace(smem=PARAMS.smem.replace(chunks_a_cycle=4))
 LATENCY = 4
 SEGMENTS = [
@@ -160,7 +160,7 @@ def test_lanes(mode, params):
                 due = 0
         assert [access.flush for access in got] == flushes
         if mode == "none":
-            # What is left out takes a cycle too, and the stages stand in the cycle in which an access leaves.
+            # What is left out stage_ready a cycle too, and the stages stand in the cycle in which an access leaves.
             waits = len(sent) - 1 if params.paced else 0
             assert taken[-1] - taken[0] == requests.index(sent[-1]) - requests.index(sent[0]) + waits
             assert taken[0] == LATENCY + requests.index(sent[0])
