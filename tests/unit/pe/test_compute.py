@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.dot_product import dot
 from tilewright.hw.lib.logic import delay
-from tilewright.hw.pe.compute import ComputePath, MacArray
+from tilewright.hw.pe.compute import ComputePath, mac_array
 from tilewright.hw.pe.issue.scoreboard import Scoreboard
 from tilewright.hw.pe.layouts import SHARINGS, SPLIT_COLUMNS, columns_per_item
 from tilewright.hw.pe.params import LANES, PE_PRESETS
@@ -303,7 +303,7 @@ def test_the_array_of_the_engine(types):
     rng, kinds = random.Random(SEED), [kind for kind in MmType if kind.family in types]
     program = random_program(rng, params, [(1, 1), (2, 1), (1, 2), (2, 3), (1, 4), (1, 3)] * 2, types=kinds)
     table = random_table(rng, params)
-    result, _ = run(params, MacArray, program, table)
+    result, _ = run(params, mac_array, program, table)
     assert result == expected(program, table, params.threads, golden_dot)
 
 
