@@ -14,10 +14,10 @@ __all__ = [
     "DecodedLayout",
     "Decoder",
     "ErrorLayout",
-    "UniformRegisters",
     "instruction_view",
     "memory_error",
     "moved_registers",
+    "uniform_registers",
 ]
 
 _MAX_RANK = 4
@@ -240,38 +240,34 @@ def moved_registers(m, params, word):
     return moved
 
 
-class UniformRegisters(wiring.Component):
-    """Registers that each name a segment. None is set after reset; a write is visible in the next cycle.
+def uniform_registers(m, params, *, number, write, value):
+    """Registers that each name a segment. None is set after reset.
 
-    Reads are combinational. ``number`` is one of an existing register.
+    Parameters
+    ----------
+    m : Module
+    params : PeParams
+    number : Value
+        Of a register that exists.
+    write : Value
+        Strobe: the register names segment ``value`` from the next cycle on.
+    value : Value
+        32 bits.
+
+    Returns
+    -------
+    View
+        Of register ``number``, combinational: ``is_set``, it was written; ``exists``, its segment exists; ``segment``.
     """
-
-    def __init__(self, params):
-        self._params = params
-        super().__init__(
-            {
-                "number": In(range(params.uniform_regs)),
-                "write": In(1),  # strobe: register ``number`` names segment ``value``
-                "value": In(32),
-                "is_set": Out(1),  # the register was written
-                "exists": Out(1),  # its segment exists
-                "segment": Out(params.segment_width),  # valid if ``exists``
-            }
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        params = self._params
-        layout = data.StructLayout({"is_set": 1, "exists": 1, "segment": params.segment_width})
-        registers = [Signal(layout, name=f"ur{number}") for number in range(params.uniform_regs)]
-        register = Signal(layout)
-        m.d.comb += register.eq(Array(registers)[self.number])
-        m.d.comb += [getattr(self, name).eq(register[name]) for name in layout.members]
-        for number, register in enumerate(registers):
-            with m.If(self.write & (self.number == number)):
-                m.d.sync += [
-                    register.is_set.eq(1),
-                    register.exists.eq(self.value < params.segments),
-                    register.segment.eq(self.value),
-                ]
-        return m
+    layout = data.StructLayout({"is_set": 1, "exists": 1, "segment": params.segment_width})
+    registers = [Signal(layout, name=f"ur{number}") for number in range(params.uniform_regs)]
+    for index, register in enumerate(registers):
+        with m.If(write & (number == index)):
+            m.d.sync += [
+                register.is_set.eq(1),
+                register.exists.eq(value < params.segments),
+                register.segment.eq(value),
+            ]
+    selected = Signal(layout)
+    m.d.comb += selected.eq(Array(registers)[number])
+    return selected

@@ -2,21 +2,21 @@
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.lib.wiring import In, Out
 
 from tilewright.spec.pe import MEMORY_OPERATIONS, Operation, PeError, Source
 
-from ..layouts import FaultLayout, JobLayout, MultiplyLayout, SegmentReadSignature
+from ..layouts import FaultLayout, JobKind, JobLayout, MultiplyLayout, SegmentReadSignature
 from .decode import (
     DecodedLayout,
     ErrorLayout,
-    UniformRegisters,
     instruction_view,
     memory_error,
     moved_registers,
+    uniform_registers,
 )
-from .jobs import JobSender, OffsetReuse
 from .lane_ops import LaneOperationLayout
+from .offsets import OffsetReuse
 from .scoreboard import ClearanceSignature, MultiplyRegistersLayout, RangeLayout
 from .waits import WaitLayout
 
@@ -30,20 +30,23 @@ class Issue(wiring.Component):
     instruction either becomes a job, whose faults are reported elsewhere, or ends here with one item of ``faults``.
     ``multiplies`` has one item for each job of an mm, in the same order.
 
+    An mm or ld is entered in the scoreboard and, in the same cycle or later, its job and the multiply of an mm are sent.
+
     Attributes
     ----------
     starts, prepares, sends : Signal
         State of a job: not started, not ready, being sent; for proofs.
-    sender : JobSender
+    is_mm, is_ld, added, job_sent, multiply_sent : Signal
+        Kind of the instruction, and which parts of it have been sent; for proofs.
     """
 
     def __init__(self, params, cores=1):
         self._params, self._cores = params, cores
         self.starts, self.prepares, self.sends = Signal(), Signal(), Signal()
-        self.sender = JobSender(params)
-        self._uniform, self._reuse = UniformRegisters(params), OffsetReuse(params)
+        self.added, self.job_sent, self.multiply_sent = Signal(), Signal(), Signal()
+        self._sent = Signal()  # the last part of a job is sent
         self._is = {operation: Signal(name=f"is_{operation.name.lower()}") for operation in Operation}
-        self._is_mm, self._is_ld = Signal(), Signal()  # registered copies, because late signals depend on them
+        self.is_mm, self.is_ld = Signal(), Signal()  # registered copies, because late signals depend on them
         self._error = Signal(ErrorLayout())
         # Segment that the instruction names:
         self._segment, self._is_set, self._exists = Signal(params.segment_width), Signal(), Signal()
@@ -78,10 +81,10 @@ class Issue(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.uniform = self._uniform
-        m.submodules.reuse = self._reuse
-        m.submodules.sender = sender = self.sender
-        decoded = self.i.payload
+        decoded, mm = self.i.payload, instruction_view(Operation.MM, self.i.payload.word)
+        m.submodules.reuse = self._reuse = OffsetReuse(self._params)
+        self._movu = Signal()  # strobe: a movu writes its uniform register
+        self._uniform = uniform_registers(m, self._params, number=mm.ur, write=self._movu, value=mm.imm)
         self._moved = moved_registers(m, self._params, decoded.word)
         self._memory_error = memory_error(
             m, decoded, is_set=self._is_set, exists=self._exists, segment=self.segment.entry
@@ -89,9 +92,11 @@ class Issue(wiring.Component):
         m.d.comb += [
             *(is_operation.eq(decoded.word[:4] == operation) for operation, is_operation in self._is.items()),
             self.idle.eq(~self.i.valid),
-            self.i.ready.eq(sender.sent | (self.faults.valid & self.faults.ready)),
+            self.i.ready.eq(self._sent | (self.faults.valid & self.faults.ready)),
+            self.segment.number.eq(Mux(self.starts, self._uniform.segment, self._segment)),
         ]
-        self._connect(m)
+        self._reuse_offsets(m, mm)
+        self._send(m, mm)
         self._describe(m)
         with m.FSM():
             self._start(m)
@@ -116,37 +121,58 @@ class Issue(wiring.Component):
             m.d.sync += self._must_flush.eq(1)
         return m
 
-    def _connect(self, m):
-        """Uniform registers, sets of offsets, and the job sender."""
-        decoded, uniform, sender, reuse = self.i.payload, self._uniform, self.sender, self._reuse
-        mm = instruction_view(Operation.MM, decoded.word)
+    def _reuse_offsets(self, m, mm):
+        reuse = self._reuse
         mov_done = self.lane_operations.valid & self.lane_operations.ready & self._is[Operation.MOV]
         m.d.comb += [
-            uniform.number.eq(mm.ur),
-            uniform.value.eq(mm.imm),
-            self.segment.number.eq(Mux(self.starts, uniform.segment, self._segment)),
             reuse.offsets.segment.eq(self._segment),
             reuse.offsets.by_rows.eq(self._is[Operation.MM] & mm.transpose),
             reuse.offsets.first.eq(mm.rf),
             reuse.offsets.last.eq(mm.rf + self.segment.entry.rank),
             reuse.forget.eq(self.segment_written),
-            reuse.issued.eq(sender.sent),
-            reuse.written.eq((sender.sent & ~self._is[Operation.ST]) | mov_done),
+            reuse.issued.eq(self._sent),
+            reuse.written.eq((self._sent & ~self._is[Operation.ST]) | mov_done),
             reuse.written_first.eq(self._moved.first),
             reuse.written_last.eq(self._moved.last),
-            sender.send.eq(self.sends),
-            sender.decoded.eq(decoded),
-            sender.is_mm.eq(self._is_mm),
-            sender.is_ld.eq(self._is_ld),
-            sender.segment_number.eq(self._segment),
-            sender.segment.eq(self.segment.entry),
-            sender.bases_set.eq(reuse.bases_set),
-            sender.rebuild.eq(reuse.rebuild),
-            sender.flush.eq(self._flush),
-            sender.moved.eq(self._moved),
         ]
-        for name in ("jobs", "multiplies", "mm_registers", "load_registers"):
-            connect(m, sender=getattr(sender, name), port=flipped(getattr(self, name)))
+
+    def _send(self, m, mm):
+        """Sends all parts of a job."""
+        is_mm, is_ld, adds, may_send = self.is_mm, self.is_ld, Signal(), Signal()
+        job, multiply, mm_registers, load_registers = self.jobs, self.multiplies, self.mm_registers, self.load_registers
+        m.d.comb += [
+            mm_registers.valid.eq(self.sends & is_mm & ~self.added),
+            load_registers.valid.eq(self.sends & is_ld & ~self.added),
+            adds.eq((mm_registers.valid & mm_registers.ready) | (load_registers.valid & load_registers.ready)),
+            may_send.eq(self.sends & (self.added | adds | ~(is_mm | is_ld))),
+            job.valid.eq(may_send & ~self.job_sent),
+            multiply.valid.eq(may_send & is_mm & ~self.multiply_sent),
+            self._sent.eq(may_send & (self.job_sent | job.ready) & (self.multiply_sent | multiply.ready | ~is_mm)),
+        ]
+        m.d.sync += [
+            self.added.eq((self.added | adds) & ~self._sent),
+            self.job_sent.eq((self.job_sent | (job.valid & job.ready)) & ~self._sent),
+            self.multiply_sent.eq((self.multiply_sent | (multiply.valid & multiply.ready)) & ~self._sent),
+        ]
+        ld, factors = instruction_view(Operation.LD, self.i.payload.word), mm_registers.payload.factors
+        names = ("rf", "imm", "guard", "predicate", "ka", "kb", "transpose")
+        m.d.comb += [
+            job.payload.kind.eq(Mux(is_mm, JobKind.MULTIPLY, Mux(is_ld, JobKind.LOAD, JobKind.STORE))),
+            job.payload.number.eq(self.i.payload.number),
+            job.payload.segment.eq(self.segment.entry),
+            job.payload.segment_number.eq(self._segment),
+            job.payload.register.eq(mm.rc),
+            job.payload.count.eq(ld.n),
+            job.payload.bases_set.eq(self._reuse.bases_set),
+            job.payload.rebuild.eq(self._reuse.rebuild),
+            job.payload.flush.eq(self._flush),
+            *(job.payload[name].eq(mm[name]) for name in names),
+            *(multiply.payload[name].eq(mm[name]) for name in multiply.payload.shape().members),
+            mm_registers.payload.accumulators.eq(self._moved),
+            factors.first.eq(mm.ra),
+            factors.last.eq(mm.ra + self._params.factor_regs - 1),
+            load_registers.payload.eq(self._moved),
+        ]
 
     def _start(self, m):
         """The state in which an instruction starts."""
@@ -162,8 +188,8 @@ class Issue(wiring.Component):
                 self._segment.eq(uniform.segment),
                 self._is_set.eq(uniform.is_set),
                 self._exists.eq(uniform.exists),
-                self._is_mm.eq(self._is[Operation.MM]),
-                self._is_ld.eq(self._is[Operation.LD]),
+                self.is_mm.eq(self._is[Operation.MM]),
+                self.is_ld.eq(self._is[Operation.LD]),
             ]
             if self._cores > 1:
                 accepted &= ~self.stopped
@@ -177,7 +203,7 @@ class Issue(wiring.Component):
                     with m.Elif(in_lanes):
                         m.next = "LANES"
                     with m.Elif(self._is[Operation.MOVU]):
-                        m.d.comb += uniform.write.eq(1)
+                        m.d.comb += self._movu.eq(1)
                     with m.Else():
                         m.next = "WAIT"
 
@@ -202,15 +228,15 @@ class Issue(wiring.Component):
             m.d.comb += [self.prepares.eq(1), self._reuse.look.eq(1)]
             m.d.sync += self._flush.eq(self._must_flush)
             with m.If(access.clear):
-                with m.If(~self._is_mm & ~second):
+                with m.If(~self.is_mm & ~second):
                     # Two ranges, one after the other.
-                    m.d.sync += [second.eq(1), access.writes.eq(self._is_ld), access.registers.eq(self._moved)]
+                    m.d.sync += [second.eq(1), access.writes.eq(self.is_ld), access.registers.eq(self._moved)]
                 with m.Else():
                     m.d.sync += self._must_flush.eq(0)
                     m.next = "SEND"
         with m.State("SEND"):
             m.d.comb += self.sends.eq(1)
-            with m.If(self.sender.sent):
+            with m.If(self._sent):
                 m.next = "START"
 
     def _run_lanes(self, m):

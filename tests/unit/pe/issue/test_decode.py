@@ -8,7 +8,7 @@ import pytest
 from amaranth.hdl import Module, Signal
 
 from tilewright.golden.pe.machine import decode, refusal
-from tilewright.hw.pe.issue.decode import DecodedLayout, Decoder, UniformRegisters, memory_error, moved_registers
+from tilewright.hw.pe.issue.decode import DecodedLayout, Decoder, memory_error, moved_registers, uniform_registers
 from tilewright.hw.pe.layouts import SegmentEntryLayout
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.spec.pe import INSTRUCTIONS, MmType, Operation, PeError, SegmentElement
@@ -189,26 +189,27 @@ def test_moved_registers(params):
 @pytest.mark.parametrize("registers", [8, 16])
 def test_uniform_registers_keep_the_last_write(registers):
     params = UNIT.replace(uniform_regs=registers)
-    dut = elaborated(UniformRegisters, params)
+    m, number, write, value = Module(), Signal(range(registers)), Signal(), Signal(32)
+    selected = uniform_registers(m, params, number=number, write=write, value=value)
     rng = random.Random(registers)
     model = [None] * registers
 
     async def testbench(ctx):
         for _ in range(400):
-            number = rng.randrange(registers)
-            ctx.set(dut.number, number)
-            assert ctx.get(dut.is_set) == (model[number] is not None)
-            if model[number] is not None:
-                assert ctx.get(dut.exists) == (model[number] < params.segments)
-                if model[number] < params.segments:
-                    assert ctx.get(dut.segment) == model[number]
-            value = rng.choice([rng.randrange(params.segments), params.segments, 1 << 31, rng.getrandbits(32)])
-            write = rng.random() < 0.2
-            ctx.set(dut.value, value)
-            ctx.set(dut.write, write)
+            index = rng.randrange(registers)
+            ctx.set(number, index)
+            assert ctx.get(selected.is_set) == (model[index] is not None)
+            if model[index] is not None:
+                assert ctx.get(selected.exists) == (model[index] < params.segments)
+                if model[index] < params.segments:
+                    assert ctx.get(selected.segment) == model[index]
+            segment = rng.choice([rng.randrange(params.segments), params.segments, 1 << 31, rng.getrandbits(32)])
+            writes = rng.random() < 0.2
+            ctx.set(value, segment)
+            ctx.set(write, writes)
             await ctx.tick()
-            ctx.set(dut.write, 0)
-            if write:
-                model[number] = value
+            ctx.set(write, 0)
+            if writes:
+                model[index] = segment
 
-    simulate(dut, testbench)
+    simulate(m, testbench)
