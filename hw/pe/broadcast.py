@@ -9,7 +9,7 @@ from ..lib.stream import DeepQueue
 from .layouts import SHARINGS, SPLIT_COLUMNS, ColumnsLayout, MultiplyLayout, is_split, of_sharing, sharing_code
 from .params import LANES
 
-__all__ = ["ITEMS", "STEP_UNITS", "Broadcaster", "PartCutter", "StepLayout", "place_of_unit", "unit_lanes"]
+__all__ = ["ITEMS", "STEP_UNITS", "Broadcaster", "StepLayout", "place_of_unit", "unit_lanes"]
 
 #: Items of columns that the queue holds.
 ITEMS = 16
@@ -55,7 +55,7 @@ class StepLayout(data.StructLayout):
         super().__init__({"units": data.ArrayLayout(params.unit_bits, STEP_UNITS), **_step_fields(params)})
 
 
-class PartLayout(data.StructLayout):
+class _PartLayout(data.StructLayout):
     """Columns of an item that are for one step.
 
     Unit u of the part is ``units[u + offset]``. It is unit u of the step or, if ``second``, unit u of the units of the
@@ -74,74 +74,59 @@ class PartLayout(data.StructLayout):
         )
 
 
-class PartCutter(wiring.Component):
-    """Cuts items into parts. Each part, other than the last of an mm, has a column that is on.
+def _in_part(code, column, number):
+    """Whether a column of an item is for the part with this number. An item of a split step is one part."""
+    return of_sharing(code, lambda ka, kb: (0 if is_split(ka, kb) else column // ka) == number)
 
-    Latency: two cycles from an item to its first part. Throughput: one part a cycle, without a pause between items or
-    instructions; an item without a column that is on, other than the last of an mm, takes one cycle.
 
-    A part merges with the previous one if that does not end an mm, and this one either has no column, or has the same
-    register and none of the members that the step already has. This is registered with the part, because many registers
-    depend on it.
+class Broadcaster(wiring.Component):
+    """Sends every column that is on exactly once. Steps without a column that is on are dropped.
+
+    Items are cut into parts, one for each step of an item. Each part, other than the last of an mm, has a column that
+    is on. Consecutive parts of one step, as from a step whose columns are in several items, are merged: a step is sent
+    when the next part is for another step, or when it is the last of the mm. If all following columns are off, the last
+    step of an mm may have ``on`` 0.
+
+    Latency: six cycles from an mm's last item to its step. Throughput: one part and one step a cycle, without a pause
+    between items or instructions. An item without a column that is on, other than the last of an mm, takes one cycle.
     """
 
     def __init__(self, params):
         self._params = params
-        self.item_valid = Signal()
-        self.item = Signal(ColumnsLayout(params))
-        self.mm = Signal(MultiplyLayout(params))  # of the item
-        self.remaining = Signal(LANES)  # parts of the item that are still to be sent and have a column that is on
+        self.queue = DeepQueue(ColumnsLayout(params), ITEMS)
+        # Stage 1: an item, its mm, and its parts that are still to be sent and have a column that is on.
+        self.item_valid, self.item, self.mm = Signal(), Signal(ColumnsLayout(params)), Signal(MultiplyLayout(params))
+        self.remaining = Signal(LANES)
+        # Stage 2: a part; whether the next one is the first of an mm; members of the step up to this part.
+        self.part_valid, self.part = Signal(), Signal(_PartLayout(params))
         self.first = Signal(init=1)
-        self.members = Signal(4)  # of the step of the last part, up to that part
+        self.members = Signal(4)
+        # Stage 3: a step, or part of one.
+        self.full = Signal()
+        self.part_leaves = Signal()
         super().__init__(
             {
                 "multiplies": In(stream.Signature(MultiplyLayout(params))),  # accepted with the last item of the mm
-                "columns": In(stream.Signature(ColumnsLayout(params))),
-                "parts": Out(stream.Signature(PartLayout(params))),
-                "busy": Out(1),  # an item or a part is in this block
+                "columns": In(stream.Signature(ColumnsLayout(params))),  # to a queue of ``ITEMS`` in block RAM
+                "steps": Out(stream.Signature(StepLayout(params))),  # units of members that are off are undefined
+                "begins": Out(1),  # strobe: ``steps`` has another payload in the next cycle
+                "register": Out(params.reg_width),  # its field ``register``, in the same cycle as ``begins``
+                "busy": Out(1),  # there is an mm whose last step has not been sent
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        item, mm, remaining = self.item, self.mm, self.remaining
-        number, rest = Signal(LANES), Signal(LANES)  # the next part, one-hot; the following ones
-        emits, done, advance = Signal(), Signal(), Signal()
-        part, previous = Signal(PartLayout(self._params)), self.parts.payload
-        encoded = Cat(Cat(number[place] for place in range(LANES) if place >> bit & 1).any() for bit in range(3))
-        m.d.comb += [
-            rest.eq(Cat(remaining[place] & remaining[:place].any() for place in range(LANES))),
-            number.eq(Mux(remaining.any(), remaining & ~rest, 1)),
-            emits.eq(self.item_valid & (remaining.any() | item.last)),
-            advance.eq(~self.parts.valid | self.parts.ready),
-            done.eq(self.item_valid & ~rest.any() & (advance | ~emits)),
-            self.busy.eq(self.item_valid | self.parts.valid),
-            part.units.eq(item.units),
-            part.register.eq(item.register + encoded),
-            *(part[name].eq(mm[name]) for name in ("type", "ka", "kb")),
-            part.first.eq(self.first),
-            part.last.eq(item.last & ~rest.any()),
-            part.merges.eq(
-                ~self.first
-                & (((part.register == previous.register) & ~(part.on & self.members).any()) | ~part.on.any())
-            ),
-        ]
-        self._place(m, part, number)
-        with m.If(advance):
-            m.d.sync += self.parts.valid.eq(emits)
-            with m.If(emits):
-                m.d.sync += [
-                    previous.eq(part),
-                    remaining.eq(rest),
-                    self.first.eq(part.last),
-                    self.members.eq(Mux(part.merges, self.members, 0) | part.on),
-                ]
-        self._accept(m, done)
+        m.submodules.queue = self.queue
+        connect(m, broadcaster=flipped(self.columns), queue=self.queue.i)
+        m.d.comb += self.busy.eq(self.multiplies.valid | self.item_valid | self.part_valid | self.full)
+        self._cut(m)
+        self._merge(m)
         return m
 
     def _accept(self, m, done):
-        """An item is accepted when the previous one has no part left, and its mm is known."""
-        columns, multiplies = self.columns, self.multiplies
+        """Stage 1: an item is accepted when the previous one has no part left, and its mm is known."""
+        columns, multiplies = self.queue.o, self.multiplies
         accepted, free = Signal(), Signal()
         m.d.comb += [
             free.eq(~self.item_valid | done),
@@ -157,6 +142,46 @@ class PartCutter(wiring.Component):
             for number in range(LANES):
                 on = Cat(columns.payload.on[column] & _in_part(code, column, number) for column in range(LANES))
                 m.d.sync += self.remaining[number].eq(on.any())
+
+    def _cut(self, m):
+        """Stage 2: the next part of the item.
+
+        It merges with the previous one if that does not end an mm, and this one either has no column, or has the same
+        register and none of the members that the step already has. This is registered with the part, because many
+        registers depend on it.
+        """
+        item, remaining, previous = self.item, self.remaining, self.part
+        number, rest = Signal(LANES), Signal(LANES)  # the next part, one-hot; the following ones
+        emits, done, advance = Signal(), Signal(), Signal()
+        part = Signal(_PartLayout(self._params))
+        encoded = Cat(Cat(number[place] for place in range(LANES) if place >> bit & 1).any() for bit in range(3))
+        m.d.comb += [
+            rest.eq(Cat(remaining[place] & remaining[:place].any() for place in range(LANES))),
+            number.eq(Mux(remaining.any(), remaining & ~rest, 1)),
+            emits.eq(self.item_valid & (remaining.any() | item.last)),
+            advance.eq(~self.part_valid | self.part_leaves),
+            done.eq(self.item_valid & ~rest.any() & (advance | ~emits)),
+            part.units.eq(item.units),
+            part.register.eq(item.register + encoded),
+            *(part[name].eq(self.mm[name]) for name in ("type", "ka", "kb")),
+            part.first.eq(self.first),
+            part.last.eq(item.last & ~rest.any()),
+            part.merges.eq(
+                ~self.first
+                & (((part.register == previous.register) & ~(part.on & self.members).any()) | ~part.on.any())
+            ),
+        ]
+        self._place(m, part, number)
+        with m.If(advance):
+            m.d.sync += self.part_valid.eq(emits)
+            with m.If(emits):
+                m.d.sync += [
+                    previous.eq(part),
+                    remaining.eq(rest),
+                    self.first.eq(part.last),
+                    self.members.eq(Mux(part.merges, self.members, 0) | part.on),
+                ]
+        self._accept(m, done)
 
     def _place(self, m, part, number):
         """Position of the part's units and columns in the item."""
@@ -183,57 +208,17 @@ class PartCutter(wiring.Component):
             part.on.eq(Mux(part.second, item.on[:2] << SPLIT_COLUMNS, whole)),
         ]
 
-
-def _in_part(code, column, number):
-    """Whether a column of an item is for the part with this number. An item of a split step is one part."""
-    return of_sharing(code, lambda ka, kb: (0 if is_split(ka, kb) else column // ka) == number)
-
-
-class Broadcaster(wiring.Component):
-    """Sends every column that is on exactly once. Steps without a column that is on are dropped.
-
-    Consecutive parts of one step, as from a step whose columns are in several items, are merged: a step is sent when
-    the next part is for another step, or when it is the last of the mm. If all following columns are off, the last step
-    of an mm may have ``on`` 0.
-
-    Latency: six cycles from an mm's last item to its step. Throughput: one part and one step a cycle, without a pause
-    between items or instructions.
-    """
-
-    def __init__(self, params):
-        self._params = params
-        self.cutter = PartCutter(params)
-        self.full = Signal()  # there is a step, or part of one
-        super().__init__(
-            {
-                "multiplies": In(stream.Signature(MultiplyLayout(params))),
-                "columns": In(stream.Signature(ColumnsLayout(params))),  # to a queue of ``ITEMS`` in block RAM
-                "steps": Out(stream.Signature(StepLayout(params))),  # units of members that are off are undefined
-                "begins": Out(1),  # strobe: ``steps`` has another payload in the next cycle
-                "register": Out(params.reg_width),  # its field ``register``, in the same cycle as ``begins``
-                "busy": Out(1),  # there is an mm whose last step has not been sent
-            }
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.queue = queue = DeepQueue(ColumnsLayout(self._params), ITEMS)
-        m.submodules.cutter = cutter = self.cutter
-        connect(m, broadcaster=flipped(self.columns), queue=queue.i)
-        connect(m, queue=queue.o, cutter=cutter.columns)
-        connect(m, broadcaster=flipped(self.multiplies), cutter=cutter.multiplies)
-
-        parts, steps = cutter.parts, self.steps
-        part, step = parts.payload, steps.payload
+    def _merge(self, m):
+        """Stage 3: parts become steps."""
+        part, steps, step = self.part, self.steps, self.steps.payload
         m.d.comb += [
-            self.busy.eq(self.multiplies.valid | cutter.busy | self.full),
             # A part that merges finds its step still here: only the last one of an mm leaves earlier.
-            steps.valid.eq(self.full & (step.last | (parts.valid & ~part.merges))),
-            parts.ready.eq(~self.full | part.merges | steps.ready),
-            self.begins.eq(parts.valid & parts.ready & ~part.merges),
+            steps.valid.eq(self.full & (step.last | (self.part_valid & ~part.merges))),
+            self.part_leaves.eq(self.part_valid & (~self.full | part.merges | steps.ready)),
+            self.begins.eq(self.part_leaves & ~part.merges),
             self.register.eq(part.register),
         ]
-        with m.If(parts.valid & parts.ready):
+        with m.If(self.part_leaves):
             m.d.sync += self.full.eq(1)
             with m.If(self.begins):
                 m.d.sync += [step[name].eq(part[name]) for name in _step_fields(self._params)]
@@ -242,7 +227,6 @@ class Broadcaster(wiring.Component):
             self._put_units(m, part, step)
         with m.Elif(steps.valid & steps.ready):
             m.d.sync += self.full.eq(0)
-        return m
 
     def _put_units(self, m, part, step):
         """Writes the units of members that are on; the others keep their value."""

@@ -30,7 +30,7 @@ class Issue(wiring.Component):
     instruction either becomes a job, whose faults are reported elsewhere, or ends here with one item of ``faults``.
     ``multiplies`` has one item for each job of an mm, in the same order.
 
-    An mm or ld is entered in the scoreboard and, in the same cycle or later, its job and the multiply of an mm are sent.
+    An mm or ld is entered in the scoreboard; in the same cycle or later, its job and the multiply of an mm are sent.
 
     Attributes
     ----------
