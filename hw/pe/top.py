@@ -16,57 +16,55 @@ from .address.faults import FaultCollector
 from .address.sequencer import Sequencer
 from .address.translate import PageTable, Translator
 from .compute import ComputePath, mac_array
-from .control import Control, EventsLayout
+from .control import Control
 from .issue.decode import Decoder
 from .issue.issue import Issue
 from .issue.lane_ops import LaneOps
 from .issue.scoreboard import Scoreboard
 from .issue.waits import Waits
-from .layouts import INSTRUCTION_BITS, FaultLayout, PageWriteLayout, ProcessorSignature, SegmentWriteLayout
+from .layouts import INSTRUCTION_BITS, PageWriteLayout, ProcessorSignature, SegmentWriteLayout
 from .memory import MemoryPath
 from .pager import MoveDoneLayout, Pager
 from .registers import PredicateFile, RegisterFile
 from .segments import SegmentTable
 
-__all__ = ["PE_REGISTER_ADDR_WIDTH", "Pe", "PeDatapath", "PeUnit"]
+__all__ = ["PE_REGISTER_ADDR_WIDTH", "Pe", "PeUnit"]
 
 #: Bits of the byte addresses of the registers.
 PE_REGISTER_ADDR_WIDTH = max(register.offset for register in PE_REGISTERS).bit_length()
 
 
-def _cluster_ports(cores):
-    """Ports of an engine in a cluster. When ``stopped``, instructions that have not started are refused, and no wait
-    blocks.
-    """
-    return {"core_number": In(4), "stopped": In(1)} if cores > 1 else {}
+_STALLS = ("stall_columns", "stall_factors", "stall_product")
 
 
-class PeDatapath(wiring.Component):
-    """All blocks between instructions and shared memory, connected, and a counter of jobs in flight.
+class PeUnit(wiring.Component):
+    """All blocks of a processing engine, connected, with a counter of jobs in flight.
 
-    Every instruction has one item at ``issued`` or ``collected``, with code NONE if there was no error.
+    Instructions, segments and pages that a processor puts into registers are merged with its streams. In a cluster,
+    when ``stopped``, instructions that have not started are refused, and no wait blocks.
     """
 
     def __init__(self, params, cores=1):
         self._params, self._cores = params, cores
         super().__init__(
             {
-                **_cluster_ports(cores),
-                "instructions": In(stream.Signature(INSTRUCTION_BITS)),  # in program order
-                "segments": In(stream.Signature(SegmentWriteLayout(params))),
-                "pages": In(stream.Signature(PageWriteLayout(params))),
+                **({"core_number": In(4), "stopped": In(1)} if cores > 1 else {}),
+                "processor": Out(ProcessorSignature(params)),
                 "smem": Out(SharedMemorySignature(params.smem)),
-                "issued": Out(stream.Signature(FaultLayout(params))),
-                "collected": Out(stream.Signature(FaultLayout(params))),
-                "events": Out(EventsLayout()),
-                "halted": Out(1),  # strobe: a halt and everything before it have been performed
-                "idle": Out(1),  # no instruction is in flight
+                "accesses": In(AccessSignature()),  # registers, at the offsets of ``spec.pe``
+                "irq": Out(1),  # level
+                "state": Out(EngineStateSignature()),
+                "put_busy": Out(1),  # an item was put and has not been accepted
+                "page_moves": Out(stream.Signature(command_layout())),  # TMAU commands; tags from ``PAGER_TAG`` on
+                "page_moved": In(MoveDoneLayout()),  # completions of TMAU commands
             }
         )
 
     def elaborate(self, platform):
         m = Module()
         params, cores, smem = self._params, self._cores, flipped(self.smem)
+        m.submodules.control = control = Control(params)
+        m.submodules.pager = pager = Pager(params)
         m.submodules.decoder = decoder = Decoder(params)
         m.submodules.issue = issue = Issue(params, cores)
         m.submodules.lane_ops = lane_ops = LaneOps(params, cores)
@@ -82,12 +80,25 @@ class PeDatapath(wiring.Component):
         m.submodules.memory = memory = MemoryPath(params)
         m.submodules.compute = compute = ComputePath(params, mac_array(params))
 
+        # Processor: streams and registers.
+        for name, shape, sink, *sources in (
+            ("instructions", INSTRUCTION_BITS, decoder.i, control.instructions),
+            ("segments", SegmentWriteLayout(params), segment_table.writes, control.segments),
+            ("pages", PageWriteLayout(params), page_table.writes, control.pages, pager.writes),
+        ):
+            m.submodules[f"{name}_arbiter"] = arbiter = StreamArbiter(shape, 1 + len(sources))
+            for source, i in zip((flipped(getattr(self.processor, name)), *sources), arbiter.i, strict=True):
+                connect(m, source=source, arbiter=i)
+            connect(m, arbiter=arbiter.o, sink=sink)
+        connect(m, accesses=flipped(self.accesses), control=control.accesses)
+        connect(m, control=control.state, state=flipped(self.state))
+        connect(m, control=control.pager_requests, pager=pager.requests)
+        connect(m, pager=pager.commands, page_moves=flipped(self.page_moves))
         # Instructions.
-        connect(m, instructions=flipped(self.instructions), decoder=decoder.i)
         connect(m, decoder=decoder.o, issue=issue.i)
         connect(m, issue=issue.lane_operations, lane_ops=lane_ops.i)
         connect(m, issue=issue.waits, waits=waits.i)
-        connect(m, issue=issue.faults, issued=flipped(self.issued))
+        connect(m, issue=issue.faults, control=control.issued)
         connect(m, issue=issue.segment, segment_table=segment_table.read)
         connect(m, issue=issue.access, scoreboard=scoreboard.access)
         connect(m, issue=issue.mm_registers, scoreboard=scoreboard.mm_registers)
@@ -101,15 +112,13 @@ class PeDatapath(wiring.Component):
         connect(m, lane_ops=lane_ops.predicates, predicates=predicates.issue_reads)
         connect(m, lane_ops=lane_ops.predicate_writes, predicates=predicates.writes)
         # Loading side.
-        connect(m, segments=flipped(self.segments), segment_table=segment_table.writes)
-        connect(m, pages=flipped(self.pages), page_table=page_table.writes)
         connect(m, sequencer=sequencer.lane_reads, registers=registers.lane_reads)
         connect(m, sequencer=sequencer.predicates, predicates=predicates.reads)
         connect(m, sequencer=sequencer.linear, translator=translator.i)
         connect(m, translator=translator.lookups, page_table=page_table.lookups)
         connect(m, translator=translator.o, collector=collector.i)
         connect(m, collector=collector.o, memory=memory.accesses)
-        connect(m, collector=collector.faults, collected=flipped(self.collected))
+        connect(m, collector=collector.faults, control=control.collected)
         connect(m, memory=memory.reads, reads=smem.reads)
         connect(m, read_data=smem.read_data, memory=memory.read_data)
         connect(m, memory=memory.scatter, scatter=smem.scatter)
@@ -121,10 +130,11 @@ class PeDatapath(wiring.Component):
 
         # A job is in flight until it has reported, and then until its accesses have taken effect.
         jobs, settled = Signal(range(64)), Signal()
-        started, reported = issue.jobs.valid & issue.jobs.ready, self.collected.valid & self.collected.ready
+        started, reported = issue.jobs.valid & issue.jobs.ready, collector.faults.valid & collector.faults.ready
         m.d.sync += jobs.eq(jobs + started - reported)
+        events = control.events
         m.d.comb += [
-            issue.segment_written.eq(self.segments.valid & self.segments.ready),
+            issue.segment_written.eq(segment_table.writes.valid & segment_table.writes.ready),
             issue.page_written.eq(page_table.written),
             issue.loading_idle.eq(sequencer.idle),
             translator.page.eq(page_table.page),
@@ -133,16 +143,19 @@ class PeDatapath(wiring.Component):
             scoreboard.load_done.eq(memory.load_done),
             settled.eq(~collector.o.valid & memory.idle & memory.stores_idle & scoreboard.empty),
             waits.quiet.eq((jobs == 0) & settled),
-            self.halted.eq(waits.halted),
-            self.idle.eq(waits.quiet & issue.idle & decoder.idle),
-            self.events.instruction.eq(decoder.accepted),
-            *(
-                self.events[name].eq(getattr(compute, name))
-                for name in ("step", "stall_columns", "stall_factors", "stall_product")
-            ),
-            self.events.line_fills.eq(memory.line_fill),
-            self.events.bank_conflict.eq(self.smem.bank_conflict),
-            self.events.translation_miss.eq(translator.miss),
+            pager.done.eq(self.page_moved),
+            control.halted.eq(waits.halted),
+            control.idle.eq(waits.quiet & issue.idle & decoder.idle),
+            events.instruction.eq(decoder.accepted),
+            *(events[name].eq(getattr(compute, name)) for name in ("step", *_STALLS)),
+            events.line_fills.eq(memory.line_fill),
+            events.bank_conflict.eq(self.smem.bank_conflict),
+            events.translation_miss.eq(translator.miss),
+            self.processor.fault_valid.eq(control.reported),
+            self.processor.fault.eq(control.report),
+            self.processor.halted.eq(waits.halted),
+            self.irq.eq(control.irq),
+            self.put_busy.eq(control.put_busy),
         ]
         if cores > 1:
             m.d.comb += [
@@ -150,62 +163,6 @@ class PeDatapath(wiring.Component):
                 *(block.stopped.eq(self.stopped) for block in (issue, waits, translator)),
                 issue.wait_refused.eq(waits.refused),
             ]
-        return m
-
-
-class PeUnit(wiring.Component):
-    """Data path, registers and pager. Words that a processor puts into registers are merged with its streams."""
-
-    def __init__(self, params, cores=1):
-        self._params, self._cores = params, cores
-        super().__init__(
-            {
-                **_cluster_ports(cores),
-                "processor": Out(ProcessorSignature(params)),
-                "smem": Out(SharedMemorySignature(params.smem)),
-                "accesses": In(AccessSignature()),  # registers, at the offsets of ``spec.pe``
-                "irq": Out(1),  # level
-                "state": Out(EngineStateSignature()),
-                "put_busy": Out(1),  # an item was put and has not been accepted
-                "page_moves": Out(stream.Signature(command_layout())),  # TMAU commands; tags from ``PAGER_TAG`` on
-                "page_moved": In(MoveDoneLayout()),  # completions of TMAU commands
-            }
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        params = self._params
-        m.submodules.core = core = PeDatapath(params, self._cores)
-        m.submodules.control = control = Control(params)
-        m.submodules.pager = pager = Pager(params)
-        m.d.comb += [getattr(core, name).eq(getattr(self, name)) for name in _cluster_ports(self._cores)]
-        for name, shape, *sources in (
-            ("instructions", INSTRUCTION_BITS, control.instructions),
-            ("segments", SegmentWriteLayout(params), control.segments),
-            ("pages", PageWriteLayout(params), control.pages, pager.writes),
-        ):
-            m.submodules[f"{name}_arbiter"] = arbiter = StreamArbiter(shape, 1 + len(sources))
-            for source, i in zip((flipped(getattr(self.processor, name)), *sources), arbiter.i, strict=True):
-                connect(m, source=source, arbiter=i)
-            connect(m, arbiter=arbiter.o, core=getattr(core, name))
-        connect(m, core=core.smem, smem=flipped(self.smem))
-        connect(m, core=core.issued, control=control.issued)
-        connect(m, core=core.collected, control=control.collected)
-        connect(m, accesses=flipped(self.accesses), control=control.accesses)
-        connect(m, control=control.state, state=flipped(self.state))
-        connect(m, control=control.pager_requests, pager=pager.requests)
-        connect(m, pager=pager.commands, page_moves=flipped(self.page_moves))
-        m.d.comb += [
-            pager.done.eq(self.page_moved),
-            control.events.eq(core.events),
-            control.halted.eq(core.halted),
-            control.idle.eq(core.idle),
-            self.processor.fault_valid.eq(control.reported),
-            self.processor.fault.eq(control.report),
-            self.processor.halted.eq(core.halted),
-            self.irq.eq(control.irq),
-            self.put_busy.eq(control.put_busy),
-        ]
         return m
 
 
