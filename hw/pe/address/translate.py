@@ -14,6 +14,7 @@ from ..params import LANES
 from .lanes import LinearLayout, stage_ready
 
 __all__ = [
+    "CACHE_ENTRIES",
     "PageLayout",
     "PageTable",
     "TranslatedLayout",
@@ -23,6 +24,8 @@ __all__ = [
     "page_start",
 ]
 
+#: Pages that the translation cache holds, a power of two.
+CACHE_ENTRIES = 4
 #: Bits of a chunk number in a 32-bit address, and in the largest page.
 _CHUNK_BITS = 28
 _OFFSET_BITS = MAX_PAGE_LOG2 - 4
@@ -147,21 +150,13 @@ class PageTable(wiring.Component):
 
 
 class TranslationCache(wiring.Component):
-    """The pages used last, for all lanes at once; fully associative, replaced first in, first out.
+    """The last ``CACHE_ENTRIES`` pages, for all lanes at once; fully associative, replaced first in, first out.
 
     Look-up is combinational. Changes take effect in the next cycle. ``flush`` overrides ``insert``.
-
-    Parameters
-    ----------
-    params : PeParams
-    entries : int
-        Number of pages, a power of two, at least 4.
     """
 
-    def __init__(self, params, entries=4):
-        if not isinstance(entries, int) or entries < 4 or entries & (entries - 1):
-            raise ValueError(f"entries must be a power of two, at least 4, not {entries!r}")
-        number = params.page_width
+    def __init__(self, params):
+        number, entries = params.page_width, CACHE_ENTRIES
         self.tags = [Signal(number, name=f"tag{k}") for k in range(entries)]
         self.entries = [Signal(TranslationLayout(params), name=f"kept{k}") for k in range(entries)]
         self.present = Signal(entries)

@@ -1,4 +1,4 @@
-"""Jobs in items: whole steps where they fit, words within groups; one a cycle, and a job right behind the other."""
+"""Items of jobs: whole steps where they fit, words within groups; and words of STORE in the order of their items."""
 
 import random
 
@@ -48,9 +48,8 @@ def random_job(rng, params, number):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 @pytest.mark.parametrize("threads", [4, 11, 32])
-def test_items(mode, threads):
+def test_items(transact, mode, threads):
     params = PE_PRESETS["unit"].replace(threads=threads)
-    dut = elaborated(Items, params)
     rng = random.Random(f"{SEED} {mode} {threads}")
     jobs = [random_job(rng, params, number) for number in range(40)]
     if mode == "none":
@@ -69,24 +68,15 @@ def test_items(mode, threads):
                 left = BUILD_CYCLES
             ctx.set(dut.building, left > 0)
 
-    async def source(ctx):
-        await send(ctx, dut.jobs, jobs, idle=STALL_MODES[mode]["idle"], seed=SEED)
-
-    async def sink(ctx):
-        got, taken = await receive(ctx, dut.o, len(wanted), stall=STALL_MODES[mode]["stall"], seed=SEED)
-        names = ("thread", "present", "register", "first_member", "imm", "last")
-        seen = [(item.job.number, *(item[name] for name in names), item.job.flush) for item in got]
-        assert seen == wanted
-        for item in got:
-            if item.job.kind != JobKind.MULTIPLY:
-                assert (item.job.ka, item.job.kb, item.job.transpose) == (0, 0, 0)
-        if mode == "none":
-            assert taken[-1] - taken[0] == len(wanted) - 1
-        await ctx.tick()
-        assert not ctx.get(dut.active)
-
-    print(f"seed {SEED}")
-    simulate(dut, source, sink, background=[build, watch_stream(dut.o)])
+    dut = elaborated(Items, params)
+    result = transact(dut, send={"jobs": jobs}, receive={"o": len(wanted)}, mode=mode, background=[build], drain=1)
+    names, items = ("thread", "present", "register", "first_member", "imm", "last"), result.payloads["o"]
+    assert [(item.job.number, *(item[name] for name in names), item.job.flush) for item in items] == wanted
+    for item in items:
+        if item.job.kind != JobKind.MULTIPLY:
+            assert (item.job.ka, item.job.kb, item.job.transpose) == (0, 0, 0)
+    if mode == "none":
+        assert result.cycles["o"][-1] - result.cycles["o"][0] == len(wanted) - 1
     by_rows = [int(job["kind"] == JobKind.MULTIPLY and job["transpose"]) for job in jobs]
     assert builds == [(job["number"], by_rows[job["number"]]) for job in jobs if job["rebuild"]]
 

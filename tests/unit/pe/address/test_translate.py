@@ -268,11 +268,3 @@ def test_a_core_that_is_stopped_waits_for_no_page():
     assert codes == [[0, PeError.OFF_CHIP], [0, PeError.OFF_CHIP], [0, 0]] or codes[1:] == [[0, 0]] * 2
     assert codes[0] == [0, PeError.OFF_CHIP] and 30 < result["cycles"][0] < 36
     assert result["cycles"][2] > 90 and result["came"][2].access.lanes[1].chunk << 4 == 0x200
-
-
-def test_a_page_that_is_not_valid_or_off_chip_is_so_in_a_core_that_is_stopped_too():
-    rng = random.Random(SEED)
-    table, items = random_table(rng), random_accesses(rng, 40)
-    result = run(items, table, stopped=range(10_000))
-    for came, item in zip(result["came"], items, strict=True):
-        check(came, item, table)
