@@ -1,8 +1,7 @@
 """Every column that is on is broadcast exactly once, to its member and its register; ``last`` once for every mm."""
 
 import pytest
-from amaranth import Array, Cat, Module, Mux, Signal
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
 from amaranth.lib import data
 
 from tilewright.hw.pe.broadcast import STEP_UNITS, Broadcaster, unit_lanes
@@ -44,9 +43,10 @@ class BroadcastSpec(Elaboratable):
         self._count(m)
         self._merge(m)
         self._follow(m)
+        step = dut.steps.payload
         m.d.comb += [
-            Assert(~dut.steps.valid | dut.steps.p.on.any() | dut.steps.p.last),
-            Cover(self.sent & (dut.steps.p.on == 15) & (dut.steps.p.kb == 2) & dut.steps.p.last & ~dut.steps.p.first),
+            Assert(~dut.steps.valid | step.on.any() | step.last),
+            Cover(self.sent & (step.on == 15) & (step.kb == 2) & step.last & ~step.first),
         ]
         return m
 
@@ -55,7 +55,7 @@ class BroadcastSpec(Elaboratable):
         dut = self.dut
         came, held = Signal(), Signal()
         m.d.comb += [
-            came.eq(_is_item(dut.queue.o.payload, dut.multiplies.p)),
+            came.eq(_is_item(dut.queue.o.payload, dut.multiplies.payload)),
             held.eq(_is_item(dut.item, dut.mm)),
             Assume(came),
             Assert(~dut.item_valid | held),
@@ -66,11 +66,11 @@ class BroadcastSpec(Elaboratable):
         dut = self.dut
         more, mm = Signal(), Signal(len(mm_of(dut.mm)))  # items of this mm are to come
         with m.If(self.taken):
-            m.d.sync += [more.eq(~dut.queue.o.payload.last), mm.eq(mm_of(dut.multiplies.p))]
+            m.d.sync += [more.eq(~dut.queue.o.payload.last), mm.eq(mm_of(dut.multiplies.payload))]
         # An mm waits until its last item is taken: a rule of streams.
-        m.d.comb += Assume(~more | (dut.multiplies.valid & (mm_of(dut.multiplies.p) == mm)))
+        m.d.comb += Assume(~more | (dut.multiplies.valid & (mm_of(dut.multiplies.payload) == mm)))
 
-        part, step = dut.part, dut.steps.p
+        part, step = dut.part, dut.steps.payload
         behind, of_behind = more, mm
         for there, last, own in (
             (dut.item_valid, dut.item.last, mm_of(dut.mm)),
@@ -91,7 +91,7 @@ class BroadcastSpec(Elaboratable):
     def _merge(self, m):
         """A part is put to the step that is there if that does not end, and has the register and not the members."""
         dut = self.dut
-        part, step, there = dut.part, dut.steps.p, dut.part_valid
+        part, step, there = dut.part, dut.steps.payload, dut.part_valid
         fits = ((part.register == step.register) & ~(part.on & step.on).any()) | ~part.on.any()
         with m.If(there):
             m.d.comb += [
@@ -105,7 +105,7 @@ class BroadcastSpec(Elaboratable):
     def _count(self, m):
         """As many columns, and ends of mm, as came and have not left are on the way."""
         dut = self.dut
-        part, step, came, item = dut.part, dut.steps.p, dut.queue.o.payload, dut.item
+        part, step, came, item = dut.part, dut.steps.payload, dut.queue.o.payload, dut.item
         place = [Signal(range(LANES), name=f"place{column}") for column in range(LANES)]  # part of each column
         for ka in range(1, 5):
             with m.If((dut.mm.ka == ka - 1) & ~_splits(dut.mm)):
@@ -138,7 +138,7 @@ class BroadcastSpec(Elaboratable):
     def _follow(self, m):
         """One unit of one column: it is in the item, then in the part, then in the step, and leaves with it."""
         dut = self.dut
-        came, mm, item, part, step = dut.queue.o.payload, dut.multiplies.p, dut.item, dut.part, dut.steps.p
+        came, mm, item, part, step = dut.queue.o.payload, dut.multiplies.payload, dut.item, dut.part, dut.steps.payload
         followed, where = Signal(), Signal(2)
         column, place, own = Signal(range(LANES)), Signal(range(LANES)), Signal(len(mm_of(mm)))
         lane, unit, value = Signal(range(LANES)), Signal(range(STEP_UNITS)), Signal(PARAMS.unit_bits)

@@ -7,8 +7,8 @@ import pytest
 from tilewright.hw.pe.broadcast import Broadcaster, place_of_unit
 from tilewright.hw.pe.layouts import SHARINGS, SPLIT_COLUMNS, is_split
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.simulate import elaborated
+from tilewright.verify.pysim.streams import STALL_MODES
 
 SEED = 5
 UNIT = PE_PRESETS["unit"].replace(regs=64)
@@ -48,29 +48,28 @@ def steps_of(mm, items):
     return steps or [(None, {})]
 
 
-def run(work, mode):
-    """Steps, and the cycles in which they came."""
-    dut = elaborated(Broadcaster, UNIT)
-    count = sum(len(steps_of(*one)) for one in work)
-    stalls = STALL_MODES[mode]
-    result = []
+@pytest.fixture
+def run(transact):
+    """Function that returns steps, and the cycles in which they came."""
 
-    async def multiplies(ctx):
-        await send(ctx, dut.multiplies, [mm for mm, _ in work], idle=stalls["idle"], seed=1)
+    def run(work, mode="none"):
+        items = {"multiplies": [mm for mm, _ in work], "columns": [item for _, items in work for item in items]}
+        count = sum(len(steps_of(*pair)) for pair in work)
+        result = transact(elaborated(Broadcaster, UNIT), send=items, receive={"steps": count}, mode=mode)
+        return result.payloads["steps"], result.cycles["steps"]
 
-    async def columns(ctx):
-        await send(ctx, dut.columns, [item for _, items in work for item in items], idle=stalls["idle"], seed=2)
+    return run
 
-    async def sink(ctx):
-        result.extend(await receive(ctx, dut.steps, count, stall=stalls["stall"], seed=3))
-        assert not ctx.get(dut.busy)
 
-    simulate(dut, multiplies, columns, sink, background=[watch_stream(dut.steps)])
-    return result
+def full_mm(rng, ka, kb, density=1):
+    """An mm without items in which nothing is on."""
+    mm, items = random_mm(rng, ka, kb, density=density, split=0)
+    items = [item for item in items if item["on"]]
+    return mm, [*items[:-1], items[-1] | {"last": 1}]
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_every_sharing(mode):
+def test_every_sharing(run, mode):
     rng = random.Random(SEED)
     work = [random_mm(rng, ka, kb, density=rng.choice([0.1, 0.6, 1])) for ka, kb in rng.sample(SHARINGS * 2, 32)]
     steps = iter(run(work, mode)[0])
@@ -88,30 +87,22 @@ def test_every_sharing(mode):
 
 
 @pytest.mark.parametrize(("ka", "kb"), [(1, 1), (2, 1), (1, 2), (2, 2), (1, 4), (4, 2)])
-def test_one_step_a_cycle(ka, kb):
+def test_one_step_a_cycle(run, ka, kb):
     """Also where columns are off, and between instructions."""
     rng = random.Random(SEED)
-    work = [random_mm(rng, ka, kb, density=density, split=0) for density in (1, 1, 0.8, 1)]
-    for _, items in work:
-        items[:] = [item for item in items if item["on"]]
-        items[-1]["last"] = 1
-    steps, cycles = run(work, "none")
+    steps, cycles = run([full_mm(rng, ka, kb, density) for density in (1, 1, 0.8, 1)])
     assert cycles == [*range(6, 6 + len(steps))]
 
 
 @pytest.mark.parametrize(("ka", "kb", "cycles"), [(3, 3, 16 * 2), (4, 3, 12 * 2), (4, 4, 12 * 2)])
-def test_steps_of_several_items(ka, kb, cycles):
+def test_steps_of_several_items(run, ka, kb, cycles):
     """An item a cycle where two make a step."""
     rng = random.Random(SEED)
-    work = [random_mm(rng, ka, kb, density=1, split=0) for _ in range(2)]
-    for _, items in work:
-        items[:] = [item for item in items if item["on"]]
-        items[-1]["last"] = 1
-    _, taken = run(work, "none")
+    _, taken = run([full_mm(rng, ka, kb) for _ in range(2)])
     assert taken[-1] == 5 + cycles
 
 
-def test_a_lone_item_takes_six_cycles():
+def test_a_lone_item_takes_six_cycles(run):
     mm, items = random_mm(random.Random(SEED), 1, 1, columns=1, density=1, split=0)
-    _, cycles = run([(mm, [items[0] | {"last": 1}])], "none")
+    _, cycles = run([(mm, [items[0] | {"last": 1}])])
     assert cycles == [6]

@@ -5,8 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from amaranth import Cat, Module, Signal
-from amaranth.hdl import Elaboratable
+from amaranth.hdl import Cat, Elaboratable, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from amaranth import Module, Signal
+from amaranth.hdl import Module, Signal
 
 from tilewright.golden.dot_product import dot
 from tilewright.hw.pe.broadcast import STEP_UNITS, place_of_unit
@@ -39,7 +39,7 @@ def test_factors_of_every_mm(factor_regs, idle):
         await send(ctx, dut.registers, firsts, idle=idle, seed=SEED)
 
     async def registers(ctx):
-        async for *_, valid, register in ctx.tick().sample(dut.reads.valid, dut.reads.p):
+        async for *_, valid, register in ctx.tick().sample(dut.reads.valid, dut.reads.payload):
             row = [word(register, thread) if valid else rng.getrandbits(32) for thread in range(params.threads)]
             ctx.set(dut.row, row)
 

@@ -76,7 +76,7 @@ def test_random(factor_regs, ways):
         await ctx.tick().until(dut.fill.ready)
         ctx.set(dut.fill.valid, 0)
         # What comes without being valid changes nothing.
-        ctx.set(dut.fill.p, {"slot": rng.randrange(2), "octet": rng.randrange(4), "rows": [0] * 8})
+        ctx.set(dut.fill.payload, {"slot": rng.randrange(2), "octet": rng.randrange(4), "rows": [0] * 8})
 
     async def drive(ctx):
         filled, early = [set(), set()], set()
@@ -85,7 +85,7 @@ def test_random(factor_regs, ways):
             enable = rng.choice([0xFF, 0x0F, rng.getrandbits(8)])
             fill = {"slot": slot, "octet": octet, "wide": wide[slot], "enable": enable}
             fill["complement"] = 7 ^ (octet | wide[slot] << 2)
-            ctx.set(dut.fill.p, fill | {"rows": [int.from_bytes(row, "little") for row in rows]})
+            ctx.set(dut.fill.payload, fill | {"rows": [int.from_bytes(row, "little") for row in rows]})
             ctx.set(dut.fill.valid, 1)
             await ctx.tick()
             filling = True

@@ -1,9 +1,8 @@
 """Every instruction ends with exactly one record; no lane with an error leaves; no error is left out of its record."""
 
 import pytest
-from amaranth import Cat, Module, Mux, Signal
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
 from amaranth.lib import data
 
 from tilewright.hw.pe.address.faults import FaultCollector

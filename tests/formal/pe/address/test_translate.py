@@ -2,9 +2,8 @@
 but for a page; in a core that is stopped not for that either."""
 
 import pytest
-from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value, unsigned
 from amaranth.lib.data import StructLayout, View
 
 from tilewright.hw.pe.address.translate import PageLayout, Translator, page_start

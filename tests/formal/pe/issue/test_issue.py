@@ -4,8 +4,7 @@ Also in a core that is stopped and started at any time.
 """
 
 import pytest
-from amaranth import Cat, Module, Signal
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal, Value
 
 from tilewright.hw.pe.issue.issue import Issue
 from tilewright.hw.pe.params import PE_PRESETS

@@ -41,7 +41,6 @@ def test_shares():
             if len(wanted) >= LATENCY:
                 assert list(zip(ctx.get(dut.pages), ctx.get(dut.offsets), strict=True)) == wanted[-LATENCY]
 
-    print(f"seed {SEED}")
     simulate(dut, run)
 
 
@@ -122,6 +121,5 @@ def test_builds(mode, groups):
                     page, offset = segment.place(outer)
                     assert (basis.page, basis.offset) == (page, offset)
 
-    print(f"seed {SEED}")
     answer = lane_registers(dut.lane_reads, words, rng, busy=stall)
     simulate(dut, run, background=[answer, watch_stream(dut.lane_reads.requests)])

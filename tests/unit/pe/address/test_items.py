@@ -127,7 +127,6 @@ def test_words(mode, params):
         if not stalls["stall"]:
             assert taken[-1] <= len(stores) + LANE_READ_LATENCY
 
-    print(f"seed {SEED}")
     answer = lane_registers(dut.lane_reads, words, rng, busy=stalls["stall"])
     streams = (dut.words, dut.lane_reads.requests)
     simulate(dut, source, sink, background=[answer, check_reading, *map(watch_stream, streams)])

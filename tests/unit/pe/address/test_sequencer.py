@@ -184,7 +184,6 @@ def all_expected(params, threads, segments, jobs):
 def test_random_jobs(mode, threads, factor_regs, smem):
     params = PARAMS.replace(factor_regs=factor_regs, threads=threads, smem=smem)
     rng = random.Random(f"{SEED} {mode} {threads}")
-    print(f"seed {SEED}")
     segments = [random_segment(rng, params, number, element_log2=number % 3) for number in range(5)]
     state = random_threads(rng, params, segments)
     jobs, kinds = [], set()
@@ -208,11 +207,15 @@ def multiplies(segment, count, **fields):
 
 @pytest.mark.parametrize("transpose", [0, 1])
 @pytest.mark.parametrize(
-    ("ka", "kb"),
-    [(1, 1), *(pytest.param(*merge, marks=pytest.mark.long) for merge in ((1, 2), (2, 2), (3, 1), (3, 3))), (4, 4)],
+    ("ka", "kb", "smem", "pace"),
+    [
+        *((1, 1, PARAMS.smem, 1), (4, 4, PARAMS.smem, 1), (1, 1, PACED, 2)),
+        *(pytest.param(*merge, PARAMS.smem, 1, marks=pytest.mark.long) for merge in ((1, 2), (2, 2), (3, 1), (3, 3))),
+    ],
 )
-def test_one_access_a_cycle(ka, kb, transpose):
-    params = PARAMS.replace(threads=16)
+def test_rate(ka, kb, smem, pace, transpose):
+    """An access a cycle, or every other cycle."""
+    params = PARAMS.replace(threads=16, smem=smem)
     segment = Segment(0, 0, (200, 40), (6, 3), paged=True)
     # K along dimension 0: thread j has column j. Along dimension 1: sixteen columns side by side.
     registers = [[*((thread, 0) if transpose else (0, thread)), *[0] * (params.regs - 2)] for thread in range(16)]
@@ -221,22 +224,8 @@ def test_one_access_a_cycle(ka, kb, transpose):
     wanted = all_expected(params, state, [segment], jobs)
     assert len([access for access in wanted if access["kind"] == AccessKind.FILL]) == 6 * kb * transpose
     accepted, taken = Bench(params, state).run(jobs, wanted)
-    assert taken[-1] - taken[0] == len(wanted) - 1
-    assert taken[0] - accepted[0] == LATENCY + segment.rank * params.groups + BUILD_CYCLES
-
-
-@pytest.mark.parametrize("transpose", [0, 1])
-def test_an_access_every_other_cycle(transpose):
-    params = PARAMS.replace(threads=16, smem=PACED)
-    segment = Segment(0, 0, (200, 40), (6, 3), paged=True)
-    registers = [[*((thread, 0) if transpose else (0, thread)), *[0] * (params.regs - 2)] for thread in range(16)]
-    state = Threads(registers, [0] * 16)
-    jobs = multiplies(segment, 6, ka=0, kb=0, transpose=transpose)
-    wanted = all_expected(params, state, [segment], jobs)
-    accepted, taken = Bench(params, state).run(jobs, wanted)
-    # Stages that take turns may wait a cycle for one another where a job begins.
-    assert 0 <= taken[-1] - taken[0] - 2 * (len(wanted) - 1) <= len(jobs) // 2
-    # A register for jobs, but none behind the columns.
+    # Paced stages may wait a cycle for one another where a job begins.
+    assert 0 <= taken[-1] - taken[0] - pace * (len(wanted) - 1) <= (pace - 1) * len(jobs) // 2
     assert taken[0] - accepted[0] == LATENCY + segment.rank * params.groups + BUILD_CYCLES
 
 

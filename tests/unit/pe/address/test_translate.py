@@ -3,8 +3,7 @@
 import random
 
 import pytest
-from amaranth import Module
-from amaranth.hdl import Elaboratable
+from amaranth.hdl import Elaboratable, Module
 from amaranth.lib import wiring
 
 from tilewright.hw.pe.address.translate import PageTable, Translator

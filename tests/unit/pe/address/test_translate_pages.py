@@ -49,8 +49,8 @@ def test_lookups_find_what_was_written(mode):
                 dut.lookups.ready,
                 dut.written,
                 dut.writes.valid & dut.writes.ready,
-                dut.writes.p.word,
-                dut.writes.p.index,
+                dut.writes.payload.word,
+                dut.writes.payload.index,
             )
             assert not (ready and written)
             assert written == (came is not None)  # in the cycle after it was taken

@@ -13,7 +13,7 @@ from tilewright.hw.pe.layouts import SegmentEntryLayout
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.spec.pe import INSTRUCTIONS, MmType, Operation, PeError, SegmentElement
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, set_together, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, set_together
 
 UNIT = PE_PRESETS["unit"]
 
@@ -71,35 +71,26 @@ def error_of(decoded, rank):
         for mode in STALL_MODES
     ],
 )
-def test_errors(preset, mode):
-    params = PE_PRESETS[preset]
-    dut = elaborated(Decoder, params)
+def test_errors(transact, preset, mode):
+    params, met = PE_PRESETS[preset], set()
     rng = random.Random(f"decode {preset}")
     words = [random_word(rng, params) for _ in range(600)]
-    cycles = {}
-
-    async def source(ctx):
-        cycles["in"] = await send(ctx, dut.i, words, idle=STALL_MODES[mode]["idle"], seed=1)
-
-    async def sink(ctx):
-        items, cycles["out"] = await receive(ctx, dut.o, len(words), stall=STALL_MODES[mode]["stall"], seed=2)
-        met = set()
-        for number, (word, decoded) in enumerate(zip(words, items, strict=True)):
-            assert (decoded.word, decoded.number) == (word, number)
-            for rank in range(1, 5):
-                expected = refusal_at_rank(word, params, rank)
-                if expected[0] != PeError.SEGMENT:  # mm with t1 at rank 1, which the decoder cannot know
-                    assert error_of(decoded, rank) == expected, f"{word:#x} at rank {rank}"
-                met.add((INSTRUCTIONS[Operation.MM].unpack(word)["opcode"], expected[0]))
-        codes = {PeError.NONE, PeError.OPCODE, PeError.UNIFORM, PeError.REGISTER, PeError.BARRIER}
-        codes |= {PeError.MERGE} if params.threads < 16 else set()
-        codes |= set() if params.floats else {PeError.UNSUPPORTED}
-        assert {code for _, code in met} >= codes
-        assert {operation for operation, code in met if not code} == set(Operation)
-
-    simulate(dut, source, sink, background=[watch_stream(dut.o)])
+    result = transact(elaborated(Decoder, params), send={"i": words}, receive={"o": len(words)}, mode=mode)
+    for number, (word, decoded) in enumerate(zip(words, result.payloads["o"], strict=True)):
+        assert (decoded.word, decoded.number) == (word, number)
+        for rank in range(1, 5):
+            expected = refusal_at_rank(word, params, rank)
+            if expected[0] != PeError.SEGMENT:  # mm with t1 at rank 1, which the decoder cannot know
+                assert error_of(decoded, rank) == expected, f"{word:#x} at rank {rank}"
+            met.add((INSTRUCTIONS[Operation.MM].unpack(word)["opcode"], expected[0]))
+    codes = {PeError.NONE, PeError.OPCODE, PeError.UNIFORM, PeError.REGISTER, PeError.BARRIER}
+    codes |= {PeError.MERGE} if params.threads < 16 else set()
+    codes |= set() if params.floats else {PeError.UNSUPPORTED}
+    assert {code for _, code in met} >= codes
+    assert {operation for operation, code in met if not code} == set(Operation)
     if mode == "none":
-        assert cycles["out"] == [cycle + 2 for cycle in cycles["in"]] == list(range(2, 2 * len(words) + 2, 2))
+        cycles = [cycle + 2 for cycle in result.sent["i"]]
+        assert result.cycles["o"] == cycles == list(range(2, 2 * len(words) + 2, 2))
 
 
 def test_accepted_instructions_are_counted():

@@ -4,8 +4,7 @@ import random
 from types import SimpleNamespace
 
 import pytest
-from amaranth import Module
-from amaranth.hdl import Elaboratable
+from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import connect
 
 from tilewright.golden.pe.machine import decode, refusal
@@ -204,10 +203,10 @@ class Neighbours:
         dut = self.dut
         mm, load = dut.mm_registers, dut.load_registers
         if ctx.get(mm.valid) and ctx.get(mm.ready):
-            accumulators, factors = map(registers, (ctx.get(mm.p.accumulators), ctx.get(mm.p.factors)))
+            accumulators, factors = map(registers, (ctx.get(mm.payload.accumulators), ctx.get(mm.payload.factors)))
             self._add("mm", accumulators, factors, (accumulators, factors))
         if ctx.get(load.valid) and ctx.get(load.ready):
-            written = registers(ctx.get(load.p))
+            written = registers(ctx.get(load.payload))
             self._add("load", written, set(), written)
         for name, port in streams.items():
             if ctx.get(port.valid) and ctx.get(port.ready):
@@ -312,7 +311,7 @@ def test_a_core_that_is_stopped_at_any_time(mode):
                     ctx.set(issue.stopped, stopped)
                     for _ in range(rng.choice([1, 2, 5, 60])):
                         ctx.set(issue.wait_refused, stopped and rng.random() < 0.5)
-                        *_, number, begun, over = await ctx.tick().sample(issue.i.p.number, begins, waited)
+                        *_, number, begun, over = await ctx.tick().sample(issue.i.payload.number, begins, waited)
                         refused.update([number] * begun)
                         given_up.update([number] * over)
 
