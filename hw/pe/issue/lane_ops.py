@@ -144,16 +144,16 @@ class LaneOps(wiring.Component):
         # Two's complement numbers are compared as unsigned numbers with the sign bits inverted.
         sign = Cat(Const(0, 31), operation.compare < Compare.LTU)
         for lane in range(_AT_ONCE):
-            one, two = Signal(32, name=f"one{lane}"), Signal(32, name=f"two{lane}")
-            m.d.comb += [one.eq(operands[lane] ^ sign), two.eq(operation.imm ^ sign)]
+            first, second = Signal(32, name=f"first{lane}"), Signal(32, name=f"second{lane}")
+            m.d.comb += [first.eq(operands[lane] ^ sign), second.eq(operation.imm ^ sign)]
             low_less, high_less = Signal(name=f"low_less{lane}"), Signal(name=f"high_less{lane}")
             low_same, high_same = Signal(name=f"low_same{lane}"), Signal(name=f"high_same{lane}")
             with m.If(compares):
                 m.d.sync += [
-                    low_less.eq(one[:_HALF] < two[:_HALF]),
-                    low_same.eq(one[:_HALF] == two[:_HALF]),
-                    high_less.eq(one[_HALF:] < two[_HALF:]),
-                    high_same.eq(one[_HALF:] == two[_HALF:]),
+                    low_less.eq(first[:_HALF] < second[:_HALF]),
+                    low_same.eq(first[:_HALF] == second[:_HALF]),
+                    high_less.eq(first[_HALF:] < second[_HALF:]),
+                    high_same.eq(first[_HALF:] == second[_HALF:]),
                 ]
             less, same = Signal(name=f"less{lane}"), Signal(name=f"same{lane}")
             m.d.comb += [same.eq(low_same & high_same), less.eq(high_less | (high_same & low_less))]
