@@ -268,31 +268,22 @@ def random_program(rng, params, sharings, types=(0,)):
 
 
 @pytest.mark.parametrize(
-    ("array", "threads", "idle"),
+    ("array", "threads", "idle", "factor_regs"),
     [
-        *((SmallArray, 4, 0), (SmallArray, 4, 0.5), (SmallArray, 20, 0.5), (LateArray, 4, 0)),
-        *(pytest.param(SmallArray, *case, marks=pytest.mark.long) for case in ((12, 0), (12, 0.5), (20, 0))),
-        pytest.param(LateArray, 12, 0.5, marks=pytest.mark.long),
+        *((SmallArray, 4, 0, 2), (SmallArray, 4, 0.5, 1), (SmallArray, 20, 0.5, 2), (LateArray, 4, 0, 2)),
+        *(pytest.param(SmallArray, *case, 2, marks=pytest.mark.long) for case in ((12, 0), (12, 0.5), (20, 0))),
+        pytest.param(LateArray, 12, 0.5, 2, marks=pytest.mark.long),
     ],
 )
-def test_random_programs(array, threads, idle):
+def test_random_programs(array, threads, idle, factor_regs):
     """Every sharing, clashes of every kind: accumulators that are factors, loads of both."""
-    params = UNIT.replace(threads=threads)
+    params = UNIT.replace(threads=threads, factor_regs=factor_regs)
     rng = random.Random(threads)
     program = random_program(rng, params, rng.sample(SHARINGS * 2, 32))
     table = random_table(rng, params)
     result, counts = run(params, array, program, table, idle=idle)
     assert result == expected(program, table, threads, small_dot)
     assert min(counts[name] for name in ("step", "stall_columns", "stall_factors", "stall_product")) > 0, counts
-
-
-def test_one_factor_register():
-    params = UNIT.replace(factor_regs=1)
-    rng = random.Random(SEED)
-    program = random_program(rng, params, SHARINGS)
-    table = random_table(rng, params)
-    result, _ = run(params, SmallArray, program, table)
-    assert result == expected(program, table, params.threads, small_dot)
 
 
 @pytest.mark.parametrize("types", [UNIT.types, ("i8", "i16")], ids=["all types", "integers"])

@@ -355,16 +355,6 @@ def test_a_record_names_register_and_threads():
     assert faults == [(PeError[code], register, 0, 5) for code, register in named]
 
 
-@pytest.mark.parametrize(("blocks", "reads"), [(1, 1), (2, 2), (BASES_SETS, BASES_SETS), (BASES_SETS + 1, 30)])
-def test_blocks_of_columns_that_take_turns(blocks, reads):
-    words = [NAMED, *(mm(rf=20 + 2 * (number % blocks)) for number in range(30))]
-    log = run(words)
-    compare(log, words)
-    jobs = [item for _, name, item in log if name == "job"]
-    assert [job.rebuild for job in jobs] == [1] * reads + [0] * (30 - reads)
-    assert blocks > BASES_SETS or len({(job.rf, job.bases_set) for job in jobs}) == blocks
-
-
 @pytest.mark.parametrize(("strobe", "rebuild"), [("segment_written", 1), ("page_written", 0)])
 def test_tables_that_are_written_are_looked_at_again(strobe, rebuild):
     def script(front):

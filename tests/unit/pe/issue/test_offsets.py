@@ -79,31 +79,3 @@ def test_as_many_take_turns_as_there_are_sets(blocks):
             assert await issue(ctx, dut, number % blocks) == (bases_set, number < blocks or not fits)
 
     simulate(dut, testbench)
-
-
-def test_a_set_that_was_overwritten_is_replaced_before_a_good_one():
-    dut = elaborated(OffsetReuse, PARAMS)
-    rewritten = 2
-
-    async def testbench(ctx):
-        for turn in range(5):
-            for block in range(BASES_SETS):
-                assert await issue(ctx, dut, block) == (block, turn == 0 or block == rewritten)
-            await step(ctx, dut, written=1, written_first=rewritten, written_last=rewritten)
-
-    simulate(dut, testbench)
-
-
-def test_all_sets_that_a_range_overlaps_are_read_again():
-    dut = elaborated(OffsetReuse, PARAMS)
-
-    async def testbench(ctx):
-        for block in range(BASES_SETS):
-            await issue(ctx, dut, block)
-        await step(ctx, dut, written=1, written_first=1, written_last=2)
-        results = [await issue(ctx, dut, block) for block in range(BASES_SETS)]
-        assert results == [(0, 0), (1, 1), (2, 1), (3, 0)]
-        await step(ctx, dut, forget=1)
-        assert [(await issue(ctx, dut, block))[1] for block in range(BASES_SETS)] == [1] * BASES_SETS
-
-    simulate(dut, testbench)
