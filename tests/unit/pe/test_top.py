@@ -31,7 +31,6 @@ from tilewright.verify.pysim.streams import receive, send
 
 SEED, PARAMS, CORES = 4, PE_PRESETS["unit"], 4
 REGISTERS = {register.name: register for register in PE_REGISTERS}
-PUT_BUSY = REGISTERS["status"].format.pack(put_busy=1)
 ENTRY, ADDRESS = 5, 1024
 WORDS = {"element": SegmentElement.U32, "rank": 1, "size": [8], "page_log2": [3]}
 
@@ -188,13 +187,8 @@ class Driver:
         register = REGISTERS[name]
         await write_word(self.ctx, self.axi, register.offset, register.format.pack(**fields))
 
-    async def put(self, kind, word, words, index=0):
-        for number in range(words):
-            await self.write(f"data{number}", word=word >> 32 * number & 0xFFFF_FFFF)
-        await self.write("put", kind=kind, index=index)
 
-
-def test_program_and_page_over_registers_alone():
+def test_a_program_over_registers_alone():
     dut = Pe(PE_PRESETS["unit"])
     program = [
         instruction_word(Operation.MOV, rd=3, imm=7),
@@ -208,7 +202,9 @@ def test_program_and_page_over_registers_alone():
         await driver.write("irq_enable", halt=1)
         for instruction in program:
             assert not ctx.get(dut.irq)
-            await driver.put(Put.INSTRUCTION, instruction, 4)
+            for number in range(4):
+                await driver.write(f"data{number}", word=instruction >> 32 * number & 0xFFFF_FFFF)
+            await driver.write("put", kind=Put.INSTRUCTION)
         await ctx.tick().until(dut.irq)
         assert await driver.read("error") == REGISTERS["error"].format.pack(code=PeError.UNIFORM, register=5)
         assert await driver.read("error_number") == 1
@@ -220,16 +216,5 @@ def test_program_and_page_over_registers_alone():
         ctx.set(dut.smem.bank_conflict, 0)
         assert await driver.read("instructions") == len(program) + 1
         assert await driver.read("bank_conflicts") == 1
-
-        await driver.write("page_address", address=256)
-        await driver.put(Put.PAGE_IN, COMMAND.pack(opcode=Opcode.LOAD, smem=256), 16, index=9)
-        (moved,), _ = await receive(ctx, dut.page_moves, 1)
-        assert (moved.tag, moved.smem) == (PAGER_TAG + 9, 256)
-        assert await driver.read("status") & PUT_BUSY
-        ctx.set(dut.page_moved, {"valid": 1, "tag": PAGER_TAG + 9, "error": 0})
-        await ctx.tick()
-        ctx.set(dut.page_moved.valid, 0)
-        await ctx.tick().repeat(4)
-        assert not await driver.read("status") & PUT_BUSY
 
     simulate(dut, run)
