@@ -82,7 +82,7 @@ class BroadcastSpec(Elaboratable):
         following = Signal(init=1)
         with m.If(self.sent):
             m.d.sync += following.eq(step.last)
-        expected = following  # whether what follows is an mm's first
+        expected = following  # whether the next part or step is the first of an mm
         for there, first, last in ((dut.full, step.first, step.last), (dut.part_valid, part.first, part.last)):
             m.d.comb += Assert(~there | (first == expected))
             expected = Mux(there, last, expected)
@@ -158,7 +158,7 @@ class BroadcastSpec(Elaboratable):
                         register.eq(came.register + self.column // ka),
                         unit.eq(self.column % ka * (mm.kb + 1) + self.unit),
                     ]
-            with m.If(_splits(mm)):  # its units are behind those of the other item
+            with m.If(_splits(mm)):  # its units follow the units of the other item
                 second = came.first_member != 0
                 m.d.sync += [
                     *(place.eq(0), member.eq(came.first_member + self.column), register.eq(came.register)),

@@ -110,7 +110,7 @@ class Rig(Elaboratable):
 
 
 def random_mm(rng, params, ka, kb, *, rc, ra, mm_type=0, columns=None, density=0.8):
-    """An mm: what it is, whether each column is on, and its units."""
+    """An mm: its fields, whether each column is on, and its units."""
     columns = params.threads if columns is None else columns
     return {
         "ka": ka,
@@ -255,7 +255,7 @@ def expected(program, table, threads, dot_of):
 
 
 def random_program(rng, params, sharings, types=(0,)):
-    """mm that often have accumulators in common, between loads."""
+    """Many mm that share accumulators, between loads."""
     program = []
     for ka, kb in sharings:
         if rng.random() < 0.4:
@@ -306,7 +306,7 @@ def test_the_array_of_the_engine(types):
     ],
 )
 def test_one_step_a_cycle(ka, kb, columns, apart):
-    """From the first step to the last, over many mm; by turns their accumulators are apart."""
+    """From the first step to the last, over many mm with alternating accumulators."""
     params = UNIT.replace(threads=16, mm_in_flight=8)
     rng = random.Random(SEED)
     program = [random_mm(rng, params, ka, kb, rc=16 * (n % 3), ra=60, columns=columns, density=1) for n in range(12)]
@@ -325,7 +325,7 @@ def test_steps_of_one_accumulator_are_as_far_apart_as_the_array_is_long(array):
 
 
 def test_a_load_takes_one_step_from_results_of_its_bank():
-    """Every accumulator is in the even bank, and so is what is loaded."""
+    """Every accumulator, and the loaded register, is in the even bank."""
     rng = random.Random(SEED)
     program = [random_mm(rng, UNIT, 1, 1, rc=16 * (n % 3), ra=60, columns=16, density=1) for n in range(12)]
     for mm in program:

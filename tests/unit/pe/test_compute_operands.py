@@ -1,4 +1,4 @@
-"""Factor fetcher: sets of factors come and go by turns, as early as the scoreboard and the claims let them."""
+"""Operands of the multipliers: two sets of factors, as early as possible; the unit of each thread; the multipliers."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The registers as a driver sees them; what is put comes out of the right stream, and is protected until then."""
+"""Registers as a driver sees them; items that are put leave by the right stream, and are protected until then."""
 
 import random
 
@@ -59,7 +59,7 @@ def test_put_items(mode):
 
 
 def test_writes_are_guarded():
-    """Only to what is staged, only while it has not been taken, or if the index does not exist; reads never."""
+    """Writes of staged words are refused until the item leaves, and writes of a wrong index always; reads never."""
     dut = elaborated(Staging, PARAMS)
 
     async def passes(ctx, name, *, write=1, **fields):
@@ -176,7 +176,7 @@ def test_error_of_the_first_instruction_in_program_order_is_kept():
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_reports_of_both_sides(mode):
-    """None is lost, each side's stay in order, those of Issue go first, and the record is right."""
+    """No report is lost, each side stays in order, Issue has priority, and the record is right."""
     rng = random.Random(f"reports {mode}")
     numbers = {"issued": list(range(0, 120, 2)), "collected": list(range(1, 120, 2))}
     codes = [rng.choice([0, 0, 0, *range(1, 12)]) for _ in range(120)]

@@ -16,7 +16,7 @@ AHEAD = (0, 4, 2, 6)
 
 
 def with_positions(pick, unit_bytes):
-    """A pick with what is known before: the positions of all lanes, and where each of those has its unit."""
+    """A pick with the positions of all lanes, and the place of the unit in each position."""
     kb, first, size = pick["kb"] + 1, pick["place"] >> pick["wide"], pick["wide"] + 1
     positions = [(first + lane // kb + AHEAD[lane % kb]) % 8 for lane in range(8)]
     places = [{"share": 0, "octet": 0}] * 8

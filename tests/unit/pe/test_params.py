@@ -1,4 +1,4 @@
-"""Parameters of the processing engine: types that multiply, and what is no parameter."""
+"""Parameters of the processing engine: types that multiply, and values that are refused."""
 
 import re
 

@@ -205,7 +205,7 @@ def test_rows_that_are_filled_are_counted():
 
 KINDS = [kind for kind in AccessKind if kind != AccessKind.STORE]
 #: What the line cache answers in every cycle, from the lower and from the upper positions; bytes that do not count. If
-#: it answers for four lanes, those of the first four.
+#: it answers for four lanes, the first four.
 UNITS = [[0x1111 * (lane + 1), 0x1001 * (lane + 1)] for lane in range(8)]
 _OUTSIDE = 0xAB00_0000
 
@@ -352,7 +352,7 @@ def words_before_ends(tags):
 
 
 def test_picks_pass_a_fill():
-    """Chunks stay until the line cache has taken them: picks go on meanwhile, what is read waits."""
+    """Chunks stay until the line cache has accepted them: picks proceed meanwhile, reads wait."""
     rng = random.Random(SEED)
     dut = elaborated(ReadReturn, PARAMS)
     kinds = [AccessKind.FILL, AccessKind.PICK, AccessKind.NOTHING, AccessKind.COLUMNS, AccessKind.PICK]

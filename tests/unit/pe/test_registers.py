@@ -60,7 +60,7 @@ def test_random_traffic(threads):
     async def testbench(ctx):
         table = await fill(ctx, dut, params)
         offered = {}  # streams that wait
-        due = {}  # cycle -> what the answer to a lane read must be
+        due = {}  # cycle -> expected answer to a lane read
         row_due = {}
         ports = {"lane_reads": dut.lane_reads.requests, "issue_reads": dut.issue_reads.requests}
         ports |= {"loads": dut.loads, "moves": dut.moves}

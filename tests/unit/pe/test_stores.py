@@ -1,4 +1,4 @@
-"""Stores: all bytes arrive, and those of one chunk together."""
+"""Stores: all bytes arrive, and the bytes of one chunk together."""
 
 import random
 

@@ -46,7 +46,7 @@ class FaultsSpec(Elaboratable):
         return m
 
     def count_records(self, m):
-        """Records that are owed are those of the instructions whose last access is on its way."""
+        """Records are due for exactly the instructions whose last access is in the block."""
         dut = self.dut
         middle, beside = dut.valid & dut.stage.access.last, dut.finding_valid & dut.finding.last
         numbers = (dut.stage.number, dut.finding.number, dut.faults.payload.number, dut.i.payload.number)
@@ -63,7 +63,7 @@ class FaultsSpec(Elaboratable):
         """Codes beside the stage in the middle and beside the output."""
         dut = self.dut
         middle, out = (Signal(data.ArrayLayout(4, LANES), name=name) for name in ("middle", "out"))
-        enable, on = Signal(LANES), Signal(LANES)  # what was enabled and on before
+        enable, on = Signal(LANES), Signal(LANES)  # enabled and on before
         kind, kb = Signal(3), Signal(2)
         with m.If(self.accepted):
             m.d.sync += middle.eq(dut.i.payload.codes)

@@ -32,7 +32,7 @@ class TranslatorSpec(Elaboratable):
         self.dut = Translator(params, cores)
         self.number = AnyConst(PARAMS.page_width)
         self.page = AnyConst(_ENTRY.size)
-        # Of the lane at the output: what was known of its page.
+        # Of the lane at the output: its page as it was known.
         self.known = Signal.like(self.dut.pages[lane])
 
     def elaborate(self, platform):
@@ -87,13 +87,13 @@ class TranslatorSpec(Elaboratable):
         return m
 
     def judge_cache(self, m, page):
-        """The page is in the cache only as what it is, and not while it is to be waited for."""
+        """The cache holds the page only with its true contents, and not while it must be waited for."""
         cache = self.dut.cache
         for present, tag, kept in zip(cache.present, cache.tags, cache.entries, strict=True):
             m.d.comb += Assert(~(present & (tag == self.number)) | self.is_page(page, kept, 1))
 
     def judge_middle(self, m, page, middle, asked, answers):
-        """What is known of pages, and what is being asked."""
+        """Known pages, and the pending look-up."""
         dut = self.dut
         m.d.comb += Assert(dut.answering == answers)
         m.d.comb += Assert(~answers | (dut.valid & (dut.requested == asked) & dut.matching.any()))

@@ -1,4 +1,4 @@
-"""The scoreboard never clears an access that clashes with what is under way, nor loses count of it."""
+"""The scoreboard never clears an access that clashes with an mm or load in flight, and counts them correctly."""
 
 import pytest
 from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Module, Signal
@@ -36,7 +36,7 @@ class ScoreboardSpec(Elaboratable):
             Assume(~compute.factors_taken | compute.factors_ready),
             Assume(~compute.mm_done | (mms > untaken)),
             Assume(~dut.load_done | (loads != 0)),
-            # No more than fits is let in, and what is in is counted.
+            # No more than fit are accepted, and all are counted.
             Assert(mms <= PARAMS.mm_in_flight),
             Assert(loads <= LOADS),
             Assert(untaken <= mms),
@@ -51,7 +51,7 @@ class ScoreboardSpec(Elaboratable):
         return m
 
     def _count(self, m, mms, untaken, loads):
-        """What is under way lies behind one another, from the oldest on."""
+        """Items in flight are in consecutive slots, from the oldest on."""
         dut = self.dut
         for ring, count in ((dut.mms, mms), (dut.loads, loads)):
             m.d.comb += Assert(ring.place == (ring.oldest + count)[: len(ring.place)])

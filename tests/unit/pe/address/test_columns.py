@@ -1,4 +1,4 @@
-"""Which columns and words are on, and what is wrong with them; one item a cycle."""
+"""Which columns and words are on, and their errors; one item a cycle."""
 
 import random
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The fault collector: what leaves, and what every instruction reports, against docs/pe.md lane by lane."""
+"""The fault collector: accesses that leave, and the report of every instruction, against docs/pe.md lane by lane."""
 
 import random
 
@@ -62,7 +62,7 @@ def random_instructions(rng, count):
 
 
 class Reference:
-    """What leaves, and what is reported."""
+    """Accesses that leave, and reports."""
 
     def __init__(self):
         self.slots = [set(), set()]
@@ -101,7 +101,7 @@ class Reference:
 
 @pytest.fixture
 def run(transact):
-    """Function that returns what becomes of accesses."""
+    """Function that sends accesses through a fault collector."""
 
     def run(items, mode="none", params=PARAMS):
         ends = sum(item["access"]["last"] for item in items)

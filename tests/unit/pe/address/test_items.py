@@ -53,7 +53,7 @@ def test_items(transact, mode, threads):
     rng = random.Random(f"{SEED} {mode} {threads}")
     jobs = [random_job(rng, params, number) for number in range(40)]
     if mode == "none":
-        # Nothing between the jobs but what they need.
+        # No gap between the jobs.
         jobs = [job | {"rebuild": int(number == 0)} for number, job in enumerate(jobs)]
     wanted = [item for job in jobs for item in items_of(params, job)]
     builds = []
@@ -116,7 +116,7 @@ def test_words(mode, params):
         await send(ctx, dut.i, items, idle=stalls["idle"], seed=SEED)
 
     async def sink(ctx):
-        # The block behind stays ready until it is given an item.
+        # The next block stays ready until it gets an item.
         for item in items:
             while rng.random() < stalls["stall"]:
                 await ctx.tick()

@@ -26,7 +26,7 @@ JOB_KIND = {AccessKind.LOAD: JobKind.LOAD, AccessKind.STORE: JobKind.STORE}
 
 
 class Request:
-    """A random access: what goes in, and what is to come out."""
+    """A random access: the request and the expected lanes."""
 
     def __init__(self, rng):
         self.segment = segment = rng.choice(SEGMENTS)

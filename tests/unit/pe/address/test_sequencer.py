@@ -65,7 +65,7 @@ class Bench:
         await send(ctx, self.predicates.writes, writes)
 
     def run(self, jobs, wanted, *, idle=0.0, stall=0.0):
-        """Runs the jobs. The cycles in which they were accepted, and those of the accesses, from the same start."""
+        """Runs the jobs, and returns the cycles in which they were accepted, and the cycles of the accesses."""
         times = {}
 
         async def source(ctx):

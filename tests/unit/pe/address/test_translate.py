@@ -1,4 +1,4 @@
-"""The translator, with a page table behind it, against the sentences of docs/pe.md."""
+"""The translator, with its page table, against the sentences of docs/pe.md."""
 
 import random
 
@@ -43,7 +43,7 @@ def entry(address, valid=1, loaded=1, on_chip=1):
 
 
 def random_table(rng):
-    """A word for each entry; none of them lets anybody wait."""
+    """A word for each entry; no instruction waits for any of them."""
     words = []
     for _ in range(PARAMS.pages):
         address = rng.choice([rng.randrange(SIZE), SIZE - rng.randrange(256), rng.getrandbits(32)])
@@ -53,7 +53,7 @@ def random_table(rng):
 
 
 def access(kind, lanes, **others):
-    """An access with the same for each lane, but for what ``lanes`` says."""
+    """An access whose lanes are equal, except for the fields in ``lanes``."""
     lanes = [{"enable": 1, "entry": 0, "offset": 0, "keep": 255, "code": 0} | lane for lane in lanes]
     return {"kind": kind, "flush": 0, "lanes": lanes, "paged": 1, "swizzle": 0, "base": 0, "number": 0, "thread": 0,
             "fault_register": 0, "data": [0] * LANES} | dict.fromkeys(SAME, 0) | others  # fmt: skip
@@ -123,7 +123,7 @@ def check(came, item, table):
 
 
 def run(items, table, mode="none", later=(), stopped=(), params=PARAMS):
-    """What comes of ``items``; the cycles of both ends from when the table is written; strobes.
+    """Translated ``items``, the cycles at both ends after the table is written, and counted strobes.
 
     ``later``: pairs of a cycle and an index and a word written then. ``stopped``: cycles in which the core is stopped.
     """

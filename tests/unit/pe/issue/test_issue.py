@@ -1,4 +1,4 @@
-"""Issue, behind the decoder: what leaves, in which order, with what; the test stands in for its neighbours."""
+"""Decoder and Issue: items that leave, their order and contents; the test models the other blocks."""
 
 import random
 from types import SimpleNamespace
@@ -161,13 +161,13 @@ def registers(span):
 
 
 class Neighbours:
-    """Does what all other blocks do, pauses at random, and logs what leaves."""
+    """Models all other blocks, pauses at random, and logs the items that leave."""
 
     def __init__(self, front, rng, stall):
         self.dut, self.rng, self.stall = front.issue, rng, stall
         self.log, self.cycle = [], 0
         self.pending = []  # (kind, written registers, read registers), oldest first
-        self.own = None  # what was added last
+        self.own = None  # the mm or load that was added last
         self.unread = 0  # cycles until the loading side has read all registers
 
     def _clear(self, ctx):
@@ -297,7 +297,7 @@ def test_random_programs(mode):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_a_core_that_is_stopped_at_any_time(mode):
-    """What begins then is refused, waits may be, and all else is as ever; so is what comes later."""
+    """Instructions that start then are refused, waits may be, and all others proceed as before."""
     rng, refused, given_up = random.Random(f"issue stop {mode}"), set(), set()
 
     def script(front):

@@ -30,7 +30,7 @@ def test_random_traffic(mm_in_flight):
 
     async def testbench(ctx):
         mms, loads = [], []  # oldest first; mm: accumulators, factors, taken
-        was_ready = 0  # what factors_ready must be
+        was_ready = 0  # expected factors_ready
         seen = {"clear": 0, "clash": 0, "full": 0, "ready": 0, "waits": 0}
         for cycle in range(3000):
             # The query, which for a load must be clear.
@@ -48,7 +48,7 @@ def test_random_traffic(mm_in_flight):
             seen["clear" if clear else "clash"] += 1
             seen["full"] += len(mms) == mm_in_flight
 
-            # What the next cycle must say of factors, by what is under way in this one. What just came is unknown.
+            # Expected factors_ready of the next cycle, without the mm that was just added.
             following = next((mm for mm in mms if not mm["taken"]), None)
             take = was_ready and rng.random() < 0.5
             ready = 0
