@@ -1,5 +1,6 @@
 """Steps that tests of stream blocks share."""
 
+from operator import attrgetter
 from types import SimpleNamespace
 
 import pytest
@@ -17,17 +18,18 @@ def transact():
     port, ``sent``, the cycles in which items were accepted, ``payloads``, what was received, and ``cycles``, when.
     """
 
-    def run(dut, *, send, receive, mode="none", inputs=None, background=(), drain=0, deadline=10_000):
+    def run(dut, *, send=None, receive, mode="none", inputs=None, testbenches=(), background=(), drain=0):
+        sends = send or {}
         result = SimpleNamespace(sent={}, payloads={}, cycles={})
 
         async def set_inputs(ctx):
             for name, value in (inputs or {}).items():
-                ctx.set(getattr(dut, name), value)
+                ctx.set(attrgetter(name)(dut), value)
 
-        sources = [_source(dut, port, mode, seed, drain, result) for seed, port in enumerate(send.items())]
-        sinks = [_sink(dut, port, mode, seed, result) for seed, port in enumerate(receive.items(), start=len(send))]
-        watched = [watch_stream(getattr(dut, name), name) for name in receive]
-        simulate(dut, set_inputs, *sources, *sinks, background=[*background, *watched], deadline=deadline)
+        sources = [_source(dut, port, mode, seed, drain, result) for seed, port in enumerate(sends.items())]
+        sinks = [_sink(dut, port, mode, seed, result) for seed, port in enumerate(receive.items(), start=len(sends))]
+        watched = [watch_stream(attrgetter(name)(dut), name) for name in receive]
+        simulate(dut, set_inputs, *testbenches, *sources, *sinks, background=[*background, *watched])
         return result
 
     return run
@@ -36,7 +38,7 @@ def transact():
 def _source(dut, port, mode, seed, drain, result):
     async def source(ctx):
         name, items = port
-        result.sent[name] = await send(ctx, getattr(dut, name), items, idle=STALL_MODES[mode]["idle"], seed=seed)
+        result.sent[name] = await send(ctx, attrgetter(name)(dut), items, idle=STALL_MODES[mode]["idle"], seed=seed)
         for _ in range(drain):
             await ctx.tick()
 
@@ -46,7 +48,7 @@ def _source(dut, port, mode, seed, drain, result):
 def _sink(dut, port, mode, seed, result):
     async def sink(ctx):
         name, count = port
-        received = await receive(ctx, getattr(dut, name), count, stall=STALL_MODES[mode]["stall"], seed=seed)
+        received = await receive(ctx, attrgetter(name)(dut), count, stall=STALL_MODES[mode]["stall"], seed=seed)
         result.payloads[name], result.cycles[name] = received
 
     return sink
