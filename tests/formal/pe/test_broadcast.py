@@ -53,12 +53,12 @@ class BroadcastSpec(Elaboratable):
     def _well_formed(self, m):
         """Items have whole columns of a sharing; those that are not there are off."""
         dut = self.dut
-        came, held = Signal(), Signal()
+        came, stored = Signal(), Signal()
         m.d.comb += [
             came.eq(_is_item(dut.queue.o.payload, dut.multiplies.payload)),
-            held.eq(_is_item(dut.item, dut.mm)),
+            stored.eq(_is_item(dut.item, dut.mm)),
             Assume(came),
-            Assert(~dut.item_valid | held),
+            Assert(~dut.item_valid | stored),
         ]
 
     def _one_mm(self, m):

@@ -98,8 +98,8 @@ def test_one_step_a_cycle(run, ka, kb):
 def test_steps_of_several_items(run, ka, kb, cycles):
     """An item a cycle where two make a step."""
     rng = random.Random(SEED)
-    _, taken = run([full_mm(rng, ka, kb) for _ in range(2)])
-    assert taken[-1] == 5 + cycles
+    _, step_cycles = run([full_mm(rng, ka, kb) for _ in range(2)])
+    assert step_cycles[-1] == 5 + cycles
 
 
 def test_a_lone_item_takes_six_cycles(run):

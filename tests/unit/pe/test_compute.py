@@ -68,7 +68,7 @@ class LateArray(SmallArray):
 
 def small_dot(accumulator, a, b, _):
     """What SmallArray does: a and b are lists of units."""
-    return (accumulator + sum((one & MASK) * (other & MASK) for one, other in zip(a, b, strict=True))) & MASK
+    return (accumulator + sum((item & MASK) * (other & MASK) for item, other in zip(a, b, strict=True))) & MASK
 
 
 def golden_dot(accumulator, a, b, mm_type):
@@ -167,26 +167,26 @@ def run(params, array, program, table, *, idle=0.0):
 
     async def issue(ctx):
         rig.fill(ctx, table)
-        for one in program:
+        for item in program:
             while rng.random() < idle:
                 await ctx.tick()
-            if "rows" in one:
-                written = {"first": one["register"], "last": one["register"] + len(one["rows"]) - 1}
+            if "rows" in item:
+                written = {"first": item["register"], "last": item["register"] + len(item["rows"]) - 1}
                 ctx.set(access.valid, 1)
                 ctx.set(access.writes, 1)
                 ctx.set(access.registers, written)
                 while not (ctx.get(access.clear) and ctx.get(scoreboard.load_registers.ready)):
                     await ctx.tick()
                 await send(ctx, scoreboard.load_registers, [written])
-                loading.append(one)  # a load is done when it is under way, and not before
+                loading.append(item)  # a load is done when it is under way, and not before
                 continue
             while not ctx.get(scoreboard.mm_registers.ready):
                 await ctx.tick()
-            accumulators = {"first": one["rc"], "last": one["rc"] + -(-len(one["on"]) // one["ka"]) - 1}
-            factors = {"first": one["ra"], "last": one["ra"] + params.factor_regs - 1}
+            accumulators = {"first": item["rc"], "last": item["rc"] + -(-len(item["on"]) // item["ka"]) - 1}
+            factors = {"first": item["ra"], "last": item["ra"] + params.factor_regs - 1}
             ctx.set(scoreboard.mm_registers.payload, {"accumulators": accumulators, "factors": factors})
             ctx.set(scoreboard.mm_registers.valid, 1)
-            multiply = {"type": one["type"], "ka": one["ka"] - 1, "kb": one["kb"] - 1, "ra": one["ra"]}
+            multiply = {"type": item["type"], "ka": item["ka"] - 1, "kb": item["kb"] - 1, "ra": item["ra"]}
             ctx.set(compute.multiplies.payload, multiply)
             ctx.set(compute.multiplies.valid, 1)
             assert ctx.get(compute.multiplies.ready), "as many fit as the scoreboard lets in"
@@ -198,7 +198,7 @@ def run(params, array, program, table, *, idle=0.0):
         result.extend([rig.word(ctx, r, i) for i in range(params.threads)] for r in range(params.regs))
 
     async def columns(ctx):
-        items = [item for one in program if "rows" not in one for item in items_of(one)]
+        items = [item for mm in program if "rows" not in mm for item in items_of(mm)]
         await send(ctx, compute.columns, items, idle=idle, seed=SEED)
 
     async def land(ctx):
@@ -245,12 +245,12 @@ def random_table(rng, params):
 
 def expected(program, table, threads, dot_of):
     table = [row[:] for row in table]
-    for one in program:
-        if "rows" in one:
-            for n, row in enumerate(one["rows"]):
-                table[one["register"] + n] = row[:]
+    for item in program:
+        if "rows" in item:
+            for n, row in enumerate(item["rows"]):
+                table[item["register"] + n] = row[:]
         else:
-            multiply(table, one, threads, dot_of)
+            multiply(table, item, threads, dot_of)
     return table
 
 

@@ -116,7 +116,7 @@ class Driver:
     async def record(self):
         """The error record: code, register, number, first, last; and how many there were.
 
-        A report is in it two cycles after it was taken.
+        A report is in it two cycles after it was accepted.
         """
         await self.ctx.tick()
         error, threads = await self.read("error"), await self.read("error_threads")
@@ -181,12 +181,12 @@ def test_reports_of_both_sides(mode):
     numbers = {"issued": list(range(0, 120, 2)), "collected": list(range(1, 120, 2))}
     codes = [rng.choice([0, 0, 0, *range(1, 12)]) for _ in range(120)]
     dut = elaborated(Control, PE_PRESETS["default"])
-    reported, taken = [], {}
+    reported, accepted = [], {}
 
     def source(side):
         async def run(ctx):
             items = [fault(codes[number], number, register=number) for number in numbers[side]]
-            taken[side] = await send(ctx, getattr(dut, side), items, idle=STALL_MODES[mode]["idle"], seed=len(side))
+            accepted[side] = await send(ctx, getattr(dut, side), items, idle=STALL_MODES[mode]["idle"], seed=len(side))
 
         return run
 
@@ -208,7 +208,7 @@ def test_reports_of_both_sides(mode):
     for parity, side in enumerate(("issued", "collected")):
         assert [number for number, _ in reported if number % 2 == parity] == numbers[side]
     if mode == "none":
-        assert taken["issued"] == list(range(60)) and taken["collected"] == list(range(60, 120))
+        assert accepted["issued"] == list(range(60)) and accepted["collected"] == list(range(60, 120))
 
 
 def test_interrupt():
@@ -291,7 +291,7 @@ def test_counters():
 
 def test_control_put():
     """An instruction written word by word comes out once; until it is taken the words are kept."""
-    taken = []
+    accepted = []
 
     def watch(dut):
         async def log(ctx):
@@ -299,7 +299,7 @@ def test_control_put():
                 dut.instructions.valid & dut.instructions.ready, dut.instructions.payload
             ):
                 if go:
-                    taken.append(word)
+                    accepted.append(word)
 
         return log
 
@@ -320,4 +320,4 @@ def test_control_put():
         assert await driver.read("page_address") == 0x40
 
     run(script, background=[watch, lambda dut: watch_stream(dut.instructions)])
-    assert taken == [0x4444_0000_3333_0000_2222_0000_1111]
+    assert accepted == [0x4444_0000_3333_0000_2222_0000_1111]

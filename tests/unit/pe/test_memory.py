@@ -53,8 +53,8 @@ class Reference:
 
     def cut(self, lane, size):
         chunk = self.chunk(lane)
-        kept = [chunk[lane["byte"] + n] if lane["keep"] >> n & 1 else 0 for n in range(size)]
-        return int.from_bytes(kept, "little")
+        data = [chunk[lane["byte"] + n] if lane["keep"] >> n & 1 else 0 for n in range(size)]
+        return int.from_bytes(data, "little")
 
     def access(self, access):
         kind, lanes = access["kind"], access["lanes"]

@@ -241,8 +241,8 @@ def random_tag(rng, params, kind=None):
 
 
 def cut(lane, chunk, size):
-    kept = sum(0xFF << 8 * byte for byte in range(size) if lane["enable"] and lane["keep"] >> byte & 1)
-    return chunk >> 8 * lane["byte"] & kept
+    mask = sum(0xFF << 8 * byte for byte in range(size) if lane["enable"] and lane["keep"] >> byte & 1)
+    return chunk >> 8 * lane["byte"] & mask
 
 
 def expected(tags, answers, params):
@@ -300,12 +300,12 @@ def test_random_tags(transact, mode, params):
             dut.pick,
         )
         loaded = 0
-        async for _, _, valid, fill, taken, landed, tag, pick, done, loads in ctx.tick().sample(
+        async for _, _, valid, fill, was_read, landed, tag, pick, done, loads in ctx.tick().sample(
             *signals, dut.load_done, dut.loads.valid & dut.loads.ready
         ):
             if valid:
                 where = fill.slot, fill.octet, fill.wide, fill.complement
-                fills.append((*where, fill.enable, list(fill.rows) if taken else None))
+                fills.append((*where, fill.enable, list(fill.rows) if was_read else None))
             if landed and tag.kind == AccessKind.PICK:
                 places = [{"share": place.share, "octet": place.octet} for place in pick.places]
                 picks.append((pick.slot, pick.kb, pick.wide, pick.place, list(pick.positions), places))

@@ -87,12 +87,12 @@ class FaultsSpec(Elaboratable):
         with m.If(dut.o.valid):
             access = dut.o.payload
             clean = (kind != AccessKind.PICK) & ~Cat(code != 0 for code in out).any()
-            left = Cat(lane.enable for lane in access.lanes)
+            enabled = Cat(lane.enable for lane in access.lanes)
             m.d.comb += [
                 Assert((access.kind == kind) & (access.kb == kb)),
-                Assert((left & ~enable) == 0),
+                Assert((enabled & ~enable) == 0),
                 Assert((access.on & ~on) == 0),
-                Assert(~clean | ((left == enable) & (access.on == on))),
+                Assert(~clean | ((enabled == enable) & (access.on == on))),
             ]
             for lane in range(LANES):
                 m.d.comb += Assert(~access.lanes[lane].enable | (out[lane] == 0))

@@ -41,15 +41,15 @@ class TranslatorSpec(Elaboratable):
         m.submodules.i_rules = StreamRules(dut.i, assume=True)
         m.submodules.o_rules = StreamRules(dut.o)
         m.submodules.lookup_rules = StreamRules(dut.lookups)
-        page, kept = View(_ENTRY, self.page), Signal(PageLayout(PARAMS))
-        m.d.comb += [kept[name].eq(value) for name, value in page_start(PARAMS, page.chunk).items()]
-        m.d.comb += [kept[name].eq(page[name]) for name in ("valid", "loaded", "on_chip")]
+        page, stored = View(_ENTRY, self.page), Signal(PageLayout(PARAMS))
+        m.d.comb += [stored[name].eq(value) for name, value in page_start(PARAMS, page.chunk).items()]
+        m.d.comb += [stored[name].eq(page[name]) for name in ("valid", "loaded", "on_chip")]
 
         # The table answers in the next cycle.
         asked, answers = Signal(unsigned(PARAMS.page_width)), Signal()
         m.d.sync += answers.eq(dut.lookups.valid & dut.lookups.ready)
         m.d.sync += asked.eq(dut.lookups.payload)
-        m.d.comb += Assume(~(answers & (asked == self.number)) | (dut.page == kept))
+        m.d.comb += Assume(~(answers & (asked == self.number)) | (dut.page == stored))
 
         # An access in the middle, and one at the output.
         middle, out = Signal.like(dut.i.payload), Signal.like(dut.i.payload)
@@ -89,8 +89,8 @@ class TranslatorSpec(Elaboratable):
     def judge_cache(self, m, page):
         """The cache holds the page only with its true contents, and not while it must be waited for."""
         cache = self.dut.cache
-        for present, tag, kept in zip(cache.present, cache.tags, cache.entries, strict=True):
-            m.d.comb += Assert(~(present & (tag == self.number)) | self.is_page(page, kept, 1))
+        for present, tag, stored in zip(cache.present, cache.tags, cache.entries, strict=True):
+            m.d.comb += Assert(~(present & (tag == self.number)) | self.is_page(page, stored, 1))
 
     def judge_middle(self, m, page, middle, asked, answers):
         """Known pages, and the pending look-up."""

@@ -56,8 +56,8 @@ class ScoreboardSpec(Elaboratable):
         for ring, count in ((dut.mms, mms), (dut.loads, loads)):
             m.d.comb += Assert(ring.place == (ring.oldest + count)[: len(ring.place)])
             m.d.comb += Assert(ring.level == count)
-            for index, held in enumerate(ring.occupied):
-                m.d.comb += Assert(held == ((index - ring.oldest)[: len(ring.oldest)] < count))
+            for index, occupied in enumerate(ring.occupied):
+                m.d.comb += Assert(occupied == ((index - ring.oldest)[: len(ring.oldest)] < count))
         m.d.comb += Assert(dut.next == (dut.mms.oldest + mms - untaken)[: len(dut.next)])
         for index, bit in enumerate(dut.unread):
             m.d.comb += Assert(bit == ((index - dut.next)[: len(dut.next)] < untaken))

@@ -63,7 +63,7 @@ def test_builds(mode, groups):
     rng = random.Random(f"{SEED} {mode}")
     stall = STALL_MODES[mode]["stall"]
     registers = {}
-    held = {}  # by set: segment, elements by group and lane, by_rows
+    stored = {}  # by set: segment, elements by group and lane, by_rows
 
     def words(register, group):
         return [registers[(register, group), lane] for lane in range(LANES)]
@@ -72,7 +72,7 @@ def test_builds(mode, groups):
         for segment in SEGMENTS:
             for by_rows in range(2 if segment.rank > 1 else 1):
                 await build(ctx, rng.randrange(BASES_SETS), segment, rng.randrange(params.regs - 4), by_rows)
-                for number, contents in held.items():  # the set that was built, and the others as they were
+                for number, contents in stored.items():  # the set that was built, and the others as they were
                     await check(ctx, number, *contents)
 
     async def build(ctx, number, segment, first, by_rows):
@@ -95,7 +95,7 @@ def test_builds(mode, groups):
             cycles += 1
         reads = segment.rank * groups
         assert cycles == reads + BUILD_CYCLES if not stall else cycles > reads
-        held[number] = (segment, elements, by_rows)
+        stored[number] = (segment, elements, by_rows)
 
     async def check(ctx, number, segment, elements, by_rows):
         ctx.set(dut.set, number)

@@ -58,7 +58,7 @@ def wanted_column(item, column, basis, predicates):
 
 def adjoin(basis, following, item):
     """Whether the second one is the next element of the same 16 bytes."""
-    first, second = ((one["inner"] + item["imm"]) % (1 << 32) for one in (basis, following))
+    first, second = ((start["inner"] + item["imm"]) % (1 << 32) for start in (basis, following))
     same = all(basis[name] == following[name] for name in ("outer", "page", "offset"))
     elements = 16 >> item["job"]["segment"]["element_log2"]
     return same and second == first + 1 and first // elements == second // elements

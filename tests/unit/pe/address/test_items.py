@@ -60,13 +60,13 @@ def test_items(transact, mode, threads):
 
     async def build(ctx):
         """Offsets take a while to be read, and how they are read is as the job says."""
-        left = 0
+        remaining = 0
         async for _, _, strobe, job in ctx.tick().sample(dut.build, dut.o.payload.job):
-            left = max(left - 1, 0)
+            remaining = max(remaining - 1, 0)
             if strobe:
                 builds.append((job.number, job.transpose))
-                left = BUILD_CYCLES
-            ctx.set(dut.building, left > 0)
+                remaining = BUILD_CYCLES
+            ctx.set(dut.building, remaining > 0)
 
     dut = elaborated(Items, params)
     result = transact(dut, send={"jobs": jobs}, receive={"o": len(wanted)}, mode=mode, background=[build], drain=1)
@@ -122,10 +122,10 @@ def test_words(mode, params):
                 await ctx.tick()
             (got,), _ = await receive(ctx, dut.o, 1)
             assert (got.job.kind, got.register) == (item["job"]["kind"], item["register"])
-        got, taken = await receive(ctx, dut.words, len(stores), stall=stalls["stall"], seed=SEED)
+        got, cycles = await receive(ctx, dut.words, len(stores), stall=stalls["stall"], seed=SEED)
         assert [list(words) for words in got] == [contents[read] for read in stores]
         if not stalls["stall"]:
-            assert taken[-1] <= len(stores) + LANE_READ_LATENCY
+            assert cycles[-1] <= len(stores) + LANE_READ_LATENCY
 
     answer = lane_registers(dut.lane_reads, words, rng, busy=stalls["stall"])
     streams = (dut.words, dut.lane_reads.requests)

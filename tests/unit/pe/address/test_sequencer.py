@@ -75,8 +75,8 @@ class Bench:
         async def sink(ctx):
             await ctx.tick().repeat(PREDICATES * self.params.groups)
             got, times["accesses"] = await receive(ctx, self.dut.linear, len(wanted), stall=stall, seed=SEED)
-            for position, (seen, access) in enumerate(zip(map(observed, got), wanted, strict=True)):
-                assert seen == access, f"access {position}"
+            for position, (payload, access) in enumerate(zip(map(observed, got), wanted, strict=True)):
+                assert payload == access, f"access {position}"
             await ctx.tick().repeat(LATENCY)
             assert not ctx.get(self.dut.linear.valid)
             assert ctx.get(self.dut.idle)
@@ -158,8 +158,8 @@ def with_rebuilds(jobs):
     for job in jobs:
         by_rows = job["kind"] == JobKind.MULTIPLY and job["transpose"]
         key = (job["segment_number"], job["rf"], by_rows)
-        job["bases_set"], job["rebuild"] = found = sets.find(key)
-        sets.use(found, key, ())
+        job["bases_set"], job["rebuild"] = choice = sets.find(key)
+        sets.use(choice, key, ())
     return jobs
 
 
@@ -223,10 +223,10 @@ def test_rate(ka, kb, smem, pace, transpose):
     jobs = multiplies(segment, 6, ka=ka - 1, kb=kb - 1, transpose=transpose)
     wanted = all_expected(params, state, [segment], jobs)
     assert len([access for access in wanted if access["kind"] == AccessKind.FILL]) == 6 * kb * transpose
-    accepted, taken = Bench(params, state).run(jobs, wanted)
+    accepted, cycles = Bench(params, state).run(jobs, wanted)
     # Paced stages may wait a cycle for one another where a job begins.
-    assert 0 <= taken[-1] - taken[0] - pace * (len(wanted) - 1) <= (pace - 1) * len(jobs) // 2
-    assert taken[0] - accepted[0] == LATENCY + segment.rank * params.groups + BUILD_CYCLES
+    assert 0 <= cycles[-1] - cycles[0] - pace * (len(wanted) - 1) <= (pace - 1) * len(jobs) // 2
+    assert cycles[0] - accepted[0] == LATENCY + segment.rank * params.groups + BUILD_CYCLES
 
 
 @pytest.mark.parametrize("blocks", [2, BASES_SETS])
@@ -245,8 +245,8 @@ def test_no_gap_where_blocks_of_columns_take_turns(blocks):
         job |= {"rf": 2 * (job["number"] % blocks), "imm": 16 * (job["number"] // blocks)}
     with_rebuilds(jobs)
     wanted = all_expected(params, state, [segment], jobs)
-    _, taken = Bench(params, state).run(jobs, wanted)
-    ends = [cycle for cycle, access in zip(taken, wanted, strict=True) if access["last"]]
+    _, cycles = Bench(params, state).run(jobs, wanted)
+    ends = [cycle for cycle, access in zip(cycles, wanted, strict=True) if access["last"]]
     steady = len(wanted) // rounds * (rounds - 1)
     assert ends[-1] - ends[blocks - 1] == steady  # an access a cycle from the second round on
 
@@ -259,5 +259,5 @@ def test_loads_and_stores_one_word_a_cycle():
     for job in jobs:
         job |= {"kind": JobKind.STORE if job["number"] % 2 else JobKind.LOAD, "register": 1, "count": 5, "imm": 0}
     wanted = all_expected(params, state, [segment], jobs)
-    _, taken = Bench(params, state).run(jobs, wanted)
-    assert taken[-1] - taken[0] == len(wanted) - 1 == 6 * 5 * params.groups - 1
+    _, cycles = Bench(params, state).run(jobs, wanted)
+    assert cycles[-1] - cycles[0] == len(wanted) - 1 == 6 * 5 * params.groups - 1

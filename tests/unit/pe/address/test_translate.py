@@ -141,7 +141,7 @@ def run(items, table, mode="none", later=(), stopped=(), params=PARAMS):
 
     async def source(ctx):
         await written(ctx)
-        result["taken"] = await send(ctx, translator.i, items, idle=idle, seed=SEED)
+        result["accepted"] = await send(ctx, translator.i, items, idle=idle, seed=SEED)
 
     async def sink(ctx):
         await written(ctx)
@@ -197,7 +197,7 @@ def test_latency_two_and_an_access_a_cycle_if_not_paged():
     lanes = [{"entry": lane, "offset": 16 * lane} for lane in range(LANES)]
     items = [access(AccessKind.COLUMNS, lanes, paged=0, flush=k % 3 == 0) for k in range(40)]
     result = run(items, [0] * PARAMS.pages)
-    assert result["taken"] == list(range(40))
+    assert result["accepted"] == list(range(40))
     assert result["cycles"] == list(range(2, 42))
     assert (result["hit"], result["miss"]) == (0, 0)
     assert run(items, [0] * PARAMS.pages, params=PACED)["cycles"] == list(range(2, 82, 2))
@@ -212,7 +212,7 @@ def test_an_access_a_cycle_if_all_pages_are_in_the_cache():
     result = run(items, table)
     # Four pages, two cycles each, and from then on no cycle is lost.
     assert result["cycles"] == list(range(10, 51))
-    assert result["taken"][1:] == list(range(9, 49))
+    assert result["accepted"][1:] == list(range(9, 49))
     assert result["miss"] == 4
     assert result["hit"] == sum(item["kind"] != AccessKind.PICK for item in items) - 1
 

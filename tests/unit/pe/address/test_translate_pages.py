@@ -38,14 +38,14 @@ def test_lookups_find_what_was_written(mode):
     async def reader(ctx):
         # No look-up goes while a write is in its register, so that the order is clear.
         pause = random.Random(SEED + 1)
-        found, waits = 0, 0
+        lookups, waits = 0, 0
         number, expected, came = None, None, None
-        while found < 600:
+        while lookups < 600:
             if number is None and pause.random() >= STALL_MODES[mode]["stall"]:
                 number = pause.randrange(PARAMS.pages)
             ctx.set(dut.lookups.valid, number is not None)
             ctx.set(dut.lookups.payload, number or 0)
-            _, _, ready, written, taken, word, index = await ctx.tick().sample(
+            _, _, ready, written, accepted, word, index = await ctx.tick().sample(
                 dut.lookups.ready,
                 dut.written,
                 dut.writes.valid & dut.writes.ready,
@@ -56,11 +56,11 @@ def test_lookups_find_what_was_written(mode):
             assert written == (came is not None)  # in the cycle after it was taken
             if came:
                 table[came[0]] = came[1]
-            came = (index, word) if taken else None
+            came = (index, word) if accepted else None
             waits += bool(number is not None and not ready)
             if number is not None and ready:
                 expected = table[number]
-                found += 1
+                lookups += 1
                 number = None
                 page = ctx.get(dut.page)
                 flags = page.valid | page.loaded << 1 | page.on_chip << 2

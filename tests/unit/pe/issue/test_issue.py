@@ -133,8 +133,8 @@ class Reference:
         offsets = set(range(fields["rf"], fields["rf"] + SEGMENTS[segment][1]))
         by_rows = operation == Operation.MM and fields["transpose"]
         key = (segment, fields["rf"], by_rows)
-        bases_set, rebuild = found = self.sets.find(key)
-        self.sets.use(found, key, offsets)
+        bases_set, rebuild = choice = self.sets.find(key)
+        self.sets.use(choice, key, offsets)
         names = ("rf", "imm", "guard", "predicate")
         job = {"kind": KINDS[operation], "number": number, "segment_number": segment, "bases_set": bases_set,
                "rebuild": rebuild, "flush": self.flush, **{name: fields[name] for name in names}}  # fmt: skip
@@ -264,12 +264,12 @@ def compare(log, words, **stop):
     reference, place = Reference(**stop), 0
     for number, word in enumerate(words):
         events = reference.events(word, number)
-        found = log[place : place + len(events)]
+        entries = log[place : place + len(events)]
         place += len(events)
         if len(events) == 3:
-            found[1:] = sorted(found[1:], key=lambda entry: entry[1])
-        for (name, expected), (_, found_name, item) in zip(events, found, strict=True):
-            assert name == found_name, f"instruction {number}"
+            entries[1:] = sorted(entries[1:], key=lambda entry: entry[1])
+        for (name, expected), (_, entry_name, item) in zip(events, entries, strict=True):
+            assert name == entry_name, f"instruction {number}"
             if isinstance(expected, dict):
                 for field, value in expected.items():
                     # While the core is stopped a job flushes anyway.

@@ -43,9 +43,11 @@ def test_waits(mode):
     async def neighbours(ctx):
         while True:
             ctx.set(dut.quiet, rng.random() < 0.3)
-            _, _, was_quiet, halted, taken = await ctx.tick().sample(dut.quiet, dut.halted, dut.i.valid & dut.i.ready)
+            _, _, was_quiet, halted, over_now = await ctx.tick().sample(
+                dut.quiet, dut.halted, dut.i.valid & dut.i.ready
+            )
             quiet.append(was_quiet)
-            assert taken or not halted
+            assert over_now or not halted
             halts.append(halted)
 
     simulate(dut, source, barrier, background=[neighbours, watch_stream(dut.barriers)])
