@@ -265,7 +265,7 @@ class FaultLayout(data.StructLayout):
         super().__init__(
             {
                 "code": unsigned(4),  # PeError; 0 if there was none
-                "number": unsigned(NUMBER_BITS),
+                "number": unsigned(NUMBER_BITS),  # of the instruction, counted from 0 after reset
                 "first": unsigned(params.thread_width),  # lowest thread that met the error
                 "last": unsigned(params.thread_width),  # highest thread that met it
                 "register": unsigned(16),  # the register that the code refers to, or 0
@@ -277,14 +277,24 @@ class SegmentWriteLayout(data.StructLayout):
     """A segment as a processor writes it."""
 
     def __init__(self, params):
-        super().__init__({"index": unsigned(params.segment_width), "word": unsigned(256)})  # word: spec SEGMENT
+        super().__init__(
+            {
+                "index": unsigned(params.segment_width),  # of the segment
+                "word": unsigned(256),  # the entry: SEGMENT
+            }
+        )
 
 
 class PageWriteLayout(data.StructLayout):
     """A page entry as a processor, or the pager, writes it."""
 
     def __init__(self, params):
-        super().__init__({"index": unsigned(params.page_width), "word": unsigned(64)})  # word: spec PAGE_ENTRY
+        super().__init__(
+            {
+                "index": unsigned(params.page_width),  # of the page entry
+                "word": unsigned(64),  # the entry: PAGE_ENTRY
+            }
+        )
 
 
 class ProcessorSignature(Port):

@@ -43,7 +43,13 @@ class MoveDoneLayout(data.StructLayout):
     """Completion of a TMAU command."""
 
     def __init__(self):
-        super().__init__({"valid": 1, "tag": unsigned(16), "error": 1})  # valid: strobe
+        super().__init__(
+            {
+                "valid": 1,  # strobe
+                "tag": unsigned(16),  # of the command
+                "error": 1,  # it ended with an error
+            }
+        )
 
 
 class Pager(wiring.Component):
