@@ -32,8 +32,6 @@ class RowsLayout(data.StructLayout):
                 "slot": 1,
                 "octet": 2,
                 "wide": 1,  # elements have 16 bits
-                # ~Cat(octet, wide), from separate registers: synthesis does not merge them.
-                "complement": 3,
                 "enable": unsigned(LANES),  # rows that are inside; the others are zero
                 "rows": data.ArrayLayout(CHUNK_BITS, LANES),
             }
@@ -209,16 +207,9 @@ class LineCache(wiring.Component):
     def _rotate(self, m, share):
         """Bytes of the share that is written: by bank, then by position."""
         fill, log2, unit_bytes = self.fill.payload, _units_log2(self._params), self._unit_bytes
-        other_share = Signal(len(share), init=-1)  # its complement
-        with m.If(self.fill.valid):
-            m.d.sync += other_share.eq(other_share - 1)
-        units = []  # number of the unit in its column, from two sets of registers
-        for number, known in enumerate((Cat(share, fill.octet, fill.wide), ~Cat(other_share, fill.complement))):
-            now, octet, wide = known[: len(share)], known[len(share) : -1], known[-1]
-            narrow = Cat(now[1:], octet)[: log2 + 2] if log2 else octet
-            unit = Signal(2, name=f"unit{number}")
-            m.d.comb += unit.eq(Mux(wide, Cat(now, octet), narrow))
-            units.append(unit)
+        unit = Signal(2)  # number of the unit in its column
+        narrow = Cat(share[1:], fill.octet)[: log2 + 2] if log2 else fill.octet
+        m.d.comb += unit.eq(Mux(fill.wide, Cat(share, fill.octet), narrow))
         rotated = []
         for bank in range(unit_bytes):
             cells = [Signal(8, name=f"cell{bank}_{byte}") for byte in range(LANES)]  # by byte of the row, modulo 8
@@ -233,9 +224,7 @@ class LineCache(wiring.Component):
             rotated.append([Signal(8, name=f"turned{bank}_{position}") for position in range(LANES)])
             for position, value in enumerate(rotated[-1]):
                 sources = {number: cells[(position - ahead) % LANES] for number, ahead in enumerate(_AHEAD)}
-                # Positions two apart have the same sources: with one select, synthesis would share halves of their
-                # multiplexers, and not find that each is one 4-to-1 multiplexer.
-                m.d.comb += value.eq(chosen(units[position >> 1 & 1], sources))
+                m.d.comb += value.eq(chosen(unit, sources))
         return rotated
 
     def _mask(self, m, share):

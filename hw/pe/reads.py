@@ -38,7 +38,6 @@ class TagLayout(data.StructLayout):
             {
                 "reads": 1,  # chunks are returned
                 "picks": 1,  # it is a PICK
-                "complement": 3,  # see RowsLayout
                 "lanes": data.ArrayLayout(lane, LANES),
                 "places": data.ArrayLayout(PlaceLayout(params), LANES),  # of PICK, in the line cache
                 **_tag_fields(params),
@@ -109,7 +108,6 @@ class Reader(wiring.Component):
             reads.i.payload.chunks.eq(Cat(lane.chunk for lane in access.lanes)),
             tag.reads.eq(reads_chunks),
             tag.picks.eq(picks),
-            tag.complement.eq(~Cat(access.octet, access.wide)),
             *(tag[field].eq(access[field]) for field in _tag_fields(params)),
             *(target.eq(place) for target, place in zip(tag.places, pick_places(m, params, access), strict=True)),
             self.stores.payload.last.eq(access.last),
@@ -226,7 +224,7 @@ class ReadReturn(wiring.Component):
             m.d.comb += fill.payload.rows[last].eq(chunk)
         m.d.sync += filling.eq(fill.valid & ~fill.ready)
         for value, target in (
-            *((tag[name], fill.payload[name]) for name in ("slot", "octet", "wide", "complement")),
+            *((tag[name], fill.payload[name]) for name in ("slot", "octet", "wide")),
             (Cat(lane.enable for lane in tag.lanes), fill.payload.enable),
             (tag.reads, was_read),
         ):

@@ -12,79 +12,81 @@ from tilewright.spec.pe import MAX_PAGE_LOG2
 from ..layouts import BASES_SETS, LANE_READ_LATENCY, LaneReadSignature, SegmentEntryLayout, ThreadReadSignature
 from ..params import LANES
 
-__all__ = ["Bases", "BasisLayout", "Places"]
+__all__ = ["TERM_LATENCY", "Bases", "BasisLayout", "address_terms"]
 
 
-class Places(wiring.Component):
+#: Cycles from a coordinate to its terms.
+TERM_LATENCY = 2
+
+
+def address_terms(m, params, coordinates, *, page_log2, pages_below, shift, enable=1):
     """Splits a coordinate of each lane into page coordinate and offset, and weighs both: two multipliers a lane.
 
     A left shift is a product with a power of two. A page coordinate is a right shift: the upper half of a product with
-    a weight that is shifted left by the rest of eight.
+    a weight that is shifted left by the rest of eight. Results are modulo 2 to the power of their width, which loses
+    nothing of coordinates that are inside.
 
-    Latency: ``LATENCY`` cycles in which ``enable`` is set. Throughput: one coordinate a lane and cycle. Results are
-    modulo 2 to the power of their width, which loses nothing of coordinates that are inside.
+    Parameters
+    ----------
+    m : Module
+    params : PeParams
+    coordinates : list of Value
+        16 bits for each lane, all of one dimension.
+    page_log2 : Value
+        Log2 of the elements of a page in this dimension.
+    pages_below : Value
+        Pages from one page coordinate to the next.
+    shift : Value
+        Log2 of the bytes from one coordinate in the page to the next.
+    enable : Value
+        The pipeline moves.
+
+    Returns
+    -------
+    list of Value, list of Value
+        For each lane, ``TERM_LATENCY`` cycles later: terms of the page number, and of the offset in the page in bytes.
+        Offsets of different dimensions have no bit in common.
     """
-
-    LATENCY = 2
-
-    def __init__(self, params):
-        self._params = params
-        super().__init__(
-            {
-                "enable": In(1),
-                "coordinates": In(data.ArrayLayout(16, LANES)),
-                # In the same cycle as the coordinates:
-                "page_log2": In(4),  # log2 of the elements of a page in this dimension
-                "pages_below": In(params.page_width + 1),  # pages from one page coordinate to the next
-                "shift": In(5),  # log2 of the bytes from one coordinate in the page to the next
-                "pages": Out(data.ArrayLayout(params.page_width, LANES)),  # terms of the page number
-                # Terms of the offset in the page, in bytes. Those of different dimensions have no bit in common.
-                "offsets": Out(data.ArrayLayout(MAX_PAGE_LOG2, LANES)),
-            }
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        width = self._params.page_width
-        low, high = self.page_log2[:3], self.page_log2[3]
-        weight = Signal(width + 1 + 8)  # of a page coordinate that is shifted left by ``low``, times 2^8
-        power, far = Signal(16), Signal()  # 2^shift, shift modulo 16; shift is 16 or more
-        ones, distance, was_far = Signal(16), Signal(5), Signal()
-        mask = Signal(MAX_PAGE_LOG2)  # bits of this dimension in an offset
-        with m.If(self.enable):
+    low, high = page_log2[:3], page_log2[3]
+    weight = Signal(params.page_width + 1 + 8)  # of a page coordinate that is shifted left by ``low``, times 2^8
+    power, far = Signal(16), Signal()  # 2^shift, shift modulo 16; shift is 16 or more
+    ones, distance, was_far = Signal(16), Signal(5), Signal()
+    mask = Signal(MAX_PAGE_LOG2)  # bits of this dimension in an offset
+    with m.If(enable):
+        m.d.sync += [
+            weight.eq((pages_below << 8) >> low),
+            power.eq(1 << shift[:4]),
+            far.eq(shift[4]),
+            ones.eq((1 << page_log2) - 1),
+            distance.eq(shift),
+            mask.eq(ones << distance),
+            was_far.eq(far),
+        ]
+    pages, offsets = [], []
+    for lane, coordinate in enumerate(coordinates):
+        whole = Signal(16, name=f"whole{lane}")
+        # Without a reset these are the registers of the multipliers.
+        product = Signal(MAX_PAGE_LOG2, name=f"product{lane}", reset_less=True)
+        page_term = Signal(params.page_width, name=f"page_term{lane}", reset_less=True)
+        # The coordinate without the bits of the offset, which the reset of the register clears.
+        page = Signal(16, name=f"page{lane}", reset_less=True)
+        with m.If(enable):
             m.d.sync += [
-                weight.eq((self.pages_below << 8) >> low),
-                power.eq(1 << self.shift[:4]),
-                far.eq(self.shift[4]),
-                ones.eq((1 << self.page_log2) - 1),
-                distance.eq(self.shift),
-                mask.eq(ones << distance),
-                was_far.eq(far),
+                whole.eq(coordinate),
+                page[:8].eq(Mux(high, coordinate[8:], coordinate[:8])),
+                page[8:].eq(coordinate[8:]),
+                product.eq(whole * power),
+                page_term.eq((page * weight)[8:]),
             ]
-        for lane, coordinate in enumerate(self.coordinates):
-            whole = Signal(16, name=f"whole{lane}")
-            # Without a reset these are the registers of the multipliers.
-            product = Signal(MAX_PAGE_LOG2, name=f"product{lane}", reset_less=True)
-            page_term = Signal(width, name=f"share{lane}", reset_less=True)
-            # The coordinate without the bits of the offset, which the reset of the register clears.
-            page = Signal(16, name=f"page{lane}", reset_less=True)
-            with m.If(self.enable):
-                m.d.sync += [
-                    whole.eq(coordinate),
-                    page[:8].eq(Mux(high, coordinate[8:], coordinate[:8])),
-                    page[8:].eq(coordinate[8:]),
-                    product.eq(whole * power),
-                    page_term.eq((page * weight)[8:]),
-                ]
-                for bit in range(7):
-                    with m.If(low > bit):
-                        m.d.sync += page[bit].eq(0)
-                with m.If(high):
-                    m.d.sync += page[8:].eq(0)
-            # If the shift is 16 or more, the mask has no bit below 16.
-            shifted = Cat(product[:16], Mux(was_far, product[:4], product[16:]))
-            m.d.comb += [self.offsets[lane].eq(shifted & mask), self.pages[lane].eq(page_term)]
-        return m
+            for bit in range(7):
+                with m.If(low > bit):
+                    m.d.sync += page[bit].eq(0)
+            with m.If(high):
+                m.d.sync += page[8:].eq(0)
+        # If the shift is 16 or more, the mask has no bit below 16.
+        offsets.append(Cat(product[:16], Mux(was_far, product[:4], product[16:])) & mask)
+        pages.append(page_term)
+    return pages, offsets
 
 
 class BasisLayout(data.StructLayout):
@@ -134,7 +136,7 @@ class Bases(wiring.Component):
             for _ in range(LANES // self._lanes)
         ]
         self._in_flight = [Signal(_ReadLayout(params), name=f"answer{n}") for n in range(LANE_READ_LATENCY)]
-        self._placed = [Signal(_ReadLayout(params), name=f"placed{n}") for n in range(Places.LATENCY)]
+        self._placed = [Signal(_ReadLayout(params), name=f"placed{n}") for n in range(TERM_LATENCY)]
         self._summed = Signal(_ReadLayout(params))  # the read whose terms are in the sums
         super().__init__(
             {
@@ -177,16 +179,16 @@ class Bases(wiring.Component):
                         pages_below.eq(segment.pages_below[dimension - 1]),
                         shift.eq(segment.shift[dimension - 1]),
                     ]
-        m.submodules.places = places = Places(self._params)
-        m.d.comb += [
-            places.enable.eq(1),
+        pages, offsets = address_terms(
+            m,
+            self._params,
+            [word[:16] for word in self.lane_reads.data],
             # A dimension without terms has pages of one element that do not count.
-            places.page_log2.eq(Mux(counts, page_log2, 0)),
-            places.pages_below.eq(Mux(counts, pages_below, 0)),
-            places.shift.eq(shift),
-        ]
-        m.d.comb += [places.coordinates[lane].eq(self.lane_reads.data[lane][:16]) for lane in range(LANES)]
-        self._store(m, [self._sum(m, lane, places, size) for lane in range(LANES)])
+            page_log2=Mux(counts, page_log2, 0),
+            pages_below=Mux(counts, pages_below, 0),
+            shift=shift,
+        )
+        self._store(m, [self._sum(m, lane, pages[lane], offsets[lane], size) for lane in range(LANES)])
         return m
 
     def _read(self, m):
@@ -220,12 +222,12 @@ class Bases(wiring.Component):
                     dimension.eq(0),
                 ]
 
-    def _sum(self, m, lane, places, size):
+    def _sum(self, m, lane, page, offset, size):
         """Sums the terms of all dimensions of a lane's thread in a register."""
         placed, coordinate = self._placed[-1], self.lane_reads.data[lane]
         # Delayed like the terms:
-        below = [Signal(name=f"below{lane}_{n}") for n in range(Places.LATENCY)]
-        values = [Signal(32, name=f"value{lane}_{n}") for n in range(Places.LATENCY)]
+        below = [Signal(name=f"below{lane}_{n}") for n in range(TERM_LATENCY)]
+        values = [Signal(32, name=f"value{lane}_{n}") for n in range(TERM_LATENCY)]
         # Coordinates have 32 bits, sizes 16.
         m.d.sync += [below[0].eq(~coordinate[16:].any() & (coordinate[:16] < size)), values[0].eq(coordinate)]
         for delays in (below, values):
@@ -241,8 +243,8 @@ class Bases(wiring.Component):
                 ]
             with m.Else():
                 m.d.sync += [
-                    sums.page.eq(sums.page + places.pages[lane]),
-                    sums.offset.eq(sums.offset | places.offsets[lane]),
+                    sums.page.eq(sums.page + page),
+                    sums.offset.eq(sums.offset | offset),
                     sums.inside.eq(sums.inside & below[-1]),
                 ]
             with m.If(placed.dimension == 1):

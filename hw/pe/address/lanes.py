@@ -8,7 +8,7 @@ from tilewright.spec.pe import MAX_PAGE_LOG2
 
 from ..layouts import NUMBER_BITS, AccessKind, access_fields
 from ..params import LANES
-from .bases import Places
+from .bases import address_terms
 from .blocks import CHUNK_LOG2, PartColumnLayout, RequestLayout, block_rows, unit_log2
 
 __all__ = ["AddressLanes", "LinearLayout", "stage_ready"]
@@ -114,9 +114,9 @@ class AddressLanes(wiring.Component):
             m.d.sync += limit.eq(Mux(fills, segment.size[1], segment.size[0]))
         self._describe(m)
         self._measure_chunk(m, fills)
-        coordinates, places = self._measure_lanes(m, fills)
+        coordinates, terms = self._measure_lanes(m, fills)
         self._bound(m, coordinates, limit)
-        self._finish(m, places)
+        self._finish(m, terms)
         return m
 
     def _describe(self, m):
@@ -168,23 +168,26 @@ class AddressLanes(wiring.Component):
         segment = job.segment
         unit, rows = Signal(2), Signal(6)  # log2 of the elements of a unit; rows of a block
         m.d.comb += [unit.eq(unit_log2(params, job)), rows.eq(block_rows(params, job))]
-        m.submodules.places = places = Places(params)
-        m.d.comb += places.enable.eq(self._moves)
-        for name, of_row, of_unit in (
-            ("page_log2", segment.page_log2[1], segment.page_log2[0]),
-            ("pages_below", segment.pages_below[0], 1),
-            ("shift", segment.shift[0], segment.element_log2),
-        ):
-            port = getattr(places, name)
-            register = Signal.like(port, name=name)
-            m.d.comb += port.eq(register)
-            with m.If(self._moves):
-                m.d.sync += register.eq(Mux(fills, of_row, of_unit))
+        page_log2, pages_below, shift = Signal(4), Signal(params.page_width + 1), Signal(5)
+        with m.If(self._moves):
+            m.d.sync += [
+                page_log2.eq(Mux(fills, segment.page_log2[1], segment.page_log2[0])),
+                pages_below.eq(Mux(fills, segment.pages_below[0], 1)),
+                shift.eq(Mux(fills, segment.shift[0], segment.element_log2)),
+            ]
         coordinates = [Signal(17, name=f"coordinate{lane}") for lane in range(LANES)]
         for lane, coordinate in enumerate(coordinates):
-            m.d.comb += places.coordinates[lane].eq(coordinate)
             self._select(m, lane, coordinate, fills, unit, rows)
-        return coordinates, places
+        terms = address_terms(
+            m,
+            params,
+            [coordinate[:16] for coordinate in coordinates],
+            page_log2=page_log2,
+            pages_below=pages_below,
+            shift=shift,
+            enable=self._moves,
+        )
+        return coordinates, terms
 
     def _select(self, m, lane, coordinate, fills, unit, rows):
         """Stage 1: a lane is unit ``lane mod kb`` of column ``lane div kb``, or a row of the leader's block."""
@@ -237,7 +240,7 @@ class AddressLanes(wiring.Component):
                     target.keep.eq(keep & Mux(words, 0x0F, 0xFF)),
                 ]
 
-    def _finish(self, m, places):
+    def _finish(self, m, terms):
         """Stage 4: the sums, and which accesses are dropped."""
         stage, linear, out = self._stages[2], self._stages[2].linear, self.o.payload
         valid = Signal(3)  # by stage
@@ -261,8 +264,7 @@ class AddressLanes(wiring.Component):
                 m.d.sync += flush_due.eq((linear.flush | flush_due) & dropped)
             with m.If((linear.kind == AccessKind.LOAD) & ends):
                 m.d.sync += out.kind.eq(AccessKind.NOTHING)
-            terms = zip(places.pages, places.offsets, strict=True)
-            for source, (page, offset), target in zip(linear.lanes, terms, out.lanes, strict=True):
+            for source, page, offset, target in zip(linear.lanes, *terms, out.lanes, strict=True):
                 m.d.sync += [
                     # Either the lane or the stage has a term, never both. Offsets have no bit in common.
                     target.entry.eq((source.entry | stage.page) + page),

@@ -84,7 +84,6 @@ def test_random(factor_regs, ways):
             rows = [rng.randbytes(16) for _ in range(8)]
             enable = rng.choice([0xFF, 0x0F, rng.getrandbits(8)])
             fill = {"slot": slot, "octet": octet, "wide": wide[slot], "enable": enable}
-            fill["complement"] = 7 ^ (octet | wide[slot] << 2)
             ctx.set(dut.fill.payload, fill | {"rows": [int.from_bytes(row, "little") for row in rows]})
             ctx.set(dut.fill.valid, 1)
             await ctx.tick()
@@ -122,7 +121,7 @@ def test_rate(factor_regs):
     dut = elaborated(LineCache, params)
 
     async def source(ctx):
-        fill = {"slot": 0, "octet": 0, "wide": 0, "complement": 7, "enable": 0xFF, "rows": [0] * 8}
+        fill = {"slot": 0, "octet": 0, "wide": 0, "enable": 0xFF, "rows": [0] * 8}
         shares = 16 // params.unit_bytes
         assert await send(ctx, dut.fill, [fill] * 4) == [(n + 1) * shares - 1 for n in range(4)]
         ctx.set(dut.fill.valid, 1)

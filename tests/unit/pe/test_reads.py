@@ -60,7 +60,6 @@ def reads_of(item):
 def check_tag(tag, item):
     assert {name: int(tag[name]) for name in SAME} == {name: int(item[name]) for name in SAME}
     assert (tag.reads, tag.picks) == (reads_of(item), item["kind"] == AccessKind.PICK)
-    assert tag.complement == 7 ^ (item["octet"] | item["wide"] << 2)
     first, kb, size = item["place"] >> item["wide"], item["kb"] + 1, item["wide"] + 1
     for number in range(8 // kb * kb):  # in the line cache
         column, unit = divmod(number, kb)
@@ -223,7 +222,6 @@ def random_tag(rng, params, kind=None):
     return {
         "reads": int(reads),
         "picks": int(kind == AccessKind.PICK),
-        "complement": rng.randrange(8),
         "kind": int(kind),
         "last": rng.getrandbits(1),
         "lanes": lanes,
@@ -259,7 +257,7 @@ def expected(tags, answers, params):
             columns.append((tag["on"], tag["register"], tag["first_member"], tag["last"], units))
         elif tag["kind"] == AccessKind.FILL:
             enable = sum(lane["enable"] << n for n, lane in enumerate(tag["lanes"]))
-            where = tag["slot"], tag["octet"], tag["wide"], tag["complement"]
+            where = tag["slot"], tag["octet"], tag["wide"]
             fills.append((*where, enable, chunks if tag["reads"] else None))
         else:
             ends += tag["last"]
@@ -304,7 +302,7 @@ def test_random_tags(transact, mode, params):
             *signals, dut.load_done, dut.loads.valid & dut.loads.ready
         ):
             if valid:
-                where = fill.slot, fill.octet, fill.wide, fill.complement
+                where = fill.slot, fill.octet, fill.wide
                 fills.append((*where, fill.enable, list(fill.rows) if was_read else None))
             if landed and tag.kind == AccessKind.PICK:
                 places = [{"share": place.share, "octet": place.octet} for place in pick.places]

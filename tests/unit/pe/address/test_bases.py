@@ -1,47 +1,49 @@
-"""Shares of coordinates in page numbers and offsets, two cycles later, whatever pauses there are."""
+"""Terms of coordinates in page numbers and offsets; and the bases of every set, a read a cycle."""
 
 import random
 
 import pytest
+from amaranth.hdl import Module, Signal
 
-from tilewright.hw.pe.address.bases import Bases, Places
+from tilewright.hw.pe.address.bases import TERM_LATENCY, Bases, address_terms
 from tilewright.hw.pe.layouts import BASES_SETS
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.verify.pysim.pe_accesses import Segment
 from tilewright.verify.pysim.pe_operands import lane_registers
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, set_together, watch_stream
 
 SEED = 20261121
 PARAMS = PE_PRESETS["default"]
-LATENCY = 2
 
 
-def shares(coordinate, page_log2, pages_below, shift):
+def terms(coordinate, page_log2, pages_below, shift):
     page = (coordinate >> page_log2) % PARAMS.pages * pages_below
     return page % PARAMS.pages, (coordinate % (1 << page_log2) << shift) % (1 << 20)
 
 
-def test_shares():
-    dut = Places(PARAMS)
-    rng = random.Random(SEED)
+def test_terms():
+    m, coordinates = Module(), [Signal(16) for _ in range(LANES)]
+    inputs = {"page_log2": Signal(4), "pages_below": Signal(PARAMS.page_width + 1), "shift": Signal(5)}
+    enable, rng = Signal(), random.Random(SEED)
+    pages, offsets = address_terms(m, PARAMS, coordinates, **inputs, enable=enable)
 
     async def run(ctx):
         wanted = []
         while len(wanted) < 300:
-            coordinates, page_log2 = [rng.getrandbits(16) for _ in range(LANES)], rng.randrange(16)
-            pages_below, shift = rng.randint(0, PARAMS.pages), rng.randrange(21)
-            enable = rng.random() < 0.7
-            if enable:
-                wanted.append([shares(coordinate, page_log2, pages_below, shift) for coordinate in coordinates])
-            fields = {"coordinates": coordinates, "page_log2": page_log2, "pages_below": pages_below, "shift": shift}
-            for name, value in (fields | {"enable": enable}).items():
-                ctx.set(getattr(dut, name), value)
+            values = [rng.getrandbits(16) for _ in range(LANES)]
+            fields = {"page_log2": rng.randrange(16), "pages_below": rng.randint(0, PARAMS.pages)}
+            fields["shift"] = rng.randrange(21)
+            enabled = rng.random() < 0.7
+            if enabled:
+                wanted.append([terms(value, **fields) for value in values])
+            set_together(ctx, (enable, enabled), *zip(coordinates, values, strict=True))
+            set_together(ctx, *((inputs[name], value) for name, value in fields.items()))
             await ctx.tick()
-            if len(wanted) >= LATENCY:
-                assert list(zip(ctx.get(dut.pages), ctx.get(dut.offsets), strict=True)) == wanted[-LATENCY]
+            if len(wanted) >= TERM_LATENCY:
+                assert [*zip(map(ctx.get, pages), map(ctx.get, offsets), strict=True)] == wanted[-TERM_LATENCY]
 
-    simulate(dut, run)
+    simulate(m, run)
 
 
 BASES_PARAMS = {groups: PE_PRESETS["unit"].replace(threads=8 * groups - 3) for groups in (1, 2)}
