@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from ..lib.logic import chosen
+from ..lib.logic import mux_tree
 from ..lib.stream import DeepQueue
 from .layouts import SHARINGS, SPLIT_COLUMNS, ColumnsLayout, MultiplyLayout, is_split, of_sharing, sharing_code
 from .params import LANES
@@ -233,7 +233,7 @@ class Broadcaster(wiring.Component):
         for unit in range(LANES):
             value = Signal(self._params.unit_bits, name=f"unit{unit}")
             sources = {offset: part.units[lane] for offset, lane in unit_lanes(unit).items()}
-            m.d.comb += value.eq(chosen(part.offset, sources))
+            m.d.comb += value.eq(mux_tree(part.offset, sources))
             for second, place in enumerate((unit, LANES + unit)):
                 on = part.on[SPLIT_COLUMNS * second :]
                 here = Cat((part.kb == kb - 1) & on[unit // kb] for kb in range(1, 5) if unit // kb < len(on)).any()

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..dot_product.integer_row import IntegerRow
 from ..dot_product.row import DotRow
-from ..lib.logic import chosen
+from ..lib.logic import mux_tree
 from ..lib.routing import Fork
 from ..lib.stream import Queue
 from .broadcast import STEP_UNITS, Broadcaster, place_of_unit
@@ -34,7 +34,7 @@ def mac_array(params):
     sizes = {"count": params.threads, "unit_bytes": params.unit_bytes, "sizes": (1, 2, 3, 4)}
     if params.floats:
         return DotRow(**sizes)
-    return IntegerRow(**sizes, wide="i16" in params.types, others=True, free_adders=params.dsp_adders)
+    return IntegerRow(**sizes, wide="i16" in params.types, free_adders=params.dsp_adders)
 
 
 class FactorFetcher(wiring.Component):
@@ -128,7 +128,7 @@ class Spread(wiring.Component):
             if sources not in selects:
                 selects[sources] = self._select(m, code, sources, f"choice{thread}")
             m.d.sync += self.o[thread].eq(
-                chosen(selects[sources], dict(enumerate(units[unit] for unit in sorted(set(sources)))))
+                mux_tree(selects[sources], dict(enumerate(units[unit] for unit in sorted(set(sources)))))
             )
         return m
 

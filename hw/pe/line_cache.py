@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from ..lib.logic import chosen
+from ..lib.logic import mux_tree
 from ..smem.layouts import CHUNK_BITS
 from .params import LANES
 
@@ -200,7 +200,7 @@ class LineCache(wiring.Component):
             words.append(read.data)
         for position, halves in zip(self.pick.positions, self.units, strict=True):
             for half, unit in enumerate(halves):
-                m.d.comb += unit.eq(chosen(position[:2], {n: words[4 * half + n] for n in range(4)}))
+                m.d.comb += unit.eq(mux_tree(position[:2], {n: words[4 * half + n] for n in range(4)}))
         self._mask(m, share)
         return m
 
@@ -220,11 +220,11 @@ class LineCache(wiring.Component):
                     places = (number % 2 * LANES + byte, 2 * byte + bank % 2)
                     for wide, (row, place) in enumerate(zip(rows, places, strict=True)):
                         sources[number << 1 | wide] = fill.rows[row].word_select(place, 8)
-                m.d.comb += cell.eq(chosen(Cat(fill.wide, share), sources))
+                m.d.comb += cell.eq(mux_tree(Cat(fill.wide, share), sources))
             rotated.append([Signal(8, name=f"turned{bank}_{position}") for position in range(LANES)])
             for position, value in enumerate(rotated[-1]):
                 sources = {number: cells[(position - ahead) % LANES] for number, ahead in enumerate(_AHEAD)}
-                m.d.comb += value.eq(chosen(unit, sources))
+                m.d.comb += value.eq(mux_tree(unit, sources))
         return rotated
 
     def _mask(self, m, share):
@@ -248,7 +248,7 @@ class LineCache(wiring.Component):
                 with m.Case(kb - 1):
                     for way, bits in enumerate(self.inside):
                         lanes = range(way, LANES, self._ways)
-                        m.d.comb += bits.eq(chosen(pick.part, {n: units[lane % kb] for n, lane in enumerate(lanes)}))
+                        m.d.comb += bits.eq(mux_tree(pick.part, {n: units[lane % kb] for n, lane in enumerate(lanes)}))
         # The first of two shares has the lower half of the rows, or unit 0 of 16-bit elements.
         in_first = Mux(pick.wide, pick.kb == 0, pick.place == 0) if self._shares == 2 else 0
         m.d.comb += self.pickable.eq((share == 0) | in_first)

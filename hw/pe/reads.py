@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from ..lib.logic import chosen
+from ..lib.logic import mux_tree
 from ..lib.stream import DeepQueue, ShallowQueue, SkidBuffer
 from ..smem.layouts import CHUNK_BITS, ReadLayout, read_data_layout
 from .layouts import AccessKind, AccessLayout, ColumnsLayout, LaneWriteLayout, access_fields
@@ -204,10 +204,10 @@ class ReadReturn(wiring.Component):
         lanes = []
         for way in range(self._ways):
             sources = [tag.lanes[lane] for lane in range(way, LANES, self._ways)]
-            byte = chosen(self._part, {part: lane.byte for part, lane in enumerate(sources)})
-            lower = chosen(self._part, {part: lane.lower for part, lane in enumerate(sources)})
+            byte = mux_tree(self._part, {part: lane.byte for part, lane in enumerate(sources)})
+            lower = mux_tree(self._part, {part: lane.lower for part, lane in enumerate(sources)})
             keep = {part: lane.keep & lane.enable.replicate(len(lane.keep)) for part, lane in enumerate(sources)}
-            lanes.append((byte, lower, chosen(self._part, keep)))
+            lanes.append((byte, lower, mux_tree(self._part, keep)))
         return lanes
 
     def _fill(self, m, begins, was_read, buffers):
@@ -250,7 +250,7 @@ class ReadReturn(wiring.Component):
             # Two units of the chunk and two of the line cache are one 4-to-1 multiplexer with two select bits.
             code = Cat(byte[unit_bytes.bit_length() - 1 :], tag.picks)
             units = {place: chunk.word_select(place, unit_bits) for place in range(count)}
-            unit = chosen(code, units | {count + half * count // 2: value for half, value in enumerate(picked)})
+            unit = mux_tree(code, units | {count + half * count // 2: value for half, value in enumerate(picked)})
             inside = Mux(tag.picks, self.inside[way], keep[:unit_bytes])
             self._store(m, free, columns.payload.units, way, unit, inside)
         return free
@@ -278,7 +278,7 @@ class ReadReturn(wiring.Component):
         for way, (chunk, (byte, lower, keep)) in enumerate(zip(self.read_data.payload, lanes, strict=True)):
             # Not byte[3], which selects units: synthesis would share halves of the two 4-to-1 multiplexers.
             words = {place: chunk.word_select(place, 32) for place in range(CHUNK_BITS // 32)}
-            self._store(m, free, loads.payload.data, way, chosen(Cat(byte[2], ~lower), words), keep[:4])
+            self._store(m, free, loads.payload.data, way, mux_tree(Cat(byte[2], ~lower), words), keep[:4])
         return free
 
     def _store(self, m, free, targets, way, value, inside):

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.spec.pe import MAX_PAGE_LOG2
 
-from ...lib.logic import chosen
+from ...lib.logic import mux_tree
 from ..layouts import AccessKind, JobKind
 from ..params import LANES
 from .columns import ColumnLayout, ColumnsOfItemLayout
@@ -124,10 +124,10 @@ class BlockParts(wiring.Component):
         )
         m.d.comb += [
             leader.as_value()[: ColumnLayout(self._params).size].eq(
-                chosen(number, {n: column.as_value() for n, column in enumerate(columns)})
+                mux_tree(number, {n: column.as_value() for n, column in enumerate(columns)})
             ),
-            leader.outer.eq(chosen((number + turn)[:3], dict(enumerate(outers)))),
-            origin.eq(chosen(number, {n: (column.inner - n)[:4] for n, column in enumerate(columns)})),
+            leader.outer.eq(mux_tree((number + turn)[:3], dict(enumerate(outers)))),
+            origin.eq(mux_tree(number, {n: (column.inner - n)[:4] for n, column in enumerate(columns)})),
         ]
         self._join(m, on, first, joins)
         with m.If(moves):

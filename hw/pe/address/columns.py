@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.spec.pe import MAX_PAGE_LOG2, PeError
 
-from ...lib.logic import chosen
+from ...lib.logic import mux_tree
 from ..layouts import GuardReadSignature, JobKind, ThreadReadSignature
 from ..params import LANES
 from .bases import BasisLayout
@@ -130,7 +130,7 @@ class Columns(wiring.Component):
             for lane, value in enumerate(rotated):
                 code = codes[lane >> 1 & 1]
                 sources = {turns: rows[(lane + step * turns) % LANES] for turns in range(1 << len(code))}
-                m.d.comb += value.eq(chosen(code, sources))
+                m.d.comb += value.eq(mux_tree(code, sources))
             rows = rotated
         begins = [Signal(shape, name=f"begin{column}") for column in range(LANES)]
         takes_part = Signal(LANES)

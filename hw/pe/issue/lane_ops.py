@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.spec.pe import Compare, Source
 
-from ...lib.logic import chosen
+from ...lib.logic import mux_tree
 from ..layouts import LaneReadSignature, LaneWriteLayout, PredicateReadSignature, PredicateWriteLayout
 from ..params import LANES
 
@@ -102,7 +102,7 @@ class LaneOps(wiring.Component):
         for lane in range(_AT_ONCE):
             words = {number: self.reads.data[_AT_ONCE * number + lane] for number in range(_PARTS)}
             thread = Cat(Const(lane, (_AT_ONCE - 1).bit_length()), part, group)
-            m.d.comb += operands[lane].eq(Mux(from_thread, thread, chosen(part, words)))
+            m.d.comb += operands[lane].eq(Mux(from_thread, thread, mux_tree(part, words)))
         values = self._compare(m, compares, operands)
         earlier = Signal(LANES - _AT_ONCE)  # values of the previous parts
         with m.If(compares):
