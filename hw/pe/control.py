@@ -216,7 +216,7 @@ class Control(wiring.Component):
         errors = self._record(m, registers)
         m.d.comb += [
             self.state.idle.eq(idle),
-            self.state.failed.eq(errors.kept.code != 0),
+            self.state.failed.eq(errors.first.code != 0),
             self.irq.eq(connect_status(m, registers, errors, counted, self.state.clear_error)),
         ]
         return m
@@ -224,7 +224,7 @@ class Control(wiring.Component):
     def _record(self, m, registers):
         """The error of the lowest instruction number is the first: jobs report later than following instructions."""
         m.submodules.errors = errors = ErrorRecord(self.report.shape())
-        first = errors.kept
+        first = errors.first
         m.d.comb += [
             errors.errors.eq(self.reported & (self.report.code != PeError.NONE)),
             errors.record.eq(self.report),
