@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...lib.component import alike
+from ...lib.component import shared_module
 from ...lib.logic import delay
 from ..layouts import AccumulatorReadLayout, BiasesLayout, PlanLayout, StepLayout, WordWriteLayout
 from .memory import Biases, SlaveMemory
@@ -85,7 +85,7 @@ class ConvArray(wiring.Component):
         float_step = self._float_step(m, step, rows) if params.floats else None
         for number in range(conv.slaves):
             slave = Slave(params)
-            m.submodules[f"slave{number}"] = alike(platform, slave, params)
+            m.submodules[f"slave{number}"] = shared_module(platform, slave, params)
             m.d.comb += [
                 slave.valid.eq(valid),
                 slave.step.eq(step),
@@ -113,7 +113,7 @@ class ConvArray(wiring.Component):
         read, rows = self.step.read, []
         for number, write in enumerate(self.writes):
             memory = SlaveMemory(params)
-            m.submodules[f"memory{number}"] = alike(platform, memory, params)
+            m.submodules[f"memory{number}"] = shared_module(platform, memory, params)
             m.d.comb += [memory.write.eq(write), memory.enable.eq(self.valid)]
             for part, word in enumerate(memory.words):
                 m.d.comb += word.eq(read.words[(number * parts + part) % params.row_parts])

@@ -7,7 +7,7 @@ from amaranth.utils import exact_log2
 
 from tilewright.spec.conv import KERNEL_ROWS
 
-from ...lib.logic import chosen
+from ...lib.logic import mux_tree
 from ...lib.loop_nest import LoopNest
 from ..layouts import LaneStepLayout, PlanLayout
 from ..params import FOLDS
@@ -115,7 +115,7 @@ class LaneSteps(wiring.Component):
         """NS · ws - 1."""
         slaves, whole = exact_log2(self._params.conv.slaves), exact_log2(self._params.conv.row_bytes)
         sizes = range(whole - exact_log2(FOLDS), whole + 1)
-        return chosen(self.plan.granularity, {size: (1 << slaves + whole - size) - 1 for size in sizes})
+        return mux_tree(self.plan.granularity, {size: (1 << slaves + whole - size) - 1 for size in sizes})
 
     def _points(self, m, step, group_over, last):
         """Follows the groups of a line; with ``raster`` its last group has the first points of the next line."""

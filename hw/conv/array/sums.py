@@ -9,7 +9,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from ...lib.logic import chosen, delay
+from ...lib.logic import delay, mux_tree
 from ..layouts import AccumulatorReadLayout
 from ..params import FOLDS
 
@@ -216,6 +216,6 @@ class SumsReader(wiring.Component):
         rows = {}
         for slave, sums in enumerate(self.i):
             transfers = {number: sums.as_value().word_select(number, bits) for number in self._transfers}
-            rows[slave] = chosen(self._transfer, transfers)
-        own = delay(m, chosen(read.part[: exact_log2(conv.slaves)], rows), 1, name="own")
+            rows[slave] = mux_tree(self._transfer, transfers)
+        own = delay(m, mux_tree(read.part[: exact_log2(conv.slaves)], rows), 1, name="own")
         m.d.sync += self.o.eq(Mux(self.lanes, own, Cat(of_places)))

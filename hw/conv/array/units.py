@@ -7,7 +7,7 @@ from amaranth.utils import exact_log2
 
 from ...dot_product.groups import Groups, add_wrapping
 from ...dot_product.row import DotRow
-from ...lib.component import alike
+from ...lib.component import shared_module
 from ...lib.logic import delay
 from ..params import FOLDS
 
@@ -190,7 +190,7 @@ class FloatUnit(wiring.Component):
         count, unit_bytes, stride = self._count, self._unit_bytes, FOLDS // self._count
         sizes = [1 << split for split in range(exact_log2(count) + 1)]
         row = DotRow(count=count, unit_bytes=unit_bytes, sizes=sizes)
-        m.submodules.row = alike(platform, row, count, unit_bytes)
+        m.submodules.row = shared_module(platform, row, count, unit_bytes)
         m.d.comb += [
             row.type.eq(Cat(self.brain, Const(0b100, 3))),
             row.select.eq(Mux(self.lanes, 0, self.split - exact_log2(stride))),

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.spec.conv import KERNEL_ROWS
 
-from ...lib.logic import chosen, delay
+from ...lib.logic import delay, mux_tree
 from ..layouts import GatheredLayout, PlanLayout, SetLayout, WordWriteLayout
 from .sets import FeatureTagLayout
 
@@ -113,7 +113,7 @@ class FeatureBuffer(wiring.Component):
         m.d.comb += answer.eq(self.i.payload.data)
         for number in range(16 * lanes):
             repeated = {period: answer[number % (1 << period)] for period in self._periods()}
-            m.d.sync += spread_bytes[number].eq(chosen(input_tag.period, repeated))
+            m.d.sync += spread_bytes[number].eq(mux_tree(input_tag.period, repeated))
         spread = data.View(data.ArrayLayout(128, lanes), spread_bytes)
         slots, grains = self._places(m)
 

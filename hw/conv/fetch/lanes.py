@@ -10,7 +10,7 @@ from amaranth.utils import exact_log2
 
 from tilewright.spec.conv import KERNEL_ROWS
 
-from ...lib.logic import chosen
+from ...lib.logic import mux_tree
 from ...lib.loop_nest import LoopNest
 from ..layouts import PlanLayout
 from .places import TablePlaceLayout
@@ -100,10 +100,10 @@ class LaneWalker(wiring.Component):
         m.d.comb += place.eq(plan.last_place + self.begin)
         of_group = {size: place[: in_group[size]] for size in self._sizes}
         # A line that begins later in its first word may have no points in its last group.
-        empty = self._chosen({size: place >> in_group[size] for size in self._sizes}) != plan.last_group
-        in_last = Mux(empty, 0, self._chosen({size: of_group[size][: in_part[size]] for size in self._sizes}))
+        empty = self._by_size({size: place >> in_group[size] for size in self._sizes}) != plan.last_group
+        in_last = Mux(empty, 0, self._by_size({size: of_group[size][: in_part[size]] for size in self._sizes}))
         m.d.sync += last_part.eq(
-            Mux(empty, 0, self._chosen({size: of_group[size] >> in_part[size] for size in self._sizes}))
+            Mux(empty, 0, self._by_size({size: of_group[size] >> in_part[size] for size in self._sizes}))
         )
         word_over, pass_over = Signal(), Signal()
         pairs, pair = Signal(), Signal()  # columns come in pairs; the current ones do
@@ -115,7 +115,7 @@ class LaneWalker(wiring.Component):
             nest.lasts[_TURN].eq(pairs),
             nest.cut[_TURN].eq(~pair),
             nest.start.eq(self.start),
-            nest.lasts[_PART].eq(self._chosen(parts)),
+            nest.lasts[_PART].eq(self._by_size(parts)),
             # The number of the last place decides how many points the last group of a line has.
             ends.eq(nest.ends[_GROUP] & (nest.indices[_PART] == last_part)),
             nest.cut[_PART].eq(ends),
@@ -169,9 +169,9 @@ class LaneWalker(wiring.Component):
         self._places(m, pair)
         return m
 
-    def _chosen(self, values):
+    def _by_size(self, values):
         """The value for the size of blocks."""
-        return chosen(self.plan.granularity, values)
+        return mux_tree(self.plan.granularity, values)
 
     def _begin(self, m, feature, in_group):
         """Follows the beginning of lines: Wo points later every sh lines, modulo the points of a group."""
@@ -211,7 +211,7 @@ class LaneWalker(wiring.Component):
 
         def times(number, shape, log2s):
             product = Signal(shape)
-            m.d.sync += product.eq(self._chosen({size: number << log2 for size, log2 in log2s.items()}))
+            m.d.sync += product.eq(self._by_size({size: number << log2 for size, log2 in log2s.items()}))
             return product
 
         def follow(name, shape, start, added, begins):
@@ -286,7 +286,7 @@ class LaneWalker(wiring.Component):
             o.second.eq(0),
         ]
         for lane, place in enumerate(self.places):
-            number = self._chosen({size: lane >> max(0, size - 4) for size in self._sizes})
+            number = self._by_size({size: lane >> max(0, size - 4) for size in self._sizes})
             m.d.sync += place.there.eq(places >= number)
 
     def _places(self, m, pair):
@@ -313,7 +313,7 @@ class LaneWalker(wiring.Component):
                 first, other = (
                     Signal.like(place[name], name=f"{name}_{column}{lane}") for column in ("first", "second")
                 )
-                m.d.comb += first.eq(self._chosen({size: multiples[lane >> max(0, size - 4)] for size in self._sizes}))
+                m.d.comb += first.eq(self._by_size({size: multiples[lane >> max(0, size - 4)] for size in self._sizes}))
                 m.d.sync += [
                     other.eq(first + plan[f"{name}_step"]),
                     place[name].eq(Mux(second[2 * lane // lanes], other, first) if self.pairs else first),

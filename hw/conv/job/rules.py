@@ -8,7 +8,7 @@ from tilewright.spec.conv import JOB, JOB_VERSION, ConvError, ConvOperation, Con
 from tilewright.spec.pe import MmType
 
 from ...lib.layouts import packed_layout
-from ...lib.logic import chosen, is_one_of
+from ...lib.logic import is_one_of, mux_tree
 
 __all__ = ["CheckedJobLayout", "JobKind", "JobRules", "SpanErrorsLayout"]
 
@@ -140,7 +140,7 @@ class JobRules(wiring.Component):
         rules.append((ConvError.NONE, JOB.fields[0].name, Const(1)))  # if no rule is broken
         broken, index = Signal(len(rules)), Signal(range(len(rules)))
         m.d.sync += broken.eq(Cat(condition for _, _, condition in rules))
-        here = chosen(index, dict(enumerate(broken)))
+        here = mux_tree(index, dict(enumerate(broken)))
         m.d.comb += [self.done.eq(here), self.spans.eq(index >= self.RULES - self.SPANS)]
         with m.If(self.start):
             m.d.sync += index.eq(0)

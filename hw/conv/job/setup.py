@@ -8,7 +8,7 @@ from amaranth.utils import exact_log2
 from tilewright.spec.conv import CHANNELS_AT_ONCE, JOB, KERNEL_ROWS
 
 from ...lib.layouts import packed_layout
-from ...lib.logic import chosen
+from ...lib.logic import mux_tree
 from ..layouts import PlanLayout
 from ..params import FOLDS
 from .calculator import NOT_SUM, SUM, Calculator, Step
@@ -268,7 +268,7 @@ class JobSetup(wiring.Component):
         place = job.out_width + Mux(rotates, reach, 0)
         last_place = place + Mux(rotates & plan.raster, last, 0)
         m.d.comb += [
-            last.eq(chosen(job.granularity, {size: (1 << log2) - 1 for size, log2 in points.items()})),
+            last.eq(mux_tree(job.granularity, {size: (1 << log2) - 1 for size, log2 in points.items()})),
             reach.eq(Mux(stride[0], columns >> 1, columns)),
             rotates.eq(
                 conv.rotation
@@ -284,7 +284,7 @@ class JobSetup(wiring.Component):
             ),
             plan.last_plane.eq(Mux(rotates, stride[0] & (columns != 0), columns)),
             plan.last_place.eq(place),
-            plan.last_group.eq(chosen(job.granularity, {size: last_place >> log2 for size, log2 in points.items()})),
+            plan.last_group.eq(mux_tree(job.granularity, {size: last_place >> log2 for size, log2 in points.items()})),
         ]
 
     def _copy(self, m, job, kind):

@@ -8,7 +8,7 @@ from amaranth.utils import exact_log2
 
 from tilewright.spec.conv import ConvOutput
 
-from ...lib.logic import chosen
+from ...lib.logic import mux_tree
 from ..layouts import BiasesLayout, GatheredLayout, GatherLayout, PlanLayout
 from ..params import FOLDS
 from .layouts import GroupPlaceLayout, ResultSizes, both_places
@@ -334,9 +334,9 @@ class AddendReader(wiring.Component):
         for byte in range(self._bytes):
             # A piece of less than 16 bytes is a whole place, and the number of places is limited.
             sizes = [s for s in range(5) if s == 4 or byte < places << s]
-            selected = chosen(size, {s: tag.part == byte >> s + lanes for s in sizes})
+            selected = mux_tree(size, {s: tag.part == byte >> s + lanes for s in sizes})
             m.d.comb += [
-                write.data[byte].eq(chosen(size, {s: packed.word_select(byte % (1 << s + lanes), 8) for s in sizes})),
+                write.data[byte].eq(mux_tree(size, {s: packed.word_select(byte % (1 << s + lanes), 8) for s in sizes})),
                 write.en[byte].eq(self.answer.valid & selected),
             ]
 
@@ -350,7 +350,7 @@ class AddendReader(wiring.Component):
             in_lanes = range(lane, self._bytes, results)
             in_tile = range(place * sizes.pass_channels + channel, (place + 1) * sizes.pass_channels, place_results)
             of_lanes, of_tile = (
-                chosen(self.step, {step: read.data[byte] for step, byte in enumerate(bytes_)})
+                mux_tree(self.step, {step: read.data[byte] for step, byte in enumerate(bytes_)})
                 for bytes_ in (in_lanes, in_tile)
             )
             m.d.comb += self.addend[lane].eq(Mux(self.plan.lanes, of_lanes, of_tile))

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.spec.conv import ConvOutput
 
-from ...lib.component import alike
+from ...lib.component import shared_module
 from ...lib.logic import delay
 from ...lib.stream import Queue
 from ..layouts import AccumulatorsLayout, PostJobLayout
@@ -109,8 +109,8 @@ class PostProcessor(wiring.Component):
         result = payload.acc[number]
         if self._integers:
             requantiser, adder = Requantiser(), ResidualAdder()
-            m.submodules[f"requantiser{number}"] = alike(platform, requantiser)
-            m.submodules[f"adder{number}"] = alike(platform, adder)
+            m.submodules[f"requantiser{number}"] = shared_module(platform, requantiser)
+            m.submodules[f"adder{number}"] = shared_module(platform, adder)
             is_signed = job.output == ConvOutput.S8
             m.d.comb += [
                 requantiser.acc.eq(payload.acc[number]),
@@ -133,7 +133,7 @@ class PostProcessor(wiring.Component):
             result = Mux(leaves[self.QUANTISED - 1], requantiser.o, Mux(leaves[self.ADDED - 1], adder.o, result))
         if self._floats:
             half = HalfRounder()
-            m.submodules[f"half{number}"] = alike(platform, half)
+            m.submodules[f"half{number}"] = shared_module(platform, half)
             m.d.comb += [half.i.eq(payload.acc[number]), half.brain.eq(job.output == ConvOutput.BF16)]
             result = Mux(leaves[self.HALF - 1], half.o, result)
         m.d.comb += self.results.i.payload[number].eq(result)

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...lib.logic import chosen, rotate_bytes
+from ...lib.logic import mux_tree, rotate_bytes
 from ...lib.stream import ShallowQueue
 from ...smem.layouts import CHUNK_BITS, ScatterWriteLayout
 from ..layouts import PlanLayout
@@ -78,7 +78,7 @@ class Assembler(wiring.Component):
             transfer, lane = divmod(result, count)
             transfers[lanes << 2 | size] = self.count == transfer
             values[lanes << 2 | size] = self.i.payload[base + lane].word_select(byte, 8)
-        return Mux(chosen(code, transfers), chosen(code, values), self.collected.word_select(number, 8))
+        return Mux(mux_tree(code, transfers), mux_tree(code, values), self.collected.word_select(number, 8))
 
     @property
     def _kinds(self):
@@ -106,7 +106,7 @@ class Assembler(wiring.Component):
             by_begin = {
                 n: full.o.payload.word_select(n + offset, 128) for n in range(slots) if not n or n & -n > offset
             }
-            m.d.comb += o.payload.window[slot].eq(chosen(begin, by_begin) if slots > 1 else by_begin[0])
+            m.d.comb += o.payload.window[slot].eq(mux_tree(begin, by_begin) if slots > 1 else by_begin[0])
         return m
 
 
