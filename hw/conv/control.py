@@ -1,19 +1,31 @@
-"""The convolution engine as a processor sees it: status, error record, interrupt, counters."""
+"""Registers of the convolution engine: parameters, status, error record, interrupt, counters."""
 
-from amaranth import Module, unsigned
+from amaranth.hdl import Module, unsigned
 from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.spec import conv as conv_registers
 from tilewright.spec.conv import CONV_REGISTERS, ConvError
 
 from ..bus.axi4_lite import AccessSignature
 from ..bus.registers import EngineStateSignature, ErrorRecord, RegisterFile, connect_status, show_parameters, widths_of
-from ..lib.component import join
 from .layouts import ConvEndLayout
 from .result.layouts import ResultSizes
 
 __all__ = ["ConvControl", "ConvEventsLayout", "built_with"]
+
+#: Register of a counter -> member of :class:`ConvEventsLayout` that it counts.
+_COUNTED = {
+    "jobs": "job",
+    "steps": "step",
+    "feature_rows_fetched": "feature_rows",
+    "weight_rows_fetched": "weight_rows",
+    "results_written": "results",
+    "stall_features": "stall_features",
+    "stall_weights": "stall_weights",
+    "stall_results": "stall_results",
+    "bank_conflicts": "bank_conflict",
+}
 
 
 def built_with(params):
@@ -22,13 +34,13 @@ def built_with(params):
 
 
 class ConvEventsLayout(data.StructLayout):
-    """What happens in a cycle, for the performance counters of ``spec.conv``."""
+    """The events of a cycle, for the performance counters of ``spec.conv.registers``."""
 
     def __init__(self, params):
         conv = params.conv
         super().__init__(
             {
-                "job": 1,  # accepted
+                "job": 1,  # a job was accepted
                 "step": 1,
                 "feature_rows": range(max(conv.units, conv.slaves) + 1),
                 "weight_rows": range(16 * params.lanes + 1),
@@ -42,58 +54,35 @@ class ConvEventsLayout(data.StructLayout):
 
 
 class ConvControl(wiring.Component):
-    """Registers of ``spec.conv``, fed by the blocks of the engine.
+    """The registers of ``spec.conv.registers``.
 
-    Members
-    -------
-    accesses : In(AccessSignature)
-        Registers, by byte offset; see ``RegisterFile``.
-    ended : In(1)
-        Strobe: a job has ended.
-    end : In(ConvEndLayout())
-        How.
-    events : In(ConvEventsLayout(params))
-    waiting : In(8)
-        Jobs in the queue.
-    idle : In(1)
-    state : Out(EngineStateSignature())
-    irq : Out(1)
-        Level: a status bit is set that is enabled.
+    Parameters
+    ----------
+    params : ConvUnitParams
     """
 
     def __init__(self, params):
         self._params = params
         super().__init__(
             {
-                "accesses": In(AccessSignature()),
-                "ended": In(1),
+                "accesses": In(AccessSignature()),  # by byte offset
+                "ended": In(1),  # Strobe: a job has ended, as ``end`` says.
                 "end": In(ConvEndLayout()),
                 "events": In(ConvEventsLayout(params)),
-                "waiting": In(unsigned(8)),
+                "waiting": In(unsigned(8)),  # Jobs in the queue.
                 "idle": In(1),
                 "state": Out(EngineStateSignature()),
-                "irq": Out(1),
+                "irq": Out(1),  # A level: a status bit is set whose enable bit is set.
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        events = self.events
-        counted = {
-            "jobs": events.job,
-            "busy_cycles": ~self.idle,
-            "steps": events.step,
-            "feature_rows_fetched": events.feature_rows,
-            "weight_rows_fetched": events.weight_rows,
-            "results_written": events.results,
-            "stall_features": events.stall_features,
-            "stall_weights": events.stall_weights,
-            "stall_results": events.stall_results,
-            "bank_conflicts": events.bank_conflict,
-        }
+        counted = {register: self.events[event] for register, event in _COUNTED.items()}
+        counted["busy_cycles"] = ~self.idle
         m.submodules.registers = registers = RegisterFile(CONV_REGISTERS, widths_of(counted))
         m.submodules.errors = errors = ErrorRecord(ConvEndLayout())
-        join(m, accesses=flipped(self.accesses), registers=registers.accesses)
+        connect(m, flipped(self.accesses), registers.accesses)
         show_parameters(m, registers, built_with(self._params))
         failed = self.end.code != ConvError.NONE
         m.d.comb += [
@@ -102,12 +91,10 @@ class ConvControl(wiring.Component):
             registers.irq_status_set.done.eq(self.ended & ~failed),
             errors.errors.eq(self.ended & failed),
             errors.record.eq(self.end),
-            registers.error.eq(errors.kept),
-        ]
-        m.d.comb += [
+            registers.error.eq(errors.first),
             self.state.idle.eq(self.idle),
-            self.state.failed.eq(errors.kept.code != 0),
-            self.state.tag.eq(errors.kept.tag),
+            self.state.failed.eq(errors.first.code != 0),
+            self.state.tag.eq(errors.first.tag),
+            self.irq.eq(connect_status(m, registers, errors, counted, self.state.clear_error)),
         ]
-        m.d.comb += self.irq.eq(connect_status(m, registers, errors, counted, self.state.clear_error))
         return m

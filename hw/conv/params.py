@@ -9,7 +9,7 @@ from ..smem.params import SmemParams
 
 __all__ = ["CONV_UNIT_PRESETS", "FOLDS", "ConvUnitParams"]
 
-#: Four channels of each of them, of a byte, are what a write holds at any address.
+#: With one byte for each of their four channels, a write to any address can hold the results of all of them.
 _MOST_SLAVES = 16
 _FLOATS = {"f16", "bf16"}
 
@@ -21,11 +21,11 @@ class ConvUnitParams:
     Attributes
     ----------
     conv : ConvParams
-        In lane-private mode a slave's accumulators, 16 for each unit, must hold a row: ``row_bytes`` is at most 16 ·
-        ``units``; and a row gives at least a transfer of results. A slave's memory has a quarter for each of its
-        channels, which holds what is gathered at once.
+        In lane-private mode the 16 accumulators of each unit of a slave must hold a row, so that ``row_bytes`` is at
+        most 16 · ``units``; and a row gives at least one transfer of results. A quarter of a slave's memory, which
+        holds one channel, must hold the bytes of one gather request.
     smem : SmemParams
-        Eight chunks are read in a cycle: the engine takes rows as whole answers.
+        Eight chunks are read in a cycle: the engine expects the eight chunks of a read in one answer.
     """
 
     conv: ConvParams = field(default_factory=ConvParams)
@@ -50,9 +50,9 @@ class ConvUnitParams:
             raise ValueError(f"smem.chunks_a_cycle must be {BANKS}, not {self.smem.chunks_a_cycle}")
         if conv.slaves > _MOST_SLAVES:
             raise ValueError(f"slaves must be at most {_MOST_SLAVES} in hardware, not {conv.slaves}")
-        least = CHANNELS_AT_ONCE * 16 * self.lanes
-        if conv.weight_bytes < least:
-            raise ValueError(f"weight_bytes must be at least {least} with these rows, not {conv.weight_bytes}")
+        minimum = CHANNELS_AT_ONCE * 16 * self.lanes
+        if conv.weight_bytes < minimum:
+            raise ValueError(f"weight_bytes must be at least {minimum} with these rows, not {conv.weight_bytes}")
 
     def replace(self, **changes):
         """The same parameters with some changed."""
@@ -70,12 +70,12 @@ class ConvUnitParams:
 
     @property
     def wide(self):
-        """Whether there are elements of 16 bits; of floats the array takes the largest as if they were integers."""
+        """Whether there are elements of 16 bits. The maximum of floats is computed on integers of 16 bits."""
         return self.conv.types != ("i8",)
 
     @property
     def lanes(self):
-        """Pieces of up to 16 bytes that a gather brings."""
+        """Pieces of up to 16 bytes in a gather request."""
         return self.conv.lanes
 
     @property
@@ -85,27 +85,22 @@ class ConvUnitParams:
 
     @property
     def pairs(self):
-        """Whether two blocks of a place can be gathered at once: half of the pieces for each."""
+        """Whether two blocks of a place can be gathered at once, with half of the pieces for each."""
         return self.lanes >= 2 * self.row_slots
 
     @property
-    def keeps_reads(self):
-        """Whether what a read brings may be used for other blocks of the same pixels: it brings adjoining chunks."""
+    def reuses_reads(self):
+        """Whether chunks that were read serve other blocks of the same pixels: a read brings contiguous chunks."""
         return self.lanes == BANKS
 
     @property
     def parts(self):
-        """Requests of a set of rows at most."""
+        """The most requests of a set of rows."""
         return self.places // self.lanes
 
     @property
-    def folds(self):
-        """Points of a row at most."""
-        return FOLDS
-
-    @property
     def sets(self):
-        """Sets of rows, one for each unit, in the first buffer."""
+        """Sets of rows, one row for each unit, in the first buffer."""
         return self.conv.feature_rows // self.conv.units
 
     @property
@@ -114,47 +109,47 @@ class ConvUnitParams:
         return self.conv.units * FOLDS
 
     @property
-    def sums_apart(self):
-        """Whether accumulators are read one by one: no more results a cycle than slaves, so one or none of each."""
+    def single_reads(self):
+        """Whether at most one accumulator of a slave is read in a cycle: then each has a copy in block RAM."""
         return self.conv.results <= self.conv.slaves
 
     @property
     def accumulator_banks(self):
-        """Tiles whose accumulators there are: one fills while others go through the adders, or are read.
+        """Tiles that have accumulators: one fills while others go through the adders, or are read.
 
-        From the first step of a tile until it has been read it takes some 16 cycles. Where results of two points are
-        written at once, a tile of two channels a slave takes two.
+        A tile occupies a bank for some 16 cycles longer than its steps. Where results of two points are written at
+        once, a tile of two channels a slave takes two cycles.
         """
         return 8 if self.conv.writes_pairs else 4
 
     @property
     def accumulators(self):
-        """Accumulators of a point of a slave: one for each of its channels in each bank."""
+        """Accumulators of a slave for each point: one for each channel in each bank."""
         return CHANNELS_AT_ONCE * self.accumulator_banks
 
     @property
     def places(self):
-        """Points of a tile at most, of any mode."""
+        """The most points of a tile, in any mode."""
         return max(self.conv.units, self.conv.slaves) * FOLDS
 
     @property
     def slave_parts(self):
-        """Parts of the row of a slave that come from words of their own: both halves, or the whole."""
+        """Parts of a slave's row that are read from words of their own: two halves, or one whole row."""
         return 2 if self.conv.rotation else 1
 
     @property
     def row_parts(self):
-        """The same of the rows of all slaves: without rotation they have a word in common."""
+        """Parts of all slaves' rows that are read from words of their own; one without rotation."""
         return self.slave_parts * self.conv.slaves if self.conv.rotation else 1
 
     @property
     def halves(self):
-        """Parts of the units of a slave that have rows of their own in lane-private mode: lines computed at once."""
+        """Groups of a slave's units that compute different lines at once in lane-private mode."""
         return 2 if self.conv.line_pairs else 1
 
     @property
     def words(self):
-        """Words of a row in a slave's memory."""
+        """Words, of a row each, in a slave's memory."""
         return self.conv.weight_bytes // self.conv.row_bytes
 
     @property
@@ -164,21 +159,21 @@ class ConvUnitParams:
 
     @property
     def place_pairs(self):
-        """Whether places whose rows are fetched come two at once: each lane needs those of even or of odd number."""
+        """Whether the places of fetched rows come two at once: a lane needs only the even or only the odd ones."""
         return self.conv.writes_pairs and self.lanes >= 4 * self.row_slots
 
     @property
     def position_width(self):
-        """Signed bits of a place along a row of X, in bytes or columns, before, in or behind it."""
+        """Bits, signed, of a position along a row of X in bytes or columns; it may lie outside the row."""
         return self.smem.addr_width + 11 + self.place_pairs
 
     @property
     def pixel_width(self):
-        """Bits of the bytes of what is taken as one pixel."""
+        """Bits of the number of bytes of a (merged) pixel."""
         return self.smem.addr_width + 9
 
 
-#: The presets of the engine by their names, with the shared memory of the other engines.
+#: The presets of the engine by name, with the shared memory of the other engines' presets.
 CONV_UNIT_PRESETS = {
     "unit": ConvUnitParams(CONV_PRESETS["unit"], SmemParams(16 * 1024)),
     "ecp5": ConvUnitParams(CONV_PRESETS["ecp5"], SmemParams(32 * 1024)),

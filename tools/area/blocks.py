@@ -113,19 +113,14 @@ def conv_blocks(params):
     conv, tags = params.conv, _class("gather_tags")(params)
     latency = _class("array_latency")(params)
     loop = _class("ConvArray").LOOP
-    rotator = {"RowRotator": partial(_class("RowRotator"), params)} if conv.rotation else {}
-    return (
-        _made("conv", _CONV, params)
-        | rotator
-        | {
-            "Sequencer": partial(_class("Sequencer"), params, latency, loop),
-            "Factors": partial(_class("Factors"), conv.row_bytes, wide=params.wide),
-            "GatherShare": partial(_class("GatherShare"), params, tags),
-            "Gatherer": partial(_class("Gatherer"), params, _class("shared_tag")(tags)),
-            "PointWalker": partial(_class("PointWalker"), params, ("y", "addend")),
-            "PostProcessor": partial(_class("PostProcessor"), conv),
-        }
-    )
+    return _made("conv", _CONV, params) | {
+        "Sequencer": partial(_class("Sequencer"), params, latency, loop),
+        "Factors": partial(_class("Factors"), conv.row_bytes, wide=params.wide),
+        "GatherShare": partial(_class("GatherShare"), params, tags),
+        "Gatherer": partial(_class("Gatherer"), params, _class("shared_tag")(tags)),
+        "PointWalker": partial(_class("PointWalker"), params, ("y", "addend")),
+        "PostProcessor": partial(_class("PostProcessor"), conv),
+    }
 
 
 def program_blocks(params):

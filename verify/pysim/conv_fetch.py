@@ -172,7 +172,7 @@ class FetchGatherer:
             whole += taken[:size]
             read += places
         self.requests.append(read)
-        if self.path.params.keeps_reads:
+        if self.path.params.reuses_reads:
             self.keep(request, size)
         whole += self.rng.randbytes(16 * self.path.params.lanes - len(whole))
         lanes = [int.from_bytes(whole[at : at + 16], "little") for at in range(0, len(whole), 16)]
@@ -180,7 +180,7 @@ class FetchGatherer:
 
     def keep(self, request, size):
         """What was read for a request may be used again for the next block of the same points alone."""
-        kept, places = request.kept, [piece.address for piece in request.pieces if piece.low < piece.high]
+        kept, places = request.reuse, [piece.address for piece in request.pieces if piece.low < piece.high]
         if kept.again:
             before, memory = self.kept[kept.part]
             assert memory is self.smem

@@ -107,10 +107,9 @@ class ResultsWorld:
             ctx.set(dut.tiles.p, self._bank if self._shown else rng.randrange(self.params.accumulator_banks))
 
     def _gatherer(self, name, number):
-        dut = self.dut
-        ports = (getattr(dut, name), getattr(dut, f"{name}_answer"), getattr(dut, f"{name}_stb"))
         options = {"stall": self.stall["gather"], "latency": self.latency, "seed": self._seed + number}
-        return gatherer(*ports, self.smem, requests=self._requests[name], **options)
+        port, answer = getattr(self.dut, name), getattr(self.dut, f"{name}_answer")
+        return gatherer(port, answer, self.smem, requests=self._requests[name], **options)
 
     async def _scatter(self, ctx):
         dut, rng = self.dut, random.Random(~self._seed)
@@ -128,15 +127,15 @@ class ResultsWorld:
             ctx.set(dut.scatter.ready, taking)
 
 
-def gatherer(port, answer, strobe, smem, *, stall=0.0, latency=6, seed=0, requests=None):
+def gatherer(port, answer, smem, *, stall=0.0, latency=6, seed=0, requests=None):
     """A process that answers requests for pieces from memory, in order.
 
-    Bytes that are not read are random, and so are answers without their strobe.
+    Bytes that are not read are random, and so are answers that are not valid.
 
     Parameters
     ----------
     port : stream of GatherLayout
-    answer, strobe : Signal
+    answer : stream of GatheredLayout
     smem : uint8 array
     stall : float
         Probability of not taking a request, in each cycle. If it is not 0, answers are late by up to ``latency`` more.
@@ -146,7 +145,8 @@ def gatherer(port, answer, strobe, smem, *, stall=0.0, latency=6, seed=0, reques
     requests : deque, optional
         Holds what has not been answered: to be cleared at a reset.
     """
-    tag, bits, requests = answer.shape()["tag"], len(answer.as_value()), deque() if requests is None else requests
+    payload, requests = Value.cast(answer.payload), deque() if requests is None else requests
+    tag, bits = answer.payload.shape()["tag"], len(payload)
 
     async def gather(ctx):
         rng, unpack, taking, cycle = random.Random(f"{seed} gather"), unpacker(port.p.shape()), False, 0
@@ -160,8 +160,8 @@ def gatherer(port, answer, strobe, smem, *, stall=0.0, latency=6, seed=0, reques
             if here:
                 request = requests.popleft()[1]
                 value = _packed(request, smem, rng) | packed(tag.shape, request.tag) << tag.offset
-            ctx.set(strobe, here)
-            ctx.set(answer.as_value(), value)
+            ctx.set(answer.valid, here)
+            ctx.set(payload, value)
 
     return gather
 

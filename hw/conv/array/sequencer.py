@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from tilewright.spec.conv import CHANNELS_AT_ONCE
@@ -17,19 +17,19 @@ __all__ = ["Sequencer"]
 class Sequencer(wiring.Component):
     """Takes sets of feature rows in order, and multiplies each with one row of every channel (docs/conv.md).
 
-    Weight rows of channel t lie in the t-th quarter of the slaves' memories, which is a ring: the loader says with
-    ``written`` how far it has come, and ``freed`` says from where on rows are still needed. Both count bytes of a
-    quarter, over jobs, and once round more than it has; a job begins with a whole word. In a pass whose weights stay,
-    each tile goes back to where the pass began, and the last one frees its rows. What is there for the next job waits
-    until that begins.
-    In lane-private mode each set is a word of all slaves, the oldest one of ``LaneSteps``.
+    Weight rows of channel t are in quarter t of the slaves' memories, which is a ring. The loader reports in
+    ``written`` up to where it is filled, and ``freed`` tells the loader from where on rows are still needed. Both count
+    bytes of a quarter, continue over jobs, and wrap after two rounds; a job begins with a whole word. In a pass whose
+    weights stay, each tile returns to where the pass began, and the last tile frees its rows. Weights that are loaded
+    for the next job wait until that job begins. In lane-private mode each set is a word of all slaves, as ``LaneSteps``
+    says.
 
-    Sums of floats are rounded in each step, so that a step waits for the one before with the same accumulators. The
-    first one of a pass waits for its biases.
+    Sums of floats are rounded in each step, so that a step waits for the previous step with the same accumulators. The
+    first step of a pass waits for its biases.
 
-    Latency: a step leaves in the cycle after its set is there, if nothing else is missing. Throughput: a step a cycle,
-    from set to set and from tile to tile; of floats the first step of a set, if it does not begin a tile, is
-    ``loop`` cycles behind that of the set before, or later.
+    Latency: a step leaves in the cycle after its set is complete, if nothing else is missing. Throughput: a step a
+    cycle, also from set to set and from tile to tile. With floats, the first step of a set that does not begin a tile
+    is at least ``loop`` cycles later than the first step of the previous set.
 
     Parameters
     ----------
@@ -38,42 +38,6 @@ class Sequencer(wiring.Component):
         Cycles from a step until its sums can be read.
     loop : int
         Cycles from a step of floats until the next one with the same accumulators can leave.
-
-    Members
-    -------
-    plan : In(PlanLayout(params))
-        Constant from the cycle of ``start`` on while ``busy``.
-    start : In(1)
-        Strobe, while not ``busy``: a job begins.
-    alike : In(1)
-        The array needs nothing else for the next job: its steps may come while sums of this one are on the way.
-    busy : Out(1)
-        From the cycle after ``start`` until all steps of the job have been made, and all of its sums can be read or
-        jobs are ``alike``.
-    sets : In(stream of SetLayout)
-        Complete sets of feature rows, in order.
-    lane_read : In(LaneReadLayout(params))
-    halves : In(HalvesLayout(params))
-        In lane-private mode what is read for the set, and what units do with it.
-    release : Out(1)
-        Strobe: the oldest set has been read. Not in lane-private mode.
-    set : Out(range(params.sets))
-        Number of the set of ``step``.
-    valid : Out(1)
-    step : Out(StepLayout(params))
-        Registered.
-    written : In(ring_shape(params))
-        As of ``WeightWriter``.
-    freed : Out(ring_shape(params))
-        As of ``WeightLoader``.
-    tile : Out(stream of unsigned(1))
-        A tile has begun whose weights do not stay; the payload is 1 for the last one of its pass.
-    tiles : Out(stream of range(params.accumulator_banks))
-        A tile is complete: its bank. It is free again after the handshake.
-    stall_features, stall_weights, stall_results : Out(1)
-        High in cycles in which a step waits for nothing but that, for counters; biases are waited for with weights.
-    biases : In(1) if params.floats
-        Strobe: those of one more pass are there, for sums of floats; of two at most that have not been computed.
     """
 
     def __init__(self, params, latency, loop=1):
@@ -81,23 +45,30 @@ class Sequencer(wiring.Component):
         #: For proofs: the set, and where its rows begin in each quarter.
         self.number, self.row = Signal(range(params.sets)), Signal(ring_shape(params))
         super().__init__(
+            # Strobe: the biases of one more pass are loaded; at most two passes ahead.
             ({"biases": In(1)} if params.floats else {})
             | {
-                "plan": In(PlanLayout(params)),
-                "start": In(1),
-                "alike": In(1),
+                "plan": In(PlanLayout(params)),  # constant from ``start`` on while ``busy``
+                "start": In(1),  # Strobe: a job begins; only while not ``busy``.
+                # The next job has the same array mode: its steps may come before all sums of this one can be read.
+                "overlaps": In(1),
+                # From the cycle after ``start`` until all steps have left and all sums can be read, or ``overlaps``.
                 "busy": Out(1),
-                "sets": In(stream.Signature(SetLayout())),
+                "sets": In(stream.Signature(SetLayout())),  # complete sets of feature rows, in order
+                # In lane-private mode: what is read for the set, and what units do with it.
                 "lane_read": In(LaneReadLayout(params)),
                 "halves": In(HalvesLayout(params)),
-                "release": Out(1),
-                "set": Out(range(params.sets)),
+                "release": Out(1),  # Strobe: the oldest set has been read. Not in lane-private mode.
+                "set": Out(range(params.sets)),  # number of the set of ``step``
                 "valid": Out(1),
                 "step": Out(StepLayout(params)),
-                "written": In(ring_shape(params)),
-                "freed": Out(ring_shape(params)),
+                "written": In(ring_shape(params)),  # of ``WeightWriter``
+                "freed": Out(ring_shape(params)),  # for ``WeightLoader``
+                # A tile has begun whose weights do not stay; 1 for the last tile of its pass.
                 "tile": Out(stream.Signature(1)),
+                # The bank of a complete tile; free again after the transfer.
                 "tiles": Out(stream.Signature(range(params.accumulator_banks))),
+                # For counters: a step waits for nothing else. Biases count as weights.
                 "stall_features": Out(1),
                 "stall_weights": Out(1),
                 "stall_results": Out(1),
@@ -106,126 +77,120 @@ class Sequencer(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        conv, plan = self._params.conv, self.plan
-        set_flags, step = self.sets.payload, self.step
-        number, row = self.number, self.row
-        channel = Signal(range(CHANNELS_AT_ONCE))
-        banks = self._params.accumulator_banks
-        bank = Signal(range(banks))
-        free = Signal(banks, init=-1)  # banks of accumulators that nobody reads
+        conv, plan, flags, step = self._params.conv, self.plan, self.sets.payload, self.step
+        number, row, banks = self.number, self.row, self._params.accumulator_banks
+        channel, bank = Signal(range(CHANNELS_AT_ONCE)), Signal(range(banks))
+        free = Signal(banks, init=-1)  # banks whose accumulators are not in use
 
-        # Channels of the slave with the most of them: none is left out.
-        running, passes, more = Signal(), Signal.like(plan.last_pass), Signal()  # passes behind this one; there are any
+        # Channels are counted for the slave that has the most of them.
+        running, passes, more = Signal(), Signal.like(plan.last_pass), Signal()  # passes after this one; there are any
         last_channel, rest = Signal(range(CHANNELS_AT_ONCE)), Signal(range(CHANNELS_AT_ONCE))
         m.d.comb += [
             rest.eq((plan.out_channels - 1) >> exact_log2(conv.slaves)),
             last_channel.eq(Mux(plan.lanes, 0, Mux(more, CHANNELS_AT_ONCE - 1, rest))),
         ]
 
-        # Weights of the set's row are there: they are so for the row's first channel if for the last one.
+        # If the row of the last channel is loaded, so are those of all channels.
         ahead = Signal.like(self.freed)
-        has_weights, has_bank, has_told = Signal(), Signal(), Signal()
-        rested, has_bias = Signal(init=1), Signal(init=1)  # without floats nothing is waited for
-        told = Signal()  # the loader knows of this tile
+        has_weights, has_bank, reported = Signal(), Signal(), Signal()
+        sums_ready, has_bias = Signal(init=1), Signal(init=1)  # always true without floats
+        tile_sent = Signal()  # the loader knows of this tile
         m.d.comb += [
             ahead.eq(self.written - row),
             has_weights.eq((plan.lanes | (ahead != 0)) & has_bias),
-            has_bank.eq(~set_flags.first | free.bit_select(bank, 1)),
-            has_told.eq(plan.lanes | plan.stays | told),
+            has_bank.eq(~flags.first | free.bit_select(bank, 1)),
+            reported.eq(plan.lanes | plan.stays | tile_sent),
         ]
-        # Whether a set is there is known late: nothing else stands behind that.
-        there, able, going, last = Signal(), Signal(), Signal(), Signal()
+        # ``sets.valid`` arrives late, so that each of these has it as its last input.
+        offered, able, leaves, last = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            there.eq(running & self.sets.valid),
-            able.eq(running & has_weights & has_bank & has_told & rested),
-            going.eq(self.sets.valid & able),
+            offered.eq(running & self.sets.valid),
+            able.eq(running & has_weights & has_bank & reported & sums_ready),
+            leaves.eq(self.sets.valid & able),
             last.eq(self.sets.valid & (able & (channel == last_channel))),
             self.sets.ready.eq(last),
-            self.tile.valid.eq(there & set_flags.first & ~has_told),
-            self.tile.payload.eq(set_flags.final),
+            self.tile.valid.eq(offered & flags.first & ~reported),
+            self.tile.payload.eq(flags.final),
             self.stall_features.eq(running & ~self.sets.valid),
-            self.stall_weights.eq(there & has_bank & ~(has_weights & has_told)),
-            self.stall_results.eq(there & ~has_bank),
+            self.stall_weights.eq(offered & has_bank & ~(has_weights & reported)),
+            self.stall_results.eq(offered & ~has_bank),
         ]
         with m.If(self.tile.valid & self.tile.ready):
-            m.d.sync += told.eq(1)
+            m.d.sync += tile_sent.eq(1)
 
         whole = exact_log2(conv.row_bytes)
         quarter = Signal(range(self._params.quarter_bytes // conv.row_bytes))
-        m.d.comb += quarter.eq(row[whole:])
+        next_row = Signal.like(row)
+        m.d.comb += [quarter.eq(row[whole:]), next_row.eq(row + Mux(plan.lanes, 0, 1 << plan.granularity))]
         m.d.sync += [
-            self.valid.eq(going),
+            self.valid.eq(leaves),
             self.release.eq(last & ~plan.lanes),
             self.set.eq(number),
             step.channel.eq(channel),
             step.bank.eq(bank),
-            step.halves.first.eq(Mux(plan.lanes, self.halves.first, set_flags.first.replicate(self._params.halves))),
+            step.halves.first.eq(Mux(plan.lanes, self.halves.first, flags.first.replicate(self._params.halves))),
             step.halves.off.eq(Mux(plan.lanes, self.halves.off, 0)),
             step.part.eq(row[:whole] >> plan.granularity),
             step.read.turn.eq(Mux(plan.lanes, self.lane_read.turn, 0)),
-            *(
-                word.eq(Mux(plan.lanes, of_lane, quarter | channel << len(quarter)))
-                for word, of_lane in zip(step.read.words, self.lane_read.words, strict=True)
-            ),
         ]
-        with m.If(going):
+        for word, lane_word in zip(step.read.words, self.lane_read.words, strict=True):
+            m.d.sync += word.eq(Mux(plan.lanes, lane_word, quarter | channel << len(quarter)))
+        with m.If(leaves):
             m.d.sync += channel.eq(channel + 1)
-        after = Signal.like(row)
-        m.d.comb += after.eq(row + Mux(plan.lanes, 0, 1 << plan.granularity))
         with m.If(last):
-            m.d.sync += [channel.eq(0), number.eq(number + ~plan.lanes), row.eq(after)]
-            with m.If(~plan.stays | set_flags.final):
-                m.d.sync += self.freed.eq(after)
-            with m.If(set_flags.last):
-                m.d.sync += [bank.eq(bank + 1), told.eq(0)]
-                with m.If(~set_flags.final):
-                    with m.If(plan.stays):
-                        m.d.sync += row.eq(self.freed)  # where the pass began
-                with m.Else():
+            m.d.sync += [channel.eq(0), number.eq(number + ~plan.lanes), row.eq(next_row)]
+            with m.If(~plan.stays | flags.final):
+                m.d.sync += self.freed.eq(next_row)
+            with m.If(flags.last):
+                m.d.sync += [bank.eq(bank + 1), tile_sent.eq(0)]
+                with m.If(flags.final):
                     m.d.sync += [passes.eq(passes - 1), more.eq(passes != 1), running.eq(more)]
-        finishing = self._complete(m, last & set_flags.last, bank, free)
-        m.d.comb += self.busy.eq(running | (finishing & ~self.alike))
+                with m.Elif(plan.stays):
+                    m.d.sync += row.eq(self.freed)  # where the pass began
+        finishing = self._complete(m, last & flags.last, bank, free)
+        m.d.comb += self.busy.eq(running | (finishing & ~self.overlaps))
         if self._params.floats:
-            self._wait(m, rested, has_bias, begins=going & (channel == 0), within=channel != 0, last=last)
+            self._wait(m, sums_ready, has_bias, begins=leaves & (channel == 0), within=channel != 0, last=last)
         with m.If(self.start):
             m.d.sync += [row.eq(next_word(self._params, row)), self.freed.eq(next_word(self._params, row))]
             m.d.sync += [running.eq(1), passes.eq(plan.last_pass), more.eq(plan.last_pass != 0)]
         return m
 
-    def _wait(self, m, rested, has_bias, *, begins, within, last):
-        """For sums of floats: the accumulators have what was added last, and biases are there."""
+    def _wait(self, m, sums_ready, has_bias, *, begins, within, last):
+        """For sums of floats: waits until the accumulators have the previous sum, and biases are loaded."""
         plan, flags = self.plan, self.sets.payload
-        resting = Signal(range(self._loop))
-        passes, half = Signal(range(3)), Signal()  # whose biases are there; which of both halves of them is next
-        biased, over = plan.floats & plan.bias, last & flags.last & flags.final
+        cycles_left = Signal(range(self._loop))
+        passes, half = Signal(range(3)), Signal()  # passes with biases; the half of the bias memory that is next
+        has_biases, pass_over = plan.floats & plan.bias, last & flags.last & flags.final
         m.d.comb += [
-            rested.eq(within | flags.first | (resting == 0)),
-            has_bias.eq(~biased | (passes != 0)),
+            sums_ready.eq(within | flags.first | (cycles_left == 0)),
+            has_bias.eq(~has_biases | (passes != 0)),
         ]
-        m.d.sync += [passes.eq(passes + self.biases - (over & biased)), half.eq(half ^ over), self.step.half.eq(half)]
+        m.d.sync += [
+            passes.eq(passes + self.biases - (pass_over & has_biases)),
+            half.eq(half ^ pass_over),
+            self.step.half.eq(half),
+        ]
         with m.If(begins & plan.floats):
-            m.d.sync += resting.eq(self._loop - 1)
-        with m.Elif(resting != 0):
-            m.d.sync += resting.eq(resting - 1)
+            m.d.sync += cycles_left.eq(self._loop - 1)
+        with m.Elif(cycles_left != 0):
+            m.d.sync += cycles_left.eq(cycles_left - 1)
         with m.If(self.start):
             m.d.sync += [passes.eq(0), half.eq(0)]
 
     def _complete(self, m, completed, bank, free):
-        """Tells of tiles when the sums of their last step can be read; at most all banks are under way.
-
-        Returns whether there is a tile of which that is not so yet.
-        """
+        """Offers tiles when the sums of their last step can be read. Returns whether one is not offered yet."""
         banks = self._params.accumulator_banks
-        m.submodules.queue = queue = ShallowQueue(range(banks), banks)
-        on_the_way = Signal(self._latency + 1)  # by cycles since the tile was completed
-        m.d.sync += on_the_way.eq(Cat(completed, on_the_way))
-        told_bank = Signal(range(banks))
-        m.d.comb += [queue.i.valid.eq(on_the_way[-1]), queue.i.payload.eq(told_bank)]
-        with m.If(on_the_way[-1]):
-            m.d.sync += told_bank.eq(told_bank + 1)
-        wiring.connect(m, queue=queue.o, tiles=wiring.flipped(self.tiles))
+        m.submodules.queue = queue = ShallowQueue(range(banks), banks)  # room for all banks
+        finishing = Signal(self._latency + 1)  # one bit for each cycle since a tile was completed
+        next_bank = Signal(range(banks))
+        m.d.sync += finishing.eq(Cat(completed, finishing))
+        m.d.comb += [queue.i.valid.eq(finishing[-1]), queue.i.payload.eq(next_bank)]
+        with m.If(finishing[-1]):
+            m.d.sync += next_bank.eq(next_bank + 1)
+        connect(m, queue.o, flipped(self.tiles))
         with m.If(completed):
             m.d.sync += free.bit_select(bank, 1).eq(0)
         with m.If(self.tiles.valid & self.tiles.ready):
             m.d.sync += free.bit_select(self.tiles.payload, 1).eq(1)
-        return on_the_way.any()
+        return finishing.any()

@@ -1,1 +1,1 @@
-"""What the convolution engine reads: places of points, pieces of shared memory, rows of the first buffer."""
+"""Operands of the convolution engine: places of points, gathering from shared memory, and the first buffer."""

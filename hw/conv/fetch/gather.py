@@ -1,4 +1,4 @@
-"""Chunks become pieces, and pieces are packed."""
+"""The gatherer: pieces of shared memory, read, aligned and packed, for several requesters."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -15,32 +15,28 @@ from ...smem.layouts import ReadLayout, read_data_layout
 from ..layouts import GatheredLayout, GatherLayout
 from .reads import AnswerLayout, GatherPlanner, GatherReadLayout, in_pairs
 
-__all__ = ["GatherShare", "Gatherer", "PiecePacker", "gather_ports", "shared_tag"]
+__all__ = ["GatherShare", "Gatherer", "PiecePacker", "shared_tag"]
 
 _PLACES = range(CHUNK_BYTES)
 #: The largest size, of 16 bytes.
 _SIZES = ceil_log2(CHUNK_BYTES)
+#: Reads under way: those in the skid buffer, the consumer port and on the way to it, and a few more.
+_IN_FLIGHT = 8
 
 
 class PiecePacker(wiring.Component):
-    """Takes the bytes of each piece out of the chunks of a request's answers, and puts the pieces side by side.
+    """Extracts the bytes of each piece from the chunks of a request's answers, and packs the pieces side by side.
 
-    A register behind each of: the answer as it comes; the 16 bytes of each piece, where they lie in its one or two
-    chunks; those turned by up to three bytes; by fours, and filled; the pieces packed. Answers are collected in the
-    second one.
+    There is a register after each stage: the answer; the 16 bytes of each piece, where they are in its one or two
+    chunks; rotated by up to three bytes; rotated by multiples of four, and filled; packed. The answers of a request are
+    collected in the second stage.
 
-    Latency: ``LATENCY`` cycles from a request's last answer. Throughput: one answer a cycle; nothing stalls.
+    Latency: ``LATENCY`` cycles from a request's last answer. Throughput: an answer a cycle, without stalls.
 
     Parameters
     ----------
     params : ConvUnitParams
     tag : shape-like
-
-    Members
-    -------
-    i : In(stream of AnswerLayout(params, tag), always ready)
-    o : Out(stream of GatheredLayout(params, tag), always ready)
-        Registered. One for each answer with ``last``; with up to four lanes, for each.
     """
 
     LATENCY = 5
@@ -52,6 +48,7 @@ class PiecePacker(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(AnswerLayout(params, tag), always_ready=True)),
+                # Registered. One for each answer with ``last``; with up to four lanes, for each answer.
                 "o": Out(stream.Signature(GatheredLayout(params, tag), always_ready=True)),
             }
         )
@@ -64,54 +61,52 @@ class PiecePacker(wiring.Component):
             Cat(self.valid).eq(Cat(self.i.valid, complete, self.valid[1:-1])),
             answer.eq(self.i.payload),
         ]
-        # What belongs to the bytes in the next registers.
-        reads = [answer.read]
-        for name in ("chosen", "turned"):
+        reads = [answer.read]  # of the first three registers
+        for name in ("chosen", "rotated"):
             reads.append(Signal.like(answer.read, name=f"{name}_read", reset_less=True))
             m.d.sync += reads[-1].eq(reads[-2])
 
         pieces = []
         for n in range(self._params.lanes):
-            chosen = self._choose(m, answer, n)
-            # By up to three bytes, then by fours: a register between makes two choices of four out of one of sixteen.
+            bytes_ = self._choose(m, answer, n)
+            # With a register between the two rotations each byte has two choices of four instead of one of sixteen.
             piece = reads[1].pieces[n]
-            turned = rotate_bytes(m, chosen, piece.offset[:2], left=False, name=f"near{n}_")
-            turned = delay(m, turned, 1, name=f"turned{n}")
+            bytes_ = rotate_bytes(m, bytes_, piece.offset[:2], left=False, name=f"near{n}_")
+            bytes_ = delay(m, bytes_, 1, name=f"rotated{n}")
             inside = delay(m, Cat((piece.low <= i) & (piece.high > i) for i in _PLACES), 1, name=f"inside{n}")
             by_fours = Cat(Const(0, 2), reads[2].pieces[n].offset[2:])
-            turned = rotate_bytes(m, turned, by_fours, left=False, name=f"far{n}_")
-            filled = (Mux(inside[i], turned.word_select(i, 8), reads[2].fill.word_select(i & 1, 8)) for i in _PLACES)
+            bytes_ = rotate_bytes(m, bytes_, by_fours, left=False, name=f"far{n}_")
+            filled = (Mux(inside[i], bytes_.word_select(i, 8), reads[2].fill.word_select(i & 1, 8)) for i in _PLACES)
             pieces.append(delay(m, Cat(filled), 1, name=f"piece{n}"))
 
         size, tag = delay(m, reads[2].size, 1, name="size"), delay(m, reads[2].tag, 1, name="tag")
-        for slot in range(len(pieces)):
-            m.d.sync += self.o.payload.data[slot].eq(_packed(m, pieces, size, slot))
+        m.d.sync += [self.o.payload.data[slot].eq(_packed(m, pieces, size, slot)) for slot in range(len(pieces))]
         m.d.sync += Value.cast(self.o.payload.tag).eq(tag)
         m.d.comb += self.o.valid.eq(self.valid[-1])
         return m
 
     def _choose(self, m, answer, n):
-        """The 16 bytes of piece n's chunks, each where it lies in its chunk: those before the piece's offset are of the
+        """The 16 bytes of piece n's chunks, each where it is in its chunk: those before the piece's offset are from the
         second chunk, if there are two."""
         piece = self.i.payload.read.pieces[n]
         if in_pairs(self._params):
-            chunks, lane, takes = [answer.chunks[2 * n], answer.chunks[2 * n + 1]], 0, 1
+            chunks, lane, enable = [answer.chunks[2 * n], answer.chunks[2 * n + 1]], 0, 1
         else:
             chunks, lane = answer.chunks, piece.lane
-            takes = self.valid[0] & answer.read.halves[2 * n // self._params.lanes]
-        chosen = Signal(8 * CHUNK_BYTES, name=f"chosen{n}", reset_less=True)
+            enable = self.valid[0] & answer.read.halves[2 * n // self._params.lanes]
+        bytes_ = Signal(8 * CHUNK_BYTES, name=f"chosen{n}", reset_less=True)
         for place in _PLACES:
-            # Where it comes from is found while the answer is registered: behind that it would be the longest path.
+            # The choice is computed while the answer is registered; afterwards it would be the longest path.
             choice = Signal(ceil_log2(len(chunks)), name=f"choice{n}_{place}", reset_less=True)
             m.d.sync += choice.eq(lane + (piece.two & (piece.offset > place)))
-            with m.If(takes):
-                bytes_ = Cat(chunk.word_select(place, 8) for chunk in chunks)
-                m.d.sync += chosen.word_select(place, 8).eq(bytes_.word_select(choice, 8))
-        return chosen
+            with m.If(enable):
+                candidates = Cat(chunk.word_select(place, 8) for chunk in chunks)
+                m.d.sync += bytes_.word_select(place, 8).eq(candidates.word_select(choice, 8))
+        return bytes_
 
 
 def _packed(m, pieces, size, slot):
-    """The 16 bytes of one slot. Where a size has no piece for a byte, it is that of the largest size."""
+    """The 16 bytes of one slot. If a size has no piece for a byte, it is the byte of the largest size."""
     packed = Signal(8 * CHUNK_BYTES, name=f"packed{slot}")
     with m.Switch(size):
         for log2 in range(_SIZES):
@@ -128,39 +123,25 @@ def _packed(m, pieces, size, slot):
     return packed
 
 
-#: Reads under way: what the skid buffer, the consumer port and the way to it hold, and some to spare.
-_IN_FLIGHT = 8
-
-
 class Gatherer(wiring.Component):
-    """Brings pieces of shared memory, of up to 16 bytes each, from wherever they lie, packed.
+    """Reads pieces of up to 16 bytes each, at any addresses of shared memory, and returns them packed.
 
-    Byte i of a piece is that at its address + i, modulo the size of the memory, if ``low`` <= i < ``high``, else of the
-    fill: its low byte for even i. Answers come in the order of requests. ``high`` is at most 16.
+    Byte i of a piece is the byte at its address + i, modulo the size of the memory, if ``low`` <= i < ``high``, else
+    the low byte of the fill for even i and the high byte for odd i. Answers come in the order of requests. ``high`` is
+    at most 16.
 
-    A request takes one read, or two if its bytes are too scattered (:class:`GatherPlanner`); none, if all pieces are
-    empty, or if what was read for one with ``kept.keep`` has all bytes of a later one of the same ``kept.part`` with
-    ``kept.again``. Up to 8 reads are under way at once.
+    A request takes one read, or two if its bytes are too scattered (:class:`GatherPlanner`). It takes none if all
+    pieces are empty, or if what was read for an earlier request with ``reuse.keep`` has all bytes of a later one for
+    the same ``reuse.part`` with ``reuse.again``. Up to 8 reads are under way at once.
 
-    Latency from a request to its answer: 7 cycles without a read, 9 with one, from a memory that answers 2 cycles after
-    it was asked; with eight lanes 2 more. Throughput: one request a cycle, if one read is enough for each.
+    Latency from a request to its answer: 7 cycles without a read, 9 with one if the memory answers after 2 cycles; with
+    eight lanes 2 more. Throughput: a request a cycle, if each takes at most one read.
 
     Parameters
     ----------
     params : ConvUnitParams
     tag : shape-like
-        Of what comes back with the answer.
-
-    Members
-    -------
-    i : In(stream of GatherLayout(params, tag))
-        ``ready`` depends on registers only.
-    o : Out(stream of GatheredLayout(params, tag), always ready)
-        Registered. Who asks has the room.
-    reads : Out(stream of ReadLayout(params.smem))
-        Registered. To the consumer port of shared memory.
-    read_data : In(stream of read_data_layout())
-        Its answers, one for each, in order, whenever they come. ``ready`` is from registers.
+        Returned with the answer.
     """
 
     def __init__(self, params, tag):
@@ -171,8 +152,11 @@ class Gatherer(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(GatherLayout(params, tag))),
+                # Registered. The requester must have room for the answer.
                 "o": Out(stream.Signature(GatheredLayout(params, tag), always_ready=True)),
+                # To the consumer port of shared memory; registered.
                 "reads": Out(stream.Signature(ReadLayout(params.smem))),
+                # One answer for each read, in order, after any time.
                 "read_data": In(stream.Signature(read_data_layout())),
             }
         )
@@ -180,23 +164,23 @@ class Gatherer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.planner, m.submodules.steps, m.submodules.packer = self.planner, self.steps, self.packer
-        connect(m, i=flipped(self.i), planner=self.planner.i)
-        connect(m, reads=flipped(self.reads), planner=self.planner.reads)
-        connect(m, planner=self.planner.steps, steps=self.steps.i)
-        connect(m, packer=self.packer.o, o=flipped(self.o))
+        connect(m, flipped(self.i), self.planner.i)
+        connect(m, flipped(self.reads), self.planner.reads)
+        connect(m, self.planner.steps, self.steps.i)
+        connect(m, self.packer.o, flipped(self.o))
 
         step, answers = self.steps.o, self.packer.i
         chunks = self.read_data.payload
-        if self._params.keeps_reads:
-            m.submodules.kept = kept = Memory(shape=read_data_layout(), depth=self._params.parts, init=[])
-            write, read = kept.write_port(), kept.read_port(domain="comb")
+        if self._params.reuses_reads:
+            m.submodules.windows = windows = Memory(shape=read_data_layout(), depth=self._params.parts, init=[])
+            write, read = windows.write_port(), windows.read_port(domain="comb")
             m.d.comb += [
                 write.addr.eq(step.payload.part),
                 write.data.eq(chunks),
                 write.en.eq(self.read_data.valid & self.read_data.ready & step.payload.keeps),
                 read.addr.eq(step.payload.part),
             ]
-            chunks = Mux(step.payload.repeats, Value.cast(read.data), Value.cast(chunks))
+            chunks = Mux(step.payload.reuses, Value.cast(read.data), Value.cast(chunks))
         m.d.comb += [
             Value.cast(answers.payload.chunks).eq(chunks),
             answers.payload.read.eq(step.payload),
@@ -208,21 +192,12 @@ class Gatherer(wiring.Component):
 
 
 def shared_tag(tags):
-    """The layout of a tag that says whose it is, a number, and holds any one of ``tags``."""
+    """The layout of a tag that holds the number of a requester and its tag, which is any one of ``tags``."""
     return data.StructLayout({"user": range(len(tags)), "tag": max(Shape.cast(tag).width for tag in tags)})
 
 
-def gather_ports(params, tags):
-    """Ports of users with such tags: a request ``i0``, ``i1`` …, and answers ``o0``, ``o1`` …, for each."""
-    ports = {}
-    for n, tag in enumerate(tags):
-        ports[f"i{n}"] = In(stream.Signature(GatherLayout(params, tag)))
-        ports[f"o{n}"] = Out(stream.Signature(GatheredLayout(params, tag), always_ready=True))
-    return ports
-
-
 class GatherShare(wiring.Component):
-    """Merges requests of several users of one gatherer, round-robin, and says whose an answer is.
+    """Arbitrates the requesters of one gatherer round-robin, and returns each answer to its requester.
 
     Latency: 1 cycle for a request, none for an answer. Throughput: one request a cycle.
 
@@ -230,45 +205,39 @@ class GatherShare(wiring.Component):
     ----------
     params : ConvUnitParams
     tags : sequence of shape-like
-        Of each user, at least 2 of them.
-
-    Members
-    -------
-    **gather_ports(params, tags)
-        Of each user. An answer's data goes to all, and ``valid`` is high for its user only.
-    merged : Out(stream of GatherLayout(params, shared_tag(tags)))
-        To the gatherer, out of a small memory: valid depends on registers only.
-    gathered : In(stream of GatheredLayout(params, shared_tag(tags)), always ready)
-        From it.
+        One for each requester, at least 2.
     """
 
     def __init__(self, params, tags):
         tags = tuple(tags)
         if len(tags) < 2:
             raise ValueError(f"tags must be of at least 2 users, not {len(tags)}")
-        shape = GatherLayout(params, shared_tag(tags))
-        self.arbiter = StreamArbiter(shape, len(tags))
-        self.buffer = ShallowQueue(shape, 2)
-        super().__init__(
-            {
-                "merged": Out(stream.Signature(shape)),
-                "gathered": In(stream.Signature(GatheredLayout(params, shared_tag(tags)), always_ready=True)),
-                **gather_ports(params, tags),
-            }
-        )
+        shared = shared_tag(tags)
+        self.arbiter = StreamArbiter(GatherLayout(params, shared), len(tags))
+        self.buffer = ShallowQueue(GatherLayout(params, shared), 2)
+        ports = {
+            "merged": Out(stream.Signature(GatherLayout(params, shared))),  # to the gatherer
+            "gathered": In(stream.Signature(GatheredLayout(params, shared), always_ready=True)),  # from it
+        }
+        for n, tag in enumerate(tags):
+            ports[f"i{n}"] = In(stream.Signature(GatherLayout(params, tag)))
+            # The data goes to all requesters; ``valid`` is high for the right one.
+            ports[f"o{n}"] = Out(stream.Signature(GatheredLayout(params, tag), always_ready=True))
+        super().__init__(ports)
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.arbiter, m.submodules.buffer = self.arbiter, self.buffer
-        connect(m, arbiter=self.arbiter.o, buffer=self.buffer.i)
-        connect(m, buffer=self.buffer.o, merged=flipped(self.merged))
+        connect(m, self.arbiter.o, self.buffer.i)
+        connect(m, self.buffer.o, flipped(self.merged))
         answer = self.gathered.payload
         for n, port in enumerate(self.arbiter.i):
             i, o = getattr(self, f"i{n}"), getattr(self, f"o{n}")
-            m.d.comb += [port.valid.eq(i.valid), i.ready.eq(port.ready)]
-            m.d.comb += [port.payload[name].eq(value) for name, value in _untagged(i.payload).items()]
             tag = Value.cast(o.payload.tag)
+            m.d.comb += [port.payload[name].eq(i.payload[name]) for name, _ in i.payload.shape() if name != "tag"]
             m.d.comb += [
+                port.valid.eq(i.valid),
+                i.ready.eq(port.ready),
                 port.payload.tag.user.eq(n),
                 port.payload.tag.tag.eq(Value.cast(i.payload.tag)),
                 o.valid.eq(self.gathered.valid & (answer.tag.user == n)),
@@ -276,7 +245,3 @@ class GatherShare(wiring.Component):
                 tag.eq(answer.tag.tag[: len(tag)]),
             ]
         return m
-
-
-def _untagged(request):
-    return {name: request[name] for name, _ in request.shape() if name != "tag"}

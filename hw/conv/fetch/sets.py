@@ -1,4 +1,4 @@
-"""The order in which feature rows are asked for, and what the requests of all lanes have in common."""
+"""The order of requests for feature rows, and what the lanes of a request have in common."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
@@ -15,27 +15,27 @@ _PART, _INNER, _OUTER, _ROW = range(4)
 
 
 class FeatureTagLayout(data.StructLayout):
-    """What the first buffer must know of an answer."""
+    """The destination of a gathered answer in the first buffer, in slaves' memories or in the kernel's memory."""
 
     def __init__(self, params):
         super().__init__(
             {
                 "set": range(params.sets),
-                "word": range(max(params.words, KERNEL_ROWS)),  # of the slaves' memories, or which row of the kernel
-                "part": range(params.parts),  # which bytes of the set; of a kernel's row anything
-                "period": unsigned(3),  # log2 of the bytes that come: they repeat all over the set
+                "word": range(max(params.words, KERNEL_ROWS)),  # of the slaves' memories, or a row of the kernel
+                "part": range(params.parts),  # the position of its bytes in the set; undefined for a row of the kernel
+                "period": unsigned(3),  # log2 of its bytes, which repeat over the set
                 "slaves": 1,  # rows for the memories of slaves
                 "kernel": 1,  # a row of the kernel
-                "pair": 1,  # of this set and the next one: those with an even number in the lower half; or of two words
-                "turned": 1,  # of a pair of words the second one in the lower half
-                "complete": 1,  # the last answer of its set, of both, or of its word
+                "pair": 1,  # for this set and the next one, the even one in the lower half; or for two words
+                "turned": 1,  # a pair of words with the second word in the lower half
+                "complete": 1,  # the last answer for its set, for both sets, or for its word
                 "flags": SetLayout(),  # ``first`` of this set, ``last`` of this set or of the next one
             }
         )
 
 
 class OffsetsLayout(data.StructLayout):
-    """What is added to the numbers of a place, or compared with them, for all pieces of a request."""
+    """What is added to the numbers of places, or compared with them, for all pieces of a request."""
 
     def __init__(self, params):
         position = signed(params.position_width)
@@ -43,12 +43,13 @@ class OffsetsLayout(data.StructLayout):
             {
                 "x": unsigned(params.smem.addr_width),
                 "position": position,
-                "position_end": position,  # end of the positions of the places themselves; one less unless merged
-                "row_begin": signed(19),  # rows of places, from which on the request's row is in X
+                "position_end": position,  # end of the positions of places; one less unless merged
+                # The request's row is in X for rows of places from ``row_begin`` to ``row_end`` - 1.
+                "row_begin": signed(19),
                 "row_end": signed(19),
-                "rest": unsigned(8),  # bytes that are left of the pixel, at most 128
-                "kernel": 1,  # x is the address
-                "second": 2,  # for the lower and the upper half of the lanes: pieces are of the second block
+                "rest": unsigned(8),  # remaining bytes of the pixel, at most 128
+                "kernel": 1,  # a row of the kernel: x is its address
+                "second": 2,  # for the lower and the upper half of the lanes: pieces of the second block
             }
         )
 
@@ -56,40 +57,19 @@ class OffsetsLayout(data.StructLayout):
 class SetWalker(wiring.Component):
     """Walks the requests of a job: for each tile, kernel row, step and block, or pair of blocks, the parts of the set.
 
-    Sums of floats take the steps of a block before the next block (docs/conv.md, "Order of sums"), and no pairs.
+    For sums of floats the steps of a block come before the next block (docs/conv.md, "Order of sums"), without pairs.
 
-    A request a cycle. ``part``, ``tag`` and what else is of the request at hand are a few tables behind registers;
-    ``offsets`` follows two cycles later.
+    A request a cycle. ``offsets`` is two cycles later than the other outputs, which are a few LUTs after registers.
 
     Parameters
     ----------
     params : ConvUnitParams
-
-    Members
-    -------
-    start : In(1)
-        Strobe: go to the first request of the job.
-    plan : In(PlanLayout(params))
-        From the cycle of ``start`` until two cycles after the last ``step``.
-    step : In(1)
-        Strobe: go to the next request, after the last one of a tile to the first one of the next.
-    final : In(1)
-        The tile is the last one of its pass.
-    part : Out(range(params.parts + 1))
-    pair : Out(1)
-    last : Out(1)
-        Of its tile.
-    again : Out(1)
-        The same part of the block before has been asked for.
-    tag : Out(FeatureTagLayout(params))
-    offsets : Out(OffsetsLayout(params))
-        Registered, of the request of two cycles ago.
     """
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         part = range(params.parts + 1)
-        # Of parts; of blocks or pairs, and steps, or of floats the other way round; of rows.
+        # Parts; blocks or pairs, and steps, with floats in the other order; rows.
         self.nest = LoopNest([len(Signal(part)), params.pixel_width, params.pixel_width if params.floats else 8, 8])
         self.set = Signal(range(params.sets))
         self.begun = Signal()  # the tile has had a set
@@ -101,39 +81,39 @@ class SetWalker(wiring.Component):
         self.row = Signal(signed(19))
         super().__init__(
             {
-                "start": In(1),
-                "plan": In(PlanLayout(params)),
-                "step": In(1),
-                "final": In(1),
+                "start": In(1),  # Strobe: go to the first request of the job.
+                "plan": In(PlanLayout(params)),  # constant from ``start`` until two cycles after the last ``step``
+                "step": In(1),  # Strobe: go to the next request, also from tile to tile.
+                "final": In(1),  # the tile is the last one of its pass
                 "part": Out(part),
                 "pair": Out(1),
-                "last": Out(1),
-                "again": Out(1),
+                "last": Out(1),  # the last request of its tile
+                "again": Out(1),  # the same part of the previous block has been requested
                 "tag": Out(FeatureTagLayout(params)),
-                "offsets": Out(OffsetsLayout(params)),
+                "offsets": Out(OffsetsLayout(params)),  # of the request of two cycles ago; registered
             }
         )
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.nest = nest = self.nest
-        plan, tag, conv = self.plan, self.tag, self.params.conv
-        lanes_log2 = self.params.lanes.bit_length() - 1
+        plan, tag, conv = self.plan, self.tag, self._params.conv
+        lanes_log2 = self._params.lanes.bit_length() - 1
 
         size = Signal(3)  # log2 of the bytes of a piece
         m.d.comb += size.eq(Mux(plan.granularity > 4, 4, plan.granularity))
-        # Requests of a set are a power of two, those of pairs twice as many as those of one block.
+        # The number of requests of a set is a power of two; a pair has twice as many.
         set_log2 = (conv.units * conv.row_bytes).bit_length() - 1
         units = Cat(size < set_log2 - lanes_log2 - bit for bit in range(len(self.part)))
-        pairs, single = Signal(), Signal()  # blocks come by pairs; but this one is the last of an odd number
-        steps_first = Signal()
+        pairs, single = Signal(), Signal()  # blocks come in pairs; this one is the last of an odd number
+        steps_first = Signal()  # steps before blocks
         next_block, next_step, blocks = Signal(), Signal(), Signal.like(nest.lasts[_INNER])
         m.d.comb += [
-            steps_first.eq(float_flag(self.params, plan, "floats")),
+            steps_first.eq(float_flag(self._params, plan, "floats")),
             next_block.eq(Mux(steps_first, nest.advance[_OUTER], nest.advance[_INNER])),
             next_step.eq(Mux(steps_first, nest.advance[_INNER], nest.advance[_OUTER])),
             blocks.eq(Mux(pairs, plan.last_block >> 1, plan.last_block)),
-            pairs.eq(~steps_first & (plan.granularity == conv.row_bytes.bit_length() - 1) & self.params.pairs),
+            pairs.eq(~steps_first & (plan.granularity == conv.row_bytes.bit_length() - 1) & self._params.pairs),
             single.eq(pairs & nest.at_last[_INNER] & ~plan.last_block[0]),
             nest.start.eq(self.start),
             nest.lasts[_PART].eq(Mux(pairs, Cat(Const(1, 1), units), units)),
@@ -141,7 +121,7 @@ class SetWalker(wiring.Component):
             nest.lasts[_OUTER].eq(Mux(steps_first, blocks, plan.last_step)),
             nest.lasts[_ROW].eq(plan.last_kernel_row),
             nest.step.eq(self.step),
-            nest.cut[_PART].eq(single & (self.part == conv.units * self.params.row_slots // self.params.lanes - 1)),
+            nest.cut[_PART].eq(single & (self.part == conv.units * self._params.row_slots // self._params.lanes - 1)),
             self.part.eq(nest.indices[_PART]),
             self.pair.eq(pairs & ~single),
             self.last.eq(nest.final),
@@ -193,10 +173,10 @@ class SetWalker(wiring.Component):
         return m
 
     def _offsets(self, m, last_step):
-        """What is of the request, and then what it is compared with."""
+        """Registers the numbers of the request, and then what places are compared with."""
         plan, o = self.plan, self.offsets
         x, position, row = (Signal.like(signal) for signal in (self.step_x, self.position, self.row))
-        rest = Signal(signed(self.params.pixel_width + 1))
+        rest = Signal(signed(self._params.pixel_width + 1))
         second, odd = Signal(2), self.set[0]
         m.d.sync += [
             x.eq(self.step_x + self.block),

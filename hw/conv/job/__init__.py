@@ -1,1 +1,1 @@
-"""From the word of a job to what the blocks need: checks, and numbers that are multiplied beforehand."""
+"""Jobs of the convolution engine: check, set-up, and the order in which they run."""

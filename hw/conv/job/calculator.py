@@ -1,4 +1,4 @@
-"""Sums of products, one after the other, with one adder."""
+"""A sequence of sums of products, computed with one adder."""
 
 from functools import reduce
 from operator import or_
@@ -10,13 +10,13 @@ from amaranth.lib.wiring import In, Out
 
 __all__ = ["NOT_SUM", "SUM", "Calculator", "Step", "named_layout", "names_of"]
 
-#: Terms of every calculator: the sum as it is, and with all its bits turned, which is -sum - 1.
+#: Terms of every calculator: the sum, and its complement, which is -sum - 1.
 SUM, NOT_SUM = "sum", "not_sum"
 _TIMES_BITS = 16
 
 
 class Step(NamedTuple):
-    """What is added in a step: ``term`` · ``times``, and with ``more`` the term once more.
+    """A step adds ``term`` · ``times`` to the sum, and with ``more`` the term once more.
 
     Attributes
     ----------
@@ -25,13 +25,13 @@ class Step(NamedTuple):
     times : str or None
         A count; None is 0.
     more : bool
-        Once more: counts are stored minus one.
+        For counts that are stored minus one.
     fresh : bool
-        The sum begins with 0, after the term was taken.
+        The sum begins with 0; the term may be the previous sum.
     when : str or None
-        The condition without which the step is left out.
+        The step is skipped if this condition is 0.
     keep : str or None
-        What its user does with it.
+        A name that tells the user what to do with the sum.
     """
 
     term: str
@@ -42,55 +42,29 @@ class Step(NamedTuple):
     keep: str | None = None
 
 
-def names_of(steps, what):
-    """Names that steps have for a ``term``, ``times``, ``when`` or ``keep``, each once, in their order, as a list."""
-    found = dict.fromkeys(getattr(step, what) for step in steps)
-    return [name for name in found if name not in (None, SUM, NOT_SUM)]
+def names_of(steps, attribute):
+    """The list of names in one attribute of steps, ``term``, ``times``, ``when`` or ``keep``, in order, each once."""
+    names = dict.fromkeys(getattr(step, attribute) for step in steps)
+    return [name for name in names if name not in (None, SUM, NOT_SUM)]
 
 
-def named_layout(steps, what, width):
-    """Layout of numbers with as many bits, one for each of ``names_of``."""
-    return data.StructLayout({name: unsigned(width) for name in names_of(steps, what)})
+def named_layout(steps, attribute, width):
+    """Layout of numbers of ``width`` bits, one for each of ``names_of``."""
+    return data.StructLayout({name: unsigned(width) for name in names_of(steps, attribute)})
 
 
 class Calculator(wiring.Component):
-    """A sequence of steps, each of which adds a product to a sum, bit by bit.
+    """Performs a sequence of steps, each of which adds a product to a sum, bit by bit.
 
-    Latency: a step takes a cycle, and one for each bit of its count up to the highest one that is set; with ``more``
-    one at least. A step that is left out takes a cycle. ``busy`` falls a cycle after that.
+    Latency: a step takes a cycle, and a cycle for each bit of its count up to the highest one that is set, at least one
+    with ``more``. A skipped step takes a cycle. ``busy`` falls a cycle after the last step.
 
     Parameters
     ----------
     width : int
         Bits of terms and of the sum.
     steps : sequence of Step
-        Names are those of the members of ``terms``, ``times``, ``when``.
-
-    Members
-    -------
-    start : In(1)
-        Strobe, while not ``busy``.
-    terms : In(named_layout(steps, "term", width))
-        Terms, counts and conditions. Each is looked at when the step before has ``ended``, in that cycle.
-    times : In(named_layout(steps, "times", 16))
-    when : In(named_layout(steps, "when", 1))
-    busy : Out(1)
-        From the cycle after ``start`` on.
-    keep : Out(range(len(names_of(steps, "keep")) + 1))
-        Of the present step: ``keeps`` has the numbers of the names; 0 is none.
-    begun : Out(1)
-        Strobe: ``term`` and ``count`` are those of the present step, and ``sum`` is what it adds to.
-    ended : Out(1)
-        Strobe: ``sum`` is complete. Of a step that adds nothing, with ``begun``; also before the first step and
-        for one that is left out, with ``keep`` 0.
-    term : Out(width)
-        Meaningful with ``begun``.
-    count : Out(16)
-        Likewise.
-    sum : Out(width)
-        Modulo 2^width.
-    over : Out(1)
-        The sum of terms without a sign has not fit since it began with 0.
+        Their names become the members of ``terms``, ``times`` and ``when``.
     """
 
     def __init__(self, width, steps):
@@ -99,29 +73,34 @@ class Calculator(wiring.Component):
         if width < 1:
             raise ValueError(f"width must be positive, not {width!r}")
         self._steps = tuple(steps)
-        #: Numbers of what is kept, by names.
+        #: Values of ``keep`` by name.
         self.keeps = {name: number for number, name in enumerate(names_of(self._steps, "keep"), 1)}
         self._width = width
         super().__init__(
             {
-                "start": In(1),
+                "start": In(1),  # Strobe, while not ``busy``.
+                # Each is read when the previous step has ``ended``, in that cycle.
                 "terms": In(named_layout(self._steps, "term", width)),
                 "times": In(named_layout(self._steps, "times", _TIMES_BITS)),
                 "when": In(named_layout(self._steps, "when", 1)),
-                "busy": Out(1),
+                "busy": Out(1),  # from the cycle after ``start`` on
+                # Of the current step: a value of ``keeps``, or 0 for none.
                 "keep": Out(range(len(self.keeps) + 1)),
+                # Strobe: ``term`` and ``count`` are those of the current step, and ``sum`` is still the previous sum.
                 "begun": Out(1),
+                # Strobe: ``sum`` is complete; together with ``begun`` if a step adds nothing. With ``keep`` 0 also
+                # before the first step and for a skipped step.
                 "ended": Out(1),
-                "term": Out(width),
+                "term": Out(width),  # as ``count``, valid with ``begun``
                 "count": Out(_TIMES_BITS),
-                "sum": Out(width),
-                "over": Out(1),
+                "sum": Out(width),  # modulo 2^width
+                "over": Out(1),  # the unsigned sum has overflowed since it began with 0
             }
         )
 
     @property
     def most_cycles(self):
-        """The most cycles from ``start`` to the first one without ``busy``: all bits of all counts are set."""
+        """The maximum cycles from ``start`` to the first one without ``busy``: all bits of all counts are set."""
         return 2 + sum(1 + (step.more if step.times is None else _TIMES_BITS) for step in self._steps)
 
     def drive(self, m, others, **values):
@@ -171,9 +150,9 @@ class Calculator(wiring.Component):
         return m
 
     def _step(self, m):
-        """The values of what the next step names, by the attributes of a ``Step``, and whether there is none: ``end``.
+        """The next step, by the attributes of a ``Step``, with values for its names; ``end`` if there is none.
 
-        Steps are read from their table one ahead, so that the choice of terms begins at registers: a bit for each term.
+        Steps are decoded one ahead, so that terms are selected by registers, with a bit for each term.
         """
         terms = {SUM: Cat(self.sum, self.over), NOT_SUM: Cat(~self.sum, Const(0, 1))}
         used = {step.term for step in self._steps}
@@ -182,27 +161,26 @@ class Calculator(wiring.Component):
             "times": {None: Const(0, _TIMES_BITS)},
             "when": {None: Const(1, 1)},
         }
-        for what, values in choices.items():
-            values.update((name, getattr(self, _PORTS[what])[name]) for name in names_of(self._steps, what))
-        bits = {what: len(values) for what, values in choices.items()}
-        line = data.StructLayout(bits | {"more": 1, "fresh": 1, "keep": len(self.keep), "end": 1})
-        index, read, now = Signal(range(len(self._steps) + 1)), Signal(line), Signal(line)
+        for attribute, port in (("term", self.terms), ("times", self.times), ("when", self.when)):
+            choices[attribute].update((name, port[name]) for name in names_of(self._steps, attribute))
+        bits = {attribute: len(values) for attribute, values in choices.items()}
+        decoded = data.StructLayout(bits | {"more": 1, "fresh": 1, "keep": len(self.keep), "end": 1})
+        index, following, current = Signal(range(len(self._steps) + 1)), Signal(decoded), Signal(decoded)
         with m.Switch(index):
             for number, step in enumerate(self._steps):
                 with m.Case(number):
-                    m.d.comb += [read[what].eq(1 << list(choices[what]).index(getattr(step, what))) for what in choices]
-                    m.d.comb += [read.more.eq(step.more), read.fresh.eq(step.fresh)]
-                    m.d.comb += read.keep.eq(self.keeps.get(step.keep, 0))
+                    for attribute, values in choices.items():
+                        m.d.comb += following[attribute].eq(1 << list(values).index(getattr(step, attribute)))
+                    m.d.comb += [following.more.eq(step.more), following.fresh.eq(step.fresh)]
+                    m.d.comb += following.keep.eq(self.keeps.get(step.keep, 0))
             with m.Default():
-                m.d.comb += read.end.eq(1)
-        with m.If(self.start | (self.ended & ~now.end)):
-            m.d.sync += [now.eq(read), index.eq(Mux(read.end, 0, index + 1))]
-        values = {
-            what: reduce(or_, (Mux(one, value, 0) for one, value in zip(now[what], named.values(), strict=True)))
-            for what, named in choices.items()
+                m.d.comb += following.end.eq(1)
+        with m.If(self.start | (self.ended & ~current.end)):
+            m.d.sync += [current.eq(following), index.eq(Mux(following.end, 0, index + 1))]
+        selected = {
+            attribute: reduce(
+                or_, (Mux(bit, value, 0) for bit, value in zip(current[attribute], values.values(), strict=True))
+            )
+            for attribute, values in choices.items()
         }
-        return values | {name: now[name] for name in ("more", "fresh", "keep", "end")}
-
-
-#: What a step names -> the port that has it.
-_PORTS = {"term": "terms", "times": "times", "when": "when"}
+        return selected | {name: current[name] for name in ("more", "fresh", "keep", "end")}

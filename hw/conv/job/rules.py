@@ -1,4 +1,4 @@
-"""What the first bits of a job say."""
+"""The rules of a job, in their order (docs/conv.md, "Checks")."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
@@ -8,13 +8,19 @@ from tilewright.spec.conv import JOB, JOB_VERSION, ConvError, ConvOperation, Con
 from tilewright.spec.pe import MmType
 
 from ...lib.layouts import packed_layout
-from ...lib.logic import chosen, is_one_of
+from ...lib.logic import is_one_of, mux_tree
 
-__all__ = ["CheckedJobLayout", "FoundLayout", "JobKind", "JobRules"]
+__all__ = ["CheckedJobLayout", "JobKind", "JobRules", "SpanErrorsLayout"]
+
+#: The exponent of a binary32 number.
+_EXPONENT = slice(23, 31)
+#: Outputs of integers, and of floats.
+_OUTPUTS = (ConvOutput.RAW, ConvOutput.U8, ConvOutput.S8, ConvOutput.ELEMENT)
+_FLOAT_OUTPUTS = (ConvOutput.RAW, ConvOutput.F16, ConvOutput.BF16, ConvOutput.ELEMENT)
 
 
 class JobKind:
-    """Flags of a job, as Values of one bit. They mean something if operation, type and output exist and go together.
+    """Flags of a job, as Values of one bit; valid if operation, type and output are legal together.
 
     Parameters
     ----------
@@ -26,7 +32,7 @@ class JobKind:
     wide
         Elements have 16 bits.
     floating, brain
-        They are floats, of type bf16.
+        Elements are floats; they are bf16.
     convolution, depthwise, maximum
         The operation.
     weights
@@ -40,9 +46,9 @@ class JobKind:
     add
         There is a second operand.
     early
-        It arrives at a second barrier, when K has been read.
+        The job arrives at a second barrier when K has been read.
     result_log2
-        Log2 of the bytes of a result, of two bits.
+        Log2 of the bytes of a result; two bits.
     """
 
     def __init__(self, params, job):
@@ -59,109 +65,86 @@ class JobKind:
         self.table = self.quantised | self.bias
         self.add = job.add & self.quantised
         self.early = job.early & job.signal & self.convolution
-        # RAW results have 4 bytes, those of MAX_POOL are elements.
+        # RAW results have 4 bytes, and results of MAX_POOL are elements.
         half = (job.output == ConvOutput.F16) | (job.output == ConvOutput.BF16) if params.floats else Const(0)
         self.result_log2 = Cat((job.output == ConvOutput.ELEMENT) & self.wide | half, job.output == ConvOutput.RAW)
 
 
 class CheckedJobLayout(data.StructLayout):
-    """A job with what is wrong with it."""
+    """A job with the outcome of its check."""
 
     def __init__(self):
         super().__init__(
             {
                 "word": unsigned(JOB.bits),  # as packed
-                "code": unsigned(8),  # spec ConvError: NONE if it is to run
+                "code": unsigned(8),  # ConvError; NONE if the job is legal
                 "field": unsigned(8),  # number of the field in the table of jobs; 0 with NONE
-                # Whether X and K have bytes of Y, or of a barrier, of the last job that was not refused.
+                # X or K overlaps with Y or a barrier of the last legal job.
                 "x_follows": unsigned(1),
                 "k_follows": unsigned(1),
             }
         )
 
 
-class FoundLayout(data.StructLayout):
-    """What is found out about a job by arithmetic: ones where a rule is broken."""
+class SpanErrorsLayout(data.StructLayout):
+    """The rules about spans that a job breaks."""
 
     def __init__(self):
-        places = {name: unsigned(1) for name in ("barrier", "x", "k", "table", "y", "addend")}
+        tensors = {name: unsigned(1) for name in ("barrier", "x", "k", "table", "y", "addend")}
         super().__init__(
             {
-                "apart": unsigned(1),  # x_pitch[0] is not C · e
+                "apart": unsigned(1),  # pixels of X are not contiguous: x_pitch[0] is not C · e
                 "pitch": unsigned(1),  # results overlap each other
-                "outside": data.StructLayout(places),  # does not end in shared memory
-                "overlap": data.StructLayout(places),  # of what is read, and Y
+                "outside": data.StructLayout(tensors),  # the tensor does not end in shared memory
+                "overlap": data.StructLayout(tensors),  # the tensor, which is read, overlaps with Y
             }
         )
 
 
-#: Where a float has its exponent.
-_EXPONENT = slice(23, 31)
-#: Outputs of integers, and of floats.
-_OUTPUTS = (ConvOutput.RAW, ConvOutput.U8, ConvOutput.S8, ConvOutput.ELEMENT)
-_FLOAT_OUTPUTS = (ConvOutput.RAW, ConvOutput.F16, ConvOutput.BF16, ConvOutput.ELEMENT)
-
-
 class JobRules(wiring.Component):
-    """Looks at the rules one after the other. Those of spans are the last ones.
+    """Checks the rules one after the other, those of spans last.
 
-    Latency: ``done`` comes with the broken rule, after as many cycles of ``looking`` as there are rules before it: at
-    most ``RULES``.
+    Latency: ``done`` is high at the first broken rule, one cycle of ``advance`` for each rule before it: at most
+    ``RULES``.
 
     Parameters
     ----------
     params : ConvUnitParams
-
-    Members
-    -------
-    start : In(1)
-        Strobe: back to the first rule.
-    looking : In(1)
-        On to the next rule, until one is broken. Only while ``job`` and ``found`` are what they were a cycle ago.
-    job : In(packed_layout(JOB))
-    found : In(FoundLayout())
-        Zeros for a tensor that the job does not have.
-    spans : Out(1)
-        The rule that is looked at needs more of ``found`` than ``apart``, or there is none.
-    done : Out(1)
-        With ``looking``: code and field are found, and hold until ``start``.
-    code : Out(8)
-        ``ConvError`` of the first rule that is broken, NONE if there is none.
-    field : Out(8)
-        Number of its field; 0 with NONE.
     """
 
-    #: Rules, each of a code and a field; those of them that need spans.
+    #: The number of rules, each with a code and a field, and of those that need spans.
     RULES, SPANS = 34, 11
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         super().__init__(
             {
-                "start": In(1),
-                "looking": In(1),
+                "start": In(1),  # Strobe: return to the first rule.
+                # Go to the next rule unless the current one is broken; ``job`` and ``errors`` must be constant since
+                # the previous cycle.
+                "advance": In(1),
                 "job": In(packed_layout(JOB)),
-                "found": In(FoundLayout()),
-                "spans": Out(1),
-                "done": Out(1),
-                "code": Out(8),
-                "field": Out(8),
+                "errors": In(SpanErrorsLayout()),  # zeros for a tensor that the job does not have
+                "spans": Out(1),  # the current rule needs more of ``errors`` than ``apart``, or there is none
+                "done": Out(1),  # with ``advance``: code and field are final, until ``start``
+                "code": Out(8),  # ``ConvError`` of the first broken rule, or NONE
+                "field": Out(8),  # number of its field; 0 with NONE
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        kind = JobKind(self.params, self.job)
+        kind = JobKind(self._params, self.job)
         rules = [*self._kind_rules(kind), *self._value_rules(kind), *self._place_rules(kind)]
         assert len(rules) == self.RULES
-        rules.append((ConvError.NONE, JOB.fields[0].name, Const(1)))  # what is found where no rule is broken
+        rules.append((ConvError.NONE, JOB.fields[0].name, Const(1)))  # if no rule is broken
         broken, index = Signal(len(rules)), Signal(range(len(rules)))
         m.d.sync += broken.eq(Cat(condition for _, _, condition in rules))
-        here = chosen(index, dict(enumerate(broken)))
+        here = mux_tree(index, dict(enumerate(broken)))
         m.d.comb += [self.done.eq(here), self.spans.eq(index >= self.RULES - self.SPANS)]
         with m.If(self.start):
             m.d.sync += index.eq(0)
-        with m.Elif(self.looking & ~here):
+        with m.Elif(self.advance & ~here):
             m.d.sync += index.eq(index + 1)
         with m.Switch(index):
             for number, (code, field, _) in enumerate(rules):
@@ -169,16 +152,16 @@ class JobRules(wiring.Component):
                     m.d.comb += [self.code.eq(code), self.field.eq(JOB.index(field))]
         return m
 
-    # Every rule is (code, field, broken), in the order of the page.
+    # A rule is (code, field, broken); they are in the order of the page.
 
     def _kind_rules(self, kind):
-        """Until it is known what the job is."""
+        """Rules for the operation, its types and outputs."""
         job, maximum = self.job, ConvOperation.MAX_POOL
         reserved = [job.as_value()[bit] for bit in range(JOB.bits) if JOB.reserved_mask >> bit & 1]
-        supported = [kind for kind in MmType if kind.family in self.params.conv.types]
+        supported = [kind for kind in MmType if kind.family in self._params.conv.types]
         unfit = (job.operation == maximum) ^ (job.output == ConvOutput.ELEMENT)
         exists = is_one_of(job.output, _OUTPUTS)
-        if self.params.floats:
+        if self._params.floats:
             exists = Mux(kind.floating, is_one_of(job.output, _FLOAT_OUTPUTS), exists)
         return [
             (ConvError.VERSION, "version", job.version != JOB_VERSION),
@@ -190,10 +173,10 @@ class JobRules(wiring.Component):
         ]
 
     def _value_rules(self, kind):
-        """Numbers that are not places."""
+        """Rules for numbers that are not addresses."""
         job = self.job
-        most = self.params.conv.row_bytes.bit_length() - 1
-        # The sign bit of s8 turned, so that the order is that of unsigned numbers.
+        most = self._params.conv.row_bytes.bit_length() - 1
+        # With the sign bit of s8 inverted the order is that of unsigned numbers.
         sign = (job.output == ConvOutput.S8) << 7
 
         def above(low, high):
@@ -210,7 +193,7 @@ class JobRules(wiring.Component):
             (
                 ConvError.MERGE,
                 "merge",
-                job.merge.any() & (~kind.convolution | job.dilation[0].any() | self.found.apart),
+                job.merge.any() & (~kind.convolution | job.dilation[0].any() | self.errors.apart),
             ),
             (
                 ConvError.GRANULARITY,
@@ -221,18 +204,18 @@ class JobRules(wiring.Component):
         ]
 
     def _place_rules(self, kind):
-        """Addresses and pitches. The second operand has results of one byte, which are nowhere misaligned."""
-        job, found = self.job, self.found
+        """Rules for addresses and pitches. The second operand consists of bytes, which are always aligned."""
+        job, errors = self.job, self.errors
         odd = kind.wide & Cat(pitch[0] for pitch in job.x_pitch).any()
 
         def ragged(bits):
-            """Not a multiple of a result."""
+            """Not a multiple of the bytes of a result."""
             return (bits[0] & kind.result_log2.any()) | (bits[1] & kind.result_log2[1])
 
         outside = [
-            (ConvError.RANGE, name, found.outside[name]) for name in ("barrier", "x", "k", "table", "y", "addend")
+            (ConvError.RANGE, name, errors.outside[name]) for name in ("barrier", "x", "k", "table", "y", "addend")
         ]
-        overlap = [(ConvError.OVERLAP, name, found.overlap[name]) for name in ("x", "k", "table", "addend")]
+        overlap = [(ConvError.OVERLAP, name, errors.overlap[name]) for name in ("x", "k", "table", "addend")]
         return [
             (ConvError.ALIGNMENT, "barrier", job.signal & job.barrier[:3].any()),
             (ConvError.ALIGNMENT, "x", kind.wide & job.x[0]),
@@ -242,7 +225,7 @@ class JobRules(wiring.Component):
             (ConvError.ALIGNMENT, "x_pitch", odd),
             (ConvError.ALIGNMENT, "k_pitch", kind.weights & kind.wide & job.k_pitch[0]),
             (ConvError.ALIGNMENT, "y_pitch", Cat(ragged(pitch) for pitch in job.y_pitch).any()),
-            (ConvError.PITCH, "y_pitch", found.pitch),
+            (ConvError.PITCH, "y_pitch", errors.pitch),
             *outside,
             *overlap,
         ]

@@ -1,4 +1,4 @@
-"""Kernel columns by merged columns: a division, a bit a cycle."""
+"""The numbers of a job that the blocks of the engine need (docs/conv.md, "From a kernel to rows")."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -8,7 +8,7 @@ from amaranth.utils import exact_log2
 from tilewright.spec.conv import CHANNELS_AT_ONCE, JOB, KERNEL_ROWS
 
 from ...lib.layouts import packed_layout
-from ...lib.logic import chosen
+from ...lib.logic import mux_tree
 from ..layouts import PlanLayout
 from ..params import FOLDS
 from .calculator import NOT_SUM, SUM, Calculator, Step
@@ -16,71 +16,56 @@ from .rules import JobKind
 
 __all__ = ["ColumnDivider", "JobSetup"]
 
-_BITS = 8
+_COLUMN_BITS = 8
+#: A block has at least a row divided by 2^4 bytes.
+_FOLDS_LOG2 = exact_log2(FOLDS)
+#: Bits of the number of a line.
+_LAST_ROW = 24
 
 
 class ColumnDivider(wiring.Component):
-    """``last`` = ceil(Kw / g) - 1 and ``rest`` = Kw - last · g - 1, of Kw and g from 1 to 256, stored minus one.
+    """Divides kernel columns by merged columns, one bit a cycle: Kw - 1 by g, for Kw and g from 1 to 256.
 
-    That is Kw - 1 divided by g, with its remainder. Latency: 8 cycles.
-
-    Members
-    -------
-    start : In(1)
-        Strobe, while not ``busy``. ``columns`` and ``merge`` hold from then on while ``busy``.
-    columns : In(8)
-        Kw - 1.
-    merge : In(8)
-        g - 1.
-    busy : Out(1)
-        For 8 cycles from the one after ``start`` on.
-    last : Out(8)
-        From the end of ``busy`` until the next ``start``.
-    rest : Out(8)
-        Likewise.
+    Latency: 8 cycles.
     """
 
-    start: In(1)
-    columns: In(_BITS)
-    merge: In(_BITS)
-    busy: Out(1)
-    last: Out(_BITS)
-    rest: Out(_BITS)
+    start: In(1)  # Strobe, while not ``busy``; ``columns`` and ``merge`` are constant from then on while ``busy``.
+    columns: In(_COLUMN_BITS)  # Kw - 1
+    merge: In(_COLUMN_BITS)  # g - 1
+    busy: Out(1)  # for 8 cycles after ``start``
+    # Valid from the end of ``busy`` until the next ``start``.
+    last: Out(_COLUMN_BITS)  # ceil(Kw / g) - 1
+    rest: Out(_COLUMN_BITS)  # Kw - last · g - 1
 
     def elaborate(self, platform):
         m = Module()
-        left = Signal(range(_BITS))  # bits
-        moved, fits = Signal(_BITS + 1), Signal()
-        # ``last`` has the bits of the dividend that have not come yet above those of the quotient.
-        m.d.comb += [moved.eq(Cat(self.last[-1], self.rest)), fits.eq(moved > self.merge)]
+        bits_left = Signal(range(_COLUMN_BITS))
+        remainder, fits = Signal(_COLUMN_BITS + 1), Signal()
+        # ``last`` has the quotient's bits so far, with the remaining bits of the dividend above.
+        m.d.comb += [remainder.eq(Cat(self.last[-1], self.rest)), fits.eq(remainder > self.merge)]
         with m.If(self.start):
-            m.d.sync += [self.busy.eq(1), left.eq(_BITS - 1), self.last.eq(self.columns), self.rest.eq(0)]
+            m.d.sync += [self.busy.eq(1), bits_left.eq(_COLUMN_BITS - 1), self.last.eq(self.columns), self.rest.eq(0)]
         with m.Elif(self.busy):
             m.d.sync += [
-                self.busy.eq(left != 0),
-                left.eq(left - 1),
+                self.busy.eq(bits_left != 0),
+                bits_left.eq(bits_left - 1),
                 self.last.eq(Cat(fits, self.last)),
-                self.rest.eq(moved - ((self.merge + 1) & fits.replicate(_BITS + 1))),
+                self.rest.eq(remainder - ((self.merge + 1) & fits.replicate(_COLUMN_BITS + 1))),
             ]
         return m
 
 
-#: Blocks are at least a row by so many, as a power of two.
-_FOLDS_LOG2 = exact_log2(FOLDS)
-_LAST_ROW = 24  # bits of lines
-
-
 def _product(term, times, keep=None):
-    """A count is stored minus one."""
+    """The step of a product; its count is stored minus one."""
     return Step(term, times, more=True, fresh=True, keep=keep)
 
 
-#: Minus the sum, which is the complement of what is one less.
+#: Minus the sum: the complement of the sum minus one.
 _NEGATE = Step("less", more=True), Step(NOT_SUM, more=True, fresh=True)
 
-#: Words of slaves' memories in lane-private mode: those of a line of X, then of as many as an output line needs and as
-#: the next one needs more, or as a pair of lines and the next pair, and what is added from kernel row to kernel row,
-#: line to line, image to image.
+#: Words of slaves' memories in lane-private mode: the words of a line of X; those that an output line needs together
+#: with those that the next one needs in addition, and the same for pairs of lines; and the distances from kernel row to
+#: kernel row, line to line, image to image.
 _LANE_STEPS = (
     _product("one", "columns"),
     Step(SUM, "rows", more=True, fresh=True, keep="kernel_stays"),
@@ -92,21 +77,21 @@ _LANE_STEPS = (
     Step("words", "stride1", more=True, keep="fits"),
     Step("words_twice", "stride1", more=True, keep="pairs_fit"),
     _product("words", "stride1", "line_words"),
-    # Lines: those between the first and the last of a window, then all but one of an image's.
+    # Lines: from the first to the last of a window, then all but one of an image.
     _product("last_kernel_row", "dilation1", "shares"),
     Step("last_line", "stride1", more=True, keep="last_row"),
 )
 
-#: What is kept is there for the step after the next one.
+#: A number that a step keeps can be used by the step after the next one.
 _STEPS = (
     _product("element", "channels", "pixel"),
     Step(SUM, "merge", keep="merged"),
-    # Of all bytes but one, as many as make a block begin one.
+    # The last block is all bytes but one, divided by the bytes of a block.
     Step("less", more=True),
     Step(SUM, "blocks", fresh=True, keep="last_block"),
     _product("pixel", "columns", "k_row"),
     _product("pixel", "rest", "last_bytes"),
-    # Blocks, in the end as many smallest ones: so is the room for them counted.
+    # Blocks of all steps, counted in blocks of the smallest size, as the room for them is.
     Step("last_block", more=True, fresh=True),
     Step("one", more=True),
     Step(SUM, "rows"),
@@ -131,35 +116,34 @@ _STEPS = (
 
 
 class JobSetup(wiring.Component):
-    """Multiplies what the blocks of the engine would otherwise multiply each for itself, one bit of a product a cycle.
+    """Computes the products that the blocks of the engine need, one bit of a product a cycle.
 
-    Latency, from the cycle in which a job is offered to the one in which its plan is: at most ``most_cycles``, and less
-    than half of that for usual sizes. One job at a time.
+    Latency from a job to its plan: at most ``most_cycles``, and less than half of that for usual sizes. One job at a
+    time.
 
     Parameters
     ----------
     params : ConvUnitParams
-
-    Members
-    -------
-    i : In(stream of JOB.bits)
-        Packed jobs. One is taken in the cycle after its plan has been: there is no other copy of it here. ``ready``
-        comes from a register.
-    o : Out(stream of PlanLayout(params))
-        ``valid`` comes from a register, and so do products; other members come from ``i``. What a job does not use is
-        anything, and of one that breaks a rule all of it.
     """
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         # The bytes of a pixel by the smallest block, in units of a sixteenth of the block.
         self.calculator = Calculator(params.pixel_width + _FOLDS_LOG2, _STEPS)
         self.divider = ColumnDivider()
-        super().__init__({"i": In(stream.Signature(JOB.bits)), "o": Out(stream.Signature(PlanLayout(params)))})
+        super().__init__(
+            {
+                # Packed jobs. A job is accepted in the cycle after its plan has been; the plan depends on it until
+                # then.
+                "i": In(stream.Signature(JOB.bits)),
+                # Members that a job does not use are undefined; so is the plan of a job that breaks a rule.
+                "o": Out(stream.Signature(PlanLayout(params))),
+            }
+        )
 
     @property
     def most_cycles(self):
-        """The longest latency."""
+        """The maximum latency."""
         return self.calculator.most_cycles + 10
 
     def elaborate(self, platform):
@@ -168,7 +152,7 @@ class JobSetup(wiring.Component):
         m.submodules.divider = divider = self.divider
         job = Signal(packed_layout(JOB))
         m.d.comb += job.eq(self.i.payload)
-        kind = JobKind(self.params, job)
+        kind = JobKind(self._params, job)
         with m.FSM():
             with m.State("Wait"), m.If(self.i.valid):
                 m.d.comb += divider.start.eq(1)
@@ -181,38 +165,38 @@ class JobSetup(wiring.Component):
             with m.State("Offer"):
                 m.d.comb += self.o.valid.eq(1)
                 with m.If(self.o.ready):
-                    m.next = "Take"
-            with m.State("Take"):
+                    m.next = "Accept"
+            with m.State("Accept"):
                 m.d.comb += self.i.ready.eq(1)
                 m.next = "Wait"
         m.d.comb += [divider.columns.eq(job.kernel[0]), divider.merge.eq(job.merge)]
         self._stride = job.stride[1]
         self._rotation(m, job, kind)
-        kept = self._keep(m)
-        self._connect(m, job, kind, divider, kept)
+        numbers = self._keep(m)
+        self._connect(m, job, kind, divider, numbers)
         self._copy(m, job, kind)
-        self._derive(m, job, kind, divider, kept)
+        self._derive(m, job, kind, divider, numbers)
         return m
 
     def _keep(self, m):
-        """Registers for what steps keep, by names: sums modulo what they are needed for."""
-        params, calculator = self.params, self.calculator
+        """Registers for the numbers that steps keep, by name: sums, in the bits that are needed."""
+        params, calculator = self._params, self.calculator
         address, position, pixel = params.smem.addr_width, params.position_width, params.pixel_width
         row = params.conv.row_bytes.bit_length() - 1
         widths = {"pixel": address + 1, "merged": pixel, "last_bytes": pixel, "last_block": pixel}
         widths |= dict.fromkeys(("position_point", "position_start", "position_end"), position)
         widths |= dict.fromkeys(("k_row", "x_point", "x_line", "x_step", "x_row", "x_start"), address)
-        kept = {name: Signal(width, name=name) for name, width in widths.items()}
         words = exact_log2(params.words)
-        widths |= {"words": words + 1} | dict.fromkeys(("row_words", "image_words", "line_words"), words)
-        kept |= {name: Signal(widths[name], name=name) for name in ("words", "row_words", "image_words", "line_words")}
-        kept |= {name: Signal(name=name) for name in ("weights", "kernel_stays", "fits", "pairs_fit", "shares")}
-        kept["pair_words"] = Signal(words, name="pair_words")  # ``image_words`` of pairs, with dh of 1
-        kept["last_row"] = Signal(_LAST_ROW + 1, name="last_row")  # and whether it is more
+        # ``pair_words`` is ``image_words`` for pairs, with a dh of 1; the top bit of ``last_row`` marks an overflow.
+        widths |= {"words": words + 1}
+        widths |= dict.fromkeys(("row_words", "image_words", "line_words", "pair_words"), words)
+        widths |= dict.fromkeys(("weights", "kernel_stays", "fits", "pairs_fit", "shares"), 1)
+        widths |= {"last_row": _LAST_ROW + 1}
+        numbers = {name: Signal(width, name=name) for name, width in widths.items()}
         total = calculator.sum
 
         def at_most(size):
-            """Whether the sum is not more than a power of two."""
+            """Whether the sum is at most ``size``, a power of two."""
             bits = exact_log2(size)
             return ~(calculator.over | total[bits + 1 :].any() | (total[bits] & total[:bits].any()))
 
@@ -228,23 +212,23 @@ class JobSetup(wiring.Component):
         with m.If(calculator.ended), m.Switch(calculator.keep):
             for name, number in calculator.keeps.items():
                 with m.Case(number):
-                    m.d.sync += kept[name].eq(values[name])
+                    m.d.sync += numbers[name].eq(values[name])
                     if name == "fits":
-                        m.d.sync += kept["pair_words"].eq(total)
-        return kept
+                        m.d.sync += numbers["pair_words"].eq(total)
+        return numbers
 
-    def _connect(self, m, job, kind, divider, kept):
-        """What the steps name. Where only low bits are kept, only they are needed."""
-        row = self.params.conv.row_bytes.bit_length() - 1
+    def _connect(self, m, job, kind, divider, numbers):
+        """Connects terms, counts and conditions of the steps; a product modulo 2^n needs only n bits of its term."""
+        row = self._params.conv.row_bytes.bit_length() - 1
         sizes = range(row - _FOLDS_LOG2, row + 1)
-        narrow = {name: job[name][: self.params.smem.addr_width] for name in ("x", "x_pitch0", "x_pitch1")}
+        narrow = {name: job[name][: self._params.smem.addr_width] for name in ("x", "x_pitch0", "x_pitch1")}
         values = {
             "element": 1 << kind.wide,
             "one": 1,
             "less": -1,
-            "pixel": kept["pixel"],
-            "last_block": kept["last_block"],
-            "unit": Mux(job.merge.any(), kept["pixel"], 1),
+            "pixel": numbers["pixel"],
+            "last_block": numbers["last_block"],
+            "unit": Mux(job.merge.any(), numbers["pixel"], 1),
             "blocks": Cat(job.granularity == size for size in reversed(sizes)),
             "smallest": Cat(job.granularity == size for size in sizes),
             "columns": job.kernel[0],
@@ -254,37 +238,37 @@ class JobSetup(wiring.Component):
             "step": Mux(job.merge.any(), job.merge, job.dilation[0]),
             "left": job.padding[0],
             "top": job.padding[1],
-            "planes": self.o.p.last_plane,
-            "groups": self.o.p.last_group,
+            "planes": self.o.payload.last_plane,
+            "groups": self.o.payload.last_group,
             "last_kernel_row": job.kernel[1],
             "last_line": job.out_height,
-            "words": kept["words"],
-            "words_twice": kept["words"] << 1,
+            "words": numbers["words"],
+            "words_twice": numbers["words"] << 1,
             "lanes": ~kind.convolution,
-            "alone": self._may_pair(job, kind, kept) & ~job.out_height[0],
+            "alone": self._may_pair(job, kind, numbers) & ~job.out_height[0],
         }
         self.calculator.drive(m, job, **narrow, **values)
 
-    def _may_pair(self, job, kind, kept):
-        """Whether output lines come by pairs, if lines of X stay."""
-        may = (job.dilation[1] == 0) & (job.out_height != 0) & kept["pairs_fit"] & ~kind.convolution
-        return may & self.params.conv.line_pairs
+    def _may_pair(self, job, kind, numbers):
+        """Whether output lines come in pairs, if lines of X stay."""
+        may = (job.dilation[1] == 0) & (job.out_height != 0) & numbers["pairs_fit"] & ~kind.convolution
+        return may & self._params.conv.line_pairs
 
     def _rotation(self, m, job, kind):
-        """What the words of a line of X have in lane-private mode.
+        """The words of a line of X in lane-private mode.
 
-        While the plan is calculated, as if lines stayed: whether they do follows from the words that they have then.
+        Until the plan is offered, they are those with lines that stay; that lines stay is decided from these words.
         """
-        conv, plan, whole = self.params.conv, self.o.p, exact_log2(self.params.conv.row_bytes)
+        conv, plan, whole = self._params.conv, self.o.payload, exact_log2(self._params.conv.row_bytes)
         # Logarithms of the points of a group, NS · ws.
         points = {size: exact_log2(conv.slaves) + whole - size for size in range(whole - _FOLDS_LOG2, whole + 1)}
-        last, reach = Signal(range(conv.slaves * FOLDS)), Signal(8)  # point of a group; points for later columns
+        last, reach = Signal(range(conv.slaves * FOLDS)), Signal(8)  # a group's last point; points for later columns
         columns, stride = job.kernel[0], job.stride[0]
         rotates = Signal()  # a word serves several columns of the kernel
         place = job.out_width + Mux(rotates, reach, 0)
-        behind = place + Mux(rotates & plan.raster, last, 0)
+        last_place = place + Mux(rotates & plan.raster, last, 0)
         m.d.comb += [
-            last.eq(chosen(job.granularity, {size: (1 << log2) - 1 for size, log2 in points.items()})),
+            last.eq(mux_tree(job.granularity, {size: (1 << log2) - 1 for size, log2 in points.items()})),
             reach.eq(Mux(stride[0], columns >> 1, columns)),
             rotates.eq(
                 conv.rotation
@@ -300,25 +284,19 @@ class JobSetup(wiring.Component):
             ),
             plan.last_plane.eq(Mux(rotates, stride[0] & (columns != 0), columns)),
             plan.last_place.eq(place),
-            plan.last_group.eq(chosen(job.granularity, {size: behind >> log2 for size, log2 in points.items()})),
+            plan.last_group.eq(mux_tree(job.granularity, {size: last_place >> log2 for size, log2 in points.items()})),
         ]
 
     def _copy(self, m, job, kind):
-        """What stands in the job already."""
-        plan = self.o.p
-        lanes = ~kind.convolution
+        """Members that are fields of the job, or its kind."""
+        plan = self.o.payload
         m.d.comb += [
-            plan.wide.eq(kind.wide),
+            *(plan[name].eq(getattr(kind, name)) for name in ("wide", "maximum", "bias", "table", "early")),
             plan.x_signed.eq(~job.type[1]),
             plan.k_signed.eq(kind.weights & ~job.type[0]),
-            plan.lanes.eq(lanes),
-            plan.maximum.eq(kind.maximum),
+            plan.lanes.eq(~kind.convolution),
             plan.pool.eq(~kind.weights),
             plan.merged.eq(job.merge.any()),
-            plan.bias.eq(kind.bias),
-            plan.table.eq(kind.table),
-            plan.early.eq(kind.early),
-            plan.granularity.eq(job.granularity),
             plan.result_log2.eq(kind.result_log2),
             plan.line_stride.eq(job.stride[1]),
             plan.row_step.eq(job.dilation[1] + 1),
@@ -330,7 +308,7 @@ class JobSetup(wiring.Component):
             plan.last_column.eq(job.out_width),
             plan.last_image.eq(job.batch),
         ]
-        m.d.comb += [plan[name].eq(job[name]) for name in ("signal", "k", "k_pitch", "barrier", "tag")]
+        m.d.comb += [plan[name].eq(job[name]) for name in ("granularity", "signal", "k", "k_pitch", "barrier", "tag")]
         for name in ("y", "addend"):
             point, line, image = (job[f"{name}_pitch{n}"] for n in range(3))
             follow = plan[name]
@@ -341,11 +319,9 @@ class JobSetup(wiring.Component):
                 follow.image.eq(image),
                 plan.second[name].eq(line),
             ]
-        for name, _ in plan.post.shape():
-            if name != "add":
-                m.d.comb += plan.post[name].eq(job[name])
+        m.d.comb += [plan.post[name].eq(job[name]) for name, _ in plan.post.shape() if name != "add"]
         m.d.comb += plan.post.add.eq(kind.add)
-        if self.params.floats:
+        if self._params.floats:
             m.d.comb += [
                 plan.floats.eq(kind.floating & ~kind.maximum),
                 plan.brain.eq(kind.brain),
@@ -354,8 +330,8 @@ class JobSetup(wiring.Component):
         self._zeros(m, job, kind)
 
     def _zeros(self, m, job, kind):
-        """Zero points, and what stands for elements that there are not."""
-        plan = self.o.p
+        """Zero points, and the values of elements outside X and K."""
+        plan = self.o.payload
 
         def fill(bits):
             return Mux(kind.wide, bits, bits[:8].replicate(2))
@@ -371,8 +347,8 @@ class JobSetup(wiring.Component):
             plan.x_zero.eq(Mux(kind.maximum, 0, number(job.x_zero, plan.x_signed))),
             plan.k_zero.eq(Mux(kind.weights, number(job.k_zero, plan.k_signed), 0)),
         ]
-        if self.params.floats:
-            # Floats have no zero points. The largest is looked for among integers, whose factor is 1.
+        if self._params.floats:
+            # Floats have no zero points. Their maximum is computed on integers, whose factor is 1.
             with m.If(kind.floating):
                 infinite, one = Mux(kind.brain, 0xFF80, 0xFC00), Mux(kind.brain, 0x3F80, 0x3C00)
                 m.d.comb += [
@@ -382,41 +358,38 @@ class JobSetup(wiring.Component):
                     plan.k_zero.eq(0),
                 ]
 
-    def _derive(self, m, job, kind, divider, kept):
-        """What had to be calculated."""
-        plan = self.o.p
-        tiles = job.out_channels >> (CHANNELS_AT_ONCE * self.params.conv.slaves).bit_length() - 1
+    def _derive(self, m, job, kind, divider, numbers):
+        """Members that are calculated."""
+        plan = self.o.payload
+        tiles = job.out_channels >> (CHANNELS_AT_ONCE * self._params.conv.slaves).bit_length() - 1
         m.d.comb += [
-            plan.x.start.eq(kept["x_start"]),
-            plan.x.point.eq(kept["x_point"]),
-            plan.x.line.eq(Mux(plan.keeps, job.x_pitch[1], kept["x_line"])),
+            plan.x.start.eq(numbers["x_start"]),
+            plan.x.point.eq(numbers["x_point"]),
+            plan.x.line.eq(Mux(plan.keeps, job.x_pitch[1], numbers["x_line"])),
             plan.x.image.eq(job.x_pitch[2]),
-            plan.x_step.eq(kept["x_step"]),
-            plan.x_row.eq(kept["x_row"]),
-            plan.position.start.eq(kept["position_start"]),
-            plan.position.point.eq(kept["position_point"]),
-            plan.position_step.eq(Mux(plan.merged, kept["merged"], job.dilation[0] + 1)),
-            plan.position_end.eq(kept["position_end"]),
-            plan.k_step.eq(kept["merged"]),
-            plan.k_row.eq(kept["k_row"]),
-            plan.pixel_bytes.eq(kept["merged"]),
-            plan.last_bytes.eq(kept["last_bytes"]),
-            plan.last_block.eq(kept["last_block"]),
+            plan.position.start.eq(numbers["position_start"]),
+            plan.position.point.eq(numbers["position_point"]),
+            plan.position_step.eq(Mux(plan.merged, numbers["merged"], job.dilation[0] + 1)),
+            plan.k_step.eq(numbers["merged"]),
+            plan.pixel_bytes.eq(numbers["merged"]),
             plan.last_step.eq(divider.last),
-            plan.last_pass.eq(Mux(plan.lanes, kept["last_block"], tiles)),
-            plan.stays.eq(kept["weights"]),
-            plan.kernel_stays.eq(kept["kernel_stays"] | plan.pool),
-            plan.keeps.eq(plan.lanes & plan.kernel_stays & kept["fits"] & kept["shares"] & ~kept["last_row"][-1]),
+            plan.last_pass.eq(Mux(plan.lanes, numbers["last_block"], tiles)),
+            plan.stays.eq(numbers["weights"]),
+            plan.kernel_stays.eq(numbers["kernel_stays"] | plan.pool),
+            plan.keeps.eq(
+                plan.lanes & plan.kernel_stays & numbers["fits"] & numbers["shares"] & ~numbers["last_row"][-1]
+            ),
             plan.row.line.eq(Mux(plan.keeps, 1, job.stride[1] + 1)),
-            plan.last_row.eq(Mux(plan.keeps, kept["last_row"], job.out_height)),
-            plan.row_words.eq(kept["row_words"]),
+            plan.last_row.eq(Mux(plan.keeps, numbers["last_row"], job.out_height)),
         ]
+        same = ("x_step", "x_row", "position_end", "k_row", "last_bytes", "last_block", "row_words")
+        m.d.comb += [plan[name].eq(numbers[name]) for name in same]
         m.d.comb += [
-            plan.pairs.eq(plan.keeps & self._may_pair(job, kind, kept)),
+            plan.pairs.eq(plan.keeps & self._may_pair(job, kind, numbers)),
             plan.alone.eq(plan.pairs & ~job.out_height[0]),
             plan.last_line.eq(job.out_height >> plan.pairs),
             plan.last_row_step.eq(job.kernel[1] + Mux(plan.pairs, job.stride[1] + 1, 0)),
             plan.stride.eq(Mux(plan.pairs, Cat(Const(1, 1), job.stride[1]), job.stride[1])),
-            plan.line_words.eq(kept["line_words"] << plan.pairs),
-            plan.image_words.eq(Mux(plan.pairs, kept["pair_words"], kept["image_words"])),
+            plan.line_words.eq(numbers["line_words"] << plan.pairs),
+            plan.image_words.eq(Mux(plan.pairs, numbers["pair_words"], numbers["image_words"])),
         ]

@@ -1,1 +1,1 @@
-"""What becomes of sums: they are read out, get what belongs to them, and go to shared memory as runs of bytes."""
+"""Results of the convolution engine: read-out, post-processing, and writes to shared memory."""

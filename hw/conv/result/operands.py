@@ -1,4 +1,4 @@
-"""The table loader: biases and scales of the channels of a pass, arranged as transfers need them."""
+"""The operands of transfers: biases and scales of channels, and elements of the second operand."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -8,17 +8,21 @@ from amaranth.utils import exact_log2
 
 from tilewright.spec.conv import ConvOutput
 
-from ...lib.logic import chosen
+from ...lib.logic import mux_tree
 from ..layouts import BiasesLayout, GatheredLayout, GatherLayout, PlanLayout
+from ..params import FOLDS
 from .layouts import GroupPlaceLayout, ResultSizes, both_places
 
 __all__ = ["AddendReader", "AddendTagLayout", "TableLoader", "TableTagLayout", "adds"]
 
 _ENTRY_BYTES = 8
+_PIECE_BYTES = 16
+#: Groups whose addends are requested or have not been used.
+_GROUPS = 16
 
 
 class TableTagLayout(data.StructLayout):
-    """Where an answer goes."""
+    """The destination of biases and scales."""
 
     def __init__(self, params):
         super().__init__(
@@ -31,42 +35,19 @@ class TableTagLayout(data.StructLayout):
 
 
 class TableLoader(wiring.Component):
-    """Brings the entries of the table, pass by pass, into one of two halves of a memory, ahead of the read-out.
+    """Loads the table's entries, a bias and a scale for each channel, ahead of the read-out: those of successive passes
+    into the two halves of a memory alternately.
 
-    A row of the memory has R columns, an entry for each result of a transfer. Channels that come several times in a
-    transfer, for several places, lie in several columns: an answer is written to all of them. So the columns need no
-    choice: column r takes piece r modulo the pieces of a request, which is asked for the channel that belongs there.
-    Channels from Co on are not read, and their columns have anything.
+    A row of the memory has R columns, an entry for each result of a transfer. If a transfer has a channel several
+    times, for several places, its entry is written to several columns. Column r always receives piece r modulo the
+    pieces of a request, which is requested for the channel of that column, so that no column needs a multiplexer.
+    Channels from Co on are not read, and their columns are undefined.
 
-    A request brings up to 8 entries; one a cycle while a half is free.
+    A request has up to 8 entries; one a cycle while a half is free.
 
     Parameters
     ----------
     params : ConvUnitParams
-
-    Members
-    -------
-    plan : In(PlanLayout(params))
-        Must hold from ``start`` until the last pass is loaded.
-    start : In(1)
-        Strobe: a job begins. All halves are free.
-    request : Out(stream of GatherLayout(params, TableTagLayout(params)))
-        Pieces of 8 bytes.
-    answer : In(GatheredLayout(params, TableTagLayout(params)))
-    answer_stb : In(1)
-        An answer, which is always taken. In order.
-    loaded : Out(1)
-        The oldest pass that has not been released is loaded.
-    release : In(1)
-        Strobe: nothing of the oldest pass is read from the fourth cycle behind this one on.
-    row : In(range(2 * ResultSizes(params).steps))
-        Row that is read; the upper half of them is that of passes 1, 3, ….
-    bias : Out(array of params.conv.results 32)
-        Of ``row``, combinational.
-    scale : Out(array of params.conv.results 32)
-        The same.
-    biases : Out(BiasesLayout(params)) if params.floats
-        Those of an answer, for the array.
     """
 
     def __init__(self, params):
@@ -74,20 +55,22 @@ class TableLoader(wiring.Component):
         results = params.conv.results
         tag = TableTagLayout(params)
         self.memory = Memory(shape=data.ArrayLayout(64, results), depth=2 * self._sizes.steps, init=[])
-        self.free = Signal(2)  # halves into which nothing is loaded, nor will be
-        self.waiting = Signal(2)  # loaded ones that have not been released
+        self.free = Signal(2)  # halves that nothing has been requested for
+        self.waiting = Signal(2)  # halves that are loaded and not released
         super().__init__(
+            # The biases of an answer, for the array.
             ({"biases": Out(BiasesLayout(params))} if params.floats else {})
             | {
-                "plan": In(PlanLayout(params)),
-                "start": In(1),
-                "request": Out(stream.Signature(GatherLayout(params, tag))),
-                "answer": In(GatheredLayout(params, tag)),
-                "answer_stb": In(1),
-                "loaded": Out(1),
+                "plan": In(PlanLayout(params)),  # constant from ``start`` until the last pass is loaded
+                "start": In(1),  # Strobe: a job begins; all halves are free.
+                "request": Out(stream.Signature(GatherLayout(params, tag))),  # pieces of 8 bytes
+                "answer": In(stream.Signature(GatheredLayout(params, tag), always_ready=True)),  # in order
+                "loaded": Out(1),  # the oldest pass that has not been released is loaded
+                # Strobe: the oldest pass is read for three more cycles at most.
                 "release": In(1),
+                # Row that is read; passes 1, 3, … are in the upper half.
                 "row": In(range(2 * self._sizes.steps)),
-                "bias": Out(data.ArrayLayout(32, results)),
+                "bias": Out(data.ArrayLayout(32, results)),  # both combinational from ``row``
                 "scale": Out(data.ArrayLayout(32, results)),
             }
         )
@@ -109,7 +92,7 @@ class TableLoader(wiring.Component):
         releases = Signal(4)
         m.d.sync += [
             releases.eq(Cat(self.release, releases)),
-            self.waiting.eq(self.waiting + (self.answer_stb & self.answer.tag.last) - self.release),
+            self.waiting.eq(self.waiting + (self.answer.valid & self.answer.payload.tag.last) - self.release),
             self.free.eq(self.free + releases[-1] - requested),
         ]
         with m.If(self.start):
@@ -117,7 +100,7 @@ class TableLoader(wiring.Component):
         return m
 
     def _pass(self, m, span_last, distinct):
-        """Channels of a whole pass, less one, and log2 of those that differ in a transfer."""
+        """Channels of a full pass, minus one, and log2 of the distinct channels of a transfer."""
         plan, conv = self.plan, self._params.conv
         elements = Signal(range(8))
         m.d.comb += elements.eq(plan.granularity - plan.wide)
@@ -134,76 +117,70 @@ class TableLoader(wiring.Component):
             ]
 
     def _ask(self, m, span_last, distinct):
-        """Requests of all passes; whether that is the last one of a pass."""
+        """Requests the entries of all passes. Returns whether the last request of a pass leaves."""
         plan, request, params = self.plan, self.request, self._params
-        many = min(params.lanes, params.conv.results)  # pieces of a request
-        going, half = Signal(), Signal()
+        count = min(params.lanes, params.conv.results)  # pieces of a request
+        active, half = Signal(), Signal()
         address = Signal(params.smem.addr_width)  # of the first entry of the request
-        behind = Signal(16)  # channels of the job behind the first one of the pass
-        offset, last = Signal.like(span_last), Signal.like(span_last)  # channel in the pass, and last one of it
-        pieces, pass_over = Signal(range(many)), Signal()  # different pieces of a request, less one
+        channels_left = Signal(16)  # channels of the job after the pass's first one
+        offset, last = Signal.like(span_last), Signal.like(span_last)  # channel in the pass, and the pass's last one
+        pieces, pass_over = Signal(range(count)), Signal()  # distinct pieces of a request, minus one
         is_final = Signal()
         m.d.comb += [
-            is_final.eq(behind <= span_last),
-            last.eq(Mux(is_final, behind, span_last)),
+            is_final.eq(channels_left <= span_last),
+            last.eq(Mux(is_final, channels_left, span_last)),
             pieces.eq((1 << distinct) - 1),
             pass_over.eq((offset | pieces) >= last),
-            request.valid.eq(going & (self.free != 0)),
-            request.p.size.eq(exact_log2(_ENTRY_BYTES)),
-            request.p.tag.row.eq(Cat((offset >> distinct)[: exact_log2(self._sizes.steps)], half)),
-            request.p.tag.part.eq((offset & ((1 << distinct) - 1)) >> exact_log2(many)),
-            request.p.tag.last.eq(pass_over),
+            request.valid.eq(active & (self.free != 0)),
+            request.payload.size.eq(exact_log2(_ENTRY_BYTES)),
+            request.payload.tag.row.eq(Cat((offset >> distinct)[: exact_log2(self._sizes.steps)], half)),
+            request.payload.tag.part.eq((offset & ((1 << distinct) - 1)) >> exact_log2(count)),
+            request.payload.tag.last.eq(pass_over),
         ]
-        for number in range(many):
-            ours = number & pieces
-            piece = request.p.pieces[number]
+        for number, piece in enumerate(list(request.payload.pieces)[:count]):
+            entry = number & pieces
             m.d.comb += [
-                piece.address.eq(address + (ours << exact_log2(_ENTRY_BYTES))),
-                piece.high.eq(Mux((offset | ours) <= last, _ENTRY_BYTES, 0)),
+                piece.address.eq(address + (entry << exact_log2(_ENTRY_BYTES))),
+                piece.high.eq(Mux((offset | entry) <= last, _ENTRY_BYTES, 0)),
             ]
-        taken = Signal()
-        m.d.comb += taken.eq(request.valid & request.ready)
-        with m.If(taken):
+        accepted = request.valid & request.ready
+        with m.If(accepted):
             m.d.sync += [
                 address.eq(address + _ENTRY_BYTES + (pieces << exact_log2(_ENTRY_BYTES))),
                 offset.eq(offset + pieces + 1),
             ]
             with m.If(pass_over):
-                m.d.sync += [offset.eq(0), half.eq(~half), behind.eq(behind - span_last - 1), going.eq(~is_final)]
+                m.d.sync += [offset.eq(0), half.eq(~half), active.eq(~is_final)]
+                m.d.sync += channels_left.eq(channels_left - span_last - 1)
         with m.If(self.start):
             m.d.sync += [
-                going.eq(plan.table),
+                active.eq(plan.table),
                 half.eq(0),
                 address.eq(plan.table_address),
-                behind.eq(plan.out_channels - 1),
+                channels_left.eq(plan.out_channels - 1),
             ]
-        return taken & pass_over
+        return accepted & pass_over
 
     def _store(self, m, distinct):
-        """Writes an answer to all columns that it is for."""
-        write = self.memory.write_port(granularity=1)
-        results, many = self._params.conv.results, min(self._params.lanes, self._params.conv.results)
-        entries = Cat(self.answer.data)
-        m.d.comb += write.addr.eq(self.answer.tag.row)
+        """Writes an answer to all columns for which it is."""
+        write, tag, valid = self.memory.write_port(granularity=1), self.answer.payload.tag, self.answer.valid
+        results, count = self._params.conv.results, min(self._params.lanes, self._params.conv.results)
+        entries = Cat(self.answer.payload.data)
+        m.d.comb += write.addr.eq(tag.row)
         for column in range(results):
-            part = (column & ((1 << distinct) - 1)) >> exact_log2(many)
+            part = (column & ((1 << distinct) - 1)) >> exact_log2(count)
             m.d.comb += [
-                write.data[column].eq(entries.word_select(column % many, 64)),
-                write.en[column].eq(self.answer_stb & (self.answer.tag.part == part)),
+                write.data[column].eq(entries.word_select(column % count, 64)),
+                write.en[column].eq(valid & (tag.part == part)),
             ]
         if self._params.floats:
-            tag, steps = self.answer.tag, exact_log2(self._sizes.steps)
+            steps = exact_log2(self._sizes.steps)
             m.d.comb += [
-                self.biases.valid.eq(self.answer_stb),
+                self.biases.valid.eq(valid),
                 self.biases.half.eq(tag.row[steps]),
-                self.biases.channel.eq((tag.row[:steps] << distinct) | tag.part << exact_log2(many)),
+                self.biases.channel.eq((tag.row[:steps] << distinct) | tag.part << exact_log2(count)),
                 *(bias.eq(entries.word_select(n, 64)) for n, bias in enumerate(self.biases.entries)),
             ]
-
-
-#: Groups whose addends are under way or wait.
-_GROUPS = 16
-_PIECE_BYTES = 16
 
 
 def adds(plan):
@@ -213,7 +190,7 @@ def adds(plan):
 
 
 class AddendTagLayout(data.StructLayout):
-    """Where an answer goes."""
+    """The destination of addends."""
 
     def __init__(self, params):
         super().__init__(
@@ -231,41 +208,21 @@ def _group_bytes(params):
 
 
 def _most_parts(params):
-    """Requests of a group at most: as its places have pieces, or as it has places."""
-    pieces = max(_group_bytes(params) // _PIECE_BYTES, min(params.folds, params.conv.results))
+    """The most requests of a group: it has at least a piece for each place, and enough for its bytes."""
+    pieces = max(_group_bytes(params) // _PIECE_BYTES, min(FOLDS, params.conv.results))
     return max(1, pieces // params.lanes)
 
 
 class AddendReader(wiring.Component):
-    """Asks for the elements of the second operand that belong to the places of groups, and gives them to transfers.
+    """Requests the elements of the second operand for the places of groups, and provides them to transfers.
 
-    A group is asked for at once, all channels of the pass, in pieces of up to 16 bytes; a place takes a cycle, or one
-    for each ``lanes`` of its pieces, also of two that come together. What comes lies in a memory, place behind place.
+    All channels of the pass are requested for a group, in pieces of up to 16 bytes. Each place, also of two that come
+    together, takes a cycle for every ``lanes`` of its pieces. The memory holds the places of a group one after the
+    other.
 
     Parameters
     ----------
     params : ConvUnitParams
-
-    Members
-    -------
-    plan : In(PlanLayout(params))
-        Must hold while places come. If nothing is to be added they are taken and dropped.
-    i : In(stream of GroupPlaceLayout(params))
-    request : Out(stream of GatherLayout(params, AddendTagLayout(params)))
-        Registered.
-    answer : In(GatheredLayout(params, AddendTagLayout(params)))
-    answer_stb : In(1)
-        An answer, which is always taken. In order.
-    loaded : Out(1)
-        The addends of the oldest group that has not been released are there.
-    release : In(1)
-        Strobe: nothing of the oldest group is read from the fourth cycle behind this one on.
-    group : In(range(16))
-        Number of the group that is read: they are counted.
-    step : In(range(ResultSizes(params).steps))
-        Which transfer of it.
-    addend : Out(array of params.conv.results 8)
-        Combinational.
     """
 
     def __init__(self, params):
@@ -273,20 +230,21 @@ class AddendReader(wiring.Component):
         self._bytes = _group_bytes(params)
         tag, results = AddendTagLayout(params), params.conv.results
         self.memory = Memory(shape=data.ArrayLayout(8, self._bytes), depth=_GROUPS, init=[])
-        self.used = Signal(range(_GROUPS + 1))  # groups that are asked for, or wait
-        self.waiting = Signal(range(_GROUPS + 1))  # that are there and have not been released
+        self.used = Signal(range(_GROUPS + 1))  # groups that have been requested and not released
+        self.waiting = Signal(range(_GROUPS + 1))  # those of them that are loaded
         super().__init__(
             {
+                # Constant while places arrive. If nothing is added they are dropped.
                 "plan": In(PlanLayout(params)),
                 "i": In(stream.Signature(GroupPlaceLayout(params))),
-                "request": Out(stream.Signature(GatherLayout(params, tag))),
-                "answer": In(GatheredLayout(params, tag)),
-                "answer_stb": In(1),
-                "loaded": Out(1),
+                "request": Out(stream.Signature(GatherLayout(params, tag))),  # registered
+                "answer": In(stream.Signature(GatheredLayout(params, tag), always_ready=True)),  # in order
+                "loaded": Out(1),  # the oldest group that has not been released is loaded
+                # Strobe: the oldest group is read for three more cycles at most.
                 "release": In(1),
-                "group": In(range(_GROUPS)),
-                "step": In(range(self._sizes.steps)),
-                "addend": Out(data.ArrayLayout(8, results)),
+                "group": In(range(_GROUPS)),  # the group that is read, counted modulo 16
+                "step": In(range(self._sizes.steps)),  # the transfer of the group
+                "addend": Out(data.ArrayLayout(8, results)),  # combinational
             }
         )
 
@@ -300,52 +258,52 @@ class AddendReader(wiring.Component):
             ),
             size.eq(Mux(elements < exact_log2(_PIECE_BYTES), elements, exact_log2(_PIECE_BYTES))),
         ]
-        begun = self._ask(m, elements, size)
+        requested = self._request(m, elements, size)
         self._store(m, size)
-        self._give(m)
+        self._read(m)
         releases = Signal(4)
         m.d.sync += [
             releases.eq(Cat(self.release, releases)),
-            self.used.eq(self.used + begun - releases[-1]),
-            self.waiting.eq(self.waiting + (self.answer_stb & self.answer.tag.last) - self.release),
+            self.used.eq(self.used + requested - releases[-1]),
+            self.waiting.eq(self.waiting + (self.answer.valid & self.answer.payload.tag.last) - self.release),
         ]
         m.d.comb += self.loaded.eq(self.waiting != 0)
         return m
 
-    def _ask(self, m, elements, size):
-        """Adds the pieces of a place to the request; whether a group begins to be asked for."""
+    def _request(self, m, elements, size):
+        """Adds the pieces of a place to the request. Returns whether a group is complete."""
         i, request, lanes = self.i, self.request, self._params.lanes
-        in_place = max(1, self._sizes.most_channels // _PIECE_BYTES)  # pieces of a place at most
-        pieces = Signal(range(in_place))  # of a place, less one
-        at_once = Signal(range(lanes))  # pieces of a place in a request, less one
-        piece = Signal(range(in_place))  # of the place, the first one of this cycle
-        position = Signal(range(lanes))  # of the request, likewise
+        most_pieces = max(1, self._sizes.most_channels // _PIECE_BYTES)
+        pieces = Signal(range(most_pieces))  # of a place, minus one
+        at_once = Signal(range(lanes))  # pieces of a place in a request, minus one
+        piece = Signal(range(most_pieces))  # the first one of this cycle, in its place
+        position = Signal(range(lanes))  # of that piece in the request
         group, part, fresh = Signal(range(_GROUPS)), Signal(range(_most_parts(self._params))), Signal(init=1)
         step, place_over, group_over, full = Signal(), Signal(), Signal(), Signal()
-        over, second = Signal(), Signal()  # all that came together is asked for; this is the second place of it
-        addend = i.p.addend + Mux(second, self.plan.addend.point, 0)
-        wanted = i.p.there & adds(self.plan)
+        over, second = Signal(), Signal()  # the payload is complete; this is its second place
+        addend = i.payload.addend + Mux(second, self.plan.addend.point, 0)
+        used = i.payload.any & adds(self.plan)
         m.d.comb += [
             pieces.eq((1 << elements >> exact_log2(_PIECE_BYTES)) - (elements >= exact_log2(_PIECE_BYTES))),
             at_once.eq(pieces),
-            step.eq(i.valid & i.p.any & adds(self.plan) & ~self.used[-1] & (~request.valid | request.ready)),
+            step.eq(i.valid & used & ~self.used[-1] & (~request.valid | request.ready)),
             place_over.eq((piece | at_once) == pieces),
-            over.eq(place_over & (second | ~both_places(self._sizes, i.p))),
-            group_over.eq(over & i.p.group_last),
+            over.eq(place_over & (second | ~both_places(self._sizes, i.payload))),
+            group_over.eq(over & i.payload.group_last),
             full.eq((position | at_once) == lanes - 1),
-            i.ready.eq(Mux(i.p.any & adds(self.plan), step & over, 1)),
+            i.ready.eq(Mux(used, step & over, 1)),
         ]
         with m.If(request.ready):
             m.d.sync += request.valid.eq(0)
-        # The last place of a group that is there is not known as such: requests that are full go, and with the group
-        # what there is, be it nothing but the sign that it is the last.
+        # It is not known which place is the last valid one of its group: a request leaves when it is full and at the
+        # end of the group, then possibly with nothing but ``last``.
         with m.If(step):
             m.d.sync += [
                 request.valid.eq(full | group_over),
-                request.p.size.eq(size),
-                request.p.tag.group.eq(group),
-                request.p.tag.part.eq(part),
-                request.p.tag.last.eq(group_over),
+                request.payload.size.eq(size),
+                request.payload.tag.group.eq(group),
+                request.payload.tag.part.eq(part),
+                request.payload.tag.last.eq(group_over),
                 piece.eq(Mux(place_over, 0, piece + at_once + 1)),
                 position.eq(Mux(full | group_over, 0, position + at_once + 1)),
                 part.eq(Mux(group_over, 0, part + full)),
@@ -354,43 +312,45 @@ class AddendReader(wiring.Component):
                 group.eq(group + group_over),
             ]
             for lane in range(lanes):
-                number = piece | (lane & at_once)  # of the place
-                asked, slot = number << exact_log2(_PIECE_BYTES), request.p.pieces[lane]
+                offset = (piece | (lane & at_once)) << exact_log2(_PIECE_BYTES)  # in the place
+                slot = request.payload.pieces[lane]
                 with m.If((lane & ~at_once) == position):
-                    m.d.sync += [
-                        slot.address.eq(addend + asked),
-                        slot.high.eq(Mux(wanted & (asked <= i.p.channels), 1 << size, 0)),
-                    ]
+                    reads = i.payload.there & adds(self.plan) & (offset <= i.payload.channels)
+                    m.d.sync += [slot.address.eq(addend + offset), slot.high.eq(Mux(reads, 1 << size, 0))]
                 with m.Elif(fresh):
                     m.d.sync += slot.high.eq(0)
         return step & group_over
 
     def _store(self, m, size):
-        """Writes an answer behind those before it."""
-        write, answer, lanes = self.memory.write_port(granularity=1), self.answer, exact_log2(self._params.lanes)
-        m.d.comb += write.addr.eq(answer.tag.group)
-        places = min(self._params.folds, self._params.conv.results)
-        packed = Cat(answer.data)
+        """Writes an answer after the previous ones of its group."""
+        write, tag, lanes = (
+            self.memory.write_port(granularity=1),
+            self.answer.payload.tag,
+            exact_log2(self._params.lanes),
+        )
+        m.d.comb += write.addr.eq(tag.group)
+        places = min(FOLDS, self._params.conv.results)
+        packed = Cat(self.answer.payload.data)
         for byte in range(self._bytes):
-            # There are at most so many places, and of less than 16 bytes a piece is all of a place.
+            # A piece of less than 16 bytes is a whole place, and the number of places is limited.
             sizes = [s for s in range(5) if s == 4 or byte < places << s]
+            selected = mux_tree(size, {s: tag.part == byte >> s + lanes for s in sizes})
             m.d.comb += [
-                write.data[byte].eq(chosen(size, {s: packed.word_select(byte % (1 << s + lanes), 8) for s in sizes})),
-                write.en[byte].eq(
-                    self.answer_stb & chosen(size, {s: answer.tag.part == byte >> s + lanes for s in sizes})
-                ),
+                write.data[byte].eq(mux_tree(size, {s: packed.word_select(byte % (1 << s + lanes), 8) for s in sizes})),
+                write.en[byte].eq(self.answer.valid & selected),
             ]
 
-    def _give(self, m):
-        """The bytes of a transfer."""
+    def _read(self, m):
+        """Reads the bytes of a transfer."""
         read, sizes, results = self.memory.read_port(domain="comb"), self._sizes, self._params.conv.results
         m.d.comb += read.addr.eq(self.group)
-        ours = results // sizes.together
+        place_results = results // sizes.together
         for lane in range(results):
-            place, channel = divmod(lane, ours)
-            in_row = range(lane, self._bytes, results)
-            in_tile = range(place * sizes.pass_channels + channel, (place + 1) * sizes.pass_channels, ours)
-            of_row, of_tile = ({n: read.data[at] for n, at in enumerate(bytes_)} for bytes_ in (in_row, in_tile))
-            m.d.comb += self.addend[lane].eq(
-                Mux(self.plan.lanes, chosen(self.step, of_row), chosen(self.step, of_tile))
+            place, channel = divmod(lane, place_results)
+            in_lanes = range(lane, self._bytes, results)
+            in_tile = range(place * sizes.pass_channels + channel, (place + 1) * sizes.pass_channels, place_results)
+            of_lanes, of_tile = (
+                mux_tree(self.step, {step: read.data[byte] for step, byte in enumerate(bytes_)})
+                for bytes_ in (in_lanes, in_tile)
             )
+            m.d.comb += self.addend[lane].eq(Mux(self.plan.lanes, of_lanes, of_tile))

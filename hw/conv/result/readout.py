@@ -1,8 +1,8 @@
-"""The read-out: finished accumulators, transfer by transfer, with what belongs to them."""
+"""The read-out of finished accumulators, transfer by transfer, with their operands."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from tilewright.spec.conv import CHANNELS_AT_ONCE
@@ -15,63 +15,28 @@ from .operands import adds
 
 __all__ = ["ReadOut"]
 
-#: Groups that wait, so that the addends of so many are asked for meanwhile.
+#: Groups that wait; their addends are requested meanwhile.
 _GROUPS = 16
-#: Transfers under way: places of post-processing.
+#: Transfers under way: entries of post-processing.
 _UNDER_WAY = 32
-#: Cycles from a transfer's beginning to its accumulators: a register, and the array.
+#: Cycles from the beginning of a transfer to its accumulators: a register, and the array.
 _READ = 1 + 3
 
 
 class ReadOut(wiring.Component):
-    """Reads the results of groups out of the array, R accumulators a cycle (docs/conv.md, "Results").
+    """Reads the results of groups from the array, R accumulators a cycle (docs/conv.md, "Results").
 
-    A group is read in its tile's turn: for each channel of a slave its parts, in lane-private mode R elements after R
-    elements. Channels from Co on are left out where a transfer has no other. The bias is added here; sums of floats
-    began with theirs. The largest of floats, which was kept as an integer, becomes a float again.
+    The groups of a tile are read when it is complete: all parts of a channel of the slaves, channel after channel, or
+    in lane-private mode R elements after R elements. Transfers with channels from Co on only are skipped. Biases are
+    added here, except to sums of floats, which began with them. The maximum of floats becomes a float again.
 
-    A transfer begins only if there is a place for it in post-processing: 32 are under way at most, up to ``left``. So
-    nothing on the way has to stop. Latency: ``LATENCY`` cycles from the cycle in which a transfer begins to ``o``. One
-    transfer a cycle. Masks are ones: the assembler knows without them what is written.
+    A transfer begins only if post-processing has room for it: at most 32 are under way until they have ``departed``, so
+    that nothing has to stall. Latency: ``LATENCY`` cycles from the beginning of a transfer to ``o``. Throughput: one
+    transfer a cycle.
 
     Parameters
     ----------
     params : ConvUnitParams
-
-    Members
-    -------
-    plan : In(PlanLayout(params))
-        Must hold while anything is under way.
-    start : In(1)
-        Strobe, before the first place of a job.
-    i : In(stream of GroupPlaceLayout(params))
-        ``ready`` is from registers.
-    tiles : In(stream of range(params.accumulator_banks))
-        A tile is complete, in that bank. Taken when its last read has begun: that is at ``read`` one cycle later.
-    read : Out(AccumulatorReadLayout(params))
-        Always served. Registered.
-    acc : In(array of params.conv.results 32)
-        What was read three cycles ago.
-    table_loaded : In(1)
-    table_release : Out(1)
-    table_row : Out(range(2 * ResultSizes(params).steps))
-    bias : In(array of params.conv.results 32)
-    scale : In(array of params.conv.results 32)
-        Those of a ``TableLoader``.
-    addend_loaded : In(1)
-    addend_release : Out(1)
-    addend_group : Out(range(16))
-    addend_step : Out(range(ResultSizes(params).steps))
-    addend : In(array of params.conv.results 8)
-        Those of an ``AddendReader``.
-    o : Out(stream of AccumulatorsLayout(params.conv))
-        Registered. Never waits.
-    flush : Out(stream of 1)
-        For each transfer, before it is at ``o``: the last one that the assembler collects in a buffer.
-    left : In(1)
-        Strobe: a transfer has left post-processing, and its ``flush`` has been taken.
-    idle : Out(1)
-        No group waits, and no transfer is under way. From registers.
     """
 
     LATENCY = _READ + 1
@@ -85,104 +50,105 @@ class ReadOut(wiring.Component):
         self.step = Signal(range(steps))  # transfer of the group
         super().__init__(
             {
-                "plan": In(PlanLayout(params)),
-                "start": In(1),
+                "plan": In(PlanLayout(params)),  # constant while anything is under way
+                "start": In(1),  # Strobe, before the first place of a job.
                 "i": In(stream.Signature(GroupPlaceLayout(params))),
+                # The bank of a complete tile. Transferred when its last read begins, one cycle before that is at
+                # ``read``.
                 "tiles": In(stream.Signature(range(params.accumulator_banks))),
-                "read": Out(AccumulatorReadLayout(params)),
-                "acc": In(data.ArrayLayout(32, results)),
+                "read": Out(AccumulatorReadLayout(params)),  # always served; registered
+                "acc": In(data.ArrayLayout(32, results)),  # of the read of three cycles ago
+                # To and from a ``TableLoader``.
                 "table_loaded": In(1),
                 "table_release": Out(1),
                 "table_row": Out(range(2 * steps)),
                 "bias": In(data.ArrayLayout(32, results)),
                 "scale": In(data.ArrayLayout(32, results)),
+                # To and from an ``AddendReader``.
                 "addend_loaded": In(1),
                 "addend_release": Out(1),
                 "addend_group": Out(range(_GROUPS)),
                 "addend_step": Out(range(steps)),
                 "addend": In(data.ArrayLayout(8, results)),
-                "o": Out(stream.Signature(AccumulatorsLayout(params.conv))),
+                "o": Out(stream.Signature(AccumulatorsLayout(params.conv))),  # registered; ``ready`` is ignored
+                # For each transfer, before it is at ``o``: it is the last one that the assembler collects in a buffer.
                 "flush": Out(stream.Signature(1)),
-                "left": In(1),
-                "idle": Out(1),
+                "departed": In(1),  # Strobe: a transfer has left post-processing, and its ``flush`` was accepted.
+                "idle": Out(1),  # no group waits, and no transfer is under way
             }
         )
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.groups, m.submodules.flushes = self.groups, self.flushes
-        self._wait(m)
+        self._collect(m)
         begins, half, number = self._begin(m)
         self._read(m)
         self._finish(m, begins, half, number)
-        m.d.sync += self.under_way.eq(self.under_way + begins - self.left)
-        m.d.comb += [
-            self.idle.eq(~self.groups.o.valid & (self.under_way == 0)),
-            self.flush.valid.eq(self.flushes.o.valid),
-            self.flush.p.eq(self.flushes.o.p),
-            self.flushes.o.ready.eq(self.flush.ready),
-        ]
+        m.d.sync += self.under_way.eq(self.under_way + begins - self.departed)
+        m.d.comb += self.idle.eq(~self.groups.o.valid & (self.under_way == 0))
+        connect(m, self.flushes.o, flipped(self.flush))
         return m
 
-    def _wait(self, m):
-        """Of the places of a group only the last one counts here."""
-        i, groups = self.i, self.groups.i
-        # Groups without a place, and not at a tile's end, need nothing.
-        counts = i.p.group_last & (i.p.any | i.p.tile_last)
+    def _collect(self, m):
+        """Queues groups, each by its last place; those without results are needed only at the end of a tile."""
+        i, groups, place = self.i, self.groups.i, self.i.payload
         m.d.comb += [
             i.ready.eq(groups.ready),
-            groups.valid.eq(i.valid & counts),
-            *(getattr(groups.p, name).eq(getattr(i.p, name)) for name, _ in GroupLayout(self._params)),
+            groups.valid.eq(i.valid & place.group_last & (place.any | place.tile_last)),
+            *(groups.payload[name].eq(place[name]) for name, _ in GroupLayout(self._params)),
         ]
 
     def _begin(self, m):
-        """Whether a transfer begins, in which half of the table, and the number of its group among those that add."""
-        plan, group, conv = self.plan, self.groups.o, self._params.conv
-        ours = conv.results // self._sizes.together  # results of a transfer for each of its places
+        """Begins transfers. Returns whether one begins, its half of the table, and the number of its group among those
+        with addends."""
+        plan, groups, conv = self.plan, self.groups.o, self._params.conv
+        group, piece_bytes = groups.payload, self._sizes.piece_bytes
+        place_results = conv.results // self._sizes.together  # results of a transfer for each of its places
         distinct = exact_log2(min(conv.results, conv.slaves))
         begins, over, leaves = Signal(), Signal(), Signal()
         half, number = Signal(), Signal(range(_GROUPS))
         last = Signal.like(self.step)
-        enough = Signal(range(self._sizes.piece_bytes * self._sizes.together // conv.results))  # of a flush, less one
-        transfers = Signal.like(enough)
+        # Transfers of a flush, minus one: of bytes, and of results.
+        byte_transfers, transfers = (
+            Signal(range(piece_bytes * self._sizes.together // conv.results), name=name)
+            for name in ("byte_transfers", "transfers")
+        )
         m.d.comb += [
-            last.eq(Mux(plan.lanes, group.p.channels >> exact_log2(conv.results), group.p.channels >> distinct)),
-            transfers.eq(
-                Mux(plan.lanes, max(1, self._sizes.piece_bytes // conv.results), self._sizes.piece_bytes // ours) - 1
-            ),
-            enough.eq(transfers >> plan.result_log2),
+            last.eq(Mux(plan.lanes, group.channels >> exact_log2(conv.results), group.channels >> distinct)),
+            byte_transfers.eq(Mux(plan.lanes, max(1, piece_bytes // conv.results), piece_bytes // place_results) - 1),
+            transfers.eq(byte_transfers >> plan.result_log2),
             begins.eq(
-                group.valid
-                & group.p.any
+                groups.valid
+                & group.any
                 & self.tiles.valid
                 & ~self.under_way[-1]
                 & (self.table_loaded | ~plan.table)
                 & (self.addend_loaded | ~adds(plan))
             ),
             over.eq(self.step == last),
-            leaves.eq(Mux(group.p.any, begins & over, group.valid & self.tiles.valid)),
-            group.ready.eq(leaves),
-            self.tiles.ready.eq(leaves & group.p.tile_last),
-            self.table_release.eq(leaves & group.p.pass_last & plan.table),
+            leaves.eq(Mux(group.any, begins & over, groups.valid & self.tiles.valid)),
+            groups.ready.eq(leaves),
+            self.tiles.ready.eq(leaves & group.tile_last),
+            self.table_release.eq(leaves & group.pass_last & plan.table),
             self.addend_release.eq(begins & over & adds(plan)),
             self.flushes.i.valid.eq(begins),
-            self.flushes.i.p.eq(over | ((self.step & enough) == enough)),
+            self.flushes.i.payload.eq(over | ((self.step & transfers) == transfers)),
         ]
         with m.If(begins):
             m.d.sync += self.step.eq(Mux(over, 0, self.step + 1))
-        m.d.sync += [number.eq(number + self.addend_release), half.eq(half ^ (leaves & group.p.pass_last))]
+        m.d.sync += [number.eq(number + self.addend_release), half.eq(half ^ (leaves & group.pass_last))]
         with m.If(self.start):
             m.d.sync += half.eq(0)
         return begins, half, number
 
     def _read(self, m):
-        """Which accumulators the transfer has, one cycle later."""
-        plan, group, conv = self.plan, self.groups.o.p, self._params.conv
+        """Reads the accumulators of the transfer that begins."""
+        plan, group, conv = self.plan, self.groups.o.payload, self._params.conv
         row = exact_log2(conv.row_bytes)
         parts = exact_log2(max(1, conv.slaves // conv.results))
-        place = Signal(len(group.place) + row)  # where it begins in the rows of a lane-private tile, in bytes
+        place = Signal(len(group.place) + row)  # its first byte in the rows of a lane-private tile
         m.d.comb += place.eq(group.place << plan.granularity)
-        first = group.place & ~(self._sizes.together - 1)  # of the group
         with m.If(plan.lanes):
             element = (place[:row] >> plan.wide) & ~(conv.results - 1)
             if self._params.halves > 1:
@@ -196,29 +162,27 @@ class ReadOut(wiring.Component):
             m.d.sync += [
                 self.read.t.eq((self.step >> parts)[: exact_log2(CHANNELS_AT_ONCE)]),
                 self.read.part.eq(self.step[:parts]),
-                self.read.index.eq(first),
+                self.read.index.eq(group.place & ~(self._sizes.together - 1)),
             ]
-        m.d.sync += self.read.bank.eq(self.tiles.p)
+        m.d.sync += self.read.bank.eq(self.tiles.payload)
 
     def _finish(self, m, begins, half, number):
-        """Brings together accumulators, table and addends."""
+        """Combines accumulators with their operands."""
         plan, o = self.plan, self.o
-        arrives = Signal(_READ)
-        m.d.sync += [arrives.eq(Cat(begins, arrives)), o.valid.eq(arrives[-1])]
-        width = len(self.step)
+        stages = Signal(_READ)
+        m.d.sync += [stages.eq(Cat(begins, stages)), o.valid.eq(stages[-1])]
         m.d.comb += [
             self.table_row.eq(delay(m, Cat(self.step, half), _READ, name="row")),
-            self.addend_step.eq(self.table_row[:width]),
+            self.addend_step.eq(self.table_row[: len(self.step)]),
             self.addend_group.eq(delay(m, number, _READ, name="group")),
-            o.p.mask.eq(~0),
         ]
         adds_bias = plan.bias & ~float_flag(self._params, plan, "floats")
         ordered = float_flag(self._params, plan, "ordered")
         for lane in range(self._params.conv.results):
             acc = self.acc[lane]
-            turned = Cat(acc[:15] ^ (ordered & acc[15]).replicate(15), acc[15:])
+            value = Cat(acc[:15] ^ (ordered & acc[15]).replicate(15), acc[15:])
             m.d.sync += [
-                o.p.acc[lane].eq(turned + Mux(adds_bias, self.bias[lane], 0)),
-                o.p.scale[lane].eq(self.scale[lane]),
-                o.p.addend[lane].eq(self.addend[lane]),
+                o.payload.acc[lane].eq(value + Mux(adds_bias, self.bias[lane], 0)),
+                o.payload.scale[lane].eq(self.scale[lane]),
+                o.payload.addend[lane].eq(self.addend[lane]),
             ]

@@ -1,4 +1,4 @@
-"""An integer times a number of binary32, plus another, rounded once."""
+"""Residual addition: a multiply-add of a byte and binary32 numbers, rounded once, and a lane with two of them."""
 
 from types import SimpleNamespace
 
@@ -12,8 +12,8 @@ from .rounding import PLACES, SIGNIFICANT, Clamp, Significand, widened
 __all__ = ["FusedMultiplyAdd", "NumberLayout", "ResidualAdder", "unpacked"]
 
 _HALF = SIGNIFICANT // 2
-#: Bits of a product with 8 bits, and below the last place of an aligned number: one that rounding needs, one more that
-#: a shift by one place may bring up, and one that says whether anything is below.
+#: Bits of a product with 8 bits, and guard bits below the last place of an aligned number: one for rounding, one that a
+#: normalising shift by one place may bring up, and a sticky bit.
 _PRODUCT = SIGNIFICANT + 8
 _GUARD = 3
 _WINDOW = _PRODUCT + _GUARD
@@ -22,14 +22,14 @@ _TOO_LARGE = 128 - SIGNIFICANT + 1
 
 
 class NumberLayout(data.StructLayout):
-    """A number, ± significand · 2^places. Its leading bit is on top, but where it comes from a subnormal number."""
+    """A number, ± significand · 2^places, with the leading bit on top unless it is a subnormal number of binary32."""
 
     def __init__(self):
         super().__init__({"negative": 1, "infinite": 1, "places": PLACES, "significand": SIGNIFICANT})
 
 
 def unpacked(value):
-    """The members of :class:`NumberLayout` of a finite binary32 number, by name."""
+    """A finite binary32 number as members of :class:`NumberLayout`, by name."""
     exponent, hidden = value[23:31], value[23:31].any()
     return {
         "negative": value[31],
@@ -40,8 +40,8 @@ def unpacked(value):
 
 
 class FusedMultiplyAdd(wiring.Component):
-    """``factor`` · ``ratio`` + ``addend``, rounded once to 24 significant bits, nearest even (docs/conv.md,
-    "Requantisation"). From 2^128 on the sum is infinite. One that is subnormal in binary32 is exact, and keeps its
+    """Computes ``factor`` · ``ratio`` + ``addend``, rounded once to 24 significant bits, nearest even (docs/conv.md,
+    "Requantisation"). From 2^128 on the sum is infinite. Sums that are subnormal in binary32 are exact, and have their
     leading bit on top.
 
     ====== =======================================================
@@ -49,43 +49,33 @@ class FusedMultiplyAdd(wiring.Component):
     ====== =======================================================
     1      size of the factor
     2      products of the halves of a significand
-    3      their sum; how far apart product and addend are
-    4–5    the lower one moves down
+    3      their sum; the distance of product and addend
+    4–5    alignment of the lower one
     6      sum, or difference
     7–9    to 24 significant bits
     ====== =======================================================
 
-    Which of the two is the higher one is seen from exponents alone. A product is not normal: then the other one is too
-    low to be cut, or the product has all of its places in the window.
+    Exponents alone decide which of the two is the higher one. The leading bit of a product may be lower than its
+    exponent says; if the product is taken for the higher one, either the addend is too low to lose bits, or all places
+    of the product are in the window.
 
-    Latency: ``LATENCY`` cycles. Throughput: one a cycle; nothing stalls it.
-
-    Members
-    -------
-    factor : In(signed(9))
-        -255 to 255.
-    ratio : In(32)
-        binary32, finite. To hold while results are under way.
-    addend : In(NumberLayout)
-        2 cycles later than the factor.
-    o : Out(NumberLayout)
-        Of zero, ``places`` and ``negative`` are anything.
+    Latency: ``LATENCY`` cycles. Throughput: one a cycle, without stalls.
     """
 
     LATENCY = 6 + Significand.LATENCY
     #: Cycles from the factor to its addend.
     ADDEND = 2
 
-    factor: In(signed(9))
-    ratio: In(32)
-    addend: In(NumberLayout())
-    o: Out(NumberLayout())
+    factor: In(signed(9))  # -255 to 255
+    ratio: In(32)  # binary32, finite; constant while results are under way
+    addend: In(NumberLayout())  # 2 cycles later than the factor
+    o: Out(NumberLayout())  # ``places`` and ``negative`` are undefined for zero
 
     def elaborate(self, platform):
         m = Module()
         compared = self._register(m, "compared", **self._multiply(m))
-        moved = self._register(m, "moved", **self._move(m, compared))
-        aligned = self._register(m, "aligned", **self._align(m, moved))
+        shifted = self._register(m, "shifted", **self._shift(m, compared))
+        aligned = self._register(m, "aligned", **self._align(m, shifted))
         added = self._register(m, "added", **self._add(m, aligned))
         m.submodules.significand = significand = Significand(_WINDOW + 1)
         m.d.comb += significand.i.eq(added.total)
@@ -110,19 +100,19 @@ class FusedMultiplyAdd(wiring.Component):
         return SimpleNamespace(**{name: delay(m, value, 1, name=f"{stage}_{name}") for name, value in values.items()})
 
     def _multiply(self, m):
-        """Cycles 1 to 3: the exact product; distances of its top from that of the addend."""
+        """Cycles 1 to 3: the exact product, and the distance between its top and the addend's."""
         ratio, addend = SimpleNamespace(**unpacked(self.ratio)), self.addend
         minus = self.factor[-1]
         size = delay(m, ((self.factor[:8] ^ minus.replicate(8)) + minus)[:8], 1, name="size")
         halves = ratio.significand[:_HALF], ratio.significand[_HALF:]
         low, high = (delay(m, size * half, 1, name="product") for half in halves)
-        none = delay(m, ~size.any(), 1, name="none")
+        zero = delay(m, ~size.any(), 1, name="zero")
         above, below, higher = Signal(PLACES), Signal(PLACES), Signal()
         m.d.comb += [
             above.eq(ratio.places + (_PRODUCT - SIGNIFICANT) - addend.places),
             below.eq(addend.places - ratio.places - (_PRODUCT - SIGNIFICANT)),
             # A subnormal addend, or zero, is never above a product.
-            higher.eq(none | (above[-1] & addend.significand[-1])),
+            higher.eq(zero | (above[-1] & addend.significand[-1])),
         ]
         return {
             "product": (low + Cat(Const(0, _HALF), high))[:_PRODUCT],
@@ -137,8 +127,8 @@ class FusedMultiplyAdd(wiring.Component):
         }
 
     @staticmethod
-    def _move(m, i):
-        """Cycle 4: the lower one moves by less than 8 places."""
+    def _shift(m, i):
+        """Cycle 4: shifts the lower one by less than 8 places."""
         product = Cat(Const(0, _GUARD), i.product)
         addend = Cat(Const(0, _WINDOW - SIGNIFICANT), i.addend)
         distance = Signal(PLACES.width)
@@ -156,28 +146,22 @@ class FusedMultiplyAdd(wiring.Component):
 
     @staticmethod
     def _align(m, i):
-        """Cycle 5: it moves on, by multiples of 8."""
-        return {
-            "large": i.large,
-            "small": shift_down(m, i.small, i.distance, unit=8),
-            "top": i.top,
-            "minus": i.minus,
-            "subtract": i.subtract,
-            "infinite": i.infinite,
-            "addend_minus": i.addend_minus,
-        }
+        """Cycle 5: shifts it further, by multiples of 8."""
+        values = vars(i) | {"small": shift_down(m, i.small, i.distance, unit=8)}
+        del values["distance"]
+        return values
 
     @staticmethod
     def _add(m, i):
-        """Cycle 6: the size of the sum. The lower one may be larger all the same, if it has hardly moved."""
-        total, turned = Signal(_WINDOW + 1), Signal(_WINDOW + 1)
+        """Cycle 6: the size of the sum. After a small shift the lower one may still be the larger one."""
+        total, reverse = Signal(_WINDOW + 1), Signal(_WINDOW + 1)
         carry = i.subtract
-        # One adder: the carry comes in through a place below.
+        # One adder, with the carry at a place below the lowest one.
         operands = Cat(1, i.large, 0), Cat(carry, i.small ^ carry.replicate(_WINDOW), carry)
-        m.d.comb += [total.eq((operands[0] + operands[1])[1:]), turned.eq(i.small - i.large)]
+        m.d.comb += [total.eq((operands[0] + operands[1])[1:]), reverse.eq(i.small - i.large)]
         less = i.subtract & total[-1]
         return {
-            "total": Mux(less, turned, total),
+            "total": Mux(less, reverse, total),
             "top": i.top,
             "negative": Mux(i.infinite, i.addend_minus, i.minus ^ less),
             "infinite": i.infinite,
@@ -187,37 +171,22 @@ class FusedMultiplyAdd(wiring.Component):
 class ResidualAdder(wiring.Component):
     """One lane of residual addition (docs/conv.md, "Requantisation").
 
-    The inner sum is that of the second operand alone, so that it can be made while the first one is requantised.
+    The inner sum needs only the second operand, so that it is computed while the first one is requantised.
 
-    Latency: ``LATENCY`` cycles from the first operand. Throughput: one a cycle; nothing stalls it.
-
-    Members
-    -------
-    second : In(8)
-        The operand in memory.
-    first : In(8)
-        The requantised one, ``FIRST`` cycles later.
-    is_signed : In(1)
-        Operands and results are signed. This and the following are to hold while results are under way.
-    first_ratio, second_ratio : In(32)
-        binary32 factors, finite.
-    offset : In(32)
-        binary32, finite.
-    minimum, maximum : In(8)
-        ``minimum`` is the lesser one, or they are equal.
-    o : Out(8)
+    Latency: ``LATENCY`` cycles from the first operand. Throughput: one a cycle, without stalls.
     """
 
     FIRST = FusedMultiplyAdd.LATENCY - FusedMultiplyAdd.ADDEND
     LATENCY = FusedMultiplyAdd.LATENCY + Clamp.LATENCY
 
-    second: In(8)
-    first: In(8)
-    is_signed: In(1)
+    second: In(8)  # the operand in memory
+    first: In(8)  # the requantised operand, ``FIRST`` cycles later
+    # These are constant while results are under way; factors and offset are finite binary32.
+    is_signed: In(1)  # operands and results are signed
     first_ratio: In(32)
     second_ratio: In(32)
     offset: In(32)
-    minimum: In(8)
+    minimum: In(8)  # at most ``maximum``
     maximum: In(8)
     o: Out(8)
 

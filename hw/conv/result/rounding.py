@@ -1,4 +1,4 @@
-"""Numbers of 24 significant bits."""
+"""Rounding: to 24 significant bits, to 16-bit floats, to clamped integers; and requantisation."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
@@ -8,48 +8,54 @@ from ...lib.logic import delay, digit_product, shift_down
 
 __all__ = ["PLACES", "SIGNIFICANT", "Clamp", "HalfRounder", "Requantiser", "Significand", "rounds_up", "widened"]
 
-#: Bits of a significand of binary32, the hidden one among them.
+#: Bits of a significand of binary32, with the hidden one.
 SIGNIFICANT = 24
-#: A logarithm of the weight of a significand's last place: more than any in a chain of sums and products reaches.
+#: The exponent of a significand's last place, large enough for all sums and products here.
 PLACES = signed(10)
 
-#: Widths that are searched in the first cycle are above this one.
+#: The normalising shifts of the first cycle are wider than this.
 _FINE = 8
+#: NaN of fp16 and of bf16, and infinity of fp16.
+_NAN, _BRAIN_NAN, _INFINITY = 0x7E00, 0x7FC0, 0x7C00
+#: Exponents in binary32 of the smallest normal number of fp16, and of the smallest number that is too large.
+_NORMAL, _TOO_LARGE = 113, 143
+#: After a shift by this many places only the sticky bit remains.
+_FAR = 15
+#: log2 of the smallest number that is clamped for any zero point.
+_LARGE = 9
+#: The smallest right shift after which all numbers are less than that, and the number of further shifts that matter.
+_LEAST = SIGNIFICANT - _LARGE
+_SHIFTS = _LARGE + 1
+#: Places of the lower part of a significand: the width of an ECP5 multiplier. Products of the upper parts, of 6 places,
+#: use LUTs, because an ECP5-85 runs out of multipliers first.
+_LOWER = 18
 
 
 def rounds_up(kept, cut):
-    """Whether a number is to be rounded up to be nearest, even of two: one bit.
+    """Whether a number is rounded up, to nearest even; one bit.
 
     Parameters
     ----------
     kept : Value
-        The places that stay; only the last one matters.
+        The places that remain; only the last one matters.
     cut : Value
-        Those that are cut off, one or more.
+        The places that are cut off, at least one.
     """
     return cut[-1] & Cat(kept[0], cut[:-1]).any()
 
 
 class Significand(wiring.Component):
-    """A number to 24 significant bits, nearest even (docs/conv.md, "Requantisation", step 2).
+    """Rounds a number to 24 significant bits, nearest even (docs/conv.md, "Requantisation", step 2).
 
-    The leading one goes to the top, by half of the width that is left at a time: first by 16 and more, in the next
-    cycle by 8 and less, and in the third the places below 24 are rounded away.
+    It shifts the leading one to the top, by 16 and more places in the first cycle and by 8 and fewer in the second; in
+    the third cycle the places below 24 are rounded off.
 
-    Latency: ``LATENCY`` cycles. Throughput: one a cycle; nothing stalls it.
+    Latency: ``LATENCY`` cycles. Throughput: one a cycle, without stalls.
 
     Parameters
     ----------
     width : int
         Bits of the number, 26 to 64.
-
-    Members
-    -------
-    i : In(width)
-    o : Out(24)
-        Its leading bit is one, but of zero.
-    places : Out(PLACES)
-        ``o`` · 2^``places`` is the number; of zero anything.
     """
 
     LATENCY = 3
@@ -60,6 +66,8 @@ class Significand(wiring.Component):
         if not 26 <= width <= 64:
             raise ValueError(f"width must be 26 to 64, not {width!r}")
         self._width = width
+        # The number is ``o`` · 2^``places``. The leading bit of ``o`` is one; of zero ``o`` is 0 and ``places``
+        # undefined.
         super().__init__({"i": In(width), "o": Out(SIGNIFICANT), "places": Out(PLACES)})
 
     def elaborate(self, platform):
@@ -70,15 +78,15 @@ class Significand(wiring.Component):
             if step == _FINE:
                 value = delay(m, value, 1, name="coarse")
                 zeros = [delay(m, bit, 1, name="coarse_zeros") for bit in zeros]
-            none, moved = Signal(name=f"none{step}"), Signal(self._width, name=f"moved{step}")
-            m.d.comb += [none.eq(~value[-step:].any()), moved.eq(Mux(none, value << step, value))]
-            value, zeros, step = moved, [none, *zeros], step // 2
+            shifts, shifted = Signal(name=f"shifts{step}"), Signal(self._width, name=f"shifted{step}")
+            m.d.comb += [shifts.eq(~value[-step:].any()), shifted.eq(Mux(shifts, value << step, value))]
+            value, zeros, step = shifted, [shifts, *zeros], step // 2
         value = delay(m, value, 1, name="leading")
         zeros = delay(m, Cat(zeros), 1, name="zeros")
 
         kept, cut = value[-SIGNIFICANT:], value[:-SIGNIFICANT]
         up, rounded = Signal(), Signal(SIGNIFICANT + 1)
-        # A carry leaves zeros below it: it becomes the leading bit of a number of a place more.
+        # Below a carry there are only zeros; it becomes the leading bit, one place higher.
         m.d.comb += [up.eq(rounds_up(kept, cut)), rounded.eq(kept + up)]
         places = Const(self._width - SIGNIFICANT, PLACES) - zeros + rounded[-1]
         m.d.comb += [
@@ -88,35 +96,21 @@ class Significand(wiring.Component):
         return m
 
 
-_NAN, _BRAIN_NAN, _INFINITY = 0x7E00, 0x7FC0, 0x7C00
-#: Exponents of binary32 of the least normal number of fp16, and of the first one that is too large.
-_NORMAL, _TOO_LARGE = 113, 143
-#: A shift of so many places leaves nothing that counts.
-_FAR = 15
-
-
 class HalfRounder(wiring.Component):
-    """binary32 rounded to fp16 or bf16, to nearest even; subnormal numbers are kept (docs/conv.md, "Types").
+    """Rounds binary32 to fp16 or bf16, to nearest even, with subnormal numbers (docs/conv.md, "Types").
 
-    Latency: ``LATENCY`` cycles. Throughput: one a cycle; nothing stalls it.
-
-    Members
-    -------
-    i : In(32)
-    brain : In(1)
-        bf16. To hold while results are under way.
-    o : Out(16)
+    Latency: ``LATENCY`` cycles. Throughput: one a cycle, without stalls.
     """
 
     LATENCY = 3
 
     i: In(32)
-    brain: In(1)
+    brain: In(1)  # bf16; constant while results are under way
     o: Out(16)
 
     def elaborate(self, platform):
         m = Module()
-        # Cycle 1: by how many places a number moves that is subnormal in fp16; what lies below 12 places counts as one.
+        # Cycle 1: the shift of a number that is subnormal in fp16; the bits below 12 places become a sticky bit.
         mantissa, exponent = self.i[:23], self.i[23:31]
         normal, ones = exponent >= _NORMAL, exponent.all()
         distance = Mux(normal, 0, Mux(exponent < _NORMAL - _FAR, _FAR, (_NORMAL - exponent)[:4]))
@@ -134,67 +128,44 @@ class HalfRounder(wiring.Component):
         up = delay(m, Mux(self.brain, brain_up, rounds_up(significand[2:], significand[:2])), 1, name="up")
         minus = delay(m, upper[15], 1, name="minus")
 
-        # Cycle 3: a carry out of the mantissa counts the exponent up, to infinity if need be.
+        # Cycle 3: a carry out of the mantissa increments the exponent, possibly to infinity.
         rounded = Cat(Mux(infinite, _INFINITY, (size + up)[:15])[:15], minus)
         m.d.comb += self.o.eq(delay(m, Mux(nan, Mux(self.brain, _BRAIN_NAN, _NAN), rounded)[:16], 1, name="packed"))
         return m
 
 
-#: log2 of what is clamped whatever the zero point is.
-_LARGE = 9
-#: The least shift to the right that leaves less than that, and how many more there are until nothing is left.
-_LEAST = SIGNIFICANT - _LARGE
-_SHIFTS = _LARGE + 1
-
-
 def widened(is_signed, value):
-    """A number of 8 bits, as it lies in memory, as a signed one of 9."""
+    """A byte, signed or unsigned, as a signed number of 9 bits."""
     return Cat(value, is_signed & value[-1]).as_signed()
 
 
 class Clamp(wiring.Component):
-    """A number rounded to an integer, nearest even; the zero point is added, and the sum clamped (docs/conv.md,
+    """Rounds a number to an integer, nearest even, adds the zero point, and clamps the sum (docs/conv.md,
     "Requantisation", steps 4 and 5).
 
-    What is 512 or more would be clamped in any case, so that a shifter of the upper places does; what lies below them
-    only matters as a whole.
+    Numbers from 512 on are clamped in any case, so that only the upper places are shifted; the lower ones become a
+    sticky bit.
 
-    Latency: ``LATENCY`` cycles. Throughput: one a cycle; nothing stalls it.
-
-    Members
-    -------
-    size : In(25)
-        Zero, or 2^23 to 2^24.
-    places : In(PLACES)
-        The number is ``size`` · 2^``places``.
-    negative : In(1)
-        Times -1.
-    infinite : In(1)
-        The number is larger than all, or less.
-    is_signed : In(1)
-        The three following and the result are signed. They are to hold while results are under way.
-    zero : In(8)
-    minimum, maximum : In(8)
-        ``minimum`` is the lesser one, or they are equal.
-    o : Out(8)
+    Latency: ``LATENCY`` cycles. Throughput: one a cycle, without stalls.
     """
 
     LATENCY = 3
 
-    size: In(SIGNIFICANT + 1)
-    places: In(PLACES)
-    negative: In(1)
-    infinite: In(1)
-    is_signed: In(1)
+    size: In(SIGNIFICANT + 1)  # zero, or 2^23 to 2^24
+    places: In(PLACES)  # the number is ``size`` · 2^``places``
+    negative: In(1)  # times -1
+    infinite: In(1)  # the number is infinite
+    # These are constant while results are under way.
+    is_signed: In(1)  # the next three and the result are signed
     zero: In(8)
-    minimum: In(8)
+    minimum: In(8)  # at most ``maximum``
     maximum: In(8)
     o: Out(8)
 
     def elaborate(self, platform):
         m = Module()
-        # Cycle 1: the integer, the place below, and whether there is anything further below.
-        beyond = Signal(signed(PLACES.width + 1))  # shifts to the right, more than the least one
+        # Cycle 1: the integer, the place below, and a sticky bit.
+        beyond = Signal(signed(PLACES.width + 1))  # the right shift, minus the smallest one
         m.d.comb += beyond.eq(-_LEAST - self.places)
         large = Signal()
         m.d.comb += large.eq(self.infinite | (beyond[-1] & self.size[-2:].any()))
@@ -209,19 +180,14 @@ class Clamp(wiring.Component):
 
         # Cycle 2: -(v + up) is ~v + 1 - up.
         whole, up = Cat(number[2:], 0), rounds_up(number[2:], number[:2])
-        turned = (whole ^ negative.replicate(len(whole))).as_signed()
-        total = delay(m, widened(self.is_signed, self.zero) + turned + (up ^ negative), 1, name="total")
+        inverted = (whole ^ negative.replicate(len(whole))).as_signed()
+        total = delay(m, widened(self.is_signed, self.zero) + inverted + (up ^ negative), 1, name="total")
 
         # Cycle 3.
         low, high = widened(self.is_signed, self.minimum), widened(self.is_signed, self.maximum)
         clamped = Mux(total < low, self.minimum, Mux(total > high, self.maximum, total[:8]))
         m.d.comb += self.o.eq(delay(m, clamped, 1, name="clamped"))
         return m
-
-
-#: Places of the lower part of a significand: as many as a multiplier of an ECP5 takes. Upper parts, of 6, are
-#: multiplied in tables: multipliers are what an ECP5-85 runs out of first.
-_LOWER = 18
 
 
 class Requantiser(wiring.Component):
@@ -232,32 +198,22 @@ class Requantiser(wiring.Component):
     ====== =======================================================
     1      size of the accumulator
     2–4    to 24 significant bits
-    5      products of parts: three multipliers, and tables for the upper parts; nothing behind them
+    5      products of parts: three multipliers, and LUTs for the upper parts
     6      their sum
-    7      the product to 24 significant bits: its leading one is in one of two places
+    7      the product to 24 significant bits; its leading one is in one of two places
     8–10   to an integer, zero point, clamp
     ====== =======================================================
 
-    Scales have a hidden one whatever their exponent: results of subnormal ones are too small to be seen.
+    Subnormal scales get a hidden one too: their results are too small to matter.
 
-    Latency: ``LATENCY`` cycles. Throughput: one a cycle; nothing stalls it.
-
-    Members
-    -------
-    acc : In(32)
-    scale : In(32)
-        binary32.
-    is_signed : In(1)
-        As the following of :class:`Clamp`.
-    zero : In(8)
-    minimum, maximum : In(8)
-    o : Out(8)
+    Latency: ``LATENCY`` cycles. Throughput: one a cycle, without stalls.
     """
 
     LATENCY = 4 + Significand.LATENCY + Clamp.LATENCY
 
     acc: In(32)
-    scale: In(32)
+    scale: In(32)  # binary32
+    # Constant while results are under way, as for :class:`Clamp`.
     is_signed: In(1)
     zero: In(8)
     minimum: In(8)
@@ -281,7 +237,7 @@ class Requantiser(wiring.Component):
             delay(m, product, 1, name="product")
             for product in (a * b, a * upper_b, upper_a * b, digit_product(m, upper_a, upper_b))
         )
-        # The last place of a product's upper 24, if its leading one is in the lower of the two places.
+        # The last place of the product's upper 24, if the leading one is in the lower of the two places.
         places = delay(m, (exponent + significand.places - 127)[: PLACES.width].as_signed(), 2, name="places")
         product = Signal(2 * SIGNIFICANT, reset_less=True)
         m.d.sync += product.eq(Cat(low, high) + Cat(Const(0, _LOWER), middle[0] + middle[1]))

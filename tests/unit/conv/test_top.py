@@ -1,4 +1,4 @@
-"""The data path as a whole: random jobs one behind the other, all of memory and all ends against golden."""
+"""The engine as a whole: random jobs one after the other, all of memory and all ends against golden; AXI4-Lite."""
 
 from functools import cache
 
@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
-from tilewright.golden import Conv, job_word
 from tilewright.golden import Conv as GoldenConv
+from tilewright.golden import job_word
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS, ConvUnitParams
-from tilewright.hw.conv.top import Conv as TopConv
-from tilewright.hw.conv.top import ConvDatapath
+from tilewright.hw.conv.top import Conv, ConvUnit
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.session import ConvSession
 from tilewright.spec.conv import CONV_ID_VALUE, CONV_REGISTERS, JOB, ConvError, ConvOperation, ConvOutput, ConvParams
 from tilewright.spec.pe import MmType
 from tilewright.verify.pysim.axi import read_word, write_word
@@ -26,7 +24,7 @@ SEED, SIZE = 5, 4096
 PARAMS = CONV_UNIT_PRESETS["unit"].replace(smem=SmemParams(SIZE))
 
 
-class Resettable(ConvDatapath):
+class Resettable(ConvUnit):
     """With an input that resets it."""
 
     def __init__(self, params):
@@ -47,7 +45,7 @@ def some_jobs(count=4):
 
 def golden_of(words, smem):
     """Memory after the jobs, and how each ended."""
-    engine, ends = Conv(smem.copy(), PARAMS.conv), []
+    engine, ends = GoldenConv(smem.copy(), PARAMS.conv), []
     for word in words:
         before = len(engine.errors)
         engine.execute(word)
@@ -57,7 +55,7 @@ def golden_of(words, smem):
 
 
 def run(words, smem, *, reset_at=None):
-    """What ended, and whether the data path was idle before and after; ``smem`` is changed."""
+    """How jobs ended, and whether the engine was idle before and after; ``smem`` is changed."""
     dut = elaborated(Resettable, PARAMS)
     port, ends, idle, before = dut.processor, [], [], smem.copy()
 
@@ -67,7 +65,7 @@ def run(words, smem, *, reset_at=None):
                 ends.append((end.code, end.field))
 
     async def bench(ctx):
-        idle.append(ctx.get(dut.idle))
+        idle.append(ctx.get(dut.state.idle))
         if reset_at:
             await send(ctx, port.jobs, words[:1])
             await ctx.tick().repeat(reset_at)
@@ -78,11 +76,11 @@ def run(words, smem, *, reset_at=None):
             assert not ends, "it is under way"
             smem[:] = before  # a job that adds to what lies in Y would add to its own results
         await send(ctx, port.jobs, words)
-        idle.append(ctx.get(dut.idle))
+        idle.append(ctx.get(dut.state.idle))
         while len(ends) < len(words):
             await ctx.tick()
         await ctx.tick().repeat(2)
-        idle.append(ctx.get(dut.idle))
+        idle.append(ctx.get(dut.state.idle))
 
     memory = EngineMemory(dut.smem, smem, dut.again)
     simulate(dut, bench, background=[watch, *memory.processes], deadline=60_000)
@@ -142,35 +140,14 @@ def test_reset_in_the_middle(cycles):
     assert (smem == expected).all()
 
 
-def test_counters_of_one_convolution():
-    with ConvSession("unit") as session:
-        conv = session.params.conv
-        jobs = random_jobs(11, conv, 60, most_macs=2000)
-        job = next(each for each in jobs if each.fields["operation"] == ConvOperation.CONVOLUTION)
-        fields = job.fields
-        run = session.run([job.word], shared=job.smem)
-        values = session.registers()
-        points = fields["batch"] * fields["out_height"] * fields["out_width"]
-        assert values["results_written"] == points * fields["out_channels"]
-        assert values["jobs"] == len(run.jobs) == 1
-        assert 0 < values["steps"] < values["busy_cycles"] <= run.cycles
-        # A set has a row for each unit, and is used once for each channel of a slave, at most four.
-        assert values["feature_rows_fetched"] % conv.units == 0
-        assert values["steps"] <= 4 * values["feature_rows_fetched"] // conv.units
-        session.write_register("control", 1)
-        counters = [register.name for register in CONV_REGISTERS if register.offset >= 0x40]
-        assert not any(session.registers()[name] for name in counters if name != "busy_cycles")
-
-
-TOP_PARAMS = CONV_UNIT_PRESETS["unit"].replace(smem=SmemParams(4096))
 REGISTERS = {register.name: register for register in CONV_REGISTERS}
 
 
 def test_a_job_and_a_refused_one():
-    dut = TopConv(TOP_PARAMS)
-    (job,) = random_jobs(3, TOP_PARAMS.conv, 1, most_macs=300, smem_bytes=4096)
+    dut = Conv(PARAMS)
+    (job,) = random_jobs(3, PARAMS.conv, 1, most_macs=300, smem_bytes=SIZE)
     smem = job.smem.copy()
-    golden = GoldenConv(job.smem.copy(), TOP_PARAMS.conv)
+    golden = GoldenConv(job.smem.copy(), PARAMS.conv)
     golden.execute(job.word)
     reserved = job.word | 1 << next(bit for bit in range(JOB.bits) if JOB.reserved_mask >> bit & 1)
 

@@ -132,7 +132,7 @@ class LaneStepsSpec(Elaboratable):
             m.d.comb += [
                 of_group.eq(part - read.turn),
                 point.eq(Mux(plan.granularity == 4, of_group >> 1, of_group)),
-                self.used[part].eq((point <= dut.left) | self.crossed),
+                self.used[part].eq((point <= dut.remaining) | self.crossed),
                 behind.eq(word - dut.freed),
                 Assert(~(taken & self.used[part]) | (behind < (dut.written - dut.freed)[: len(dut.freed)])),
             ]

@@ -28,7 +28,7 @@ class SequencerSpec(Elaboratable):
         self.dut = dut = Sequencer(params, LATENCY, LOOP)
         self.ports = [dut.start, dut.sets.valid, dut.sets.payload, dut.written, dut.tile.ready, dut.tiles.ready]
         self.ports += [dut.lane_read, dut.halves]
-        self.ports += [dut.plan, dut.alike]
+        self.ports += [dut.plan, dut.overlaps]
 
     def elaborate(self, platform):
         m = Module()
@@ -151,7 +151,7 @@ class BanksSpec(SequencerSpec):
             ]
         m.submodules.tiles_rules = StreamRules(dut.tiles)
         readable = Cat(each >= LATENCY for each in age)
-        m.d.comb += Assert(dut.busy | dut.alike | ((taken & ~(done & readable)) == 0))
+        m.d.comb += Assert(dut.busy | dut.overlaps | ((taken & ~(done & readable)) == 0))
         m.d.comb += Assert(dut.busy | ~within)
         full = Signal()
         m.d.sync += full.eq(full | done.all())

@@ -64,8 +64,8 @@ class RunSpec(Elaboratable):
 
     def __init__(self):
         self.dut = dut = JobRunner(RUN_PARAMS)
-        self.ports = [dut.checked.valid, dut.checked.payload, dut.plans.valid, dut.plans.payload, dut.loading, dut.came]
-        self.ports += [dut.fetching, dut.computing, dut.written, dut.readable, dut.barriers.ready]
+        self.ports = [dut.checked.valid, dut.checked.payload, dut.plans.valid, dut.plans.payload, dut.loading]
+        self.ports += [dut.weights_read, dut.fetching, dut.computing, dut.written, dut.readable, dut.barriers.ready]
         self.ports += [dut.barrier_results.valid, dut.barrier_results.payload]
 
     def elaborate(self, platform):
@@ -124,9 +124,9 @@ class RunSpec(Elaboratable):
         array = ("lanes", "pool", "maximum", "granularity", "wide", "x_signed", "k_signed", "x_zero", "k_zero",
                  "floats", "brain", "bias")  # fmt: skip
         same = Cat(dut.load[name] == dut.compute[name] for name in array).all()
-        m.d.comb += Assert(~dut.alike | same)
+        m.d.comb += Assert(~dut.overlaps | same)
         m.d.comb += [
-            Cover(dut.alike & (begun["compute"] == 1) & dut.computing),
+            Cover(dut.overlaps & (begun["compute"] == 1) & dut.computing),
             Cover(starts["fetch"] & (under_way == 2) & (ended == 1)),
             Cover(starts["compute"] & (under_way == 2) & (ended == 1)),
             Cover(refused & (ended == 2)),
@@ -137,9 +137,9 @@ class RunSpec(Elaboratable):
         """Those of the job in the last stage, which may be the ``newest`` one."""
         dut, plan, arrivals = self.dut, self.dut.plans.payload, Signal(2)
         read, before = Signal(), Signal()  # weights of the newest job have come; those of the one before it
-        m.d.sync += read.eq(read | (~dut.loading & dut.came))
+        m.d.sync += read.eq(read | (~dut.loading & dut.weights_read))
         with m.If(load_start):
-            m.d.sync += [read.eq(0), before.eq(read | (~dut.loading & dut.came))]
+            m.d.sync += [read.eq(0), before.eq(read | (~dut.loading & dut.weights_read))]
         m.d.sync += arrivals.eq(arrivals + (dut.barrier_results.valid & dut.barrier_results.ready))
         with m.If(write_start):
             m.d.sync += arrivals.eq(0)

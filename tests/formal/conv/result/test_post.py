@@ -1,4 +1,4 @@
-"""A significand is its number to 24 significant bits, nearest even, whatever the number is."""
+"""Post-processing: significands are rounded to nearest even, for all numbers, and no transfer is lost."""
 
 import pytest
 from amaranth.hdl import Assert, Assume, Const, Cover, Elaboratable, Module, Signal
@@ -77,13 +77,9 @@ class PostSpec(Elaboratable):
         m.d.comb += [
             lanes.eq(sum(dut.stages)),
             Assert(~dut.results.i.valid | dut.results.i.ready),
-            Assert(~dut.masks.i.valid | dut.masks.i.ready),
             Assert(dut.places == lanes + dut.results.level),
-            Assert(dut.places == dut.masks.level),
             Assert(dut.places <= 32),
             *queue_invariants(dut.results),
-            *queue_invariants(dut.masks),
-            Assert(~dut.o.valid | dut.masks.o.valid),
             Cover((dut.results.level == 3) & (lanes == 2)),
         ]
         # Nothing is behind the stage at which the job's results leave.

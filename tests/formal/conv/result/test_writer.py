@@ -52,7 +52,7 @@ class AssemblerSpec(Elaboratable):
         with m.If(taken):
             m.d.sync += count.eq(Mux(dut.flush.p, 0, count + 1))
             with m.If(self.follow & ~held):
-                m.d.sync += [held.eq(1), place.eq(count), value.eq(dut.i.p.data[0][:8]), flushed.eq(dut.flush.p)]
+                m.d.sync += [held.eq(1), place.eq(count), value.eq(dut.i.p[0][:8]), flushed.eq(dut.flush.p)]
         with m.If(held & ~flushed):
             m.d.comb += [Assert(place < count), Assert(dut.collected.word_select(place, 8) == value)]
         with m.If(pushed & ~flushed):

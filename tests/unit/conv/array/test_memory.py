@@ -1,11 +1,11 @@
-"""The memory of a slave against numpy: writes of any bytes, and reads of both halves of a row."""
+"""Memories of the array: rows of slaves against numpy, and biases of two passes as the table's answers bring them."""
 
 import random
 
 import numpy as np
 import pytest
 
-from tilewright.hw.conv.array.memory import Biases, RowRotator, SlaveMemory, bias_columns
+from tilewright.hw.conv.array.memory import Biases, SlaveMemory
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CONV_PRESETS, ConvParams
@@ -43,41 +43,6 @@ def test_rows(row_bytes, rotation):
             await ctx.tick()
             if row is not None:
                 assert ctx.get(dut.row).to_bytes(row_bytes, "little") == row, f"seed {SEED}, cycle {cycle}"
-
-    simulate(dut, bench)
-
-
-def test_a_write_and_a_read_of_the_same_word():
-    """The read has what was there before."""
-    params = ConvUnitParams(CONV_PRESETS["unit"], SmemParams(4096))
-    dut = elaborated(SlaveMemory, params)
-
-    async def bench(ctx):
-        for value, seen in ((5, None), (9, 5), (0, 9)):
-            ctx.set(dut.write, {"word": 3, "data": [value], "strobe": -1 & 0xFFFF})
-            ctx.set(dut.words, [3, 3])
-            ctx.set(dut.enable, 1)
-            await ctx.tick()
-            assert seen is None or ctx.get(dut.row) == seen
-
-    simulate(dut, bench)
-
-
-@pytest.mark.parametrize("slaves", [1, 2, 8])
-def test_every_turn(slaves):
-    """One after the other, each in the next cycle."""
-    params = ConvUnitParams(CONV_PRESETS["unit"].replace(slaves=slaves), SmemParams(4096))
-    dut, numbers = elaborated(RowRotator, params), np.random.default_rng(7)
-
-    async def bench(ctx):
-        for turn in range(2 * slaves):
-            rows = numbers.integers(0, 256, (slaves, 16), np.uint8)
-            ctx.set(dut.i, [int.from_bytes(row.tobytes(), "little") for row in rows])
-            ctx.set(dut.turn, turn)
-            await ctx.tick()
-            wanted = np.roll(rows.reshape(-1, 8), -turn, axis=0).reshape(slaves, 16)
-            found = [int(row).to_bytes(16, "little") for row in ctx.get(dut.o)]
-            assert found == [row.tobytes() for row in wanted], turn
 
     simulate(dut, bench)
 
@@ -130,8 +95,3 @@ def test_passes(name, lanes):
                 assert number not in biases or seen[column] == biases[number], (half, channel, column)
 
     simulate(dut, bench)
-
-
-@pytest.mark.parametrize(("name", "columns"), [("unit", 8), ("more", 8), ("full", 32)])
-def test_columns(name, columns):
-    assert bias_columns(PARAMS[name]) == columns

@@ -289,7 +289,7 @@ def test_when_the_next_job_may_begin(alike):
     async def bench(ctx):
         ctx.set(dut.plan, {"stays": 1, "granularity": 3, "out_channels": 4, "last_pass": 0})
         ctx.set(dut.tiles.ready, 1)
-        ctx.set(dut.alike, alike)
+        ctx.set(dut.overlaps, alike)
         ctx.set(dut.written, RING)
         ctx.set(dut.sets.payload, {"first": 1, "last": 1, "final": 1})
         ctx.set(dut.sets.valid, 1)

@@ -17,7 +17,7 @@ SEED = 41
 @pytest.mark.parametrize(("lanes", "bits"), [(16, 9), (16, 17), (5, 9), (0, 9)])
 def test_sums(lanes, bits, maximum, apart):
     """An addition a cycle, with pauses; what is read is what has been added before this cycle."""
-    dut, rng = elaborated(Sums, lanes, bits, apart=apart), random.Random(f"{SEED} {lanes} {bits} {maximum}")
+    dut, rng = elaborated(Sums, lanes, bits, single_reads=apart), random.Random(f"{SEED} {lanes} {bits} {maximum}")
     half = 1 << (bits - 1 if maximum else 31)
     kept = range(lanes if maximum else FOLDS)
     model = {}
@@ -106,7 +106,7 @@ def test_every_transfer(name, lanes):
                 sums = [[rng.getrandbits(32) for _ in range(params.sums)] for _ in range(conv.slaves)]
                 ctx.set(dut.read, read or {})
                 pipe.append((read, sums))
-                if not params.sums_apart:
+                if not params.single_reads:
                     ctx.set(dut.i, sums)
                     await ctx.tick()
                     continue

@@ -177,7 +177,7 @@ def test_random(lanes, mode):
 
 
 def kept(pieces, part, again=0, keep=1, **changes):
-    return request(pieces, **changes) | {"kept": {"part": part, "keep": keep, "again": again}}
+    return request(pieces, **changes) | {"reuse": {"part": part, "keep": keep, "again": again}}
 
 
 @pytest.mark.parametrize("mode", ["none", "both"])
@@ -196,7 +196,7 @@ def test_random_again(mode):
         requests.append(plain | {"tag": len(requests)})
     stalls = STALL_MODES[mode]
     reads = run(8, requests, idle=stalls["idle"], busy=stalls["stall"])[2]
-    without = [{**one, "kept": {**one["kept"], "again": 0}} if "kept" in one else one for one in requests]
+    without = [{**one, "reuse": {**one["reuse"], "again": 0}} if "reuse" in one else one for one in requests]
     assert len(reads) < len(run(8, without)[2])
 
 

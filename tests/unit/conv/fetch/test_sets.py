@@ -1,119 +1,92 @@
-"""The walk over sets against four loops: tags and offsets of every request, in any rhythm; one a cycle."""
-
-import random
+"""The order of requests of a convolution: how many, one a cycle, in pairs, and again for the same points."""
 
 import pytest
 
-from tilewright.hw.conv.fetch.sets import SetWalker
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CONV_PRESETS, ConvParams
+from tilewright.spec.conv import CHANNELS_AT_ONCE, CONV_PRESETS, ConvOperation, ConvParams
+from tilewright.verify.pysim.conv_fetch import (
+    FetchArray,
+    FetchGatherer,
+    dense_job,
+    make_path,
+    run_jobs,
+    start_job,
+    wanted_sets,
+)
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import unpacker
 
-SEED = 25
-SIZE = 4096
+SEED = 22
+SMEM = SmemParams(16384)
 PARAMS = {
-    **{name: ConvUnitParams(CONV_PRESETS[name], SmemParams(SIZE)) for name in ("unit", "default")},
-    "wide": ConvUnitParams(ConvParams(64, 2, 4, feature_rows=16, results=8, types=("i8",)), SmemParams(SIZE)),
-    "floats": ConvUnitParams(CONV_PRESETS["unit"].replace(types=("i8", "f16")), SmemParams(SIZE)),
-    "one-slave": ConvUnitParams(ConvParams(16, 1, 8, results=4, types=("i8",)), SmemParams(SIZE)),
+    **{name: ConvUnitParams(CONV_PRESETS[name], SMEM) for name in ("unit", "ecp5", "default")},
+    "wide": ConvUnitParams(ConvParams(64, 2, 4, feature_rows=16, results=8, types=("i8", "i16")), SMEM),
+    "one-slave": ConvUnitParams(ConvParams(16, 1, 8, results=4, types=("i8",)), SMEM),
 }
 
 
-def some_plan(rng, params):
-    most = params.conv.row_bytes.bit_length() - 1
-    granularity = rng.choice([most, rng.randint(most - 4, most)])
-    blocks, pci = rng.choice([1, 2, 3, 4]), 1 << granularity
-    pixel = blocks * pci - rng.randrange(pci)
-    names = ("x_step", "x_row")
-    return {"granularity": granularity, "merged": rng.getrandbits(1),
-            "pixel_bytes": pixel, "last_bytes": rng.choice([pixel, rng.randint(1, pixel)]), "last_block": blocks - 1,
-            "last_step": rng.randrange(3), "last_kernel_row": rng.randrange(3), "position_step": rng.randrange(1, 99),
-            "position_end": rng.randrange(1, 999), "row_step": rng.randrange(1, 9), "row_end": rng.randrange(1, 99),
-            } | {name: rng.randrange(SIZE) for name in names} | (
-                {"floats": rng.getrandbits(1)} if params.floats else {})  # fmt: skip
+#: Preset, granularity, channels, operation; requests that two successive sets take, and so cycles.
+RATES = {
+    "a row is a request": ("default", 5, 32, ConvOperation.CONVOLUTION, 2),
+    "pairs": ("default", 5, 64, ConvOperation.CONVOLUTION, 2),
+    "three blocks": ("default", 5, 96, ConvOperation.CONVOLUTION, 2),
+    "folded twice": ("default", 4, 32, ConvOperation.CONVOLUTION, 2),
+    "folded four times": ("default", 3, 16, ConvOperation.CONVOLUTION, 4),
+    "folded 16 times": ("default", 1, 2, ConvOperation.CONVOLUTION, 16),
+    "small": ("ecp5", 4, 16, ConvOperation.CONVOLUTION, 2),
+    "small pairs": ("ecp5", 4, 32, ConvOperation.CONVOLUTION, 2),
+}
 
 
-def requests(params, plan, finals):
-    """Of each tile of ``finals`` the requests: part, pair, last of the tile; tag; offsets."""
-    conv, pci = params.conv, 1 << plan["granularity"]
-    size = min(plan["granularity"], 4)
-    count = max(conv.units * conv.row_bytes // (params.lanes << size), 1)
-    floats = plan.get("floats")  # blocks before steps, and no pairs
-    together = 2 if params.pairs and not floats and pci == conv.row_bytes else 1
-    number = 0
-    for final in finals:
-        walk = [
-            (row, step, block, min(together, plan["last_block"] + 1 - block))
-            for row in range(plan["last_kernel_row"] + 1) for step in range(plan["last_step"] + 1)
-            for block in range(0, plan["last_block"] + 1, together)
-        ]  # fmt: skip
-        if floats:
-            walk.sort(key=lambda each: (each[0], each[2], each[1]))
-        for place, (row, step, block, many) in enumerate(walk):
-            run = block * pci
-            position = step * plan["position_step"] + plan["merged"] * run
-            limit = plan["last_bytes"] if step == plan["last_step"] else plan["pixel_bytes"]
-            parts = count * many
-            for part in range(parts):
-                last = part == parts - 1
-                x = row * plan["x_row"] + step * plan["x_step"]
-                tag = {"set": number, "period": size + params.lanes.bit_length() - 1, "slaves": 0, "kernel": 0,
-                       "pair": many == 2, "complete": last, "part": part,
-                       "flags": (place == 0, place == len(walk) - 1, final)}  # fmt: skip
-                offsets = {"x": (x + run) % SIZE, "position": position,
-                           "position_end": plan["position_end"] - position - (not plan["merged"]),
-                           "row_begin": -row * plan["row_step"], "row_end": plan["row_end"] - row * plan["row_step"],
-                           "rest": min(max(limit - run, 0), 128), "kernel": 0,
-                           "second": (many == 2) and (2 - number % 2)}  # fmt: skip
-                yield (part, many == 2, last and place == len(walk) - 1, final), tag, offsets
-            number = (number + many) % params.sets
+@pytest.mark.parametrize("name", RATES)
+def test_a_request_a_cycle(name):
+    """Exact numbers of requests, and no cycle without one as soon as the second tile has been walked."""
+    preset, granularity, channels, operation, requests = RATES[name]
+    # With room for more sets than are under way at once.
+    params = ConvUnitParams(CONV_PRESETS[preset].replace(feature_rows=64), SMEM)
+    job = dense_job(params, granularity, channels, operation=operation)
+    ((made, cycles, sets),) = run_jobs(params, [job])
+    assert 2 * len(made) == requests * sets
+    places = params.conv.units * params.conv.row_bytes >> granularity + params.place_pairs
+    # The first place comes 1 cycle after the start, the first request 7 after the last place of the tile.
+    assert cycles[0] == places + 8
+    if places + 2 < requests * 9 * -(-channels >> granularity) // 2:
+        assert cycles == list(range(cycles[0], cycles[0] + len(cycles)))
 
 
-@pytest.mark.parametrize("preset", PARAMS)
-def test_requests(preset):
-    params, rng = PARAMS[preset], random.Random(f"{SEED} {preset}")
-    dut = elaborated(SetWalker, params)
-    unpack, unpack_tag = unpacker(dut.offsets.shape()), unpacker(dut.tag.shape())
+@pytest.mark.parametrize(
+    "preset",
+    [name if name in ("unit", "default") else pytest.param(name, marks=pytest.mark.long) for name in PARAMS],
+)
+def test_pairs(preset):
+    """Blocks of a whole row, an even and an odd number of them, the last one cut short; merged columns; two passes."""
+    params = PARAMS[preset]
+    row = params.conv.row_bytes
+    shape = {"width": 5, "height": 2, "out_channels": CHANNELS_AT_ONCE * params.conv.slaves + 1}
+    jobs = [
+        dense_job(params, row.bit_length() - 1, channels, kernel=(3, 1), merge=merge, raster=raster, **shape)
+        for channels, merge, raster in ((2 * row - 1, 1, 0), (2 * row + 3, 1, 1), (row // 2 + 5, 3, 1), (row - 2, 2, 0))
+    ]
+    run_jobs(params, jobs, "both")
+
+
+BLOCKS = [(3, 24, 2 / 3), (3, 8, 0), (1, 5, 2 / 3), (4, 32, 1 / 2)]
+
+
+@pytest.mark.parametrize(("granularity", "channels", "share"), BLOCKS)
+def test_blocks_of_the_same_points(granularity, channels, share):
+    """Of each set but the first one of its pixels, the gatherer is told that the same points have been asked for."""
+    params = PARAMS["default"]
+    path = elaborated(make_path, params)
+    gatherer, array = FetchGatherer(path, SEED, 0.1, 0.2), FetchArray(path, SEED, 0.2)
 
     async def bench(ctx):
-        first = 0  # sets go on over jobs
-        for _ in range(12):
-            plan = some_plan(rng, params)
-            finals = [rng.random() < 0.5 and plan["last_block"] > 0 for _ in range(2)] + [True]
-            ctx.set(dut.plan, plan)
-            ctx.set(dut.start, 1)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
-            waiting = []
-            for (part, pair, last, final), tag, offsets in requests(params, plan, finals):
-                while rng.random() < 0.2:
-                    ctx.set(dut.step, 0)
-                    await ctx.tick()
-                    waiting.append(None)
-                    check(ctx, waiting)
-                ctx.set(dut.step, 1)
-                ctx.set(dut.final, final)
-                assert (ctx.get(dut.part), ctx.get(dut.pair), ctx.get(dut.last)) == (part, pair, last), plan
-                found = unpack_tag(ctx.get(dut.tag.as_value()))
-                flags = found.flags
-                assert (flags.first, flags.last, flags.final) == tag["flags"], plan
-                tag = tag | {"set": (first + tag["set"]) % params.sets}
-                assert all(found[name] == value for name, value in tag.items() if name != "flags"), (plan, tag, found)
-                # Which half is for the second block goes by the number of the set.
-                offsets = offsets | {"second": pair and 2 - tag["set"] % 2}
+        for raster in (0, 1):
+            fields, gatherer.smem = dense_job(params, granularity, channels, raster=raster, width=9)
+            array.expected = [(*each, f"raster {raster}") for each in wanted_sets(fields, gatherer.smem, params)]
+            await start_job(ctx, path, fields)
+            while array.expected or array.held:
                 await ctx.tick()
-                waiting.append(offsets)
-                check(ctx, waiting)
-            ctx.set(dut.step, 0)
-            first = (ctx.get(dut.tag.set)) % params.sets
 
-    def check(ctx, waiting):
-        if len(waiting) < 2:
-            return
-        wanted, found = waiting.pop(0), unpack(ctx.get(dut.offsets.as_value()))
-        if wanted:
-            assert {name: found[name] for name in wanted} == wanted
-
-    simulate(dut, bench)
+    simulate(path, bench, background=[gatherer.serve, array.watch_writes, array.serve])
+    assert gatherer.again == share * len(gatherer.requests) and gatherer.requests

@@ -1,9 +1,8 @@
-"""Sums of products against Python: terms, counts, conditions, what falls off, cycles, starts in turn, resets."""
+"""Sums of products against Python: terms, counts, conditions, overflows, cycles."""
 
 import random
 
 import pytest
-from amaranth.hdl import ResetInserter, Signal
 
 from tilewright.hw.conv.job.calculator import NOT_SUM, SUM, Calculator, Step
 from tilewright.verify.pysim.simulate import elaborated, simulate
@@ -101,26 +100,6 @@ def test_most_cycles():
         assert (await collect(ctx, dut))[1] == dut.most_cycles
 
     simulate(dut, bench)
-
-
-@pytest.mark.parametrize("after", [0, 1, 2, 9, 30])
-def test_reset(after):
-    """Sums that were under way leave nothing behind."""
-    dut, reset, rng = Calculator(WIDTH, STEPS), Signal(), random.Random(SEED)
-
-    async def bench(ctx):
-        await start(ctx, dut, {"a": 4095, "b": 4095}, {"m": 0xFFFF, "n": 0xFFFF}, {"x": 1, "y": 1})
-        await ctx.tick().repeat(after + 1)
-        ctx.set(reset, 1)
-        await ctx.tick()
-        ctx.set(reset, 0)
-        assert not ctx.get(dut.busy)
-        for _ in range(3):
-            work = some_work(rng)
-            await start(ctx, dut, *work)
-            assert await collect(ctx, dut) == run_model(*work)
-
-    simulate(ResetInserter(reset)(dut), bench)
 
 
 @pytest.mark.parametrize("width", [0, -1, 2.5, "8"])

@@ -12,6 +12,7 @@ from tilewright.hw.conv.job.check import JobChecker
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CONV_PRESETS, JOB, ConvError
+from tilewright.spec.pe import MM_FAMILIES
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 from tilewright.verify.random.conv_jobs import garbage_jobs, random_jobs
@@ -19,6 +20,7 @@ from tilewright.verify.random.conv_jobs import garbage_jobs, random_jobs
 SEED = 23
 BYTES = 4096
 PARAMS = {name: ConvUnitParams(CONV_PRESETS[name], SmemParams(BYTES)) for name in ("unit", "default", "full")}
+PARAMS["floats"] = ConvUnitParams(CONV_PRESETS["unit"].replace(types=MM_FAMILIES), SmemParams(BYTES))
 DEFAULT = PARAMS["default"]
 
 GOOD = {
@@ -136,7 +138,7 @@ def check(words, params, *, mode="none"):
 
 
 @pytest.mark.parametrize(
-    "name", [name if name == "unit" else pytest.param(name, marks=pytest.mark.long) for name in PARAMS]
+    "name", [name if name in ("unit", "floats") else pytest.param(name, marks=pytest.mark.long) for name in PARAMS]
 )
 def test_garbage(name):
     params = PARAMS[name]
@@ -191,7 +193,7 @@ def test_a_core_that_is_stopped(mode):
     async def stop(ctx):
         while True:
             ctx.set(dut.stopped, rng.random() < 0.5)
-            if ctx.get(dut.rules.looking & dut.rules.done):
+            if ctx.get(dut.rules.advance & dut.rules.done):
                 stopped.append(ctx.get(dut.stopped))
             await ctx.tick()
 

@@ -78,7 +78,7 @@ class Stages:
             for name, busy in inputs.items():
                 ctx.set(busy, self.under_way[name] is not None)
             self.coming = self.rng.randrange(1, 9) if self.under_way["load"] else max(0, self.coming - 1)
-            ctx.set(runner.came, not self.coming)
+            ctx.set(runner.weights_read, not self.coming)
             if not self.coming:
                 self.read.update(self.spans)
             writing = self.under_way["write"]

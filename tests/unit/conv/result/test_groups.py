@@ -55,7 +55,6 @@ def some_places(params, plan):
                             "group_last": number % together == together - 1 or last,
                             "tile_last": last,
                             "pass_last": last and tile,
-                            "job_last": last and tile and first + span >= plan["out_channels"],
                         },
                     )
 
@@ -72,7 +71,7 @@ def in_pairs(params, plan):
             first, expected = held
             held = None
             if first["there"] == place["there"] and rng.random() < 0.7:
-                ends = {name: wanted[name] for name in ("group_last", "tile_last", "pass_last", "job_last")}
+                ends = {name: wanted[name] for name in ("group_last", "tile_last", "pass_last")}
                 yield first | {"both": 1, "last": place["last"]}, expected | ends | {"both": 1}
                 continue
             yield first, expected
@@ -130,7 +129,7 @@ def test_full_rate_and_latency():
 SEED = 61
 LINE_PAIRS_PARAMS = {name: ConvUnitParams(CONV_PRESETS[name], SmemParams(1024)) for name in ("unit", "default")}
 SECOND = {"y": 300, "addend": 1000}
-_LASTS = ("tile_last", "pass_last", "job_last")
+_LASTS = ("tile_last", "pass_last")
 
 
 def some_group(rng, params):

@@ -84,7 +84,7 @@ def run(name, plans, *, stall=0.0):
                 ctx.set(dut.release, 0)
             assert not ctx.get(dut.loaded)
 
-    around = gatherer(dut.request, dut.answer, dut.answer_stb, smem, stall=stall)
+    around = gatherer(dut.request, dut.answer, smem, stall=stall)
     watched = [around, watch_stream(dut.request, "request"), *([watch_biases] if params.floats else [])]
     simulate(dut, bench, background=watched)
     return waits
@@ -184,7 +184,7 @@ def addends_run(name, plan, *, mode="none", count=20):
             ctx.set(dut.release, 0)
         assert not ctx.get(dut.loaded)
 
-    around = gatherer(dut.request, dut.answer, dut.answer_stb, smem, stall=STALL_MODES[mode]["stall"])
+    around = gatherer(dut.request, dut.answer, smem, stall=STALL_MODES[mode]["stall"])
     simulate(dut, source, sink, background=[around, watch_stream(dut.request, "request")])
     return begun
 

@@ -98,7 +98,7 @@ def run(name, mode, plan, count, *, hold=0):
             ctx.set(dut.bias[0], CONSTANT)
             ctx.set(dut.scale[0], ctx.get(dut.table_row))
             ctx.set(dut.addend[0], ctx.get(dut.addend_group) << 4 | ctx.get(dut.addend_step))
-            ctx.set(dut.left, cycle >= hold and lefts.popleft())
+            ctx.set(dut.departed, cycle >= hold and lefts.popleft())
             ctx.set(dut.flush.ready, ctx.get(dut.o.valid))
             for loaded in (dut.table_loaded, dut.addend_loaded):
                 ctx.set(loaded, rng.random() >= stalls["stall"])

@@ -1,4 +1,4 @@
-"""The assembler: buffers of each mode, windows, stalls, rates."""
+"""The assembler: buffers of each mode, windows, stalls, rates. The writer: rate, latency, and counts of results."""
 
 import random
 from itertools import product
@@ -35,7 +35,7 @@ def some_work(params, lanes, log2, flushes):
         count, buffer = rng.choice([most, rng.randint(1, most)]), {}
         for number in range(count):
             data = [rng.getrandbits(32) for _ in range(results)]
-            transfers.append(({"data": data}, number == count - 1))
+            transfers.append((data, number == count - 1))
             for lane, byte in product(range(results), range(1 << log2)):
                 place, channel = divmod(lane, ours)
                 at = place * sizes.piece_bytes + (number * ours + channel << log2) + byte
@@ -98,91 +98,31 @@ def test_full_rate_and_latency():
     assert cycles == [cycle + 1 for cycle, (_, last) in zip(sent, work[0], strict=True) if last]
 
 
-WRITER_PARAMS = {name: ConvUnitParams(CONV_PRESETS[name], SmemParams(1024)) for name in ("unit", "default")}
-
-
-def some_pieces(params, count):
-    rng, sizes = random.Random(5), ResultSizes(params)
-
-    def piece(width):
-        start = rng.choice([0, 0, rng.randrange(16)])
-        length = rng.randint(1, 16 - start if start else width)
-        origin = rng.randrange(1024)
-        return {"origin": origin, "first": origin % 16 + start, "last": origin % 16 + start + length - 1}
-
-    for _ in range(count):
-        width, pair = sizes.piece_bytes, sizes.pairs and rng.random() < 0.6
-        made = piece(width // 2 if pair else width)
-        length = made["last"] - made["first"]
-        made |= {"bytes": length, "window": [rng.getrandbits(128) for _ in range(width // 16)]}
-        if sizes.pairs:
-            second = {"there": 0, "origin": (made["origin"] + width // 2) % 1024}
-            if pair:
-                second = piece(width // 2) | {"there": 1}
-                while second["last"] - second["first"] != length or second["origin"] >> 4 == made["origin"] >> 4:
-                    second = piece(width // 2) | {"there": 1}
-            made["second"] = second
-        yield made
-
-
-def bytes_of_piece(piece):
-    """Address and value of each byte that is written."""
-    window, written = sum(chunk << 128 * n for n, chunk in enumerate(piece["window"])), {}
-    halves = [(piece, 0)]
-    if piece.get("second", {}).get("there"):
-        halves.append((piece["second"], 8 * len(piece["window"])))
-    for half, behind in halves:
-        start = half["first"] - half["origin"] % 16
-        for at in range(start, start + piece["bytes"] + 1):
-            written[(half["origin"] + at) % 1024] = window >> 8 * (behind + at) & 255
-    return written
-
-
-def bytes_of_write(write):
-    return {
-        16 * chunk + byte: data >> 8 * byte & 255
-        for chunk, data, strobes in zip(write.chunks, write.data, write.strobes, strict=True)
-        for byte in range(16)
-        if strobes >> byte & 1
-    }
-
-
-def writer_run(name, pieces, mode, log2=0):
-    dut = elaborated(Writer, WRITER_PARAMS[name])
-    came, stalls, written = [], STALL_MODES[mode], []
-
-    async def source(ctx):
-        ctx.set(dut.plan.result_log2, log2)
-        await send(ctx, dut.i, pieces, idle=stalls["idle"])
-
-    async def sink(ctx):
-        came.extend(await receive(ctx, dut.o, len(pieces), stall=stalls["stall"]))
-
-    async def count(ctx):
-        async for _, _, results in ctx.tick().sample(dut.written):
-            written.append(results)
-
-    simulate(dut, source, sink, background=[count, watch_stream(dut.o, "o")])
-    return *came, written
-
-
-@pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("name", WRITER_PARAMS)
-def test_writer_pieces(name, mode):
-    pieces = list(some_pieces(WRITER_PARAMS[name], 80))
-    writes, _, written = writer_run(name, pieces, mode)
-    assert [bytes_of_write(write) for write in writes] == [bytes_of_piece(piece) for piece in pieces]
-    assert [count for count in written if count] == [len(bytes_of_piece(piece)) for piece in pieces]
-
-
-def test_writer_full_rate_and_latency():
-    pieces = list(some_pieces(WRITER_PARAMS["unit"], 20))
-    _, cycles, _ = writer_run("unit", pieces, "none")
-    assert cycles == list(range(1, 21))
+#: Pieces of eight bytes; with the preset default the second half of the window is another one.
+PIECE = {"origin": 5, "first": 5, "last": 12, "bytes": 7, "window": [1]}
+PIECES = {
+    "unit": PIECE,
+    "default": PIECE | {"window": [1, 2], "second": {"there": 1, "origin": 100, "first": 4, "last": 11}},
+}
 
 
 @pytest.mark.parametrize("log2", [0, 1, 2])
-def test_results_are_counted(log2):
-    piece = {"origin": 5, "first": 5, "last": 12, "bytes": 7, "window": [1]}
-    *_, written = writer_run("unit", [piece], "none", log2)
-    assert sum(written) == 8 >> log2
+@pytest.mark.parametrize("name", PIECES)
+def test_written_results(name, log2):
+    """A piece a cycle, one cycle later; which bytes are written is proved."""
+    dut, counts = elaborated(Writer, ConvUnitParams(CONV_PRESETS[name], SmemParams(1024))), []
+
+    async def source(ctx):
+        ctx.set(dut.plan.result_log2, log2)
+        await send(ctx, dut.i, [PIECES[name]] * 20)
+
+    async def sink(ctx):
+        _, cycles = await receive(ctx, dut.o, 20)
+        assert cycles == list(range(1, 21))
+
+    async def count(ctx):
+        async for _, _, results in ctx.tick().sample(dut.written):
+            counts.append(results)
+
+    simulate(dut, source, sink, background=[count, watch_stream(dut.o, "o")])
+    assert [each for each in counts if each] == [(16 if "second" in PIECES[name] else 8) >> log2] * 20
