@@ -1,6 +1,7 @@
 """Layers of the convolution engine, before they are cut into tiles (docs/network.md, "On the engines")."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -86,6 +87,12 @@ class Part:
     counted: int | None = None
 
     @property
+    def shape(self):
+        """All that decides what jobs of the part cost."""
+        return (self.operation, self.source, self.channels[1], self.rows, self.columns, self.kernel, self.stride,
+                self.dilation, self.origin, self.blind, self.table is not None, self.addition is not None)  # fmt: skip
+
+    @property
     def element(self):
         """Bytes of a result."""
         return 4 if self.output == ConvOutput.RAW else 1
@@ -153,11 +160,39 @@ class Layer:
     moves: tuple[Move, ...] = ()
     first: "Layer | None" = None
 
-    @property
+    @cached_property
     def stages(self):
         """All parts in the order in which they are done, each with the layer whose sources and output it has."""
         own = tuple((self, part) for part in self.parts)
         return (*self.first.stages, *own) if self.first else own
+
+    @cached_property
+    def kinds(self):
+        """Of each of ``stages`` the number of the first one whose jobs cost the same."""
+        firsts = {}
+        return tuple(firsts.setdefault((stage is self, *part.shape), number)
+                     for number, (stage, part) in enumerate(self.stages))  # fmt: skip
+
+    @cached_property
+    def windows(self):
+        """All that decides which rows of sources are needed: of parts, each once, and of the layer before.
+
+        A window is (source, rows of the output) of what is added, and otherwise has the arguments of :func:`reach`
+        besides; the second element is (number of sources, windows) of ``first``, or None.
+        """
+        windows = {}
+        for part in self.parts:
+            if not part.blind:
+                window = part.kernel[0], part.stride[0], part.dilation[0], part.origin[0]
+                windows[part.source, part.rows, *window, self.sources[part.source].height] = None
+            if part.addition and part.addition.source is not None:
+                windows[part.addition.source, part.rows] = None
+        return (*windows,), self.first and (len(self.first.sources), self.first.windows)
+
+    @cached_property
+    def made(self):
+        """Rows that parts make, each once: whether it is a part of this layer, and the rows of the output."""
+        return tuple(dict.fromkeys((stage is self, part.rows) for stage, part in self.stages))
 
     @property
     def brought(self):

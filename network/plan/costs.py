@@ -72,15 +72,19 @@ def _planned(operation, sizes, windows, flags, pixel, conv):
     names = "adjoin", "table", "add"
     flags = dict(zip(names, flags, strict=True))
     shape = ConvShape(1, 65536, 65536, *sizes, *windows, operation=operation, **flags)
-    plans = convolution_plans(shape, conv)
-    costs = [(plan, _cost(plan, pixel)) for plan in plans]
-
-    def order(one):
-        """Of equal ones those of fewer steps, for each of which weights are fetched by themselves; larger blocks."""
-        plan, cost = one
-        return _beside_stores(plan, cost), plan.steps, plan.merge, -plan.block_bytes, plan.raster
-
-    return min(costs, key=order)
+    best = None
+    # Those that multiply for fewer cycles first, so that most of the others need not be costed.
+    for plan in sorted(convolution_plans(shape, conv), key=lambda plan: plan.mac_cycles):
+        if best and plan.mac_cycles + _SUMS_CYCLES > best[0][0]:
+            break
+        if plan.raster and not plan.crosses_lines:
+            continue  # no different from the one without
+        cost = _cost(plan, pixel)
+        # Of equal ones those of fewer steps, for each of which weights are fetched by themselves; larger blocks.
+        order = _beside_stores(plan, cost), plan.steps, plan.merge, -plan.block_bytes, plan.raster
+        if best is None or order < best[0]:
+            best = order, plan, cost
+    return best[1:]
 
 
 def _beside_stores(plan, cost):

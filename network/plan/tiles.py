@@ -7,8 +7,8 @@ from tilewright.spec.conv import CHANNELS_AT_ONCE
 
 from ..errors import node_error
 from ..lower.places import LINE, Cut, Held, padded
-from .bands import BandCosts, band_rows, turn_cycles
-from .costs import FOLLOWS, HANDED, Cost, job_cost, moved, transfer_cycles
+from .bands import BandCosts, rows_needed
+from .costs import FOLLOWS, HANDED, job_cost, moved, transfer_cycles
 from .cuts import MOST, cut_layer, legal, strided, with_gaps
 from .weights import Image, equal_tables
 
@@ -205,8 +205,9 @@ class Tiler:
         key = _signature(layer), held
         if key not in self._splits:
             image, height, room = _image(layer), layer.output.height, self.room - held
+            costs = BandCosts(layer, self.machine.conv)
             choices = sorted({ceil(height / bands) for bands in _BANDS if bands <= height} | {1})
-            found = [one for rows in choices for one in _of_rows(layer, self.machine, image, rows, room)]
+            found = [one for rows in choices for one in _of_rows(layer, self.machine, image, costs, rows, room)]
             self._splits[key] = min(found, key=lambda one: one.cycles, default=None)
         found = self._splits[key]
         return found and replace(found, image=_image(layer))
@@ -241,9 +242,8 @@ def _signature(layer):
     return parts, tables, places, layer.first and _signature(layer.first)
 
 
-def _of_rows(layer, machine, image, rows, room):
+def _of_rows(layer, machine, image, costs, rows, room):
     """Splits with so many rows in a band that fit."""
-    costs = BandCosts(layer, rows, machine.conv)
     for one in _candidates(layer, machine, image, rows, room):
         if one.room <= room:
             cycles, ends = _expected(layer, one, costs, machine, room)
@@ -254,11 +254,8 @@ def _candidates(layer, machine, image, rows, room):
     """Splits with so many rows in a band, whether they fit or not."""
     height = layer.output.height
     bands = ceil(height / rows)
-    inputs = []
-    for number, place in enumerate(layer.sources):
-        ends = (band_rows(layer, number, (first, min(first + rows, height))) for first in range(0, height, rows))
-        held = isinstance(place, Held)
-        inputs.append(0 if held else max(high - low for low, high in ends) * place.row_pitch)
+    needed = zip(layer.sources, rows_needed(layer, rows), strict=True)
+    inputs = [0 if isinstance(place, Held) else count * place.row_pitch for place, count in needed]
     made = 0 if isinstance(layer.output, Held) else rows * layer.output.row_pitch
     between, inputs = (inputs[0], [0, *inputs[1:]]) if layer.first else (0, inputs)
     cuts = zip((layer.output, *layer.brought), (made, *inputs[bool(layer.first) :]), strict=True)
@@ -308,32 +305,35 @@ def _expected(layer, one, costs, machine, room):
 
     Of each band, or unit where there are several, the longest of loads, jobs, stores.
     """
-    conv, height, soon = machine.conv, layer.output.height, machine.latency + _ISSUE + HANDED
-    kinds = {(pieces, _bus(size, machine)): count for (pieces, size), count in one.units.kinds.items()}
-    weights = sum(load * count for (_, load), count in kinds.items())
+    height, soon = layer.output.height, machine.latency + _ISSUE + HANDED
+    units = [(jobs, last, _bus(size, machine), number) for jobs, last, size, number in costs.units(one.units)]
+    weights = sum(load * number for *_, load, number in units)
     taken = zip(layer.sources, one.input_bytes, strict=True)
     brought = sum(transfer_cycles(place, size, machine) for place, size in taken)
     stored = transfer_cycles(layer.output, one.output_bytes, machine)
     words = moved(layer.output, one.output_bytes, machine.bus_bytes)
     total, count = 0, ceil(height / one.rows) * layer.output.batch
-    for rows, again, repeated in costs.bands(one.resident):
-        work, behind, ports, before = 0, 0, Cost(), Cost()
-        for (pieces, load), number in kinds.items():
-            found = [costs.job(part, channels, rows) for part, channels in pieces]
-            jobs = [cost for _, cost in found]
-            held = sum(cost.cycles for cost in jobs[:-1]) + jobs[-1].held
-            before = sum((cost for stage, cost in found if stage is not layer), before)
-            behind += number * sum(cost.cycles for stage, cost in found if stage is layer)
-            job = sum(one.cycles for one in jobs) + turn_cycles(layer, rows, conv)
-            if again:
-                job = max(job, load if one.resident else _in_turn(held, load, 0, soon, one.slots))
-            work += number * job
-            ports = sum(jobs * number, ports)
+    for rows, again, repeated in costs.bands(one.rows, one.resident):
+        work, behind, reads, writes, before = 0, 0, 0, 0, 0
+        for jobs, last, load, number in units:
+            job = costs.turn(rows)
+            for (part, channels), times in jobs.items():
+                cost = costs.job(part, channels, rows)
+                job += times * cost.cycles
+                reads, writes = reads + number * times * cost.reads, writes + number * times * cost.writes
+                if layer.stages[part][0] is layer:
+                    behind += number * times * cost.cycles
+                else:
+                    before += times * (cost.reads - cost.cycles)
+            if again and not one.resident:
+                cost = costs.job(*last, rows)
+                load = _in_turn(job - costs.turn(rows) - cost.cycles + cost.held, load, 0, soon, one.slots)
+            work += number * (max(job, load) if again else job)
         # Shared memory reads for jobs and stores by turns, and writes what comes and what they make. Each word of a
         # store counts, though a line has several: a layer that reads nearly always is slower than its reads.
         landed = brought + (weights if again else 0)
-        beside = stored * (1 + min(ports.reads / max(work, 1), 1))
-        ports = max(ports.reads + stored, ports.writes, landed, ceil((ports.writes + landed) / _WRITES))
+        beside = stored * (1 + min(reads / max(work, 1), 1))
+        ports = max(reads + stored, writes, landed, ceil((writes + landed) / _WRITES))
         # Of ranges with one band every second one has the same buffers, also for weights.
         turns, load = (one.depth, brought) if count > 1 else (2, brought + weights)
         turn = _in_turn(max(work, ports), load, beside, soon, turns) if turns > 1 else 0
@@ -341,7 +341,7 @@ def _expected(layer, one, costs, machine, room):
             # What one of both layers needs is brought, or taken away, while the other one works.
             turn = work + max(load * 5 // 4 + soon - behind, 0) + max(beside + soon - work + behind, 0)
             # The first one reads beside what is taken away, a line of several words at a time.
-            turn += max(before.reads + words * machine.bus_bytes // LINE - before.cycles, 0)
+            turn += max(before + words * machine.bus_bytes // LINE, 0)
         total += repeated * max(work, ports, turn)
     # What stays in shared memory is neither taken away nor brought, and the next job is handed over before it is there.
     first = FOLLOWS if all(isinstance(place, Held) for place in layer.brought) else brought + machine.latency + HANDED

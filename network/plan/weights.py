@@ -86,7 +86,9 @@ class Image:
             weights.append(end)
             end += padded(0 if part.weights is None else part.weights.size)
         self.tables, self.weights, self.size = tuple(tables), tuple(weights), end
-        self._units = {}
+        self._rows = [(part.out_channels[1], 0 if part.weights is None else part.weights.size // part.out_channels[1],
+                       part.operation != ConvOperation.CONVOLUTION) for part in parts]  # fmt: skip
+        self._shapes, self._units = dict.fromkeys(self._rows), {}
 
     def data(self):
         """The bytes."""
@@ -103,11 +105,11 @@ class Image:
 
         A unit is larger where so many channels, or a part that cannot be cut, are.
         """
-        counts = tuple(self._count(part, most, step) for part in self.parts)
-        key = counts if len(counts) == 1 else (most, step)
+        counts = {shape: self._count(*shape, most, step) for shape in self._shapes}
+        key = tuple(counts.values()) if len(self._rows) == 1 else (most, step)
         if key not in self._units:
             units, pieces = [], []
-            for piece, end in self._pieces(counts):
+            for piece, end in self._pieces([counts[shape] for shape in self._rows]):
                 if pieces and end - pieces[0].start > most:
                     units.append(Unit(tuple(pieces), pieces[0].start, piece.start))
                     pieces = []
@@ -116,20 +118,16 @@ class Image:
         return self._units[key]
 
     @staticmethod
-    def _count(part, most, step):
-        """Channels of a piece of a part."""
-        channels = part.out_channels[1]
-        if part.operation != ConvOperation.CONVOLUTION or part.weights.size <= most:
+    def _count(channels, row, whole, most, step):
+        """Channels of a piece of a part of ``channels``, each of ``row`` bytes."""
+        if whole or channels * row <= most:
             return channels
-        row = part.weights.size // channels
         count = max(most // row // step, 1) * step
         return min(count + -count % (16 // gcd(16, row)), channels)
 
     def _pieces(self, counts):
         """Pieces and their ends, in order."""
-        for number, (part, start, count) in enumerate(zip(self.parts, self.weights, counts, strict=True)):
-            channels = part.out_channels[1]
-            row = 0 if part.weights is None else part.weights.size // channels
+        for number, ((channels, row, _), start, count) in enumerate(zip(self._rows, self.weights, counts, strict=True)):
             for first in range(0, channels, count):
                 last = min(first + count, channels)
                 yield Piece(number, first, last, start + first * row), start + padded(last * row)

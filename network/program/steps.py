@@ -10,8 +10,8 @@ from tilewright.spec.conv import ConvOperation
 
 from ..lower.layers import reach
 from ..lower.places import BLOCK, LINE, LONG, Cut, Held, as_cut, padded
-from ..plan.bands import band_rows, stage_rows, turn_cycles
-from ..plan.costs import job_cost, plan_part
+from ..plan.bands import BandCosts, band_rows, stage_rows
+from ..plan.costs import plan_part
 from ..plan.weights import Piece
 
 __all__ = ["Jobs", "Load", "Map", "Store", "Transfer", "block", "held_store", "image_at", "job_words", "layer_steps",
@@ -162,6 +162,7 @@ def layer_steps(layer, one, base, down, addresses, weights, conv, held=None, loa
     """
     held = held or {}
     buffers, image, brought = _buffers(one, base, down), one.image, 0
+    costs = BandCosts(layer, conv)
     for number, band in enumerate(one.bands(layer)):
         turn = number % one.depth
         spots = buffers.sources[turn]
@@ -211,12 +212,12 @@ def layer_steps(layer, one, base, down, addresses, weights, conv, held=None, loa
                     kernels = [(at + group[0].start, at + group[-1].end)] if group[-1].end > group[0].start else []
                     results = [_span(stage.output, *rows, ends[1])]
                     jobs = found.setdefault(stage, Jobs([], reads, results, weights=kernels))
-                    cost = job_cost(stage, part, piece.last - piece.first, rows, conv)
+                    cost = costs.job(layer.kinds[piece.part], piece.last - piece.first, band[1:])
                     jobs.jobs.append(fields)
                     jobs.held, jobs.cycles = jobs.cycles + cost.held, jobs.cycles + cost.cycles
             for stage, jobs in found.items():
                 if stage is layer:
-                    jobs.cycles += turn_cycles(layer, band[1:], conv)
+                    jobs.cycles += costs.turn(tuple(band[1:]))
                 yield jobs
         if not stays:
             yield Store([_band(layer.output, addresses, band[0], band[1], band[2], one.output_bytes, made)])
