@@ -7,14 +7,36 @@ from math import ceil
 from ..lower.layers import reach
 from ..lower.places import BLOCK, Cut, Held, as_cut, cut_place
 from .costs import cheapest_gap
-from .pairs import join, part_from
 
-__all__ = ["MOST", "cut_layer", "legal", "strided", "with_gaps"]
+__all__ = ["MOST", "cut_layer", "join", "legal", "part_from", "strided", "with_gaps"]
 
 #: Elements of a box along one of its dimensions, at most.
 MOST = 256
 #: A box takes every so manieth row or column at most.
 _FURTHEST = 8
+
+
+def join(first, then):
+    """The layer that does ``first`` and ``then``, whose source 0 is the output of ``first``."""
+    shift = len(first.sources)
+    sources = then.sources[0], *first.sources, *then.sources[1:]
+    return replace(then, sources=sources, parts=_shifted(then.parts, shift), first=first)
+
+
+def part_from(layer):
+    """``then`` of a layer that :func:`join` made."""
+    shift = len(layer.first.sources)
+    sources = layer.sources[0], *layer.sources[1 + shift :]
+    return replace(layer, sources=sources, parts=_shifted(layer.parts, -shift), first=None)
+
+
+def _shifted(parts, shift):
+    """Parts whose sources, but source 0, have numbers that are ``shift`` higher."""
+
+    def number(source):
+        return source + shift if source else 0
+
+    return tuple(part.renumbered(number) for part in parts)
 
 
 def cut_layer(layer, channel_cuts, column_cuts, unit):

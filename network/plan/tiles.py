@@ -7,8 +7,7 @@ from tilewright.spec.conv import CHANNELS_AT_ONCE
 
 from ..errors import node_error
 from ..lower.places import LINE, Cut, Held, padded
-from .bands import BandCosts, rows_needed
-from .costs import FOLLOWS, HANDED, job_cost, moved, transfer_cycles
+from .costs import FOLLOWS, HANDED, BandCosts, job_cost, moved, rows_needed, transfer_cycles
 from .cuts import MOST, cut_layer, legal, strided, with_gaps
 from .weights import Image, equal_tables
 

@@ -5,10 +5,8 @@ from dataclasses import replace
 from math import inf
 
 from ..lower.places import BLOCK, LINE, as_cut, as_held, padded
-from .bands import band_rows
-from .costs import cheapest_gap
-from .cuts import MOST
-from .pairs import join, pair, part_from
+from .costs import band_rows, cheapest_gap
+from .cuts import MOST, join, part_from
 from .tiles import held_bytes
 
 __all__ = ["combine"]
@@ -32,7 +30,7 @@ def combine(layers, tiler, kept):
     for number in range(1, len(layers) + 1):
         ways = [(number - 1, layers[number - 1])]
         large = number > 1 and layers[number - 2].output.size > tiler.room
-        if large and (both := pair(*layers[number - 2 : number], readers, kept)):
+        if large and (both := _pair(*layers[number - 2 : number], readers, kept)):
             ways.append((number - 2, both))
         following = layers[number] if number < len(layers) else None
         for before, layer in ways:
@@ -53,6 +51,32 @@ def combine(layers, tiler, kept):
         _, at, layer = best[at]
         chosen.append(layer)
     return tuple(reversed(chosen))
+
+
+def _pair(first, then, readers, kept):
+    """Neighbours joined; None if they cannot be.
+
+    Parameters
+    ----------
+    first, then : Layer
+    readers : dict of str to int
+        How many layers read each tensor.
+    kept : collection of str
+        Tensors that have to lie in global memory.
+    """
+    between = first.output
+    numbers = [number for number, place in enumerate(then.sources) if place.name == between.name]
+    if first.moves or then.moves or len(numbers) != 1 or readers[between.name] != 1 or between.name in kept:
+        return None
+    (number,) = numbers
+    if then.sources[number] != between or any(part.blind for part in (*first.parts, *then.parts)):
+        return None
+    if any(part.addition and part.addition.source == number for part in then.parts):
+        return None
+    order = [number, *(other for other in range(len(then.sources)) if other != number)]
+    parts = tuple(part.renumbered(order.index) for part in then.parts)
+    sources, name = tuple(then.sources[other] for other in order), f"{first.name} + {then.name}"
+    return join(first, replace(then, name=name, sources=sources, parts=parts))
 
 
 def _cycles(tiler, layer):

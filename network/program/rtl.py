@@ -9,7 +9,7 @@ from tilewright.spec.core import JOB_WORDS, Kind
 
 from ..errors import ModelError
 from .machine import MACHINES
-from .steps import tag_layer
+from .words import tag_layer
 
 __all__ = ["Measured", "measure_layers", "measured", "run_on", "run_rtl"]
 
@@ -49,7 +49,7 @@ def run_rtl(compiled, memory, preset=None, settings=(), **options):
     **options
         Of an ``AcceleratorSession``: ``latency``, ``stall``.
     """
-    preset = preset or next((name for name, machine in MACHINES.items() if machine == compiled.machine), None)
+    preset = preset or next((name for name, machine in MACHINES.items() if machine == compiled.plan.machine), None)
     if preset is None:
         raise ModelError("only cores of presets are simulated")
     if len(memory) > _LEAST:
@@ -68,11 +68,11 @@ def run_on(session, compiled, memory, stage="words"):
     """
     session.reset()
     session.global_memory.write(0, memory)
-    done = _words_by_stamps(compiled.schedule.words)
+    count, done = len(compiled.words), _words_by_stamps(compiled.words)
     stamps = len(done) - 1
-    limit = 100 * compiled.schedule.cycles + 1_000_000
-    run = session.run_program(compiled.start, compiled.words, limit=limit,
-                              progress=lambda seen: report(stage, done[min(seen, stamps)], compiled.words))  # fmt: skip
+    limit = 100 * compiled.plan.schedule.cycles + 1_000_000
+    run = session.run_program(compiled.plan.start, count, limit=limit,
+                              progress=lambda stamp: report(stage, done[min(stamp, stamps)], count))  # fmt: skip
     if not run.finished:
         raise RuntimeError(f"the program is not over after {limit:,} cycles")
     if run.record is not None:
@@ -93,29 +93,28 @@ def _words_by_stamps(words):
 
 def measure_layers(compiled, run):
     """A :class:`Measured` for each layer, by a ``ProgramRun``."""
-    ends = {}
+    plan, ends = compiled.plan, {}
     for end in (*run.jobs, *run.ends):
         if end.tag:
             number = tag_layer(end.tag)
             ends[number] = max(ends.get(number, 0), end.cycle)
-    made, before, wanted = [], run.words[0].cycle, 0
-    for number, layer in enumerate(compiled.layers):
-        spans = [span for span in compiled.schedule.spans if span.layer == number]
+    layers, before, expected_before = [], run.words[0].cycle, 0
+    for number, layer in enumerate(plan.layers):
+        spans = [span for span in plan.schedule.spans if span.layer == number]
         expected = max(span.end for span in spans)
-        moved = {way: compiled.machine.bus_bytes * sum(span.words for span in spans if span.engine == way)
-                 for way in ("load", "store")}  # fmt: skip
+        moved = (plan.machine.bus_bytes * sum(span.words for span in spans if span.engine == way)
+                 for way in ("load", "store"))  # fmt: skip
         end = ends.get(number, before)
-        made.append(Measured(layer, before, end, max(expected - wanted, 0), moved["load"], moved["store"]))
-        before, wanted = max(before, end), max(wanted, expected)
-    return made
+        layers.append(Measured(layer, before, end, max(expected - expected_before, 0), *moved))
+        before, expected_before = max(before, end), max(expected_before, expected)
+    return layers
 
 
 def measured(compiled, run):
     """When every layer ended, by a ``ProgramRun``: text, a line for each, beside what was expected."""
-    lines, peak = [f"{'cycles':>12} {'expected':>12} {'MACs busy':>10}  layer"], compiled.machine.conv.peak
-    for one in measure_layers(compiled, run):
-        share = f"{100 * one.layer.macs / one.cycles / peak:.1f} %" if one.layer.macs and one.cycles else ""
-        lines.append(f"{one.cycles:>12,} {one.expected:>12,} {share:>10}  {one.layer.name}")
-    macs = sum(layer.macs for layer in compiled.layers)
-    lines.append(f"{run.cycles:>12,} {compiled.schedule.cycles:>12,} {100 * macs / run.cycles / peak:>8.1f} %  all")
+    plan, lines = compiled.plan, [f"{'cycles':>12} {'expected':>12} {'MACs busy':>10}  layer"]
+    rows = [(one.layer.name, one.layer.macs, one.cycles, one.expected) for one in measure_layers(compiled, run)]
+    for name, macs, cycles, expected in (*rows, ("all", plan.macs, run.cycles, plan.schedule.cycles)):
+        share = f"{100 * macs / cycles / plan.machine.conv.peak:.1f} %" if macs and cycles else ""
+        lines.append(f"{cycles:>12,} {expected:>12,} {share:>10}  {name}")
     return "\n".join(lines)

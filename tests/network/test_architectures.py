@@ -219,4 +219,6 @@ def test_published_networks_on_hardware(name, session):
     for output, value in compiled.tensors(data, graph.outputs).items():
         np.testing.assert_array_equal(value, expected[output], err_msg=output)
     macs = sum(map(graph.macs, graph.nodes))
-    record(f"rtl-{name}", cycles=run.cycles, macs=macs, share=round(macs / compiled.machine.conv.peak / run.cycles, 4))
+    record(
+        f"rtl-{name}", cycles=run.cycles, macs=macs, share=round(macs / compiled.plan.machine.conv.peak / run.cycles, 4)
+    )

@@ -111,7 +111,7 @@ def test_what_no_output_needs_is_left_out():
     form, x = start()
     model = finish(form, form.node("Mul", x, form.both(form.node("Sigmoid", x), np.float32(1 / 256), np.uint8(0))))
     graph = read_model(model)
-    assert len(network.compile(graph, "unit").layers) == 1
+    assert len(network.compile(graph, "unit").plan.layers) == 1
     whole = network.compile(graph, "unit", every_tensor=True)
     inputs = {"x": numbers("uint8")}
     expected = evaluate(graph, inputs)

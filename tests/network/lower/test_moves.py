@@ -105,8 +105,8 @@ def test_moves_of_tensors_that_do_not_fit(build, machine):
     compiled = network.compile(graph, machine)
     (name,) = graph.outputs
     np.testing.assert_array_equal(compiled.run(inputs)[name], evaluate(graph, inputs)[name])
-    assert find_races(compiled.schedule.words, compiled.image, machine.smem_bytes) == []
-    assert build is not shuffle or any(layer.moves for layer in compiled.layers) == (machine.conv.peak < 36)
+    assert find_races(compiled.words, compiled.image, machine.smem_bytes) == []
+    assert build is not shuffle or any(layer.moves for layer in compiled.plan.layers) == (machine.conv.peak < 36)
 
 
 @pytest.mark.parametrize("shape", [(1, 100, 96), (3, 70, 300), (2, 300, 120)])
@@ -119,9 +119,9 @@ def test_transposes_are_products(shape, machine):
     compiled = network.compile(graph, machine)
     (name,) = graph.outputs
     np.testing.assert_array_equal(compiled.run(inputs)[name], evaluate(graph, inputs)[name])
-    assert not find_races(compiled.schedule.words, compiled.image, machine.smem_bytes)
-    assert compiled.schedule.cycles < np.prod(shape)
-    jobs = [job for job in compiled.schedule.streams.jobs for job in job[0].jobs]
+    assert not find_races(compiled.words, compiled.image, machine.smem_bytes)
+    assert compiled.plan.schedule.cycles < np.prod(shape)
+    jobs = [job for job in compiled.plan.schedule.streams.jobs for job in job[0].jobs]
     assert any(job["operation"] == ConvOperation.CONVOLUTION for job in jobs)
 
 
@@ -129,7 +129,7 @@ def test_channels_that_are_only_chosen_are_no_multiplications():
     maker = NetworkMaker(5)
     shuffle(maker)
     compiled = network.compile(maker.graph())
-    assert [layer.macs for layer in compiled.layers] == [0, 2 * 13 * 9 * 36 * 8]
+    assert [layer.macs for layer in compiled.plan.layers] == [0, 2 * 13 * 9 * 36 * 8]
 
 
 @pytest.mark.parametrize("machine", [MACHINES[0], Machine(CONV_PRESETS["unit"], 4096, 16)], ids=["default", "small"])
@@ -145,8 +145,8 @@ def test_the_convolution_before_a_shuffle_does_it(groups, kernel, less, zeros, m
     compiled = network.compile(graph, machine)
     (name,) = graph.outputs
     np.testing.assert_array_equal(compiled.run(inputs)[name], evaluate(graph, inputs)[name])
-    assert len(compiled.layers) == (2 if less and zeros == 3 else 3)
-    assert sum(layer.macs for layer in compiled.layers) == sum(map(graph.macs, graph.nodes))
+    assert len(compiled.plan.layers) == (2 if less and zeros == 3 else 3)
+    assert sum(layer.macs for layer in compiled.plan.layers) == sum(map(graph.macs, graph.nodes))
 
 
 @pytest.mark.parametrize("read", [False, True])
@@ -161,7 +161,7 @@ def test_what_somebody_else_wants_is_shuffled_behind(read):
     compiled, expected = network.compile(graph), evaluate(graph, inputs)
     for name, value in compiled.run(inputs).items():
         np.testing.assert_array_equal(value, expected[name], err_msg=name)
-    assert len(compiled.layers) == 3
+    assert len(compiled.plan.layers) == 3
 
 
 def test_a_shared_memory_without_four_lines_is_refused():

@@ -49,9 +49,9 @@ def test_random_networks(preset, count):
 @pytest.mark.parametrize(("maker", "preset", "share"), [(efficientnet, "default", 0.45), (resnet50, "default", 0.8)])
 def test_plans_of_large_networks(maker, preset, share):
     compiled = network.compile(maker().graph(), preset)
-    macs = sum(layer.macs for layer in compiled.layers)
-    assert macs > compiled.schedule.cycles * CONV_PRESETS[preset].peak * share
-    assert len(compiled.explanation.splitlines()) == len(compiled.layers) + 4
+    macs = sum(layer.macs for layer in compiled.plan.layers)
+    assert macs > compiled.plan.schedule.cycles * CONV_PRESETS[preset].peak * share
+    assert len(compiled.explanation.splitlines()) == len(compiled.plan.layers) + 4
 
 
 def test_a_network_that_is_cut_in_every_way():
@@ -64,7 +64,7 @@ def test_a_network_that_is_cut_in_every_way():
     maker.pool(x, "max", 3, stride=2, pad=1)
     graph, inputs = maker.graph(), maker.draw()
     compiled = network.compile(graph, "ecp5")
-    assert any(len(tiles) > 1 for tiles in compiled.tiles)
+    assert any(len(tiles) > 1 for tiles in compiled.plan.tiles)
     (name,) = graph.outputs
     np.testing.assert_array_equal(compiled.run(inputs)[name], evaluate(graph, inputs)[name])
 
@@ -120,7 +120,7 @@ def test_random_networks_that_hardly_fit():
         expected = evaluate(graph, inputs)
         for name, value in compiled.run(inputs).items():
             np.testing.assert_array_equal(value, expected[name], err_msg=f"{seed} {name}")
-        assert find_races(compiled.schedule.words, compiled.image, machine.smem_bytes) == [], seed
+        assert find_races(compiled.words, compiled.image, machine.smem_bytes) == [], seed
         ran += 1
     assert ran >= 20
 

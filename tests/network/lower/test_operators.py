@@ -61,7 +61,7 @@ def test_convolution(preset, shape, out_channels, kernel, options):
 def test_small_groups_are_one_job(groups, zeros, parts):
     maker = NetworkMaker(5)
     maker.conv(maker.input((1, 64, 9, 7)), 64, 3, groups=groups, weights="uint8", zeros=zeros)
-    (layer,) = check(maker).layers
+    (layer,) = check(maker).plan.layers
     assert parts is None or [part.out_channels[1] for part in layer.parts] == parts
     assert len(layer.parts) < groups + 3
     assert layer.macs == 64 * (64 // groups) * 9 * 9 * 7
@@ -105,7 +105,7 @@ def test_additions(dtype, every_tensor):
     c = maker.add(b, a)
     maker.add(maker.add(c, c), maker.conv(c, 10, 1, dtype=dtype))
     compiled = check(maker, every_tensor=every_tensor)
-    assert len(compiled.layers) == (5 if every_tensor else 4)
+    assert len(compiled.plan.layers) == (5 if every_tensor else 4)
 
 
 def test_a_sum_of_different_types_is_refused():
@@ -178,7 +178,7 @@ def test_orders(every_tensor):
     x = maker.matrix(maker.reshape(x, 1, 192), 20)
     maker.matrix(maker.reshape(x, 4, 5), 6)
     compiled = check(maker, every_tensor=every_tensor)
-    assert every_tensor or sum(bool(layer.moves) for layer in compiled.layers) == 1
+    assert every_tensor or sum(bool(layer.moves) for layer in compiled.plan.layers) == 1
 
 
 def test_matrices_of_feature_maps():
@@ -231,8 +231,8 @@ def test_single_elements_of_large_tensors(shape, preset):
     x = maker.input(shape)
     maker.concat(0, maker.add(maker.mul(x), x), scales=[(0.03, 5), (0.02, 7)])
     compiled = check(maker, preset)
-    parts = sum(len(layer.parts) for layer in compiled.layers)
-    assert sum(compiled.schedule.jobs.values()) < parts * np.prod(shape) // 2000
+    parts = sum(len(layer.parts) for layer in compiled.plan.layers)
+    assert sum(compiled.plan.schedule.jobs.values()) < parts * np.prod(shape) // 2000
 
 
 @pytest.mark.parametrize("shape", [(5, 48), (1, 33), (1, 64, 64), (2, 3, 20), (1, 7, 13)])
@@ -242,8 +242,8 @@ def test_products_with_additions(shape):
     x = maker.input(shape)
     y = maker.matrix(maker.matrix(x, 80), shape[-1])
     maker.matrix(maker.mul(maker.add(y, x)), 10)
-    assert len(check(maker).layers) == 5
-    assert len(check(maker, every_tensor=False).layers) == 4
+    assert len(check(maker).plan.layers) == 5
+    assert len(check(maker, every_tensor=False).plan.layers) == 4
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])

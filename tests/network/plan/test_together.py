@@ -17,12 +17,12 @@ def checked(maker, preset="default", every_tensor=False):
     data, expected = compiled.run_golden(inputs), evaluate(graph, inputs)
     for name in [node.output for node in graph.nodes] if every_tensor else graph.outputs:
         np.testing.assert_array_equal(compiled.tensor(data, name), expected[name], err_msg=name)
-    assert find_races(compiled.schedule.words, compiled.image, compiled.machine.smem_bytes) == []
+    assert find_races(compiled.words, compiled.image, compiled.plan.machine.smem_bytes) == []
     return compiled
 
 
 def held(compiled):
-    return [layer.output for layer in compiled.layers if isinstance(layer.output, Held)]
+    return [layer.output for layer in compiled.plan.layers if isinstance(layer.output, Held)]
 
 
 def narrow(batch=1, channels=256):
@@ -51,10 +51,11 @@ def test_small_results_stay(batch, every_tensor):
 
 def test_what_nobody_else_reads_is_not_stored():
     compiled = checked(narrow())
-    tags = {layer.output.name for layer in compiled.layers if isinstance(layer.output, Held)}
-    read_again = {place.name for layer in compiled.layers for place in layer.brought if not isinstance(place, Held)}
-    stored = {span.layer for span in compiled.schedule.spans if span.engine == "store"}
-    for number, layer in enumerate(compiled.layers):
+    layers = compiled.plan.layers
+    tags = {layer.output.name for layer in layers if isinstance(layer.output, Held)}
+    read_again = {place.name for layer in layers for place in layer.brought if not isinstance(place, Held)}
+    stored = {span.layer for span in compiled.plan.schedule.spans if span.engine == "store"}
+    for number, layer in enumerate(layers):
         kept = layer.output.name not in tags or layer.output.name in read_again
         assert (number in stored) == kept, layer.name
     (name,) = list(tags - read_again)[:1]
@@ -71,23 +72,23 @@ def test_pixels_stay_with_the_gaps_that_the_next_layer_wants():
 @pytest.mark.parametrize("last", [{"stride": 2}, {"stride": 2, "pad": 1}, {"stride": 2, "pad": (0, 0, 1, 1)}])
 def test_large_maps_between_two_layers_stay_in_bands(last):
     compiled = checked(wide(**last))
-    (layer,) = compiled.layers
+    (layer,) = compiled.plan.layers
     assert layer.first.name in layer.name
     assert layer.sources[0].name == layer.first.output.name
     assert not any(place.name == layer.sources[0].name for place in layer.brought)
-    assert all(one.between_bytes for _, one in compiled.tiles[0])
+    assert all(one.between_bytes for _, one in compiled.plan.tiles[0])
 
 
 def test_what_is_to_be_seen_is_not_joined():
     """All tensors lie in memory: layers stay by themselves."""
-    assert len(checked(wide(stride=2), every_tensor=True).layers) == 2
+    assert len(checked(wide(stride=2), every_tensor=True).plan.layers) == 2
 
 
 def test_what_two_layers_read_is_not_joined():
     maker = NetworkMaker(9)
     x = maker.conv(maker.input((1, 16, 64, 64)), 96)
     maker.add(maker.conv(x, 96, 3, groups=96, pad=1), x)
-    assert all(layer.first is None for layer in checked(maker).layers)
+    assert all(layer.first is None for layer in checked(maker).plan.layers)
 
 
 def test_an_addition_is_done_with_what_is_joined():

@@ -1,19 +1,25 @@
 """A layer of moves as loads, jobs and stores, in bands where it does not fit (docs/network.md, "Moves")."""
 
+from itertools import product
 from math import ceil, prod
 from typing import NamedTuple
 
-from tilewright.spec.conv import ConvOperation, ConvOutput
+import numpy as np
+
+from tilewright.spec.conv import CHANNEL_BYTES, ConvOperation, ConvOutput
 
 from ..errors import node_error
+from ..lower.layers import Part
 from ..lower.places import BLOCK, LINE, padded
+from .costs import plan_part
 from .steps import Jobs, Load, Store, block
-from .transposes import Identity, product_jobs
 
-__all__ = ["has_transposes", "move_steps"]
+__all__ = ["Identity", "has_transposes", "move_steps"]
 
 #: A band of the output and some of the sources, and the next ones meanwhile.
 _BUFFERS = 4
+#: Output channels of a job at most: the entries of the table.
+_MOST = 256
 
 
 class _Piece(NamedTuple):
@@ -27,20 +33,20 @@ class _Piece(NamedTuple):
 
 def has_transposes(layer, conv, room):
     """Whether a layer has moves that are done faster as products, and ``room`` bytes for what these need."""
-    found = (product_jobs(move, conv, _cycles(move, conv), 0, 0, 0) for move in layer.moves)
+    found = (_product_jobs(move, conv, _cycles(move, conv), 0, 0, 0) for move in layer.moves)
     return _BUFFERS * Identity(conv).size <= room and any(found)
 
 
 def move_steps(layer, low, high, down, addresses, conv, identity):
     """Steps of a layer of moves in shared memory from ``low`` to ``high``, at the end of it if ``down`` and it fits.
 
-    ``identity`` is the address of an :class:`Identity` in global memory, in a list.
+    ``identity`` is the address of an :class:`Identity` in global memory.
     """
     own = None
     if has_transposes(layer, conv, high - low):
         own, size = low, Identity(conv).size
         low += padded(size, LINE)
-        yield Load([block(identity[0], own, size)])
+        yield Load([block(identity, own, size)])
     whole = sum(padded(place.size, LINE) for place in (*layer.sources, layer.output))
     if whole <= high - low:
         base = high - whole if down else low
@@ -121,7 +127,7 @@ def _moved(pieces, layer, spot, target, band, addresses, conv, identity):
         reads.append((spot, spot + size))
         for move in piece.moves:
             ends, taken = (spot - piece.first, target), _cycles(move, conv)
-            found = None if identity is None else product_jobs(move, conv, taken, identity, *ends)
+            found = None if identity is None else _product_jobs(move, conv, taken, identity, *ends)
             if found:
                 reads.append((identity, identity + Identity(conv).size))
             some, taken = found or ([_plain(job, conv, *ends) for job in move.jobs], taken)
@@ -141,3 +147,86 @@ def _plain(job, conv, spot, target):
         "width": columns, "height": rows, "batch": images, "out_width": columns, "out_height": rows,
         "x": spot + job.x, "x_pitch": job.x_pitch, "y": target + job.y, "y_pitch": job.y_pitch,
     }  # fmt: skip
+
+
+class Identity:
+    """What such products have besides their tensors, as an ``Image``: X, as long as a row of the engine, and the table.
+
+    Parameters
+    ----------
+    conv : ConvParams
+
+    Attributes
+    ----------
+    table : int
+        Byte offset of the table, whose scales are 1.
+    size : int
+        Bytes of both.
+    """
+
+    def __init__(self, conv):
+        self._row = conv.row_bytes
+        self.table = conv.row_bytes**2
+        self.size = self.table + CHANNEL_BYTES * _MOST
+
+    def data(self):
+        """The bytes."""
+        table = np.tile(np.array([0, np.float32(1).view(np.uint32)], np.uint32), _MOST)
+        return np.concatenate((np.eye(self._row, dtype=np.uint8).ravel(), table.view(np.uint8)))
+
+
+def _product_jobs(move, conv, most, identity, spot, target):
+    """Jobs that do a :class:`Move`, as fields, and their cycles; None if it is no transpose, or takes ``most`` or more.
+
+    Bytes that adjoin in the source become pixels of the output, those that adjoin in the output its channels: the
+    weights of channel c are what becomes channel c of as many pixels as the identity has.
+
+    Parameters
+    ----------
+    move : Move
+    conv : ConvParams
+    most : int
+    identity : int
+        Address of an :class:`Identity` in shared memory.
+    spot, target : int
+        Addresses in shared memory of offset 0 of source and output.
+    """
+    channels = next((loop for loop in move.loops if loop[2] == 1 and loop[1] > 1), None)
+    pixels = next((loop for loop in move.loops if loop[1] == 1 and loop[2] > 1), None)
+    if channels is None or pixels is None:
+        return None
+    others = [loop for loop in move.loops if loop not in (channels, pixels)]
+    blocks = list(product(_cut(channels[0], _MOST), _cut(pixels[0], conv.row_bytes)))
+    parts = [_product(pixel[1], channel[1], conv, identity) for channel, pixel in blocks]
+    cycles = prod(size for size, *_ in others) * sum(cycles for _, cycles in parts)
+    if cycles >= most:
+        return None
+    jobs = []
+    for index in product(*(range(size) for size, *_ in others)):
+        k, y = (begin + start + sum(i * loop[side] for i, loop in zip(index, others, strict=True))
+                for side, begin, start in zip((1, 2), (spot, target), move.start, strict=True))  # fmt: skip
+        jobs += [
+            fields | {"k": k + channel * channels[1] + pixel, "k_pitch": channels[1],
+                      "y": y + channel + pixel * pixels[2], "y_pitch": (pixels[2],) * 3}
+            for ((channel, _), (pixel, _)), (fields, _) in zip(blocks, parts, strict=True)
+        ]  # fmt: skip
+    return jobs, cycles
+
+
+def _cut(size, most):
+    """Pieces of ``most`` at most: the first one's index, and how many there are."""
+    return [(first, min(size - first, most)) for first in range(0, size, most)]
+
+
+def _product(pixels, channels, conv, identity):
+    """Fields of a job of so many pixels and output channels but for where weights and results lie; its cycles."""
+    part = Part(operation=ConvOperation.CONVOLUTION, source=0, channels=(0, pixels), out_channels=(0, channels),
+                rows=(0, 1), columns=(0, pixels), table=np.empty((channels, 2)))  # fmt: skip
+    plan, cost = plan_part(part, channels, 1, pixels, conv.row_bytes, conv)
+    fields = {
+        "operation": ConvOperation.CONVOLUTION, "type": "u8u8", "output": ConvOutput.U8, "minimum": 0, "maximum": 255,
+        "raster": plan.raster, "granularity": plan.block_bytes.bit_length() - 1, "merge": plan.merge,
+        "channels": pixels, "out_channels": channels, "width": pixels, "height": 1, "out_width": pixels,
+        "out_height": 1, "x": identity, "x_pitch": (conv.row_bytes,) * 3, "table": identity + Identity(conv).table,
+    }  # fmt: skip
+    return fields, cost.cycles

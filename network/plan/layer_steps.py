@@ -1,105 +1,16 @@
 """A layer that has been cut, as loads, jobs and stores in their order (docs/network.md, "The program")."""
 
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
-import numpy as np
-
-from tilewright.golden import job_word
 from tilewright.spec.conv import ConvOperation
 
 from ..lower.layers import reach
-from ..lower.places import BLOCK, LINE, LONG, Cut, Held, as_cut, padded
-from ..plan.bands import BandCosts, band_rows, stage_rows
-from ..plan.costs import plan_part
-from ..plan.weights import Piece
+from ..lower.places import LINE, LONG, Cut, Held, as_cut, padded
+from .costs import BandCosts, band_rows, plan_part, stage_rows
+from .steps import Jobs, Load, Map, Store, Transfer, block
+from .weights import Piece
 
-__all__ = ["Jobs", "Load", "Map", "Store", "Transfer", "block", "held_store", "image_at", "job_words", "layer_steps",
-           "layer_tag", "tag_layer"]  # fmt: skip
-
-#: Bit of the tags of stores: commands of one tag end in their order.
-_STORE = 1 << 14
-
-
-class Map(NamedTuple):
-    """A tensor map: the box of ``rows`` rows of a :class:`Cut`."""
-
-    place: Cut
-    rows: int
-
-
-class Transfer(NamedTuple):
-    """Bytes between both memories: a block, or a box of a tensor.
-
-    Attributes
-    ----------
-    near : int
-        Address in shared memory, where they adjoin.
-    size : int
-        Bytes of shared memory.
-    far : int
-        Of a block its first byte in global memory; of a box that of its image.
-    map : Map or None
-        Of a box.
-    coords : tuple of int
-        Of a box.
-    """
-
-    near: int
-    size: int
-    far: int
-    map: Map | None = None
-    coords: tuple = ()
-
-    @property
-    def blocks(self):
-        """Which blocks of 16 bytes of global memory it touches: a slice or an array of numbers."""
-        if not self.map:
-            return slice(self.far // BLOCK, -(-(self.far + self.size) // BLOCK))
-        cut, base = self.map.place, self.map.place.base
-        first_column, first_row = self.coords[-3:-1]
-        rows = np.arange(first_row, base.height)[:: cut.step[0]][: self.map.rows] * base.row_pitch
-        columns = (first_column + np.arange(cut.width) * cut.step[1]) * base.channels
-        first = (self.far + rows[:, None] + columns + cut.first_channel).ravel()
-        blocks = first[:, None] // BLOCK + np.arange(-(-cut.channels // BLOCK) + 1)
-        return np.unique(np.minimum(blocks, (first[:, None] + cut.channels - 1) // BLOCK))
-
-
-@dataclass(eq=False)
-class Load:
-    """Transfers from global to shared memory that are waited for together."""
-
-    transfers: list
-    layer: int = 0
-
-
-@dataclass(eq=False)
-class Jobs:
-    """Jobs of the convolution engine, as fields, in order; bytes of shared memory that they read and write.
-
-    ``weights`` are bytes that are read until ``held`` of the expected ``cycles`` have passed.
-    """
-
-    jobs: list
-    reads: list
-    writes: list
-    cycles: int = 0
-    layer: int = 0
-    weights: list = field(default_factory=list)
-    held: int = 0
-
-    @property
-    def early(self):
-        """Whether the last one can tell that weights have been read."""
-        return self.jobs[-1]["operation"] == ConvOperation.CONVOLUTION
-
-
-@dataclass(eq=False)
-class Store:
-    """Transfers from shared to global memory."""
-
-    transfers: list
-    layer: int = 0
+__all__ = ["held_store", "image_at", "layer_steps"]
 
 
 @dataclass
@@ -235,11 +146,6 @@ def held_store(place, address, addresses):
     return Store([_band(whole, addresses, image, 0, place.height, place.image_pitch, spot) for image, spot in spots])
 
 
-def block(far, near, size):
-    """A :class:`Transfer` of a block."""
-    return Transfer(near, size, far)
-
-
 def _band(place, addresses, image, low, high, room, near):
     """A :class:`Transfer` of rows of a tensor: a block, or a box of as many rows as there is room for."""
     whole = place.base if isinstance(place, Cut) else place
@@ -342,21 +248,3 @@ def _window(points, axis, part, size):
     if start >= size:  # windows wholly behind the last one: as good as windows wholly before the first one
         return high - low, (last - first - 1) * step + (taps - 1) * apart + 1, low
     return high - low, low - start, low
-
-
-def layer_tag(layer, store=False):
-    """The tag of what works for a layer; commits and waits have 0. Stores have a bit more."""
-    return layer + 1 & _STORE - 1 | (_STORE if store else 0)
-
-
-def tag_layer(tag):
-    """The layer that a tag, which is not 0, is for."""
-    return (tag & _STORE - 1) - 1
-
-
-def job_words(step, barrier, early=False):
-    """Packed jobs of a step, the last of which arrives at ``barrier``, and ``early`` at that behind it."""
-    signal = {"signal": 1, "barrier": barrier, "early": early}
-    last = len(step.jobs) - 1
-    return [job_word(**fields, tag=layer_tag(step.layer), **(signal if number == last else {}))
-            for number, fields in enumerate(step.jobs)]  # fmt: skip

@@ -6,11 +6,12 @@ from itertools import pairwise
 import numpy as np
 
 from ..lower.places import LINE, Held
-from ..plan.costs import HANDED
-from ..plan.tiles import held_bytes
+from .costs import HANDED
+from .layer_steps import held_store, image_at, layer_steps
 from .move_steps import move_steps
 from .schedule import RESERVED
-from .steps import Jobs, Load, held_store, image_at, layer_steps
+from .steps import Jobs, Load
+from .tiles import held_bytes
 
 __all__ = ["Placer"]
 
@@ -26,13 +27,15 @@ class Placer:
     Parameters
     ----------
     machine : Machine
-    plan : MemoryPlan
+    tensors : dict of str to int
+        Addresses of tensors in global memory, which ends at ``end``.
+    end : int
     weights : function
-        Address of a layer's image in global memory.
+        Address of a layer's image in global memory; of None that of the identity.
     """
 
-    def __init__(self, machine, plan, weights):
-        self._machine, self._plan, self._weights = machine, plan, weights
+    def __init__(self, machine, tensors, end, weights):
+        self._machine, self._tensors, self._end, self._weights = machine, tensors, end, weights
         self._held = {}  # addresses in shared memory of tensors that stay there
 
     def steps(self, layers, tiles, stored):
@@ -48,7 +51,7 @@ class Placer:
         """
         rooms = [self._room(number, layer) for number, layer in enumerate(layers)]
         ranges = [(number, *tile) for number, group in enumerate(tiles) for tile in group or [(layers[number], None)]]
-        timeline, steps, image = _Timeline(self._machine, self._plan.end), [], None
+        timeline, steps, image = _Timeline(self._machine, self._end), [], None
         for (number, *tile), behind in pairwise([*ranges, None]):
             again = bool(behind) and behind[0] == number  # another range of the layer follows
             best = None
@@ -62,7 +65,7 @@ class Placer:
             image = image if again else None
             output = layers[number].output
             if isinstance(output, Held) and output.name in stored and not again:
-                made.append(held_store(output, self._held[output.name], self._plan.tensors))
+                made.append(held_store(output, self._held[output.name], self._tensors))
             timeline = timeline.behind(made)
             for step in made:
                 step.layer = number
@@ -82,9 +85,9 @@ class Placer:
 
         ``image`` is that of the range before.
         """
-        (low, high), plan, conv = room, self._plan, self._machine.conv
+        (low, high), tensors, conv = room, self._tensors, self._machine.conv
         if split is None:
-            return [(None, lambda down=down: move_steps(part, low, high, down, plan.tensors, conv, plan.weights[-1:]))
+            return [(None, lambda down=down: move_steps(part, low, high, down, tensors, conv, self._weights(None)))
                     for down in (False, True)]  # fmt: skip
         assert split.room <= high - low, f"{part.name} was cut for more room than there is"
         weights, ways = self._weights(part), []
@@ -92,7 +95,7 @@ class Placer:
             for down in (False, True):
                 there = image_at(split, base, down, weights)
                 found = there is not None and there == image
-                ways.append((there, partial(layer_steps, part, split, base, down, plan.tensors, weights, conv,
+                ways.append((there, partial(layer_steps, part, split, base, down, tensors, weights, conv,
                                             self._held, found)))  # fmt: skip
         return ways
 

@@ -8,9 +8,9 @@ from tilewright import network
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.lower.places import Cut, Place
 from tilewright.network.plan.costs import HANDED
+from tilewright.network.plan.placing import Placer, _Timeline
+from tilewright.network.plan.steps import Jobs, Load, Map, Store, Transfer, block
 from tilewright.network.program.machine import MACHINES
-from tilewright.network.program.placing import Placer, _Timeline
-from tilewright.network.program.steps import Jobs, Load, Map, Store, Transfer, block
 from tilewright.spec.conv import ConvOperation
 
 MACHINE = replace(MACHINES["unit"], latency=100)
@@ -100,9 +100,9 @@ def test_ranges_of_columns_find_their_weights():
     wide = maker.conv(maker.input((1, 16, 112, 112)), 96)
     graph = maker.graph(maker.conv(wide, 96, 3, stride=2, groups=96))
     compiled = network.compile(graph, "default")
-    ((_, split), *others), (weights, *_) = compiled.tiles[0], compiled.plan.weights
+    ((_, split), *others), (weights, *_) = compiled.plan.tiles[0], compiled.plan.images
     assert len(others) > 1 and split.resident
-    loads = [step for step, *_ in compiled.schedule.streams.loads if isinstance(step, Load)]
+    loads = [step for step, *_ in compiled.plan.schedule.streams.loads if isinstance(step, Load)]
     places = [each.near for step in loads for each in step.transfers if each.far == weights]
     assert len(places) == 2  # the first range begins elsewhere
     assert places[0] != places[1]
