@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from tilewright.errors import UsageError
 from tilewright.golden import CONV_PRESETS, ConvParams
 from tilewright.golden.arguments import instance, integer, power_of_two, truth
-from tilewright.sim.hdl.tops import top_params
 
 __all__ = ["MACHINES", "Machine", "machine_of", "machine_of_core"]
 
@@ -62,18 +61,16 @@ MACHINES = {
 
 
 def machine_of(preset, settings=()):
-    """The Machine of a core of a preset with some parameters changed; UsageError if no program could run there.
+    """The Machine of a core of a preset with some parameters changed, each a ``Setting`` of any of its engines.
 
-    Parameters
-    ----------
-    preset : str
-    settings : sequence of Setting
-        Of any engine of the core.
+    UsageError if no program of a network can run there.
     """
     for setting in settings:
         if setting.path == "tmau.features":
             raise UsageError(f"--set {setting}: programs of networks need the features of their preset")
-    return machine_of_core(top_params("core", preset, more=("conv", "program"), settings=settings))
+    from tilewright.sim.session.accelerator import accelerator_params  # needs what describes hardware
+
+    return machine_of_core(accelerator_params(preset, settings))
 
 
 def machine_of_core(core):

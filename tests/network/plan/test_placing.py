@@ -83,7 +83,7 @@ def test_no_single_way_is_as_good(monkeypatch):
     x = maker.conv(maker.input((1, 192, 7, 7)), 192)
     maker.add(maker.conv(maker.conv(maker.conv(x, 1152), 1152, 5, groups=1152), 192), x)
     graph, ways = maker.graph(), Placer._ways
-    best = network.compile(graph, "default").schedule.cycles
+    best = network.compile(graph, "default").plan.schedule.cycles
     for number in range(4):
 
         def one(*place, number=number):
@@ -91,7 +91,7 @@ def test_no_single_way_is_as_good(monkeypatch):
             return [found[number % len(found)]]
 
         monkeypatch.setattr(Placer, "_ways", one)
-        assert best < network.compile(graph, "default").schedule.cycles
+        assert best < network.compile(graph, "default").plan.schedule.cycles
 
 
 def test_ranges_of_columns_find_their_weights():

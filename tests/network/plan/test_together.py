@@ -101,5 +101,5 @@ def test_an_addition_is_done_with_what_is_joined():
 
 
 def test_the_same_program_each_time():
-    first, second = (network.compile(narrow().graph(), "default").schedule.words for _ in range(2))
+    first, second = (network.compile(narrow().graph(), "default").words for _ in range(2))
     assert first == second
