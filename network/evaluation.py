@@ -5,11 +5,9 @@ import numpy as np
 from tilewright.golden.arguments import instance, shown
 from tilewright.progress import report, work
 
-from .arithmetic.convolution import convolve, multiply_matrix
-from .arithmetic.elementwise import add, change, multiply
-from .arithmetic.ends import quantise, scale_sums
-from .arithmetic.pooling import pool
-from .arithmetic.shares import softmax
+from .arithmetic.functions import softmax
+from .arithmetic.rounding import add, change, multiply, quantise, scale_sums
+from .arithmetic.windows import convolve, multiply_matrix, pool
 from .errors import ModelError
 from .graph import Graph
 

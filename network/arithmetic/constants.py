@@ -5,8 +5,7 @@ Scales are numpy float32, or arrays of it; every operation rounds to binary32. N
 
 import numpy as np
 
-from .ends import dequantise, quantise
-from .rounding import fused
+from .rounding import dequantise, fused, quantise
 
 __all__ = [
     "average_scale",

@@ -1,13 +1,23 @@
-"""Photographs that come with packages, as the input of a network for 224 × 224 pixels."""
+"""What the classes of ImageNet are called."""
 
+import json
+from functools import cache
 from importlib.metadata import distribution
+from importlib.resources import files
 
 import numpy as np
 from PIL import Image
 
 from .efficientnet import SIZE
 
-__all__ = ["PHOTOGRAPHS", "load_photograph", "prepare"]
+__all__ = ["PHOTOGRAPHS", "class_names", "load_photograph", "prepare"]
+
+
+@cache
+def class_names():
+    """1000 names, in the order of the answers of a network; some are several with commas between them."""
+    return tuple(json.loads(files(__package__).joinpath("imagenet_classes.json").read_text())["classes"])
+
 
 _MARGIN = 32  # pixels that networks of this family cut off in all, of 256
 _SKIMAGE, _SKLEARN = ("scikit-image", "skimage/data"), ("scikit-learn", "sklearn/datasets/images")

@@ -21,8 +21,10 @@ def small_input(name, seed):
 
 def build_small(name, *, form="QOperator", reduced=False):
     """A network of ``SMALL``, as :func:`quantised` makes it."""
-    from .floats import FloatModel  # names of the networks need no ONNX
-    from .quantiser import quantised
+    from .quantiser import (
+        FloatModel,  # names of the networks need no ONNX
+        quantised,
+    )
 
     net = FloatModel(np.random.default_rng(SMALL.index(name)), _SHAPES[name])
     model = net.model(_signed(net) if name == "signed" else _mixed(net))

@@ -9,7 +9,7 @@ from tilewright.golden import Core, GlobalMemory
 from tilewright.golden.arguments import integer, listed, shown, truth
 from tilewright.progress import report, work
 
-from ..arithmetic.ends import quantise
+from ..arithmetic.rounding import quantise
 from ..errors import ModelError
 from ..evaluation import check_inputs, compute
 from ..graph import Graph

@@ -1,4 +1,4 @@
-"""Nodes of which nothing is left when a model has been read: what is worked out from constants, and from shapes."""
+"""Operators that do nothing once a network is trained: another name for what there is."""
 
 import math
 
@@ -6,10 +6,43 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
-from .aliases import plain_cast
-from .values import Constant
+from ..graph import Tensor
+from .operator import Constant
 
-__all__ = ["FOR_CONSTANTS", "constant_of"]
+__all__ = ["FOR_CONSTANTS", "cast", "constant_of", "dropout", "identity", "plain_cast"]
+
+
+def identity(op, reading):
+    """Identity."""
+    reading.values[op.output] = op.value(0)
+
+
+def dropout(op, reading):
+    """Dropout, as it is while nothing is learned; nobody may read its mask."""
+    op.take("ratio", 0.5, float)
+    op.skip(1)  # the ratio of later versions
+    op.take("seed", 0)
+    if op.has(2) and op.constant(2, "training mode").array.any():
+        raise op.refusal("it is one for training, which is not supported")
+    reading.values[op.outputs[0]] = op.value(0)
+
+
+def plain_cast(op):
+    """Refuses what ONNX Runtime takes only for types that are not supported here."""
+    op.require("saturate", 1)
+    op.require("round_mode", "up", str)
+
+
+def cast(op, reading):
+    """Cast to the type that there is."""
+    plain_cast(op)
+    value = op.value(0)
+    kind = value.dtype if isinstance(value, Tensor) else "float32"
+    types = {"float32": onnx.TensorProto.FLOAT, "uint8": onnx.TensorProto.UINT8, "int8": onnx.TensorProto.INT8}
+    if op.take("to", 0) != types[kind]:
+        raise op.refusal(f"it changes the type of {kind}, which only QuantizeLinear and DequantizeLinear do")
+    reading.values[op.output] = value
+
 
 #: Elements of a constant that is worked out.
 _MOST = 1 << 24
@@ -42,8 +75,7 @@ def constant_of(op, opset):
         return None
     arrays = [value.array for value in values]
     sizes = arrays[0].tolist() if op.kind == "ConstantOfShape" else [array.size for array in arrays]
-    if math.prod(np.ravel(sizes).astype(float)) > _MOST:
-        raise op.refusal(f"its output may have more than {_MOST:,} elements")
+    op.refuse_if(math.prod(np.ravel(sizes).astype(float)) > _MOST, f"its output may have more than {_MOST:,} elements")
     found = Constant(_worked_out(op, opset, arrays))
     op.forget()
     return found
@@ -57,8 +89,7 @@ def _worked_out(op, opset, arrays):
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
     if op.kind == "Cast":
         plain_cast(op)
-    if op.kind == "Div" and arrays[1].dtype.kind in "iu" and not arrays[1].all():
-        raise op.refusal("it divides by 0")
+    op.refuse_if(op.kind == "Div" and arrays[1].dtype.kind in "iu" and not arrays[1].all(), "it divides by 0")
     try:
         onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)  # the evaluator checks little
         with np.errstate(all="ignore"):

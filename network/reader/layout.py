@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..arithmetic.ends import dequantise, limits, quantise
+from ..arithmetic.rounding import dequantise, limits, quantise
 from ..graph import Concat, Pad, Reshape, Tensor, Transpose
+from .operator import Constant, Pending, Real
 from .reading import change_of, own_quantity
-from .values import Constant, Pending, Real
 
 __all__ = ["concat", "flatten", "operand", "pad", "qlinear_concat", "reshape", "squeeze", "transpose", "unsqueeze"]
 
@@ -22,8 +22,7 @@ def concat(op, reading):
     shape, axis = _joined(op, [op.shape_of(source) for source in sources])
     if not floats[0]:
         names, types = [source.name for source in sources], {source.dtype for source in sources}
-        if len(types) > 1:
-            raise op.refusal("its inputs are of different types")
+        op.refuse_if(len(types) > 1, "its inputs are of different types")
         reading.emit(op, names, op.output, Concat(axis, (None,) * len(names)), shape, *types)
         return
 
@@ -42,8 +41,7 @@ def concat(op, reading):
 def qlinear_concat(op, reading):
     """QLinearConcat: y's scale and zero point, then of each tensor itself and its."""
     y = op.quantity(0, 1)
-    if len(op) < 3 or len(op) % 3 != 2:
-        raise op.refusal(f"it has {len(op)} inputs, and must have 2 and 3 for each tensor")
+    op.refuse_if(len(op) < 3 or len(op) % 3 != 2, f"it has {len(op)} inputs, and must have 2 and 3 for each tensor")
     tensors = [op.tensor(index) for index in range(2, len(op), 3)]
     shape, axis = _joined(op, [tensor.shape for tensor in tensors])
     quantities = [op.quantity(3 * i + 3, 3 * i + 4, tensor.dtype) for i, tensor in enumerate(tensors)]
@@ -64,8 +62,7 @@ def pad(op, reading):
     axes = op.axes(3, rank, tuple(range(rank)))
     if len(widths) != 2 * len(axes):
         raise op.refusal(f"it has {len(widths)} widths of padding for {len(axes)} of {rank} dimensions")
-    if min(widths, default=0) < 0:
-        raise op.refusal(f"its padding is {list(widths)}: less than 0 is not supported")
+    op.refuse_if(min(widths, default=0) < 0, f"its padding is {list(widths)}: less than 0 is not supported")
     ends = np.zeros((2, rank), int)
     ends[:, list(axes)] = np.reshape(widths, (2, -1))
     dtype = "float32" if _is_float(source) else source.dtype
@@ -88,8 +85,7 @@ def flatten(op, reading):
     """Flatten to two dimensions."""
     sizes, axis = _sizes(op), op.take("axis", 1)
     least = -len(sizes) if reading.opset >= 11 else 0
-    if not least <= axis <= len(sizes):
-        raise op.refusal(f"its attribute 'axis' is {axis}, and its input {list(sizes)}")
+    op.refuse_if(not least <= axis <= len(sizes), f"its attribute 'axis' is {axis}, and its input {list(sizes)}")
     axis = axis + len(sizes) if axis < 0 else axis
     _reshape(op, reading, (math.prod(sizes[:axis]), math.prod(sizes[axis:])))
 

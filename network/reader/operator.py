@@ -1,15 +1,88 @@
-"""A node of a model file, and questions about its attributes and inputs; a wrong answer is refused by its name."""
+"""What a name in a model stands for while it is read."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import onnx
 
-from ..errors import node_error
+from ..errors import ModelError, node_error
 from ..graph import Tensor
-from .values import Constant, Pending, Quantity, Real
 
-__all__ = ["Operator", "Weights"]
+__all__ = ["Constant", "Function", "Operator", "Pending", "Quantity", "Real", "Weights", "check_opset", "check_schema"]
+
+
+class Quantity(NamedTuple):
+    """What integers mean: (x - zero) · scale. Scale is a numpy float32, zero an int, dtype a name."""
+
+    scale: np.float32
+    zero: int
+    dtype: str
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """An array of the model file.
+
+    ``scale`` and ``zero`` are there once a DequantizeLinear has said what its integers mean: arrays with one element,
+    or with one for each index of dimension ``axis``, counted from 0.
+    """
+
+    array: np.ndarray
+    scale: np.ndarray | None = None
+    zero: np.ndarray | None = None
+    axis: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Real:
+    """The floats that the integers of tensor ``name`` mean: what a DequantizeLinear gives."""
+
+    name: str
+    quantity: Quantity
+    dequantise: object  # the node
+
+
+class Function(NamedTuple):
+    """Floats that depend on one tensor alone, element by element: float32 [256], by the byte of tensor ``name``."""
+
+    name: str
+    floats: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Pending:
+    """Floats that an operator would give, in need of a QuantizeLinear that says as which integers.
+
+    Attributes
+    ----------
+    node : Operator
+    shape : tuple of int
+    finish : callable
+        Takes the name of the result, its Quantity, and least and largest result; adds nodes to the graph.
+    low, high : float
+        Floats are clamped to these before they are quantised.
+    quantity : Quantity or None
+        In which integers are exactly the floats, clamped or not, as nothing but places of elements changed.
+    floats : callable or None
+        Of a product: takes the name of the result, adds nodes that give the floats themselves, without a clamp.
+    biased : callable or None
+        Of a product: takes an Add and which of its inputs is a constant; returns the Pending of the product with that
+        bias.
+    function : Function or None
+        The floats, clamped, by the element of one tensor that each of them is made of.
+    """
+
+    node: object
+    shape: tuple[int, ...]
+    finish: object
+    low: float = -np.inf
+    high: float = np.inf
+    quantity: Quantity | None = None
+    floats: object = None
+    biased: object = None
+    function: Function | None = None
+
 
 _BYTES = ("uint8", "int8")
 
@@ -55,13 +128,17 @@ class Operator:
     @property
     def output(self):
         """The name of its one result."""
-        if len(self.outputs) != 1:
-            raise self.refusal(f"it has {len(self.outputs)} outputs, of which only one is supported")
+        self.refuse_if(len(self.outputs) != 1, f"it has {len(self.outputs)} outputs, of which only one is supported")
         return self.outputs[0]
 
     def refusal(self, sentence):
         """The error to raise: which node it is, and what is wrong with it."""
         return node_error(self.name, self.kind, sentence)
+
+    def refuse_if(self, condition, sentence):
+        """Raises the refusal if a condition holds."""
+        if condition:
+            raise self.refusal(sentence)
 
     def float_refusal(self, sentence):
         """The same of floats that no quantisation has made integers; it names the next step."""
@@ -87,8 +164,7 @@ class Operator:
     def require(self, name, value, kind=int):
         """Refuses the node unless an attribute is ``value``, or not given."""
         given = self.take(name, value, kind)
-        if given != value:
-            raise self.refusal(f"its attribute {name!r} is {given!r}, and only {value!r} is supported")
+        self.refuse_if(given != value, f"its attribute {name!r} is {given!r}, and only {value!r} is supported")
 
     def forget(self):
         """Another reader has used all attributes and inputs."""
@@ -104,8 +180,7 @@ class Operator:
 
     def axis(self, axis, rank):
         """A dimension of ``rank``, counted from 0."""
-        if not -rank <= axis < rank:
-            raise self.refusal(f"it has no dimension {axis}: its input has {rank}")
+        self.refuse_if(not -rank <= axis < rank, f"it has no dimension {axis}: its input has {rank}")
         return axis % rank
 
     # Inputs
@@ -127,24 +202,20 @@ class Operator:
 
     def value(self, index):
         """What an input stands for."""
-        if not self.has(index):
-            raise self.refusal(f"it lacks input {index}")
+        self.refuse_if(not self.has(index), f"it lacks input {index}")
         self._unread.discard(index)
         name = self._inputs[index]
-        if name not in self._values:
-            raise self.refusal(f"its input {name!r} is given by nothing before it")
+        self.refuse_if(name not in self._values, f"its input {name!r} is given by nothing before it")
         return self._values[name]
 
     def tensor(self, index, types=_BYTES):
         """A tensor that is computed, of one of some types."""
         value = self.value(index)
         name = self._inputs[index]
-        if isinstance(value, Constant):
-            raise self.refusal(f"its input {name!r} is a constant, which is not supported")
+        self.refuse_if(isinstance(value, Constant), f"its input {name!r} is a constant, which is not supported")
         if not isinstance(value, Tensor):
             raise self.float_refusal(f"its input {name!r} is float32, which no QuantizeLinear makes integers")
-        if value.dtype not in types:
-            raise self.refusal(f"its input {name!r} is {value.dtype}, which is not supported")
+        self.refuse_if(value.dtype not in types, f"its input {name!r} is {value.dtype}, which is not supported")
         return value
 
     def real(self, index):
@@ -156,8 +227,7 @@ class Operator:
             return real
         if isinstance(value, Pending) or (isinstance(value, Tensor) and value.dtype == "float32"):
             raise self.float_refusal(f"its input {name!r} is float32, without QuantizeLinear and DequantizeLinear")
-        if isinstance(value, Constant):
-            raise self.refusal(f"its input {name!r} is a constant, which is not supported")
+        self.refuse_if(isinstance(value, Constant), f"its input {name!r} is a constant, which is not supported")
         raise self.refusal(f"its input {name!r} is {value.dtype}, and no DequantizeLinear of integers")
 
     def shape_of(self, value):
@@ -190,8 +260,7 @@ class Operator:
         real = isinstance(value, Constant) and value.scale is not None
         constant = self.constant(index, what, real)
         number = self.single(constant.array, what)
-        if constant.array.dtype.kind not in "iuf":
-            raise self.refusal(f"its {what} {self._inputs[index]!r} is no number")
+        self.refuse_if(constant.array.dtype.kind not in "iuf", f"its {what} {self._inputs[index]!r} is no number")
         return float((number - constant.zero[0]) * constant.scale[0]) if real else number.item()
 
     def integers(self, index, what):
@@ -209,15 +278,13 @@ class Operator:
         listed = index is not None and self.has(index)
         given = (self.integers(index, "axes") if listed else self.take("axes", default)) or default
         found = tuple(self.axis(axis, rank + len(given) * added) for axis in given)
-        if len(set(found)) < len(found):
-            raise self.refusal(f"its dimensions {list(given)} are not different ones")
+        self.refuse_if(len(set(found)) < len(found), f"its dimensions {list(given)} are not different ones")
         return found
 
     def scales(self, index):
         """A float32 array of one dimension, positive."""
         array = self.constant(index, "scale").array
-        if array.dtype != np.float32:
-            raise self.refusal(f"its scale {self._inputs[index]!r} is {array.dtype}, not float32")
+        self.refuse_if(array.dtype != np.float32, f"its scale {self._inputs[index]!r} is {array.dtype}, not float32")
         return self.checked_scales(array.reshape(-1), f"its scale {self._inputs[index]!r}")
 
     def checked_scales(self, scales, what):
@@ -233,8 +300,7 @@ class Operator:
 
     def single(self, array, what):
         """The element of an array that has one."""
-        if array.size != 1:
-            raise self.refusal(f"its {what} has {array.size} elements, and only one is supported")
+        self.refuse_if(array.size != 1, f"its {what} has {array.size} elements, and only one is supported")
         return array.reshape(-1)[0]
 
     def zeros(self, index, dtype):
@@ -242,8 +308,7 @@ class Operator:
         if not self.has(index):
             return np.zeros(1, np.int32)
         array = self.constant(index, "zero point").array
-        if array.dtype != dtype:
-            raise self.refusal(f"its zero point {self._inputs[index]!r} is {array.dtype}, not {dtype}")
+        self.refuse_if(array.dtype != dtype, f"its zero point {self._inputs[index]!r} is {array.dtype}, not {dtype}")
         return array.reshape(-1).astype(np.int32)
 
     def quantity(self, scale, zero, dtype=None):
@@ -271,3 +336,30 @@ class Operator:
         if constant.scale.size > 1 and axis is not None and constant.axis != axis:
             raise self.refusal(f"its operand {name!r} has scales along dimension {constant.axis}, not {axis}")
         return Weights(constant.array, constant.scale, constant.zero)
+
+
+#: Before it, operators broadcast as attributes say, and some defaults are others.
+_FIRST = 7
+
+
+def check_opset(opset):
+    """Refuses versions of ONNX's operators whose meaning is not known here."""
+    last = onnx.defs.onnx_opset_version()
+    if not _FIRST <= opset <= last:
+        raise ModelError(f"the operators are of opset {opset}: {_FIRST} to {last} are supported")
+
+
+def check_schema(op, opset):
+    """Refuses a node of ONNX's own domain that has what its operator does not have in a version."""
+    try:
+        schema = onnx.defs.get_schema(op.kind, opset)
+    except onnx.defs.SchemaError:
+        raise op.refusal(f"the operator does not exist in opset {opset}") from None
+    for attribute in op.proto.attribute:
+        if attribute.name not in schema.attributes:
+            raise op.refusal(f"its attribute {attribute.name!r} does not exist in opset {opset}")
+    for what, names, most in (
+        ("inputs", op.proto.input, schema.max_input), ("outputs", op.proto.output, schema.max_output),
+    ):  # fmt: skip
+        if len(names) > most:
+            raise op.refusal(f"it has {len(names)} {what}, of which there are {most} at most in opset {opset}")

@@ -1,17 +1,19 @@
 """Convolutions and products of matrices, on integers and on floats that stand for them."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import onnx
 
 from ..arithmetic.constants import convolution_scale
-from ..arithmetic.ends import limits
-from ..graph import Conv, Scale
-from .operator import Weights
-from .values import Constant, Pending
+from ..arithmetic.rounding import limits
+from ..graph import Conv, Reshape, Scale
+from .operator import Constant, Operator, Pending, Weights
+from .reading import own_quantity
 from .windows import Windows, take_windows
 
-__all__ = ["conv", "gemm", "matmul", "qgemm", "qlinear_conv", "qlinear_matmul"]
+__all__ = ["conv", "gemm", "in_one_row", "matmul", "qgemm", "qlinear_conv", "qlinear_matmul"]
 
 
 class _Bias(NamedTuple):
@@ -131,8 +133,7 @@ def _product(op, reading, x, quantity, weights, bias):
 def _ways(op, reading, x, quantity, weights, bias, windows, shape, groups):
     """Functions that add nodes, for integers and for floats as results. Without ``groups`` they multiply matrices."""
     outputs = len(weights.array)
-    if not weights.array.size:
-        raise op.refusal("its constant operand has no elements")
+    op.refuse_if(not weights.array.size, "its constant operand has no elements")
     scale, zero = (
         _for_each(op, part, outputs, what) for part, what in ((weights.scale, "scales"), (weights.zero, "zero points"))
     )
@@ -151,8 +152,7 @@ def _ways(op, reading, x, quantity, weights, bias, windows, shape, groups):
     def finish(output, y, clamp):
         with np.errstate(over="ignore", under="ignore"):
             scales = convolution_scale(quantity.scale, scale, y.scale)
-        if not np.isfinite(scales).all():
-            raise op.refusal("its scales give a factor that binary32 does not hold")
+        op.refuse_if(not np.isfinite(scales).all(), "its scales give a factor that binary32 does not hold")
         emit(output, y.dtype, counts, scales, y.zero, clamp)
 
     def floats(output):
@@ -166,15 +166,13 @@ def _ways(op, reading, x, quantity, weights, bias, windows, shape, groups):
 
 
 def _for_each(op, array, outputs, what):
-    if array.size not in (1, outputs):
-        raise op.refusal(f"it has {array.size} {what} for {outputs} channels")
+    op.refuse_if(array.size not in (1, outputs), f"it has {array.size} {what} for {outputs} channels")
     return np.broadcast_to(array, outputs).copy()
 
 
 def _transposed(op, shape, weights, across):
     """The matrix of a Gemm, whose first operand has this shape, as [Co, K]."""
-    if len(shape) != 2:
-        raise op.refusal(f"its input is {list(shape)}, and only a matrix is supported")
+    op.refuse_if(len(shape) != 2, f"its input is {list(shape)}, and only a matrix is supported")
     op.require("transA", 0)
     if weights.array.ndim != 2:
         raise op.refusal(f"its operand {op.input_name(1)!r} is {list(weights.array.shape)}, and no matrix")
@@ -192,8 +190,7 @@ def _columns(op, weights, shape):
 def _bias(op, index):
     """A constant of int32."""
     array = op.constant(index, "bias").array
-    if array.dtype != np.int32:
-        raise op.refusal(f"its bias {op.input_name(index)!r} is {array.dtype}, not int32")
+    op.refuse_if(array.dtype != np.int32, f"its bias {op.input_name(index)!r} is {array.dtype}, not int32")
     return _Bias(_one_row(op, index, array))
 
 
@@ -205,8 +202,7 @@ def _real_bias(op, index, x, weights):
         floats = _one_row(op, index, value.array)
         return _Bias(_counted(op, name, floats, x.quantity.scale * weights.scale), floats)
     bias = op.real_weights(index, types=("int32",))
-    if bias.zero.any():
-        raise op.refusal(f"its bias {name!r} has zero points other than 0")
+    op.refuse_if(bias.zero.any(), f"its bias {name!r} has zero points other than 0")
     if bias.scale.size not in (1, weights.scale.size) and weights.scale.size != 1:
         raise op.refusal(f"its bias {name!r} has {bias.scale.size} scales, not {weights.scale.size}")
     if not np.allclose(bias.scale, x.quantity.scale * weights.scale, rtol=1e-5, atol=0):
@@ -229,3 +225,57 @@ def _one_row(op, index, array):
     if array.ndim and array.size != array.shape[-1]:
         raise op.refusal(f"its bias {op.input_name(index)!r} is {list(array.shape)}, not one for each channel")
     return array
+
+
+#: What a dimension of one element has in front of an attribute's numbers; of ``pads`` behind it too.
+_OF_ONE = {"kernel_shape": 1, "strides": 1, "dilations": 1, "pads": 0}
+
+
+def in_one_row(reader, kernel=None):
+    """A reader that takes feature maps of one dimension too: they, kernels and attributes are given another.
+
+    Parameters
+    ----------
+    reader : callable
+    kernel : int or None
+        Which input is a kernel.
+    """
+
+    def read(op, reading):
+        value = op.value(0)
+        if isinstance(value, Constant) or len(op.shape_of(value)) != 3:
+            reader(op, reading)
+            return
+        images, channels, length = op.shape_of(value)
+        proto = onnx.NodeProto()
+        proto.CopyFrom(op.proto)
+        proto.name = op.name
+        proto.input[0], proto.output[0] = (reading.fresh(f"{name}.row") for name in (op.input_name(0), op.output))
+        _reshape(op, reading, value, (images, channels, 1, length), proto.input[0])
+        weights = None if kernel is None else op.value(kernel)
+        if isinstance(weights, Constant) and weights.array.ndim == 3:
+            proto.input[kernel] = reading.fresh(f"{op.input_name(kernel)}.row")
+            reading.values[proto.input[kernel]] = replace(weights, array=weights.array[:, :, None])
+        for attribute in proto.attribute:
+            if attribute.name in _OF_ONE:
+                attribute.ints[:] = _widened(attribute.name, list(attribute.ints))
+        inner = Operator(proto, reading)
+        reader(inner, reading)
+        inner.end()
+        op.forget()
+        made = reading.values[inner.output]
+        *shape, _, length = op.shape_of(made)
+        _reshape(op, reading, made, (*shape, length), op.output)
+
+    return read
+
+
+def _widened(name, numbers):
+    half = len(numbers) // 2 if name == "pads" else len(numbers)
+    parts = [part for part in (numbers[:half], numbers[half:]) if part]
+    return [number for part in parts for number in (_OF_ONE[name], *part)]
+
+
+def _reshape(op, reading, value, shape, output):
+    node = Operator(onnx.helper.make_node(op.kind, [], [output], op.name), reading)
+    reading.move(node, value, shape, lambda y, clamp: Reshape(shape), own_quantity(value))

@@ -3,9 +3,9 @@
 import numpy as np
 import onnx
 
-from ..arithmetic.ends import limits, quantise
+from ..arithmetic.rounding import limits, quantise
 from ..graph import Tensor
-from .values import Constant, Real
+from .operator import Constant, Real
 
 __all__ = ["dequantize_linear", "quantize_linear"]
 
@@ -69,8 +69,7 @@ def _quantised(op, value, axis, dtype):
     array = value.array
     if array.dtype != np.float32 or value.scale is not None:
         raise op.refusal(f"its input {op.input_name(0)!r} is a constant of {array.dtype}, not float32")
-    if not np.isfinite(array).all():
-        raise op.refusal(f"its input {op.input_name(0)!r} has elements that are not finite")
+    op.refuse_if(not np.isfinite(array).all(), f"its input {op.input_name(0)!r} has elements that are not finite")
     scale, zero, axis = _for_each(op, array, axis, dtype)
     if scale.size == 1:
         return Constant(quantise(array, scale[0], int(zero[0]), dtype))
@@ -82,8 +81,7 @@ def _quantised(op, value, axis, dtype):
 def _for_each(op, array, axis, dtype):
     """Scales and as many zero points, one for all or one for each index of a dimension; and that, counted from 0."""
     scale, zero = op.scales(1), op.zeros(2, dtype)
-    if op.has(2) and zero.size != scale.size:
-        raise op.refusal(f"it has {scale.size} scales and {zero.size} zero points")
+    op.refuse_if(op.has(2) and zero.size != scale.size, f"it has {scale.size} scales and {zero.size} zero points")
     zero = np.broadcast_to(zero, scale.shape)
     if scale.size == 1:
         return scale, zero, 0

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from ..arithmetic.constants import change_table
-from ..arithmetic.ends import dequantise, limits, quantise
+from ..arithmetic.rounding import dequantise, limits, quantise
 from ..graph import Concat, Dequantize, Floats, Graph, Node, Quantize, Reshape, Tensor
-from .values import Function, Pending, Real
+from .operator import Function, Pending, Real
 
 __all__ = ["Reading", "change_of", "function_of", "numbers", "own_quantity"]
 
@@ -53,8 +53,7 @@ class Reading:
         """
         if math.prod(shape) > _MOST:
             raise op.refusal(f"its output {output!r} would be {list(shape)}, more than {_MOST:,} elements")
-        if min(shape, default=1) < 1:
-            raise op.refusal(f"its output {output!r} would be {list(shape)}, without elements")
+        op.refuse_if(min(shape, default=1) < 1, f"its output {output!r} would be {list(shape)}, without elements")
         for value in vars(attributes).values():
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)

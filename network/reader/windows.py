@@ -2,7 +2,17 @@
 
 from typing import NamedTuple
 
-__all__ = ["Windows", "take_windows"]
+import numpy as np
+
+from ..arithmetic.constants import average_scale, global_average_scale
+from ..arithmetic.rounding import limits
+from ..graph import Pool, Reshape
+from .layout import operand
+from .operator import Constant, Pending
+from .reading import own_quantity
+
+__all__ = ["Windows", "average_pool", "global_average_pool", "global_max_pool", "max_pool", "qlinear_average_pool",
+           "qlinear_global_average_pool", "reduce_mean", "take_windows"]  # fmt: skip
 
 #: Rows or columns of a feature map with its padding.
 _MOST = 1 << 20
@@ -37,12 +47,10 @@ def take_windows(op, kernel, size, *, pool=False):
     how = op.take("auto_pad", "NOTSET", str)
     if how not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
         raise op.refusal(f"its attribute 'auto_pad' is {how!r}, which is not supported")
-    if how != "NOTSET" and any(pads):
-        raise op.refusal(f"it has pads and auto_pad {how!r}")
+    op.refuse_if(how != "NOTSET" and any(pads), f"it has pads and auto_pad {how!r}")
     if pool and any(pad >= length for pad, length in zip(pads, (*kernel, *kernel), strict=True)):
         raise op.refusal(f"its padding {list(pads)} is not smaller than its window {list(kernel)}")
-    if how.startswith("SAME") and max(dilations) > 1:
-        raise op.refusal(f"auto_pad {how!r} is not supported with dilations")
+    op.refuse_if(how.startswith("SAME") and max(dilations) > 1, f"auto_pad {how!r} is not supported with dilations")
     spans = [(length - 1) * step + 1 for length, step in zip(kernel, dilations, strict=True)]
     ends, counts = [], []
     for i in range(2):
@@ -79,3 +87,156 @@ def _list(op, name, default, least):
             f"its attribute {name!r} is {list(values)}, and must be {len(default)} numbers from {least} on"
         )
     return values
+
+
+def qlinear_global_average_pool(op, reading):
+    """QLinearGlobalAveragePool: x, its scale and zero point, y's."""
+    _on_integers(op, reading, _whole)
+
+
+def global_average_pool(op, reading):
+    """GlobalAveragePool of floats."""
+    _on_floats(op, reading, _whole)
+
+
+def qlinear_average_pool(op, reading):
+    """QLinearAveragePool: x, its scale and zero point, y's."""
+    _on_integers(op, reading, _windows)
+
+
+def average_pool(op, reading):
+    """AveragePool of floats."""
+    _on_floats(op, reading, _windows)
+
+
+def max_pool(op, reading):
+    """MaxPool of integers, or of floats."""
+    value = op.value(0)
+    if isinstance(value, Constant):
+        op.tensor(0)  # says what is wrong with it
+    shape = op.shape_of(value)
+    _check_space(op, shape)
+    op.take("storage_order", 0)  # of indices, which are not supported
+    kernel = _kernel(op)
+    windows = take_windows(op, kernel, shape[2:], pool=True)
+    empty = not _counts(kernel, shape[2:], windows).all()
+    fields = {"kernel": kernel, "stride": windows.stride, "pad": windows.pad, "dilation": windows.dilation}
+
+    def attributes_of(y, clamp):
+        if empty and y is not None and clamp[0] > limits(y.dtype)[0]:
+            raise op.refusal("a window lies wholly in padding, and what it gives is clamped")
+        return Pool(kind="max", minimum=clamp[0], maximum=clamp[1], **fields)
+
+    reading.move(op, value, (*shape[:2], *windows.count), attributes_of, None if empty else own_quantity(value))
+
+
+def global_max_pool(op, reading):
+    """GlobalMaxPool of integers, or of floats."""
+    value = operand(op, 0)
+    shape = op.shape_of(value)
+    _check_space(op, shape)
+    fields = {"kernel": tuple(shape[2:]), "stride": (1, 1), "pad": (0,) * 4, "dilation": (1, 1)}
+
+    def attributes_of(y, clamp):
+        return Pool(kind="max", minimum=clamp[0], maximum=clamp[1], **fields)
+
+    reading.move(op, value, (*shape[:2], 1, 1), attributes_of, own_quantity(value))
+
+
+def reduce_mean(op, reading):
+    """ReduceMean of all rows and columns, whose dimensions stay or not."""
+    rank, keep = len(op.shape_of(op.real(0))), op.take("keepdims", 1)
+    op.take("noop_with_empty_axes", 0)
+    if rank != 4 or sorted(op.axes(1, rank)) != [2, 3]:
+        raise op.refusal("only the mean of all rows and columns of a feature map is supported")
+    if keep:
+        global_average_pool(op, reading)
+        return
+    real = op.real(0)
+    shape, finish = _whole(op, reading, reading.values[real.name], real.quantity)
+    mean = Pending(op, shape, finish)
+    reading.move(op, mean, shape[:2], lambda y, clamp: Reshape(shape[:2]))
+
+
+def _on_integers(op, reading, average):
+    op.require("channels_last", 0)
+    x = op.tensor(0)
+    _, finish = average(op, reading, x, op.quantity(1, 2, x.dtype))
+    y = op.quantity(3, 4, x.dtype)
+    finish(op.output, y, limits(y.dtype))
+
+
+def _on_floats(op, reading, average):
+    real = op.real(0)
+    shape, finish = average(op, reading, reading.values[real.name], real.quantity)
+    reading.defer(op, shape, finish)
+
+
+def _whole(op, reading, x, quantity):
+    """An average of all pixels: shape of the result, and the function that adds the node."""
+    _check_space(op, x.shape)
+    size = x.shape[2:]
+    windows = Windows((1, 1), (0, 0, 0, 0), (1, 1), (1, 1))
+    return _finish(
+        op, reading, x, quantity, size, windows, lambda y: global_average_scale(quantity.scale, y, size[0] * size[1])
+    )
+
+
+def _windows(op, reading, x, quantity):
+    """The same for windows."""
+    _check_space(op, x.shape)
+    kernel = _kernel(op)
+    with_padding = op.take("count_include_pad", 0)
+    windows = take_windows(op, kernel, x.shape[2:], pool=True)
+    counts = _counts(kernel, x.shape[2:], windows)
+    op.refuse_if(not counts.all(), "a window lies wholly in padding")
+    if with_padding:
+        if windows.ceil and (counts != kernel[0] * kernel[1]).any():
+            raise op.refusal("count_include_pad with ceil_mode is not supported where windows reach out")
+        counts = np.full((1, 1), kernel[0] * kernel[1])
+    if (counts == counts.flat[0]).all():
+        counts = counts[:1, :1]
+    return _finish(op, reading, x, quantity, kernel, windows, lambda y: average_scale(quantity.scale, y, counts))
+
+
+def _finish(op, reading, x, quantity, kernel, windows, scale_of):
+    shape = (*x.shape[:2], *windows.count)
+
+    def finish(output, y, clamp):
+        with np.errstate(over="ignore", under="ignore", divide="ignore"):
+            scale = np.asarray(scale_of(y.scale), np.float32)
+        op.refuse_if(not np.isfinite(scale).all(), "its scales give a factor that binary32 does not hold")
+        attributes = Pool(
+            kind="sum", kernel=tuple(kernel), stride=windows.stride, pad=windows.pad, dilation=windows.dilation,
+            x_zero=quantity.zero, scale=scale.reshape(scale.shape or (1, 1)), y_zero=y.zero,
+            minimum=clamp[0], maximum=clamp[1],
+        )  # fmt: skip
+        reading.emit(op, (x.name,), output, attributes, shape, y.dtype)
+
+    return shape, finish
+
+
+def _counts(kernel, size, windows):
+    """How many elements of the feature map each window has."""
+    inside = [
+        _inside(size[i], kernel[i], windows.stride[i], windows.dilation[i], windows.pad[i], windows.count[i])
+        for i in range(2)
+    ]
+    return np.outer(*inside)
+
+
+def _inside(size, kernel, stride, dilation, before, count):
+    """How many positions of each window are in the feature map, along one dimension."""
+    places = np.arange(count)[:, np.newaxis] * stride - before + np.arange(kernel) * dilation
+    return ((places >= 0) & (places < size)).sum(axis=1)
+
+
+def _check_space(op, shape):
+    op.refuse_if(len(shape) != 4, f"its input is {list(shape)}: only two dimensions of space are supported")
+
+
+def _kernel(op):
+    kernel = op.take("kernel_shape", (0, 0))
+    if len(kernel) != 2 or min(kernel) < 1:
+        raise op.refusal(f"its attribute 'kernel_shape' is {list(kernel)}, and must be 2 numbers from 1 on")
+    return kernel

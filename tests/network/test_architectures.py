@@ -13,8 +13,7 @@ import pytest
 from tilewright import network
 from tilewright.golden import CONV_PRESETS
 from tilewright.network.evaluation import evaluate
-from tilewright.network.models.floats import FloatModel
-from tilewright.network.models.quantiser import quantised
+from tilewright.network.models.quantiser import FloatModel, quantised
 from tilewright.network.program.machine import Machine
 from tilewright.network.program.rtl import measured, run_on
 from tilewright.network.reader import read_model

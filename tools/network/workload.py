@@ -10,9 +10,8 @@ import numpy as np
 
 from tilewright.errors import HostError
 from tilewright.network.evaluation import evaluate
-from tilewright.network.models.classes import class_names
 from tilewright.network.models.efficientnet import build_quantised
-from tilewright.network.models.photographs import load_photograph, prepare
+from tilewright.network.models.photographs import class_names, load_photograph, prepare
 from tilewright.network.program.compiled import compile as compile_network
 from tilewright.network.program.compiled import first_nodes
 from tilewright.network.program.machine import machine_of_core
