@@ -107,11 +107,16 @@ def job_cost(layer, part, channels, rows, conv):
 def cheapest_gap(parts, channels, conv):
     """Bytes behind each pixel of ``channels`` bytes with which jobs of ``parts`` take the fewest cycles, then reads."""
 
+    unique = {(*part.shape, part.out_channels[1]): part for part in parts}
+    counts = Counter((*part.shape, part.out_channels[1]) for part in parts)
+
     def cycles(gap):
-        sizes = ((part, part.out_channels[1], *(last - first for first, last in (part.rows, part.columns)))
-                 for part in parts)  # fmt: skip
-        planned = [plan_part(*size, channels + gap, conv) for size in sizes]
-        return sum(_beside_stores(*one) for one in planned), sum(cost.reads for _, cost in planned)
+        total = reads = 0
+        for key, part in unique.items():
+            rows, columns = (last - first for first, last in (part.rows, part.columns))
+            plan, cost = plan_part(part, part.out_channels[1], rows, columns, channels + gap, conv)
+            total, reads = total + counts[key] * _beside_stores(plan, cost), reads + counts[key] * cost.reads
+        return total, reads
 
     gaps = (gap for gap in _GAPS if not gap or (channels + gap) % _CHUNK == 0)
     return min(gaps, key=lambda gap: (cycles(gap), gap))

@@ -1,5 +1,6 @@
 """How a layer is cut so that it fits shared memory: bands of rows, and units of weights (docs/network.md, "Tiles")."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from math import ceil, gcd, inf
 
@@ -184,8 +185,10 @@ class Tiler:
     def _needed(self, layer, gaps):
         """Cycles of a layer as one job of each part."""
         conv, (layer,) = self.machine.conv, self._cut(layer, 1, 1, gaps)
-        jobs = (job_cost(stage, part, part.out_channels[1], part.rows, conv).cycles for stage, part in layer.stages)
-        return layer.output.batch * sum(jobs)
+        jobs = Counter((kind, part.out_channels[1]) for kind, (_, part) in zip(layer.kinds, layer.stages, strict=True))
+        costs = ((layer.stages[kind], channels, count) for (kind, channels), count in jobs.items())
+        return layer.output.batch * sum(count * job_cost(stage, part, channels, part.rows, conv).cycles
+                                        for (stage, part), channels, count in costs)  # fmt: skip
 
     def _cost(self, layer, *cuts):
         """Expected cycles of a layer that is cut so; None if it does not fit."""
