@@ -1,4 +1,4 @@
-"""Layers whose tensors come as boxes: fewer channels or columns, every other pixel, gaps (docs/network.md, "Tiles")."""
+"""Layers cut to ranges, joined in pairs, or with gaps between pixels in shared memory (docs/network.md, "Tiles")."""
 
 from dataclasses import replace
 from itertools import product
@@ -12,12 +12,12 @@ __all__ = ["MOST", "cut_layer", "join", "legal", "part_from", "strided", "with_g
 
 #: Elements of a box along one of its dimensions, at most.
 MOST = 256
-#: A box takes every so manieth row or column at most.
+#: The largest step between rows, or columns, of a box.
 _FURTHEST = 8
 
 
 def join(first, then):
-    """The layer that does ``first`` and ``then``, whose source 0 is the output of ``first``."""
+    """The layer that does ``first`` and then ``then``, whose source 0 is the output of ``first``."""
     shift = len(first.sources)
     sources = then.sources[0], *first.sources, *then.sources[1:]
     return replace(then, sources=sources, parts=_shifted(then.parts, shift), first=first)
@@ -31,7 +31,7 @@ def part_from(layer):
 
 
 def _shifted(parts, shift):
-    """Parts whose sources, but source 0, have numbers that are ``shift`` higher."""
+    """Parts with ``shift`` added to the numbers of their sources, except source 0."""
 
     def number(source):
         return source + shift if source else 0
@@ -40,20 +40,20 @@ def _shifted(parts, shift):
 
 
 def cut_layer(layer, channel_cuts, column_cuts, unit):
-    """A layer in so many ranges of output channels, of multiples of ``unit``, and of output columns; as a list."""
+    """A layer in about as many ranges of output channels, multiples of ``unit``, and columns as given; a list."""
     output = layer.output
     ranges = (_ranges(output.channels, channel_cuts, unit), _ranges(output.width, column_cuts, 1))
     return [_cut(layer, *one) for one in product(*ranges)]
 
 
 def _ranges(size, count, unit):
-    """``size`` in about ``count`` ranges (first, behind the last) of multiples of ``unit``."""
+    """``size`` in about ``count`` ranges (first, end) of multiples of ``unit``."""
     step = ceil(size / count / unit) * unit
     return [(first, min(first + step, size)) for first in range(0, size, step)]
 
 
 def legal(layer, machine):
-    """Whether boxes can have what was cut."""
+    """Whether boxes can transfer the tensors of a layer that was cut."""
     places = [place for place in (*layer.brought, layer.output) if isinstance(place, Cut)]
     places = [place for place in places if not isinstance(place, Held)]
     aligned = all(value % BLOCK == 0 for place in places for value in (place.base.channels, place.channels))
@@ -62,7 +62,7 @@ def legal(layer, machine):
 
 
 def strided(layer):
-    """A layer that brings no pixels that its windows step over: of kernels of 1 × 1."""
+    """A layer with kernels of 1 × 1 that does not load the pixels between its windows; otherwise the layer itself."""
     if layer.first:
         return layer
     sources, parts = list(layer.sources), list(layer.parts)
@@ -81,7 +81,7 @@ def strided(layer):
 
 
 def with_gaps(layer, conv):
-    """A layer whose pixels have gaps between them in shared memory, if it reads them faster so; otherwise the layer."""
+    """A layer with gaps between pixels in shared memory where it reads them faster; otherwise the layer itself."""
     if layer.first:
         then = with_gaps(part_from(layer), conv)
         return join(replace(with_gaps(layer.first, conv), output=then.sources[0]), then)

@@ -1,4 +1,4 @@
-"""A layer that has been cut, as loads, jobs and stores in their order (docs/network.md, "The program")."""
+"""Steps of a layer that has been cut, in order, with their addresses (docs/network.md, "The program")."""
 
 from dataclasses import dataclass, replace
 
@@ -15,7 +15,7 @@ __all__ = ["held_store", "image_at", "layer_steps"]
 
 @dataclass
 class _Buffers:
-    """Where buffers of a layer begin in shared memory; of units of weights those that there are."""
+    """Addresses of the buffers of a layer in shared memory; sources and outputs have several sets."""
 
     tables: int
     between: int
@@ -24,130 +24,202 @@ class _Buffers:
     outputs: list
 
 
-def _buffers(one, base, down):
-    """The :class:`_Buffers` of a split from ``base`` on; what is needed first is first or, ``down``, last."""
+def _buffers(split, base, down):
+    """The :class:`_Buffers` of a split from ``base`` on: those needed first come first, or last if ``down``."""
     offset, spots = 0, []
-    for size in (one.weight_room, one.between_bytes, *(*one.input_bytes, one.output_bytes) * one.depth):
+    for size in (split.weight_room, split.between_bytes, *(*split.input_bytes, split.output_bytes) * split.depth):
         room = padded(size, LINE)
-        spots.append(base + (one.room - offset - room if down else offset))
+        spots.append(base + (split.room - offset - room if down else offset))
         offset += room
-    tables, between, several = spots.pop(0), spots.pop(0), len(one.input_bytes) + 1
-    if one.resident:
-        units = [tables + unit.start for unit in one.units]
+    tables, between, count = spots.pop(0), spots.pop(0), len(split.input_bytes) + 1
+    largest = split.units.largest
+    if split.resident:
+        units = [tables + unit.start for unit in split.units]
     elif down:
-        units = [tables + one.units.largest * slot for slot in reversed(range(one.slots))]
-        tables += one.units.largest * one.slots
+        units = [tables + largest * slot for slot in reversed(range(split.slots))]
+        tables += largest * split.slots
     else:
-        units = [tables + one.image.table_bytes + one.units.largest * slot for slot in range(one.slots)]
-    turns = [spots[first : first + several] for first in range(0, len(spots), several)]
+        units = [tables + split.image.table_bytes + largest * slot for slot in range(split.slots)]
+    turns = [spots[first : first + count] for first in range(0, len(spots), count)]
     return _Buffers(tables, between, units, [turn[:-1] for turn in turns], [turn[-1] for turn in turns])
 
 
-def image_at(one, base, down, weights):
-    """Where the image of a split whose weights all stay comes from, and where to; None if they do not stay.
-
-    None too if there are none: an empty image has the address of the one behind it.
-    """
-    return (weights, _buffers(one, base, down).tables) if one.resident and one.image.size else None
+def image_at(split, base, down, weights):
+    """Source and destination of the image of a split whose weights all stay; None if they do not, or if it is empty."""
+    return (weights, _buffers(split, base, down).tables) if split.resident and split.image.size else None
 
 
-def layer_steps(layer, one, base, down, addresses, weights, conv, held=None, loaded=False):
+def layer_steps(layer, split, base, down, addresses, weights, conv, held=None, loaded=False):
     """Steps of a layer with buffers from ``base`` on in shared memory.
 
     Parameters
     ----------
     layer : Layer
-    one : Split
+    split : Split
     base : int
     down : bool
-        What is needed first lies at the end of them.
+        The buffers that are needed first lie at the end.
     addresses : dict of str to int
-        Of tensors in global memory, by name.
+        Addresses of tensors in global memory.
     weights : int
         Address of the layer's image in global memory.
     conv : ConvParams
     held : dict of str to int
-        Addresses in shared memory of tensors that stay there.
+        Addresses of tensors that stay in shared memory.
     loaded : bool
-        All weights are where :func:`image_at` says, of the range before.
+        The range before has left all weights where :func:`image_at` says.
     """
-    held = held or {}
-    buffers, image, brought = _buffers(one, base, down), one.image, 0
-    costs = BandCosts(layer, conv)
-    for number, band in enumerate(one.bands(layer)):
-        turn = number % one.depth
-        spots = buffers.sources[turn]
-        if layer.first:
-            spots = [buffers.between, *spots[1:]]
-        inputs = []
-        for source, (place, spot) in enumerate(zip(layer.sources, spots, strict=True)):
-            low, high = band_rows(layer, source, band[1:])
-            there = isinstance(place, Held)
-            inputs.append(((low, high), _spot(place, held, band[0], low) if there else spot))
-        stays = isinstance(layer.output, Held)
-        made = _spot(layer.output, held, *band[:2]) if stays else buffers.outputs[turn]
-        places = zip(layer.sources, inputs, one.input_bytes, strict=True)
-        transfers = [_band(place, addresses, band[0], low, high, size, spot)
-                     for place, ((low, high), spot), size in places if high > low and size]  # fmt: skip
-        taken = [Load(transfers)] if transfers else []
-        stay = one.resident and (number or loaded)
-        for group in [list(one.units)] if stay else [[unit] for unit in one.units]:
-            fetched = []
-            for unit in () if stay else group:
-                spot = buffers.units[brought % len(buffers.units)]
-                blocks = [(unit.start, spot, unit.end - unit.start)]
-                if not brought and one.resident:
-                    blocks = [(0, buffers.tables, unit.end)]
-                elif not brought:  # tables by themselves: they may have room later than weights
-                    blocks.append((0, buffers.tables, image.table_bytes))
-                fetched += [Load([block(weights + start, near, size)]) for start, near, size in blocks if size]
-                brought += 1
-            # Rows of a later band may come before its weights, which wait for a buffer; those of the first one wait for
-            # the layer before.
-            if number:
-                yield from taken
-            yield from fetched
-            if not number:
-                yield from taken
-            taken = []
-            # Where all weights stay, a job that finds them there takes all channels of its part.
-            at = buffers.tables if one.resident else buffers.units[(brought - 1) % len(buffers.units)] - group[0].start
-            found = {}
-            for piece in _whole_parts(layer, image) if stay else group[0].pieces:
-                stage, part = layer.stages[piece.part]
-                rows = stage_rows(layer, stage, band[1:])
-                ends = (inputs, made) if stage is layer else (inputs[1:], buffers.between)
-                fields = _job(stage, part, piece, rows, *ends, at, buffers.tables, image, conv)
-                if fields:
-                    reads = _reads(buffers, image, ends[0], stage)
-                    kernels = [(at + group[0].start, at + group[-1].end)] if group[-1].end > group[0].start else []
-                    results = [_span(stage.output, *rows, ends[1])]
-                    jobs = found.setdefault(stage, Jobs([], reads, results, weights=kernels))
-                    cost = costs.job(layer.kinds[piece.part], piece.last - piece.first, band[1:])
-                    jobs.jobs.append(fields)
-                    jobs.held, jobs.cycles = jobs.cycles + cost.held, jobs.cycles + cost.cycles
-            for stage, jobs in found.items():
-                if stage is layer:
-                    jobs.cycles += costs.turn(tuple(band[1:]))
-                yield jobs
-        if not stays:
-            yield Store([_band(layer.output, addresses, band[0], band[1], band[2], one.output_bytes, made)])
+    return _Range(layer, split, _buffers(split, base, down), addresses, weights, conv, held or {}).steps(loaded)
+
+
+@dataclass
+class _Range:
+    """A layer, or a range of it, with its buffers."""
+
+    layer: object
+    split: object
+    buffers: _Buffers
+    addresses: dict
+    weights: int
+    conv: object
+    held: dict
+
+    def __post_init__(self):
+        self._costs, self._units = BandCosts(self.layer, self.conv), 0  # units that have been loaded
+
+    def steps(self, loaded):
+        """Loads, jobs and the store of each band."""
+        layer, split = self.layer, self.split
+        for number, (image, *rows) in enumerate(split.bands(layer)):
+            rows, turn = tuple(rows), number % split.depth
+            inputs = self._inputs(image, rows, self.buffers.sources[turn])
+            stays = isinstance(layer.output, Held)
+            output = _spot(layer.output, self.held, image, rows[0]) if stays else self.buffers.outputs[turn]
+            places = zip(layer.sources, inputs, split.input_bytes, strict=True)
+            transfers = [_band(place, self.addresses, image, low, high, size, spot)
+                         for place, ((low, high), spot), size in places if high > low and size]  # fmt: skip
+            loads = [Load(transfers)] if transfers else []
+            resident = split.resident and (number or loaded)
+            for units in [list(split.units)] if resident else [[unit] for unit in split.units]:
+                fetched = [] if resident else self._fetch(*units)
+                # Rows of a later band come before its weights, which wait for a buffer. Rows of the first band, which
+                # wait for the layer before, come after them.
+                yield from (*loads, *fetched) if number else (*fetched, *loads)
+                loads = []
+                yield from self._jobs(units, rows, inputs, output, resident)
+            if not stays:
+                yield Store([_band(layer.output, self.addresses, image, *rows, split.output_bytes, output)])
+
+    def _inputs(self, image, rows, spots):
+        """Rows of each source that a band reads, and the address of the first of them."""
+        spots = [self.buffers.between, *spots[1:]] if self.layer.first else spots
+        needed = [band_rows(self.layer, source, rows) for source in range(len(spots))]
+        return [(span, _spot(place, self.held, image, span[0]) if isinstance(place, Held) else spot)
+                for span, place, spot in zip(needed, self.layer.sources, spots, strict=True)]  # fmt: skip
+
+    def _fetch(self, unit):
+        """Loads of a unit of weights, the first one with the tables."""
+        buffers, split, first = self.buffers, self.split, not self._units
+        blocks = [(unit.start, buffers.units[self._units % len(buffers.units)], unit.end - unit.start)]
+        if first and split.resident:
+            blocks = [(0, buffers.tables, unit.end)]
+        elif first:  # a load of their own: their buffer may be free later than the one of the weights
+            blocks.append((0, buffers.tables, split.image.table_bytes))
+        self._units += 1
+        return [Load([block(self.weights + start, near, size)]) for start, near, size in blocks if size]
+
+    def _jobs(self, units, rows, inputs, output, resident):
+        """The :class:`Jobs` of units of weights in a band, of each stage."""
+        layer, buffers, split = self.layer, self.buffers, self.split
+        # If all weights stay, a job takes all channels of its part.
+        pieces = _whole_parts(layer, split.image) if resident else units[0].pieces
+        base = buffers.tables
+        if not split.resident:
+            base = buffers.units[(self._units - 1) % len(buffers.units)] - units[0].start
+        kernels = [(base + units[0].start, base + units[-1].end)] if units[-1].end > units[0].start else []
+        steps = {}
+        for piece in pieces:
+            stage, part = layer.stages[piece.part]
+            made = stage_rows(layer, stage, rows)
+            sources, target = (inputs, output) if stage is layer else (inputs[1:], buffers.between)
+            fields = self._job(stage, part, piece, made, sources, target, base)
+            if fields:
+                jobs = steps.get(stage)
+                if jobs is None:
+                    reads = _reads(buffers, split.image, sources, stage)
+                    steps[stage] = jobs = Jobs([], reads, [_span(stage.output, *made, target)], weights=kernels)
+                cost = self._costs.job(layer.kinds[piece.part], piece.last - piece.first, rows)
+                jobs.jobs.append(fields)
+                jobs.held, jobs.cycles = jobs.cycles + cost.held, jobs.cycles + cost.cycles
+        if layer in steps:
+            steps[layer].cycles += self._costs.turn(rows)
+        return steps.values()
+
+    def _job(self, layer, part, piece, band, inputs, target, base):
+        """Fields of the job of a piece of a part in a band, with weights from ``base`` on; None if it has no point."""
+        number, first, last = piece.part, piece.first, piece.last
+        rows = max(band[0], part.rows[0]), min(band[1], part.rows[1])
+        if rows[0] >= rows[1]:
+            return None
+        place, output = layer.sources[part.source], layer.output
+        count, height, width = last - first, rows[1] - rows[0], part.columns[1] - part.columns[0]
+        plan, _ = plan_part(part, count, height, width, 0 if part.blind else place.pixel_pitch, self.conv)
+        lanes, table = part.operation.lanes, self.buffers.tables + self.split.image.tables[number]
+        y = target + (rows[0] - band[0]) * output.row_pitch + part.columns[0] * output.pixel_pitch
+        y += part.element * (part.out_channels[0] + first)
+        y_pitch = _pitches(output, height)
+        fields = {
+            "operation": part.operation, "type": part.type, "output": part.output, "y": y, "y_pitch": y_pitch,
+            "raster": plan.raster, "granularity": plan.block_bytes.bit_length() - 1, "merge": plan.merge,
+            "channels": count if lanes else part.channels[1], "out_channels": count,
+            "out_width": width, "out_height": height,
+            "kernel": part.kernel[::-1], "stride": part.stride[::-1], "dilation": part.dilation[::-1],
+            "x_zero": part.x_zero, "k_zero": part.k_zero, "y_zero": part.y_zero,
+            "minimum": part.minimum, "maximum": part.maximum,
+        }  # fmt: skip
+        if part.table is not None:
+            fields |= {"table": table + 8 * first, "bias": int(part.table[:, 0].any())}
+        if part.weights is not None:
+            pitch = part.weights.shape[1]
+            k = base + self.split.image.weights[number]
+            fields |= {"k": k + (0 if part.operation == ConvOperation.DEPTHWISE else first * pitch), "k_pitch": pitch}
+        if part.addition:
+            added = part.addition
+            addend, addend_pitch = y, y_pitch
+            if added.source is not None:
+                ((low, _), spot), second = inputs[added.source], layer.sources[added.source]
+                addend = spot + (rows[0] - low) * second.row_pitch + part.columns[0] * second.pixel_pitch
+                addend, addend_pitch = addend + part.out_channels[0] + first, _pitches(second, height)
+            fields |= {
+                "add": 1, "addend": addend, "addend_pitch": addend_pitch, "ratio": added.ratio,
+                "offset": added.offset, "add_minimum": added.minimum, "add_maximum": added.maximum,
+            }  # fmt: skip
+        if part.blind:
+            return fields | {"x": table, "x_pitch": (0, 0, 0), "width": 1, "height": 1}
+        (low, _), spot = inputs[part.source]
+        height, top, row = _window(rows, 0, part, place.height)
+        width, left, column = _window(part.columns, 1, part, place.width)
+        x = spot + (row - low) * place.row_pitch + column * place.pixel_pitch + part.channels[0]
+        return fields | {
+            "x": x + (first if lanes else 0), "x_pitch": _pitches(place, height),
+            "width": width, "height": height, "padding": (left, top),
+        }  # fmt: skip
 
 
 def _spot(place, held, image, row):
-    """Where a row of a tensor that stays in shared memory begins."""
+    """Address of a row of a tensor that stays in shared memory."""
     return held[place.name] + image * place.image_pitch + row * place.row_pitch + place.offset
 
 
 def held_store(place, address, addresses):
-    """The :class:`Store` of a tensor that stays in shared memory, at ``address``, if it is needed later on too."""
+    """The :class:`Store` of a tensor that stays in shared memory, at ``address``, and is needed later too."""
     whole = replace(as_cut(place.base), gap=place.gap) if place.gap else place.base
     spots = ((image, address + image * place.image_pitch) for image in range(place.batch))
     return Store([_band(whole, addresses, image, 0, place.height, place.image_pitch, spot) for image, spot in spots])
 
 
 def _band(place, addresses, image, low, high, room, near):
-    """A :class:`Transfer` of rows of a tensor: a block, or a box of as many rows as there is room for."""
+    """A :class:`Transfer` of rows of a tensor: a block, or a box of as many rows as fit in ``room`` bytes."""
     whole = place.base if isinstance(place, Cut) else place
     far = addresses[place.name] + image * whole.image_pitch
     if whole is place:
@@ -164,9 +236,9 @@ def _whole_parts(layer, image):
 
 
 def _reads(buffers, image, inputs, layer):
-    """Bytes of shared memory that jobs of a band read, besides weights."""
+    """Bytes of shared memory that jobs of a band read, without weights."""
     reads = [(buffers.tables, buffers.tables + image.table_bytes)]
-    before = len(layer.first.sources) if layer.first else 0  # those of the layer before are read by it alone
+    before = len(layer.first.sources) if layer.first else 0  # sources that only the first one of two layers reads
     for number, (place, ((low, high), spot)) in enumerate(zip(layer.sources, inputs, strict=False)):
         if not 0 < number <= before:
             reads.append(_span(place, low, high, spot))
@@ -174,77 +246,24 @@ def _reads(buffers, image, inputs, layer):
 
 
 def _span(place, low, high, spot):
-    """Bytes from the first to the last of some rows of a tensor, which begin at ``spot``."""
+    """Bytes of some rows of a tensor, which begin at ``spot``: the first one and the end."""
     size = (high - low) * place.row_pitch
     if isinstance(place, Held) and size:
         size += (place.width - 1) * place.pixel_pitch + place.channels - place.row_pitch
     return spot, spot + size
 
 
-def _job(layer, part, piece, band, inputs, made, at, tables, image, conv):
-    """Fields of the job of a piece of a part in a band; None if it has no point there."""
-    number, first, last = piece.part, piece.first, piece.last
-    rows = max(band[0], part.rows[0]), min(band[1], part.rows[1])
-    if rows[0] >= rows[1]:
-        return None
-    place, output = layer.sources[part.source], layer.output
-    count, columns = last - first, part.columns[1] - part.columns[0]
-    plan, _ = plan_part(part, count, rows[1] - rows[0], columns, 0 if part.blind else place.pixel_pitch, conv)
-    lanes = part.operation.lanes
-    table = tables + image.tables[number]
-    y = made + (rows[0] - band[0]) * output.row_pitch + part.columns[0] * output.pixel_pitch
-    y += part.element * (part.out_channels[0] + first)
-    y_pitch = _pitches(output, rows)
-    fields = {
-        "operation": part.operation, "type": part.type, "output": part.output, "y": y, "y_pitch": y_pitch,
-        "raster": plan.raster, "granularity": plan.block_bytes.bit_length() - 1, "merge": plan.merge,
-        "channels": count if lanes else part.channels[1], "out_channels": count,
-        "out_width": columns, "out_height": rows[1] - rows[0],
-        "kernel": part.kernel[::-1], "stride": part.stride[::-1], "dilation": part.dilation[::-1],
-        "x_zero": part.x_zero, "k_zero": part.k_zero, "y_zero": part.y_zero,
-        "minimum": part.minimum, "maximum": part.maximum,
-    }  # fmt: skip
-    if part.table is not None:
-        fields |= {"table": table + 8 * first, "bias": int(part.table[:, 0].any())}
-    if part.weights is not None:
-        row = part.weights.shape[1]
-        fields |= {"k": at + image.weights[number] + (0 if part.operation == ConvOperation.DEPTHWISE else first * row),
-                   "k_pitch": row}  # fmt: skip
-    if part.addition:
-        added = part.addition
-        addend, addend_pitch = y, y_pitch
-        if added.source is not None:
-            (low, _), spot = inputs[added.source]
-            second = layer.sources[added.source]
-            addend = spot + (rows[0] - low) * second.row_pitch + part.columns[0] * second.pixel_pitch
-            addend, addend_pitch = addend + part.out_channels[0] + first, _pitches(second, rows)
-        fields |= {
-            "add": 1, "addend": addend, "addend_pitch": addend_pitch,
-            "ratio": added.ratio, "offset": added.offset, "add_minimum": added.minimum, "add_maximum": added.maximum,
-        }  # fmt: skip
-    if part.blind:
-        return fields | {"x": table, "x_pitch": (0, 0, 0), "width": 1, "height": 1}
-    (low, _), spot = inputs[part.source]
-    height, top, row = _window(rows, 0, part, place.height)
-    width, left, column = _window(part.columns, 1, part, place.width)
-    x = spot + (row - low) * place.row_pitch + column * place.pixel_pitch + part.channels[0]
-    return fields | {
-        "x": x + (first if lanes else 0), "x_pitch": (place.pixel_pitch, place.row_pitch, place.row_pitch * height),
-        "width": width, "height": height, "padding": (left, top),
-    }  # fmt: skip
-
-
-def _pitches(place, rows):
-    """Bytes from a pixel, a row and an image to the next, of so many rows."""
-    return place.pixel_pitch, place.row_pitch, place.row_pitch * (rows[1] - rows[0])
+def _pitches(place, height):
+    """Bytes from one pixel, row and image of ``height`` rows to the next."""
+    return place.pixel_pitch, place.row_pitch, place.row_pitch * height
 
 
 def _window(points, axis, part, size):
-    """Input rows (axis 0) or columns of a job, its padding before them, and the first one."""
+    """Input rows (axis 0) or columns of a job, the padding before them, and the first one."""
     first, last = points
     taps, step, apart, before = (getattr(part, name)[axis] for name in ("kernel", "stride", "dilation", "origin"))
     low, high = reach(first, last, taps, step, apart, before, size)
     start = first * step - before
-    if start >= size:  # windows wholly behind the last one: as good as windows wholly before the first one
+    if start >= size:  # windows wholly after the last one give the same as windows wholly before the first one
         return high - low, (last - first - 1) * step + (taps - 1) * apart + 1, low
     return high - low, low - start, low

@@ -1,4 +1,7 @@
-"""A layer of moves as loads, jobs and stores, in bands where it does not fit (docs/network.md, "Moves")."""
+"""Steps of a layer that only moves elements, in bands if it does not fit (docs/network.md, "Moves").
+
+A transpose is faster as a product: its data are the weights, and X is the identity.
+"""
 
 from itertools import product
 from math import ceil, prod
@@ -16,14 +19,14 @@ from .steps import Jobs, Load, Store, block
 
 __all__ = ["Identity", "has_transposes", "move_steps"]
 
-#: A band of the output and some of the sources, and the next ones meanwhile.
+#: Buffers: a band of the output and pieces of the sources, and those of the next band.
 _BUFFERS = 4
 #: Output channels of a job at most: the entries of the table.
 _MOST = 256
 
 
 class _Piece(NamedTuple):
-    """Bytes of a source that are brought at once, and the moves that read them."""
+    """Bytes of a source that are loaded at once, and the moves that read them."""
 
     source: int
     first: int
@@ -32,13 +35,13 @@ class _Piece(NamedTuple):
 
 
 def has_transposes(layer, conv, room):
-    """Whether a layer has moves that are done faster as products, and ``room`` bytes for what these need."""
-    found = (_product_jobs(move, conv, _cycles(move, conv), 0, 0, 0) for move in layer.moves)
-    return _BUFFERS * Identity(conv).size <= room and any(found)
+    """Whether a layer has moves that are faster as products, and the identity fits into ``room`` bytes."""
+    products = (_product_jobs(move, conv, _cycles(move, conv), 0, 0, 0) for move in layer.moves)
+    return _BUFFERS * Identity(conv).size <= room and any(products)
 
 
 def move_steps(layer, low, high, down, addresses, conv, identity):
-    """Steps of a layer of moves in shared memory from ``low`` to ``high``, at the end of it if ``down`` and it fits.
+    """Steps of a layer of moves, with buffers from ``low`` to ``high``; at the end if ``down`` and all of it fits.
 
     ``identity`` is the address of an :class:`Identity` in global memory.
     """
@@ -70,39 +73,39 @@ def move_steps(layer, low, high, down, addresses, conv, identity):
 
 
 def _unit(moves, side, room):
-    """What to cut source or output at multiples of: as much as fits of what leaves most loops whole, and blocks."""
+    """Bytes at whose multiples source or output is cut: the largest step of a loop that fits, or a block."""
     steps = (loop[1 + side] for move in moves for loop in move.loops)
     return max((step for step in steps if 0 < step <= room and step % BLOCK == 0), default=BLOCK)
 
 
 def _bands(moves, size, share):
-    """The output in bands of ``share`` bytes at most: offsets of the first and behind the last, moves into it."""
+    """The output in bands of at most ``share`` bytes: offset of the first byte, end, and the moves into it."""
     unit = _unit(moves, 1, share)
     most = share // unit * unit
     for first in range(0, size, most):
         last = min(first + most, size)
         cut = [move.split(1, last) for move in moves]
         yield first, last, [move for before, _ in cut for move in before]
-        moves = [move for _, behind in cut for move in behind]
+        moves = [move for _, after in cut for move in after]
 
 
 def _at_once(moves, sources, room):
-    """Lists of what is brought at once for a band: :class:`_Piece`, of ``room`` bytes in all at most."""
+    """Lists of the :class:`_Piece` that are loaded at once for a band, at most ``room`` bytes each."""
     pieces = [piece for number in range(sources)
               for piece in _pieces([move for move in moves if move.source == number], room)]  # fmt: skip
-    taken, left = [], room
+    group, free = [], room
     for piece in pieces:
         size = padded(piece.last - piece.first, LINE)
-        if size > left:
-            yield taken
-            taken, left = [], room
-        taken.append(piece)
-        left -= size
-    yield taken
+        if size > free:
+            yield group
+            group, free = [], room
+        group.append(piece)
+        free -= size
+    yield group
 
 
 def _pieces(moves, room):
-    """What moves read of their source, in pieces of ``room`` bytes at most."""
+    """The bytes of a source that moves read, in pieces of at most ``room`` bytes."""
     unit = _unit(moves, 0, room)
     while moves:
         low = min(move.span(0)[0] for move in moves)
@@ -110,36 +113,36 @@ def _pieces(moves, room):
         now = [move for before, _ in cut for move in before]
         last = max(move.span(0)[1] for move in now)
         yield _Piece(now[0].source, low // BLOCK * BLOCK, padded(last), now)
-        moves = [move for _, behind in cut for move in behind]
+        moves = [move for _, after in cut for move in after]
 
 
 def _cycles(move, conv):
-    """Of jobs that take bytes as they adjoin."""
+    """Cycles of a move by jobs that copy contiguous bytes."""
     return sum(prod(job.sizes[1:]) * ceil(job.sizes[0] / conv.row_bytes) for job in move.jobs)
 
 
 def _moved(pieces, layer, spot, target, band, addresses, conv, identity):
-    """Steps that bring pieces of sources to ``spot`` and move them: what is first in the output to ``target``."""
+    """Steps that load pieces of sources to ``spot`` and move them; the first byte of the output is at ``target``."""
     transfers, jobs, reads, cycles = [], [], [], 0
     for piece in pieces:
         size = piece.last - piece.first
         transfers.append(block(addresses[layer.sources[piece.source].name] + piece.first, spot, size))
         reads.append((spot, spot + size))
         for move in piece.moves:
-            ends, taken = (spot - piece.first, target), _cycles(move, conv)
-            found = None if identity is None else _product_jobs(move, conv, taken, identity, *ends)
-            if found:
+            ends, copy_cycles = (spot - piece.first, target), _cycles(move, conv)
+            product = None if identity is None else _product_jobs(move, conv, copy_cycles, identity, *ends)
+            if product:
                 reads.append((identity, identity + Identity(conv).size))
-            some, taken = found or ([_plain(job, conv, *ends) for job in move.jobs], taken)
-            jobs += some
-            cycles += taken
+            move_jobs, move_cycles = product or ([_plain(job, conv, *ends) for job in move.jobs], copy_cycles)
+            jobs += move_jobs
+            cycles += move_cycles
         spot += padded(size, LINE)
     yield Load(transfers)
     yield Jobs(jobs, reads, [band], cycles)
 
 
 def _plain(job, conv, spot, target):
-    """The fields of a :class:`Job` that takes bytes as they are."""
+    """The fields of a :class:`Job` that copies bytes."""
     channels, columns, rows, images = job.sizes
     return {
         "operation": ConvOperation.MAX_POOL, "type": "u8u8", "output": ConvOutput.ELEMENT,
@@ -150,7 +153,7 @@ def _plain(job, conv, spot, target):
 
 
 class Identity:
-    """What such products have besides their tensors, as an ``Image``: X, as long as a row of the engine, and the table.
+    """Constants of products that transpose, with the interface of an ``Image``: X, and a table whose scales are 1.
 
     Parameters
     ----------
@@ -159,7 +162,7 @@ class Identity:
     Attributes
     ----------
     table : int
-        Byte offset of the table, whose scales are 1.
+        Byte offset of the table.
     size : int
         Bytes of both.
     """
@@ -176,10 +179,10 @@ class Identity:
 
 
 def _product_jobs(move, conv, most, identity, spot, target):
-    """Jobs that do a :class:`Move`, as fields, and their cycles; None if it is no transpose, or takes ``most`` or more.
+    """Fields of jobs that do a :class:`Move`, and their cycles; None if it is not a transpose or takes ``most`` cycles.
 
-    Bytes that adjoin in the source become pixels of the output, those that adjoin in the output its channels: the
-    weights of channel c are what becomes channel c of as many pixels as the identity has.
+    Bytes contiguous in the source become pixels of the output, bytes contiguous in the output become its channels: the
+    weights of channel c are the bytes of channel c, for as many pixels as the identity has rows.
 
     Parameters
     ----------
@@ -214,12 +217,12 @@ def _product_jobs(move, conv, most, identity, spot, target):
 
 
 def _cut(size, most):
-    """Pieces of ``most`` at most: the first one's index, and how many there are."""
+    """Pieces of at most ``most`` indices: the first index, and how many there are."""
     return [(first, min(size - first, most)) for first in range(0, size, most)]
 
 
 def _product(pixels, channels, conv, identity):
-    """Fields of a job of so many pixels and output channels but for where weights and results lie; its cycles."""
+    """Fields of a job of some pixels and output channels, without addresses of weights and results; and its cycles."""
     part = Part(operation=ConvOperation.CONVOLUTION, source=0, channels=(0, pixels), out_channels=(0, channels),
                 rows=(0, 1), columns=(0, pixels), table=np.empty((channels, 2)))  # fmt: skip
     plan, cost = plan_part(part, channels, 1, pixels, conv.row_bytes, conv)

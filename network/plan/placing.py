@@ -1,4 +1,4 @@
-"""Where buffers of layers lie in shared memory (docs/network.md, "Tiles")."""
+"""Addresses of buffers in shared memory (docs/network.md, "Tiles")."""
 
 from functools import partial
 from itertools import pairwise
@@ -15,14 +15,14 @@ from .tiles import held_bytes
 
 __all__ = ["Placer"]
 
-#: Bytes of shared and of global memory that are not told apart.
+#: Bytes of shared and of global memory that the timeline treats as one.
 _NEAR, _FAR = 128, 1024
 
 
 class Placer:
-    """Makes steps of layers, with buffers at one end of shared memory or the other, the first ones first or last there.
+    """Makes the steps of layers, with buffers at either end of shared memory, in either order.
 
-    Of these ways that one is taken behind which the first job of the next layer, or range, is expected to end first.
+    Of these four placements the one is chosen after which the first job of the next layer, or range, ends first.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Placer:
         Addresses of tensors in global memory, which ends at ``end``.
     end : int
     weights : function
-        Address of a layer's image in global memory; of None that of the identity.
+        Address in global memory of a layer's image, or of the identity for None.
     """
 
     def __init__(self, machine, tensors, end, weights):
@@ -52,78 +52,77 @@ class Placer:
         rooms = [self._room(number, layer) for number, layer in enumerate(layers)]
         ranges = [(number, *tile) for number, group in enumerate(tiles) for tile in group or [(layers[number], None)]]
         timeline, steps, image = _Timeline(self._machine, self._end), [], None
-        for (number, *tile), behind in pairwise([*ranges, None]):
-            again = bool(behind) and behind[0] == number  # another range of the layer follows
+        for (number, *tile), following in pairwise([*ranges, None]):
+            again = bool(following) and following[0] == number  # another range of the layer follows
             best = None
-            for image_there, way in self._ways(rooms[number], *tile, image):
-                one = list(way())
-                following = self._ways(rooms[behind[0]], *behind[1:], image_there if again else None) if behind else ()
-                expected = _expected(timeline, following, one)
+            for next_image, placement in self._placements(rooms[number], *tile, image):
+                candidate, others = list(placement()), ()
+                if following:
+                    room, next_tile = rooms[following[0]], following[1:]
+                    others = self._placements(room, *next_tile, next_image if again else None)
+                expected = _expected(timeline, others, candidate)
                 if best is None or expected < best[0]:
-                    best = expected, one, image_there
-            _, made, image = best
+                    best = expected, candidate, next_image
+            _, chosen, image = best
             image = image if again else None
             output = layers[number].output
             if isinstance(output, Held) and output.name in stored and not again:
-                made.append(held_store(output, self._held[output.name], self._tensors))
-            timeline = timeline.behind(made)
-            for step in made:
+                chosen.append(held_store(output, self._held[output.name], self._tensors))
+            timeline = timeline.after(chosen)
+            for step in chosen:
                 step.layer = number
-            steps += made
+            steps += chosen
         return steps
 
     def _room(self, number, layer):
-        """Where buffers may lie: behind, or in front of, what stays, which neighbours have at other ends."""
+        """Where buffers may lie: between the tensors that stay. Those of neighbours are at opposite ends."""
         low, high = RESERVED, self._machine.smem_bytes // LINE * LINE
-        found, left = held_bytes(layer)
-        if left:
-            self._held[layer.output.name] = high - left if number % 2 else low
-        return (low + found, high - left) if number % 2 else (low + left, high - found)
+        source_bytes, output_bytes = held_bytes(layer)
+        if output_bytes:
+            self._held[layer.output.name] = high - output_bytes if number % 2 else low
+        return (low + source_bytes, high - output_bytes) if number % 2 else (low + output_bytes, high - source_bytes)
 
-    def _ways(self, room, part, split, image):
-        """Functions that make the steps of a range, which :meth:`steps` chooses from, each behind its :func:`image_at`.
+    def _placements(self, room, part, split, image):
+        """The placements of a range: what :func:`image_at` gives for each, and a function that makes the steps.
 
-        ``image`` is that of the range before.
+        ``image`` is what :func:`image_at` gave for the range before.
         """
         (low, high), tensors, conv = room, self._tensors, self._machine.conv
         if split is None:
             return [(None, lambda down=down: move_steps(part, low, high, down, tensors, conv, self._weights(None)))
                     for down in (False, True)]  # fmt: skip
         assert split.room <= high - low, f"{part.name} was cut for more room than there is"
-        weights, ways = self._weights(part), []
+        weights, placements = self._weights(part), []
         for base in {low: None, high - split.room: None}:
             for down in (False, True):
-                there = image_at(split, base, down, weights)
-                found = there is not None and there == image
-                ways.append((there, partial(layer_steps, part, split, base, down, tensors, weights, conv,
-                                            self._held, found)))  # fmt: skip
-        return ways
+                own_image = image_at(split, base, down, weights)
+                loaded = own_image is not None and own_image == image
+                placements.append((own_image, partial(layer_steps, part, split, base, down, tensors, weights, conv,
+                                            self._held, loaded)))  # fmt: skip
+        return placements
 
 
 class _Timeline:
-    """Until when memory is used by steps that begin as soon as they can, each kind in its order.
+    """When memory is free if steps begin as soon as they can, each kind in its order.
 
-    ``end`` is that of the last jobs.
+    ``end`` is when the last jobs end, ``loaded`` when the last load does.
     """
 
     def __init__(self, machine, far_bytes):
         self.end = self.loaded = self._stored = 0
         self._machine = machine
-        # By jobs and stores, so that nothing may be loaded to it; until it has come; until it has been written.
+        # When jobs and stores no longer use shared memory; when loads to it have landed; when global memory is written.
         self._used, self._landed = np.zeros((2, -(-machine.smem_bytes // _NEAR)), np.int64)
         self._written = np.zeros(-(-far_bytes // _FAR), np.int64)
 
-    def behind(self, steps):
-        """The timeline behind more steps."""
-        made = object.__new__(_Timeline)
-        made.__dict__.update(self.__dict__)
-        made._used, made._landed, made._written = (times.copy() for times in (self._used, self._landed, self._written))
+    def after(self, steps):
+        """The timeline after more steps."""
+        later = object.__new__(_Timeline)
+        later.__dict__.update(self.__dict__)
+        later._used, later._landed, later._written = self._used.copy(), self._landed.copy(), self._written.copy()
         for step in steps:
-            if isinstance(step, Jobs):
-                made._jobs(step)
-            else:
-                made._moved(step)
-        return made
+            (later._jobs if isinstance(step, Jobs) else later._transfers)(step)
+        return later
 
     def _jobs(self, step):
         near, weights = ([_near(*span) for span in spans] for spans in ((*step.reads, *step.writes), step.weights))
@@ -132,7 +131,7 @@ class _Timeline:
         _touch(self._used, weights, start + step.held if step.early else self.end)
         _touch(self._used, near, self.end)
 
-    def _moved(self, step):
+    def _transfers(self, step):
         machine = self._machine
         near = [_near(each.near, each.near + each.size) for each in step.transfers]
         far = [_far(each) for each in step.transfers]
@@ -147,11 +146,11 @@ class _Timeline:
             _touch(self._written, far, self._stored + machine.latency)
 
 
-def _expected(timeline, following, steps):
-    """When the first jobs of the best way to go on end behind steps, and when theirs do."""
-    behind = timeline.behind(steps)
-    ends = (behind.behind(_to_first_jobs(way())).end for _, way in following)
-    return min(ends, default=0), behind.end, behind.loaded
+def _expected(timeline, placements, steps):
+    """When the first jobs of the best of the next placements end after steps, and when the steps' jobs and loads do."""
+    later = timeline.after(steps)
+    ends = (later.after(_to_first_jobs(placement())).end for _, placement in placements)
+    return min(ends, default=0), later.end, later.loaded
 
 
 def _to_first_jobs(steps):
@@ -175,9 +174,9 @@ def _near(first, end):
 
 
 def _far(transfer):
-    """From the first to the last byte, also where rows of a box have others between them.
+    """From the first to the last byte, including bytes between the rows of a box.
 
-    What two tensors have a part of is the second one's, so that nobody waits for the other one's.
+    A block that two tensors share counts for the second one only.
     """
     first, end = transfer.far, transfer.far + transfer.size
     if transfer.map:

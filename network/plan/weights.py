@@ -15,7 +15,7 @@ __all__ = ["Image", "Piece", "Unit", "Units", "equal_tables"]
 
 @dataclass(frozen=True)
 class Piece:
-    """Output channels of a part, from ``first`` to before ``last``, and where their weights lie in the image."""
+    """Output channels ``first`` to ``last`` - 1 of a part, and where their weights begin in the image."""
 
     part: int
     first: int
@@ -40,7 +40,7 @@ class Units(tuple):
     largest : int
         Bytes of the largest.
     kinds : Counter
-        How many there are of each kind: pairs of part and channels of the pieces, and bytes.
+        Number of units of each kind: (part, channels) of the pieces, and bytes.
     """
 
     def __new__(cls, units):
@@ -54,14 +54,14 @@ class Units(tuple):
 
 
 def equal_tables(parts):
-    """For each part the number of the first one that has the same table."""
+    """For each part the number of the first part with the same table."""
     firsts = {}
     return tuple(firsts.setdefault(None if part.table is None else part.table.tobytes(), number)
                  for number, part in enumerate(parts))  # fmt: skip
 
 
 class Image:
-    """What a layer has besides its tensors: the tables of all parts, equal ones once, and behind them the weights.
+    """Constants of a layer in memory: the tables of all parts, equal ones once, then the weights.
 
     Parameters
     ----------
@@ -101,9 +101,9 @@ class Image:
         return image
 
     def units(self, most, step):
-        """The weights as :class:`Units` of about ``most`` bytes, channels cut at multiples of ``step``.
+        """The weights as :class:`Units` of about ``most`` bytes, cut at multiples of ``step`` channels.
 
-        A unit is larger where so many channels, or a part that cannot be cut, are.
+        A unit is larger if ``step`` channels, or a part that cannot be cut, are.
         """
         counts = {shape: self._count(*shape, most, step) for shape in self._shapes}
         key = tuple(counts.values()) if len(self._rows) == 1 else (most, step)

@@ -1,4 +1,4 @@
-"""A network as a program with its memory (docs/network.md, "The plan")."""
+"""A network compiled to a program with its memory (docs/network.md, "The plan")."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,15 +27,15 @@ _BACKENDS = ("golden", "rtl")
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """A program, and what it needs of memory.
+    """A program with its global memory.
 
     Attributes
     ----------
     graph : Graph
     plan : Plan
-        Every choice with what it is expected to take.
+        Every choice, with expected cycles.
     places : dict of str to Place
-        Tensors that lie in memory; the name in a place is that of the tensor whose memory it is.
+        Tensors that lie in memory. Several may share the memory of one: the name in a place is the name of that one.
     words : list of int
         The program.
     image : uint8 array
@@ -54,7 +54,7 @@ class Compiled:
         return explain(self.plan, len(self.words), len(self.image))
 
     def memory(self, inputs):
-        """Global memory as the program finds it, a uint8 array; ``inputs`` as of :meth:`run`."""
+        """Global memory before the program, a uint8 array; ``inputs`` as for :meth:`run`."""
         inputs = check_inputs(self.graph, inputs)
         data = self.image.copy()
         for name in inputs:
@@ -67,7 +67,7 @@ class Compiled:
         return data
 
     def tensors(self, data, names=None):
-        """Tensors in ``data``, global memory as the program left it, by name; without ``names`` the outputs."""
+        """Tensors in ``data``, global memory after the program, by name: those in ``names``, or the outputs."""
         self._check_memory(data)
         makers = {node.output: node for node in self.graph.tail}
 
@@ -75,13 +75,13 @@ class Compiled:
             if name in makers:
                 return compute(self.graph, makers[name], {source: value(source) for source in makers[name].inputs})
             if name not in self.places:
-                raise ModelError(f"tensor {name!r} is not in memory, for it was not asked for when this was compiled")
+                raise ModelError(f"tensor {name!r} is not in memory: compile with every_tensor to keep it")
             return self.tensor(data, name)
 
         return {name: value(name) for name in self._wanted(names)}
 
     def _wanted(self, names):
-        """Names of tensors of the network, those of its outputs if ``names`` are None."""
+        """``names``, if they are tensors of the network; the outputs if ``names`` is None."""
         if names is None:
             return list(dict.fromkeys(self.graph.outputs))
         for name in listed("names", names):
@@ -102,11 +102,11 @@ class Compiled:
         Parameters
         ----------
         inputs : dict of str to array, or array
-            Those of the network, by name; an array if there is one.
+            Inputs of the network by name; the array alone if there is only one.
         on : str
-            "golden": the core without cycles. "rtl": the hardware, simulated, whose first run builds the simulator.
+            "golden": the golden model of the core. "rtl": simulated hardware; the first run builds the simulator.
         names : sequence of str
-            Tensors that are wanted instead of the outputs: any, if it was compiled with ``every_tensor``.
+            Tensors to return instead of the outputs; any, if it was compiled with ``every_tensor``.
 
         Returns
         -------
@@ -119,7 +119,7 @@ class Compiled:
         return self.tensors(data, names)
 
     def tensor(self, data, name):
-        """A tensor in ``data``, global memory as the program left it."""
+        """A tensor in ``data``, global memory after the program."""
         self._check_memory(data)
         if not isinstance(name, str) or name not in self.places:
             raise ModelError(f"tensor {shown(name)} is not in memory")
@@ -132,14 +132,14 @@ class Compiled:
     def run_rtl(self, inputs, **options):
         """Global memory after the program on simulated hardware, and its ``ProgramRun``.
 
-        ``options`` are those of an ``AcceleratorSession``, say ``latency``.
+        ``options`` are options of an ``AcceleratorSession``, for example ``latency``.
         """
-        from .rtl import run_rtl  # needs what simulates hardware
+        from .rtl import run_rtl  # imports the simulator
 
         return run_rtl(self, self.memory(inputs), **options)
 
     def run_golden(self, inputs):
-        """Global memory after the program on the golden model; ``inputs`` as of :meth:`memory`."""
+        """Global memory after the program on the golden model; ``inputs`` as for :meth:`run`."""
         gmem = GlobalMemory(self.memory(inputs))
         core = Core(gmem, np.zeros(self.plan.machine.smem_bytes, np.uint8), conv=self.plan.machine.conv,
                     bus_bytes=self.plan.machine.bus_bytes)  # fmt: skip
@@ -159,16 +159,16 @@ def compile(source, preset="default", *, every_tensor=False, layers=None):  # no
     source : Graph, str or Path
         A network, or the file of a model.
     preset : str or Machine
-        The core that it is for.
+        The core that runs the program.
     every_tensor : bool
-        Every tensor lies in memory at the end: nothing is done together, and no room is used twice.
+        Keep every tensor in memory: no layers are done together, and no memory is used twice.
     layers : int
-        Only so many nodes.
+        Compile only the first nodes, this many.
 
     Raises
     ------
     ModelError
-        What cannot be done, with the node's name; one sentence.
+        If a node cannot be compiled; one sentence with its name.
     """
     if not isinstance(preset, Machine) and not (isinstance(preset, str) and preset in MACHINES):
         raise ModelError(f"preset must be one of {', '.join(MACHINES)}, or a network.Machine, not {shown(preset)}")
@@ -185,12 +185,12 @@ def compile(source, preset="default", *, every_tensor=False, layers=None):  # no
 
 
 def first_nodes(graph, count):
-    """The first nodes of a graph; its outputs are what none of them reads. All of it if ``count`` is None."""
+    """The first ``count`` nodes of a graph, whose outputs are the tensors that none of them reads; None: all nodes."""
     if count is None or count >= len(graph.nodes):
         return graph
     nodes = graph.nodes[:count]
-    read_ones = {name for node in nodes for name in node.inputs}
-    outputs = tuple(node.output for node in nodes if node.output not in read_ones or node.output in graph.outputs)
+    inputs = {name for node in nodes for name in node.inputs}
+    outputs = tuple(node.output for node in nodes if node.output not in inputs or node.output in graph.outputs)
     return replace(graph, nodes=nodes, outputs=outputs)
 
 
@@ -215,7 +215,7 @@ def _compile(graph, machine, every_tensor):
 
 
 def _at_an_end(graph, name):
-    """Whether a tensor is an input or an output of what the engines do."""
+    """Whether a tensor is an input or an output of the part of the network that the engines compute."""
     ends = {*graph.inputs, *graph.outputs}
     ends.update(node.output for node in graph.nodes if node.kind == "Quantize")
     ends.update(source for node in graph.tail for source in node.inputs)

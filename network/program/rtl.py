@@ -1,4 +1,4 @@
-"""A program on the hardware, simulated, and what its engines did when."""
+"""Runs of programs on simulated hardware, and the cycles of each layer."""
 
 from typing import NamedTuple
 
@@ -13,12 +13,12 @@ from .words import tag_layer
 
 __all__ = ["Measured", "measure_layers", "measured", "run_on", "run_rtl"]
 
-#: Bytes of memory that all sessions have at least, so that they share a simulator.
+#: Least bytes of memory of a session, so that sessions share a simulator.
 _LEAST = 16 << 20
 
 
 class Measured(NamedTuple):
-    """A layer in a run: cycles from ``start``, when the one before ended, to ``end``; ``expected`` ones; bytes."""
+    """A layer in a run: ``start``, when the layer before ended, and ``end`` in cycles; expected cycles; bytes moved."""
 
     layer: object
     start: int
@@ -29,7 +29,7 @@ class Measured(NamedTuple):
 
     @property
     def cycles(self):
-        """From the end of the layer before to its own; 0 if that ended later."""
+        """Cycles from the end of the layer before to its own end; 0 if the layer before ended later."""
         return max(self.end - self.start, 0)
 
 
@@ -41,13 +41,13 @@ def run_rtl(compiled, memory, preset=None, settings=(), **options):
     compiled : Compiled
         For a core of the preset with the settings.
     memory : uint8 array
-        Global memory before, as of ``Compiled.memory``.
+        Global memory before the program: see ``Compiled.memory``.
     preset : str or None
-        None: the one that the program was compiled for.
+        None for the one that the program was compiled for.
     settings : sequence of Setting
         Parameters that differ from the preset.
     **options
-        Of an ``AcceleratorSession``: ``latency``, ``stall``.
+        Options of an ``AcceleratorSession``: ``latency``, ``stall``.
     """
     preset = preset or next((name for name, machine in MACHINES.items() if machine == compiled.plan.machine), None)
     if preset is None:
@@ -59,12 +59,9 @@ def run_rtl(compiled, memory, preset=None, settings=(), **options):
 
 
 def run_on(session, compiled, memory, stage="words"):
-    """The same on an ``AcceleratorSession`` of the preset; says how far it is, as ``stage``.
+    """The same on an ``AcceleratorSession`` of the preset, with progress reported as ``stage``.
 
-    Raises
-    ------
-    RuntimeError
-        If the program stops, does not end, or does more than logs can hold.
+    RuntimeError if the program stops, does not end, or has more words than the log can hold.
     """
     session.reset()
     session.global_memory.write(0, memory)
@@ -83,7 +80,7 @@ def run_on(session, compiled, memory, stage="words"):
 
 
 def _words_by_stamps(words):
-    """How many words of a program have been carried out, by the number of stamps: a job's three words have one."""
+    """Words of a program that have been executed, by the number of stamps: the three words of a job have one stamp."""
     done = [0]
     while done[-1] < len(words):
         job = words[done[-1]] >> KIND_LSB == Kind.CONV
@@ -111,7 +108,7 @@ def measure_layers(compiled, run):
 
 
 def measured(compiled, run):
-    """When every layer ended, by a ``ProgramRun``: text, a line for each, beside what was expected."""
+    """A table of a ``ProgramRun``: cycles and expected cycles of each layer."""
     plan, lines = compiled.plan, [f"{'cycles':>12} {'expected':>12} {'MACs busy':>10}  layer"]
     rows = [(one.layer.name, one.layer.macs, one.cycles, one.expected) for one in measure_layers(compiled, run)]
     for name, macs, cycles, expected in (*rows, ("all", plan.macs, run.cycles, plan.schedule.cycles)):

@@ -30,7 +30,7 @@ def jobs(reads, writes, cycles=CYCLES, weights=(), **held):
 
 
 def ends(*steps):
-    timeline = _Timeline(MACHINE, 1 << 16).behind(steps)
+    timeline = _Timeline(MACHINE, 1 << 16).after(steps)
     return timeline.end, timeline.loaded
 
 
@@ -82,7 +82,7 @@ def test_no_single_way_is_as_good(monkeypatch):
     maker = NetworkMaker(5)
     x = maker.conv(maker.input((1, 192, 7, 7)), 192)
     maker.add(maker.conv(maker.conv(maker.conv(x, 1152), 1152, 5, groups=1152), 192), x)
-    graph, ways = maker.graph(), Placer._ways
+    graph, ways = maker.graph(), Placer._placements
     best = network.compile(graph, "default").plan.schedule.cycles
     for number in range(4):
 
@@ -90,7 +90,7 @@ def test_no_single_way_is_as_good(monkeypatch):
             found = ways(*place)
             return [found[number % len(found)]]
 
-        monkeypatch.setattr(Placer, "_ways", one)
+        monkeypatch.setattr(Placer, "_placements", one)
         assert best < network.compile(graph, "default").plan.schedule.cycles
 
 
