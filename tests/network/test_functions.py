@@ -209,7 +209,7 @@ def test_nothing_is_done_behind_what_the_host_computes():
     y = form.quantise(form.node("Conv", shares, form.weights(3, 4, 1, 1)[0]), np.float32(0.05))
     graph = read_model(form.model(y))
     assert evaluate(graph, {"x": numbers("uint8")})[y].shape == (1, 3, 8, 8)
-    with pytest.raises(ModelError, match=r"^node .* \(Conv\): it reads what the host computes behind the engines$"):
+    with pytest.raises(ModelError, match=r"^node .* \(Conv\): it reads what the host computes after the engines$"):
         network.compile(graph, "unit")
 
 
