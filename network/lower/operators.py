@@ -309,11 +309,9 @@ def _together(parts):
     first, last = parts[0], parts[-1]
     if len(parts) == 1:
         return first
-    channels = (part.channels[0] + part.channels[1] for part in parts)
-    contiguous = all(end == part.channels[0] for end, part in zip(channels, parts[1:], strict=False))
-    if not contiguous or any(
-        part.operation != ConvOperation.CONVOLUTION or part.k_zero != first.k_zero for part in parts
-    ):
+    contiguous = all(sum(before.channels) == part.channels[0] for before, part in pairwise(parts))
+    equal = all(part.operation == ConvOperation.CONVOLUTION and part.k_zero == first.k_zero for part in parts)
+    if not contiguous or not equal:
         return None
     taps, begin, start = first.kernel[0] * first.kernel[1], first.channels[0], first.out_channels[0]
     deep, count = sum(last.channels) - begin, sum(last.out_channels) - start

@@ -23,7 +23,7 @@ def dropout(op, reading):
     op.skip(1)  # the ratio of later versions
     op.take("seed", 0)
     if op.has(2) and op.constant(2, "training mode").array.any():
-        raise op.refusal("it is one for training, which is not supported")
+        raise op.refusal("training mode is not supported")
     reading.values[op.outputs[0]] = op.value(0)
 
 

@@ -68,7 +68,7 @@ def pad(op, reading):
     dtype = "float32" if _is_float(source) else source.dtype
     least, most = (-np.inf, np.inf) if _is_float(source) else limits(dtype)
     if not least <= value <= most or (dtype != "float32" and value != int(value)):
-        raise op.refusal(f"its value {value} is no {dtype}")
+        raise op.refusal(f"its value {value} is not {dtype}")
     shape = tuple(int(size) for size in sizes + ends.sum(axis=0))
     before, after = (tuple(map(int, side)) for side in ends)
 
@@ -167,7 +167,7 @@ def _moved_constant(op, constant, change):
         own = ones.reshape(-1, ones.shape[-1])[0]
         if (ones == own).all():
             return Constant(array, constant.scale[own], constant.zero[own], axis)
-    raise op.refusal(f"scales of its input {op.input_name(0)!r} are no longer those of one dimension")
+    raise op.refusal(f"scales of its input {op.input_name(0)!r} no longer belong to one dimension")
 
 
 def operand(op, index):

@@ -39,9 +39,9 @@ def load(path):
     try:
         model = onnx.load_model_from_string(data)
     except Exception:  # the class is that of a package behind onnx, and there is nothing else that can fail
-        raise ModelError(f"{path} is no ONNX model, or not all of one") from None
+        raise ModelError(f"{path} is not an ONNX model, or is truncated") from None
     if not model.graph.node:
-        raise ModelError(f"{path} is no ONNX model, or has no nodes")
+        raise ModelError(f"{path} is not an ONNX model, or has no nodes")
     try:
         load_external_data_for_model(model, str(Path(path).parent))
     except Exception as error:  # a class of onnx, of files, or of numbers
@@ -183,7 +183,7 @@ def read_model(model):
     for name in outputs:
         value = reading.values.get(name)
         if isinstance(value, Tensor) and value.dtype == "float32" and any(value.name == each.name for each in inputs):
-            raise ModelError(f"output {name!r} is input {value.name!r}, of which nothing is computed")
+            raise ModelError(f"output {name!r} is input {value.name!r}, which is not computed")
         _end(name, reading)
     return fold_clamps(reading.graph([value.name for value in inputs], outputs))
 

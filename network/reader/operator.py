@@ -128,7 +128,7 @@ class Operator:
     @property
     def output(self):
         """The name of its one result."""
-        self.refuse_if(len(self.outputs) != 1, f"it has {len(self.outputs)} outputs, of which only one is supported")
+        self.refuse_if(len(self.outputs) != 1, f"it has {len(self.outputs)} outputs, and only one is supported")
         return self.outputs[0]
 
     def refusal(self, sentence):
@@ -228,7 +228,7 @@ class Operator:
         if isinstance(value, Pending) or (isinstance(value, Tensor) and value.dtype == "float32"):
             raise self.float_refusal(f"its input {name!r} is float32, without QuantizeLinear and DequantizeLinear")
         self.refuse_if(isinstance(value, Constant), f"its input {name!r} is a constant, which is not supported")
-        raise self.refusal(f"its input {name!r} is {value.dtype}, and no DequantizeLinear of integers")
+        raise self.refusal(f"its input {name!r} is {value.dtype}, not the DequantizeLinear of integers")
 
     def shape_of(self, value):
         """The shape of what an input stands for."""
@@ -249,7 +249,7 @@ class Operator:
             raise self.refusal(f"its {what} {name!r} is computed, and only a constant is supported")
         if real and value.scale is None:
             refusal = self.float_refusal if value.array.dtype == np.float32 else self.refusal
-            raise refusal(f"its {what} {name!r} is {value.array.dtype}, and no DequantizeLinear of integers")
+            raise refusal(f"its {what} {name!r} is {value.array.dtype}, not the DequantizeLinear of integers")
         if value.scale is not None and not real:
             raise self.refusal(f"its {what} {name!r} is given by a DequantizeLinear, which is not supported")
         return value
@@ -260,14 +260,14 @@ class Operator:
         real = isinstance(value, Constant) and value.scale is not None
         constant = self.constant(index, what, real)
         number = self.single(constant.array, what)
-        self.refuse_if(constant.array.dtype.kind not in "iuf", f"its {what} {self._inputs[index]!r} is no number")
+        self.refuse_if(constant.array.dtype.kind not in "iuf", f"its {what} {self._inputs[index]!r} is not a number")
         return float((number - constant.zero[0]) * constant.scale[0]) if real else number.item()
 
     def integers(self, index, what):
         """A constant of integers, as a tuple: of a shape, or of axes."""
         array = self.constant(index, what).array
         if array.dtype.kind != "i" or array.ndim > 1:
-            raise self.refusal(f"its {what} {self._inputs[index]!r} is no list of integers")
+            raise self.refusal(f"its {what} {self._inputs[index]!r} is not a list of integers")
         return tuple(int(number) for number in np.atleast_1d(array))
 
     def axes(self, index, rank, default=(), added=False):
@@ -362,4 +362,4 @@ def check_schema(op, opset):
         ("inputs", op.proto.input, schema.max_input), ("outputs", op.proto.output, schema.max_output),
     ):  # fmt: skip
         if len(names) > most:
-            raise op.refusal(f"it has {len(names)} {what}, of which there are {most} at most in opset {opset}")
+            raise op.refusal(f"it has {len(names)} {what}, and there are at most {most} in opset {opset}")

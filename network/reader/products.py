@@ -175,7 +175,7 @@ def _transposed(op, shape, weights, across):
     op.refuse_if(len(shape) != 2, f"its input is {list(shape)}, and only a matrix is supported")
     op.require("transA", 0)
     if weights.array.ndim != 2:
-        raise op.refusal(f"its operand {op.input_name(1)!r} is {list(weights.array.shape)}, and no matrix")
+        raise op.refusal(f"its operand {op.input_name(1)!r} is {list(weights.array.shape)}, not a matrix")
     return weights if across else weights._replace(array=weights.array.T)
 
 

@@ -18,7 +18,7 @@ def gather(op, reading):
     axis = op.axis(op.take("axis", 0), len(shape))
     chosen = op.constant(1, "indices").array
     if chosen.dtype.kind != "i" or chosen.ndim > 1:
-        raise op.refusal(f"its indices {op.input_name(1)!r} are no list of integers")
+        raise op.refusal(f"its indices {op.input_name(1)!r} are not a list of integers")
     size = shape[axis]
     if chosen.size and not -size <= chosen.min() <= chosen.max() < size:
         raise op.refusal(f"its indices are {chosen.min()} to {chosen.max()}, and dimension {axis} has {size} elements")
@@ -76,7 +76,7 @@ def split(op, reading):
 def depth_to_space(op, reading):
     """DepthToSpace: channels become rows and columns of a block."""
     x, (images, channels, rows, columns), size = _blocks(op)
-    op.refuse_if(channels % size**2, f"its {channels} channels are no multiple of {size**2}")
+    op.refuse_if(channels % size**2, f"its {channels} channels are not a multiple of {size**2}")
     deep = channels // size**2
     if op.take("mode", "DCR", str) == "DCR":
         parts, order = (images, size, size, deep, rows, columns), (0, 3, 4, 1, 5, 2)

@@ -170,7 +170,7 @@ def test_scales_that_are_no_longer_those_of_a_dimension():
     form = Form(1, 6)
     form.node("Reshape", form.weights(4, 6)[0], np.int64([2, 12]))
     assert sentence(form.model("x")) == (
-        "node 't2.0' (Reshape): scales of its input 't1.0' are no longer those of one dimension"
+        "node 't2.0' (Reshape): scales of its input 't1.0' no longer belong to one dimension"
     )
 
 
@@ -254,7 +254,7 @@ MISSING = "node 't5.0' (MatMul): its input 't2.0' is float32, without QuantizeLi
     [
         ("Clip", (np.float32(0), np.float32(1)), MISSING), ("Clip", (np.float32(0.01),), MISSING),
         ("Pad", (np.int64([0, 0, 1, 1]), np.float32(0.04)), MISSING),
-        ("Pad", (np.int64([0, 0, 1, 1]), np.float32(np.nan)), "node 't2.0' (Pad): its value nan is no float32"),
+        ("Pad", (np.int64([0, 0, 1, 1]), np.float32(np.nan)), "node 't2.0' (Pad): its value nan is not float32"),
     ],
 )  # fmt: skip
 def test_floats_that_no_integers_are(kind, inputs, said):
@@ -339,10 +339,10 @@ REFUSED = [
      "(Cast): it changes the type of float32, which only QuantizeLinear and DequantizeLinear do"),
     (("Cast",), {"to": -5},
      "(Cast): it changes the type of float32, which only QuantizeLinear and DequantizeLinear do"),
-    (("Clip", np.array(["a"])), {}, "(Clip): its limit 'c4' is no number"),
+    (("Clip", np.array(["a"])), {}, "(Clip): its limit 'c4' is not a number"),
     (("Shape",), {"end": [1]}, "(Shape): its attribute 'end' is not of the right type"),
     (("Dropout", np.float32(0.5), np.bool_(True)), {},
-     "(Dropout): it is one for training, which is not supported"),
+     "(Dropout): training mode is not supported"),
     (("DynamicQuantizeLinear",), {}, "(DynamicQuantizeLinear): the operator is not supported"),
 ]  # fmt: skip
 
@@ -377,7 +377,7 @@ def test_names_of_one_tensor():
 def test_an_output_that_is_an_input_of_floats():
     form = Form(1, 6, 8, 7)
     y = form.node("Identity", "x")
-    assert sentence(form.model(y)) == "output 't0.0' is input 'x', of which nothing is computed"
+    assert sentence(form.model(y)) == "output 't0.0' is input 'x', which is not computed"
 
 
 def test_two_scales_behind_one_product(check):

@@ -216,7 +216,7 @@ def test_nothing_is_done_behind_what_the_host_computes():
 @pytest.mark.parametrize(("nodes", "sentence"), [
     (lambda form, x: form.node("Log", x), "(Log): its results are not numbers for some of its inputs"),
     (lambda form, x: form.node("Sigmoid", "x"),
-     "(Sigmoid): its input 'x' is uint8, and no DequantizeLinear of integers"),
+     "(Sigmoid): its input 'x' is uint8, not the DequantizeLinear of integers"),
     (lambda form, x: form.node("Gelu", x, approximate="erf"),
      "(Gelu): its attribute 'approximate' is 'erf', and only none and tanh are supported"),
     (lambda form, x: form.node("Max", x, x, x), "(Max): it has 3 inputs, and only two are supported"),
