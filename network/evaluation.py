@@ -1,4 +1,4 @@
-"""A whole network, tensor by tensor: what every other way of running it must equal."""
+"""Evaluates a network tensor by tensor. Everything else that runs it must give the same."""
 
 import numpy as np
 
@@ -15,18 +15,18 @@ __all__ = ["check_inputs", "compute", "evaluate"]
 
 
 def evaluate(graph, inputs):
-    """Runs a network.
+    """Computes all tensors of a network.
 
     Parameters
     ----------
     graph : Graph
     inputs : dict of str to array, or array
-        Of the shape and type of each of ``graph.inputs``, in either byte order; an array alone if there is one input.
+        Arrays of the shapes and types of ``graph.inputs``, in either byte order; one input may be the array alone.
 
     Returns
     -------
     dict of str to array
-        Every tensor by its name, inputs too.
+        Every tensor by its name, including the inputs.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def evaluate(graph, inputs):
 
 
 def compute(graph, node, values):
-    """What one node gives, from the arrays of its inputs among ``values``."""
+    """The output of a node, from the arrays of its inputs in ``values``."""
     dtype = graph.tensors[node.output].dtype
     return np.ascontiguousarray(
         _RULES[node.kind](node.attributes, dtype, *(values[name] for name in node.inputs))
@@ -50,12 +50,9 @@ def compute(graph, node, values):
 
 
 def check_inputs(graph, inputs):
-    """``inputs``, by name or of one input an array, in the order of the network, if they are what it takes.
+    """``inputs``, by name or the array of the only input, as a dict in the order of the network.
 
-    Raises
-    ------
-    ModelError
-        One sentence.
+    ModelError if they are not the inputs of the network.
     """
     names = ", ".join(map(repr, graph.inputs))
     if isinstance(inputs, np.ndarray):
@@ -99,7 +96,7 @@ def _joined(node, dtype, *parts):
     return np.concatenate(changed, axis=node.axis)
 
 
-#: How a node of each kind is computed: its attributes, the type of the result, and its inputs.
+#: Functions that compute each kind of node, of its attributes, the type of the result, and its inputs.
 _RULES = {
     "Quantize": lambda node, dtype, x: quantise(x, node.scale, node.zero, dtype),
     "Dequantize": lambda node, dtype, x: change(x, node.table),

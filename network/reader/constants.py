@@ -1,4 +1,4 @@
-"""Operators that do nothing once a network is trained: another name for what there is."""
+"""Nodes that leave nothing in the graph: computed from constants and shapes, or without effect after training."""
 
 import math
 
@@ -18,7 +18,7 @@ def identity(op, reading):
 
 
 def dropout(op, reading):
-    """Dropout, as it is while nothing is learned; nobody may read its mask."""
+    """Dropout, which has no effect after training; its mask may not be read."""
     op.take("ratio", 0.5, float)
     op.skip(1)  # the ratio of later versions
     op.take("seed", 0)
@@ -28,13 +28,13 @@ def dropout(op, reading):
 
 
 def plain_cast(op):
-    """Refuses what ONNX Runtime takes only for types that are not supported here."""
+    """Refuses attributes that have an effect only for types that are not supported."""
     op.require("saturate", 1)
     op.require("round_mode", "up", str)
 
 
 def cast(op, reading):
-    """Cast to the type that there is."""
+    """Cast to the same type."""
     plain_cast(op)
     value = op.value(0)
     kind = value.dtype if isinstance(value, Tensor) else "float32"
@@ -44,17 +44,17 @@ def cast(op, reading):
     reading.values[op.output] = value
 
 
-#: Elements of a constant that is worked out.
+#: Most elements of a constant that is computed.
 _MOST = 1 << 24
 
-#: Operators on numbers: sizes of shapes, scales of biases.
+#: Operators that compute sizes of shapes and scales of biases.
 _NUMBERS = {"Add", "Cast", "Concat", "ConstantOfShape", "Div", "Gather", "Mul", "Slice", "Sub"}
-#: All that may give a constant here.
+#: Operators that may give a constant.
 FOR_CONSTANTS = {"Constant", "Shape"} | _NUMBERS
 
 
 def constant_of(op, opset):
-    """The Constant that a node gives; None if it does not give one.
+    """The Constant that a node computes from constants and shapes; None if it does not.
 
     Parameters
     ----------
@@ -76,12 +76,12 @@ def constant_of(op, opset):
     arrays = [value.array for value in values]
     sizes = arrays[0].tolist() if op.kind == "ConstantOfShape" else [array.size for array in arrays]
     op.refuse_if(math.prod(np.ravel(sizes).astype(float)) > _MOST, f"its output may have more than {_MOST:,} elements")
-    found = Constant(_worked_out(op, opset, arrays))
+    constant = Constant(_computed(op, opset, arrays))
     op.forget()
-    return found
+    return constant
 
 
-def _worked_out(op, opset, arrays):
+def _computed(op, opset, arrays):
     given = dict(zip((name for name in op.proto.input if name), arrays, strict=True))
     outputs = [onnx.helper.make_empty_tensor_value_info(op.output)]
     constants = [onnx.numpy_helper.from_array(array, name) for name, array in given.items()]
@@ -94,5 +94,5 @@ def _worked_out(op, opset, arrays):
         onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)  # the evaluator checks little
         with np.errstate(all="ignore"):
             return np.asarray(ReferenceEvaluator(model).run(None, {})[0])
-    except Exception as error:  # whatever a wrong attribute, or inputs that do not fit, lead to
-        raise op.refusal(f"it cannot be worked out from its constants: {' '.join(str(error).split())}") from None
+    except Exception as error:  # any class: attributes or inputs are wrong
+        raise op.refusal(f"it cannot be computed from its constants: {' '.join(str(error).split())}") from None

@@ -1,6 +1,6 @@
-"""Functions of one tensor, element by element: whatever stands between its integers and the next is a table.
+"""Operators that take elements one by one: sums, products, clamps, and functions of one tensor, which become tables.
 
-A table knows the tensor that it was made of, so that a product of x and the integers of a function of x is one too.
+A tensor that is a table of another one is known as such, so that the product of x and a function of x is a table too.
 """
 
 import math
@@ -20,7 +20,7 @@ __all__ = ["add", "binary", "bytes_in_common", "clip", "mul", "qlinear_add", "ql
 
 
 def unary(op, reading):
-    """A function with attributes, or none, of floats."""
+    """A function of floats, possibly with attributes."""
     evaluate, value = _function(op), op.value(0)
     if isinstance(value, Pending) and value.floats:
         reading.defer_floats(op, value.shape, reading.apply(op, value, evaluate))
@@ -30,7 +30,7 @@ def unary(op, reading):
 
 
 def softmax(op, reading):
-    """Softmax of floats: the integers of a QuantizeLinear behind it are those of QLinearSoftmax."""
+    """Softmax of floats; quantised, its results are the same as of QLinearSoftmax."""
     value, axes = op.value(0), _axes(op, reading.opset, -1 if reading.opset >= 13 else 1)
     if isinstance(value, Pending) and value.floats:
         real, shape = None, value.shape
@@ -53,7 +53,7 @@ def qlinear_softmax(op, reading):
 
 
 def _axes(op, opset, default):
-    """Dimensions over which shares are 1 in sum: before version 13 all from one on."""
+    """Dimensions over which the results add up to 1: before version 13 all from one dimension on."""
     rank = len(op.shape_of(op.value(0)))
     axis = op.axis(op.take("axis", default), rank)
     return (axis,) if opset >= 13 else tuple(range(axis, rank))
@@ -67,7 +67,7 @@ def _softmax(op, reading, name, x, output, y, clamp, axes):
 
 
 def binary(op, reading):
-    """What becomes of two functions of one tensor, or of one and a number."""
+    """An operation on two functions of one tensor, or on a function and a number."""
     op.refuse_if(len(op) != 2, f"it has {len(op)} inputs, and only two are supported")
     at = [isinstance(op.value(index), Constant) for index in range(2)]
     if any(at):
@@ -99,16 +99,13 @@ def qlinear_unary(op, reading):
 
 
 def bytes_in_common(reading, first, second):
-    """The tensor nearest to two of which both are tables, and the byte of each for every byte of that one.
-
-    None if there is no such tensor.
-    """
-    found = dict(_tables(reading, first))
-    return next(((name, found[name], code) for name, code in _tables(reading, second) if name in found), None)
+    """The nearest tensor of which two tensors are tables, and for every byte of it the bytes of both; None if none."""
+    codes = dict(_tables(reading, first))
+    return next(((name, codes[name], code) for name, code in _tables(reading, second) if name in codes), None)
 
 
 def _tables(reading, name):
-    """The tensors of which a tensor is a table, itself first, and its byte for every byte of them."""
+    """The tensors of which a tensor is a table, itself first, and its byte for each of their bytes."""
     code = np.arange(256, dtype=np.uint8)
     yield name, code
     while name in reading.tables:
@@ -118,12 +115,12 @@ def _tables(reading, name):
 
 
 def _operand(op, index):
-    """The Function that an input is."""
+    """The Function that an input is; refused if it is none."""
     return function_of(op.value(index)) or function_of(op.real(index))
 
 
 def _function(op, kind=None):
-    """The function of floats that a node is, with its attributes."""
+    """The function of floats that a node computes, with its attributes applied."""
     evaluate, defaults = FUNCTIONS[kind or op.kind]
     options = {name: op.take(name, default, type(default)) for name, default in defaults.items()}
     if options.get("approximate", "none") not in ("none", "tanh"):
@@ -149,7 +146,7 @@ def _defer(op, reading, function):
 
 
 def qlinear_add(op, reading):
-    """QLinearAdd: a, its scale and zero point, b, its, y's; one of a and b may be a constant."""
+    """QLinearAdd: a, b and y, with scales and zero points; a or b may be a constant."""
     terms = [_term(op, index) for index in (0, 3)]
     _, finish = _sum(op, reading, terms)
     y = op.quantity(6, 7, terms[0][1].dtype)
@@ -157,7 +154,7 @@ def qlinear_add(op, reading):
 
 
 def _term(op, index):
-    """An operand on integers: the name of a tensor, or a number; and its Quantity."""
+    """An operand of integers, the name of a tensor or a number, and its Quantity."""
     if isinstance(op.value(index), Constant):
         return _number(op, op.weights(index, index + 1, index + 2), 3 - index)
     tensor = op.tensor(index)
@@ -165,7 +162,7 @@ def _term(op, index):
 
 
 def _number(op, weights, other):
-    """The same of a constant of one number, which goes with the input ``other``."""
+    """An operand that is a constant of one number, beside the input ``other``, and its Quantity."""
     array, rank = weights.array, len(op.shape_of(op.value(other)))
     if array.size != 1 or array.ndim > rank:
         raise op.refusal(f"its constant operand is {list(array.shape)}, and only one number is supported")
@@ -174,7 +171,7 @@ def _number(op, weights, other):
 
 
 def add(op, reading):
-    """Add of floats: a, b; or of a product and a constant, which is its bias."""
+    """Add of floats; a constant that is added to a product is its bias."""
     for index in range(2):
         value = op.value(index)
         if isinstance(value, Pending) and value.biased and isinstance(op.value(1 - index), Constant):
@@ -189,7 +186,7 @@ def add(op, reading):
 
 
 def _terms(op, reading):
-    """Operands of floats, a name or a number with its Quantity each; None if they are not all integers' own floats."""
+    """Operands of floats, each a name or a number, and a Quantity; None if they are not exactly integers."""
     terms = []
     for index in range(2):
         value = op.value(index)
@@ -206,7 +203,7 @@ def _terms(op, reading):
 
 
 def _sum(op, reading, terms):
-    names = [what for what, _ in terms if isinstance(what, str)]
+    names = [operand for operand, _ in terms if isinstance(operand, str)]
     shapes = [reading.shape(name) for name in names]
     op.refuse_if(not names, "both of its inputs are constants, which is not supported")
     if shapes[0] != shapes[-1]:
@@ -222,14 +219,14 @@ def _sum(op, reading, terms):
         if len(names) == 2:
             reading.emit(op, names, output, attributes, shapes[0], y.dtype)
         else:
-            operands = (numbers(q.dtype) if isinstance(what, str) else np.full(256, what) for what, q in terms)
+            operands = (numbers(q.dtype) if isinstance(x, str) else np.full(256, x) for x, q in terms)
             reading.table(op, names[0], output, sum_of(*operands, attributes, y.dtype))
 
     return shapes[0], finish
 
 
 def qlinear_mul(op, reading):
-    """QLinearMul: a, its scale and zero point, b, its, y's; one is a constant, or both are tables of one tensor."""
+    """QLinearMul: a, b and y, with scales and zero points; one is a constant, or both are tables of one tensor."""
     terms = [_term(op, index) for index in (0, 3)]
     _, finish = _scaled(op, reading, terms)
     y = op.quantity(6, 7, terms[0][1].dtype)
@@ -237,7 +234,7 @@ def qlinear_mul(op, reading):
 
 
 def mul(op, reading):
-    """Mul of floats: a, b; one is a constant, or both are functions of one tensor."""
+    """Mul of floats; one operand is a constant, or both are functions of one tensor."""
     terms = _terms(op, reading)
     if terms is None:
         binary(op, reading)
@@ -293,13 +290,13 @@ def _clamp(op, reading, low, high):
         table = np.clip(numbers, max(low, least), min(high, most)).astype(value.dtype)
         reading.emit(op, (value.name,), op.output, Concat(0, (table,)), value.shape, value.dtype)
     elif isinstance(value, Constant):
-        op.tensor(0)  # says what is wrong with it
+        op.tensor(0)  # raises the error
     else:
         reading.clamp(op, value if isinstance(value, Pending) else _pending(op, reading, value), low, high)
 
 
 def _pending(op, reading, value):
-    """The same floats, still to be made integers."""
+    """A Pending of the floats of a value."""
 
     def finish(output, y, clamp):
         reading.make(op, value, output, y, clamp)

@@ -1,4 +1,4 @@
-"""Operators that move elements and do not change them: on integers, on floats that stand for them, on constants."""
+"""Operators that move elements without changing them: of integers, of floats that stand for integers, of constants."""
 
 import math
 from dataclasses import replace
@@ -39,7 +39,7 @@ def concat(op, reading):
 
 
 def qlinear_concat(op, reading):
-    """QLinearConcat: y's scale and zero point, then of each tensor itself and its."""
+    """QLinearConcat: scale and zero point of y, then each tensor with its own."""
     y = op.quantity(0, 1)
     op.refuse_if(len(op) < 3 or len(op) % 3 != 2, f"it has {len(op)} inputs, and must have 2 and 3 for each tensor")
     tensors = [op.tensor(index) for index in range(2, len(op), 3)]
@@ -50,7 +50,7 @@ def qlinear_concat(op, reading):
 
 
 def pad(op, reading):
-    """Pad with a number."""
+    """Pad with one number."""
     source = operand(op, 0)
     sizes = op.shape_of(source)
     op.require("mode", "constant", str)
@@ -91,7 +91,7 @@ def flatten(op, reading):
 
 
 def reshape(op, reading):
-    """Reshape; -1 is what is left, 0 the size that was there, unless ``allowzero`` makes it the size 0."""
+    """Reshape; a size of -1 is computed, and 0 keeps the old size unless ``allowzero`` is set."""
     given = _sizes(op)
     asked = op.integers(1, "shape") if op.has(1) else op.take("shape", (), int)
     if op.take("allowzero", 0) and 0 in asked:
@@ -109,7 +109,7 @@ def reshape(op, reading):
 
 
 def squeeze(op, reading):
-    """Squeeze; all dimensions of one element if it does not say which."""
+    """Squeeze; by default all dimensions of one element."""
     sizes = _sizes(op)
     axes = op.axes(1, len(sizes), tuple(axis for axis, size in enumerate(sizes) if size == 1))
     if any(sizes[axis] != 1 for axis in axes):
@@ -118,7 +118,7 @@ def squeeze(op, reading):
 
 
 def unsqueeze(op, reading):
-    """Unsqueeze: dimensions of one element."""
+    """Unsqueeze: adds dimensions of one element."""
     sizes = list(_sizes(op))
     for axis in sorted(op.axes(1, len(sizes), added=True)):
         sizes.insert(axis, 1)
@@ -126,7 +126,7 @@ def unsqueeze(op, reading):
 
 
 def transpose(op, reading):
-    """Transpose; dimensions are reversed if it does not say."""
+    """Transpose; by default the dimensions are reversed."""
     sizes = _sizes(op)
     perm = op.take("perm", tuple(range(len(sizes)))[::-1])
     if sorted(perm) != list(range(len(sizes))):
@@ -140,13 +140,13 @@ def _reshape(op, reading, shape):
 
 
 def _sizes(op):
-    """The shape of what is moved, which may be a constant."""
+    """The shape of input 0, which may be a constant."""
     value = op.value(0)
     return op.shape_of(value if isinstance(value, Constant) else operand(op, 0))
 
 
 def _move(op, reading, shape, attributes, change):
-    """Moves a tensor by a node with these attributes, and a constant by a function of arrays."""
+    """Moves a tensor by a node with ``attributes``, and a constant by ``change``, a function of arrays."""
     source = op.value(0)
     if isinstance(source, Constant):
         reading.values[op.output] = _moved_constant(op, source, change)
@@ -155,7 +155,7 @@ def _move(op, reading, shape, attributes, change):
 
 
 def _moved_constant(op, constant, change):
-    """A constant with the places of its elements changed; several scales must still be those of one dimension."""
+    """A constant with its elements moved; its scales must still belong to one dimension."""
     array = change(constant.array)
     if constant.scale is None or constant.scale.size == 1:
         return replace(constant, array=array, axis=0)
@@ -171,7 +171,7 @@ def _moved_constant(op, constant, change):
 
 
 def operand(op, index):
-    """What an input stands for: a tensor of integers, or floats."""
+    """The value of an input that is a tensor of integers, or floats."""
     value = op.value(index)
     return value if _is_float(value) else op.tensor(index)
 
@@ -181,7 +181,7 @@ def _is_float(value):
 
 
 def _joined(op, shapes):
-    """The shape of tensors of some shapes one behind the other, and the axis."""
+    """The shape of tensors joined along the attribute ``axis``, and the axis."""
     axis = op.take("axis", None)
     if not isinstance(axis, int):
         raise op.refusal(f"its attribute 'axis' is {'missing' if axis is None else list(axis)}")

@@ -1,4 +1,4 @@
-"""A file becomes the message that ONNX defines, or it is refused."""
+"""Reads a whole model: its constants and inputs, its nodes in order, its outputs."""
 
 from collections import Counter
 from dataclasses import replace
@@ -25,12 +25,9 @@ __all__ = ["READERS", "fold_clamps", "load", "read", "read_model"]
 
 
 def load(path):
-    """The ``ModelProto`` of a file; weights in files beside it are read too.
+    """The ``ModelProto`` of a file, with weights in other files.
 
-    Raises
-    ------
-    ModelError
-        If it is no model; one sentence. A file that cannot be read is an OSError.
+    ModelError if it is not a model; OSError if the file cannot be read.
     """
     if not isinstance(path, str | Path):
         raise TypeError(f"path must be that of a model file, not {shown(path)}")
@@ -38,7 +35,7 @@ def load(path):
         data = file.read()
     try:
         model = onnx.load_model_from_string(data)
-    except Exception:  # the class is that of a package behind onnx, and there is nothing else that can fail
+    except Exception:  # the class is defined in a dependency of onnx, and nothing else can fail
         raise ModelError(f"{path} is not an ONNX model, or is truncated") from None
     if not model.graph.node:
         raise ModelError(f"{path} is not an ONNX model, or has no nodes")
@@ -53,7 +50,7 @@ _CLAMPING = ("Conv", "Add", "Mul", "Pool")
 
 
 def fold_clamps(graph):
-    """The same graph, in which no node does nothing but clamp what a node with a clamp of its own gives it alone."""
+    """The graph with nodes that only clamp joined to the node before, if that has a clamp and no other readers."""
     uses = Counter(name for node in graph.nodes for name in node.inputs) + Counter(graph.outputs)
     tensors, nodes, places = dict(graph.tensors), [], {}
     for node in graph.nodes:
@@ -77,7 +74,7 @@ def _clamps(node):
 
 
 def _clamp(graph, node):
-    """Least and largest result of a node that only clamps; None of any other."""
+    """Least and largest result of a node that only clamps; None for any other node."""
     if node.kind != "Concat" or len(node.inputs) != 1 or node.attributes.tables[0] is None:
         return None
     dtype, (table,) = graph.tensors[node.inputs[0]].dtype, node.attributes.tables
@@ -89,7 +86,7 @@ def _clamp(graph, node):
 
 _MICROSOFT = "com.microsoft"
 
-#: What reads a node, by its domain and operator.
+#: Functions that read a node, by domain and operator.
 READERS = {
     ("", "AveragePool"): in_one_row(windows.average_pool),
     ("", "Add"): elements.add,
@@ -155,7 +152,7 @@ def read(path):
     Raises
     ------
     ModelError
-        If it is no model, or has what is not supported; one sentence that names the node.
+        If it is not a model, or has something that is not supported; one sentence that names the node.
     OSError
         If the file cannot be read.
     """
@@ -163,7 +160,7 @@ def read(path):
 
 
 def read_model(model):
-    """The same of an ``onnx.ModelProto``."""
+    """The network in an ``onnx.ModelProto``."""
     graph = instance("model", model, onnx.ModelProto, "onnx").graph
     opset = max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=13)
     check_opset(opset)
@@ -222,7 +219,7 @@ def _array(tensor, what):
 
 
 def _constant(op):
-    """What a Constant node gives."""
+    """The value of a Constant node."""
     for name, kind in (("value", onnx.TensorProto), ("value_int", int), ("value_ints", int), ("value_float", float),
                        ("value_floats", float)):  # fmt: skip
         value = op.take(name, None, kind)
@@ -260,7 +257,7 @@ def _given(value):
 
 
 def _end(name, reading):
-    """Makes sure that an output of the model is a tensor."""
+    """Makes an output of the model a tensor of the graph."""
     value = reading.values.get(name)
     if isinstance(value, Tensor) and value.name == name:
         return

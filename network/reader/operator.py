@@ -1,4 +1,4 @@
-"""What a name in a model stands for while it is read."""
+"""A node of a model file while it is read: its attributes and inputs, and what its names stand for."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,7 +13,7 @@ __all__ = ["Constant", "Function", "Operator", "Pending", "Quantity", "Real", "W
 
 
 class Quantity(NamedTuple):
-    """What integers mean: (x - zero) · scale. Scale is a numpy float32, zero an int, dtype a name."""
+    """The meaning of integers: (x - zero) · scale. Scale is a numpy float32, zero an int, dtype a name."""
 
     scale: np.float32
     zero: int
@@ -24,8 +24,8 @@ class Quantity(NamedTuple):
 class Constant:
     """An array of the model file.
 
-    ``scale`` and ``zero`` are there once a DequantizeLinear has said what its integers mean: arrays with one element,
-    or with one for each index of dimension ``axis``, counted from 0.
+    ``scale`` and ``zero`` are the meaning that a DequantizeLinear gives to its integers: arrays of one element, or of
+    one for each index of dimension ``axis``, counted from 0.
     """
 
     array: np.ndarray
@@ -36,7 +36,7 @@ class Constant:
 
 @dataclass(frozen=True, eq=False)
 class Real:
-    """The floats that the integers of tensor ``name`` mean: what a DequantizeLinear gives."""
+    """The floats that the integers of tensor ``name`` mean: the output of a DequantizeLinear."""
 
     name: str
     quantity: Quantity
@@ -44,7 +44,7 @@ class Real:
 
 
 class Function(NamedTuple):
-    """Floats that depend on one tensor alone, element by element: float32 [256], by the byte of tensor ``name``."""
+    """Floats that are a function of one tensor, element by element: float32 [256], by the byte of tensor ``name``."""
 
     name: str
     floats: np.ndarray
@@ -52,25 +52,24 @@ class Function(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Pending:
-    """Floats that an operator would give, in need of a QuantizeLinear that says as which integers.
+    """Floats that an operator would give, until a QuantizeLinear says which integers they become.
 
     Attributes
     ----------
     node : Operator
     shape : tuple of int
     finish : callable
-        Takes the name of the result, its Quantity, and least and largest result; adds nodes to the graph.
+        Adds nodes to the graph: takes the name of the result, its Quantity, and least and largest result.
     low, high : float
         Floats are clamped to these before they are quantised.
     quantity : Quantity or None
-        In which integers are exactly the floats, clamped or not, as nothing but places of elements changed.
+        The meaning of integers that are exactly the floats, because elements have only been moved.
     floats : callable or None
-        Of a product: takes the name of the result, adds nodes that give the floats themselves, without a clamp.
+        Adds nodes that give the floats themselves, without a clamp: takes the name of the result.
     biased : callable or None
-        Of a product: takes an Add and which of its inputs is a constant; returns the Pending of the product with that
-        bias.
+        Adds a bias to a product: takes an Add and the number of its constant input, returns the Pending.
     function : Function or None
-        The floats, clamped, by the element of one tensor that each of them is made of.
+        The clamped floats as a function of one tensor.
     """
 
     node: object
@@ -102,13 +101,13 @@ class Operator:
     ----------
     proto : NodeProto
     reading : Reading
-        What the names before it stand for.
+        The values of names so far.
 
     Attributes
     ----------
     proto : NodeProto
     kind, name : str
-        The name is that of the first output if it has none.
+        The operator, and the name of the node, or of its first output.
     outputs : list of str
     """
 
@@ -127,12 +126,12 @@ class Operator:
 
     @property
     def output(self):
-        """The name of its one result."""
+        """The name of the only output; refused if there are several."""
         self.refuse_if(len(self.outputs) != 1, f"it has {len(self.outputs)} outputs, and only one is supported")
         return self.outputs[0]
 
     def refusal(self, sentence):
-        """The error to raise: which node it is, and what is wrong with it."""
+        """The error to raise: the node, and what is wrong with it."""
         return node_error(self.name, self.kind, sentence)
 
     def refuse_if(self, condition, sentence):
@@ -141,15 +140,15 @@ class Operator:
             raise self.refusal(sentence)
 
     def float_refusal(self, sentence):
-        """The same of floats that no quantisation has made integers; it names the next step."""
+        """The error for floats that are not quantised; it names the next step."""
         return self.refusal(f"{sentence}: quantise it first (docs/quantise.md)")
 
     # Attributes
 
     def take(self, name, default, kind=int):
-        """The value of an attribute, of type ``kind``, or what it is where it is not given.
+        """The value of an attribute, of type ``kind``, or its default.
 
-        Lists are tuples; ``kind`` is that of their elements.
+        Lists are tuples, and ``kind`` is the type of their elements.
         """
         value = self._attributes.pop(name, default)
         if isinstance(value, bytes) and kind is str:
@@ -162,12 +161,12 @@ class Operator:
         return tuple(value) if listed else value
 
     def require(self, name, value, kind=int):
-        """Refuses the node unless an attribute is ``value``, or not given."""
+        """Refuses the node if an attribute is given and not ``value``."""
         given = self.take(name, value, kind)
         self.refuse_if(given != value, f"its attribute {name!r} is {given!r}, and only {value!r} is supported")
 
     def forget(self):
-        """Another reader has used all attributes and inputs."""
+        """Marks all attributes and inputs as used."""
         self._attributes.clear()
         self._unread.clear()
 
@@ -189,11 +188,11 @@ class Operator:
         return len(self._inputs)
 
     def has(self, index):
-        """Whether there is an input with this number; any may be left out."""
+        """Whether the node has this input; any may be left out."""
         return index < len(self._inputs) and bool(self._inputs[index])
 
     def skip(self, index):
-        """Leaves an input unread that means nothing here."""
+        """Marks an input as used that has no effect."""
         self._unread.discard(index)
 
     def input_name(self, index):
@@ -201,7 +200,7 @@ class Operator:
         return self._inputs[index]
 
     def value(self, index):
-        """What an input stands for."""
+        """The value of an input: a Tensor, Constant, Real or Pending."""
         self.refuse_if(not self.has(index), f"it lacks input {index}")
         self._unread.discard(index)
         name = self._inputs[index]
@@ -209,7 +208,7 @@ class Operator:
         return self._values[name]
 
     def tensor(self, index, types=_BYTES):
-        """A tensor that is computed, of one of some types."""
+        """An input that is a computed tensor of one of ``types``."""
         value = self.value(index)
         name = self._inputs[index]
         self.refuse_if(isinstance(value, Constant), f"its input {name!r} is a constant, which is not supported")
@@ -219,7 +218,7 @@ class Operator:
         return value
 
     def real(self, index):
-        """Floats that stand for integers: a Real."""
+        """An input that is floats which stand for integers: a Real."""
         value = self.value(index)
         name = self._inputs[index]
         real = self._reading.real(name)
@@ -231,7 +230,7 @@ class Operator:
         raise self.refusal(f"its input {name!r} is {value.dtype}, not the DequantizeLinear of integers")
 
     def shape_of(self, value):
-        """The shape of what an input stands for."""
+        """The shape of a value."""
         if isinstance(value, Real):
             return self._values[value.name].shape
         return value.array.shape if isinstance(value, Constant) else value.shape
@@ -239,10 +238,7 @@ class Operator:
     # Constants
 
     def constant(self, index, what, real=False):
-        """An array of the file, or floats of which a DequantizeLinear makes it where ``real``.
-
-        ``what`` says in a sentence what it is.
-        """
+        """An input that is a Constant, of a DequantizeLinear if ``real``. ``what`` is its name in error messages."""
         value = self.value(index)
         name = self._inputs[index]
         if not isinstance(value, Constant):
@@ -255,7 +251,7 @@ class Operator:
         return value
 
     def number(self, index, what):
-        """A constant of one number, also one that a DequantizeLinear gives, as an int or a float."""
+        """A constant of one number, possibly of a DequantizeLinear, as an int or a float."""
         value = self.value(index)
         real = isinstance(value, Constant) and value.scale is not None
         constant = self.constant(index, what, real)
@@ -264,16 +260,16 @@ class Operator:
         return float((number - constant.zero[0]) * constant.scale[0]) if real else number.item()
 
     def integers(self, index, what):
-        """A constant of integers, as a tuple: of a shape, or of axes."""
+        """A constant list of integers, as a tuple."""
         array = self.constant(index, what).array
         if array.dtype.kind != "i" or array.ndim > 1:
             raise self.refusal(f"its {what} {self._inputs[index]!r} is not a list of integers")
         return tuple(int(number) for number in np.atleast_1d(array))
 
     def axes(self, index, rank, default=(), added=False):
-        """Dimensions, each once, that an input, if one may, or the attribute says, counted from 0; or ``default``.
+        """Different dimensions, counted from 0, from an input, from the attribute ``axes``, or ``default``.
 
-        Of ``rank``; where they are ``added``, of as many more as they are.
+        ``rank`` is the number of dimensions; if they are ``added``, before they are.
         """
         listed = index is not None and self.has(index)
         given = (self.integers(index, "axes") if listed else self.take("axes", default)) or default
@@ -282,7 +278,7 @@ class Operator:
         return found
 
     def scales(self, index):
-        """A float32 array of one dimension, positive."""
+        """A constant of positive float32 scales, as an array of one dimension."""
         array = self.constant(index, "scale").array
         self.refuse_if(array.dtype != np.float32, f"its scale {self._inputs[index]!r} is {array.dtype}, not float32")
         return self.checked_scales(array.reshape(-1), f"its scale {self._inputs[index]!r}")
@@ -295,16 +291,16 @@ class Operator:
         return scales
 
     def scale(self, index):
-        """A single one."""
+        """A constant of one positive float32 scale."""
         return self.single(self.scales(index), f"scale {self._inputs[index]!r}")
 
     def single(self, array, what):
-        """The element of an array that has one."""
+        """The element of an array of one element."""
         self.refuse_if(array.size != 1, f"its {what} has {array.size} elements, and only one is supported")
         return array.reshape(-1)[0]
 
     def zeros(self, index, dtype):
-        """Zero points of type ``dtype`` as int32 array of one dimension; 0 where they are left out."""
+        """Zero points of type ``dtype`` as an int32 array of one dimension; 0 if the input is left out."""
         if not self.has(index):
             return np.zeros(1, np.int32)
         array = self.constant(index, "zero point").array
@@ -312,7 +308,7 @@ class Operator:
         return array.reshape(-1).astype(np.int32)
 
     def quantity(self, scale, zero, dtype=None):
-        """What integers mean, of the inputs with these numbers; the zero point has their type if it is not given."""
+        """The Quantity of two inputs, scale and zero point, for integers of ``dtype``; by default the zero point's."""
         if dtype is None:
             dtype = self.constant(zero, "zero point").array.dtype.name if self.has(zero) else "uint8"
             if dtype not in _BYTES:
@@ -321,14 +317,14 @@ class Operator:
         return Quantity(self.scale(scale), int(zero), dtype)
 
     def weights(self, index, scale, zero):
-        """A constant of 8 bits with its scales and zero points, inputs with these numbers."""
+        """The Weights of three inputs: a constant of 8 bits, scales and zero points."""
         array = self.constant(index, "operand").array
         if array.dtype.name not in _BYTES:
             raise self.refusal(f"its operand {self._inputs[index]!r} is {array.dtype}, which is not supported")
         return Weights(array, self.scales(scale), self.zeros(zero, array.dtype))
 
     def real_weights(self, index, axis=None, types=_BYTES):
-        """The same, of a constant that a DequantizeLinear gives meaning to; ``axis`` is that of several scales."""
+        """The Weights of a constant of a DequantizeLinear; several scales must be along ``axis``."""
         constant = self.constant(index, "operand", real=True)
         name = self._inputs[index]
         if constant.array.dtype.name not in types:
@@ -338,19 +334,19 @@ class Operator:
         return Weights(constant.array, constant.scale, constant.zero)
 
 
-#: Before it, operators broadcast as attributes say, and some defaults are others.
+#: In older versions attributes say how operators broadcast, and some defaults are different.
 _FIRST = 7
 
 
 def check_opset(opset):
-    """Refuses versions of ONNX's operators whose meaning is not known here."""
+    """Refuses versions of ONNX's operators that are not supported."""
     last = onnx.defs.onnx_opset_version()
     if not _FIRST <= opset <= last:
         raise ModelError(f"the operators are of opset {opset}: {_FIRST} to {last} are supported")
 
 
 def check_schema(op, opset):
-    """Refuses a node of ONNX's own domain that has what its operator does not have in a version."""
+    """Refuses a node of ONNX's own domain whose attributes or inputs its operator does not have in a version."""
     try:
         schema = onnx.defs.get_schema(op.kind, opset)
     except onnx.defs.SchemaError:

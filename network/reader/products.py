@@ -1,4 +1,4 @@
-"""Convolutions and products of matrices, on integers and on floats that stand for them."""
+"""Convolutions and products of matrices: of integers, and of floats that stand for integers."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -17,7 +17,7 @@ __all__ = ["conv", "gemm", "in_one_row", "matmul", "qgemm", "qlinear_conv", "qli
 
 
 class _Bias(NamedTuple):
-    """Integers that count products, int32; and the floats that they stand for, if the model has such."""
+    """A bias as int32 at the scale of the products, and as floats if the model has them."""
 
     counts: np.ndarray
     floats: np.ndarray | None = None
@@ -27,7 +27,7 @@ _POINT = Windows((1, 1), (0, 0, 0, 0), (1, 1), (1, 1))
 
 
 def qlinear_conv(op, reading):
-    """QLinearConv: x, its scale and zero point, w, its, y's, bias."""
+    """QLinearConv: x, w and y, with scales and zero points; bias."""
     x = op.tensor(0)
     weights, quantity = op.weights(3, 4, 5), op.quantity(1, 2, x.dtype)
     bias = _bias(op, 8) if op.has(8) else None
@@ -46,7 +46,7 @@ def conv(op, reading):
 
 
 def qgemm(op, reading):
-    """QGemm: a, its scale and zero point, b, its, c, y's; without a scale of y that is floats."""
+    """QGemm: a and b with scales and zero points, c, and those of y; without them y is floats."""
     x = op.tensor(0)
     op.require("alpha", 1.0, float)
     quantity = op.quantity(1, 2, x.dtype)
@@ -74,7 +74,7 @@ def gemm(op, reading):
 
 
 def qlinear_matmul(op, reading):
-    """QLinearMatMul: a, its scale and zero point, b, its, y's."""
+    """QLinearMatMul: a, b and y, with scales and zero points."""
     x = op.tensor(0)
     weights = _columns(op, op.weights(3, 4, 5), x.shape)
     _, finish, _ = _product(op, reading, x, op.quantity(1, 2, x.dtype), weights, None)
@@ -83,7 +83,7 @@ def qlinear_matmul(op, reading):
 
 
 def matmul(op, reading):
-    """MatMul of floats: a, b. An Add behind it may bring its bias."""
+    """MatMul of floats: a, b. An Add after it may be its bias."""
     real = op.real(0)
     weights = op.real_weights(1, axis=op.constant(1, "operand", real=True).array.ndim - 1)
     x = reading.values[real.name]
@@ -103,7 +103,7 @@ def matmul(op, reading):
 
 
 def _convolution(op, reading, x, quantity, weights, bias):
-    """Shape of the result, and the functions that add nodes."""
+    """The shape of the result, and the functions of :func:`_results`."""
     if len(x.shape) != 4 or weights.array.ndim != 4:
         raise op.refusal(
             f"its input is {list(x.shape)} and its kernel {list(weights.array.shape)}: only two dimensions of space "
@@ -117,21 +117,21 @@ def _convolution(op, reading, x, quantity, weights, bias):
         raise op.refusal(f"its attribute 'kernel_shape' is not that of its kernel, {kernel}")
     windows = take_windows(op, kernel, x.shape[2:])
     shape = (x.shape[0], outputs, *windows.count)
-    return shape, *_ways(op, reading, x, quantity, weights, bias, windows, shape, groups)
+    return shape, *_results(op, reading, x, quantity, weights, bias, windows, shape, groups)
 
 
 def _product(op, reading, x, quantity, weights, bias):
-    """The same of rows times a matrix: ``weights`` have shape [Co, K]."""
+    """The same for rows times a matrix, ``weights`` of shape [Co, K]."""
     outputs, length = weights.array.shape
     if not x.shape or x.shape[-1] != length:
         raise op.refusal(f"its input is {list(x.shape)}, and its constant operand has sums of {length}")
     weights = weights._replace(array=weights.array.reshape(outputs, length, 1, 1))
     shape = (*x.shape[:-1], outputs)
-    return shape, *_ways(op, reading, x, quantity, weights, bias, _POINT, shape, None)
+    return shape, *_results(op, reading, x, quantity, weights, bias, _POINT, shape, None)
 
 
-def _ways(op, reading, x, quantity, weights, bias, windows, shape, groups):
-    """Functions that add nodes, for integers and for floats as results. Without ``groups`` they multiply matrices."""
+def _results(op, reading, x, quantity, weights, bias, windows, shape, groups):
+    """Functions that add nodes, for results of integers and of floats. A product of matrices has no ``groups``."""
     outputs = len(weights.array)
     op.refuse_if(not weights.array.size, "its constant operand has no elements")
     scale, zero = (
@@ -171,7 +171,7 @@ def _for_each(op, array, outputs, what):
 
 
 def _transposed(op, shape, weights, across):
-    """The matrix of a Gemm, whose first operand has this shape, as [Co, K]."""
+    """The matrix of a Gemm as [Co, K]; ``shape`` is that of the first operand."""
     op.refuse_if(len(shape) != 2, f"its input is {list(shape)}, and only a matrix is supported")
     op.require("transA", 0)
     if weights.array.ndim != 2:
@@ -180,7 +180,7 @@ def _transposed(op, shape, weights, across):
 
 
 def _columns(op, weights, shape):
-    """The matrix of a product, which has no more dimensions than the other operand and only one matrix, as [Co, K]."""
+    """The matrix of a product as [Co, K]: one matrix, without more dimensions than the other operand."""
     array = weights.array
     if array.ndim < 2 or array.ndim > max(len(shape), 2) or array.size != np.prod(array.shape[-2:]):
         raise op.refusal(f"its constant operand is {list(array.shape)}, and only one matrix is supported")
@@ -188,14 +188,14 @@ def _columns(op, weights, shape):
 
 
 def _bias(op, index):
-    """A constant of int32."""
+    """A bias that is a constant of int32."""
     array = op.constant(index, "bias").array
     op.refuse_if(array.dtype != np.int32, f"its bias {op.input_name(index)!r} is {array.dtype}, not int32")
     return _Bias(_one_row(op, index, array))
 
 
 def _real_bias(op, index, x, weights):
-    """A bias as integers that count products of the other two: theirs must be its scale, or it is floats."""
+    """A bias at the scale of the products: quantised so by the model, or floats."""
     name = op.input_name(index)
     value = op.value(index)
     if isinstance(value, Constant) and value.scale is None and value.array.dtype == np.float32:
@@ -227,18 +227,14 @@ def _one_row(op, index, array):
     return array
 
 
-#: What a dimension of one element has in front of an attribute's numbers; of ``pads`` behind it too.
+#: Number of each attribute for the added dimension.
 _OF_ONE = {"kernel_shape": 1, "strides": 1, "dilations": 1, "pads": 0}
 
 
 def in_one_row(reader, kernel=None):
-    """A reader that takes feature maps of one dimension too: they, kernels and attributes are given another.
+    """A reader that also takes feature maps of one dimension of space, as feature maps of one row.
 
-    Parameters
-    ----------
-    reader : callable
-    kernel : int or None
-        Which input is a kernel.
+    ``kernel`` is the number of the input that is a kernel, if there is one.
     """
 
     def read(op, reading):

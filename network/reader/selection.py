@@ -1,4 +1,4 @@
-"""Operators that take some elements, or some of them several times: by constant indices of each dimension."""
+"""Operators that take elements by constant indices of each dimension, also repeatedly."""
 
 import numpy as np
 import onnx
@@ -33,7 +33,7 @@ def gather(op, reading):
 
 
 def slice_of(op, reading):
-    """Slice, with starts, ends, dimensions and steps as constants, or as attributes."""
+    """Slice, with constant starts, ends, dimensions and steps, or attributes."""
     x, shape = source_of(op)
     if len(op) == 1:
         starts, ends = op.take("starts", ()), op.take("ends", ())
@@ -50,7 +50,7 @@ def slice_of(op, reading):
 
 
 def split(op, reading):
-    """Split: parts of given sizes, or as many equal ones as there are outputs."""
+    """Split to parts of given sizes, or to equal parts, one for each output."""
     x, shape = source_of(op)
     axis, count, given = op.axis(op.take("axis", 0), len(shape)), op.take("num_outputs", 0), op.take("split", ())
     op.refuse_if(count and op.has(1), "it has both sizes and their number")
@@ -74,7 +74,7 @@ def split(op, reading):
 
 
 def depth_to_space(op, reading):
-    """DepthToSpace: channels become rows and columns of a block."""
+    """DepthToSpace: channels become rows and columns of blocks."""
     x, (images, channels, rows, columns), size = _blocks(op)
     op.refuse_if(channels % size**2, f"its {channels} channels are not a multiple of {size**2}")
     deep = channels // size**2
@@ -86,7 +86,7 @@ def depth_to_space(op, reading):
 
 
 def space_to_depth(op, reading):
-    """SpaceToDepth: rows and columns of a block become channels."""
+    """SpaceToDepth: rows and columns of blocks become channels."""
     x, (images, channels, rows, columns), size = _blocks(op)
     op.refuse_if(rows % size or columns % size, f"its input is {rows} × {columns}, no multiple of {size}")
     parts = images, channels, rows // size, size, columns // size, size
@@ -110,7 +110,7 @@ def _rearrange(op, reading, x, parts, order, shape):
 
 
 def source_of(op):
-    """What the first input stands for, and its shape."""
+    """The value of the first input, and its shape."""
     x = operand(op, 0)
     return x, op.shape_of(x)
 
@@ -120,12 +120,12 @@ def _all(shape):
 
 
 def take(op, reading, x, indices, output):
-    """Adds ``output``: the elements of ``x`` with these indices of each dimension."""
+    """Adds the tensor ``output``: the elements of ``x`` with some indices of each dimension."""
     _move(op, reading, x, tuple(len(part) for part in indices), lambda _: Take(tuple(indices)), output)
 
 
 def _move(op, reading, x, shape, attributes_of, output):
-    """A result of the node, which may have several, or another tensor on the way."""
+    """Adds a node that moves elements of ``x`` to the tensor ``output``."""
     node = Operator(onnx.helper.make_node(op.kind, [], [output], op.name), reading)
     reading.move(node, x, shape, lambda y, clamp: attributes_of(shape), own_quantity(x), floats=True)
 
@@ -164,7 +164,7 @@ def resize(op, reading):
 
 
 def _sizes(op, before, scales):
-    """Sizes of the dimensions that are resized, and their float32 factors: of sizes, or input ``scales``."""
+    """Sizes and float32 factors of the resized dimensions, from the input ``scales`` or from sizes."""
     factors = op.constant(scales, "scales").array if op.has(scales) else np.zeros(0, np.float32)
     op.refuse_if(factors.dtype != np.float32, f"its scales {op.input_name(scales)!r} are {factors.dtype}, not float32")
     factors = list(factors.reshape(-1))

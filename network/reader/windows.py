@@ -1,4 +1,4 @@
-"""Windows over a feature map: where padding, strides and dilations of a model put them."""
+"""Windows over a feature map, and operators that take their average or maximum."""
 
 from typing import NamedTuple
 
@@ -14,12 +14,12 @@ from .reading import own_quantity
 __all__ = ["Windows", "average_pool", "global_average_pool", "global_max_pool", "max_pool", "qlinear_average_pool",
            "qlinear_global_average_pool", "reduce_mean", "take_windows"]  # fmt: skip
 
-#: Rows or columns of a feature map with its padding.
+#: Most rows or columns of a feature map with its padding.
 _MOST = 1 << 20
 
 
 class Windows(NamedTuple):
-    """Fields as those of ``Conv`` and ``Pool``, how many rows and columns of windows there are, and ``ceil_mode``."""
+    """Fields of ``Conv`` and ``Pool``, the number of rows and columns of windows, and ``ceil_mode``."""
 
     stride: tuple[int, int]
     pad: tuple[int, int, int, int]
@@ -29,16 +29,17 @@ class Windows(NamedTuple):
 
 
 def take_windows(op, kernel, size, *, pool=False):
-    """Takes the attributes of a node that say where its windows are.
+    """The :class:`Windows` that the attributes of a node give.
 
     Parameters
     ----------
     op : Operator
     kernel, size : (int, int)
-        Of the kernel and of the feature map.
+        Sizes of the kernel and of the feature map.
     pool : bool
-        Whether they are the windows of a pool. Then padding is smaller than a window, and SAME may not ask for less
-        than no padding: ONNX Runtime shifts such windows, of which ONNX says nothing. For a convolution it is none.
+        Whether they are windows of a pool, whose padding must be smaller than a window. Where SAME asks for negative
+        padding, ONNX Runtime shifts the windows of a pool, which ONNX does not define, so that it is refused; a
+        convolution has no padding then.
     """
     strides = _list(op, "strides", (1, 1), 1)
     dilations = _list(op, "dilations", (1, 1), 1)
@@ -70,7 +71,7 @@ def take_windows(op, kernel, size, *, pool=False):
         if size[i] + before + after > _MOST:
             raise op.refusal(f"its feature map of {size[i]} has padding of {before + after}: {_MOST:,} is the most")
         count = room // strides[i] + 1
-        # The last window may reach out, but not begin in padding.
+        # The last window may extend into the padding, but not begin there.
         if ceil and room % strides[i] and count * strides[i] < size[i] + before:
             count += 1
         after = max(after, (count - 1) * strides[i] + spans[i] - size[i] - before)
@@ -90,7 +91,7 @@ def _list(op, name, default, least):
 
 
 def qlinear_global_average_pool(op, reading):
-    """QLinearGlobalAveragePool: x, its scale and zero point, y's."""
+    """QLinearGlobalAveragePool: x and y, with scales and zero points."""
     _on_integers(op, reading, _whole)
 
 
@@ -100,7 +101,7 @@ def global_average_pool(op, reading):
 
 
 def qlinear_average_pool(op, reading):
-    """QLinearAveragePool: x, its scale and zero point, y's."""
+    """QLinearAveragePool: x and y, with scales and zero points."""
     _on_integers(op, reading, _windows)
 
 
@@ -113,10 +114,10 @@ def max_pool(op, reading):
     """MaxPool of integers, or of floats."""
     value = op.value(0)
     if isinstance(value, Constant):
-        op.tensor(0)  # says what is wrong with it
+        op.tensor(0)  # raises the error
     shape = op.shape_of(value)
     _check_space(op, shape)
-    op.take("storage_order", 0)  # of indices, which are not supported
+    op.take("storage_order", 0)  # for indices, which are not supported
     kernel = _kernel(op)
     windows = take_windows(op, kernel, shape[2:], pool=True)
     empty = not _counts(kernel, shape[2:], windows).all()
@@ -144,7 +145,7 @@ def global_max_pool(op, reading):
 
 
 def reduce_mean(op, reading):
-    """ReduceMean of all rows and columns, whose dimensions stay or not."""
+    """ReduceMean over all rows and columns, with or without their dimensions."""
     rank, keep = len(op.shape_of(op.real(0))), op.take("keepdims", 1)
     op.take("noop_with_empty_axes", 0)
     if rank != 4 or sorted(op.axes(1, rank)) != [2, 3]:
@@ -173,7 +174,7 @@ def _on_floats(op, reading, average):
 
 
 def _whole(op, reading, x, quantity):
-    """An average of all pixels: shape of the result, and the function that adds the node."""
+    """An average of all pixels: the shape of the result, and the function that adds the node."""
     _check_space(op, x.shape)
     size = x.shape[2:]
     windows = Windows((1, 1), (0, 0, 0, 0), (1, 1), (1, 1))
@@ -183,7 +184,7 @@ def _whole(op, reading, x, quantity):
 
 
 def _windows(op, reading, x, quantity):
-    """The same for windows."""
+    """Averages of windows: the shape of the result, and the function that adds the node."""
     _check_space(op, x.shape)
     kernel = _kernel(op)
     with_padding = op.take("count_include_pad", 0)
@@ -217,7 +218,7 @@ def _finish(op, reading, x, quantity, kernel, windows, scale_of):
 
 
 def _counts(kernel, size, windows):
-    """How many elements of the feature map each window has."""
+    """The number of elements of the feature map in each window."""
     inside = [
         _inside(size[i], kernel[i], windows.stride[i], windows.dilation[i], windows.pad[i], windows.count[i])
         for i in range(2)
@@ -226,7 +227,7 @@ def _counts(kernel, size, windows):
 
 
 def _inside(size, kernel, stride, dilation, before, count):
-    """How many positions of each window are in the feature map, along one dimension."""
+    """The number of positions of each window inside the feature map, along one dimension."""
     places = np.arange(count)[:, np.newaxis] * stride - before + np.arange(kernel) * dilation
     return ((places >= 0) & (places < size)).sum(axis=1)
 

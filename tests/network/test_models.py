@@ -102,7 +102,7 @@ def test_a_checkpoint_that_is_none(contents, sentence, tmp_path):
     path.write_bytes(contents)
     with pytest.raises(ModelError) as error:
         read_checkpoint(path)
-    assert str(error.value) == f"{path} is no checkpoint of tensors: {sentence}"
+    assert str(error.value) == f"{path} is not a checkpoint of tensors: {sentence}"
 
 
 def test_a_checkpoint_runs_nothing(tmp_path):
