@@ -9,11 +9,9 @@ from tilewright import network
 from tilewright.golden import CONV_PRESETS
 from tilewright.network import ModelError
 from tilewright.network.drawn import NetworkMaker
-from tilewright.network.evaluation import evaluate
 from tilewright.network.lower.moves import Move
 from tilewright.network.program.machine import Machine
 from tilewright.spec.conv import ConvOperation
-from tilewright.verify.races import find_races
 
 
 def places(moves):
@@ -98,28 +96,20 @@ MACHINES = [Machine(), Machine(smem_bytes=8 * 1024), Machine(CONV_PRESETS["unit"
 
 @pytest.mark.parametrize("machine", MACHINES, ids=["all", "some", "small", "little"])
 @pytest.mark.parametrize("build", NETWORKS, ids=lambda build: build.__name__)
-def test_moves_of_tensors_that_do_not_fit(build, machine):
+def test_moves_of_tensors_that_do_not_fit(build, machine, check_program):
     maker = NetworkMaker(5)
     build(maker)
-    graph, inputs = maker.graph(), maker.draw()
-    compiled = network.compile(graph, machine)
-    (name,) = graph.outputs
-    np.testing.assert_array_equal(compiled.run(inputs)[name], evaluate(graph, inputs)[name])
-    assert find_races(compiled.words, compiled.image, machine.smem_bytes) == []
+    compiled = check_program(maker, machine, races=True)
     assert build is not shuffle or any(layer.moves for layer in compiled.plan.layers) == (machine.conv.peak < 36)
 
 
 @pytest.mark.parametrize("shape", [(1, 100, 96), (3, 70, 300), (2, 300, 120)])
 @pytest.mark.parametrize("machine", [Machine(), Machine(smem_bytes=32 * 1024)], ids=["all", "some"])
-def test_transposes_are_products(shape, machine):
+def test_transposes_are_products(shape, machine, check_program):
     """What is moved is the weights, in pieces of whatever fits."""
     maker = NetworkMaker()
     maker.transpose(maker.input(shape), 0, 2, 1)
-    graph, inputs = maker.graph(), maker.draw()
-    compiled = network.compile(graph, machine)
-    (name,) = graph.outputs
-    np.testing.assert_array_equal(compiled.run(inputs)[name], evaluate(graph, inputs)[name])
-    assert not find_races(compiled.words, compiled.image, machine.smem_bytes)
+    compiled = check_program(maker, machine, races=True)
     assert compiled.plan.schedule.cycles < np.prod(shape)
     jobs = [job for job in compiled.plan.schedule.streams.jobs for job in job[0].jobs]
     assert any(job["operation"] == ConvOperation.CONVOLUTION for job in jobs)
@@ -135,33 +125,27 @@ def test_channels_that_are_only_chosen_are_no_multiplications():
 @pytest.mark.parametrize("machine", [MACHINES[0], Machine(CONV_PRESETS["unit"], 4096, 16)], ids=["default", "small"])
 @pytest.mark.parametrize("zeros", [3, "channels"])
 @pytest.mark.parametrize(("groups", "kernel", "less"), [(1, 3, True), (4, 1, True), (4, 3, False)])
-def test_the_convolution_before_a_shuffle_does_it(groups, kernel, less, zeros, machine):
+def test_the_convolution_before_a_shuffle_does_it(groups, kernel, less, zeros, machine, check_program):
     """If zeros between its groups are less work than a shuffle, and one zero point of weights fits all of them."""
     maker = NetworkMaker(3)
     x = maker.conv(maker.input((2, 24, 9, 7)), 40, kernel, groups=groups, weights="uint8", zeros=zeros)
     x = maker.transpose(maker.reshape(x, 2, 4, 10, 9, 7), 0, 2, 1, 3, 4)
     maker.conv(maker.reshape(x, 2, 40, 9, 7), 8)
-    graph, inputs = maker.graph(), maker.draw()
-    compiled = network.compile(graph, machine)
-    (name,) = graph.outputs
-    np.testing.assert_array_equal(compiled.run(inputs)[name], evaluate(graph, inputs)[name])
+    compiled = check_program(maker, machine)
     assert len(compiled.plan.layers) == (2 if less and zeros == 3 else 3)
-    assert sum(layer.macs for layer in compiled.plan.layers) == sum(map(graph.macs, graph.nodes))
+    assert compiled.plan.macs == sum(map(compiled.graph.macs, compiled.graph.nodes))
 
 
 @pytest.mark.parametrize("read", [False, True])
-def test_what_somebody_else_wants_is_shuffled_behind(read):
+def test_what_somebody_else_wants_is_shuffled_behind(read, check_program):
     """Another node reads it, or it is an output."""
     maker = NetworkMaker(3)
     x = maker.conv(maker.input((1, 24, 9, 7)), 40)
     y = maker.transpose(maker.reshape(x, 1, 4, 10, 9, 7), 0, 2, 1, 3, 4)
     y = maker.reshape(y, 1, 40, 9, 7)
     y = maker.add(y, x) if read else maker.conv(y, 8)
-    graph, inputs = maker.graph(*(() if read else (x, y))), maker.draw()
-    compiled, expected = network.compile(graph), evaluate(graph, inputs)
-    for name, value in compiled.run(inputs).items():
-        np.testing.assert_array_equal(value, expected[name], err_msg=name)
-    assert len(compiled.plan.layers) == 3
+    graph = maker.graph(*(() if read else (x, y)))
+    assert len(check_program(graph, inputs=maker.draw()).plan.layers) == 3
 
 
 def test_a_shared_memory_without_four_lines_is_refused():

@@ -2,26 +2,14 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from tilewright import network
 from tilewright.golden import CONV_PRESETS
 from tilewright.network.drawn import NetworkMaker
-from tilewright.network.evaluation import evaluate
 from tilewright.network.lower.lowering import lower
 from tilewright.network.lower.places import Cut, as_cut
 from tilewright.network.plan.costs import cheapest_gap, moved, plan_part
 from tilewright.network.plan.cuts import strided, with_gaps
-
-
-def compiled_and_checked(maker, preset="default"):
-    graph, inputs = maker.graph(), maker.draw()
-    compiled = network.compile(graph, preset)
-    data, expected = compiled.run_golden(inputs), evaluate(graph, inputs)
-    for name in graph.outputs:
-        np.testing.assert_array_equal(compiled.tensor(data, name), expected[name], err_msg=name)
-    return compiled
 
 
 def sources(compiled):
@@ -31,10 +19,10 @@ def sources(compiled):
 @pytest.mark.parametrize("stride", [2, 3, (2, 1), (1, 8)])
 @pytest.mark.parametrize("shape", [(1, 64, 15, 13), (2, 48, 8, 9)])
 @pytest.mark.parametrize("preset", ["unit", "default"])
-def test_windows_of_one_pixel_bring_what_they_read(preset, shape, stride):
+def test_windows_of_one_pixel_bring_what_they_read(preset, shape, stride, check_program):
     maker = NetworkMaker(shape[1])
     maker.conv(maker.input(shape), 40, 1, stride=stride)
-    compiled = compiled_and_checked(maker, preset)
+    compiled = check_program(maker, preset)
     pair = stride if isinstance(stride, tuple) else (stride, stride)
     assert all(place.step == pair for place in sources(compiled))
     brought = sum(
@@ -86,11 +74,11 @@ def test_a_gap_of_eight_bytes():
     assert place.pixel_pitch == 48
 
 
-def test_a_network_with_gaps():
+def test_a_network_with_gaps(check_program):
     maker = NetworkMaker()
     x = maker.conv(maker.input((1, 256, 14, 14)), 256, 3)
     maker.conv(x, 256, 3, stride=2, groups=256)
-    compiled = compiled_and_checked(maker)
+    compiled = check_program(maker)
     assert any(isinstance(place, Cut) and place.gap for place in sources(compiled))
 
 
@@ -106,8 +94,8 @@ def test_cycles_of_boxes():
     assert moved(replace(whole, channels=64), 640, 64) == 15  # one or two words each
 
 
-def test_pixels_that_are_longer_than_a_row_of_a_box():
+def test_pixels_that_are_longer_than_a_row_of_a_box(check_program):
     maker = NetworkMaker()
     maker.conv(maker.input((1, 2048, 7, 7)), 128, 1)
-    compiled = compiled_and_checked(maker)
+    compiled = check_program(maker)
     assert all(place.long and place.gap for place in sources(compiled))
