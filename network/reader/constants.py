@@ -92,7 +92,6 @@ def _computed(op, opset, arrays):
     op.refuse_if(op.kind == "Div" and arrays[1].dtype.kind in "iu" and not arrays[1].all(), "it divides by 0")
     try:
         onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)  # the evaluator checks little
-        with np.errstate(all="ignore"):
-            return np.asarray(ReferenceEvaluator(model).run(None, {})[0])
+        return np.asarray(ReferenceEvaluator(model).run(None, {})[0])
     except Exception as error:  # any class: attributes or inputs are wrong
         raise op.refusal(f"it cannot be computed from its constants: {' '.join(str(error).split())}") from None

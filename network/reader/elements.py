@@ -84,9 +84,7 @@ def binary(op, reading):
             raise op.refusal("its inputs are computed from different tensors, which is not supported on floats")
         name, *codes = common
         operands = [function.floats[code] for function, code in zip(functions, codes, strict=True)]
-    with np.errstate(all="ignore"):
-        floats = OPERATIONS[op.kind](*operands).astype(np.float32)
-    _defer(op, reading, Function(name, floats))
+    _defer(op, reading, Function(name, OPERATIONS[op.kind](*operands).astype(np.float32)))
 
 
 def qlinear_unary(op, reading):
@@ -212,8 +210,7 @@ def _sum(op, reading, terms):
         )
 
     def finish(output, y, clamp):
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            ratio, offset = sum_constants(*((part.scale, part.zero) for part in (*(q for _, q in terms), y)))
+        ratio, offset = sum_constants(*((part.scale, part.zero) for part in (*(q for _, q in terms), y)))
         op.refuse_if(not np.isfinite([*ratio, offset]).all(), "its scales give a factor that binary32 does not hold")
         attributes = Add(ratio, offset, *clamp)
         if len(names) == 2:
@@ -251,8 +248,7 @@ def _scaled(op, reading, terms):
         raise op.refusal(f"its operand {operand!r} is computed, and only a constant is supported")
 
     def finish(output, y, clamp):
-        with np.errstate(over="ignore", under="ignore"):
-            scale = product_scale(a.scale, b.scale, y.scale)
+        scale = product_scale(a.scale, b.scale, y.scale)
         op.refuse_if(not np.isfinite(scale), "its scales give a factor that binary32 does not hold")
         ends = a.zero, b.zero, scale, y.zero, *clamp
         if common is None:

@@ -88,7 +88,7 @@ _MICROSOFT = "com.microsoft"
 
 #: Functions that read a node, by domain and operator.
 READERS = {
-    ("", "AveragePool"): in_one_row(windows.average_pool),
+    ("", "AveragePool"): in_one_row(windows.on_floats(windows.average_of_windows)),
     ("", "Add"): elements.add,
     ("", "Cast"): constants.cast,
     ("", "Clip"): elements.clip,
@@ -100,7 +100,7 @@ READERS = {
     ("", "Flatten"): layout.flatten,
     ("", "Gather"): selection.gather,
     ("", "Gemm"): products.gemm,
-    ("", "GlobalAveragePool"): in_one_row(windows.global_average_pool),
+    ("", "GlobalAveragePool"): in_one_row(windows.on_floats(windows.average_of_all)),
     ("", "GlobalMaxPool"): in_one_row(windows.global_max_pool),
     ("", "Identity"): constants.identity,
     ("", "MatMul"): products.matmul,
@@ -127,9 +127,9 @@ READERS = {
     (_MICROSOFT, "Gelu"): elements.unary,
     (_MICROSOFT, "QGemm"): products.qgemm,
     (_MICROSOFT, "QLinearAdd"): elements.qlinear_add,
-    (_MICROSOFT, "QLinearAveragePool"): in_one_row(windows.qlinear_average_pool),
+    (_MICROSOFT, "QLinearAveragePool"): in_one_row(windows.on_integers(windows.average_of_windows)),
     (_MICROSOFT, "QLinearConcat"): layout.qlinear_concat,
-    (_MICROSOFT, "QLinearGlobalAveragePool"): in_one_row(windows.qlinear_global_average_pool),
+    (_MICROSOFT, "QLinearGlobalAveragePool"): in_one_row(windows.on_integers(windows.average_of_all)),
     (_MICROSOFT, "QLinearLeakyRelu"): elements.qlinear_unary,
     (_MICROSOFT, "QLinearMul"): elements.qlinear_mul,
     (_MICROSOFT, "QLinearSigmoid"): elements.qlinear_unary,
@@ -159,6 +159,7 @@ def read(path):
     return read_model(load(path))
 
 
+@np.errstate(all="ignore")  # results that are not finite are refused
 def read_model(model):
     """The network in an ``onnx.ModelProto``."""
     graph = instance("model", model, onnx.ModelProto, "onnx").graph

@@ -150,17 +150,14 @@ def _results(op, reading, x, quantity, weights, bias, windows, shape, groups):
         reading.emit(op, (x.name,), output, attributes, shape, dtype)
 
     def finish(output, y, clamp):
-        with np.errstate(over="ignore", under="ignore"):
-            scales = convolution_scale(quantity.scale, scale, y.scale)
+        scales = convolution_scale(quantity.scale, scale, y.scale)
         op.refuse_if(not np.isfinite(scales).all(), "its scales give a factor that binary32 does not hold")
         emit(output, y.dtype, counts, scales, y.zero, clamp)
 
     def floats(output):
         name = reading.fresh(f"{output}.sums")
         emit(name, "int32", counts if added is None else none, None)
-        with np.errstate(over="ignore", under="ignore"):
-            scales = quantity.scale * scale
-        reading.emit(op, (name,), output, Scale(scales, added), shape, "float32")
+        reading.emit(op, (name,), output, Scale(quantity.scale * scale, added), shape, "float32")
 
     return finish, floats
 
@@ -214,8 +211,7 @@ def _counted(op, name, floats, scale):
     """rne(fl(floats / scale)) as int32."""
     if 1 not in (floats.size, scale.size) and floats.size != scale.size:
         raise op.refusal(f"its bias {name!r} has {floats.size} numbers for {scale.size} scales")
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        counts = np.rint(floats / scale)
+    counts = np.rint(floats / scale)
     if not (np.abs(counts) < 2**31).all():
         raise op.refusal(f"its bias {name!r} has more than 32 bits at the scale of its products")
     return counts.astype(np.int32)

@@ -11,8 +11,8 @@ from .layout import operand
 from .operator import Constant, Pending
 from .reading import own_quantity
 
-__all__ = ["Windows", "average_pool", "global_average_pool", "global_max_pool", "max_pool", "qlinear_average_pool",
-           "qlinear_global_average_pool", "reduce_mean", "take_windows"]  # fmt: skip
+__all__ = ["Windows", "average_of_all", "average_of_windows", "global_max_pool", "max_pool", "on_floats", "on_integers",
+           "reduce_mean", "take_windows"]  # fmt: skip
 
 #: Most rows or columns of a feature map with its padding.
 _MOST = 1 << 20
@@ -90,24 +90,28 @@ def _list(op, name, default, least):
     return values
 
 
-def qlinear_global_average_pool(op, reading):
-    """QLinearGlobalAveragePool: x and y, with scales and zero points."""
-    _on_integers(op, reading, _whole)
+def on_integers(average):
+    """A reader of ``average`` of integers: x and y, with scales and zero points."""
+
+    def read(op, reading):
+        op.require("channels_last", 0)
+        x = op.tensor(0)
+        _, finish = average(op, reading, x, op.quantity(1, 2, x.dtype))
+        y = op.quantity(3, 4, x.dtype)
+        finish(op.output, y, limits(y.dtype))
+
+    return read
 
 
-def global_average_pool(op, reading):
-    """GlobalAveragePool of floats."""
-    _on_floats(op, reading, _whole)
+def on_floats(average):
+    """A reader of ``average`` of floats."""
 
+    def read(op, reading):
+        real = op.real(0)
+        shape, finish = average(op, reading, reading.values[real.name], real.quantity)
+        reading.defer(op, shape, finish)
 
-def qlinear_average_pool(op, reading):
-    """QLinearAveragePool: x and y, with scales and zero points."""
-    _on_integers(op, reading, _windows)
-
-
-def average_pool(op, reading):
-    """AveragePool of floats."""
-    _on_floats(op, reading, _windows)
+    return read
 
 
 def max_pool(op, reading):
@@ -151,29 +155,15 @@ def reduce_mean(op, reading):
     if rank != 4 or sorted(op.axes(1, rank)) != [2, 3]:
         raise op.refusal("only the mean of all rows and columns of a feature map is supported")
     if keep:
-        global_average_pool(op, reading)
+        on_floats(average_of_all)(op, reading)
         return
     real = op.real(0)
-    shape, finish = _whole(op, reading, reading.values[real.name], real.quantity)
+    shape, finish = average_of_all(op, reading, reading.values[real.name], real.quantity)
     mean = Pending(op, shape, finish)
     reading.move(op, mean, shape[:2], lambda y, clamp: Reshape(shape[:2]))
 
 
-def _on_integers(op, reading, average):
-    op.require("channels_last", 0)
-    x = op.tensor(0)
-    _, finish = average(op, reading, x, op.quantity(1, 2, x.dtype))
-    y = op.quantity(3, 4, x.dtype)
-    finish(op.output, y, limits(y.dtype))
-
-
-def _on_floats(op, reading, average):
-    real = op.real(0)
-    shape, finish = average(op, reading, reading.values[real.name], real.quantity)
-    reading.defer(op, shape, finish)
-
-
-def _whole(op, reading, x, quantity):
+def average_of_all(op, reading, x, quantity):
     """An average of all pixels: the shape of the result, and the function that adds the node."""
     _check_space(op, x.shape)
     size = x.shape[2:]
@@ -183,7 +173,7 @@ def _whole(op, reading, x, quantity):
     )
 
 
-def _windows(op, reading, x, quantity):
+def average_of_windows(op, reading, x, quantity):
     """Averages of windows: the shape of the result, and the function that adds the node."""
     _check_space(op, x.shape)
     kernel = _kernel(op)
@@ -204,8 +194,7 @@ def _finish(op, reading, x, quantity, kernel, windows, scale_of):
     shape = (*x.shape[:2], *windows.count)
 
     def finish(output, y, clamp):
-        with np.errstate(over="ignore", under="ignore", divide="ignore"):
-            scale = np.asarray(scale_of(y.scale), np.float32)
+        scale = np.asarray(scale_of(y.scale), np.float32)
         op.refuse_if(not np.isfinite(scale).all(), "its scales give a factor that binary32 does not hold")
         attributes = Pool(
             kind="sum", kernel=tuple(kernel), stride=windows.stride, pad=windows.pad, dilation=windows.dilation,
