@@ -8,6 +8,7 @@ from tilewright.golden import CONV_PRESETS
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.lower.lowering import lower
 from tilewright.network.lower.places import Cut, as_cut
+from tilewright.network.plan import costs
 from tilewright.network.plan.costs import cheapest_gap, moved, plan_part
 from tilewright.network.plan.cuts import strided, with_gaps
 
@@ -99,3 +100,16 @@ def test_pixels_that_are_longer_than_a_row_of_a_box(check_program):
     maker.conv(maker.input((1, 2048, 7, 7)), 128, 1)
     compiled = check_program(maker)
     assert all(place.long and place.gap for place in sources(compiled))
+
+
+def test_equal_parts_are_costed_once():
+    """Each channel of the weights has its own zero point, and is a job: costs are those of a few kinds of jobs."""
+    maker = NetworkMaker(8)
+    x = maker.conv(maker.input((1, 16, 28, 28)), 96, weights="uint8", zeros="channels")
+    graph = maker.graph(maker.conv(x, 96, 3, groups=96, weights="uint8", zeros="channels"))
+    zeros = np.random.default_rng(1).permutation(96).astype(np.int32)
+    nodes = tuple(replace(node, attributes=replace(node.attributes, w_zero=zeros)) for node in graph.nodes)
+    before = sum(costs._planned.cache_info()[:2])
+    compiled = network.compile(replace(graph, nodes=nodes), "default")
+    assert sum(len(layer.stages) for layer in compiled.plan.layers) == 2 * 96
+    assert sum(costs._planned.cache_info()[:2]) - before < 10_000
