@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from tilewright import network
 from tilewright.golden import CONV_PRESETS
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.lower.lowering import lower
