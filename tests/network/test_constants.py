@@ -1,4 +1,4 @@
-"""Constants that a model quantises itself: their type, which an attribute or a zero point says; and versions."""
+"""Constants that a model quantises: types from an attribute or a zero point; and versions of operators."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Files: models that are none, or not all of one; inputs; answers."""
+"""Files: damaged models, inputs, results."""
 
 import numpy as np
 import onnx
@@ -108,7 +108,7 @@ def test_every_tensor(folder, capsys):
 
 
 def test_every_tensor_that_onnx_runtime_has(folder, capsys):
-    """Of a model that wants a tensor that is not in it, for the reader to make."""
+    """Of a model for which the reader adds a tensor."""
     kinds = ["QuantizeLinear", "DequantizeLinear", "Relu", "Flatten", "QuantizeLinear"]
     nodes = [
         onnx.helper.make_node(kind, [f"t{i}", *(["s"] if "Linear" in kind else [])], [f"t{i + 1}"])

@@ -1,4 +1,4 @@
-"""Models as exporters write them: what stands between the operators of a network, and how constants come to them."""
+"""Models as exporters write them: nodes between operators, and forms of constants."""
 
 import numpy as np
 import pytest
@@ -237,12 +237,12 @@ def test_moves_behind_a_convolution():
 
 
 @pytest.mark.parametrize("value", [0.04, -3.0, -np.inf])
-@pytest.mark.parametrize("relu", ["none", "before", "behind"])
+@pytest.mark.parametrize("relu", ["none", "before", "after"])
 def test_padding_that_is_no_integer_of_the_scale_before(value, relu, check):
     form = Form(1, 6, 8, 7)
     y = form.node("Relu", form.both("x")) if relu == "before" else form.both("x")
     y = form.node("Pad", y, np.int64([0, 0, 1, 1, 0, 0, 1, 1]), np.float32(value))
-    y = form.node("Relu", y) if relu == "behind" else y
+    y = form.node("Relu", y) if relu == "after" else y
     check(form.model(form.quantise(y, np.float32(0.0071), np.uint8(99))))
 
 

@@ -1,4 +1,4 @@
-"""Functions of one tensor, element by element, in every form in which models have them; and shares (Softmax)."""
+"""Functions of one tensor, element by element, in every form that models have; and Softmax."""
 
 import numpy as np
 import pytest

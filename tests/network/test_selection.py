@@ -1,4 +1,4 @@
-"""Operators that take some elements of a tensor, or some several times: on integers, and on floats between nodes."""
+"""Operators that take elements of a tensor, also repeatedly: of integers, and of floats between nodes."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def check(agree):
 
 
 def slices(form, x):
-    """Channels, rows and columns with a step; images; from behind; what is left by a tensor that is made before."""
+    """Channels, rows and columns with a step; images; from the end; of a tensor that was sliced before."""
     yield form.node("Slice", x, *(np.int64(each) for each in ([3, 1, 2], [22, 9, 2**31 - 1], [1, 2, 3], [1, 2, 3])))
     yield form.node("Slice", x, np.int64([-1]), np.int64([2**40]), np.int64([0]))
     part = form.node("Slice", x, np.int64([16]), np.int64([-3]), np.int64([1]))

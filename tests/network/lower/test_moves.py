@@ -1,4 +1,4 @@
-"""Moves: every byte gets to its place, whatever they are cut to, and whatever fits shared memory."""
+"""Moves: every byte gets to its place, however moves are cut, and whatever fits into shared memory."""
 
 from itertools import product
 
@@ -24,7 +24,7 @@ def places(moves):
 
 
 def jobs_places(moves):
-    """The same of their jobs."""
+    """Bytes of source and output of the jobs of moves, as pairs."""
     return sorted(
         tuple(start + index[0] + sum(i * pitch for i, pitch in zip(index[1:], pitches, strict=True))
               for start, pitches in ((job.x, job.x_pitch), (job.y, job.y_pitch)))
@@ -38,11 +38,11 @@ def draw_move(rng):
     order = rng.permutation(len(sizes))
     steps = []
     for dimensions in (order, range(len(sizes))):
-        step, found = 1, [0] * len(sizes)
+        step, pitches = 1, [0] * len(sizes)
         for axis in dimensions:
-            found[axis] = step
+            pitches[axis] = step
             step = step * sizes[axis] + int(rng.integers(0, 3))
-        steps.append(found)
+        steps.append(pitches)
     loops = tuple(loop for loop in zip(sizes, *steps, strict=True) if loop[0] > 1)
     return Move(loops, tuple(int(start) for start in rng.integers(0, 9, 2)))
 
@@ -57,10 +57,10 @@ def test_cut_anywhere_nothing_is_lost(side):
         assert move.span(side) == (min(ends), max(ends) + 1)
         assert jobs_places([move]) == pairs
         offset = int(rng.integers(min(ends) - 1, max(ends) + 3))
-        before, behind = move.split(side, offset)
+        before, after = move.split(side, offset)
         assert places(before) == [pair for pair in pairs if pair[side] < offset]
-        assert jobs_places(before + behind) == pairs
-        assert places(behind) == [pair for pair in pairs if pair[side] >= offset]
+        assert jobs_places(before + after) == pairs
+        assert places(after) == [pair for pair in pairs if pair[side] >= offset]
 
 
 def transpose(maker):
@@ -89,7 +89,7 @@ def flattened(maker):
 
 
 NETWORKS = [transpose, shuffle, blocks_of_channels, joined, flattened]
-#: All of a tensor fits, a part of it, next to nothing; of the last two a weight chooses a channel more slowly.
+#: A whole tensor fits, a part of it, very little; on the last two a convolution is the slower way to reorder channels.
 MACHINES = [Machine(), Machine(smem_bytes=8 * 1024), Machine(CONV_PRESETS["unit"], 16 * 1024, 16),
             Machine(CONV_PRESETS["unit"], 1024, 16)]  # fmt: skip
 
@@ -106,7 +106,7 @@ def test_moves_of_tensors_that_do_not_fit(build, machine, check_program):
 @pytest.mark.parametrize("shape", [(1, 100, 96), (3, 70, 300), (2, 300, 120)])
 @pytest.mark.parametrize("machine", [Machine(), Machine(smem_bytes=32 * 1024)], ids=["all", "some"])
 def test_transposes_are_products(shape, machine, check_program):
-    """What is moved is the weights, in pieces of whatever fits."""
+    """The data that moves is the weights, in pieces that fit."""
     maker = NetworkMaker()
     maker.transpose(maker.input(shape), 0, 2, 1)
     compiled = check_program(maker, machine, races=True)
@@ -137,7 +137,7 @@ def test_the_convolution_before_a_shuffle_does_it(groups, kernel, less, zeros, m
 
 
 @pytest.mark.parametrize("read", [False, True])
-def test_what_somebody_else_wants_is_shuffled_behind(read, check_program):
+def test_a_tensor_with_other_readers_is_shuffled_afterwards(read, check_program):
     """Another node reads it, or it is an output."""
     maker = NetworkMaker(3)
     x = maker.conv(maker.input((1, 24, 9, 7)), 40)

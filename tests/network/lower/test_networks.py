@@ -48,7 +48,7 @@ def test_plans_of_large_networks(maker, preset, share):
 
 
 def test_a_network_that_is_cut_in_every_way(check_program):
-    """A shared memory that hardly holds a pixel with its window."""
+    """A shared memory that just holds a pixel with its window."""
     maker = NetworkMaker(7)
     x = maker.conv(maker.input((1, 3, 16, 300)), 64, 3)
     x = maker.conv(x, 128, 3, stride=2)
@@ -67,7 +67,7 @@ def test_what_does_not_fit_is_refused_with_its_sizes():
         network.compile(maker.graph(), "ecp5")
 
 
-def test_what_does_not_fit_is_refused_behind_moves_too():
+def test_what_does_not_fit_is_refused_after_moves_too():
     maker = NetworkMaker()
     x = maker.transpose(maker.input((1, 64, 64, 96)), 0, 3, 2, 1)
     maker.conv(x, 16, 9)
@@ -82,8 +82,8 @@ def test_more_rows_than_a_job_counts_are_refused():
         network.compile(maker.graph())
 
 
-def test_what_stays_is_counted_also_where_a_range_does_not_read_it(check_program):
-    """A concatenation in ranges of channels: each reads one of two tensors that lie in shared memory."""
+def test_tensors_that_stay_count_in_ranges_that_do_not_read_them(check_program):
+    """A concatenation in ranges of channels, each of which reads one of two tensors in shared memory."""
     maker = NetworkMaker()
     x = maker.conv(maker.input((1, 64, 13, 13)), 48)
     maker.conv(maker.concat(1, maker.conv(x, 192), maker.conv(x, 192, 3)), 48)
@@ -91,7 +91,7 @@ def test_what_stays_is_counted_also_where_a_range_does_not_read_it(check_program
 
 
 def test_random_networks_that_hardly_fit(check_program):
-    """On engines of any size: most layers are cut, and nothing meets at a byte."""
+    """On engines of random size: most layers are cut, and there are no races."""
     ran = 0
     for seed in range(3000, 3030):
         print(f"seed {seed}")

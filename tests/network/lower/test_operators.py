@@ -1,4 +1,4 @@
-"""Every operator on the golden core, tensor by tensor what the evaluation of the network gives."""
+"""Every operator as a program on the golden core, compared with the evaluation."""
 
 from dataclasses import replace
 
@@ -199,7 +199,7 @@ def test_concatenations_of_other_dimensions(shape, check):
 @pytest.mark.parametrize("preset", ["unit", "default"])
 @pytest.mark.parametrize("shape", [(1, 20, 14, 15), (3, 40), (2, 3, 20), (6,)])
 def test_tables_that_are_no_product(shape, preset, check_program):
-    """Quotients whose halves round either way, and any bytes: every entry is met, by more jobs."""
+    """Quotients that are rounded up and down at halves, and random bytes: several jobs give every entry."""
     maker = NetworkMaker(7)
     scales = [(0.05, 3), (0.06, 128), (0.02, 0), (0.1, 100)]
     parts = [maker.input(shape) for _ in scales[1:]]
@@ -217,7 +217,7 @@ def test_tables_that_are_no_product(shape, preset, check_program):
 @pytest.mark.parametrize("preset", ["unit", "default"])
 @pytest.mark.parametrize("shape", [(1, 197, 768), (1, 65537), (196, 512), (70001,)])
 def test_single_elements_of_large_tensors(shape, preset, check):
-    """More elements than a job has channels, and more rows than are worth a band each."""
+    """More elements than a job has channels, and too many rows for a band each."""
     maker = NetworkMaker()
     x = maker.input(shape)
     maker.concat(0, maker.add(maker.mul(x), x), scales=[(0.03, 5), (0.02, 7)])
@@ -228,7 +228,7 @@ def test_single_elements_of_large_tensors(shape, preset, check):
 
 @pytest.mark.parametrize("shape", [(5, 48), (1, 33), (1, 64, 64), (2, 3, 20), (1, 7, 13)])
 def test_products_with_additions(shape, check):
-    """A matrix product and what is added to it are one layer; others see its bytes as other pixels."""
+    """A matrix product and its addition are one layer; readers see its bytes as other pixels."""
     maker = NetworkMaker()
     x = maker.input(shape)
     y = maker.matrix(maker.matrix(x, 80), shape[-1])
@@ -239,7 +239,7 @@ def test_products_with_additions(shape, check):
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
 def test_clamps_and_halves(dtype, check_program):
-    """A clamp of what others read too, and products halfway between two integers, next to an odd zero point."""
+    """A clamp of a tensor with other readers, and products halfway between two integers with an odd zero point."""
     shift = 128 * (dtype == "uint8")
     x, middle = Tensor("x", (1, 5, 6, 7), dtype), Tensor("m", (1, 5, 6, 7), dtype)
     y = replace(middle, name="y")
@@ -255,7 +255,7 @@ def test_clamps_and_halves(dtype, check_program):
 
 
 def test_nodes_of_one_name(check_program):
-    """What lies between the layers of a node is its own, whatever the node is called."""
+    """Intermediate results of nodes with equal names are different tensors."""
     maker = NetworkMaker()
     x = maker.input((1, 6, 12, 12))
     ends = [maker.matrix(x, 9), maker.matrix(x, 7)]

@@ -1,4 +1,4 @@
-"""No engine can meet another one at a byte, however long each takes; and the search for that finds what is wrong."""
+"""No two engines can access a byte in the wrong order, whatever time they take; and the search for races finds some."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def waits_of(words):
 
 
 def test_weights_of_one_buffer_are_loaded_when_they_have_been_read():
-    """Of 16 channels there is room for one buffer; without one of the waits for that something meets."""
+    """There is one buffer for weights of 16 channels; without one of its waits there is a race."""
     maker = NetworkMaker(3)
     maker.conv(maker.input((1, 512, 7, 7)), 512, 3)
     compiled = network.compile(maker.graph(), "default")
@@ -66,7 +66,7 @@ def test_weights_of_one_buffer_are_loaded_when_they_have_been_read():
 
 
 def test_every_wait_is_needed():
-    """Without any one of the waits something meets, but for those of a barrier's phase before its next one."""
+    """Without any one of the waits there is a race, except those that only keep a barrier's phases apart."""
     maker = NetworkMaker(4)
     x = maker.conv(maker.input((1, 3, 30, 32)), 32, 3)
     maker.add(maker.conv(maker.conv(x, 64, 3), 32), x)

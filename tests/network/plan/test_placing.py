@@ -1,4 +1,4 @@
-"""Where buffers lie: of all ways the one behind which the next layer is expected to begin first."""
+"""Placement of buffers: of all placements the one after which the next layer is expected to begin first."""
 
 from dataclasses import replace
 
@@ -77,7 +77,7 @@ def test_a_box_touches_its_rows():
         assert ends(*before, Load([block(4096 + row * place.row_pitch, 2048, size)]))[1] == expected, row
 
 
-def test_no_single_way_is_as_good(monkeypatch):
+def test_no_single_placement_is_as_good(monkeypatch):
     """Layers of EfficientNet-Lite0 on maps of 7 x 7, which leave results in shared memory."""
     maker = NetworkMaker(5)
     x = maker.conv(maker.input((1, 192, 7, 7)), 192)
@@ -112,8 +112,8 @@ def test_ranges_of_columns_find_their_weights():
 
 @pytest.mark.parametrize("axis", [1, 3])
 @pytest.mark.parametrize("shape", [(2, 4, 2, 11), (1, 16, 8, 8)])
-def test_a_range_behind_one_without_weights_brings_its_own(shape, axis):
-    """An input of a concatenation with the scale of the output needs no table, the one behind it does."""
+def test_a_range_after_one_without_weights_loads_its_own(shape, axis):
+    """An input of a concatenation with the scale of the output needs no table, and the next one does."""
     maker = NetworkMaker(5)
     x = maker.input(shape)
     added = maker.add(x, x)

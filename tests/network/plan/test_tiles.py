@@ -1,4 +1,4 @@
-"""How layers are cut: what boxes leave out and where they leave gaps, and what that is expected to cost."""
+"""Cuts of layers: pixels that boxes step over, gaps between pixels, and expected costs."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ def sources(compiled):
 @pytest.mark.parametrize("stride", [2, 3, (2, 1), (1, 8)])
 @pytest.mark.parametrize("shape", [(1, 64, 15, 13), (2, 48, 8, 9)])
 @pytest.mark.parametrize("preset", ["unit", "default"])
-def test_windows_of_one_pixel_bring_what_they_read(preset, shape, stride, check_program):
+def test_windows_of_one_pixel_load_what_they_read(preset, shape, stride, check_program):
     maker = NetworkMaker(shape[1])
     maker.conv(maker.input(shape), 40, 1, stride=stride)
     compiled = check_program(maker, preset)
@@ -44,7 +44,7 @@ def layer_of(maker):
 
 
 @pytest.mark.parametrize("change", [{"stride": 1}, {"stride": 9}, {"stride": 2, "pad": 1}])
-def test_windows_that_are_left_as_they_are(change):
+def test_windows_that_load_all_pixels(change):
     maker = NetworkMaker()
     maker.conv(maker.input((1, 32, 20, 20)), 32, 1, **change)
     layer = layer_of(maker)
@@ -105,7 +105,7 @@ def test_pixels_that_are_longer_than_a_row_of_a_box(check_program):
 
 
 def test_equal_parts_are_costed_once():
-    """Each channel of the weights has its own zero point, and is a job: costs are those of a few kinds of jobs."""
+    """Each channel has its own zero point and is a job, but there are only a few kinds of jobs."""
     maker = NetworkMaker(8)
     x = maker.conv(maker.input((1, 16, 28, 28)), 96, weights="uint8", zeros="channels")
     graph = maker.graph(maker.conv(x, 96, 3, groups=96, weights="uint8", zeros="channels"))

@@ -1,4 +1,4 @@
-"""What neighbouring layers hand on in shared memory: results that stay there, and layers that are done band by band."""
+"""Neighbouring layers that share shared memory: results that stay there, and layers that are done band by band."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def test_small_results_stay(batch, every_tensor, checked):
     assert held(compiled)
 
 
-def test_what_nobody_else_reads_is_not_stored(checked):
+def test_a_tensor_without_other_readers_is_not_stored(checked):
     compiled = checked(narrow())
     layers = compiled.plan.layers
     tags = {layer.output.name for layer in layers if isinstance(layer.output, Held)}
@@ -71,19 +71,19 @@ def test_large_maps_between_two_layers_stay_in_bands(last, checked):
     assert all(one.between_bytes for _, one in compiled.plan.tiles[0])
 
 
-def test_what_is_to_be_seen_is_not_joined(checked):
+def test_with_every_tensor_layers_are_not_joined(checked):
     """All tensors lie in memory: layers stay by themselves."""
     assert len(checked(wide(stride=2), every_tensor=True).plan.layers) == 2
 
 
-def test_what_two_layers_read_is_not_joined(checked):
+def test_a_tensor_with_two_readers_is_not_joined(checked):
     maker = NetworkMaker(9)
     x = maker.conv(maker.input((1, 16, 64, 64)), 96)
     maker.add(maker.conv(x, 96, 3, groups=96, pad=1), x)
     assert all(layer.first is None for layer in checked(maker).plan.layers)
 
 
-def test_an_addition_is_done_with_what_is_joined(checked):
+def test_joined_layers_with_an_addition(checked):
     """The second layer reads its second operand from memory."""
     maker = NetworkMaker(10)
     x = maker.input((1, 32, 80, 80))
