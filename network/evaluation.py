@@ -60,8 +60,8 @@ def check_inputs(graph, inputs):
             raise ModelError(f"the network has the inputs {names}: they must be a dictionary, not {shown(inputs)}")
         inputs = {graph.inputs[0]: inputs}
     if not isinstance(inputs, dict):
-        one = ", or the array alone" if len(graph.inputs) == 1 else ""
-        raise ModelError(f"inputs must be a dictionary with an array for {names}{one}, not {shown(inputs)}")
+        alone = ", or the array alone" if len(graph.inputs) == 1 else ""
+        raise ModelError(f"inputs must be a dictionary with an array for {names}{alone}, not {shown(inputs)}")
     for name in inputs:
         if not isinstance(name, str) or name not in graph.inputs:
             raise ModelError(f"the network has no input {shown(name)}, but {names}")

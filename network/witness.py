@@ -121,14 +121,14 @@ def _is_small(node):
 def _separate_initialisers(model):
     """Gives each node its own copies of constants: exact kernels fail if two weights share a zero point."""
     constants = {tensor.name: tensor for tensor in model.graph.initializer if tensor.data_type in _INTEGERS}
-    seen = set()
+    used = set()
     for number, node in enumerate(model.graph.node):
         for index, name in enumerate(node.input):
-            if name in seen and name in constants:
+            if name in used and name in constants:
                 copy = model.graph.initializer.add()
                 copy.CopyFrom(constants[name])
                 copy.name = node.input[index] = f"{name}/{number}/{index}"
-            seen.add(name)
+            used.add(name)
 
 
 class _LacksKernelError(Exception):

@@ -188,7 +188,7 @@ class Layer:
         return (*windows,), self.first and (len(self.first.sources), self.first.windows)
 
     @cached_property
-    def made(self):
+    def made_rows(self):
         """Rows of the output that parts make, each once: whether the part is of this layer, and its rows."""
         return tuple(dict.fromkeys((stage is self, part.rows) for stage, part in self.stages))
 

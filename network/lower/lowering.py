@@ -14,7 +14,7 @@ from .operators import (
     filled,
     in_order,
     refuse,
-    taken,
+    take_layer,
     with_addition,
     with_channels_in_order,
     with_groups_together,
@@ -234,7 +234,7 @@ class _Lowering:
 
     def _take(self, node):
         """Some elements: one job if they are contiguous channels, and rows and columns at equal steps."""
-        layer = taken(node, place_of(self.graph.tensors[node.output]), self.graph.tensors[node.inputs[0]].shape,
+        layer = take_layer(node, place_of(self.graph.tensors[node.output]), self.graph.tensors[node.inputs[0]].shape,
                       lambda: self._place(node.inputs[0]))  # fmt: skip
         if layer is not None:
             self._append(layer)

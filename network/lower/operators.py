@@ -13,7 +13,7 @@ from ..errors import node_error
 from .layers import Addition, Layer, Part
 from .scales import steps_of
 
-__all__ = ["OPERATORS", "bits", "filled", "in_order", "refuse", "taken", "with_addition",
+__all__ = ["OPERATORS", "bits", "filled", "in_order", "refuse", "take_layer", "with_addition",
            "with_channels_in_order", "with_groups_together"]  # fmt: skip
 
 _ONE = 0x3F800000
@@ -217,7 +217,7 @@ def _concat(node, output, sources):
     return Layer(node.name, node.operator or node.kind, output, sources, tuple(parts))
 
 
-def taken(node, output, shape, place_of_source):
+def take_layer(node, output, shape, place_of_source):
     """A Take as a layer if it takes channels, rows and columns at equal steps; otherwise None.
 
     ``place_of_source`` gives the place of the source. It is called only if there is a layer.

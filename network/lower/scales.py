@@ -83,17 +83,17 @@ def _corrected(numbers, wanted, limits):
     scale, zero = np.unravel_index(np.argmin(counts), counts.shape)
     if counts[scale, zero] == 256:
         return None
-    made = results[scale, zero]
-    changes = np.diff(wanted - made)
+    product = results[scale, zero]
+    changes = np.diff(wanted - product)
     places = np.flatnonzero(changes)
     first = Step(
         _bits(scales[scale, zero]), int(numbers[zero]), int(wanted[zero]), int(wanted.min()), int(wanted.max())
     )
     # For a table that only rises or only falls one of both orders stays within the type.
     for order in (places[np.argsort(changes[places])], places[np.argsort(-changes[places])]):
-        sums = made + np.cumsum(changes[order, None] * (np.arange(256) > order[:, None]), axis=0)
+        sums = product + np.cumsum(changes[order, None] * (np.arange(256) > order[:, None]), axis=0)
         if limits.min <= sums.min() and sums.max() <= limits.max:
-            return first, *(Step(_bits(1), int(numbers[one]), 0, 0, 1, int(changes[one])) for one in order)
+            return first, *(Step(_bits(1), int(numbers[place]), 0, 0, 1, int(changes[place])) for place in order)
     return None
 
 
@@ -154,9 +154,9 @@ def _product(rises, most=255):
         wanted, run = rises[: last + 1], (places[: last + 1] - zeros[:, None]).astype(np.float32)
         for scales in _scales(low[zeros, last], high[zeros, last]):
             products = np.rint(run * scales[:, None]) + rises[zeros, None]
-            found = np.flatnonzero((np.clip(products, 0, wanted[-1]) == wanted).all(axis=1))
-            if found.size:
-                return int(last), int(zeros[found[0]]), scales[found[0]]
+            exact = np.flatnonzero((np.clip(products, 0, wanted[-1]) == wanted).all(axis=1))
+            if exact.size:
+                return int(last), int(zeros[exact[0]]), scales[exact[0]]
     raise AssertionError("one change alone is always a product")
 
 

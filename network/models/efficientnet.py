@@ -129,7 +129,7 @@ class Layer(NamedTuple):
 def layers():
     """All layers in order; the first takes the tensor "image"."""
     tensors = read_checkpoint(distribution(_PACKAGE).locate_file(_CHECKPOINT))
-    made = []
+    network = []
 
     def conv(name, source, weight, norm, size, stride=1, clamp=True):
         kernel, bias = _folded(tensors, weight, norm)
@@ -137,7 +137,7 @@ def layers():
         total = max((-(-size // stride) - 1) * stride + kernel.shape[2] - size, 0)
         before = total // 2
         pad = (before, before, total - before, total - before)
-        made.append(Layer(name, "conv", (source,), kernel, bias, stride, pad, groups, clamp))
+        network.append(Layer(name, "conv", (source,), kernel, bias, stride, pad, groups, clamp))
         return name
 
     source, size, channels, block = conv("stem", "image", "_conv_stem", "_bn0", SIZE, 2), SIZE // 2, 32, 0
@@ -150,13 +150,13 @@ def layers():
             size = -(-size // stride)
             path = conv(f"block{block}.project", path, f"{inside}._project_conv", f"{inside}._bn2", size, clamp=False)
             if stride == 1 and channels == outputs:
-                made.append(Layer(f"block{block}.add", "add", (path, source)))  # so that a job can add what it brings
+                network.append(Layer(f"block{block}.add", "add", (path, source)))  # in this order one job does both
                 path = f"block{block}.add"
             source, channels, block = path, outputs, block + 1
     source = conv("head", source, "_conv_head", "_bn1", size)
-    made.append(Layer("mean", "mean", (source,)))
-    made.append(Layer("classes", "classes", ("mean",), tensors["_fc.weight"], tensors["_fc.bias"]))
-    return tuple(made)
+    network.append(Layer("mean", "mean", (source,)))
+    network.append(Layer("classes", "classes", ("mean",), tensors["_fc.weight"], tensors["_fc.bias"]))
+    return tuple(network)
 
 
 def _folded(tensors, weight, norm):
@@ -265,7 +265,7 @@ def _windows(layer):
 
 def _model(nodes, constants):
     given = [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, SIZE, SIZE])]
-    made = [helper.make_tensor_value_info("classes", TensorProto.FLOAT, [1, 1000])]
-    graph = helper.make_graph(nodes, "EfficientNet-Lite0", given, made, constants)
+    results = [helper.make_tensor_value_info("classes", TensorProto.FLOAT, [1, 1000])]
+    graph = helper.make_graph(nodes, "EfficientNet-Lite0", given, results, constants)
     opsets = [helper.make_opsetid("", 13), helper.make_opsetid(_MICROSOFT, 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)

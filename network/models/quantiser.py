@@ -60,9 +60,9 @@ class FloatModel:
     def model(self, y):
         """The ``ModelProto`` with the output of the last node, ``y``, renamed to "y"."""
         given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, self._shape)]
-        made = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+        results = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
         self._nodes[-1].output[0] = "y"
-        graph = helper.make_graph(self._nodes, "floats", given, made, self._constants)
+        graph = helper.make_graph(self._nodes, "floats", given, results, self._constants)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 

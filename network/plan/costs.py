@@ -191,8 +191,8 @@ def _cost(plan, pixel):
         passes = plan.channel_tiles
         loaded = _loaded_passes(plan) / passes
     others = weights + ceil(8 * shape.table * shape.out_channels / _LINE) + shape.add * shape.points * passes
-    made = max(ceil(shape.results / conv.results), plan.write_cycles)
-    cycles = max(plan.mac_cycles + _SUMS_CYCLES, fetched + others, _buffered(plan), made + _END_CYCLES)
+    written = max(ceil(shape.results / conv.results), plan.write_cycles)
+    cycles = max(plan.mac_cycles + _SUMS_CYCLES, fetched + others, _buffered(plan), written + _END_CYCLES)
     cycles = max(cycles, _LEAST_CYCLES)
     held = cycles if shape.operation.lanes else min(ceil(loaded * cycles + _HELD * weights), cycles)
     return Cost(cycles, read + others, plan.write_cycles, held)
@@ -210,7 +210,7 @@ def stage_rows(layer, stage, rows):
 
 def rows_needed(layer, rows):
     """The most rows of each source that any band of ``rows`` output rows needs, a tuple."""
-    return _bands(layer.windows, layer.made, layer.output.height, len(layer.sources), rows)[0]
+    return _bands(layer.windows, layer.made_rows, layer.output.height, len(layer.sources), rows)[0]
 
 
 def _source_rows(windows, source, rows):
@@ -228,7 +228,7 @@ def _source_rows(windows, source, rows):
 
 
 @lru_cache(maxsize=1 << 16)
-def _bands(windows, made, height, sources, rows):
+def _bands(windows, made_rows, height, sources, rows):
     """What :func:`rows_needed` returns, and the kinds of bands.
 
     A kind is how many rows each part makes, and whether the band is the first one; it has the rows of one such band,
@@ -241,7 +241,7 @@ def _bands(windows, made, height, sources, rows):
             low, high = _source_rows(windows, source, band)
             needed[source] = max(needed[source], high - low)
         before = _source_rows(windows, 0, band) if windows[1] else None
-        key = tuple(_points(inside, band if own else before) for own, inside in made), first == 0
+        key = tuple(_points(inside, band if own else before) for own, inside in made_rows), first == 0
         counts[key] += 1
         examples[key] = band
     return tuple(needed), {key: (examples[key], count) for key, count in counts.items()}
@@ -284,8 +284,8 @@ class BandCosts:
             for number in dict.fromkeys(layer.kinds):
                 stage, part = layer.stages[number]
                 if part.operation.lanes:
-                    made = stage_rows(layer, stage, rows)
-                    low, high = part.input_rows(made, stage.sources[part.source].height)
+                    stage_band = stage_rows(layer, stage, rows)
+                    low, high = part.input_rows(stage_band, stage.sources[part.source].height)
                     reads = self.job(number, part.out_channels[1], rows).reads
                     lines = max(lines, reads * min(part.kernel[0], high - low) // (high - low))
             self._turns[rows] = FOLLOWS + lines
@@ -295,7 +295,7 @@ class BandCosts:
         """Kinds of bands of ``rows``: rows of one, whether weights are loaded for it, and how many there are."""
         if (rows, resident) not in self._kinds:
             layer, kinds = self._layer, {}
-            _, bands = _bands(layer.windows, layer.made, layer.output.height, len(layer.sources), rows)
+            _, bands = _bands(layer.windows, layer.made_rows, layer.output.height, len(layer.sources), rows)
             for (points, begins), (example, count) in bands.items():
                 again = not resident or begins
                 _, others = kinds.get((points, again), (None, 0))

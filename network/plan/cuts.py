@@ -43,7 +43,7 @@ def cut_layer(layer, channel_cuts, column_cuts, unit):
     """A layer in about as many ranges of output channels, multiples of ``unit``, and columns as given; a list."""
     output = layer.output
     ranges = (_ranges(output.channels, channel_cuts, unit), _ranges(output.width, column_cuts, 1))
-    return [_cut(layer, *one) for one in product(*ranges)]
+    return [_cut(layer, *pair) for pair in product(*ranges)]
 
 
 def _ranges(size, count, unit):

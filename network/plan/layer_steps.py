@@ -140,14 +140,14 @@ class _Range:
         steps = {}
         for piece in pieces:
             stage, part = layer.stages[piece.part]
-            made = stage_rows(layer, stage, rows)
+            stage_band = stage_rows(layer, stage, rows)
             sources, target = (inputs, output) if stage is layer else (inputs[1:], buffers.between)
-            fields = self._job(stage, part, piece, made, sources, target, base)
+            fields = self._job(stage, part, piece, stage_band, sources, target, base)
             if fields:
                 jobs = steps.get(stage)
                 if jobs is None:
                     reads = _reads(buffers, split.image, sources, stage)
-                    steps[stage] = jobs = Jobs([], reads, [_span(stage.output, *made, target)], weights=kernels)
+                    steps[stage] = jobs = Jobs([], reads, [_span(stage.output, *stage_band, target)], weights=kernels)
                 cost = self._costs.job(layer.kinds[piece.part], piece.last - piece.first, rows)
                 jobs.jobs.append(fields)
                 jobs.held, jobs.cycles = jobs.cycles + cost.held, jobs.cycles + cost.cycles

@@ -53,7 +53,7 @@ def move_steps(layer, low, high, down, addresses, conv, identity):
     whole = sum(padded(place.size, LINE) for place in (*layer.sources, layer.output))
     if whole <= high - low:
         base = high - whole if down else low
-        share, made = layer.output.size, [base]
+        share, outputs = layer.output.size, [base]
         spots = [base + padded(share, LINE)] * 2
         room = whole - padded(share, LINE)
     else:
@@ -61,10 +61,10 @@ def move_steps(layer, low, high, down, addresses, conv, identity):
         if not share:
             sentence = f"{high - low} bytes of shared memory are less than {_BUFFERS} lines of {LINE}"
             raise node_error(layer.name, layer.operator, sentence)
-        made, spots = [low, low + share], [low + 2 * share, low + 3 * share]
+        outputs, spots = [low, low + share], [low + 2 * share, low + 3 * share]
     number = 0
     for turn, (first, last, moves) in enumerate(_bands(layer.moves, layer.output.size, share)):
-        target = made[turn % len(made)]
+        target = outputs[turn % len(outputs)]
         for pieces in _at_once(moves, len(layer.sources), room):
             yield from _moved(pieces, layer, spots[number % 2], target - first, (target, target + last - first),
                               addresses, conv, own)  # fmt: skip

@@ -58,14 +58,14 @@ class _Touched:
 
 def streams_of(steps, smem_bytes, gmem_bytes):
     """The :class:`Streams` of steps that are correct when they are executed one after the other."""
-    landed, used, read_early, made, stored = (_Touched(smem_bytes) for _ in range(5))
-    fetched, written = (_Touched(gmem_bytes) for _ in range(2))
+    landed, used, read_early, written_near, stored = (_Touched(smem_bytes) for _ in range(5))
+    fetched, written_far = (_Touched(gmem_bytes) for _ in range(2))
     loads, jobs, stores, fences = [], [], [], []
     for step in steps:
         if isinstance(step, Load):
             sources, targets = _far(step), _near((each.near, each.near + each.size) for each in step.transfers)
-            jobs_there = max(used.last(targets), made.last(targets))
-            loads.append((step, jobs_there, read_early.last(targets), stored.last(targets), written.last(sources)))
+            jobs_there = max(used.last(targets), written_near.last(targets))
+            loads.append((step, jobs_there, read_early.last(targets), stored.last(targets), written_far.last(sources)))
             landed.touch(targets, len(loads) - 1)
             fetched.touch(sources, len(loads) - 1)
         elif isinstance(step, Jobs):
@@ -77,12 +77,12 @@ def streams_of(steps, smem_bytes, gmem_bytes):
             jobs.append((step, needed))
             used.touch(reads, len(jobs) - 1)
             (read_early if step.early else used).touch(weights, len(jobs) - 1)
-            made.touch(writes, len(jobs) - 1)
+            written_near.touch(writes, len(jobs) - 1)
         else:
             sources, targets = _near((each.near, each.near + each.size) for each in step.transfers), _far(step)
-            stores.append((step, made.last(sources), max(landed.last(sources), fetched.last(targets))))
+            stores.append((step, written_near.last(sources), max(landed.last(sources), fetched.last(targets))))
             stored.touch(sources, len(stores) - 1)
-            written.touch(targets, len(stores) - 1)
+            written_far.touch(targets, len(stores) - 1)
     return Streams(loads, jobs, stores)
 
 

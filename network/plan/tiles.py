@@ -261,16 +261,16 @@ def _candidates(layer, machine, image, rows, room):
     bands = ceil(height / rows)
     needed = zip(layer.sources, rows_needed(layer, rows), strict=True)
     inputs = [0 if isinstance(place, Held) else count * place.row_pitch for place, count in needed]
-    made = 0 if isinstance(layer.output, Held) else rows * layer.output.row_pitch
+    output_bytes = 0 if isinstance(layer.output, Held) else rows * layer.output.row_pitch
     between, inputs = (inputs[0], [0, *inputs[1:]]) if layer.first else (0, inputs)
-    cuts = zip((layer.output, *layer.brought), (made, *inputs[bool(layer.first) :]), strict=True)
+    cuts = zip((layer.output, *layer.brought), (output_bytes, *inputs[bool(layer.first) :]), strict=True)
     if any(isinstance(place, Cut) and (size // place.row_pitch - 1) * place.step[0] >= MOST for place, size in cuts):
         return
     step = machine.conv.slaves * CHANNELS_AT_ONCE
     several = bands * layer.output.batch > 1
     for depth in (3, 2, 1) if several else (1,):
-        common = {"rows": rows, "image": image, "depth": depth, "input_bytes": tuple(inputs), "output_bytes": made,
-                  "between_bytes": between}  # fmt: skip
+        common = {"rows": rows, "image": image, "depth": depth, "input_bytes": tuple(inputs),
+                  "output_bytes": output_bytes, "between_bytes": between}  # fmt: skip
         free = room - Split(**common, units=image.units(1 << 40, step), resident=False, slots=0).room
         weights = image.size - image.table_bytes
         if weights <= free:

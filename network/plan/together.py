@@ -103,13 +103,13 @@ def _hidden(tiler, before, layer):
     return end.ends if room <= tiler.room - max(sum(held_bytes(before)), sum(held_bytes(layer))) else 0
 
 
-def _meet(one, other):
+def _meet(first, second):
     """Whether two cuts of a tensor have channels and columns in common."""
-    one, other = as_cut(one), as_cut(other)
+    first, second = as_cut(first), as_cut(second)
     return all(
-        getattr(a, first) < getattr(b, first) + getattr(b, count)
-        for a, b in ((one, other), (other, one))
-        for first, count in (("first_channel", "channels"), ("first_column", "width"))
+        getattr(a, start) < getattr(b, start) + getattr(b, count)
+        for a, b in ((first, second), (second, first))
+        for start, count in (("first_channel", "channels"), ("first_column", "width"))
     )
 
 

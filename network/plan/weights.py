@@ -44,13 +44,13 @@ class Units(tuple):
     """
 
     def __new__(cls, units):
-        made = super().__new__(cls, units)
-        made.largest = max(unit.end - unit.start for unit in units)
-        made.kinds = Counter(
+        self = super().__new__(cls, units)
+        self.largest = max(unit.end - unit.start for unit in units)
+        self.kinds = Counter(
             (tuple((piece.part, piece.last - piece.first) for piece in unit.pieces), unit.end - unit.start)
             for unit in units
         )
-        return made
+        return self
 
 
 def equal_tables(parts):

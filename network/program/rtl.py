@@ -110,7 +110,7 @@ def measure_layers(compiled, run):
 def measured(compiled, run):
     """A table of a ``ProgramRun``: cycles and expected cycles of each layer."""
     plan, lines = compiled.plan, [f"{'cycles':>12} {'expected':>12} {'MACs busy':>10}  layer"]
-    rows = [(one.layer.name, one.layer.macs, one.cycles, one.expected) for one in measure_layers(compiled, run)]
+    rows = [(each.layer.name, each.layer.macs, each.cycles, each.expected) for each in measure_layers(compiled, run)]
     for name, macs, cycles, expected in (*rows, ("all", plan.macs, run.cycles, plan.schedule.cycles)):
         share = f"{100 * macs / cycles / plan.machine.conv.peak:.1f} %" if macs and cycles else ""
         lines.append(f"{cycles:>12,} {expected:>12,} {share:>10}  {name}")

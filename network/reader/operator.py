@@ -273,9 +273,9 @@ class Operator:
         """
         listed = index is not None and self.has(index)
         given = (self.integers(index, "axes") if listed else self.take("axes", default)) or default
-        found = tuple(self.axis(axis, rank + len(given) * added) for axis in given)
-        self.refuse_if(len(set(found)) < len(found), f"its dimensions {list(given)} are not different ones")
-        return found
+        axes = tuple(self.axis(axis, rank + len(given) * added) for axis in given)
+        self.refuse_if(len(set(axes)) < len(axes), f"its dimensions {list(given)} are not different ones")
+        return axes
 
     def scales(self, index):
         """A constant of positive float32 scales, as an array of one dimension."""

@@ -255,9 +255,9 @@ def in_one_row(reader, kernel=None):
         reader(inner, reading)
         inner.end()
         op.forget()
-        made = reading.values[inner.output]
-        *shape, _, length = op.shape_of(made)
-        _reshape(op, reading, made, (*shape, length), op.output)
+        result = reading.values[inner.output]
+        *shape, _, length = op.shape_of(result)
+        _reshape(op, reading, result, (*shape, length), op.output)
 
     return read
 

@@ -74,8 +74,8 @@ def _quantised(op, value, axis, dtype):
     if scale.size == 1:
         return Constant(quantise(array, scale[0], int(zero[0]), dtype))
     parts = np.moveaxis(array, axis, 0)
-    made = [quantise(part, each, int(z), dtype) for part, each, z in zip(parts, scale, zero, strict=True)]
-    return Constant(np.moveaxis(np.stack(made), 0, axis))
+    quantised = [quantise(part, each, int(z), dtype) for part, each, z in zip(parts, scale, zero, strict=True)]
+    return Constant(np.moveaxis(np.stack(quantised), 0, axis))
 
 
 def _for_each(op, array, axis, dtype):

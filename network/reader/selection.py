@@ -153,10 +153,10 @@ def resize(op, reading):
     if len(sizes) != len(axes) or not all(np.isfinite(factors)) or min(factors) <= 0 or (old and min(factors) < 1):
         raise op.refusal(f"its factors {[float(factor) for factor in factors]} are not supported")
     indices = [np.arange(size) for size in shape]
-    made = list(shape)
+    sizes_after = list(shape)
     for axis, size in zip(axes, sizes, strict=True):
-        made[axis] = size
-    if made != list(shape):  # with factors that change no size ONNX Runtime copies
+        sizes_after[axis] = size
+    if sizes_after != list(shape):  # with factors that change no size ONNX Runtime copies
         for axis, size, factor in zip(axes, sizes, factors, strict=True):
             if factor != 1:
                 indices[axis] = nearest_elements(shape[axis], size, factor, coordinates, rounding)
