@@ -237,33 +237,33 @@ class Operator:
 
     # Constants
 
-    def constant(self, index, what, real=False):
-        """An input that is a Constant, of a DequantizeLinear if ``real``. ``what`` is its name in error messages."""
+    def constant(self, index, role, real=False):
+        """An input that is a Constant, of a DequantizeLinear if ``real``. ``role`` is its name in error messages."""
         value = self.value(index)
         name = self._inputs[index]
         if not isinstance(value, Constant):
-            raise self.refusal(f"its {what} {name!r} is computed, and only a constant is supported")
+            raise self.refusal(f"its {role} {name!r} is computed, and only a constant is supported")
         if real and value.scale is None:
             refusal = self.float_refusal if value.array.dtype == np.float32 else self.refusal
-            raise refusal(f"its {what} {name!r} is {value.array.dtype}, not the DequantizeLinear of integers")
+            raise refusal(f"its {role} {name!r} is {value.array.dtype}, not the DequantizeLinear of integers")
         if value.scale is not None and not real:
-            raise self.refusal(f"its {what} {name!r} is given by a DequantizeLinear, which is not supported")
+            raise self.refusal(f"its {role} {name!r} is given by a DequantizeLinear, which is not supported")
         return value
 
-    def number(self, index, what):
+    def number(self, index, role):
         """A constant of one number, possibly of a DequantizeLinear, as an int or a float."""
         value = self.value(index)
         real = isinstance(value, Constant) and value.scale is not None
-        constant = self.constant(index, what, real)
-        number = self.single(constant.array, what)
-        self.refuse_if(constant.array.dtype.kind not in "iuf", f"its {what} {self._inputs[index]!r} is not a number")
+        constant = self.constant(index, role, real)
+        number = self.single(constant.array, role)
+        self.refuse_if(constant.array.dtype.kind not in "iuf", f"its {role} {self._inputs[index]!r} is not a number")
         return float((number - constant.zero[0]) * constant.scale[0]) if real else number.item()
 
-    def integers(self, index, what):
+    def integers(self, index, role):
         """A constant list of integers, as a tuple."""
-        array = self.constant(index, what).array
+        array = self.constant(index, role).array
         if array.dtype.kind != "i" or array.ndim > 1:
-            raise self.refusal(f"its {what} {self._inputs[index]!r} is not a list of integers")
+            raise self.refusal(f"its {role} {self._inputs[index]!r} is not a list of integers")
         return tuple(int(number) for number in np.atleast_1d(array))
 
     def axes(self, index, rank, default=(), added=False):
@@ -283,20 +283,20 @@ class Operator:
         self.refuse_if(array.dtype != np.float32, f"its scale {self._inputs[index]!r} is {array.dtype}, not float32")
         return self.checked_scales(array.reshape(-1), f"its scale {self._inputs[index]!r}")
 
-    def checked_scales(self, scales, what):
+    def checked_scales(self, scales, role):
         """``scales`` if they are finite and positive."""
         wrong = scales[~((scales > 0) & np.isfinite(scales))]
         if wrong.size or not scales.size:
-            raise self.refusal(f"{what} is {wrong[0] if wrong.size else 'empty'}: it must be positive and finite")
+            raise self.refusal(f"{role} is {wrong[0] if wrong.size else 'empty'}: it must be positive and finite")
         return scales
 
     def scale(self, index):
         """A constant of one positive float32 scale."""
         return self.single(self.scales(index), f"scale {self._inputs[index]!r}")
 
-    def single(self, array, what):
+    def single(self, array, role):
         """The element of an array of one element."""
-        self.refuse_if(array.size != 1, f"its {what} has {array.size} elements, and only one is supported")
+        self.refuse_if(array.size != 1, f"its {role} has {array.size} elements, and only one is supported")
         return array.reshape(-1)[0]
 
     def zeros(self, index, dtype):
@@ -354,8 +354,8 @@ def check_schema(op, opset):
     for attribute in op.proto.attribute:
         if attribute.name not in schema.attributes:
             raise op.refusal(f"its attribute {attribute.name!r} does not exist in opset {opset}")
-    for what, names, most in (
+    for kind, names, most in (
         ("inputs", op.proto.input, schema.max_input), ("outputs", op.proto.output, schema.max_output),
     ):  # fmt: skip
         if len(names) > most:
-            raise op.refusal(f"it has {len(names)} {what}, and there are at most {most} in opset {opset}")
+            raise op.refusal(f"it has {len(names)} {kind}, and there are at most {most} in opset {opset}")
