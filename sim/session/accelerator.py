@@ -4,7 +4,7 @@ from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core import CORE_PRESETS
 from tilewright.hw.core.params import ProgramParams
 
-from ..hdl.settings import changed
+from ..hdl.settings import changed, groups_of, require_groups
 from .core import CoreSession
 
 __all__ = ["NETWORK_BYTES", "AcceleratorSession", "accelerator_params"]
@@ -15,9 +15,11 @@ NETWORK_BYTES = 48 << 20
 _LARGE = ("default", "full")
 
 
-def accelerator_params(preset):
-    """The CoreParams of a preset with all engines and a command processor."""
-    return CORE_PRESETS[preset].with_conv(CONV_UNIT_PRESETS[preset]).replace(program=ProgramParams())
+def accelerator_params(preset, settings=()):
+    """The CoreParams of a preset with all engines and a command processor; UsageError if a setting is of neither."""
+    params = CORE_PRESETS[preset].with_conv(CONV_UNIT_PRESETS[preset]).replace(program=ProgramParams())
+    require_groups(settings, groups_of(params))
+    return changed(params, settings)
 
 
 class AcceleratorSession(CoreSession):

@@ -56,7 +56,7 @@ def test_every_tensor_is_compared(session, model):
 def test_a_wrong_byte_is_found(session, model, monkeypatch):
     def wrong(session, compiled, memory, stage):
         data, run = workload_run(session, compiled, memory, stage)
-        address = compiled.plan.tensors[compiled.layers[2].output.name]
+        address = compiled.plan.tensors[compiled.plan.layers[2].output.name]
         data[address] ^= 1
         return data, run
 

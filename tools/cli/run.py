@@ -103,7 +103,7 @@ def run(args):
     ):
         raise UsageError(f"--out must not be a file that is read, {args.out}")
     from tilewright.network.reader import read_model  # needs the package onnx, which the help of the command does not
-    from tilewright.network.reader.file import load
+    from tilewright.network.reader.model import load
 
     model = load(args.model)
     graph = first_nodes(read_model(model), args.layers)

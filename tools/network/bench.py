@@ -50,8 +50,8 @@ def _lines(session, preset):
     for layer, count in NETWORKS[_NETWORK].items():
         rows = sample_of(layer, session.params.conv.conv.peak)
         compiled, cycles = _run(session, layer, rows)
-        macs, machine = sum(part.macs for part in compiled.layers), compiled.machine
-        moved = {way: sum(span.words for span in compiled.schedule.spans if span.engine == way)
+        macs, machine = sum(part.macs for part in compiled.plan.layers), compiled.plan.machine
+        moved = {way: sum(span.words for span in compiled.plan.schedule.spans if span.engine == way)
                  for way in ("load", "store")}  # fmt: skip
         limits = {"macs": ceil(macs / machine.conv.peak)} | moved
         bound = max(limits, key=limits.get)
@@ -72,8 +72,8 @@ def _whole(session, preset):
     (name,) = graph.inputs
     compiled = compile_network(graph, machine_of_core(session.params))
     cycles = _compared(session, compiled, {name: prepare(load_photograph("coffee"))}, "EfficientNet-Lite0")
-    macs = sum(layer.macs for layer in compiled.layers)
-    limit = ceil(macs / compiled.machine.conv.peak)
+    macs = sum(layer.macs for layer in compiled.plan.layers)
+    limit = ceil(macs / compiled.plan.machine.conv.peak)
     return share(preset, "EfficientNet-Lite0, whole", _LATENCY, limit, cycles, _WHOLE_TARGET)
 
 

@@ -53,7 +53,7 @@ def test_memory_is_what_golden_leaves(options):
     np.testing.assert_array_equal(data, compiled.run_golden(inputs))
     assert run.interrupt
     lines = measured(compiled, run).splitlines()
-    assert len(lines) == len(compiled.layers) + 2
+    assert len(lines) == len(compiled.plan.layers) + 2
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_a_program_that_does_not_end_as_it_should(session):
     compiled = network.compile(maker.graph(), "unit")
     memory = compiled.memory(maker.draw())
     broken = memory.copy()
-    broken[compiled.start : compiled.start + 64] = 0
+    broken[compiled.plan.start : compiled.plan.start + 64] = 0
     with pytest.raises(RuntimeError, match=r"^the program stopped with ProgramRecord\(code=.*KIND"):
         run_on(session, compiled, broken)
 
@@ -128,7 +128,9 @@ def whole(name, graph, inputs, session):
     for tensor, value in compiled.tensors(data, names).items():
         np.testing.assert_array_equal(value, expected[tensor], err_msg=tensor)
     macs = sum(one.layer.macs for one in measure_layers(compiled, run))
-    record(f"rtl-{name}", cycles=run.cycles, macs=macs, share=round(macs / compiled.machine.conv.peak / run.cycles, 4))
+    record(
+        f"rtl-{name}", cycles=run.cycles, macs=macs, share=round(macs / compiled.plan.machine.conv.peak / run.cycles, 4)
+    )
     return expected
 
 

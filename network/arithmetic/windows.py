@@ -1,10 +1,10 @@
-"""Convolutions of integers: exact sums, modulo 2^32."""
+"""Convolutions and pools of integers: exact sums, modulo 2^32."""
 
 import numpy as np
 
 from .rounding import requantise
 
-__all__ = ["convolution_sums", "convolve", "multiply_matrix"]
+__all__ = ["convolution_sums", "convolve", "multiply_matrix", "pool"]
 
 
 def convolve(x, node, dtype):
@@ -15,7 +15,7 @@ def convolve(x, node, dtype):
     x : uint8 or int8 array [N, C, H, W]
     node : Conv
     dtype : str
-        Of the result, [N, Co, Ho, Wo]; "int32" if it is the sums.
+        Type of the result, [N, Co, Ho, Wo]; "int32" for the sums.
     """
     acc = convolution_sums(x, node)
     if dtype == "int32":
@@ -25,7 +25,7 @@ def convolve(x, node, dtype):
 
 
 def multiply_matrix(x, node, dtype):
-    """Rows of any shape, [..., K] to [..., Co], through a convolution whose ``matrix`` is set."""
+    """Rows [..., K] to [..., Co] by a convolution whose ``matrix`` is set."""
     pixels = x.reshape(-1, x.shape[-1], 1, 1)
     return convolve(pixels, node, dtype).reshape(*x.shape[:-1], -1)
 
@@ -52,7 +52,7 @@ def _centred(x, node):
 
 
 def _points(x, node, row, column):
-    """The elements that all windows have at one position of the kernel, [N, C, Ho, Wo]."""
+    """The elements of all windows at one position of the kernel, [N, C, Ho, Wo]."""
     (down, right), (high, wide) = node.stride, node.dilation
     height, width = ((size - 1) * step for size, step in zip(node.weight.shape[2:], node.dilation, strict=True))
     first, left = row * high, column * wide
@@ -60,13 +60,39 @@ def _points(x, node, row, column):
 
 
 def _sums_of_groups(points, weight, groups):
-    """Products of matrices in float64: sums of less than 2^53, exact in any order."""
+    """Products of matrices in float64, exact because sums are less than 2^53."""
     images, channels = points.shape[:2]
     rows = points.reshape(images, groups, channels // groups, -1).astype(np.float64)
     return weight.reshape(groups, -1, channels // groups).astype(np.float64) @ rows
 
 
 def _sums_of_channels(points, weight, groups):
-    """Of one channel a group, in integers, whose sums wrap."""
+    """Products for groups of one channel, in integers that wrap."""
     rows = points.reshape(len(points), groups, 1, -1)
     return weight.reshape(groups, -1, 1) * rows
+
+
+def pool(x, node, dtype):
+    """Averages or maxima.
+
+    Parameters
+    ----------
+    x : uint8 or int8 array [N, C, H, W]
+    node : Pool
+    dtype : str
+        Type of the result, [N, C, Ho, Wo].
+    """
+    if node.kind == "max":
+        return _windows(x, node, np.iinfo(x.dtype).min).max(axis=(-2, -1))
+    acc = _windows(x.astype(np.int32) - node.x_zero, node, 0).sum(axis=(-2, -1), dtype=np.int32)
+    return requantise(acc, node.scale, node.y_zero, node.minimum, node.maximum, dtype)
+
+
+def _windows(x, node, padding):
+    """A view [N, C, Ho, Wo, Kh, Kw] of ``x`` with ``padding`` around it."""
+    top, left, bottom, right = node.pad
+    padded = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=padding)
+    (high, wide), (down, across) = node.dilation, node.stride
+    spans = tuple((size - 1) * step + 1 for size, step in zip(node.kernel, node.dilation, strict=True))
+    views = np.lib.stride_tricks.sliding_window_view(padded, spans, axis=(2, 3))
+    return views[:, :, ::down, ::across, ::high, ::wide]

@@ -2,19 +2,17 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-
-from tilewright.golden import command_word, conv_words, program_word, tmau_word
-from tilewright.spec import BarrierOp, Opcode, Space
+from typing import NamedTuple
 
 from ..lower.places import BLOCK
-from ..plan.costs import HANDED, moved, transfer_cycles
+from .costs import HANDED, moved, transfer_cycles
 from .order import Fence
-from .steps import Transfer, job_words, layer_tag
+from .steps import Transfer
 
-__all__ = ["RESERVED", "Schedule", "Span"]
+__all__ = ["RESERVED", "Barrier", "Command", "Commit", "Hold", "Job", "Schedule", "Span"]
 
-#: Barriers of loads, and pairs of them for jobs: of their ends, and of when their weights have been read. They lie one
-#: behind the other from address 0 of shared memory on; then the block of fences.
+#: Barriers of loads, and pairs of barriers of jobs: of their ends, and of when their weights have been read. They lie
+#: one after the other from address 0 of shared memory on; then the block that fences load.
 _LOADS, _JOBS = 8, 3
 _SCRATCH = 8 * (_LOADS + 2 * _JOBS)
 #: Bytes of shared memory that no buffer may lie in.
@@ -25,8 +23,50 @@ _WORD_CYCLES = 7
 _GROUPS = 16
 
 
+class Barrier(NamedTuple):
+    """An operation of a barrier: "init", "expect_tx", "arrive" or "try_wait"."""
+
+    operation: str
+    barrier: int
+    value: int
+    words: int = 1
+
+
+class Hold(NamedTuple):
+    """The access unit waits until all groups of stores but the last ``count`` have been written, or only read."""
+
+    count: int
+    read: bool
+    words: int = 1
+
+
+class Command(NamedTuple):
+    """A transfer: a load that ``barrier`` counts, or a store if that is None."""
+
+    transfer: Transfer
+    layer: int
+    barrier: int | None
+    words: int = 1
+
+
+class Commit(NamedTuple):
+    """Ends a group of stores."""
+
+    words: int = 1
+
+
+class Job(NamedTuple):
+    """A job of the convolution engine, which arrives at ``barrier``, if there is one, and ``early`` at the next one."""
+
+    fields: dict
+    layer: int
+    barrier: int | None
+    early: bool
+    words: int = 3
+
+
 def _job_barrier(number):
-    """Where the first one of a job's pair of barriers lies."""
+    """Where the first of a job's pair of barriers lies."""
     return 8 * (_LOADS + 2 * (number % _JOBS))
 
 
@@ -46,7 +86,7 @@ class Span:
 
 @dataclass(eq=False)
 class Schedule:
-    """The words of a program.
+    """The instructions of a program in order.
 
     Parameters
     ----------
@@ -54,12 +94,10 @@ class Schedule:
     machine : Machine
     source : int
         Global address of 16 bytes that fences may read.
-    maps : dict of Map to int
-        Addresses of descriptors.
 
     Attributes
     ----------
-    words : list of int
+    instructions : list of Barrier, Hold, Command, Commit or Job
     spans : list of Span
         What is expected to happen when.
     cycles : int
@@ -71,8 +109,7 @@ class Schedule:
     streams: object
     machine: object
     source: int
-    maps: dict
-    words: list = field(default_factory=list)
+    instructions: list = field(default_factory=list)
     spans: list = field(default_factory=list)
     cycles: int = 0
     jobs: Counter = field(default_factory=Counter)
@@ -86,16 +123,15 @@ class Schedule:
         self._behind = {"read": -1, "written": -1}  # stores that the access unit has already been made to wait for
         self._free = dict.fromkeys(("load", "conv", "store", "queue"), 0)
         for number in range(_LOADS + 2 * _JOBS):
-            self._barrier(BarrierOp.INIT, 8 * number, 1)
+            self._add(Barrier("init", 8 * number, 1))
         streams = {"conv": self.streams.jobs, "store": self.streams.stores, "load": self.streams.loads}
-        while left := [name for name, steps in streams.items() if self._counts[name] < len(steps)]:
-            ready = {name: time for name in left if (time := self._ready(name, streams)) is not None}
+        hand_over = {"conv": self._conv, "store": self._store, "load": self._load}
+        while pending := [name for name, steps in streams.items() if self._counts[name] < len(steps)]:
+            ready = {name: time for name in pending if (time := self._ready(name, streams)) is not None}
             name = min(ready, key=lambda name: max(ready[name], self.cycles))
-            step, *needs = streams[name][self._counts[name]]
-            getattr(self, f"_{name}")(step, *needs)
+            hand_over[name](*streams[name][self._counts[name]])
             self._counts[name] += 1
-        self.words.append(program_word("end", interrupt=1))
-        self.cycles = max(self.cycles, *self._free.values(), *self._ends["written"][-1:])
+        self.cycles = max(self.cycles + _WORD_CYCLES, *self._free.values(), *self._ends["written"][-1:])
 
     def _ready(self, name, streams):
         """When the next step of a stream can be handed over; None if it waits for what has not been handed over."""
@@ -113,12 +149,9 @@ class Schedule:
         return max((self._ends[kind][number] for kind, number in needs.items() if kind != "store" and number >= 0),
                    default=0)  # fmt: skip
 
-    def _word(self, *words):
-        self.words += words
-        self.cycles += _WORD_CYCLES * len(words)
-
-    def _barrier(self, operation, barrier, value):
-        self._word(program_word("barrier", operation=operation, barrier=barrier, value=value))
+    def _add(self, instruction):
+        self.instructions.append(instruction)
+        self.cycles += _WORD_CYCLES * instruction.words
 
     def _wait(self, kind, number):
         """The program waits for a load, for jobs or for their weights, if it does not know that they have ended."""
@@ -130,7 +163,7 @@ class Schedule:
             barrier, phase = _job_barrier(number), number // _JOBS
         if kind == "weights":
             barrier, phase = barrier + 8, self._phases[number]
-        self._barrier(BarrierOp.TRY_WAIT, barrier, phase & 1)
+        self._add(Barrier("try_wait", barrier, phase & 1))
         self._known[kind] = number
         if kind == "conv":
             self._known["weights"] = max(self._known["weights"], number)
@@ -143,7 +176,7 @@ class Schedule:
         ends = self._ends["store" if state == "read" else "written"]
         newer = self._counts["store"] - 1 - store
         if store > self._behind[state] and newer < _GROUPS:
-            self._word(tmau_word(command_word(Opcode.WAIT, count=newer, read=state == "read")))
+            self._add(Hold(newer, state == "read"))
             self._free["queue"] = max(self._free["queue"], ends[store])
         for known in ("read",) if state == "read" else ("read", "written"):
             self._behind[known] = max(self._behind[known], store)
@@ -155,24 +188,21 @@ class Schedule:
         self._wait("weights", weights)
         self._hold("written", written)
         self._hold("read", read)
-        fence = isinstance(step, Fence)
-        transfers = [Transfer(_SCRATCH, BLOCK, self.source)] if fence else step.transfers
+        transfers = [Transfer(_SCRATCH, BLOCK, self.source)] if isinstance(step, Fence) else step.transfers
         barrier = 8 * (number % _LOADS)
-        total = sum(transfer.size for transfer in transfers)
-        self._barrier(BarrierOp.EXPECT_TX, barrier, total)
-        self._barrier(BarrierOp.ARRIVE, barrier, 1)
-        for transfer in transfers:
-            self._word(tmau_word(self._command(transfer, True, step.layer, signal=1, barrier=barrier)))
-        end = self._busy("load", step.layer, transfers)
+        self._add(Barrier("expect_tx", barrier, sum(transfer.size for transfer in transfers)))
+        self._add(Barrier("arrive", barrier, 1))
+        end = self._transfer("load", step.layer, transfers, barrier)
         self._ends["load"].append(end + self.machine.latency)
 
     def _conv(self, step, loads):
         number = self._counts["conv"]
         self._wait("conv", number - _JOBS)
         self._wait("load", loads)
-        early = number in self._early
-        for job in job_words(step, _job_barrier(number), early):
-            self._word(*conv_words(job))
+        early, barrier = number in self._early, _job_barrier(number)
+        for fields in step.jobs[:-1]:
+            self._add(Job(fields, step.layer, None, False))
+        self._add(Job(step.jobs[-1], step.layer, barrier, early))
         self._phases.append(self._turns[number % _JOBS])
         self._turns[number % _JOBS] += early
         self.jobs[step.layer] += len(step.jobs)
@@ -185,27 +215,16 @@ class Schedule:
     def _store(self, step, jobs, loads):
         self._wait("conv", jobs)
         self._wait("load", loads)
-        for transfer in step.transfers:
-            self._word(tmau_word(self._command(transfer, False, step.layer)))
-        self._word(tmau_word(command_word(Opcode.COMMIT)))
-        end = self._busy("store", step.layer, step.transfers)
+        end = self._transfer("store", step.layer, step.transfers, None)
         self._ends["store"].append(end)
         self._ends["written"].append(end + self.machine.latency)
 
-    def _command(self, transfer, load, layer, **fields):
-        """The command of a transfer in one of both directions."""
-        fields |= {"tag": layer_tag(layer, store=not load)}
-        if transfer.map:
-            opcode = Opcode.LOAD if load else Opcode.STORE
-            coords = transfer.coords + (0,) * (5 - len(transfer.coords))
-            return command_word(opcode, descriptor=self.maps[transfer.map], smem=transfer.near, coords=coords, **fields)
-        ends = {Space.GLOBAL: transfer.far, Space.SHARED: transfer.near}
-        source, destination = (Space.GLOBAL, Space.SHARED) if load else (Space.SHARED, Space.GLOBAL)
-        return command_word(Opcode.COPY_BLOCK, source_space=source, source=ends[source], size=transfer.size,
-                            destination_space=destination, destination=ends[destination], **fields)  # fmt: skip
-
-    def _busy(self, kind, layer, transfers):
+    def _transfer(self, kind, layer, transfers, barrier):
         """The bus works in a direction for transfers; returns when it has ended."""
+        for transfer in transfers:
+            self._add(Command(transfer, layer, barrier))
+        if barrier is None:
+            self._add(Commit())
         start = max(self.cycles, self._free[kind], self._free["queue"])
         sizes = [(each.map and each.map.place, each.size) for each in transfers]
         end = self._free[kind] = start + sum(transfer_cycles(*size, self.machine) for size in sizes)

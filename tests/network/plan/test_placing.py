@@ -1,4 +1,4 @@
-"""Where buffers lie: of all ways the one behind which the next layer is expected to begin first."""
+"""Placement of buffers: of all placements the one after which the next layer is expected to begin first."""
 
 from dataclasses import replace
 
@@ -8,9 +8,9 @@ from tilewright import network
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.lower.places import Cut, Place
 from tilewright.network.plan.costs import HANDED
+from tilewright.network.plan.placing import Placer, _Timeline
+from tilewright.network.plan.steps import Jobs, Load, Map, Store, Transfer, block
 from tilewright.network.program.machine import MACHINES
-from tilewright.network.program.placing import Placer, _Timeline
-from tilewright.network.program.steps import Jobs, Load, Map, Store, Transfer, block
 from tilewright.spec.conv import ConvOperation
 
 MACHINE = replace(MACHINES["unit"], latency=100)
@@ -30,7 +30,7 @@ def jobs(reads, writes, cycles=CYCLES, weights=(), **held):
 
 
 def ends(*steps):
-    timeline = _Timeline(MACHINE, 1 << 16).behind(steps)
+    timeline = _Timeline(MACHINE, 1 << 16).after(steps)
     return timeline.end, timeline.loaded
 
 
@@ -77,21 +77,21 @@ def test_a_box_touches_its_rows():
         assert ends(*before, Load([block(4096 + row * place.row_pitch, 2048, size)]))[1] == expected, row
 
 
-def test_no_single_way_is_as_good(monkeypatch):
+def test_no_single_placement_is_as_good(monkeypatch):
     """Layers of EfficientNet-Lite0 on maps of 7 x 7, which leave results in shared memory."""
     maker = NetworkMaker(5)
     x = maker.conv(maker.input((1, 192, 7, 7)), 192)
     maker.add(maker.conv(maker.conv(maker.conv(x, 1152), 1152, 5, groups=1152), 192), x)
-    graph, ways = maker.graph(), Placer._ways
-    best = network.compile(graph, "default").schedule.cycles
+    graph, ways = maker.graph(), Placer._placements
+    best = network.compile(graph, "default").plan.schedule.cycles
     for number in range(4):
 
         def one(*place, number=number):
             found = ways(*place)
             return [found[number % len(found)]]
 
-        monkeypatch.setattr(Placer, "_ways", one)
-        assert best < network.compile(graph, "default").schedule.cycles
+        monkeypatch.setattr(Placer, "_placements", one)
+        assert best < network.compile(graph, "default").plan.schedule.cycles
 
 
 def test_ranges_of_columns_find_their_weights():
@@ -100,9 +100,9 @@ def test_ranges_of_columns_find_their_weights():
     wide = maker.conv(maker.input((1, 16, 112, 112)), 96)
     graph = maker.graph(maker.conv(wide, 96, 3, stride=2, groups=96))
     compiled = network.compile(graph, "default")
-    ((_, split), *others), (weights, *_) = compiled.tiles[0], compiled.plan.weights
+    ((_, split), *others), (weights, *_) = compiled.plan.tiles[0], compiled.plan.images
     assert len(others) > 1 and split.resident
-    loads = [step for step, *_ in compiled.schedule.streams.loads if isinstance(step, Load)]
+    loads = [step for step, *_ in compiled.plan.schedule.streams.loads if isinstance(step, Load)]
     places = [each.near for step in loads for each in step.transfers if each.far == weights]
     assert len(places) == 2  # the first range begins elsewhere
     assert places[0] != places[1]
@@ -112,8 +112,8 @@ def test_ranges_of_columns_find_their_weights():
 
 @pytest.mark.parametrize("axis", [1, 3])
 @pytest.mark.parametrize("shape", [(2, 4, 2, 11), (1, 16, 8, 8)])
-def test_a_range_behind_one_without_weights_brings_its_own(shape, axis):
-    """An input of a concatenation with the scale of the output needs no table, the one behind it does."""
+def test_a_range_after_one_without_weights_loads_its_own(shape, axis):
+    """An input of a concatenation with the scale of the output needs no table, and the next one does."""
     maker = NetworkMaker(5)
     x = maker.input(shape)
     added = maker.add(x, x)

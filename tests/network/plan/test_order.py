@@ -1,4 +1,4 @@
-"""No engine can meet another one at a byte, however long each takes; and the search for that finds what is wrong."""
+"""No two engines can access a byte in the wrong order, whatever time they take; and the search for races finds some."""
 
 import pytest
 
@@ -26,12 +26,12 @@ def small():
 @pytest.mark.parametrize("every_tensor", [False, True])
 def test_nothing_meets(preset, every_tensor):
     compiled = network.compile(small().graph(), preset, every_tensor=every_tensor)
-    assert find_races(compiled.schedule.words, compiled.image, compiled.machine.smem_bytes) == []
+    assert find_races(compiled.words, compiled.image, compiled.plan.machine.smem_bytes) == []
 
 
 def test_nothing_meets_in_a_whole_network():
     compiled = network.compile(efficientnet(64).graph(), "ecp5")
-    assert find_races(compiled.schedule.words, compiled.image, compiled.machine.smem_bytes) == []
+    assert find_races(compiled.words, compiled.image, compiled.plan.machine.smem_bytes) == []
 
 
 def is_wait(word):
@@ -51,27 +51,27 @@ def waits_of(words):
 
 
 def test_weights_of_one_buffer_are_loaded_when_they_have_been_read():
-    """Of 16 channels there is room for one buffer; without one of the waits for that something meets."""
+    """There is one buffer for weights of 16 channels; without one of its waits there is a race."""
     maker = NetworkMaker(3)
     maker.conv(maker.input((1, 512, 7, 7)), 512, 3)
     compiled = network.compile(maker.graph(), "default")
-    (_, split), *_ = compiled.tiles[0]
+    (_, split), *_ = compiled.plan.tiles[0]
     assert split.slots == 1 and not split.resident and len(split.units) == 16
-    words, barriers = compiled.schedule.words, PROGRAM_WORDS[Kind.BARRIER]
+    words, barriers = compiled.words, PROGRAM_WORDS[Kind.BARRIER]
     waits = [index for index in waits_of(words) if barriers.unpack(words[index])["barrier"] in (72, 88, 104)]
     assert len(waits) >= 30
-    assert find_races(words, compiled.image, compiled.machine.smem_bytes) == []
+    assert find_races(words, compiled.image, compiled.plan.machine.smem_bytes) == []
     index = waits[len(waits) // 2]
-    assert find_races(words[:index] + words[index + 1 :], compiled.image, compiled.machine.smem_bytes)
+    assert find_races(words[:index] + words[index + 1 :], compiled.image, compiled.plan.machine.smem_bytes)
 
 
 def test_every_wait_is_needed():
-    """Without any one of the waits something meets, but for those of a barrier's phase before its next one."""
+    """Without any one of the waits there is a race, except those that only keep a barrier's phases apart."""
     maker = NetworkMaker(4)
     x = maker.conv(maker.input((1, 3, 30, 32)), 32, 3)
     maker.add(maker.conv(maker.conv(x, 64, 3), 32), x)
     compiled = network.compile(maker.graph(), "ecp5")
-    words, smem_bytes = compiled.schedule.words, compiled.machine.smem_bytes
+    words, smem_bytes = compiled.words, compiled.plan.machine.smem_bytes
     waits = waits_of(words)
     assert len(waits) > 50
     needed = [bool(find_races(words[:index] + words[index + 1 :], compiled.image, smem_bytes)) for index in waits]
