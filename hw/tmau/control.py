@@ -1,8 +1,8 @@
 """The TMAU as a processor sees it over registers: parameters, status, error record, interrupt, performance counters."""
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.spec import Error
 from tilewright.spec.cluster import CLUSTER_REGISTERS
@@ -20,7 +20,6 @@ from ..bus.registers import (
     widths_of,
     window_units,
 )
-from ..lib.component import join
 from .layouts import ErrorLayout
 from .signatures import ControlSignature
 
@@ -50,24 +49,17 @@ class Control(wiring.Component):
     """Registers of ``spec.tmau_registers``, fed by the data path's events. Without the feature ``windows`` those
     of ``WINDOW_REGISTERS`` are not there; in a cluster there are those of ``CLUSTER_REGISTERS`` too, and those of
     ``processor_registers`` where there are several.
-
-    Members
-    -------
-    accesses : In(AccessSignature)
-        Registers, by byte offset; see ``RegisterFile``.
-    datapath : In(ControlSignature)
-    state : Out(EngineStateSignature())
-    irq : Out(1)
-        Level: a status bit is set that is enabled.
     """
 
     def __init__(self, params):
         self.params = params
         super().__init__(
             {
+                # Registers, by byte offset; see ``RegisterFile``.
                 "accesses": In(AccessSignature()),
                 "datapath": In(ControlSignature(params)),
                 "state": Out(EngineStateSignature()),
+                # Level: a status bit is set that is enabled.
                 "irq": Out(1),
             }
         )
@@ -103,7 +95,7 @@ class Control(wiring.Component):
         if in_cluster:
             counted["bytes_received"] = datapath.delivery.received
         m.submodules.registers = registers = RegisterFile(table, widths_of(counted))
-        join(m, accesses=flipped(self.accesses), registers=registers.accesses)
+        connect(m, flipped(self.accesses), registers.accesses)
 
         show_parameters(m, registers, built_with(self.params))
         m.d.comb += [

@@ -1,6 +1,6 @@
 """From the descriptor cache to the three kinds of setup."""
 
-from amaranth import Const, Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -32,25 +32,18 @@ class Router(wiring.Component):
 
     Combinational. Commands for the one that works follow each other one a cycle; a command for another one waits
     until that one is no longer busy.
-
-    Members
-    -------
-    i : In(stream of LookupLayout)
-    tensors : Out(stream of LookupLayout)
-        Commands with a descriptor, invalidations, and everything that is already known to be wrong.
-    blocks, lanes : Out(stream of command_layout())
-        Commands on blocks, descriptor fields and groups; LANES.
-    busy : In(3)
-        The setups of ``tensors``, ``blocks`` and ``lanes`` with commands in them.
     """
 
     def __init__(self, params):
         super().__init__(
             {
                 "i": In(stream.Signature(LookupLayout(params))),
+                # Commands with a descriptor, invalidations, and everything that is already known to be wrong.
                 "tensors": Out(stream.Signature(LookupLayout(params))),
+                # Commands on blocks, descriptor fields and groups; LANES.
                 "blocks": Out(stream.Signature(command_layout())),
                 "lanes": Out(stream.Signature(command_layout())),
+                # The setups of ``tensors``, ``blocks`` and ``lanes`` with commands in them.
                 "busy": In(3),
             }
         )
@@ -58,16 +51,16 @@ class Router(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         target = Signal(range(3))
-        with m.If(self.i.p.fault.code == Error.NONE):
-            with m.Switch(self.i.p.command.opcode):
+        with m.If(self.i.payload.fault.code == Error.NONE):
+            with m.Switch(self.i.payload.command.opcode):
                 with m.Case(*_BLOCKS):
                     m.d.comb += target.eq(1)
                 with m.Case(Opcode.LANES):
                     m.d.comb += target.eq(2)
         m.d.comb += [
-            self.tensors.p.eq(self.i.p),
-            self.blocks.p.eq(self.i.p.command),
-            self.lanes.p.eq(self.i.p.command),
+            self.tensors.payload.eq(self.i.payload),
+            self.blocks.payload.eq(self.i.payload.command),
+            self.lanes.payload.eq(self.i.payload.command),
         ]
         for number, port in enumerate((self.tensors, self.blocks, self.lanes)):
             here = (target == number) & ~(self.busy & ~(1 << number)).any()
@@ -83,17 +76,6 @@ class GroupTracker(wiring.Component):
     Jobs are numbered in the order in which they go to the store path. A group is known by the number that follows its
     last job, and finished when the store path has come to that number; so an empty group is finished with the one
     before it. Counts are exact two cycles after a strobe, and before that never too small.
-
-    Members
-    -------
-    issued : In(1)
-        Strobe: a job goes to the store path.
-    read_stb, done_stb : In(1)
-        Strobe for each job, in order, after ``issued``: its source has been read; it is complete.
-    commit : In(1)
-        Strobe, only while not ``full``: jobs issued in earlier cycles and not in an earlier group are a group.
-    unfinished, unread : Out(range(MAX_GROUPS + 1))
-    full : Out(1)
     """
 
     def __init__(self, params):
@@ -101,9 +83,13 @@ class GroupTracker(wiring.Component):
         self._width = 6 + (params.commands_in_flight + params.max_outstanding).bit_length()
         super().__init__(
             {
+                # Strobe: a job goes to the store path.
                 "issued": In(1),
+                # Strobe for each job, in order, after ``issued``: its source has been read; it is complete.
                 "read_stb": In(1),
                 "done_stb": In(1),
+                # Strobe, only while not ``full``: jobs issued in earlier cycles and not in an earlier group are a
+                # group.
                 "commit": In(1),
                 "unfinished": Out(range(MAX_GROUPS + 1)),
                 "unread": Out(range(MAX_GROUPS + 1)),
@@ -122,8 +108,8 @@ class GroupTracker(wiring.Component):
             ahead = Signal(self._width, name=f"ahead_{name}")  # of the oldest boundary; modulo, so the sign tells
             m.d.sync += passed.eq(passed + strobe)
             m.d.comb += [
-                ahead.eq(passed - boundaries.o.p),
-                boundaries.i.p.eq(issued),
+                ahead.eq(passed - boundaries.o.payload),
+                boundaries.i.payload.eq(issued),
                 boundaries.i.valid.eq(self.commit),
                 boundaries.o.ready.eq(~ahead[-1]),
                 level.eq(boundaries.level),
@@ -141,19 +127,6 @@ class Dispatch(wiring.Component):
     walkers meet in one stream, a walk waits while the other walker is walking. The job is accepted in the cycle after
     its last part has left: one job every second cycle, and ``ready`` is a register, so that no path from the walkers
     and the paths goes through here to the setups.
-
-    Members
-    -------
-    jobs : In(stream of JobLayout)
-    blocks : In(stream of BlockJobLayout)
-        At most one of the two is valid.
-    refused : In(array of 3 stream of ErrorLayout)
-        Of three blocks, of which one at a time has something to offer; without the feature ``lanes`` of the first two.
-    o : Out(IssueSignature)
-    store_stb : Out(1)
-        Strobe: a job goes to the store path.
-    moving : Out(range(16 + 2 * (params.commands_in_flight + params.max_outstanding)))
-        Jobs that are not quiet, in the paths.
     """
 
     def __init__(self, params):
@@ -164,10 +137,15 @@ class Dispatch(wiring.Component):
         super().__init__(
             {
                 "jobs": In(stream.Signature(JobLayout(params))),
+                # At most one of the two is valid.
                 "blocks": In(stream.Signature(BlockJobLayout(params))),
+                # Of three blocks, of which one at a time has something to offer; without the feature ``lanes`` of the
+                # first two.
                 "refused": In(stream.Signature(ErrorLayout(params))).array(3),
                 "o": Out(IssueSignature(params)),
+                # Strobe: a job goes to the store path.
                 "store_stb": Out(1),
+                # Jobs that are not quiet, in the paths.
                 "moving": Out(range(16 + 2 * (params.commands_in_flight + params.max_outstanding))),
             }
         )
@@ -175,7 +153,7 @@ class Dispatch(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         refused = self.refused if self.params.has("lanes") else self.refused[:2]
-        pick(m, refused, self.o.finished.p, self.o.finished.valid, self.o.finished.ready)
+        pick(m, refused, self.o.finished.payload, self.o.finished.valid, self.o.finished.ready)
         job, valid, ready = Signal(JobLayout(self.params)), Signal(), Signal()
         m.d.comb += [
             self.jobs.ready.eq(ready),
@@ -183,25 +161,25 @@ class Dispatch(wiring.Component):
             valid.eq(self.jobs.valid | self.blocks.valid),
         ]
         with m.If(self.blocks.valid):
-            m.d.comb += as_job(job, self.blocks.p)
+            m.d.comb += as_job(job, self.blocks.payload)
         with m.Else():
             kept = ("transfer", "store", "im2col", "walk", *prefetch_members(self.params))
-            m.d.comb += [job[name].eq(self.jobs.p[name]) for name in kept]
-        m.d.comb += job.pixels.eq(self.jobs.p.pixels)  # blocks have none
+            m.d.comb += [job[name].eq(self.jobs.payload[name]) for name in kept]
+        m.d.comb += job.pixels.eq(self.jobs.payload.pixels)  # blocks have none
         if self.params.spares_tables:
             # Nor do these count for a block: there is nothing to choose.
             for part, names in without_meaning(self.params).items():
-                m.d.comb += [job[part][name].eq(self.jobs.p[part][name]) for name in names]
+                m.d.comb += [job[part][name].eq(self.jobs.payload[part][name]) for name in names]
 
         transfer_sent, walk_sent = self.transfer_sent, self.walk_sent
         transfer_taken, walk_taken = Signal(), Signal()
         walkable = Signal()  # the transfer has left, or leaves now
         loads, stores, tiles, pixels = self.o.load_transfers, self.o.store_transfers, self.o.walks, self.o.pixel_walks
         m.d.comb += [
-            loads.p.eq(job.transfer),
-            stores.p.eq(job.transfer),
-            tiles.p.eq(job.walk),
-            pixels.p.eq(job.pixels),
+            loads.payload.eq(job.transfer),
+            stores.payload.eq(job.transfer),
+            tiles.payload.eq(job.walk),
+            pixels.payload.eq(job.pixels),
             loads.valid.eq(valid & ~job.store & ~transfer_sent),
             stores.valid.eq(valid & job.store & ~transfer_sent),
             transfer_taken.eq(Mux(job.store, stores.ready, loads.ready) & ~transfer_sent),

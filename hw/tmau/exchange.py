@@ -1,6 +1,6 @@
 """Copies within one memory: cut into pieces that pass from one path to the other through a queue."""
 
-from amaranth import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -47,20 +47,6 @@ class Exchange(wiring.Component):
     Latency 1 for ordinary jobs, which pass when no piece is pending. A first job is offered two cycles after the one
     before has left, at the earliest, a second one two cycles after its data are there. All jobs of a copy but the last
     are quiet, and only its second jobs reduce. Without the feature ``local_copies`` there are ordinary jobs only.
-
-    Members
-    -------
-    i : In(array of 2 stream of BlockJobLayout)
-        At most one of them is valid, without the feature ``lanes`` the first one. A copy within one memory comes as its
-        first job, of any size, with ``target``.
-    o : Out(stream of BlockJobLayout)
-        Registered.
-    loop : In(QueueStateSignature(params.exchange_words))
-        Bus words from the store path to the load path.
-    stage : In(QueueStateSignature(params.exchange_words))
-        Bus-aligned words from the load path to the store path.
-    busy : Out(1)
-        A job is at the output, or the second job of a piece is to come.
     """
 
     def __init__(self, params):
@@ -69,10 +55,16 @@ class Exchange(wiring.Component):
         self.pending = ShallowQueue(_PendingLayout(params), _PENDING) if params.has("local_copies") else None
         super().__init__(
             {
+                # At most one of them is valid, without the feature ``lanes`` the first one. A copy within one memory
+                # comes as its first job, of any size, with ``target``.
                 "i": In(stream.Signature(BlockJobLayout(params))).array(2),
+                # Registered.
                 "o": Out(stream.Signature(BlockJobLayout(params))),
+                # Bus words from the store path to the load path.
                 "loop": In(QueueStateSignature(params.exchange_words)),
+                # Bus-aligned words from the load path to the store path.
                 "stage": In(QueueStateSignature(params.exchange_words)),
+                # A job is at the output, or the second job of a piece is to come.
                 "busy": Out(1),
             }
         )
@@ -85,7 +77,7 @@ class Exchange(wiring.Component):
         chosen, offered, free = Signal(BlockJobLayout(self.params)), Signal(), Signal()
         m.d.comb += free.eq(~self.o.valid | self.o.ready)
         with m.If(free):
-            m.d.sync += [self.o.valid.eq(offered), self.o.p.eq(chosen)]
+            m.d.sync += [self.o.valid.eq(offered), self.o.payload.eq(chosen)]
         if not self.pending:
             m.d.comb += [chosen.eq(job), offered.eq(valid), taken.eq(free), self.busy.eq(self.o.valid)]
             return m
@@ -121,7 +113,7 @@ class Exchange(wiring.Component):
     def _levels(self, m, filled, emptied):
         """Whether the queue has space for a piece, and holds that of the next second job."""
         piece = self.params.exchange_bytes // self.params.bus_bytes
-        new, old = self.pending.i.p, self.pending.o.p
+        new, old = self.pending.i.payload, self.pending.o.payload
         has_space, has_come = Signal(), Signal()
         depth = self.params.exchange_words
         for name, queue in (("loop", self.loop), ("stage", self.stage)):
@@ -141,7 +133,7 @@ class Exchange(wiring.Component):
         """The next piece of the copy at the input, to ``o`` and to the pending ones; whether it is the last."""
         piece_bytes, bus_log2 = self.params.exchange_bytes, self.params.bus_log2
         piece_log2 = piece_bytes.bit_length() - 1
-        new = self.pending.i.p
+        new = self.pending.i.payload
         reach = Signal.like(job.size)  # bytes of the copy, minus one
         index = Signal(len(reach) - piece_log2)
         rest = job.size[:piece_log2]  # what is left for the last piece, if that is not a whole one
@@ -179,7 +171,7 @@ class Exchange(wiring.Component):
 
     def _second(self, m, o):
         """The second job of the oldest pending piece, to ``o``."""
-        old = self.pending.o.p
+        old = self.pending.o.payload
         m.d.comb += [
             o.eq(0),
             *(o[name].eq(old[name]) for name in (*self.kept, "quiet", "size")),

@@ -1,13 +1,11 @@
 """The queue of commands."""
 
-from amaranth import Cat, Signal
-from amaranth import Module as FrontModule
-from amaranth.hdl import Module
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Module as FrontModule
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..bus.bursts import DescriptorWordLayout
-from ..lib.component import join
 from ..lib.layouts import command_layout
 from ..lib.stream import Queue, ShallowQueue
 from ..smem.layouts import LoanSignature
@@ -41,17 +39,6 @@ class CommandQueue(wiring.Component):
         Commands it holds, 2 to 64, a power of two.
     block : bool
         Up to 32 commands.
-
-    Members
-    -------
-    i : In(stream of command_layout())
-    o : Out(stream of command_layout())
-    level : Out(range(depth + 1))
-        Commands held.
-    moves : Out(1)
-        ``o`` shows another command in the next cycle, or the first one.
-    ahead : Out(64)
-        The member ``descriptor`` of that one; not when a command was taken in the cycle before.
     """
 
     def __init__(self, depth, *, block=False):
@@ -63,8 +50,11 @@ class CommandQueue(wiring.Component):
             {
                 "i": In(stream.Signature(layout)),
                 "o": Out(stream.Signature(layout)),
+                # Commands held.
                 "level": Out(range(depth + 1)),
+                # ``o`` shows another command in the next cycle, or the first one.
                 "moves": Out(1),
+                # The member ``descriptor`` of that one; not when a command was taken in the cycle before.
                 "ahead": Out(64),
             }
         )
@@ -76,8 +66,8 @@ class CommandQueue(wiring.Component):
             # Both hold the same commands.
             self.i.ready.eq(looked_at.i.ready),
             self.o.valid.eq(looked_at.o.valid),
-            self.o.p.eq(rest.o.p),
-            rest.i.p.eq(self.i.p),
+            self.o.payload.eq(rest.o.payload),
+            rest.i.payload.eq(self.i.payload),
             self.level.eq(looked_at.level),
             self.moves.eq(looked_at.moves),
             self.ahead.eq(looked_at.ahead.descriptor),
@@ -85,38 +75,15 @@ class CommandQueue(wiring.Component):
         for queue in (looked_at, rest):
             m.d.comb += [queue.i.valid.eq(self.i.valid), queue.o.ready.eq(self.o.ready)]
         for name in _LOOKED_AT:
-            m.d.comb += [looked_at.i.p[name].eq(self.i.p[name]), self.o.p[name].eq(looked_at.o.p[name])]
+            m.d.comb += [
+                looked_at.i.payload[name].eq(self.i.payload[name]),
+                self.o.payload[name].eq(looked_at.o.payload[name]),
+            ]
         return m
 
 
 class Front(wiring.Component):
-    """Queue, descriptor cache, the three kinds of setup, and dispatch.
-
-    Members
-    -------
-    commands : In(stream of command_layout())
-    windows : In(all_windows(params))
-    invalidate_descriptors : In(1)
-        Strobe.
-    fetch : Out(stream of params.addr_width)
-        Global byte address of a descriptor to be read.
-    words : In(stream of DescriptorWordLayout)
-        Its bus words.
-    issue : Out(IssueSignature)
-    store_read, store_done : In(1)
-        Strobe for each transfer of the store path, in order: its source has been read, it is complete.
-    loop : In(QueueStateSignature(params.exchange_words))
-    stage : In(QueueStateSignature(params.exchange_words))
-        The queues between the paths; see ``Exchange``.
-    loans : Out(LoanSignature(params.smem, params.cores)) if params.cores > 1
-        Asks whether a copy may read another core's shared memory.
-    stopped : In(1) if params.cores > 1
-        Commands that leave the queue are refused.
-    hit_stb, miss_stb : Out(1)
-        A command found its descriptor, or requested it.
-    queue_level : Out(range(params.queue_depth + 1))
-        Commands that wait in the queue.
-    """
+    """Queue, descriptor cache, the three kinds of setup, and dispatch."""
 
     def __init__(self, params):
         self.params = params
@@ -124,17 +91,26 @@ class Front(wiring.Component):
             {
                 "commands": In(stream.Signature(command_layout())),
                 "windows": In(all_windows(params)),
+                # Strobe.
                 "invalidate_descriptors": In(1),
+                # Global byte address of a descriptor to be read.
                 "fetch": Out(stream.Signature(params.addr_width)),
+                # Its bus words.
                 "words": In(stream.Signature(DescriptorWordLayout(params.bus_bytes))),
                 "issue": Out(IssueSignature(params)),
+                # Strobe for each transfer of the store path, in order: its source has been read, it is complete.
                 "store_read": In(1),
                 "store_done": In(1),
                 "loop": In(QueueStateSignature(params.exchange_words)),
+                # The queues between the paths; see ``Exchange``.
                 "stage": In(QueueStateSignature(params.exchange_words)),
+                # A command found its descriptor, or requested it.
                 "hit_stb": Out(1),
                 "miss_stb": Out(1),
+                # Commands that wait in the queue.
                 "queue_level": Out(range(params.queue_depth + 1)),
+                # Commands that leave the queue are refused.
+                # Asks whether a copy may read another core's shared memory.
                 **(
                     {"loans": Out(LoanSignature(params.smem, params.cores)), "stopped": In(1)}
                     if params.cores > 1
@@ -155,30 +131,30 @@ class Front(wiring.Component):
         m.submodules.exchange = exchange = Exchange(params)
         m.submodules.dispatch = dispatch = Dispatch(params)
 
-        join(m, commands=flipped(self.commands), queue=queue.i)
+        connect(m, flipped(self.commands), queue.i)
         windows = self.windows  # of the commands that are here
         if params.confines_apart:
             m.submodules.choice = choice = WindowChoice(params)
-            join(m, queue=queue.o, choice=choice.i)
-            join(m, choice=choice.o, cache=cache.i)
+            connect(m, queue.o, choice.i)
+            connect(m, choice.o, cache.i)
             m.d.comb += choice.windows.eq(self.windows)
             windows = choice.chosen
         else:
-            join(m, queue=queue.o, cache=cache.i)
+            connect(m, queue.o, cache.i)
         m.d.comb += [cache.moves.eq(queue.moves), cache.ahead.eq(queue.ahead)]
-        join(m, cache=cache.fetch, fetch=flipped(self.fetch))
-        join(m, words=flipped(self.words), cache=cache.words)
-        join(m, cache=cache.o, router=router.i)
+        connect(m, cache.fetch, flipped(self.fetch))
+        connect(m, flipped(self.words), cache.words)
+        connect(m, cache.o, router.i)
         kinds = [(router.tensors, setup, dispatch.jobs), (router.blocks, block, exchange.i[0])]
         if params.has("lanes"):
             m.submodules.lanes = lanes = LaneSetup(params)
             kinds.append((router.lanes, lanes, exchange.i[1]))
         for number, (commands, kind, jobs) in enumerate(kinds):
-            join(m, router=commands, kind=kind.i)
-            join(m, kind=kind.jobs, next=jobs)
-            join(m, kind=kind.finished, dispatch=dispatch.refused[number])
+            connect(m, commands, kind.i)
+            connect(m, kind.jobs, jobs)
+            connect(m, kind.finished, dispatch.refused[number])
             m.d.comb += kind.windows.eq(windows)
-        join(m, setup=setup.dimensions, cache=cache.dimensions)
+        connect(m, setup.dimensions, cache.dimensions)
         if params.confines_apart:
             m.d.comb += choice.idle.eq(~cache.o.valid & ~Cat(kind.busy for _, kind, _ in kinds).any())
         # What exchange has taken from them is still in front of commands for another kind of setup.
@@ -187,12 +163,12 @@ class Front(wiring.Component):
         m.d.comb += router.busy.eq(Cat(busy))
 
         if params.cores > 1:
-            join(m, block=block.loans, loans=flipped(self.loans))
+            connect(m, block.loans, flipped(self.loans))
             m.d.comb += cache.stopped.eq(self.stopped)
-        join(m, loop=flipped(self.loop), exchange=exchange.loop)
-        join(m, stage=flipped(self.stage), exchange=exchange.stage)
-        join(m, exchange=exchange.o, dispatch=dispatch.blocks)
-        join(m, dispatch=dispatch.o, issue=flipped(self.issue))
+        connect(m, flipped(self.loop), exchange.loop)
+        connect(m, flipped(self.stage), exchange.stage)
+        connect(m, exchange.o, dispatch.blocks)
+        connect(m, dispatch.o, flipped(self.issue))
 
         still = Signal()  # no transfer is under way, or pending
         m.d.comb += [

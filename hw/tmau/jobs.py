@@ -1,6 +1,6 @@
 """Jobs: what every kind of setup hands on for one transfer, and the dispatch to walkers and paths."""
 
-from amaranth import signed, unsigned
+from amaranth.hdl import signed, unsigned
 from amaranth.lib import data
 
 from .layouts import TransferLayout, delivery_members, owner_members, prefetch_members

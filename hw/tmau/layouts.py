@@ -1,6 +1,6 @@
 """Payloads that pass from one folder of the TMAU to another."""
 
-from amaranth import unsigned
+from amaranth.hdl import unsigned
 from amaranth.lib import data
 
 from tilewright.spec.tmau_registers import own_tag_bits

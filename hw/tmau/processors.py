@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.spec.tmau_registers import COMMAND_WINDOW_REGISTERS, COMMAND_WINDOW_WORDS, MOST_PROCESSORS, own_tag_bits
 
@@ -27,24 +27,18 @@ class CommandWindow(wiring.Component):
     An access is answered 1 cycle after it was accepted; the last word 1 cycle after the command was taken, so that a
     write waits while the queue is full. All four bytes are written, whatever the strobes. Refused are reads of the
     words, writes of ``ended`` and all behind it.
-
-    Members
-    -------
-    accesses : In(AccessSignature)
-        Registers of ``spec.tmau_registers``, by byte offset. Accepted while no command waits, and when the answer
-        before has been taken.
-    commands : Out(stream of command_layout())
-        Valid from the cycle after the last word on.
-    done : In(DoneSignature)
-        Commands that end, however they came.
     """
 
     def __init__(self):
         self.ended = Signal(packed_layout(_ENDED.format))
         super().__init__(
             {
+                # Registers of ``spec.tmau_registers``, by byte offset. Accepted while no command waits, and when the
+                # answer before has been taken.
                 "accesses": In(AccessSignature()),
+                # Valid from the cycle after the last word on.
                 "commands": Out(stream.Signature(command_layout())),
+                # Commands that end, however they came.
                 "done": In(DoneSignature()),
             }
         )
@@ -93,17 +87,6 @@ class ProcessorShare(wiring.Component):
     ----------
     n : int
         Processors, 2 to 16.
-
-    Members
-    -------
-    commands : In(array of n stream of command_layout())
-        Those of the processors. The upper ``ceil_log2(n)`` bits of a tag are ignored.
-    done : Out(array of n DoneSignature())
-        Ends of each one's commands. In place of those bits there are zeros.
-    merged : Out(stream of command_layout())
-        To the unit: there those bits are the number of the processor.
-    ended : In(DoneSignature())
-        From the unit.
     """
 
     def __init__(self, n):
@@ -115,9 +98,13 @@ class ProcessorShare(wiring.Component):
         self.buffer = SkidBuffer(command_layout())
         super().__init__(
             {
+                # Those of the processors. The upper ``ceil_log2(n)`` bits of a tag are ignored.
                 "commands": In(stream.Signature(command_layout())).array(n),
+                # Ends of each one's commands. In place of those bits there are zeros.
                 "done": Out(DoneSignature()).array(n),
+                # To the unit: there those bits are the number of the processor.
                 "merged": Out(stream.Signature(command_layout())),
+                # From the unit.
                 "ended": In(DoneSignature()),
             }
         )
@@ -126,8 +113,8 @@ class ProcessorShare(wiring.Component):
         m = Module()
         m.submodules.arbiter = arbiter = self.arbiter
         m.submodules.buffer = buffer = self.buffer
-        wiring.connect(m, arbiter=arbiter.o, buffer=buffer.i)
-        wiring.connect(m, buffer=buffer.o, merged=wiring.flipped(self.merged))
+        connect(m, arbiter.o, buffer.i)
+        connect(m, buffer.o, flipped(self.merged))
         own, number = self.ended.tag[: self._own_bits], self.ended.tag[self._own_bits :]
         for processor in range(self._n):
             command, i, done = self.commands[processor], arbiter.i[processor], self.done[processor]
@@ -155,17 +142,6 @@ class WindowChoice(wiring.Component):
     ----------
     params : TmauParams
         With ``confines_apart``.
-
-    Members
-    -------
-    i : In(stream of command_layout())
-    o : Out(stream of command_layout())
-    idle : In(1)
-        Of the commands that have passed, none depends on ``chosen`` any more; low from the cycle after one passed.
-    windows : In(all_windows(params))
-        Of each processor.
-    chosen : Out(WindowsLayout)
-        Of the command at the output, and of those that have passed. Registered.
     """
 
     def __init__(self, params):
@@ -175,18 +151,22 @@ class WindowChoice(wiring.Component):
             {
                 "i": In(stream.Signature(command_layout())),
                 "o": Out(stream.Signature(command_layout())),
+                # Of the commands that have passed, none depends on ``chosen`` any more; low from the cycle after one
+                # passed.
                 "idle": In(1),
+                # Of each processor.
                 "windows": In(all_windows(params)),
+                # Of the command at the output, and of those that have passed. Registered.
                 "chosen": Out(WindowsLayout(params)),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        number, passes = self.i.p.tag[self.own_bits :], Signal()
+        number, passes = self.i.payload.tag[self.own_bits :], Signal()
         m.d.comb += [
             passes.eq(self.whose == number),
-            self.o.p.eq(self.i.p),
+            self.o.payload.eq(self.i.payload),
             self.o.valid.eq(self.i.valid & passes),
             self.i.ready.eq(self.o.ready & passes),
         ]

@@ -12,56 +12,36 @@ __all__ = ["ControlSignature", "DeliveryControlSignature", "DoneSignature", "Iss
 
 
 class DoneSignature(Port):
-    """The end of a command, as a processor sees it.
-
-    Members
-    -------
-    valid : Out(1)
-        Strobe; for a load that landed, its barrier flips in the next cycle at the earliest.
-    tag : Out(16)
-        Its tag.
-    error : Out(8)
-        Its Error; 0 if there was none.
-    """
+    """The end of a command, as a processor sees it."""
 
     def __init__(self):
+        # Its Error; 0 if there was none.
+        # Its tag.
+        # Strobe; for a load that landed, its barrier flips in the next cycle at the earliest.
         super().__init__({"valid": Out(1), "tag": Out(16), "error": Out(8)})
 
 
 class ControlSignature(Port):
-    """What passes between the data path and the registers, as the data path sees it.
-
-    Members
-    -------
-    done : Out(DoneLayout)
-        Strobe for each command that ends, after its last write.
-    events : Out(EventsLayout)
-    refused : Out(BarrierEventSignature(params.smem))
-        Strobe: a barrier operation was refused.
-    queue_level : Out(range(params.queue_depth + 1))
-        Commands that wait in the queue.
-    idle : Out(1)
-        No command is under way.
-    windows : In(WindowsLayout)
-        Of the unit: what other cores may write and read here.
-    processor_windows : In(all_windows(params)) if params.confines_apart
-        Of each processor's commands: what they may, which is otherwise the same.
-    invalidate_descriptors : In(1)
-        Strobe.
-    delivery : Out(DeliveryControlSignature(params)) if params.cores > 1
-    """
+    """What passes between the data path and the registers, as the data path sees it."""
 
     def __init__(self, params):
         cluster = {"delivery": Out(DeliveryControlSignature(params))} if params.cores > 1 else {}
+        # Of each processor's commands: what they may, which is otherwise the same.
         apart = {"processor_windows": In(all_windows(params))} if params.confines_apart else {}
         super().__init__(
             {
+                # Strobe for each command that ends, after its last write.
                 "done": Out(DoneLayout(params)),
                 "events": Out(EventsLayout()),
+                # Strobe: a barrier operation was refused.
                 "refused": Out(BarrierEventSignature(params.smem)),
+                # Commands that wait in the queue.
                 "queue_level": Out(range(params.queue_depth + 1)),
+                # No command is under way.
                 "idle": Out(1),
+                # Of the unit: what other cores may write and read here.
                 "windows": In(WindowsLayout(params)),
+                # Strobe.
                 "invalidate_descriptors": In(1),
                 **apart,
                 **cluster,
@@ -70,61 +50,42 @@ class ControlSignature(Port):
 
 
 class DeliveryControlSignature(Port):
-    """What passes between the network of a cluster and the registers of a core, as the data path sees it.
-
-    Members
-    -------
-    number : Out(4)
-        Of the core.
-    refusal : Out(RefusalLayout())
-        Strobe: something of another core was refused here.
-    received : Out(params.smem.addr_width + 1)
-        Bytes of a transfer that has landed here; 0 in other cycles.
-    accepts : In(params.cores)
-        Mask of the cores that may write here.
-    stop : In(1)
-        No command is taken, and those that have not begun are refused.
-    """
+    """What passes between the network of a cluster and the registers of a core, as the data path sees it."""
 
     def __init__(self, params):
         super().__init__(
             {
+                # Of the core.
                 "number": Out(4),
+                # Strobe: something of another core was refused here.
                 "refusal": Out(RefusalLayout()),
+                # Bytes of a transfer that has landed here; 0 in other cycles.
                 "received": Out(params.smem.addr_width + 1),
+                # Mask of the cores that may write here.
                 "accepts": In(params.cores),
+                # No command is taken, and those that have not begun are refused.
                 "stop": In(1),
             }
         )
 
 
 class IssueSignature(Port):
-    """What leaves the front for walkers and paths, and what it is told of them, as the front sees it.
-
-    Members
-    -------
-    walks : Out(stream of WalkLayout)
-    pixel_walks : Out(stream of PixelWalkLayout)
-    tile_busy, pixel_busy : In(1)
-        The walker is walking; from the cycle after it took a walk until it has handed out the last run.
-    load_transfers, store_transfers : Out(stream of TransferLayout)
-    load_completed, store_completed : In(1)
-        Strobe: a transfer that is not quiet is complete.
-    finished : Out(stream of ErrorLayout)
-        Commands that end in the front.
-    """
+    """What leaves the front for walkers and paths, and what it is told of them, as the front sees it."""
 
     def __init__(self, params):
         super().__init__(
             {
                 "walks": Out(stream.Signature(WalkLayout(params))),
                 "pixel_walks": Out(stream.Signature(PixelWalkLayout(params))),
+                # The walker is walking; from the cycle after it took a walk until it has handed out the last run.
                 "tile_busy": In(1),
                 "pixel_busy": In(1),
                 "load_transfers": Out(stream.Signature(TransferLayout(params))),
                 "store_transfers": Out(stream.Signature(TransferLayout(params))),
+                # Strobe: a transfer that is not quiet is complete.
                 "load_completed": In(1),
                 "store_completed": In(1),
+                # Commands that end in the front.
                 "finished": Out(stream.Signature(ErrorLayout(params))),
             }
         )
@@ -137,14 +98,9 @@ class QueueStateSignature(Port):
     ----------
     depth : int
         Of the queue.
-
-    Members
-    -------
-    level : Out(range(depth + 1))
-        Items that wait.
-    taken : Out(1)
-        Strobe: one of them is taken.
     """
 
     def __init__(self, depth):
+        # Strobe: one of them is taken.
+        # Items that wait.
         super().__init__({"level": Out(range(depth + 1)), "taken": Out(1)})

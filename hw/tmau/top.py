@@ -1,13 +1,12 @@
 """Data path and registers together: what every top around the TMAU contains."""
 
-from amaranth import Module, unsigned
+from amaranth.hdl import Module, unsigned
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..bus.axi4 import Axi4Signature
 from ..bus.axi4_lite import AccessSignature, Axi4LiteSignature, address_map, map_addr_width, serve_registers
 from ..bus.registers import EngineStateSignature
-from ..lib.component import join
 from ..lib.layouts import command_layout
 from ..lib.routing import StreamArbiter, StreamGate
 from ..smem.host import BARRIER_WINDOW_ADDR_WIDTH
@@ -61,7 +60,7 @@ def connect_processor(m, top, unit):
     window = None
     if unit.params.command_window:
         m.submodules.command_window = window = CommandWindow()
-    join(m, unit=unit.m_axi, m_axi=flipped(top.m_axi))
+    connect(m, unit.m_axi, flipped(top.m_axi))
     several = unit.params.processors > 1
     for number in range(unit.params.processors):
         commands, done = (port[number] if several else port for port in (top.commands, top.done))
@@ -70,18 +69,18 @@ def connect_processor(m, top, unit):
         if unit.params.cores > 1:
             m.submodules[f"gate{number}"] = gate = StreamGate(command_layout())
             m.d.comb += gate.closed.eq(unit.stopped)
-            join(m, commands=source, gate=gate.i)
+            connect(m, source, gate.i)
             source = gate.o
         if window:
             m.submodules.command_arbiter = arbiter = StreamArbiter(command_layout(), 2)
-            join(m, commands=source, arbiter=arbiter.i[0])
-            join(m, window=window.commands, arbiter=arbiter.i[1])
+            connect(m, source, arbiter.i[0])
+            connect(m, window.commands, arbiter.i[1])
             source = arbiter.o
-        join(m, commands=source, unit=own)
-        join(m, unit=ended, done=flipped(done))
+        connect(m, source, own)
+        connect(m, ended, flipped(done))
     m.d.comb += top.irq.eq(unit.irq)
     if unit.params.prefetches:
-        join(m, unit=unit.prefetches, prefetches=flipped(top.prefetches))
+        connect(m, unit.prefetches, flipped(top.prefetches))
     if not window:
         return {}
     m.d.comb += [getattr(window.done, name).eq(getattr(top.done, name)) for name in ("valid", "tag", "error")]
@@ -89,18 +88,7 @@ def connect_processor(m, top, unit):
 
 
 class TmauUnit(wiring.Component):
-    """Data path and registers, behind what several processors share; connections only.
-
-    Members
-    -------
-    smem : Out(MoverSignature(params.smem, params.cores, params.line_words))
-    accesses : In(AccessSignature)
-        Registers, at the offsets of ``spec.tmau_registers``.
-    state : Out(EngineStateSignature())
-    stopped : Out(1) if params.cores > 1
-        The core of a cluster is stopped. Commands are still taken, and are refused. Registered.
-    **processor_members(params)
-    """
+    """Data path and registers, behind what several processors share; connections only."""
 
     def __init__(self, params):
         self.params = params
@@ -108,8 +96,10 @@ class TmauUnit(wiring.Component):
             processor_members(params)
             | {
                 "smem": Out(MoverSignature(params.smem, params.cores, params.line_words)),
+                # Registers, at the offsets of ``spec.tmau_registers``.
                 "accesses": In(AccessSignature()),
                 "state": Out(EngineStateSignature()),
+                # The core of a cluster is stopped. Commands are still taken, and are refused. Registered.
                 **({"stopped": Out(1)} if params.cores > 1 else {}),
             }
         )
@@ -123,19 +113,19 @@ class TmauUnit(wiring.Component):
         if self.params.processors > 1:
             m.submodules.share = share = ProcessorShare(self.params.processors)
             for number in range(self.params.processors):
-                join(m, commands=flipped(self.commands[number]), share=share.commands[number])
-                join(m, share=share.done[number], done=flipped(self.done[number]))
-            join(m, share=share.merged, core=core.commands)
+                connect(m, flipped(self.commands[number]), share.commands[number])
+                connect(m, share.done[number], flipped(self.done[number]))
+            connect(m, share.merged, core.commands)
             ended = share.ended
         else:
-            join(m, commands=flipped(self.commands), core=core.commands)
-        join(m, core=core.axi, m_axi=flipped(self.m_axi))
-        join(m, core=core.smem, smem=flipped(self.smem))
-        join(m, core=core.control, control=control.datapath)
-        join(m, accesses=flipped(self.accesses), control=control.accesses)
-        join(m, control=control.state, state=flipped(self.state))
+            connect(m, flipped(self.commands), core.commands)
+        connect(m, core.axi, flipped(self.m_axi))
+        connect(m, core.smem, flipped(self.smem))
+        connect(m, core.control, control.datapath)
+        connect(m, flipped(self.accesses), control.accesses)
+        connect(m, control.state, flipped(self.state))
         if self.params.prefetches:
-            join(m, core=core.prefetches, prefetches=flipped(self.prefetches))
+            connect(m, core.prefetches, flipped(self.prefetches))
         m.d.comb += [
             ended.valid.eq(core.control.done.valid),
             ended.tag.eq(core.control.done.record.tag),
@@ -165,14 +155,6 @@ class Tmau(wiring.Component):
     takes the bytes of each transfer that names a barrier from ``smem.landed``, and reports what its barriers refused
     and how often its banks conflicted.
 
-    Members
-    -------
-    smem : Out(MoverSignature(params.smem, params.cores))
-        The shared memory outside.
-    s_axil : In(Axi4LiteSignature)
-        Registers, at the offsets of ``spec.tmau_registers``.
-    **processor_members(params)
-
     Attributes
     ----------
     regions : dict of str to Region
@@ -187,7 +169,9 @@ class Tmau(wiring.Component):
         super().__init__(
             processor_members(params)
             | {
+                # The shared memory outside.
                 "smem": Out(MoverSignature(params.smem, params.cores)),
+                # Registers, at the offsets of ``spec.tmau_registers``.
                 "s_axil": In(Axi4LiteSignature(map_addr_width(self.regions))),
             }
         )

@@ -1,16 +1,15 @@
 """Where checked descriptors are kept: memories that are written piece by piece."""
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from tilewright.spec import COMMAND, COMMAND_FIELD, REPLACE, TENSOR_OPCODES, Error, Opcode
 from tilewright.spec.cluster import ClusterError
 
 from ...bus.bursts import DescriptorWordLayout
-from ...lib.component import join
 from ...lib.layouts import command_layout
 from ...lib.tag_array import TagArray
 from ..layouts import WindowsLayout
@@ -27,41 +26,29 @@ _DIMENSIONS = 8
 
 
 class DescriptorStore(wiring.Component):
-    """As many descriptors as the cache has entries.
-
-    Members
-    -------
-    place : In(range(params.cache_entries))
-        Where is written. Not where is read from, as long as that is looked at.
-    lists : In(DerivedLayout)
-        Dimensions to be written, of which strobes tell which.
-    i : In(CheckedLayout)
-        To be written with ``write``.
-    write : In(1)
-        Strobe.
-    read : In(1)
-        Strobe: read what was written before this cycle at ``read_place``, and of its dimensions the first.
-    read_place : In(range(params.cache_entries))
-    shown : Out(range(params.cache_entries))
-        The place that was read last. Registered.
-    o : Out(CheckedLayout)
-        From the cycle after ``read`` until the next one. What is written in the cycle of the read may be anything.
-    dimensions : In(ListSignature)
-        Of the place that was read last; ``look`` means nothing together with ``read``.
-    """
+    """As many descriptors as the cache has entries."""
 
     def __init__(self, params):
         self._params, self._depth, self._all = params, params.cache_entries, params.spares_tables
         super().__init__(
             {
+                # Where is written. Not where is read from, as long as that is looked at.
                 "place": In(ceil_log2(params.cache_entries)),
+                # Dimensions to be written, of which strobes tell which.
                 "lists": In(DerivedLayout(params)),
+                # To be written with ``write``.
                 "i": In(CheckedLayout(params)),
+                # Strobe.
                 "write": In(1),
+                # Strobe: read what was written before this cycle at ``read_place``, and of its dimensions the first.
                 "read": In(1),
                 "read_place": In(ceil_log2(params.cache_entries)),
+                # The place that was read last. Registered.
                 "shown": Out(ceil_log2(params.cache_entries)),
+                # From the cycle after ``read`` until the next one. What is written in the cycle of the read may be
+                # anything.
                 "o": Out(CheckedLayout(params)),
+                # Of the place that was read last; ``look`` means nothing together with ``read``.
                 "dimensions": In(ListSignature(params)),
             }
         )
@@ -133,35 +120,6 @@ class DescriptorCache(wiring.Component):
 
     A REPLACE drops the descriptor that it changes. No command behind it leaves, or is looked up, until the change is in
     memory.
-
-    Members
-    -------
-    i : In(stream of command_layout())
-        A command is taken when its descriptor is known. ``ready`` depends on registers only.
-    moves : In(1)
-        ``i`` shows another command in the next cycle, or the first one.
-    ahead : In(64)
-        The member ``descriptor`` of that one.
-    o : Out(stream of LookupLayout)
-        Registered. ``fault`` holds OPCODE, DESCRIPTOR_ALIGNMENT, UNSUPPORTED, WINDOW, or what the descriptor check
-        found.
-    dimensions : In(ListSignature(params))
-        Of the descriptor at ``o``.
-    stopped : In(1) if params.cores > 1
-        Commands that are looked up are refused.
-    windows : In(WindowsLayout)
-        Descriptors outside the global window are neither fetched nor used.
-    quiescent : In(1)
-        No command is in a block behind this one, and none at ``o``.
-    fetch : Out(stream of params.addr_width)
-        Global byte address of a descriptor to be read.
-    words : In(stream of DescriptorWordLayout)
-        Its bus words. Always ready.
-    invalidate_all : In(1)
-        Strobe: drop every descriptor. One that is being fetched serves its command and is then dropped.
-    hit_stb, miss_stb : Out(1)
-        A command found its descriptor, or requested it: one of them, once for each command on a tensor that is not
-        refused for itself.
     """
 
     def __init__(self, params):
@@ -176,17 +134,31 @@ class DescriptorCache(wiring.Component):
         self.leave = Signal()  # it goes to the output
         super().__init__(
             {
+                # A command is taken when its descriptor is known. ``ready`` depends on registers only.
                 "i": In(stream.Signature(command_layout())),
+                # ``i`` shows another command in the next cycle, or the first one.
                 "moves": In(1),
+                # The member ``descriptor`` of that one.
                 "ahead": In(64),
+                # Registered. ``fault`` holds OPCODE, DESCRIPTOR_ALIGNMENT, UNSUPPORTED, WINDOW, or what the descriptor
+                # check found.
                 "o": Out(stream.Signature(LookupLayout(params))),
+                # Of the descriptor at ``o``.
                 "dimensions": In(ListSignature(params)),
+                # Global byte address of a descriptor to be read.
                 "fetch": Out(stream.Signature(params.addr_width)),
+                # Its bus words. Always ready.
                 "words": In(stream.Signature(DescriptorWordLayout(params.bus_bytes))),
+                # Commands that are looked up are refused.
                 **({"stopped": In(1)} if params.cores > 1 else {}),
+                # Descriptors outside the global window are neither fetched nor used.
                 "windows": In(WindowsLayout(params)),
+                # No command is in a block behind this one, and none at ``o``.
                 "quiescent": In(1),
+                # Strobe: drop every descriptor. One that is being fetched serves its command and is then dropped.
                 "invalidate_all": In(1),
+                # A command found its descriptor, or requested it: one of them, once for each command on a tensor that
+                # is not refused for itself.
                 "hit_stb": Out(1),
                 "miss_stb": Out(1),
             }
@@ -197,11 +169,11 @@ class DescriptorCache(wiring.Component):
         m.submodules.check = check = self.check
         m.submodules.tags = tags = self.tags
         m.submodules.store = store = self.store
-        join(m, words=flipped(self.words), check=check.words)
-        join(m, dimensions=flipped(self.dimensions), store=store.dimensions)
+        connect(m, flipped(self.words), check.words)
+        connect(m, flipped(self.dimensions), store.dimensions)
         m.d.comb += [
-            self.fetch.p.eq(self.i.p.descriptor),
-            tags.tag.eq(self.i.p.descriptor[_LINE_LOG2 : self.params.addr_width]),
+            self.fetch.payload.eq(self.i.payload.descriptor),
+            tags.tag.eq(self.i.payload.descriptor[_LINE_LOG2 : self.params.addr_width]),
             tags.look.eq(self.moves),
             tags.ahead.eq(self.ahead[_LINE_LOG2 : self.params.addr_width]),
             tags.invalidate_all.eq(self.invalidate_all),
@@ -219,8 +191,8 @@ class DescriptorCache(wiring.Component):
         # What counts, and what is dropped, a cycle after the command was looked up: its faults are known then.
         m.d.sync += self.looked.eq(0)
         m.d.comb += [
-            self.hit_stb.eq(self.looked & self._is(self.i.p, *TENSOR_OPCODES) & sound),
-            tags.invalidate.eq(self.looked & self._is(self.i.p, Opcode.INVALIDATE, Opcode.REPLACE) & sound),
+            self.hit_stb.eq(self.looked & self._is(self.i.payload, *TENSOR_OPCODES) & sound),
+            tags.invalidate.eq(self.looked & self._is(self.i.payload, Opcode.INVALIDATE, Opcode.REPLACE) & sound),
         ]
         with m.FSM():
             with m.State("Look up"):
@@ -252,7 +224,7 @@ class DescriptorCache(wiring.Component):
 
     def _look_up(self, m, holding):
         """What the command at the input needs; each passes here for one cycle."""
-        tags, command = self.tags, self.i.p
+        tags, command = self.tags, self.i.payload
         fault = self._command_fault(m, command)
         m.d.comb += self.found.eq(fault)
         m.d.sync += self.fault.eq(fault)
@@ -285,7 +257,7 @@ class DescriptorCache(wiring.Component):
         """Whether a REPLACE is behind this block."""
         holding = Signal()
         taken = self.i.valid & self.i.ready
-        with m.If(taken & self._is(self.i.p, Opcode.REPLACE) & (self.fault.code == Error.NONE)):
+        with m.If(taken & self._is(self.i.payload, Opcode.REPLACE) & (self.fault.code == Error.NONE)):
             m.d.sync += holding.eq(1)
         with m.Elif(self.quiescent):
             m.d.sync += holding.eq(0)
@@ -294,10 +266,10 @@ class DescriptorCache(wiring.Component):
     def _hand_on(self, m):
         """The output: the command in registers, its descriptor in the store's."""
         free = ~self.o.valid
-        m.d.comb += [self.store.read.eq(free), self.o.p.checked.eq(self.store.o)]
+        m.d.comb += [self.store.read.eq(free), self.o.payload.checked.eq(self.store.o)]
         # What has been looked up is not known in time for the enables of so many registers.
         with m.If(free):
-            m.d.sync += [self.o.p.command.eq(self.i.p), self.o.p.fault.eq(self.found)]
+            m.d.sync += [self.o.payload.command.eq(self.i.payload), self.o.payload.fault.eq(self.found)]
         with m.If(self.leave):
             m.d.sync += self.o.valid.eq(1)
         with m.Elif(self.o.ready):

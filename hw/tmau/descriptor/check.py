@@ -1,6 +1,6 @@
 """The rules of a descriptor, in hardware (docs/tmau.md, "Tensor descriptor")."""
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -16,29 +16,19 @@ __all__ = ["DescriptorCheck", "DescriptorRules"]
 
 
 class DescriptorRules(wiring.Component):
-    """Finds the first rule that a descriptor breaks, as its dimensions pass for the first time.
+    """Finds the first rule that a descriptor breaks, as its dimensions pass for the first time."""
 
-    Members
-    -------
-    raw : In(packed_layout(DESCRIPTOR))
-        Must hold until ``fault`` has been taken.
-    dimension : In(DimensionLayout)
-    reserved : In(1)
-        A bit that belongs to no field is set.
-    asked : In(AskedLayout)
-        What the descriptor asks for, and the hardware lacks.
-    read_error : In(1)
-        The bus answered with an error.
-    fault : Out(FaultLayout)
-        Lowest code, then lowest field number; a bus error is DESCRIPTOR_READ. Code NONE if every rule holds. Valid from
-        three cycles after the last dimension of the first pass on.
-    """
-
+    # Must hold until ``fault`` has been taken.
     raw: In(packed_layout(DESCRIPTOR))
     dimension: In(DimensionLayout())
+    # A bit that belongs to no field is set.
     reserved: In(1)
+    # What the descriptor asks for, and the hardware lacks.
     asked: In(AskedLayout())
+    # The bus answered with an error.
     read_error: In(1)
+    # Lowest code, then lowest field number; a bus error is DESCRIPTOR_READ. Code NONE if every rule holds. Valid from
+    # three cycles after the last dimension of the first pass on.
     fault: Out(FaultLayout())
 
     def __init__(self, params):
@@ -178,29 +168,21 @@ class DescriptorCheck(wiring.Component):
 
     Latency: ``done`` comes 19 cycles after the last word, whatever the bus width. One descriptor at a time: words of
     the next one may come from the cycle after ``done`` on.
-
-    Members
-    -------
-    words : In(stream of DescriptorWordLayout)
-        Always ready.
-    done : Out(1)
-        Strobe: ``fault`` and ``checked`` are valid in this cycle.
-    lists : Out(DerivedLayout)
-        Dimensions, which come one by one before.
-    checked : Out(CheckedLayout)
-        Meaningful, as dimensions are, if ``fault.code`` is NONE at the end.
-    fault : Out(FaultLayout)
-        As in ``DescriptorRules``.
     """
 
     def __init__(self, params):
         self.params = params
         super().__init__(
             {
+                # Always ready.
                 "words": In(stream.Signature(DescriptorWordLayout(params.bus_bytes))),
+                # Strobe: ``fault`` and ``checked`` are valid in this cycle.
                 "done": Out(1),
+                # Dimensions, which come one by one before.
                 "lists": Out(DerivedLayout(params)),
+                # Meaningful, as dimensions are, if ``fault.code`` is NONE at the end.
                 "checked": Out(CheckedLayout(params)),
+                # As in ``DescriptorRules``.
                 "fault": Out(FaultLayout()),
             }
         )
@@ -221,7 +203,7 @@ class DescriptorCheck(wiring.Component):
             *(block.raw.eq(raw) for block in (dimensions, rules, derivation)),
             *(block.dimension.eq(seen) for block in (rules, derivation, extent)),
             *(block.unit_log2.eq(derivation.unit_log2) for block in (dimensions, extent)),
-            dimensions.start.eq(self.words.valid & self.words.p.last),
+            dimensions.start.eq(self.words.valid & self.words.payload.last),
             extent.address.eq(raw.address),
             self.done.eq(ending[2]),
             self.lists.eq(derivation.lists),
@@ -234,7 +216,7 @@ class DescriptorCheck(wiring.Component):
     def _collect(self, m, raw, rules):
         """Keeps the fields of the passing words, and what else is wrong with them."""
         bus_width = self.params.bus_width
-        word = self.words.p.data
+        word = self.words.payload.data
         beat = Signal(range(DESCRIPTOR.bits // bus_width))
         reserved, read_error, asked = Signal(), Signal(), Signal(AskedLayout())
         m.d.comb += [
@@ -245,8 +227,8 @@ class DescriptorCheck(wiring.Component):
         ]
         asks, forgotten = self._missing()
         with m.If(self.words.valid):
-            m.d.sync += beat.eq(Mux(self.words.p.last, 0, beat + 1))
-            m.d.sync += read_error.eq((read_error & (beat != 0)) | self.words.p.error)
+            m.d.sync += beat.eq(Mux(self.words.payload.last, 0, beat + 1))
+            m.d.sync += read_error.eq((read_error & (beat != 0)) | self.words.payload.error)
             with m.Switch(beat):
                 for index in range(DESCRIPTOR.bits // bus_width):
 

@@ -5,7 +5,7 @@ Specification: docs/tmau.md, "Tensor descriptor" to "Im2col mode".
 
 from itertools import pairwise
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -29,29 +29,21 @@ class Derivation(wiring.Component):
 
     In the first pass it divides boxes by traversals; in the second it multiplies the counts to the bytes of runs, in
     the third to the footprint. What dimensions have of their own comes with strobes, and the rest holds at the end.
-
-    Members
-    -------
-    raw : In(packed_layout(DESCRIPTOR))
-        Must hold from the cycle before the first dimension on.
-    dimension : In(DimensionLayout)
-    unit_log2 : Out(3)
-        Log2 of the bytes of a unit; combinational from ``raw``.
-    checked : Out(CheckedLayout)
-        Valid from the cycle after the last dimension of the last pass until the next descriptor. Its ``last`` and
-        ``beyond`` are zero.
-    lists : Out(DerivedLayout)
-        Dimensions, which come one by one before.
     """
 
     def __init__(self, params):
         self.params = params
         super().__init__(
             {
+                # Must hold from the cycle before the first dimension on.
                 "raw": In(packed_layout(DESCRIPTOR)),
                 "dimension": In(DimensionLayout()),
+                # Log2 of the bytes of a unit; combinational from ``raw``.
                 "unit_log2": Out(3),
+                # Valid from the cycle after the last dimension of the last pass until the next descriptor. Its ``last``
+                # and ``beyond`` are zero.
                 "checked": Out(CheckedLayout(params)),
+                # Dimensions, which come one by one before.
                 "lists": Out(DerivedLayout(params)),
             }
         )

@@ -1,6 +1,6 @@
 """A descriptor read dimension by dimension, for blocks that look at one dimension a cycle."""
 
-from amaranth import Cat, Module, Mux, Signal, signed, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -43,25 +43,18 @@ class DimensionReader(wiring.Component):
 
     Latency 1 from ``start``, and 15 cycles of dimensions. Their *place* is the number of ``ListedLayout``: dimensions
     that the rank does not reach take the places of those that the tensor lacks.
-
-    Members
-    -------
-    raw : In(packed_layout(DESCRIPTOR))
-        Must hold from the cycle after ``start`` on.
-    unit_log2 : In(3)
-        Log2 of the bytes of a unit.
-    start : In(1)
-        Strobe; not while dimensions pass.
-    dimension : Out(DimensionLayout)
-        Registered.
     """
 
     def __init__(self):
         super().__init__(
             {
+                # Must hold from the cycle after ``start`` on.
                 "raw": In(packed_layout(DESCRIPTOR)),
+                # Log2 of the bytes of a unit.
                 "unit_log2": In(3),
+                # Strobe; not while dimensions pass.
                 "start": In(1),
+                # Registered.
                 "dimension": Out(DimensionLayout()),
             }
         )
@@ -128,22 +121,15 @@ class Extent(wiring.Component):
 
     Each pass multiplies the sizes by one part of the strides, the most significant part first, and moves the sum up in
     between. The unit of dimension 0 is among the strides.
-
-    Members
-    -------
-    dimension : In(DimensionLayout)
-    address : In(64)
-        Of the tensor.
-    unit_log2 : In(3)
-        Log2 of the bytes of a unit.
-    last : Out(75)
-        Address of the last byte, without wrap; valid from two cycles after the last dimension of the last pass until
-        the next descriptor.
     """
 
     dimension: In(DimensionLayout())
+    # Of the tensor.
     address: In(64)
+    # Log2 of the bytes of a unit.
     unit_log2: In(3)
+    # Address of the last byte, without wrap; valid from two cycles after the last dimension of the last pass until the
+    # next descriptor.
     last: Out(_SUM)
 
     def elaborate(self, platform):

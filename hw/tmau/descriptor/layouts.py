@@ -1,6 +1,6 @@
 """What leaves the descriptor cache: a command with its checked descriptor, or with what is wrong."""
 
-from amaranth import Cat, Const, signed, unsigned
+from amaranth.hdl import Cat, Const, signed, unsigned
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
@@ -131,17 +131,10 @@ class LookupLayout(data.StructLayout):
 
 
 class ListSignature(Port):
-    """A read of one dimension of the descriptor that is shown, as the reader sees it.
-
-    Members
-    -------
-    look : Out(1)
-        Strobe: another dimension is wanted. Dimension 0 comes with the descriptor, without it.
-    number : Out(3)
-        Which one.
-    listed : In(ListedLayout(params))
-        It, from the cycle after until the next strobe.
-    """
+    """A read of one dimension of the descriptor that is shown, as the reader sees it."""
 
     def __init__(self, params):
+        # It, from the cycle after until the next strobe.
+        # Which one.
+        # Strobe: another dimension is wanted. Dimension 0 comes with the descriptor, without it.
         super().__init__({"look": Out(1), "number": Out(3), "listed": In(ListedLayout(params))})

@@ -1,6 +1,6 @@
 """Payloads between the stages of the load path."""
 
-from amaranth import unsigned
+from amaranth.hdl import unsigned
 from amaranth.lib import data
 
 from tilewright.spec import BANKS, CHUNK_BYTES

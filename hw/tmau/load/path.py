@@ -1,10 +1,9 @@
 """The last stage before shared memory: nothing leaves the shared window (docs/tmau.md, "Windows")."""
 
-from amaranth import Module, Signal, unsigned
+from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
-from ...lib.component import join
 from ...lib.stream import DeepQueue, ReadyBuffer, SkidBuffer, TwinBuffer
 from ...smem.layouts import LineLayout, LineReadSignature, whole_line
 from ..layouts import (
@@ -44,14 +43,6 @@ class SharedGuard(wiring.Component):
         From the payload of ``i`` to the row that it concerns: byte address >> 7.
     late : bool
         An item is accepted as it leaves, or as it is swallowed: then its source knows that it has arrived.
-
-    Members
-    -------
-    windows : In(WindowsLayout)
-        Of the item at ``i``; they hold while it waits.
-    i : In(stream of shape)
-    o : Out(stream of shape)
-        Registered.
     """
 
     def __init__(self, params, shape, row, late=False):
@@ -60,15 +51,17 @@ class SharedGuard(wiring.Component):
         self.taken = Signal()  # with ``late``: the item at the input is in the register, or was swallowed
         super().__init__(
             {
+                # Of the item at ``i``; they hold while it waits.
                 "windows": In(WindowsLayout(params)),
                 "i": In(stream.Signature(shape)),
+                # Registered.
                 "o": Out(stream.Signature(shape)),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        windows, row = self.windows, self._row(self.i.p)
+        windows, row = self.windows, self._row(self.i.payload)
         inside = Signal()
         m.d.comb += inside.eq(~windows.confine_shared | ((windows.shared_first <= row) & (row <= windows.shared_last)))
         done = ~self.o.valid | self.o.ready
@@ -78,7 +71,7 @@ class SharedGuard(wiring.Component):
         else:
             m.d.comb += self.i.ready.eq(done)
         with m.If(done):
-            m.d.sync += [self.o.valid.eq(self.i.valid & inside & ~self.taken), self.o.p.eq(self.i.p)]
+            m.d.sync += [self.o.valid.eq(self.i.valid & inside & ~self.taken), self.o.payload.eq(self.i.payload)]
         return m
 
 
@@ -87,45 +80,33 @@ _WAITING = 4
 
 
 class LoadPath(wiring.Component):
-    """Makes transfers to shared memory, one step a cycle.
-
-    Members
-    -------
-    transfers : In(stream of TransferLayout)
-    rows : In(stream of RowLayout)
-        Of the transfers, in order; ``max_outstanding`` of them fit.
-    words : In(stream of WordLayout)
-        From the bus, in the order of the requests.
-    loop : In(stream of WordLayout)
-        From the store path, for transfers with ``loop``.
-    windows : In(all_windows(params))
-        Nothing outside the shared window of a command is written by it.
-    writes : Out(stream of LineLayout(params.smem, params.cores, params.line_words))
-        Registered, but for the choice between word and fill. Nothing inside the path depends on ``ready`` further back
-        than the last stage; with ``params.registers_words`` than that in front of it, and ``words.ready`` does.
-    staged : Out(stream of StagedWordLayout)
-        To the store path, of transfers with ``stage``.
-    fetch : Out(LineReadSignature(params.smem))
-        Lines of shared memory that a reduction changes: read in the cycle of the handshake. Unused in a cluster.
-    completions : Out(stream of CompletionLayout)
-        Of transfers that are not quiet, from the cycle after their last write on.
-    stall_data : Out(1)
-        A step waits for its word.
-    """
+    """Makes transfers to shared memory, one step a cycle."""
 
     def __init__(self, params):
         self.params = params
         super().__init__(
             {
                 "transfers": In(stream.Signature(TransferLayout(params))),
+                # Of the transfers, in order; ``max_outstanding`` of them fit.
                 "rows": In(stream.Signature(RowLayout(params))),
+                # From the bus, in the order of the requests.
                 "words": In(stream.Signature(WordLayout(params))),
+                # From the store path, for transfers with ``loop``.
                 "loop": In(stream.Signature(WordLayout(params))),
+                # Nothing outside the shared window of a command is written by it.
                 "windows": In(all_windows(params)),
+                # Registered, but for the choice between word and fill. Nothing inside the path depends on ``ready``
+                # further back than the last stage; with ``params.registers_words`` than that in front of it, and
+                # ``words.ready`` does.
                 "writes": Out(stream.Signature(LineLayout(params.smem, params.cores, params.line_words))),
+                # To the store path, of transfers with ``stage``.
                 "staged": Out(stream.Signature(StagedWordLayout(params))),
+                # Lines of shared memory that a reduction changes: read in the cycle of the handshake. Unused in a
+                # cluster.
                 "fetch": Out(LineReadSignature(params.smem)),
+                # Of transfers that are not quiet, from the cycle after their last write on.
                 "completions": Out(stream.Signature(CompletionLayout(params))),
+                # A step waits for its word.
                 "stall_data": Out(1),
             }
         )
@@ -146,38 +127,38 @@ class LoadPath(wiring.Component):
         m.submodules.place = place = WordPlacer(params)
         m.submodules.guard = guard = SharedGuard(params, unsigned(params.smem.row_width), row=lambda row: row)
 
-        join(m, transfers=flipped(self.transfers), tracker=tracker.transfers)
-        join(m, rows=flipped(self.rows), tracker=tracker.rows)
-        join(m, tracker=tracker.runs, buffer=runs.i)
-        join(m, buffer=runs.o, steps=steps.runs)
-        join(m, steps=steps.steps, cut=cut.i)
-        join(m, cut=cut.o, realign=realign.steps)
-        join(m, words=flipped(self.words), realign=realign.words)
-        join(m, loop=flipped(self.loop), realign=realign.loop)
+        connect(m, flipped(self.transfers), tracker.transfers)
+        connect(m, flipped(self.rows), tracker.rows)
+        connect(m, tracker.runs, runs.i)
+        connect(m, runs.o, steps.runs)
+        connect(m, steps.steps, cut.i)
+        connect(m, cut.o, realign.steps)
+        connect(m, flipped(self.words), realign.words)
+        connect(m, flipped(self.loop), realign.loop)
         pieces = realign.aligned
         if not params.registers_words:
             # Nor from here: whether a reduction may go on takes most of a cycle, and enables no register of a piece.
-            join(m, realign=pieces, aligned=aligned.i)
+            connect(m, pieces, aligned.i)
             pieces = aligned.o
         # In a cluster the memory that is written reduces.
         if params.has("reductions_shared") and params.cores == 1:
             m.submodules.reduce = reduce = SharedReducer(params)
-            join(m, aligned=pieces, reduce=reduce.i)
-            join(m, reduce=reduce.fetch, fetch=flipped(self.fetch))
+            connect(m, pieces, reduce.i)
+            connect(m, reduce.fetch, flipped(self.fetch))
             m.d.comb += reduce.written.eq(~guard.o.valid)
             pieces = reduce.o
-        join(m, aligned=pieces, place=place.i)
-        join(m, place=place.staged, staged=flipped(self.staged))
-        join(m, place=place.completions, completions=flipped(self.completions))
-        join(m, place=place.rows, guard=guard.i)
+        connect(m, pieces, place.i)
+        connect(m, place.staged, flipped(self.staged))
+        connect(m, place.completions, flipped(self.completions))
+        connect(m, place.rows, guard.i)
         if params.cores > 1:
-            m.d.comb += [self.writes.p[name].eq(place.delivery[name]) for name, _ in place.delivery.shape()]
+            m.d.comb += [self.writes.payload[name].eq(place.delivery[name]) for name, _ in place.delivery.shape()]
         m.d.comb += [
-            guard.windows.eq(windows_of(params, self.windows, place.i.p.context.tag)),
+            guard.windows.eq(windows_of(params, self.windows, place.i.payload.context.tag)),
             self.writes.valid.eq(guard.o.valid),
-            self.writes.p.row.eq(guard.o.p),
-            self.writes.p.data.eq(place.data if params.line_words else whole_line(place.data)),
-            self.writes.p.strobe.eq(place.strobe),
+            self.writes.payload.row.eq(guard.o.payload),
+            self.writes.payload.data.eq(place.data if params.line_words else whole_line(place.data)),
+            self.writes.payload.strobe.eq(place.strobe),
             guard.o.ready.eq(self.writes.ready),
             self.stall_data.eq(realign.stall_data),
         ]

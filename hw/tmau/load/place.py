@@ -36,23 +36,6 @@ class WordPlacer(wiring.Component):
     write of the next such transfer waits for it.
 
     Latency: one cycle. Throughput: one piece a cycle.
-
-    Members
-    -------
-    i : In(stream of AlignedLayout)
-        ``ready`` depends combinationally on ``rows.ready`` and ``staged.ready``. Pieces with ``stage`` have data only,
-        from shared address 0 on, and no swizzle or rounding.
-    rows : Out(stream of unsigned(params.smem.row_width))
-        The row of the next write. ``ready`` is high when the write before it is done, and until a row is taken.
-    data : Out(LineWordsLayout(params.bus_bytes))
-        What is written to the row that was taken last.
-    strobe : Out(LINE_BYTES)
-        Which bytes of it.
-    staged : Out(stream of StagedWordLayout)
-        Registered.
-    completions : Out(stream of CompletionLayout)
-    delivery : Out(of ``receivers``, ``turn``, ``reduction`` and ``element``) if params.cores > 1
-        Of the transfer that the write belongs to, as in LineLayout.
     """
 
     def __init__(self, params):
@@ -69,19 +52,27 @@ class WordPlacer(wiring.Component):
         self.flushing = Signal()  # the rest of the last piece is being staged
         super().__init__(
             {
+                # ``ready`` depends combinationally on ``rows.ready`` and ``staged.ready``. Pieces with ``stage`` have
+                # data only, from shared address 0 on, and no swizzle or rounding.
                 "i": In(stream.Signature(AlignedLayout(params))),
+                # The row of the next write. ``ready`` is high when the write before it is done, and until a row is
+                # taken.
                 "rows": Out(stream.Signature(unsigned(params.smem.row_width))),
+                # What is written to the row that was taken last.
                 "data": Out(LineWordsLayout(params.bus_bytes)),
+                # Which bytes of it.
                 "strobe": Out(LINE_BYTES),
+                # Registered.
                 "staged": Out(stream.Signature(StagedWordLayout(params))),
                 "completions": Out(stream.Signature(CompletionLayout(params))),
+                # Of the transfer that the write belongs to, as in LineLayout.
                 **({"delivery": Out(self._delivery())} if params.cores > 1 else {}),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        piece, stage = self.i.p.piece, self.i.p.context.stage
+        piece, stage = self.i.payload.piece, self.i.payload.context.stage
 
         passed = Signal()  # the completion of the write before is on its way, or the staged word
         free = Signal()  # the write before is done too
@@ -93,7 +84,7 @@ class WordPlacer(wiring.Component):
         flushes = self._stage(m, free, load)
         m.d.comb += [
             self.rows.valid.eq(self.i.valid & ~stage & ((piece.first != piece.end) | self.rest.any()) & passed),
-            self.rows.p.eq(piece.line),
+            self.rows.payload.eq(piece.line),
             load.eq(self.i.valid & free),
             self.i.ready.eq(free & ~flushes),
         ]
@@ -108,15 +99,15 @@ class WordPlacer(wiring.Component):
     def _stage(self, m, free, load):
         """Segments for the store path; whether another one remains of the piece at the input."""
         bus_log2 = self._params.bus_log2
-        piece = self.i.p.piece
+        piece = self.i.payload.piece
         stages, over, flushes = Signal(), Signal(), Signal()
         m.d.comb += [
             over.eq(piece.first[bus_log2:] != piece.end[bus_log2:]),
-            stages.eq(self.i.p.context.stage & (over | piece.last)),
-            flushes.eq(self.i.p.remains & ~self.flushing),
-            self.staged.p.data.eq(self.first_word),
-            self.staged.p.error.eq(self.ended.error),
-            self.staged.p.address.eq(self.ended.address),
+            stages.eq(self.i.payload.context.stage & (over | piece.last)),
+            flushes.eq(self.i.payload.remains & ~self.flushing),
+            self.staged.payload.data.eq(self.first_word),
+            self.staged.payload.error.eq(self.ended.error),
+            self.staged.payload.address.eq(self.ended.address),
         ]
         with m.If(self.staged.ready):
             m.d.sync += self.staged.valid.eq(0)
@@ -126,7 +117,7 @@ class WordPlacer(wiring.Component):
 
     def _write(self, m, free, load):
         """The registers of the write, and the line made of them."""
-        params, context, piece = self._params, self.i.p.context, self.i.p.piece
+        params, context, piece = self._params, self.i.payload.context, self.i.payload.piece
         inner = len(self.flips)  # flips inside a segment; the others are of segments
         flips, flips_before = Signal(_FLIPS), self.flips
         m.d.comb += flips.eq(chunk_flips(context.swizzle, piece.line))
@@ -137,8 +128,8 @@ class WordPlacer(wiring.Component):
             m, self.rest_data, self.rest_flips[:inner], "from_rest"
         )
         lanes = (
-            round_tf32(self.i.p.word.word_select(lane, 32), context.tf32, rounding.nan, rounding.up)
-            for lane, rounding in enumerate(self.i.p.roundings)
+            round_tf32(self.i.payload.word.word_select(lane, 32), context.tf32, rounding.nan, rounding.up)
+            for lane, rounding in enumerate(self.i.payload.roundings)
         )
         m.d.comb += [
             word.eq(Cat(lanes)),
@@ -149,7 +140,7 @@ class WordPlacer(wiring.Component):
             return below(m, limit, self.rest_flips, name)
 
         def of_piece(name):
-            chunks = self.i.p.chunks[name]
+            chunks = self.i.payload.chunks[name]
             return bytes_below(m, chunks.whole, chunks.partly, piece[name], name)
 
         written = of_rest(self.rest, "rest") | (of_piece("end") & ~of_piece("first"))
@@ -185,14 +176,14 @@ class WordPlacer(wiring.Component):
 
     def _complete(self, m, free):
         """A transfer that is not quiet completes in the cycle after its last write."""
-        context, completions = self.i.p.context, self.completions
+        context, completions = self.i.payload.context, self.completions
         ended = self.ended
         with m.If(completions.ready):
             m.d.sync += completions.valid.eq(0)
         # As long as none waits there: what completes is known too late for so many enables.
         with m.If(~completions.valid):
-            m.d.sync += completions.p.eq(ended)
-        ends = self.i.valid & self.i.ready & self.i.p.piece.last & ~context.quiet
+            m.d.sync += completions.payload.eq(ended)
+        ends = self.i.valid & self.i.ready & self.i.payload.piece.last & ~context.quiet
         if self._params.cores > 1:
             m.d.sync += self.turn.eq(self.turn + ends)
             with m.If(free):
@@ -201,7 +192,11 @@ class WordPlacer(wiring.Component):
             m.d.sync += self.ending.eq(ends)
             names = ("tag", "signal", "barrier", "bytes", *delivery_members(self._params))
             m.d.sync += [ended[name].eq(context[name]) for name in names]
-            m.d.sync += [ended.error.eq(self.i.p.error), ended.write.eq(0), ended.address.eq(self.i.p.address)]
+            m.d.sync += [
+                ended.error.eq(self.i.payload.error),
+                ended.write.eq(0),
+                ended.address.eq(self.i.payload.address),
+            ]
             with m.If(self.ending):
                 m.d.sync += completions.valid.eq(1)
 

@@ -30,17 +30,6 @@ class Realigner(wiring.Component):
 
     Latency 0: the piece is there when both step and word are. With ``params.registers_words`` 1: both lie in registers,
     where the word that was taken last is already. Throughput: one step a cycle.
-
-    Members
-    -------
-    steps : In(stream of StepLayout)
-    words : In(stream of WordLayout)
-        From the bus, in the order in which the steps pull them.
-    loop : In(stream of WordLayout)
-        From the store path, for the steps of transfers with ``loop``.
-    aligned : Out(stream of AlignedLayout)
-    stall_data : Out(1)
-        In this cycle a step waits for its word.
     """
 
     def __init__(self, params):
@@ -52,9 +41,12 @@ class Realigner(wiring.Component):
         super().__init__(
             {
                 "steps": In(stream.Signature(StepLayout(params))),
+                # From the bus, in the order in which the steps pull them.
                 "words": In(stream.Signature(WordLayout(params))),
+                # From the store path, for the steps of transfers with ``loop``.
                 "loop": In(stream.Signature(WordLayout(params))),
                 "aligned": Out(stream.Signature(AlignedLayout(params))),
+                # In this cycle a step waits for its word.
                 "stall_data": Out(1),
             }
         )
@@ -123,10 +115,10 @@ class Realigner(wiring.Component):
 
     def _given(self, m):
         """The step at the input, whose context has nothing that the hardware lacks."""
-        if not never_set(self._params, self.steps.p.context):
-            return self.steps.p
+        if not never_set(self._params, self.steps.payload.context):
+            return self.steps.payload
         given = Signal(StepLayout(self._params))
-        m.d.comb += given.eq(self.steps.p)
+        m.d.comb += given.eq(self.steps.payload)
         m.d.comb += [member.eq(0) for member in never_set(self._params, given.context)]
         return given
 

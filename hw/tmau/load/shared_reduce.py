@@ -1,6 +1,6 @@
 """Reductions into shared memory, a bus word a cycle."""
 
-from amaranth import Array, Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -52,16 +52,6 @@ class SharedReducer(wiring.Component):
     reductions have left.
 
     Latency: 6 cycles from a part to what becomes of it, 10 for sums of floats. Throughput: one part a cycle.
-
-    Members
-    -------
-    i : In(stream of AlignedLayout)
-        ``ready`` depends combinationally on ``o.ready`` unless it is of a reduction.
-    o : Out(stream of AlignedLayout)
-    fetch : Out(LineReadSignature(params.smem))
-        The row of a part that is read in the cycle of the handshake.
-    written : In(1)
-        All that has left is written. At most two pieces that have left are not; in LoadPath it is one.
     """
 
     def __init__(self, params):
@@ -91,9 +81,12 @@ class SharedReducer(wiring.Component):
         self.adding = Signal(FloatSums.LATENCY - IntegerReducer.LATENCY)  # stages behind, of sums of floats
         super().__init__(
             {
+                # ``ready`` depends combinationally on ``o.ready`` unless it is of a reduction.
                 "i": In(stream.Signature(AlignedLayout(params))),
                 "o": Out(stream.Signature(AlignedLayout(params))),
+                # The row of a part that is read in the cycle of the handshake.
                 "fetch": Out(LineReadSignature(params.smem)),
+                # All that has left is written. At most two pieces that have left are not; in LoadPath it is one.
                 "written": In(1),
             }
         )
@@ -106,14 +99,14 @@ class SharedReducer(wiring.Component):
         m.submodules.results = results = self.results
         reduces, left = Signal(), Signal()
         m.d.comb += [
-            reduces.eq((self.i.p.context.reduction != Reduction.NONE) & ~self.i.p.context.stage),
+            reduces.eq((self.i.payload.context.reduction != Reduction.NONE) & ~self.i.payload.context.stage),
             left.eq(self.o.valid & self.o.ready),
         ]
         ends = self._issue(m, reduces)
         self._follow(m, reduces, ends, left)
         self._combine(m)
 
-        head, o, part = places.o.p, self.o.p, places.o.p.part
+        head, o, part = places.o.payload, self.o.payload, places.o.payload.part
         m.d.comb += [
             places.o.ready.eq(self.o.ready & (~part | results.o.valid)),
             results.o.ready.eq(self.o.ready & places.o.valid & part),
@@ -121,7 +114,7 @@ class SharedReducer(wiring.Component):
         with m.If(places.o.valid):
             m.d.comb += [
                 # What an empty queue shows changes: without a part it is not shown.
-                o.word.eq(results.o.p & part.replicate(len(o.word))),
+                o.word.eq(results.o.payload & part.replicate(len(o.word))),
                 o.piece.line.eq(head.row),
                 *(start.eq(head.first << _CHUNK_LOG2) for start in (o.piece.first, o.piece.data_first)),
                 *(stop.eq(head.end << _CHUNK_LOG2) for stop in (o.piece.end, o.piece.data_end)),
@@ -133,14 +126,14 @@ class SharedReducer(wiring.Component):
             with m.If(head.last):
                 m.d.comb += [o[name].eq(self.ended[name]) for name, _ in self.ended.shape()]
         with m.Else():
-            m.d.comb += [o.eq(self.i.p), self.o.valid.eq(self.i.valid & ~reduces)]
+            m.d.comb += [o.eq(self.i.payload), self.o.valid.eq(self.i.valid & ~reduces)]
             with m.If(~reduces):
                 m.d.comb += self.i.ready.eq(self.o.ready)
         return m
 
     def _issue(self, m, reduces):
         """Parts of the piece at the input, one after the other; whether the transfer's end is among them."""
-        i, piece, fetches, places = self.i.p, self.i.p.piece, self.fetches, self.places
+        i, piece, fetches, places = self.i.payload, self.i.payload.piece, self.fetches, self.places
         first, end, stop = Signal(4), piece.end[_CHUNK_LOG2:], Signal(4)
         narrow, covered, final, may_fetch = (Signal(name=name) for name in ("narrow", "covered", "final", "may_fetch"))
         may_take, takes, ends = Signal(), Signal(), Signal()
@@ -168,18 +161,18 @@ class SharedReducer(wiring.Component):
             ),
             takes.eq(self.i.valid & reduces & may_take),
             fetches.i.valid.eq(takes & ~covered),
-            fetches.i.p.row.eq(row),
-            fetches.i.p.first.eq(first),
+            fetches.i.payload.row.eq(row),
+            fetches.i.payload.first.eq(first),
             places.i.valid.eq(takes & (~covered | piece.last)),
-            places.i.p.part.eq(~covered),
-            places.i.p.row.eq(row),
-            places.i.p.first.eq(first),
-            places.i.p.end.eq(Mux(covered, first[:3], Mux(stop == BANKS, BANKS, stop[:3]))),
-            places.i.p.last.eq(ends),
+            places.i.payload.part.eq(~covered),
+            places.i.payload.row.eq(row),
+            places.i.payload.first.eq(first),
+            places.i.payload.end.eq(Mux(covered, first[:3], Mux(stop == BANKS, BANKS, stop[:3]))),
+            places.i.payload.last.eq(ends),
             self.sources.i.valid.eq(fetches.i.valid),
-            self.sources.i.p.eq(i.word),
+            self.sources.i.payload.eq(i.word),
             self.fetch.rows.valid.eq(fetches.o.valid),
-            self.fetch.rows.p.eq(fetches.o.p.row),
+            self.fetch.rows.payload.eq(fetches.o.payload.row),
             fetches.o.ready.eq(self.fetch.rows.ready),
         ]
         with m.If(reduces):
@@ -211,7 +204,9 @@ class SharedReducer(wiring.Component):
 
     def _follow(self, m, reduces, ends, left):
         """What has been written of what came before."""
-        ended = self.ending & left & self.o.p.piece.last  # the end of an older one leaves before that of another comes
+        ended = (
+            self.ending & left & self.o.payload.piece.last
+        )  # the end of an older one leaves before that of another comes
         settled = self.older & ~self.ending & (self.written | self.since.all())
         with m.If(ended):
             m.d.sync += [self.ending.eq(0), self.since.eq(0)]
@@ -233,14 +228,14 @@ class SharedReducer(wiring.Component):
         narrow, adds = Signal(), Signal()
         asked, old, source = Signal(3), Signal(self._params.bus_width), Signal(self._params.bus_width)
         lines = [self.fetch.line.word_select(bank, CHUNK_BITS) for bank in range(BANKS)]
-        words = [sources.o.p.word_select(place, CHUNK_BITS) for place in range(count)]
+        words = [sources.o.payload.word_select(place, CHUNK_BITS) for place in range(count)]
         m.d.comb += [
             narrow.eq(self._is_float(operation.element)),
             adds.eq(narrow & (operation.reduction == Reduction.ADD)),
             sources.o.ready.eq(self.moving[0]),
         ]
         m.d.sync += [
-            asked.eq(fetches.o.p.first),
+            asked.eq(fetches.o.payload.first),
             self.moving.eq(Cat(fetches.o.valid & fetches.o.ready, self.moving)),
             self.adding.eq(Cat(self.moving[-1] & adds, self.adding)),
         ]
@@ -273,7 +268,7 @@ class SharedReducer(wiring.Component):
             alone = Mux(adds, sums.o, alone)
         m.d.comb += [
             results.i.valid.eq(Mux(adds, self.adding[-1], self.moving[-1])),
-            results.i.p.eq(Cat(alone, *(Mux(narrow, alone, other) for other in made[1:]))),
+            results.i.payload.eq(Cat(alone, *(Mux(narrow, alone, other) for other in made[1:]))),
         ]
 
     def _is_float(self, element):

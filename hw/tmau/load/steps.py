@@ -19,14 +19,6 @@ class ResponseTracker(wiring.Component):
     Latency: one cycle from the row (or the transfer, if that comes later) to its run; two from the row with
     ``params.spares_tables``. Throughput: one run a cycle, without a pause between transfers. The payload of ``runs``
     comes through adders from the queues' outputs.
-
-    Members
-    -------
-    transfers : In(stream of TransferLayout)
-        One for each transfer, before or with its first row; ``commands_in_flight`` of them fit.
-    rows : In(stream of RowLayout)
-        One for each run, in order; ``max_outstanding`` of them fit.
-    runs : Out(stream of RunLayout)
     """
 
     def __init__(self, params):
@@ -38,7 +30,9 @@ class ResponseTracker(wiring.Component):
         self.following = Signal(params.smem.addr_width + 1)  # where it starts otherwise
         super().__init__(
             {
+                # One for each transfer, before or with its first row; ``commands_in_flight`` of them fit.
                 "transfers": In(stream.Signature(TransferLayout(params))),
+                # One for each run, in order; ``max_outstanding`` of them fit.
                 "rows": In(stream.Signature(RowLayout(params))),
                 "runs": Out(stream.Signature(RunLayout(params))),
             }
@@ -49,8 +43,8 @@ class ResponseTracker(wiring.Component):
         params = self._params
         m.submodules.transfers = transfers = self.transfer_queue
         m.submodules.rows = rows = self.row_queue
-        connect(m, tracker=flipped(self.transfers), transfers=transfers.i)
-        connect(m, tracker=flipped(self.rows), rows=rows.i)
+        connect(m, flipped(self.transfers), transfers.i)
+        connect(m, flipped(self.rows), rows.i)
 
         transfer, row, run = transfers.o.payload, rows.o.payload, self.runs.payload
         taken = self.runs.valid & self.runs.ready
@@ -105,12 +99,6 @@ class StepGenerator(wiring.Component):
     follows in the next, ends with an empty step there.
 
     Latency: one cycle from a run to its first step. Throughput: one step a cycle, without a pause between runs.
-
-    Members
-    -------
-    runs : In(stream of RunLayout)
-    steps : Out(stream of StepLayout)
-        Made of the run, behind carry chains: for a register. ``runs.ready`` depends combinationally on its ``ready``.
     """
 
     def __init__(self, params):
@@ -132,6 +120,8 @@ class StepGenerator(wiring.Component):
         self.drained = Signal()  # the run has taken its last word, or has none
         self.held = Signal(params.bus_log2)  # word_end of the word that was taken last
         super().__init__(
+            # Made of the run, behind carry chains: for a register. ``runs.ready`` depends combinationally on its
+            # ``ready``.
             {"runs": In(stream.Signature(RunLayout(params))), "steps": Out(stream.Signature(StepLayout(params)))}
         )
 

@@ -3,7 +3,7 @@
 Specification: docs/tmau.md, "Block copies".
 """
 
-from amaranth import Cat, Const, Module, Mux, Signal, signed, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -31,41 +31,28 @@ class BlockSetup(wiring.Component):
     Latency 3, a command every other cycle; an end takes a cycle more. Stages: ends of the ranges and place of the
     field; rules; the command at the outputs, which leaves as one job, as two of which the first is quiet (REPLACE), or
     as an end. One that reads another core's shared memory first asks that core, and waits for its answer.
-
-    Members
-    -------
-    i : In(stream of command_layout())
-        COPY_BLOCK, PREFETCH_BLOCK, COMMIT, WAIT, WAIT_ALL, or REPLACE with a sound descriptor address.
-    windows : In(WindowsLayout)
-    jobs : Out(stream of BlockJobLayout)
-    finished : Out(stream of ErrorLayout)
-        Commands that end here: refused ones, and with code NONE those that move nothing.
-    busy : Out(1)
-        A command is in here.
-    commit : Out(1)
-        Strobe: a COMMIT ends.
-    unfinished, unread : In(range(MAX_GROUPS + 1))
-        Groups; a WAIT ends when there are few enough.
-    groups_full : In(1)
-        A COMMIT must wait.
-    still : In(1)
-        No transfer is under way: a WAIT_ALL ends.
-    loans : Out(LoanSignature(params.smem, params.cores)) if params.cores > 1
     """
 
     def __init__(self, params):
         self.params = params
         super().__init__(
             {
+                # COPY_BLOCK, PREFETCH_BLOCK, COMMIT, WAIT, WAIT_ALL, or REPLACE with a sound descriptor address.
                 "i": In(stream.Signature(command_layout())),
                 "windows": In(WindowsLayout(params)),
                 "jobs": Out(stream.Signature(BlockJobLayout(params))),
+                # Commands that end here: refused ones, and with code NONE those that move nothing.
                 "finished": Out(stream.Signature(ErrorLayout(params))),
+                # A command is in here.
                 "busy": Out(1),
+                # Strobe: a COMMIT ends.
                 "commit": Out(1),
+                # Groups; a WAIT ends when there are few enough.
                 "unfinished": In(range(MAX_GROUPS + 1)),
                 "unread": In(range(MAX_GROUPS + 1)),
+                # A COMMIT must wait.
                 "groups_full": In(1),
+                # No transfer is under way: a WAIT_ALL ends.
                 "still": In(1),
                 **({"loans": Out(LoanSignature(params.smem, params.cores))} if params.cores > 1 else {}),
             }
@@ -98,8 +85,8 @@ class BlockSetup(wiring.Component):
 
     def _measure(self, m, load):
         """First stage: the last bytes of both ranges, the distances between them, the place of the field."""
-        block = command_view(BLOCK, self.i.p)
-        replace = command_view(REPLACE, self.i.p)
+        block = command_view(BLOCK, self.i.payload)
+        replace = command_view(REPLACE, self.i.payload)
         layout = MeasuredLayout(self.params)
         first = Signal(layout)
         m.submodules.locator = locator = FieldLocator()
@@ -111,7 +98,7 @@ class BlockSetup(wiring.Component):
         m.d.comb += reach.eq(Mux(self._replaces(block), DESCRIPTOR.bytes - 1, size - 1))
         with m.If(load):
             m.d.sync += [
-                first.command.eq(self.i.p),
+                first.command.eq(self.i.payload),
                 first.source_last.eq(source + reach),
                 first.destination_last.eq(destination + reach),
                 first.ahead.eq((block.destination >> 4) - (block.source >> 4)),
@@ -202,9 +189,9 @@ class BlockSetup(wiring.Component):
         last = ~third.twice | later
         twice = third.prefetch if self.params.prefetches else Const(0, 1)
         m.d.comb += [
-            self.finished.p.code.eq(third.fault.code),
-            self.finished.p.field.eq(third.fault.field),
-            self.finished.p.tag.eq(block.tag),
+            self.finished.payload.code.eq(third.fault.code),
+            self.finished.payload.field.eq(third.fault.field),
+            self.finished.payload.tag.eq(block.tag),
         ]
         may_move, refused = self._ask(m, valid, third, leave) if self.params.cores > 1 else (1, 0)
         m.d.comb += [
@@ -218,7 +205,12 @@ class BlockSetup(wiring.Component):
             with m.If(twice):
                 m.d.sync += third.moves.eq(0)
 
-        job, to_shared, loop, stage = self.jobs.p, block.destination_space == Space.SHARED, third.loop, third.stage
+        job, to_shared, loop, stage = (
+            self.jobs.payload,
+            block.destination_space == Space.SHARED,
+            third.loop,
+            third.stage,
+        )
         m.d.comb += [job.loop.eq(loop), job.stage.eq(stage)]
         with m.If(third.twice):
             m.d.comb += [
@@ -262,11 +254,11 @@ class BlockSetup(wiring.Component):
         m.d.comb += [
             reads.eq(valid & third.owner.any()),
             requests.valid.eq(reads & ~sent),
-            requests.p.owner.eq(third.owner),
-            requests.p.asks.eq(1),
-            requests.p.row.eq(address[-row:]),
-            requests.p.last.eq((address + block.size - 1)[: self.params.smem.addr_width][-row:]),
-            requests.p.tag.eq(block.tag),
+            requests.payload.owner.eq(third.owner),
+            requests.payload.asks.eq(1),
+            requests.payload.row.eq(address[-row:]),
+            requests.payload.last.eq((address + block.size - 1)[: self.params.smem.addr_width][-row:]),
+            requests.payload.tag.eq(block.tag),
         ]
         with m.If(leave):
             m.d.sync += [sent.eq(0), granted.eq(0), refused.eq(0)]
@@ -275,7 +267,10 @@ class BlockSetup(wiring.Component):
             with m.If(answer.answers):
                 m.d.sync += [granted.eq(answer.granted), refused.eq(~answer.granted)]
         with m.If(refused):
-            m.d.comb += [self.finished.p.code.eq(ClusterError.REMOTE), self.finished.p.address.eq(third.owner)]
+            m.d.comb += [
+                self.finished.payload.code.eq(ClusterError.REMOTE),
+                self.finished.payload.address.eq(third.owner),
+            ]
         return ~third.owner.any() | granted, refused
 
     def _may_end(self, m, third):

@@ -1,6 +1,6 @@
 """Where a field of a descriptor lies, for the command that changes one (docs/tmau.md, "Descriptor maintenance")."""
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -24,18 +24,11 @@ __all__ = ["FieldLocator", "block_rules"]
 
 
 class FieldLocator(wiring.Component):
-    """Looks a field up in ``spec.DESCRIPTOR``. Combinational.
+    """Looks a field up in ``spec.DESCRIPTOR``. Combinational."""
 
-    Members
-    -------
-    field : In(8)
-        Number of the field.
-    index : In(3)
-        Element of an array field, and 0 for others.
-    place : Out(PlaceLayout)
-    """
-
+    # Number of the field.
     field: In(8)
+    # Element of an array field, and 0 for others.
     index: In(3)
     place: Out(PlaceLayout())
 

@@ -1,6 +1,6 @@
 """A command on a tensor, dimension by dimension."""
 
-from amaranth import Array, Cat, Module, Mux, Signal, signed, unsigned
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -20,17 +20,6 @@ class DimensionPicker(wiring.Component):
     In tile mode a command has as many as its rank. In im2col mode those of the rank come, and then the spatial ones
     again. A command that needs none of its dimensions has one. The command stays at the input until its last dimension
     is picked, and three steps at least, so that nothing else of it has to be kept until two steps behind its first.
-
-    Members
-    -------
-    i : In(stream of LookupLayout)
-    dimensions : Out(ListSignature(params))
-        Of the command at ``i``: its first one comes with it.
-    step : In(1)
-        Everything moves on.
-    valid : Out(1)
-        There is a dimension at ``o``, registered.
-    o : Out(DimensionLayout)
     """
 
     def __init__(self, params):
@@ -43,8 +32,11 @@ class DimensionPicker(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(LookupLayout(params))),
+                # Of the command at ``i``: its first one comes with it.
                 "dimensions": Out(ListSignature(params)),
+                # Everything moves on.
                 "step": In(1),
+                # There is a dimension at ``o``, registered.
                 "valid": Out(1),
                 "o": Out(DimensionLayout(params)),
             }
@@ -52,14 +44,14 @@ class DimensionPicker(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        command, checked = self.i.p.command, self.i.p.checked
+        command, checked = self.i.payload.command, self.i.payload.checked
         number, again, age, picked = self.number, self.again, self.age, self.picked
         needed, outermost = Signal(), Signal(3)
         turn, last, leaves = Signal(), Signal(), Signal()
         following = Signal(3)  # the dimension behind the next one, of the same command
         tensor = Cat(command.opcode == member for member in TENSOR_OPCODES).any()
         m.d.comb += [
-            needed.eq(tensor & (self.i.p.fault.code == Error.NONE)),
+            needed.eq(tensor & (self.i.payload.fault.code == Error.NONE)),
             outermost.eq(checked.rank - 1),
             # In im2col mode N is 4, and the outermost spatial dimension is rank - 2.
             turn.eq(checked.im2col & (number == checked.rank - 2)),
@@ -102,7 +94,7 @@ class DimensionPicker(wiring.Component):
 
     def _pick(self, m, number, again):
         """What belongs to the dimension."""
-        command, checked, o = self.i.p.command, self.i.p.checked, self.o
+        command, checked, o = self.i.payload.command, self.i.payload.checked, self.o
         listed = self.dimensions.listed
         # The dimension of the descriptor that is the first in the walk: 0, or with interleaved channels 1 to 3.
         outer = Mux(checked.im2col & checked.interleaved, (checked.rank - 2)[:2], 0)
@@ -140,21 +132,6 @@ class OriginSum(wiring.Component):
     ----------
     addr_width : int
         Bits of an address.
-
-    Members
-    -------
-    step : In(1)
-        Everything moves on.
-    position : In(signed(34))
-    stride : In(min(40, addr_width))
-        Factors of the next product.
-    none : In(1)
-        The product is to be zero.
-    start : In(1)
-        The product is the first one of a sum, which begins at ``address``.
-    address : In(addr_width)
-    sum : Out(addr_width)
-        With the products up to the one whose factors were there before the last step.
     """
 
     def __init__(self, *, addr_width):
@@ -162,12 +139,17 @@ class OriginSum(wiring.Component):
         self._stride_width = min(40, addr_width)
         super().__init__(
             {
+                # Everything moves on.
                 "step": In(1),
                 "position": In(signed(34)),
+                # Factors of the next product.
                 "stride": In(self._stride_width),
+                # The product is to be zero.
                 "none": In(1),
+                # The product is the first one of a sum, which begins at ``address``.
                 "start": In(1),
                 "address": In(addr_width),
+                # With the products up to the one whose factors were there before the last step.
                 "sum": Out(addr_width),
             }
         )
@@ -208,50 +190,38 @@ class Fold(wiring.Component):
     ----------
     length : int
         Bits of a number of bytes.
-
-    Members
-    -------
-    step : In(1)
-        Strobe: the dimension at the inputs is done.
-    first : In(1)
-        It is dimension 0.
-    piece : In(length)
-        Bytes of one index of it, if all dimensions before are folded: of dimension 0's unit, or of those dimensions.
-    gather : In(1)
-        With ``first`` only.
-    start, end : In(9)
-        Elements to both edges of the tensor, limited to ``count``, as ``BoundsDistance`` gives them.
-    count : In(9)
-    dimension_bytes : In(length)
-        Bytes of this dimension and those before.
-    contiguous : In(1)
-        It continues the dimension before on both sides without a gap; never with ``gather``.
-    folded, whole : Out(1)
-        It is part of the run; the next one may be. Combinational.
-    start_bytes, end_bytes : Out(length)
-        Bytes of the dimension before ``start``, and before ``end``. Combinational; if all dimensions before are folded,
-        and not with ``gather``.
-    bytes, data_start, data_end, data_bytes : Out(length)
-        Registered, of the dimensions so far: bytes of a run; the part of it that is inside, if any is, and its bytes.
     """
 
     def __init__(self, length):
         self._length = length
         super().__init__(
             {
+                # Strobe: the dimension at the inputs is done.
                 "step": In(1),
+                # It is dimension 0.
                 "first": In(1),
+                # Bytes of one index of it, if all dimensions before are folded: of dimension 0's unit, or of those
+                # dimensions.
                 "piece": In(length),
+                # With ``first`` only.
                 "gather": In(1),
+                # Elements to both edges of the tensor, limited to ``count``, as ``BoundsDistance`` gives them.
                 "start": In(9),
                 "end": In(9),
                 "count": In(9),
+                # Bytes of this dimension and those before.
                 "dimension_bytes": In(length),
+                # It continues the dimension before on both sides without a gap; never with ``gather``.
                 "contiguous": In(1),
+                # It is part of the run; the next one may be. Combinational.
                 "folded": Out(1),
                 "whole": Out(1),
+                # Bytes of the dimension before ``start``, and before ``end``. Combinational; if all dimensions before
+                # are folded, and not with ``gather``.
                 "start_bytes": Out(length),
                 "end_bytes": Out(length),
+                # Registered, of the dimensions so far: bytes of a run; the part of it that is inside, if any is, and
+                # its bytes.
                 "bytes": Out(length),
                 "data_start": Out(length),
                 "data_end": Out(length),

@@ -1,6 +1,6 @@
 """The rules that copies between memory and lanes must obey (docs/layouts.md, "Lane-local memory")."""
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -99,16 +99,6 @@ class LaneSetup(wiring.Component):
 
     A job moves a channel, or a row where a side is ROW_ALIGNED. All jobs but the last one are quiet. The first one is
     offered 15 cycles after the command was taken.
-
-    Members
-    -------
-    i : In(stream of command_layout())
-    windows : In(WindowsLayout)
-    jobs : Out(stream of BlockJobLayout)
-    finished : Out(stream of ErrorLayout)
-        Commands that are refused.
-    busy : Out(1)
-        A command is in here.
     """
 
     def __init__(self, params):
@@ -118,7 +108,9 @@ class LaneSetup(wiring.Component):
                 "i": In(stream.Signature(command_layout())),
                 "windows": In(WindowsLayout(params)),
                 "jobs": Out(stream.Signature(BlockJobLayout(params))),
+                # Commands that are refused.
                 "finished": Out(stream.Signature(ErrorLayout(params))),
+                # A command is in here.
                 "busy": Out(1),
             }
         )
@@ -138,7 +130,7 @@ class LaneSetup(wiring.Component):
         with m.FSM() as fsm:
             with m.State("Idle"):
                 m.d.comb += self.i.ready.eq(1)
-                m.d.sync += [sides.command.eq(self.i.p), phase.eq(0)]
+                m.d.sync += [sides.command.eq(self.i.payload), phase.eq(0)]
                 with m.If(self.i.valid):
                     m.next = "Measure"
             with m.State("Measure"):
@@ -161,9 +153,9 @@ class LaneSetup(wiring.Component):
         m.d.comb += [
             self.busy.eq(~fsm.ongoing("Idle")),
             self.finished.valid.eq(refusing),
-            self.finished.p.code.eq(fault.code),
-            self.finished.p.tag.eq(command.tag),
-            self.finished.p.field.eq(fault.field),
+            self.finished.payload.code.eq(fault.code),
+            self.finished.payload.tag.eq(command.tag),
+            self.finished.payload.field.eq(fault.field),
         ]
         self._measure(m, phase, sides, command)
         self._judge(m, sides, command, fault)
@@ -249,7 +241,7 @@ class LaneSetup(wiring.Component):
             m.d.sync += address.eq(address + size)
 
         store = ~from_global
-        job = self.jobs.p
+        job = self.jobs.payload
         m.d.comb += [
             self.jobs.valid.eq(moving & ~start & ~step),
             job.store.eq(store),

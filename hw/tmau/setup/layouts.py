@@ -1,6 +1,6 @@
 """Payloads between the parts of setup."""
 
-from amaranth import signed, unsigned
+from amaranth.hdl import signed, unsigned
 from amaranth.lib import data
 
 from ...lib.layouts import command_layout

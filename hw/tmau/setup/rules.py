@@ -5,7 +5,7 @@ Functions of values, combinational; their users choose where the registers are.
 Specification: docs/tmau.md, "Windows", "Stores and reductions".
 """
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -126,16 +126,7 @@ def _of_all(params, cores):
 
 
 class CommandRules(wiring.Component):
-    """Finds the first rule that a command breaks, but for ``START``, which Setup looks at dimension by dimension.
-
-    Members
-    -------
-    i : In(LookupLayout)
-    windows : In(WindowsLayout)
-    fault : Out(FaultLayout)
-        Of the command that was there a cycle ago and still is: what was known, otherwise lowest code, then lowest field
-        number. Code NONE if it can run, and for commands without a tensor.
-    """
+    """Finds the first rule that a command breaks, but for ``START``, which Setup looks at dimension by dimension."""
 
     def __init__(self, params):
         self.params = params
@@ -143,6 +134,8 @@ class CommandRules(wiring.Component):
             {
                 "i": In(LookupLayout(params)),
                 "windows": In(WindowsLayout(params)),
+                # Of the command that was there a cycle ago and still is: what was known, otherwise lowest code, then
+                # lowest field number. Code NONE if it can run, and for commands without a tensor.
                 "fault": Out(FaultLayout()),
             }
         )

@@ -3,7 +3,7 @@
 Specification: docs/layouts.md, "Lane-local memory".
 """
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -20,16 +20,11 @@ class StrideCalculator(wiring.Component):
 
     Lanes and ``eu_bytes`` are powers of two, so that dividing by them is shifting, and nothing stalls. There is one
     product a stage at most.
-
-    Members
-    -------
-    i : In(ShapeLayout)
-    o : Out(StridesLayout)
-        Six cycles later.
     """
 
     def __init__(self, params):
         self._width = params.smem.addr_width + 1
+        # Six cycles later.
         super().__init__({"i": In(ShapeLayout()), "o": Out(StridesLayout(params))})
 
     def elaborate(self, platform):
@@ -83,21 +78,6 @@ class LaneCursor(wiring.Component):
     """Follows one side of a copy from row to row, from channel to channel, and from batch to batch.
 
     A step takes one cycle and one addition.
-
-    Members
-    -------
-    strides : In(StridesLayout)
-    lanes_log2 : In(3)
-    start_lane : In(6)
-    base : In(params.smem.addr_width)
-        The tensor's byte address in every lane. Like the strides constant from ``start`` on.
-    start : In(1)
-        Strobe: go to the first piece.
-    step : In(1)
-        Strobe: go to the next row; with ``next_channel`` to the next channel, with ``next_batch`` to the next batch.
-    next_channel, next_batch : In(1)
-    address : Out(params.smem.addr_width)
-        Byte address in shared memory of the piece.
     """
 
     def __init__(self, params):
@@ -107,11 +87,16 @@ class LaneCursor(wiring.Component):
                 "strides": In(StridesLayout(params)),
                 "lanes_log2": In(3),
                 "start_lane": In(6),
+                # The tensor's byte address in every lane. Like the strides constant from ``start`` on.
                 "base": In(self._width),
+                # Strobe: go to the first piece.
                 "start": In(1),
+                # Strobe: go to the next row; with ``next_channel`` to the next channel, with ``next_batch`` to the next
+                # batch.
                 "step": In(1),
                 "next_channel": In(1),
                 "next_batch": In(1),
+                # Byte address in shared memory of the piece.
                 "address": Out(self._width),
             }
         )

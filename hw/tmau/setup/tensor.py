@@ -1,12 +1,11 @@
 """Setup: a command and its checked descriptor become a job, or a refusal (docs/tmau.md, "Tile mode" to "Errors")."""
 
-from amaranth import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.spec import COMMAND, COMMAND_FIELD, Element, Error, Opcode
 
-from ...lib.component import join
 from ..descriptor.layouts import FaultLayout, ListSignature, LookupLayout, aligned
 from ..jobs import JobLayout
 from ..layouts import ErrorLayout, WindowsLayout, prefetch_members
@@ -71,19 +70,6 @@ class Setup(wiring.Component):
 
     A load, store or reduction without fault leaves as a job, every other command ends here; where a cache outside takes
     prefetches, one that would fit shared memory does both. Addresses are computed modulo 2^addr_width.
-
-    Members
-    -------
-    i : In(stream of LookupLayout)
-        Commands on tensors, invalidations, and whatever is known to be wrong.
-    dimensions : Out(ListSignature(params))
-        Of the command at ``i``: its first one comes with it.
-    windows : In(WindowsLayout)
-    jobs : Out(stream of JobLayout)
-    finished : Out(stream of ErrorLayout)
-        Commands that end here: refused ones, and with code NONE those that move nothing.
-    busy : Out(1)
-        A command is in here.
     """
 
     def __init__(self, params):
@@ -96,11 +82,15 @@ class Setup(wiring.Component):
         self.offered = Signal()  # there is something at the outputs
         super().__init__(
             {
+                # Commands on tensors, invalidations, and whatever is known to be wrong.
                 "i": In(stream.Signature(LookupLayout(params))),
+                # Of the command at ``i``: its first one comes with it.
                 "dimensions": Out(ListSignature(params)),
                 "windows": In(WindowsLayout(params)),
                 "jobs": Out(stream.Signature(JobLayout(params))),
+                # Commands that end here: refused ones, and with code NONE those that move nothing.
                 "finished": Out(stream.Signature(ErrorLayout(params))),
+                # A command is in here.
                 "busy": Out(1),
             }
         )
@@ -111,7 +101,7 @@ class Setup(wiring.Component):
         m.submodules.picker = picker = self.picker
         m.submodules.origin = origin = OriginSum(addr_width=self.params.addr_width)
         m.submodules.fold = fold = Fold(self.params.smem.addr_width + 1)
-        join(m, picker=picker.dimensions, dimensions=flipped(self.dimensions))
+        connect(m, picker.dimensions, flipped(self.dimensions))
         next_level = Signal(3)  # for the dimension in the second stage
         measured = self.measured
         # Walkers compare parts of a job that a command does not set, whatever they are: reset, they are known.
@@ -130,13 +120,13 @@ class Setup(wiring.Component):
             takes.eq(self.starting & (~self.offered | moves)),
             places.eq(step & self.placing),
             picker.step.eq(step),
-            picker.i.p.eq(self.i.p),
+            picker.i.payload.eq(self.i.payload),
             picker.i.valid.eq(self.i.valid),
             self.i.ready.eq(picker.i.ready),
             self.jobs.valid.eq(self.offered & end.moves),
             self.finished.valid.eq(self.offered & ~end.moves),
             self.busy.eq(picker.valid | self.placing | self.offered),
-            rules.i.eq(self.i.p),
+            rules.i.eq(self.i.payload),
             rules.windows.eq(self.windows),
         ]
         with m.If(step):
@@ -182,13 +172,13 @@ class Setup(wiring.Component):
             distance.traversal.eq(picked.traversal),
             # The walk begins at the first byte inside the tensor: a run does not begin before the tensor, and of runs
             # that are taken together those inside have the addresses.
-            folds.eq(Mux(picked.first, ~self.i.p.checked.gather, fold.whole & picked.contiguous)),
+            folds.eq(Mux(picked.first, ~self.i.payload.checked.gather, fold.whole & picked.contiguous)),
             origin.step.eq(step),
             origin.position.eq(picked.position),
             origin.stride.eq(picked.stride),
             origin.none.eq((folds | rows) & ~picked.again & (picked.position < 0)),
             origin.start.eq(self.picker.valid & picked.first),
-            origin.address.eq(aligned(self.params, self.i.p.checked.address)),
+            origin.address.eq(aligned(self.params, self.i.payload.checked.address)),
             stride.eq(self._stride(m, picked)),
         ]
         with m.If(step):
@@ -197,7 +187,7 @@ class Setup(wiring.Component):
             m.d.sync += [measured[name].eq(getattr(distance, name)) for name in ("below", "above", "start", "end")]
             m.d.sync += [
                 # The dimension before is one stage further: nothing is chosen in front of Fold's multipliers.
-                measured.piece.eq(Mux(picked.first, 1 << self.i.p.checked.unit_log2, measured.bytes)),
+                measured.piece.eq(Mux(picked.first, 1 << self.i.payload.checked.unit_log2, measured.bytes)),
                 measured.stride.eq(stride),
                 measured.rows.eq(rows),
                 measured.astray.eq(
@@ -228,7 +218,7 @@ class Setup(wiring.Component):
 
     def _fills(self):
         """Whether runs outside the tensor adjoin and are written."""
-        command, checked = self.i.p.command, self.i.p.checked
+        command, checked = self.i.payload.command, self.i.payload.checked
         return (command.opcode == Opcode.LOAD) & checked.gapless & ~checked.im2col
 
     def _keep(self, m, picked, measured, stride, fold, job, level):
@@ -258,14 +248,14 @@ class Setup(wiring.Component):
 
         Short lines and short walks are faster pixel by pixel.
         """
-        command, checked = self.i.p.command, self.i.p.checked
+        command, checked = self.i.payload.command, self.i.payload.checked
         adjoin = checked.gapless & (picked.stride == measured.bytes) & (picked.traversal == 0)
         worth_it = (measured.bytes < self.params.bus_bytes) & picked.size[2:].any() & checked.pixels[4:].any()
         return (command.opcode == Opcode.LOAD) & fold.whole & adjoin & worth_it
 
     def _take(self, m, found, measured, job, end):
         """What the job has from the command, which is still at the input; and how dimensions begin."""
-        command, checked = self.i.p.command, self.i.p.checked
+        command, checked = self.i.payload.command, self.i.payload.checked
         walk, pixels, transfer = job.walk, job.pixels, job.transfer
         opcode = command.opcode
         store = (opcode == Opcode.STORE) | (opcode == Opcode.REDUCE)
@@ -307,7 +297,7 @@ class Setup(wiring.Component):
 
     def _place(self, m, places, takes, measured, origin, fold, job, outside):
         """Third stage: where the walk starts, which indices are inside, what folds into a run."""
-        checked, walk, pixels = self.i.p.checked, job.walk, job.pixels
+        checked, walk, pixels = self.i.payload.checked, job.walk, job.pixels
         m.submodules.interval = part = BoundsInterval()
         empty, before = Signal(2), Signal()  # of the last dimension; one before it is outside
         m.d.comb += [
@@ -368,7 +358,7 @@ class Setup(wiring.Component):
 
     def _offer(self, m, job, end, fold, outside):
         """The outputs, and what the two walks have in common."""
-        out, merged = self.jobs.p, Signal()
+        out, merged = self.jobs.payload, Signal()
         m.d.comb += [
             merged.eq(outside & end.mergeable),
             out.eq(job),
@@ -386,8 +376,8 @@ class Setup(wiring.Component):
             out.transfer.data_start.eq(fold.data_start),
             out.transfer.data_end.eq(fold.data_end),
             out.transfer.fill.eq(Cat(job.transfer.fill[:32], job.transfer.fill[:32])),
-            self.finished.p.code.eq(end.fault.code),
-            self.finished.p.tag.eq(job.transfer.tag),
-            self.finished.p.field.eq(end.fault.field),
-            self.finished.p.address.eq(Mux(end.fault.code == Error.DESCRIPTOR_READ, end.descriptor, 0)),
+            self.finished.payload.code.eq(end.fault.code),
+            self.finished.payload.tag.eq(job.transfer.tag),
+            self.finished.payload.field.eq(end.fault.field),
+            self.finished.payload.address.eq(Mux(end.fault.code == Error.DESCRIPTOR_READ, end.descriptor, 0)),
         ]

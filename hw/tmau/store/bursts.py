@@ -1,14 +1,12 @@
 """The write generator: legal bursts for the runs of a store."""
 
-from amaranth import unsigned
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.spec.tmau_registers import own_tag_bits
 
 from ...bus.bursts import BurstSplitter, WriteBurstLayout, WriteResponseLayout, processor_members
-from ...lib.component import join
 from ...lib.stream import DeepQueue
 from ..layouts import CompletionLayout
 from .layouts import EndLayout, StoredRunLayout
@@ -25,11 +23,6 @@ class WriteGenerator(wiring.Component):
     Exactly one burst of a transfer has ``last``: the last one of its last run, or, if that is empty, an empty one.
     Runs with ``loop`` request nothing. Latency: one cycle from a run to its first burst. Throughput: one burst a cycle,
     one run a cycle. ``i.ready`` depends on registers only.
-
-    Members
-    -------
-    i : In(stream of StoredRunLayout)
-    bursts : Out(stream of WriteBurstLayout)
     """
 
     def __init__(self, params):
@@ -55,7 +48,7 @@ class WriteGenerator(wiring.Component):
         m = Module()
         bus_log2 = self.params.bus_log2
         m.submodules.splitter = splitter = self.splitter
-        run, asked, burst = self.i.p, splitter.i.p, self.bursts.p
+        run, asked, burst = self.i.payload, splitter.i.payload, self.bursts.payload
 
         beyond = Signal(len(run.bytes) + 1)  # bytes from the start of the first word to the end of the run, minus one
         m.d.comb += [
@@ -69,7 +62,7 @@ class WriteGenerator(wiring.Component):
             splitter.i.valid.eq(self.i.valid & ~run.context.loop),
             self.i.ready.eq(splitter.i.ready),
         ]
-        made = splitter.o.p
+        made = splitter.o.payload
         m.d.comb += [
             self.bursts.valid.eq(splitter.o.valid),
             splitter.o.ready.eq(self.bursts.ready),
@@ -96,16 +89,6 @@ class StoreFinisher(wiring.Component):
 
     Latency: none from the last response to the completion, but three cycles from the end. Throughput: one response, and
     one transfer, a cycle.
-
-    Members
-    -------
-    ends : In(stream of EndLayout)
-        One for each transfer; ``commands_in_flight`` of them fit. Its ``ready`` stays until one comes.
-    responses : In(stream of WriteResponseLayout)
-        One with ``last`` for each transfer without ``loop``, which waits for the transfer's end.
-    completions : Out(stream of CompletionLayout)
-    done_stb : Out(1)
-        A transfer is complete.
     """
 
     def __init__(self, params):
@@ -113,9 +96,12 @@ class StoreFinisher(wiring.Component):
         self.queue = DeepQueue(EndLayout(params), params.commands_in_flight)
         super().__init__(
             {
+                # One for each transfer; ``commands_in_flight`` of them fit. Its ``ready`` stays until one comes.
                 "ends": In(stream.Signature(EndLayout(params))),
+                # One with ``last`` for each transfer without ``loop``, which waits for the transfer's end.
                 "responses": In(stream.Signature(WriteResponseLayout(params.addr_width))),
                 "completions": Out(stream.Signature(CompletionLayout(params))),
+                # A transfer is complete.
                 "done_stb": Out(1),
             }
         )
@@ -123,8 +109,8 @@ class StoreFinisher(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.queue = queue = self.queue
-        join(m, ends=flipped(self.ends), queue=queue.i)
-        end, response, completion = queue.o.p, self.responses.p, self.completions.p
+        connect(m, flipped(self.ends), queue.i)
+        end, response, completion = queue.o.payload, self.responses.payload, self.completions.payload
         waiting = queue.o.valid & ~end.loop
 
         outcome = data.StructLayout({"error": 1, "write": 1, "address": unsigned(self.params.addr_width)})

@@ -1,6 +1,6 @@
 """Payloads between the stages of the store path."""
 
-from amaranth import unsigned
+from amaranth.hdl import unsigned
 from amaranth.lib import data
 from amaranth.utils import exact_log2
 

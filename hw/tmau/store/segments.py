@@ -1,7 +1,6 @@
 """Segment fetcher: gets the segment of each step, un-swizzled."""
 
-from amaranth import unsigned
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -53,20 +52,6 @@ class SegmentFetcher(wiring.Component):
     another shared memory than the one before, waits until all that was asked for has come.
 
     Latency: three cycles. Throughput: one step a cycle.
-
-    Members
-    -------
-    steps : In(stream of WordStepLayout)
-    fetch : Out(LineReadSignature(params.smem))
-    loans : Out(LoanSignature(params.smem, params.cores)) if params.cores > 1
-    staged : In(stream of StagedWordLayout)
-        Not waited for: the segments of a transfer are all there before its first step comes.
-    o : Out(stream of FetchedLayout, always ready)
-        Never waits.
-    left : In(1)
-        A place is free again.
-    read_stb : Out(1)
-        The source of a transfer has been read.
     """
 
     def __init__(self, params):
@@ -86,9 +71,13 @@ class SegmentFetcher(wiring.Component):
             {
                 "steps": In(stream.Signature(WordStepLayout(params))),
                 "fetch": Out(LineReadSignature(params.smem)),
+                # Not waited for: the segments of a transfer are all there before its first step comes.
                 "staged": In(stream.Signature(StagedWordLayout(params))),
+                # Never waits.
                 "o": Out(stream.Signature(FetchedLayout(params), always_ready=True)),
+                # A place is free again.
                 "left": In(1),
+                # The source of a transfer has been read.
                 "read_stb": Out(1),
                 **({"loans": Out(LoanSignature(params.smem, params.cores))} if params.cores > 1 else {}),
             }
@@ -100,27 +89,27 @@ class SegmentFetcher(wiring.Component):
         m.submodules.waiting = waiting = self.waiting
 
         # First cycle: a place. All steps take their turn, so that they keep their order.
-        given, step = self.steps.p, waiting.o.p
+        given, step = self.steps.payload, waiting.o.payload
         elsewhere = given.stage | given.immediate
         local = self.params.has("local_copies")
         if local:
-            choice = [waiting.i.p.choice.eq(Mux(elsewhere, Cat(given.immediate, 1), given.bank[0]))]
+            choice = [waiting.i.payload.choice.eq(Mux(elsewhere, Cat(given.immediate, 1), given.bank[0]))]
         else:
-            choice = [waiting.i.p.immediate.eq(given.immediate), waiting.i.p.complement.eq(~given.bank)]
+            choice = [waiting.i.payload.immediate.eq(given.immediate), waiting.i.payload.complement.eq(~given.bank)]
         started, passed = Signal(), Signal()  # a step takes a place; one without a word or an end gives it back
         m.d.comb += [
             self.steps.ready.eq(self.used != ENTRIES),
             started.eq(self.steps.valid & self.steps.ready),
             waiting.i.valid.eq(started),
-            waiting.i.p.cut.eq(given.cut),
-            waiting.i.p.bank.eq(given.bank),
-            waiting.i.p.again.eq(given.again),
-            waiting.i.p.fill.eq(given.fill),
+            waiting.i.payload.cut.eq(given.cut),
+            waiting.i.payload.bank.eq(given.bank),
+            waiting.i.payload.again.eq(given.again),
+            waiting.i.payload.fill.eq(given.fill),
             *choice,
             asked.i.valid.eq(started),
-            asked.i.p.row.eq(given.row),
-            asked.i.p.shared.eq(given.cut.fetch & ~elsewhere & ~(given.again & self.params.keeps_lines)),
-            *(asked.i.p[name].eq(given[name]) for name in owner_members(self.params)),
+            asked.i.payload.row.eq(given.row),
+            asked.i.payload.shared.eq(given.cut.fetch & ~elsewhere & ~(given.again & self.params.keeps_lines)),
+            *(asked.i.payload[name].eq(given[name]) for name in owner_members(self.params)),
         ]
         m.d.sync += self.used.eq(self.used + started - passed - self.left)
 
@@ -129,9 +118,9 @@ class SegmentFetcher(wiring.Component):
         fetched = Signal()  # it is one that this core has
         may_fetch, borrows, comes = self._borrow(m) if self.params.cores > 1 else (1, 0, 0)
         m.d.comb += [
-            self.fetch.rows.valid.eq(asked.o.valid & asked.o.p.shared & may_fetch),
-            self.fetch.rows.p.eq(asked.o.p.row),
-            asked.o.ready.eq((may_fetch & (~asked.o.p.shared | self.fetch.rows.ready)) | borrows),
+            self.fetch.rows.valid.eq(asked.o.valid & asked.o.payload.shared & may_fetch),
+            self.fetch.rows.payload.eq(asked.o.payload.row),
+            asked.o.ready.eq((may_fetch & (~asked.o.payload.shared | self.fetch.rows.ready)) | borrows),
             due.eq(fetched | comes),
         ]
         m.d.sync += fetched.eq(asked.o.valid & asked.o.ready & ~borrows)
@@ -154,20 +143,20 @@ class SegmentFetcher(wiring.Component):
         waits, lends = Signal(), Signal()  # for other answers; a line of another core is wanted
         request = loans.requests
         m.d.comb += [
-            lends.eq(asked.o.p.shared & asked.o.p.owner.any()),
-            waits.eq((away != 0) & ~(lends & (asked.o.p.owner == lender))),
+            lends.eq(asked.o.payload.shared & asked.o.payload.owner.any()),
+            waits.eq((away != 0) & ~(lends & (asked.o.payload.owner == lender))),
             request.valid.eq(asked.o.valid & lends & ~waits),
-            request.p.owner.eq(asked.o.p.owner),
-            request.p.row.eq(asked.o.p.row),
-            request.p.last.eq(asked.o.p.row),
+            request.payload.owner.eq(asked.o.payload.owner),
+            request.payload.row.eq(asked.o.payload.row),
+            request.payload.last.eq(asked.o.payload.row),
         ]
         m.d.sync += away.eq(away + (request.valid & request.ready) - loans.answer.lends)
         with m.If(request.valid):
-            m.d.sync += lender.eq(asked.o.p.owner)
+            m.d.sync += lender.eq(asked.o.payload.owner)
         return ~lends & ~waits, request.valid & request.ready, loans.answer.lends
 
     def _collect(self, m, due, step):
-        o, staged, cut = self.o.p, self.staged, step.cut
+        o, staged, cut = self.o.payload, self.staged, step.cut
         ones = Const(-1, self.params.bus_bytes)
         m.d.sync += self.o.valid.eq(due)
         with m.If(due):
@@ -187,9 +176,9 @@ class SegmentFetcher(wiring.Component):
             # The error at the output is also where errors are collected: it is never cleared within a transfer.
             erred = o.error & ~o.last
             with m.If(due):
-                m.d.sync += o.error.eq(erred | (staged.ready & staged.p.error))
+                m.d.sync += o.error.eq(erred | (staged.ready & staged.payload.error))
                 with m.If(~erred):
-                    m.d.sync += o.address.eq(staged.p.address)
+                    m.d.sync += o.address.eq(staged.payload.address)
 
     def _segment(self, m, due, step):
         """The segment that comes: 16 bytes ``n`` of one in shared memory are those of bank ``bank ^ n``."""
@@ -223,7 +212,7 @@ class SegmentFetcher(wiring.Component):
             with m.Case(_SWAPPED):
                 m.d.comb += segment.eq(Cat(chunks[place ^ 1] for place in range(count)))
             with m.Case(_STAGED):
-                m.d.comb += segment.eq(self.staged.p.data)
+                m.d.comb += segment.eq(self.staged.payload.data)
             with m.Case(_FILL):
                 m.d.comb += segment.eq(step.fill.replicate(self.params.bus_bytes // 8))
         return segment
@@ -251,18 +240,6 @@ class WordAssembler(wiring.Component):
     of ``ENTRIES`` places, which never overflows, because the segment fetcher counts them.
 
     Latency: one cycle from the step to its word, with ``params.spares_tables`` two. Throughput: one word a cycle.
-
-    Members
-    -------
-    i : In(stream of FetchedLayout, always ready)
-    words : Out(stream of WriteWordLayout)
-    loop : Out(stream of WordLayout)
-        The words of transfers with ``loop``. What lies outside their bytes means nothing.
-    ends : Out(stream of EndLayout)
-        With the last word of a transfer, or in its place. Its ``ready`` must not wait for ``valid``, and once up stays
-        until an end comes: the word waits for it.
-    left : Out(1)
-        A place in the queue is free again.
     """
 
     def __init__(self, params):
@@ -273,8 +250,12 @@ class WordAssembler(wiring.Component):
             {
                 "i": In(stream.Signature(FetchedLayout(params), always_ready=True)),
                 "words": Out(stream.Signature(WriteWordLayout(params.bus_bytes))),
+                # The words of transfers with ``loop``. What lies outside their bytes means nothing.
                 "loop": Out(stream.Signature(WordLayout(params))),
+                # With the last word of a transfer, or in its place. Its ``ready`` must not wait for ``valid``, and once
+                # up stays until an end comes: the word waits for it.
                 "ends": Out(stream.Signature(EndLayout(params))),
+                # A place in the queue is free again.
                 "left": Out(1),
             }
         )
@@ -282,7 +263,7 @@ class WordAssembler(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.queue = queue = self.queue
-        step, entry = self.i.p, queue.i.p
+        step, entry = self.i.payload, queue.i.payload
 
         m.d.comb += [
             queue.i.valid.eq(self.i.valid & (step.word | step.last)),
@@ -295,16 +276,16 @@ class WordAssembler(wiring.Component):
         m.d.comb += [entry.end[name].eq(step[name]) for name, _ in EndLayout(self.params)]
 
         # The last word waits until its end has a place; nothing else takes that place away.
-        out, queued = queue.o.p, queue.o.valid
+        out, queued = queue.o.payload, queue.o.valid
         placed = ~out.last | self.ends.ready
         gone = (self.words.ready | ~out.bus) & (self.loop.ready | ~out.loop)
         m.d.comb += [
             self.words.valid.eq(queued & out.bus & placed),
-            self.words.p.eq(out.word),
+            self.words.payload.eq(out.word),
             self.loop.valid.eq(queued & out.loop & placed),
-            self.loop.p.data.eq(out.word.data),
+            self.loop.payload.data.eq(out.word.data),
             self.ends.valid.eq(queued & out.last & gone),
-            self.ends.p.eq(out.end),
+            self.ends.payload.eq(out.end),
             queue.o.ready.eq(placed & gone),
             self.left.eq(queued & queue.o.ready),
         ]
@@ -312,7 +293,7 @@ class WordAssembler(wiring.Component):
 
     def _word(self, m):
         """The bus word of the step."""
-        step = self.i.p
+        step = self.i.payload
         before = Signal.like(step.segment)  # the segment that was taken before
         with m.If(self.i.valid & step.fetch):
             m.d.sync += before.eq(step.segment)

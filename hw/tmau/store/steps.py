@@ -1,13 +1,11 @@
 """Store tracker: what waits to be stored, in two memories, and where each run lies."""
 
-from amaranth import unsigned
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.spec import CHUNK_BYTES, LINE_BYTES
 
-from ...lib.component import join
 from ...lib.stream import DeepQueue, Queue, wide_queue
 from ...smem.layouts import chunk_flips
 from ..layouts import StoreRunLayout, TransferLayout, always_zero, owner_members
@@ -23,14 +21,6 @@ class StoreTracker(wiring.Component):
     transfer. Latency: one cycle from the run (or the transfer, if that comes later); two from the run with
     ``params.spares_tables``. Throughput: one run a cycle, without a pause between transfers. The payload of ``o`` comes
     through one adder from the queues' outputs.
-
-    Members
-    -------
-    transfers : In(stream of TransferLayout)
-        One for each transfer, before or with its first run; ``commands_in_flight`` of them fit.
-    runs : In(stream of StoreRunLayout)
-        In order; ``max_outstanding`` of them fit.
-    o : Out(stream of StoredRunLayout)
     """
 
     def __init__(self, params):
@@ -40,7 +30,9 @@ class StoreTracker(wiring.Component):
         self.run_queue = DeepQueue(run, depth, direct=True) if params.spares_tables else Queue(run, depth)
         super().__init__(
             {
+                # One for each transfer, before or with its first run; ``commands_in_flight`` of them fit.
                 "transfers": In(stream.Signature(TransferLayout(params))),
+                # In order; ``max_outstanding`` of them fit.
                 "runs": In(stream.Signature(StoreRunLayout(params))),
                 "o": Out(stream.Signature(StoredRunLayout(params))),
             }
@@ -50,10 +42,10 @@ class StoreTracker(wiring.Component):
         m = Module()
         m.submodules.transfers = transfers = self.transfer_queue
         m.submodules.runs = runs = self.run_queue
-        join(m, tracker=flipped(self.transfers), transfers=transfers.i)
-        join(m, tracker=flipped(self.runs), runs=runs.i)
+        connect(m, flipped(self.transfers), transfers.i)
+        connect(m, flipped(self.runs), runs.i)
 
-        transfer, run, stored = transfers.o.p, runs.o.p, self.o.p
+        transfer, run, stored = transfers.o.payload, runs.o.payload, self.o.payload
         both = transfers.o.valid & runs.o.valid
         kept = run.inside | run.last
         taken = both & (self.o.ready | ~kept)
@@ -112,13 +104,6 @@ class WordStepGenerator(wiring.Component):
 
     Latency 1: where words begin and end is found in one cycle, and which segments they take in the next. One step a
     cycle, without a pause between runs.
-
-    Members
-    -------
-    i : In(stream of StoredRunLayout)
-        A run is taken with its last word.
-    steps : Out(stream of WordStepLayout)
-        Combinational from registers; ``valid`` is one.
     """
 
     def __init__(self, params):
@@ -132,6 +117,8 @@ class WordStepGenerator(wiring.Component):
         self.held = Signal()  # a segment of the transfer is there
         self.held_segment = Signal(params.smem.addr_width - params.bus_log2)  # its address >> bus_log2
         super().__init__(
+            # Combinational from registers; ``valid`` is one.
+            # A run is taken with its last word.
             {"i": In(stream.Signature(StoredRunLayout(params))), "steps": Out(stream.Signature(WordStepLayout(params)))}
         )
 
@@ -143,7 +130,7 @@ class WordStepGenerator(wiring.Component):
 
     def _cut(self, m):
         """The next word of the run at the input."""
-        run, word = self.i.p, self.word
+        run, word = self.i.payload, self.word
         bus_bytes, bus_log2 = self.params.bus_bytes, self.params.bus_log2
         source, bytes_left, first = Signal.like(self.source), Signal.like(self.bytes), Signal(bus_log2)
         m.d.comb += [
@@ -185,13 +172,13 @@ class WordStepGenerator(wiring.Component):
 
     def _is_short(self, first):
         """Whether the run at the input ends in its first word, which begins with its byte ``first``."""
-        bus_log2, length = self.params.bus_log2, self.i.p.bytes
+        bus_log2, length = self.params.bus_log2, self.i.payload.bytes
         room = first + length[: bus_log2 + 1]
         return ~length[bus_log2 + 1 :].any() & (~room[bus_log2:].any() | (room == self.params.bus_bytes))
 
     def _step(self, m):
         """The step that the word needs now."""
-        word, step, cut, bus_bytes = self.word, self.steps.p, self.steps.p.cut, self.params.bus_bytes
+        word, step, cut, bus_bytes = self.word, self.steps.payload, self.steps.payload.cut, self.params.bus_bytes
         here, done = Signal(), Signal()  # the segment of its first byte is there; nothing is left to do for the word
         line_here, in_line = Signal(), (LINE_BYTES // bus_bytes).bit_length() - 1
         m.d.comb += [

@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import or_
 
-from amaranth import Cat, Module, Mux, Signal, signed, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -28,35 +28,27 @@ class AddressGenerator(wiring.Component):
         Nested loops of the walk, innermost first.
     shares : bool
         One adder for all levels, a power of two of them: fewer tables, and a choice in front of it.
-
-    Members
-    -------
-    load : In(1)
-        Start at ``origins``; has priority over ``step``.
-    loading : In(1)
-        If anything comes next it is ``load``. So what the sums are does not wait for whether it comes.
-    origins : In(array of levels addr_width)
-        The first is the address of the first run; that of level d is where the rounds of the levels inside d begin.
-    strides : In(array of levels addr_width)
-        Bytes from one index to the next. Must hold from load to load.
-    step : In(1)
-        Go on. If every level is over, no address that means anything comes of it.
-    over : In(levels)
-        For each level: it is in its last round. The innermost one that is not advances, levels inside it start over.
-    address : Out(addr_width)
-        Registered; follows ``load`` and ``step`` by one cycle.
     """
 
     def __init__(self, *, addr_width, levels, shares=False):
         self._shares = shares
         super().__init__(
             {
+                # Start at ``origins``; has priority over ``step``.
                 "load": In(1),
+                # If anything comes next it is ``load``. So what the sums are does not wait for whether it comes.
                 "loading": In(1),
+                # The first is the address of the first run; that of level d is where the rounds of the levels inside d
+                # begin.
                 "origins": In(data.ArrayLayout(addr_width, levels)),
+                # Bytes from one index to the next. Must hold from load to load.
                 "strides": In(data.ArrayLayout(addr_width, levels)),
+                # Go on. If every level is over, no address that means anything comes of it.
                 "step": In(1),
+                # For each level: it is in its last round. The innermost one that is not advances, levels inside it
+                # start over.
                 "over": In(levels),
+                # Registered; follows ``load`` and ``step`` by one cycle.
                 "address": Out(addr_width),
             }
         )
@@ -94,30 +86,20 @@ class BoundsDistance(wiring.Component):
     """Elements from the start coordinate to both edges of the tensor, as far as a box of 256 elements can see.
 
     Combinational.
-
-    Members
-    -------
-    coord : In(signed(32))
-        Start coordinate c.
-    size : In(unsigned(32))
-        Elements of the tensor minus one.
-    traversal : In(unsigned(3))
-        Step t minus one.
-    below : Out(unsigned(9))
-        Elements from c up to coordinate 0: ``-c``, limited to 0 … 256, and ``traversal`` more.
-    above : Out(unsigned(9))
-        Elements from c up to the tensor's end: ``size - c``, limited to 0 … 256, and ``traversal`` more.
-    count : In(unsigned(9))
-    start, end : Out(unsigned(9))
-        The same two, limited to 0 … ``count``, and no more.
     """
 
+    # Start coordinate c.
     coord: In(signed(32))
+    # Elements of the tensor minus one.
     size: In(unsigned(32))
+    # Step t minus one.
     traversal: In(unsigned(3))
     count: In(unsigned(9))
+    # Elements from c up to coordinate 0: ``-c``, limited to 0 … 256, and ``traversal`` more.
     below: Out(unsigned(9))
+    # Elements from c up to the tensor's end: ``size - c``, limited to 0 … 256, and ``traversal`` more.
     above: Out(unsigned(9))
+    # The same two, limited to 0 … ``count``, and no more.
     start: Out(unsigned(9))
     end: Out(unsigned(9))
 
@@ -145,27 +127,18 @@ class BoundsDistance(wiring.Component):
 
 
 class BoundsInterval(wiring.Component):
-    """The interval of indices inside the tensor, from the distances of :class:`BoundsDistance`. Combinational.
+    """The interval of indices inside the tensor, from the distances of :class:`BoundsDistance`. Combinational."""
 
-    Members
-    -------
-    below, above : In(unsigned(9))
-        Distances to the edges, in elements, and ``traversal`` more.
-    traversal : In(unsigned(3))
-        Step t minus one.
-    count : In(unsigned(9))
-        Indices that the command takes.
-    interval : Out(IntervalLayout)
-        Its limits may be larger than ``count``.
-    empty : Out(2)
-        None of the command's indices is inside, if any bit is set.
-    """
-
+    # Distances to the edges, in elements, and ``traversal`` more.
     below: In(unsigned(9))
     above: In(unsigned(9))
+    # Step t minus one.
     traversal: In(unsigned(3))
+    # Indices that the command takes.
     count: In(unsigned(9))
+    # Its limits may be larger than ``count``.
     interval: Out(IntervalLayout())
+    # None of the command's indices is inside, if any bit is set.
     empty: Out(2)
 
     def elaborate(self, platform):
@@ -179,33 +152,21 @@ class BoundsInterval(wiring.Component):
 
 
 class BoundsCheck(wiring.Component):
-    """Which of the walker's indices lie inside the tensor, told of the next ones while the walker is at these.
+    """Which of the walker's indices lie inside the tensor, told of the next ones while the walker is at these."""
 
-    Members
-    -------
-    start : In(1)
-        Strobe: the walk with ``starting`` begins, at indices that are all zero. Wins over ``step``.
-    starting : In(array of 5 IntervalLayout)
-    step : In(1)
-        Strobe: of a :class:`~tilewright.hw.lib.loop_nest.LoopNest`, which goes on from ``indices`` with ``at_last``.
-    indices : In(array of 5 8)
-        One a level of the walk.
-    at_last : In(5)
-    intervals : In(array of 5 IntervalLayout)
-        ``starting`` of the walk under way.
-    following : Out(5)
-        Of the indices of the next cycle.
-    inside : Out(5)
-        Registered: of the indices after ``start`` or ``step``.
-    """
-
+    # Strobe: the walk with ``starting`` begins, at indices that are all zero. Wins over ``step``.
     start: In(1)
     starting: In(data.ArrayLayout(IntervalLayout(), 5))
+    # Strobe: of a :class:`~tilewright.hw.lib.loop_nest.LoopNest`, which goes on from ``indices`` with ``at_last``.
     step: In(1)
+    # One a level of the walk.
     indices: In(data.ArrayLayout(8, 5))
     at_last: In(5)
+    # ``starting`` of the walk under way.
     intervals: In(data.ArrayLayout(IntervalLayout(), 5))
+    # Of the indices of the next cycle.
     following: Out(5)
+    # Registered: of the indices after ``start`` or ``step``.
     inside: Out(5)
 
     def elaborate(self, platform):

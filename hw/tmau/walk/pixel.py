@@ -1,6 +1,6 @@
 """Line parts: how much of a line of pixels lies before the tensor, inside and behind it."""
 
-from amaranth import Module, Mux, Signal, signed, unsigned
+from amaranth.hdl import Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -29,19 +29,6 @@ class LineParts(wiring.Component):
     between it and the boundary before, bytes. The line that the walk begins in comes first.
 
     Latency: the first line is there seven cycles after ``start``, the others four cycles later.
-
-    Members
-    -------
-    start : In(1)
-        Strobe. What was being measured is given up.
-    walk : In(PixelWalkLayout(params))
-        From the cycle after ``start`` on.
-    bytes : Out(10 + params.bus_log2)
-        Of the walk. There with the first line.
-    first, others : Out(PartsLayout(params))
-        The line that the walk begins in, from there on; every line behind it.
-    first_done, others_done : Out(1)
-        They are there. Until the next ``start``.
     """
 
     def __init__(self, params):
@@ -50,11 +37,16 @@ class LineParts(wiring.Component):
         self.boundary = Signal(3)  # turn, end of the tensor, begin of the tensor, begin of the line; of both lines
         super().__init__(
             {
+                # Strobe. What was being measured is given up.
                 "start": In(1),
+                # From the cycle after ``start`` on.
                 "walk": In(PixelWalkLayout(params)),
+                # Of the walk. There with the first line.
                 "bytes": Out(10 + params.bus_log2),
+                # The line that the walk begins in, from there on; every line behind it.
                 "first": Out(PartsLayout(params)),
                 "others": Out(PartsLayout(params)),
+                # They are there. Until the next ``start``.
                 "first_done": Out(1),
                 "others_done": Out(1),
             }
@@ -138,15 +130,6 @@ class PixelWalker(wiring.Component):
 
     Of a walk with ``folds`` a run is what a line has before the tensor, inside, or behind it. A line takes a cycle, and
     one more for each of its runs. Latency 9 to the first run, and 13 at least to that of the second line.
-
-    Members
-    -------
-    i : In(stream of PixelWalkLayout)
-        Taken while idle, or with the last run of the transfer before.
-    o : Out(stream of BoxRunLayout)
-        ``last + 1`` of them, or with ``folds`` as many pixels.
-    busy : Out(1)
-        Registered: a walk is under way.
     """
 
     def __init__(self, params):
@@ -172,8 +155,11 @@ class PixelWalker(wiring.Component):
             self.bytes = Signal.like(self.parts.bytes)  # of the walk, after that run
         super().__init__(
             {
+                # Taken while idle, or with the last run of the transfer before.
                 "i": In(stream.Signature(PixelWalkLayout(params))),
+                # ``last + 1`` of them, or with ``folds`` as many pixels.
                 "o": Out(stream.Signature(BoxRunLayout(params))),
+                # Registered: a walk is under way.
                 "busy": Out(1),
             }
         )
@@ -187,7 +173,7 @@ class PixelWalker(wiring.Component):
             self.o.valid.eq(self.busy),
             step.eq(self.o.valid & self.o.ready),
             # What is at the input goes into the registers whether it is valid or not: fewer signals enable them.
-            self.i.ready.eq(~self.busy | (self.o.valid & self.o.ready & self.o.p.last)),
+            self.i.ready.eq(~self.busy | (self.o.valid & self.o.ready & self.o.payload.last)),
         ]
         with m.If(self.i.ready):
             m.d.sync += self.busy.eq(self.i.valid)
@@ -197,24 +183,24 @@ class PixelWalker(wiring.Component):
         m.d.comb += [turning.eq(self.ends), advance.eq(~turning & (turning + 1))]
         # What comes next, if anything does, begins a walk: known without waiting for whether it comes.
         loading = Signal()
-        m.d.comb += loading.eq(~self.busy | (self.o.valid & self.o.p.last))
+        m.d.comb += loading.eq(~self.busy | (self.o.valid & self.o.payload.last))
         with m.If(self.i.ready | step):
-            m.d.sync += self.left.eq(Mux(loading, self.i.p.last, self.left - 1))
-        for k, starts in enumerate(self.i.p.starts):
+            m.d.sync += self.left.eq(Mux(loading, self.i.payload.last, self.left - 1))
+        for k, starts in enumerate(self.i.payload.starts):
             goes_on = self.positions[k] + walk.steps[k] + 1
             lows = walk.lows[k] if k < _SPATIAL else 0
             with m.If(self.i.ready | (step & advance[k:].any())):
                 m.d.sync += self.positions[k].eq(Mux(loading, starts, Mux(advance[k], goes_on, lows)))
-        for k, turn in enumerate(self.i.p.turns):
+        for k, turn in enumerate(self.i.payload.turns):
             is_last = Mux(advance[k], self.positions[k] >= self.nears[k], self.single[k])
             with m.If(self.i.ready | (step & advance[k:].any())):
-                m.d.sync += self.ends[k].eq(Mux(loading, self.i.p.starts[k] >= turn, is_last))
+                m.d.sync += self.ends[k].eq(Mux(loading, self.i.payload.starts[k] >= turn, is_last))
         with m.If(self.i.ready):
-            m.d.sync += walk.eq(self.i.p)
-            for k, turn in enumerate(self.i.p.turns):
+            m.d.sync += walk.eq(self.i.payload)
+            for k, turn in enumerate(self.i.payload.turns):
                 m.d.sync += [
-                    self.single[k].eq(self.i.p.lows[k] >= turn),
-                    self.nears[k].eq(turn - self.i.p.steps[k] - 1),
+                    self.single[k].eq(self.i.payload.lows[k] >= turn),
+                    self.nears[k].eq(turn - self.i.payload.steps[k] - 1),
                 ]
 
         inside = Signal(_SPATIAL + 1)
@@ -225,15 +211,15 @@ class PixelWalker(wiring.Component):
             address.loading.eq(loading),
             address.step.eq(step),
             address.over.eq(turning),
-            address.origins.eq(self.i.p.origins),
+            address.origins.eq(self.i.payload.origins),
             address.strides.eq(walk.strides),
-            self.o.p.address.eq(address.address),
-            self.o.p.bytes.eq(walk.data_bytes),
-            self.o.p.inside.eq(inside.all() & ~walk.outside),
-            self.o.p.skip.eq(1),
-            self.o.p.last.eq(self.left == 0),
-            self.o.p.store.eq(walk.store),
-            *(self.o.p[name].eq(walk[name]) for name in prefetch_members(self.params)),
+            self.o.payload.address.eq(address.address),
+            self.o.payload.bytes.eq(walk.data_bytes),
+            self.o.payload.inside.eq(inside.all() & ~walk.outside),
+            self.o.payload.skip.eq(1),
+            self.o.payload.last.eq(self.left == 0),
+            self.o.payload.store.eq(walk.store),
+            *(self.o.payload[name].eq(walk[name]) for name in prefetch_members(self.params)),
         ]
         if self.params.folds_pixels:
             turns = Signal()
@@ -243,11 +229,11 @@ class PixelWalker(wiring.Component):
                     turning[0].eq(1),
                     step.eq(turns),
                     self.o.valid.eq(self.made),
-                    self.o.p.address.eq(self.address),
-                    self.o.p.bytes.eq(self.run.bytes),
-                    self.o.p.inside.eq(self.run.inside),
-                    self.o.p.folded.eq(1),
-                    self.o.p.last.eq(self.run.last),
+                    self.o.payload.address.eq(self.address),
+                    self.o.payload.bytes.eq(self.run.bytes),
+                    self.o.payload.inside.eq(self.run.inside),
+                    self.o.payload.folded.eq(1),
+                    self.o.payload.last.eq(self.run.last),
                 ]
         return m
 
@@ -304,4 +290,4 @@ class PixelWalker(wiring.Component):
             with m.If(~self.turned):
                 m.d.sync += self.bytes.eq(parts.bytes)
         with m.If(self.i.ready):
-            m.d.sync += [part.eq(_Part.LINE), self.over.eq(~self.i.p.folds), self.turned.eq(0)]
+            m.d.sync += [part.eq(_Part.LINE), self.over.eq(~self.i.payload.folds), self.turned.eq(0)]

@@ -1,6 +1,6 @@
 """From the two walkers to the two paths."""
 
-from amaranth import Module, Mux, Signal, unsigned
+from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -20,14 +20,6 @@ class RunRouter(wiring.Component):
 
     Latency 1, one run a cycle. What the walkers see of ``ready`` is a register, so that no path leads from what becomes
     of a run to which one is next.
-
-    Members
-    -------
-    tiles, pixels : In(stream of BoxRunLayout)
-        Only one of them is valid at a time; Dispatch sees to that. Without the feature ``im2col`` there are no pixels.
-    loads : Out(stream of BoxRunLayout)
-    stores : Out(stream of StoreRunLayout)
-    prefetches : Out(stream of BoxRunLayout) if params.prefetches
     """
 
     def __init__(self, params):
@@ -37,6 +29,8 @@ class RunRouter(wiring.Component):
         super().__init__(
             prefetches
             | {
+                # Only one of them is valid at a time; Dispatch sees to that. Without the feature ``im2col`` there are
+                # no pixels.
                 "tiles": In(stream.Signature(BoxRunLayout(params))),
                 "pixels": In(stream.Signature(BoxRunLayout(params))),
                 "loads": Out(stream.Signature(BoxRunLayout(params))),
@@ -48,17 +42,17 @@ class RunRouter(wiring.Component):
         m = Module()
         m.submodules.buffer = buffer = self.buffer
         walkers = (self.tiles, self.pixels) if self.params.has("im2col") else (self.tiles,)
-        pick(m, walkers, buffer.i.p, buffer.i.valid, buffer.i.ready)
-        run, valid = buffer.o.p, buffer.o.valid
+        pick(m, walkers, buffer.i.payload, buffer.i.valid, buffer.i.ready)
+        run, valid = buffer.o.payload, buffer.o.valid
         m.d.comb += [
-            self.loads.p.eq(run),
+            self.loads.payload.eq(run),
             self.loads.valid.eq(valid & ~run.store),
             self.stores.valid.eq(valid & run.store),
             buffer.o.ready.eq(Mux(run.store, self.stores.ready, self.loads.ready)),
         ]
-        m.d.comb += [self.stores.p[name].eq(run[name]) for name, _ in StoreRunLayout(self.params)]
+        m.d.comb += [self.stores.payload[name].eq(run[name]) for name, _ in StoreRunLayout(self.params)]
         if self.params.prefetches:
-            m.d.comb += [self.prefetches.p.eq(run), self.prefetches.valid.eq(valid & run.prefetch)]
+            m.d.comb += [self.prefetches.payload.eq(run), self.prefetches.valid.eq(valid & run.prefetch)]
             with m.If(run.prefetch):
                 m.d.comb += [self.loads.valid.eq(0), buffer.o.ready.eq(self.prefetches.ready)]
         return m
@@ -72,13 +66,6 @@ class PrefetchLines(wiring.Component):
     """Names every line that a run has a byte in, but for that of the run before, of the same transfer.
 
     Latency 1; one line a cycle, and a cycle for each run.
-
-    Members
-    -------
-    i : In(stream of BoxRunLayout)
-        ``ready`` is a register.
-    o : Out(stream of unsigned(params.addr_width - 7))
-        Numbers of lines of 128 bytes. Registered.
     """
 
     def __init__(self, params):
@@ -87,12 +74,14 @@ class PrefetchLines(wiring.Component):
         self.left = Signal(params.smem.addr_width + 2 - LINE_LOG2)  # lines behind the one at the output
         self.named = Signal()  # a line of the transfer has been named, and the last one was
         self.previous = Signal(lines)
+        # Numbers of lines of 128 bytes. Registered.
+        # ``ready`` is a register.
         super().__init__({"i": In(stream.Signature(BoxRunLayout(params))), "o": Out(stream.Signature(lines))})
 
     def elaborate(self, platform):
         m = Module()
-        run, o = self.i.p, self.o
-        first, beyond, again = Signal.like(o.p), Signal.like(self.left), Signal()
+        run, o = self.i.payload, self.o
+        first, beyond, again = Signal.like(o.payload), Signal.like(self.left), Signal()
         m.d.comb += [
             first.eq(run.address[LINE_LOG2:]),
             beyond.eq((run.address[:LINE_LOG2] + run.bytes - 1) >> LINE_LOG2),
@@ -103,13 +92,13 @@ class PrefetchLines(wiring.Component):
             with m.If(run.inside):
                 m.d.sync += [
                     o.valid.eq(~again | (beyond != 0)),
-                    o.p.eq(first + again),
+                    o.payload.eq(first + again),
                     self.left.eq(beyond - again),
                     self.previous.eq(first + beyond),
                 ]
             m.d.sync += self.named.eq((self.named | run.inside) & ~run.last)
         with m.Elif(o.valid & o.ready):
-            m.d.sync += [o.valid.eq(self.left != 0), o.p.eq(o.p + 1), self.left.eq(self.left - 1)]
+            m.d.sync += [o.valid.eq(self.left != 0), o.payload.eq(o.payload + 1), self.left.eq(self.left - 1)]
         return m
 
 
@@ -120,15 +109,6 @@ class RequestGenerator(wiring.Component):
     rest, which may be nothing. A run whose words come from the store path requests nothing. Combinational; one run a
     cycle. A row is offered no later than its request. A run inside leaves when a request could, even if it has none:
     whether it has one is found out late.
-
-    Members
-    -------
-    i : In(stream of BoxRunLayout)
-        For the load path only.
-    rows : Out(stream of RowLayout)
-        One for each run.
-    requests : Out(stream of RangeLayout)
-        At most one for each run, in the same order. ``ready`` comes without a request.
     """
 
     def __init__(self, params):
@@ -139,8 +119,11 @@ class RequestGenerator(wiring.Component):
         self.previous_valid = Signal()  # there is one, of the same transfer
         super().__init__(
             {
+                # For the load path only.
                 "i": In(stream.Signature(BoxRunLayout(params))),
+                # One for each run.
                 "rows": Out(stream.Signature(RowLayout(params))),
+                # At most one for each run, in the same order. ``ready`` comes without a request.
                 "requests": Out(stream.Signature(RangeLayout(params.word_width, self.count_width))),
             }
         )
@@ -148,7 +131,7 @@ class RequestGenerator(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         bus_log2 = self.params.bus_log2
-        run, row, request = self.i.p, self.rows.p, self.requests.p
+        run, row, request = self.i.payload, self.rows.payload, self.requests.payload
 
         first_word, offset = run.address[bus_log2:], run.address[:bus_log2]
         beyond = Signal(len(run.bytes) + 1)  # bytes from the start of the first word to the end of the run, minus one

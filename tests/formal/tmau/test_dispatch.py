@@ -3,8 +3,7 @@
 from itertools import combinations
 
 import pytest
-from amaranth import Module, Mux, Signal
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal, Value
 
 from tilewright.hw.tmau.dispatch import Dispatch, GroupTracker, Router
 from tilewright.hw.tmau.jobs import as_job, without_meaning
@@ -30,7 +29,7 @@ class RouterSpec(Elaboratable):
             others = [bit for other, bit in enumerate(busy) if other != number]
             m.d.comb += Assert(~port.valid | ~(others[0] | others[1]))
             m.d.comb += Cover(port.valid & port.ready)
-        command, fault = dut.i.p.command, dut.i.p.fault.code
+        command, fault = dut.i.payload.command, dut.i.payload.fault.code
         of_blocks = 0
         for opcode, fmt in FORMATS.items():
             if fmt in (BLOCK, REPLACE) or (fmt is GROUP and opcode != Opcode.INVALIDATE_ALL):
@@ -41,9 +40,9 @@ class RouterSpec(Elaboratable):
         m.d.comb += [
             # A setup that gets nothing does not become busy: then an offer stays.
             Assert((dut.i.valid & dut.i.ready) == (taken[0] | taken[1] | taken[2])),
-            Assert(Value.cast(dut.tensors.p) == Value.cast(dut.i.p)),
-            Assert(Value.cast(dut.blocks.p) == Value.cast(command)),
-            Assert(Value.cast(dut.lanes.p) == Value.cast(command)),
+            Assert(Value.cast(dut.tensors.payload) == Value.cast(dut.i.payload)),
+            Assert(Value.cast(dut.blocks.payload) == Value.cast(command)),
+            Assert(Value.cast(dut.lanes.payload) == Value.cast(command)),
         ]
         for number, port in enumerate(ports):
             m.d.comb += Assert(~port.valid | (dut.i.valid & (wanted == number)))
@@ -162,18 +161,18 @@ class DispatchSpec(Elaboratable):
                 m.d.comb += Assume(~(one.valid & two.valid))
 
         tile, pixel, load, store, _ = (port.valid & port.ready for port in outputs)
-        job = Signal.like(dut.jobs.p)
+        job = Signal.like(dut.jobs.payload)
         with m.If(dut.blocks.valid):
-            m.d.comb += as_job(job, dut.blocks.p)
+            m.d.comb += as_job(job, dut.blocks.payload)
         with m.Else():
-            m.d.comb += job.eq(dut.jobs.p)
+            m.d.comb += job.eq(dut.jobs.payload)
         if self.params.spares_tables:
             # These are anything for a block, but hold: Setup does nothing while a block is here (Router).
-            held, before = Signal(), Signal.like(dut.jobs.p)
-            m.d.sync += [held.eq(dut.blocks.valid), before.eq(dut.jobs.p)]
-            m.d.comb += Assume(~(held & dut.blocks.valid) | (Value.cast(before) == Value.cast(dut.jobs.p)))
+            held, before = Signal(), Signal.like(dut.jobs.payload)
+            m.d.sync += [held.eq(dut.blocks.valid), before.eq(dut.jobs.payload)]
+            m.d.comb += Assume(~(held & dut.blocks.valid) | (Value.cast(before) == Value.cast(dut.jobs.payload)))
             for part, names in without_meaning(self.params).items():
-                m.d.comb += [job[part][name].eq(dut.jobs.p[part][name]) for name in names]
+                m.d.comb += [job[part][name].eq(dut.jobs.payload[part][name]) for name in names]
         offered = dut.jobs.valid | dut.blocks.valid
         accepted = (dut.jobs.valid & dut.jobs.ready) | (dut.blocks.valid & dut.blocks.ready)
         moved, walked = Signal(), Signal()  # the transfer has left, the walk has left
@@ -207,10 +206,10 @@ class DispatchSpec(Elaboratable):
             Assert(~tile | ~job.im2col),
             Assert(~pixel | job.im2col),
             Assert(dut.store_stb == store),
-            Assert(~load | (Value.cast(dut.o.load_transfers.p) == Value.cast(job.transfer))),
-            Assert(~store | (Value.cast(dut.o.store_transfers.p) == Value.cast(job.transfer))),
-            Assert(~tile | (Value.cast(dut.o.walks.p) == Value.cast(job.walk))),
-            Assert(~pixel | (Value.cast(dut.o.pixel_walks.p) == Value.cast(job.pixels))),
+            Assert(~load | (Value.cast(dut.o.load_transfers.payload) == Value.cast(job.transfer))),
+            Assert(~store | (Value.cast(dut.o.store_transfers.payload) == Value.cast(job.transfer))),
+            Assert(~tile | (Value.cast(dut.o.walks.payload) == Value.cast(job.walk))),
+            Assert(~pixel | (Value.cast(dut.o.pixel_walks.payload) == Value.cast(job.pixels))),
             Cover(accepted & moved & tile_busy),
             Cover(pixel & moved),
         ]

@@ -1,8 +1,7 @@
 """Copies within one memory: no job of a piece leaves before all of its words, or all of their space, are there."""
 
 import pytest
-from amaranth import Module, Mux, Signal
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.exchange import Exchange
@@ -32,10 +31,10 @@ class ExchangeSpec(Elaboratable):
         m.submodules.o_rules = StreamRules(dut.o)
         for number, port in enumerate(dut.i):
             m.submodules[f"i_rules{number}"] = StreamRules(port, assume=True)
-            self.sound_job(m, port.p)
+            self.sound_job(m, port.payload)
         m.d.comb += Assume(~(dut.i[0].valid & dut.i[1].valid))
 
-        job = dut.o.p
+        job = dut.o.payload
         leaves = dut.o.valid & dut.o.ready
         copies = job.loop | job.stage
         first, second = Signal(), Signal()

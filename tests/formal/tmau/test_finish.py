@@ -1,8 +1,7 @@
 """F6: every command that is handed over ends exactly once, with what was said about it."""
 
 import pytest
-from amaranth import Module, Mux, Signal
-from amaranth.hdl import Assert, Cover, Elaboratable, Value
+from amaranth.hdl import Assert, Cover, Elaboratable, Module, Mux, Signal, Value
 
 from tilewright.hw.tmau.finish import Finisher
 from tilewright.hw.tmau.layouts import ErrorLayout

@@ -32,7 +32,7 @@ def test_order(depth, block, mode):
 
     async def watch(ctx):
         told, took, level = None, False, 0
-        ends = (dut.i.valid, dut.i.ready, dut.o.valid, dut.o.ready, dut.o.p.descriptor)
+        ends = (dut.i.valid, dut.i.ready, dut.o.valid, dut.o.ready, dut.o.payload.descriptor)
         async for *_, comes, ready, valid, goes, descriptor, moves, ahead, now in ctx.tick().sample(
             *ends, dut.moves, dut.ahead, dut.level
         ):
@@ -80,10 +80,10 @@ class Bench:
         """Takes everything that comes out; completes each transfer some cycles later."""
         dut, rng, cycle = self.dut, self.rng, 0
         ports = {
-            "load": (dut.issue.load_transfers, dut.issue.load_transfers.p.tag),
-            "store": (dut.issue.store_transfers, dut.issue.store_transfers.p.tag),
-            "walk": (dut.issue.walks, dut.issue.walks.p.origin),
-            "finished": (dut.issue.finished, dut.issue.finished.p.as_value()[:24]),  # code and tag
+            "load": (dut.issue.load_transfers, dut.issue.load_transfers.payload.tag),
+            "store": (dut.issue.store_transfers, dut.issue.store_transfers.payload.tag),
+            "walk": (dut.issue.walks, dut.issue.walks.payload.origin),
+            "finished": (dut.issue.finished, dut.issue.finished.payload.as_value()[:24]),  # code and tag
         }
         due = []  # (cycle, strobe)
         while True:
@@ -95,7 +95,7 @@ class Bench:
                 if now:
                     self.log.append((strobe, 0, cycle))
             samples = [(port.valid & port.ready, value) for port, value in ports.values()]
-            quiet = (dut.issue.load_transfers.p.quiet, dut.issue.store_transfers.p.quiet)
+            quiet = (dut.issue.load_transfers.payload.quiet, dut.issue.store_transfers.payload.quiet)
             _, _, load_quiet, store_quiet, *seen = await ctx.tick().sample(
                 *quiet, *(s for pair in samples for s in pair)
             )

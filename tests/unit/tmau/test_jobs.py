@@ -1,7 +1,7 @@
 """A block as a job: one run, all of it inside."""
 
 import pytest
-from amaranth import Module
+from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 

@@ -1,8 +1,7 @@
 """F9: chunks are permuted inside their line, each byte is what its piece says; F6: completions follow their writes."""
 
 import pytest
-from amaranth import Const, Module, Mux, Signal
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+from amaranth.hdl import Assert, Assume, Const, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.hw.smem.layouts import chunk_flips, whole_line
 from tilewright.hw.tmau.layouts import CompletionLayout

@@ -88,7 +88,7 @@ class RealignerSpec(Elaboratable):
 
     def check(self, m, step, wrong, there, value, address):
         """What comes out, of a step, whether there is an error and at which address, and the word, if there is one."""
-        dut, aligned = self.dut, self.dut.aligned.p
+        dut, aligned = self.dut, self.dut.aligned.payload
         with m.If(dut.aligned.valid):
             m.d.comb += [
                 Assert(~there | (dut.data == value)),
@@ -103,7 +103,7 @@ class RealignerSpec(Elaboratable):
     def unplaced(self, m):
         """What comes out, with the word before it is rotated: a solver does not see that equal words stay equal."""
         aligned = self.dut.aligned
-        fields = [aligned.p[name] for name, _ in aligned.p.shape() if name != "word"]
+        fields = [aligned.payload[name] for name, _ in aligned.payload.shape() if name != "word"]
         payload = Cat(self.dut.data, *(Value.cast(field) for field in fields))
         held = stream.Signature(len(payload)).create()
         m.d.comb += [held.valid.eq(aligned.valid), held.ready.eq(aligned.ready), held.payload.eq(payload)]
@@ -149,7 +149,7 @@ class PlacedSpec(Elaboratable):
             size = 8 * CHUNK_BYTES << bit
             parts = [before[low : low + size] for low in range(0, len(word), size)]
             m.d.comb += word.eq(Mux(flip, Cat(parts[number ^ 1] for number in range(len(parts))), before))
-        m.d.comb += Assert(dut.aligned.p.word == word)
+        m.d.comb += Assert(dut.aligned.payload.word == word)
         return m
 
 

@@ -1,9 +1,8 @@
 """F6: runs obey the stream rules, and take one row each, and with the last one the transfer; F8: and lie end to end."""
 
 import pytest
-from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
 
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.load.layouts import RunLayout

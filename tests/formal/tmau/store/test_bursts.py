@@ -1,8 +1,7 @@
 """F6: the bursts of a run hold exactly its bus words, and one burst of a transfer is its last; F11: none idles."""
 
 import pytest
-from amaranth import Module, Mux, Signal
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.bursts import StoreFinisher, WriteGenerator
@@ -123,7 +122,7 @@ class StoreFinishSpec(Elaboratable):
         m.submodules.dut = dut = self.dut
         m.submodules.responses_rules = StreamRules(dut.responses, assume=True)
         m.submodules.completions_rules = StreamRules(dut.completions)
-        end, response = dut.queue.o.p, dut.responses.p
+        end, response = dut.queue.o.payload, dut.responses.payload
         came = dut.ends.valid & dut.ends.ready
         final = dut.responses.valid & dut.responses.ready & response.last
         completes = dut.completions.valid & dut.completions.ready
@@ -141,11 +140,13 @@ class StoreFinishSpec(Elaboratable):
             Assert(~final | (dut.done_stb & ~end.loop)),
             Assert(~dut.done_stb | (final != end.loop)),
             Assert(completes == (final & ~end.quiet)),
-            Assert(~completes | ((dut.completions.p.tag == end.tag) & (dut.completions.p.bytes == end.bytes))),
+            Assert(
+                ~completes | ((dut.completions.payload.tag == end.tag) & (dut.completions.payload.bytes == end.bytes))
+            ),
             # A response that found an error is told of with this completion or a later one.
-            Assert(~(completes & (response.error | end.error)) | dut.completions.p.error),
+            Assert(~(completes & (response.error | end.error)) | dut.completions.payload.error),
         ]
-        m.d.comb += Cover(completes & dut.completions.p.error & ~response.error & ~end.error & (waiting == 2))
+        m.d.comb += Cover(completes & dut.completions.payload.error & ~response.error & ~end.error & (waiting == 2))
         return m
 
     def ports(self):

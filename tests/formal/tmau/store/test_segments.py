@@ -1,8 +1,7 @@
 """F6: every step that has a place comes out once, in order, in the cycle in which what it asked for is taken."""
 
 import pytest
-from amaranth import Module, Signal
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.segments import ENTRIES, SegmentFetcher
@@ -39,7 +38,7 @@ class SegmentFetchSpec(Elaboratable):
         needed = step.cut.fetch & ~step.stage & ~step.immediate & ~there
         due = Signal()  # the oldest step had its turn in the cycle before
         out = Signal(range(ENTRIES + 1))  # places of steps that came out in earlier cycles
-        comes = dut.o.valid & (dut.o.p.word | dut.o.p.last)
+        comes = dut.o.valid & (dut.o.payload.word | dut.o.payload.last)
         m.d.sync += [due.eq(turn), out.eq(out + comes - dut.left)]
         m.d.comb += [
             Assume(~dut.left | (out != 0)),
@@ -51,11 +50,11 @@ class SegmentFetchSpec(Elaboratable):
             *queue_invariants(asked),
             *queue_invariants(waiting),
             Assert(collected == due),
-            Assert(~started | (asked.i.p.shared == needed)),
+            Assert(~started | (asked.i.payload.shared == needed)),
             # Shared memory is asked if, and only if, the step needs it; nothing else is waited for.
-            Assert((dut.fetch.rows.valid & dut.fetch.rows.ready) == (turn & asked.o.p.shared)),
-            Assert(turn == (asked.o.valid & (dut.fetch.rows.ready | ~asked.o.p.shared))),
-            Assert(dut.fetch.rows.p == asked.o.p.row),
+            Assert((dut.fetch.rows.valid & dut.fetch.rows.ready) == (turn & asked.o.payload.shared)),
+            Assert(turn == (asked.o.valid & (dut.fetch.rows.ready | ~asked.o.payload.shared))),
+            Assert(dut.fetch.rows.payload == asked.o.payload.row),
             Assert(~dut.staged.ready | due),
             Assert(~dut.read_stb | due),
         ]

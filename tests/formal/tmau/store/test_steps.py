@@ -1,8 +1,7 @@
 """F6: runs obey the stream rules; each takes one run of the queue, dropped ones too, and the last one the transfer."""
 
 import pytest
-from amaranth import Cat, Module, Mux, Signal
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -32,12 +31,12 @@ class StoreTrackerSpec(Elaboratable):
             *queue_invariants(dut.transfer_queue),
             Assert((runs == dut.run_queue.level) & (transfers == dut.transfer_queue.level)),
             Assert(~taken | (transfers != 0)),
-            Assert(goes == (taken & (run.p.inside | run.p.last))),
-            Assert(ended == (taken & run.p.last)),
-            Assert(~goes | ((dut.o.p.last == run.p.last) & (dut.o.p.empty == ~run.p.inside))),
-            Assert(~goes | ~dut.o.p.empty | dut.o.p.last),
+            Assert(goes == (taken & (run.payload.inside | run.payload.last))),
+            Assert(ended == (taken & run.payload.last)),
+            Assert(~goes | ((dut.o.payload.last == run.payload.last) & (dut.o.payload.empty == ~run.payload.inside))),
+            Assert(~goes | ~dut.o.payload.empty | dut.o.payload.last),
         ]
-        m.d.comb += Cover(goes & dut.o.p.empty & (transfers == 2))
+        m.d.comb += Cover(goes & dut.o.payload.empty & (transfers == 2))
         return m
 
     def ports(self):

@@ -1,8 +1,7 @@
 """F8: the address is that of the first run plus, level by level, what the index's steps add up to."""
 
 import pytest
-from amaranth import Module, Mux, Signal
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.hw.tmau.walk.address import AddressGenerator
 from tilewright.verify.formal import prove

@@ -1,8 +1,7 @@
 """F8, F11: ``last`` + 1 pixels follow the walk of docs/tmau.md, "Im2col mode", at the sums of its steps."""
 
 import pytest
-from amaranth import Array, Module, Mux, Signal, signed
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
+from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 
 from tilewright.hw.smem.params import SmemParams
@@ -152,7 +151,7 @@ class LinesSpec(Elaboratable):
         m.submodules.dut = dut = self.dut
         m.submodules.i_rules = StreamRules(dut.i, assume=True)
         m.submodules.runs_rules = StreamRules(dut.o)
-        parts, run = self.parts, dut.o.p
+        parts, run = self.parts, dut.o.payload
         started = dut.i.valid & dut.i.ready
         steps = dut.o.valid & dut.o.ready
         self.assume(m)
@@ -237,7 +236,7 @@ class LinesSpec(Elaboratable):
     def assume(self, m):
         """What LineParts promises, of walks with ``folds``."""
         parts, seen = self.parts, Signal()
-        m.d.comb += Assume(~self.dut.i.valid | self.dut.i.p.folds)
+        m.d.comb += Assume(~self.dut.i.valid | self.dut.i.payload.folds)
         m.d.sync += seen.eq(~self.dut.i.ready)  # whatever is at the input starts them
         for done, values in (
             (parts.first_done, (parts.first, parts.bytes)),
@@ -256,7 +255,7 @@ class LinesSpec(Elaboratable):
     def ports(self):
         dut, parts = self.dut, self.parts
         free = [Value.cast(signal) for signal in (parts.bytes, parts.first, parts.others)]
-        return [dut.i.valid, dut.i.p, dut.o.ready, *free, parts.first_done, parts.others_done]
+        return [dut.i.valid, dut.i.payload, dut.o.ready, *free, parts.first_done, parts.others_done]
 
 
 def test_runs_are_the_parts_of_lines():

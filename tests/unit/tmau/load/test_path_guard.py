@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from amaranth import unsigned
+from amaranth.hdl import unsigned
 
 from tilewright.hw.smem.layouts import LandedLayout
 from tilewright.hw.tmau.load.path import SharedGuard

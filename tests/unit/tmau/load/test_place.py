@@ -161,7 +161,7 @@ def run(load, mode="none", *, completion_stall=None):
         rng, cycle, waiting = random.Random(SEED), 0, False
         ctx.set(dut.rows.ready, 1)
         async for *_, ready, came, row, data, strobe in ctx.tick().sample(
-            dut.rows.ready, dut.rows.valid & dut.rows.ready, dut.rows.p, whole_line(dut.data), dut.strobe
+            dut.rows.ready, dut.rows.valid & dut.rows.ready, dut.rows.payload, whole_line(dut.data), dut.strobe
         ):
             if waiting and ready:
                 result["writes"].append((result["rows"][-1][1], data, strobe))

@@ -258,7 +258,7 @@ def simulated(cases):
         for command, tmap, windows in cases:
             ctx.set(dut.windows, window_registers(windows))
             await send(ctx, dut.i, [{"command": command, "checked": checked_payload(tmap, PARAMS), "fault": {}}])
-            ends, job, fault = dut.finished.valid, dut.jobs.valid, dut.finished.p
+            ends, job, fault = dut.finished.valid, dut.jobs.valid, dut.finished.payload
             ctx.set(dut.finished.ready, 1)
             ctx.set(dut.jobs.ready, 1)
             *_, refused, moves, record = await ctx.tick().sample(ends, job, fault).until(ends | job)

@@ -127,7 +127,7 @@ def test_the_last_response_waits_for_the_end_of_its_transfer():
 
     async def drive(ctx):
         ctx.set(dut.completions.ready, 1)
-        ctx.set(dut.responses.p, {"last": 1})
+        ctx.set(dut.responses.payload, {"last": 1})
         ctx.set(dut.responses.valid, 1)
         await ctx.tick().repeat(3)
         assert not ctx.get(dut.responses.ready)

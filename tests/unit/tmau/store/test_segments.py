@@ -81,7 +81,7 @@ def run(steps, staged, mode="none", bus_bytes=16, cores=1, away=4, features=PARA
         while True:
             ctx.set(dut.fetch.rows.ready, rng.random() >= stall)
             _, _, valid, ready, row = await ctx.tick().sample(
-                dut.fetch.rows.valid, dut.fetch.rows.ready, dut.fetch.rows.p
+                dut.fetch.rows.valid, dut.fetch.rows.ready, dut.fetch.rows.payload
             )
             ctx.set(dut.fetch.line, LINES[0][row] if valid and ready else rng.getrandbits(1024))
 
@@ -89,7 +89,7 @@ def run(steps, staged, mode="none", bus_bytes=16, cores=1, away=4, features=PARA
         rng, cycle, due, request = random.Random(SEED), 0, [], dut.loans.requests
         while True:
             ctx.set(request.ready, rng.random() >= stall)
-            _, _, taken, wanted = await ctx.tick().sample(request.valid & request.ready, request.p)
+            _, _, taken, wanted = await ctx.tick().sample(request.valid & request.ready, request.payload)
             if taken:
                 assert not wanted.asks and wanted.last == wanted.row
                 assert all(owner == wanted.owner for _, owner, _ in due), "lines of one core at a time"
@@ -101,7 +101,9 @@ def run(steps, staged, mode="none", bus_bytes=16, cores=1, away=4, features=PARA
 
     async def sink(ctx):
         rng, cycle = random.Random(SEED), 0
-        async for _, _, valid, payload, read, left in ctx.tick().sample(dut.o.valid, dut.o.p, dut.read_stb, dut.left):
+        async for _, _, valid, payload, read, left in ctx.tick().sample(
+            dut.o.valid, dut.o.payload, dut.read_stb, dut.left
+        ):
             counts["read"] += read
             counts["places"] -= left
             if valid:
@@ -222,7 +224,7 @@ def word_assembler_run(bus_bytes, items, counts, mode="none", features=TMAU_PRES
             takes = item["word"] or item["last"]
             while rng.random() < idle or (takes and places["used"] == ENTRIES):
                 await ctx.tick()
-            ctx.set(dut.i.p, item)
+            ctx.set(dut.i.payload, item)
             ctx.set(dut.i.valid, 1)
             places["used"] += takes
             await ctx.tick()

@@ -4,8 +4,7 @@ import itertools
 import random
 
 import pytest
-from amaranth import Module
-from amaranth.hdl import Elaboratable
+from amaranth.hdl import Elaboratable, Module
 
 from tilewright.hw.tmau.walk.address import AddressGenerator, BoundsCheck, BoundsDistance, BoundsInterval
 from tilewright.verify.pysim.simulate import elaborated, simulate

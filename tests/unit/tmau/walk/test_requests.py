@@ -214,7 +214,7 @@ def test_rows_and_requests(mode):
         while "runs" not in taken:
             ready = stalls.random() >= stall["stall"]
             ctx.set(port.ready, ready)
-            _, _, valid, word, beyond = await ctx.tick().sample(port.valid, port.p.word, port.p.beyond)
+            _, _, valid, word, beyond = await ctx.tick().sample(port.valid, port.payload.word, port.payload.beyond)
             if ready and valid:
                 got.append((word, beyond + 1))
         assert got == requests
