@@ -1,4 +1,4 @@
-"""The TMAU's data path: connections between the front, the walkers, the two paths and the bus, nothing else."""
+"""The data path of the TMAU: front, walkers, both paths and the bus; connections only."""
 
 from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import stream, wiring
@@ -30,7 +30,7 @@ class TmauDatapath(wiring.Component):
     """The blocks of docs/inside_tmau.md, from commands to lines of shared memory and back."""
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         lines = unsigned(params.addr_width - LINE_LOG2)
         super().__init__(
             ({"prefetches": Out(stream.Signature(lines))} if params.prefetches else {})
@@ -45,7 +45,7 @@ class TmauDatapath(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        params = self.params
+        params = self._params
         m.submodules.front = front = Front(params)
         m.submodules.tiles = tiles = TileWalker(params)
         m.submodules.router = router = RunRouter(params)
@@ -61,7 +61,7 @@ class TmauDatapath(wiring.Component):
             bus_bytes=params.bus_bytes,
             max_outstanding=params.max_outstanding,
             max_burst=params.max_burst,
-            block=params.spares_tables,
+            block=params.prefer_bram,
         )
         m.submodules.load = load = LoadPath(params)
         m.submodules.finish = finish = Finisher(params)
@@ -117,9 +117,9 @@ class TmauDatapath(wiring.Component):
         return m
 
     def _store(self, m, front, router, finish):
-        """The store path; returns it, and what it writes."""
+        """Adds the store path; returns it and its writes."""
         issue = front.issue
-        m.submodules.store = store = StorePath(self.params)
+        m.submodules.store = store = StorePath(self._params)
         connect(m, issue.store_transfers, store.transfers)
         connect(m, router.stores, store.runs)
         connect(m, store.completions, finish.stores)
@@ -131,9 +131,9 @@ class TmauDatapath(wiring.Component):
         return store, store.writes
 
     def _exchange(self, m, front, load, store):
-        """What passes between the paths."""
-        m.submodules.loop = loop = DeepQueue(WordLayout(self.params), self.params.exchange_words)
-        m.submodules.staged = staged = DeepQueue(StagedWordLayout(self.params), self.params.exchange_words)
+        """Adds the queues between the paths."""
+        m.submodules.loop = loop = DeepQueue(WordLayout(self._params), self._params.exchange_words)
+        m.submodules.staged = staged = DeepQueue(StagedWordLayout(self._params), self._params.exchange_words)
         connect(m, store.loop, loop.i)
         connect(m, loop.o, load.loop)
         connect(m, load.staged, staged.i)
@@ -142,8 +142,8 @@ class TmauDatapath(wiring.Component):
             m.d.comb += [state.level.eq(queue.level), state.taken.eq(queue.o.valid & queue.o.ready)]
 
     def _reduce(self, m, writes, read_mux):
-        """Reductions into global memory; returns what they write."""
-        params = self.params
+        """Adds reductions into global memory; returns their writes."""
+        params = self._params
         m.submodules.reducer = reducer = Reducer(
             params.addr_width,
             params.bus_bytes,
@@ -157,22 +157,22 @@ class TmauDatapath(wiring.Component):
         return reducer.o
 
     def _write(self, m, writes):
-        """The end of the chain of writes."""
-        params, windows, events = self.params, self.control.windows, self.control.events
+        """Adds the last stages of the writes: guard and bus."""
+        params, windows, events = self._params, self.control.windows, self.control.events
         bus = {"addr_width": params.addr_width, "bus_bytes": params.bus_bytes}
-        # Nothing is between the store path's queue and the bus then.
+        # The queue of the store path drives the bus directly.
         direct = not params.has("reductions_global") and not params.has("windows")
         m.submodules.write_port = port = WritePort(
-            **bus, max_outstanding=params.max_outstanding, id_width=2, direct=direct, block=params.spares_tables
+            **bus, max_outstanding=params.max_outstanding, id_width=2, direct=direct, block=params.prefer_bram
         )
         words = writes.words
         if params.has("reductions_global"):
-            # The ready of the port goes no further: the reducer's own leads through both of its sources.
+            # Cuts the path of the port's ready, because the reducer's ready goes through both of its sources.
             m.submodules.reduced = reduced = ReadyBuffer(WriteWordLayout(params.bus_bytes))
             connect(m, words, reduced.i)
             words = reduced.o
         if params.has("windows"):
-            # Pages are compared in a cycle of their own.
+            # Gives the comparison of pages a cycle of its own.
             m.submodules.checked = checked = SkidBuffer(WriteBurstLayout(**bus, processors=params.window_owners))
             m.submodules.guard = guard = WriteGuard(**bus)
             connect(m, writes.bursts, checked.i)
@@ -201,9 +201,9 @@ class TmauDatapath(wiring.Component):
         m.d.comb += [events.write_request.eq(port.aw_stb), events.write_beat.eq(port.beat_stb)]
 
     def _shared_memory(self, m, front, load, store, finish):
-        m.submodules.fetch_arbiter = arbiter = StreamArbiter(unsigned(self.params.smem.row_width), 2)
+        m.submodules.fetch_arbiter = arbiter = StreamArbiter(unsigned(self._params.smem.row_width), 2)
         connect(m, load.writes, flipped(self.smem.writes))
-        if self.params.cores > 1:
+        if self._params.cores > 1:
             self._deliver(m, front, finish)
             self._borrow(m, front, store)
         else:
@@ -221,21 +221,21 @@ class TmauDatapath(wiring.Component):
 
     def _land(self, m, finish):
         m.submodules.shared_guard = guard = SharedGuard(
-            self.params, LandedLayout(self.params.smem), lambda landed: landed.barrier[7:], late=True
+            self._params, LandedLayout(self._params.smem), lambda landed: landed.barrier[7:], late=True
         )
         connect(m, finish.landed, guard.i)
         connect(m, guard.o, flipped(self.smem.landed))
         windows = self._windows()
-        if self.params.confines_apart:
-            windows = windows_of(self.params, windows, finish.landed_tag)
+        if self._params.confines_apart:
+            windows = windows_of(self._params, windows, finish.landed_tag)
         m.d.comb += guard.windows.eq(windows)
 
     def _windows(self):
-        """Those that confine commands."""
-        return self.control.processor_windows if self.params.confines_apart else self.control.windows
+        """The windows that confine commands."""
+        return self.control.processor_windows if self._params.confines_apart else self.control.windows
 
     def _deliver(self, m, front, finish):
-        """The end of a transfer in a cluster, where each receiver has a guard of its own."""
+        """Connects the ends of transfers in a cluster, where each receiver has its own guard."""
         smem, windows, delivery = self.smem, self.control.windows, self.control.delivery
         connect(m, finish.landed, flipped(smem.landed))
         m.d.comb += [
@@ -250,9 +250,9 @@ class TmauDatapath(wiring.Component):
         ]
 
     def _borrow(self, m, front, store):
-        """Lines of other cores: setup asks, and the store path reads."""
+        """Merges requests for lines of other cores: permissions from setup, reads from the store path."""
         readers, loans = [front.loans, *([store.loans] if store else [])], self.smem.loans
-        request = LoanRequestLayout(self.params.smem, self.params.cores)
+        request = LoanRequestLayout(self._params.smem, self._params.cores)
         m.submodules.loan_arbiter = arbiter = StreamArbiter(request, len(readers))
         for reader, i in zip(readers, arbiter.i, strict=True):
             connect(m, reader.requests, i)
@@ -260,13 +260,13 @@ class TmauDatapath(wiring.Component):
         connect(m, arbiter.o, flipped(loans.requests))
 
     def _observe(self, m, front, port, load):
-        params, control, events = self.params, self.control, self.control.events
+        params, control, events = self._params, self.control, self.control.events
         accepted = self.commands.valid & self.commands.ready
-        # Commands in the queue, in the blocks of the front, and in the two paths.
-        under_way = Signal(range(params.queue_depth + 16 + 2 * (params.commands_in_flight + params.max_outstanding)))
-        m.d.sync += under_way.eq(under_way + accepted - self.control.done.valid)
+        # Commands in the queue, in the front, and in both paths.
+        in_progress = Signal(range(params.queue_depth + 16 + 2 * (params.commands_in_flight + params.max_outstanding)))
+        m.d.sync += in_progress.eq(in_progress + accepted - self.control.done.valid)
         m.d.comb += [
-            control.idle.eq((under_way == 0) & ~self.control.done.valid),
+            control.idle.eq((in_progress == 0) & ~self.control.done.valid),
             control.queue_level.eq(front.queue_level),
             events.command.eq(accepted),
             events.request.eq(port.ar_stb),

@@ -60,7 +60,7 @@ class FinisherSpec(Elaboratable):
             # A load is accepted whenever none waits.
             Assert(dut.completions.ready == ~waits),
             # What the registers hold.
-            Assert(dut.held == waits),
+            Assert(dut.load_valid == waits),
             Assert(~waits | (Value.cast(dut.load) == Value.cast(load))),
             Cover(ends & load.error & ended),
             Cover(other & ended),
