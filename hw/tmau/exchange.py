@@ -128,7 +128,7 @@ class Exchange(wiring.Component):
         return has_space, has_come
 
     def _first(self, m, job, o, leaves):
-        """Drives the next first job of the copy at the input to ``o`` and to ``pending``; returns whether it is the last."""
+        """Drives the next first job to ``o`` and to ``pending``; returns whether it is the last of the copy."""
         piece_bytes, bus_log2 = self._params.exchange_bytes, self._params.bus_log2
         piece_log2 = piece_bytes.bit_length() - 1
         new = self.pending.i.payload

@@ -22,7 +22,7 @@ _ENDED = COMMAND_WINDOW_REGISTERS[-1]
 
 
 class CommandWindow(wiring.Component):
-    """Builds a command from sixteen registers; a write to the last one sends it. A register after them shows what ended.
+    """Builds a command from sixteen registers; a write to the last one sends it. ``ended`` shows the last end.
 
     An access is answered 1 cycle after it was accepted; a write to the last register 1 cycle after the command was
     accepted, so that it waits while the queue is full. Strobes are ignored: all four bytes are written. Reads of the

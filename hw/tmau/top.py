@@ -21,7 +21,7 @@ __all__ = ["REGISTER_ADDR_WIDTH", "Tmau", "TmauUnit", "connect_processor", "proc
 
 
 def processor_members(params):
-    """Members of a TMAU that face its processors and the bus; arrays with one element per processor if it has several."""
+    """Members of a TMAU that face its processors and the bus; arrays if there are several processors."""
     commands, done = In(stream.Signature(command_layout())), Out(DoneSignature())
     if params.processors > 1:
         commands, done = commands.array(params.processors), done.array(params.processors)
@@ -39,9 +39,9 @@ def processor_members(params):
 
 
 def connect_processor(m, top, unit):
-    """Connects the members of :func:`processor_members` of ``unit`` to ``top``, whose commands wait while it is stopped.
+    """Connects the members of :func:`processor_members` of ``unit`` to ``top``; a stopped unit accepts no commands.
 
-    Commands of a command window alternate with commands of the port; a stopped unit accepts and refuses them.
+    Commands of a command window alternate with commands of the port. A stopped unit does accept and refuse them.
 
     Returns
     -------

@@ -18,7 +18,7 @@ SEED = 20261127
 @pytest.mark.parametrize("mode", STALL_MODES)
 @pytest.mark.parametrize(("depth", "block"), [(2, False), (4, False), (64, False), (2, True), (8, True), (64, True)])
 def test_order(depth, block, mode):
-    dut, rng = CommandQueue(depth, block=block), random.Random(SEED)
+    dut, rng = CommandQueue(depth, prefer_bram=block), random.Random(SEED)
     items = [{"opcode": rng.getrandbits(4), "descriptor": rng.getrandbits(64), "tag": number} for number in range(60)]
 
     async def source(ctx):

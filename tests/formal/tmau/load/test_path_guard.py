@@ -48,7 +48,7 @@ class GuardSpec(Elaboratable):
 
         accepted, went = dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready
         came = Signal()  # an item is looked at
-        m.d.comb += came.eq(dut.i.valid & ~dut.taken if self.late else accepted)
+        m.d.comb += came.eq(dut.i.valid & ~dut.checked if self.late else accepted)
         held, item = Signal(), Signal.like(Value.cast(dut.i.payload))
         with m.If(went):
             m.d.sync += held.eq(0)
@@ -56,16 +56,16 @@ class GuardSpec(Elaboratable):
             m.d.sync += [held.eq(passes(dut.i.payload)), item.eq(dut.i.payload), kept.eq(dut.windows)]
         m.d.comb += [
             Assert(~dut.o.valid | passes(dut.o.payload, kept)),
-            Assert(~(dut.taken & held) | (Value.cast(kept) == windows)),
+            Assert(~(dut.checked & held) | (Value.cast(kept) == windows)),
             # What passes is what came; without a window, and in it, everything does.
             Assert(dut.o.valid == held),
             Assert(~held | (Value.cast(dut.o.payload) == item)),
             Assert(~came | ~held | went),
             # With ``late`` what passes is accepted as it leaves.
             Assert(~(accepted & passes(dut.i.payload)) | went if self.late else 1),
-            Assert(~(dut.taken & dut.o.valid) | (Value.cast(dut.o.payload) == Value.cast(dut.i.payload))),
-            Assert(~dut.taken | dut.i.valid),
-            Assert(~dut.o.valid | dut.taken if self.late else 1),
+            Assert(~(dut.checked & dut.o.valid) | (Value.cast(dut.o.payload) == Value.cast(dut.i.payload))),
+            Assert(~dut.checked | dut.i.valid),
+            Assert(~dut.o.valid | dut.checked if self.late else 1),
             Cover(went & dut.windows.confine_shared),
             Cover(came & ~passes(dut.i.payload)),
         ]
