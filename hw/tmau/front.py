@@ -29,9 +29,8 @@ _SHALLOW = 32
 class CommandQueue(wiring.Component):
     """A queue of ``depth`` commands, 2 to 64, a power of two.
 
-    Opcode and descriptor address come from registers. The rest goes only to a register of the descriptor cache and comes
-    directly from the memory; with ``prefer_bram`` that register becomes the output register of a block RAM (up to 32
-    commands).
+    Opcode and descriptor address come from registers. The rest goes directly from the memory to a register of the
+    descriptor cache; with ``prefer_bram`` that becomes the output register of a block RAM (up to 32 commands).
 
     Latency 1 when empty, one transfer in each direction in each cycle. ``i.ready`` and ``o.valid`` are registers.
     """

@@ -1,4 +1,4 @@
-"""The store path: from shared memory to bus words; connections only."""
+"""The store path, from shared memory to bus words."""
 
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ...bus.bursts import WritesSignature
 from ...lib.routing import Fork
-from ...lib.stream import DeepQueue, Queue, ShallowQueue
+from ...lib.stream import DeepQueue, Queue
 from ...smem.layouts import LineReadSignature, LoanSignature
 from ..layouts import CompletionLayout, StagedWordLayout, StoreRunLayout, TransferLayout, WordLayout
 from .bursts import StoreFinisher, WriteGenerator
@@ -16,56 +16,50 @@ from .steps import StoreTracker, WordStepGenerator
 
 __all__ = ["StorePath"]
 
-#: Runs in a block memory, two of which are on their way through it.
+#: Least depth of a queue of runs in block RAM, whose latency is two cycles.
 _RUNS = 4
 
 
 class StorePath(wiring.Component):
-    """Makes transfers to global memory, and the first part of those within shared memory: one bus word a cycle.
+    """Performs transfers to global memory, and the first half of copies within shared memory; connections only.
 
-    A burst does not wait for its words, nor a word for its burst.
+    One bus word a cycle. Bursts and their words do not wait for each other.
     """
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         super().__init__(
             {
                 "transfers": In(stream.Signature(TransferLayout(params))),
-                # Of the transfers, in order; ``max_outstanding`` of them fit.
-                "runs": In(stream.Signature(StoreRunLayout(params))),
-                # Lines of shared memory, read in the cycle of the handshake.
-                "fetch": Out(LineReadSignature(params.smem)),
-                # From the load path, for transfers with ``stage``: all segments of one are there before the transfer
-                # comes.
+                "runs": In(stream.Signature(StoreRunLayout(params))),  # In order. Up to ``max_outstanding`` wait here.
+                "fetch": Out(LineReadSignature(params.smem)),  # Lines, read in the cycle of the handshake.
+                # For transfers with ``stage``. All segments of a transfer are there before the transfer arrives.
                 "staged": In(stream.Signature(StagedWordLayout(params))),
                 "writes": Out(WritesSignature(params.addr_width, params.bus_bytes, params.window_owners)),
-                # To the load path, of transfers with ``loop``.
-                "loop": Out(stream.Signature(WordLayout(params))),
-                # Of transfers that are neither quiet nor ``loop``.
+                "loop": Out(stream.Signature(WordLayout(params))),  # To the load path, for transfers with ``loop``.
+                # For transfers that are not quiet and have no ``loop``.
                 "completions": Out(stream.Signature(CompletionLayout(params))),
-                # A transfer's source has been read; a transfer is complete, or, with ``loop``, handed over. One of each
-                # for every transfer, in order.
+                # Strobes for each transfer, in order: its source has been read; it is complete or, with ``loop``, all
+                # its words have left.
                 "read_stb": Out(1),
                 "done_stb": Out(1),
-                # Lines of other cores, of transfers with an ``owner``.
+                # Lines of other cores, for transfers with an ``owner``.
                 **({"loans": Out(LoanSignature(params.smem, params.cores))} if params.cores > 1 else {}),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        params = self.params
+        params = self._params
         m.submodules.tracker = tracker = StoreTracker(params)
         m.submodules.fork = fork = Fork(StoredRunLayout(params), 2)
         m.submodules.generator = generator = WriteGenerator(params)
-        # Old words of reductions are asked for by bursts, so many ahead of the words that they are combined with.
+        # Bursts request the old words of reductions, and must run ahead of the words that these are combined with.
         ahead = max(2, params.old_words // 4 if params.has("reductions_global") else 0)
-        if params.spares_tables:
+        if params.prefer_bram:
             waiting = DeepQueue(StoredRunLayout(params), max(_RUNS, ahead), direct=True)
-        elif ahead > 2:
-            waiting = Queue(StoredRunLayout(params), ahead)
         else:
-            waiting = ShallowQueue(StoredRunLayout(params), ahead)
+            waiting = Queue(StoredRunLayout(params), ahead)
         m.submodules.waiting = waiting
         m.submodules.steps = steps = WordStepGenerator(params)
         m.submodules.fetcher = fetcher = SegmentFetcher(params)
@@ -90,7 +84,7 @@ class StorePath(wiring.Component):
         connect(m, finish.completions, flipped(self.completions))
         if params.cores > 1:
             connect(m, fetcher.loans, flipped(self.loans))
-        m.d.sync += fetcher.left.eq(assembler.left)  # a word leaves when whatever is behind the path takes it
+        m.d.sync += fetcher.left.eq(assembler.left)  # late, because it depends on ready of other blocks
         m.d.comb += [
             self.read_stb.eq(fetcher.read_stb),
             self.done_stb.eq(finish.done_stb),

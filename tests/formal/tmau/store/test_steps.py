@@ -80,7 +80,7 @@ class WordStepsSpec(Elaboratable):
         # Bytes and words of the run in the steps before the one at the output, which is judged; the segment that was
         # taken last in the transfer, if one was.
         covered, words = Signal.like(run.bytes), Signal.like(run.bytes)
-        had, had_segment = Signal(), Signal.like(dut.held_segment)
+        had, had_segment = Signal(), Signal.like(dut.segment)
 
         step, cut = dut.steps.payload, dut.steps.payload.cut
         count = Signal.like(cut.end)
@@ -171,8 +171,8 @@ class WordStepsSpec(Elaboratable):
             end.eq(word.first + run.bytes - covered),
             beyond.eq(covered + word.end - word.first),
             final.eq(run.empty | (beyond == run.bytes)),
-            Assert(had == dut.held),
-            Assert(~had | (had_segment == dut.held_segment)),
+            Assert(had == dut.has_segment),
+            Assert(~had | (had_segment == dut.segment)),
             Assert((words == 0) == (covered == 0)),
             Assert(dut.begun == (dut.steps.valid & ~final)),
             Assert(~dut.begun | (dut.ending == (dut.bytes <= bus_bytes))),

@@ -193,21 +193,21 @@ class LinesSpec(Elaboratable):
         later = Signal(range(4))
         later_line = Signal(PartsLayout(PIXEL_LINES_PARAMS))
         m.d.comb += [
-            later.eq(Mux(dut.made, after, place)),
-            later_line.eq(Mux(Mux(dut.made, turned_after, turned), parts.others, parts.first)),
+            later.eq(Mux(dut.run_valid, after, place)),
+            later_line.eq(Mux(Mux(dut.run_valid, turned_after, turned), parts.others, parts.first)),
         ]
         later_part, _, _ = self.next_part(m, later_line, later, "later")
         at_line = Value.cast(dut.part) == 0
         m.d.comb += Assert(~walking | dut.walk.folds)
         with m.If(walking):
             m.d.comb += [
-                Assert(dut.over == (dut.made & ends)),
-                Assert(dut.turned == Mux(dut.made, turned_after, turned)),
+                Assert(dut.over == (dut.run_valid & ends)),
+                Assert(dut.turned == Mux(dut.run_valid, turned_after, turned)),
                 Assert(at_line | dut.over | (Value.cast(dut.part) == later_part + 1)),
                 Assert(~at_line | dut.over | (later == 0)),
-                Assert((at_line & ~dut.turned) | dut.over | (dut.bytes == Mux(dut.made, bytes_after, bytes_left))),
-                Assert(parts.first_done | (fresh & ~dut.made & at_line)),
-                Assert(parts.others_done | ~(turned & (dut.made | (place != 0)))),
+                Assert((at_line & ~dut.turned) | dut.over | (dut.bytes == Mux(dut.run_valid, bytes_after, bytes_left))),
+                Assert(parts.first_done | (fresh & ~dut.run_valid & at_line)),
+                Assert(parts.others_done | ~(turned & (dut.run_valid | (place != 0)))),
                 Assert(parts.others_done | ~dut.turned | at_line | dut.over),
                 Assert(fresh | (left != 0)),
                 Assert(~fresh | ((place == 0) & ~turned)),
@@ -216,7 +216,7 @@ class LinesSpec(Elaboratable):
                        ((place == BEHIND) & line.behind.any())),
             ]  # fmt: skip
         with m.Else():
-            m.d.comb += Assert(~dut.made)
+            m.d.comb += Assert(~dut.run_valid)
         m.d.comb += Cover(steps & ends & turned & (part == INSIDE) & ~fresh)
         return m
 
