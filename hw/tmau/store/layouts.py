@@ -59,8 +59,8 @@ class CutLayout(data.StructLayout):
     """How a bus word is made of segments, and what ends with it.
 
     A *segment* is an aligned part of the source, as wide as a bus word. Byte ``p`` of the word, ``first <= p < end``,
-    is byte ``(p + turn) % bus_bytes`` of the segment that was taken last. If the word straddles two segments, bytes of a
-    segment from ``turn`` on come from the previous one.
+    is byte ``(p + turn) % bus_bytes`` of the segment that was taken last. If the word straddles two segments, bytes
+    from ``turn`` on come from the previous segment.
     """
 
     def __init__(self, params):

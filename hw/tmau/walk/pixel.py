@@ -124,9 +124,8 @@ class PixelWalker(wiring.Component):
     A step advances W; if that leaves the bounding box, W starts again and H advances, and so on up to N, which is not
     bounded. Latency 1 from ``i`` to the first run.
 
-    In a walk with ``folds`` the pixels of a line before the tensor, inside, and after it form one run each. A line takes
-    one cycle, plus one for each of its runs. Latency 9 to the first run, at least 13 to the first run of the second
-    line.
+    In a walk with ``folds`` the pixels of a line before the tensor, inside, and after it form one run each. A line
+    takes one cycle, plus one for each of its runs. Latency 9 to the first run, at least 13 to the second line.
     """
 
     def __init__(self, params):

@@ -16,7 +16,7 @@ __all__ = ["LINE_LOG2", "PrefetchLines", "RequestGenerator", "RunRouter"]
 
 
 class RunRouter(wiring.Component):
-    """Sends the runs of both walkers to their path. Latency 1, one run a cycle; the walkers' ``ready`` is a register."""
+    """Sends the runs of both walkers to their path. Latency 1, one run a cycle; ``ready`` is a register."""
 
     def __init__(self, params):
         self._params = params
