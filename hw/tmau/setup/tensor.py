@@ -219,7 +219,7 @@ class Setup(wiring.Component):
         return (command.opcode == Opcode.LOAD) & checked.gapless & ~checked.im2col
 
     def _keep(self, m, picked, measured, stride, fold, job, level):
-        """Stores the numbers of the second stage in the job, at the same time as dimension 0 is in the third, or later."""
+        """Stores the numbers of the second stage in the job, when dimension 0 has reached the third stage."""
         walk, pixels = job.walk, job.pixels
         if self._params.folds_pixels:
             with m.If(picked.number == 1):
