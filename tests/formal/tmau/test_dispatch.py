@@ -6,7 +6,7 @@ import pytest
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal, Value
 
 from tilewright.hw.tmau.dispatch import Dispatch, GroupTracker, Router
-from tilewright.hw.tmau.jobs import as_job, without_meaning
+from tilewright.hw.tmau.jobs import as_job
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import BLOCK, FORMATS, GROUP, REPLACE, Error, Opcode
 from tilewright.verify.formal import StreamRules, prove
@@ -65,16 +65,10 @@ class RouterSpec(Elaboratable):
         return [dut.i.valid, dut.i.payload, dut.busy, *ready]
 
 
-@pytest.mark.long
-def test_every_command_goes_to_its_room():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 3, marks=pytest.mark.long)])
+def test_every_command_goes_to_its_room(mode, depth):
     spec = RouterSpec()
-    prove(spec, spec.ports(), name="router", depth=2)
-
-
-@pytest.mark.long
-def test_every_room_is_reached():
-    spec = RouterSpec()
-    prove(spec, spec.ports(), name="router-cover", mode="cover", depth=3)
+    prove(spec, spec.ports(), name=f"router-{mode}", mode=mode, depth=depth)
 
 
 IN_FLIGHT = 3  # jobs in the store path that the proof allows
@@ -142,9 +136,8 @@ def test_groups_that_are_read_and_not_done_are_reached():
 class DispatchSpec(Elaboratable):
     """Remembers which parts of the job at the input have left."""
 
-    def __init__(self, spares=False):
-        self.params = TMAU_PRESETS["unit"].replace(addr_width=16, spares_tables=spares)
-        self.dut = Dispatch(self.params)
+    def __init__(self):
+        self.dut = Dispatch(TMAU_PRESETS["unit"].replace(addr_width=16))
         self.tile_ends, self.pixel_ends = Signal(), Signal()  # the walker hands out its last run
 
     def elaborate(self, platform):
@@ -166,13 +159,6 @@ class DispatchSpec(Elaboratable):
             m.d.comb += as_job(job, dut.blocks.payload)
         with m.Else():
             m.d.comb += job.eq(dut.jobs.payload)
-        if self.params.spares_tables:
-            # These are anything for a block, but hold: Setup does nothing while a block is here (Router).
-            held, before = Signal(), Signal.like(dut.jobs.payload)
-            m.d.sync += [held.eq(dut.blocks.valid), before.eq(dut.jobs.payload)]
-            m.d.comb += Assume(~(held & dut.blocks.valid) | (Value.cast(before) == Value.cast(dut.jobs.payload)))
-            for part, names in without_meaning(self.params).items():
-                m.d.comb += [job[part][name].eq(dut.jobs.payload[part][name]) for name in names]
         offered = dut.jobs.valid | dut.blocks.valid
         accepted = (dut.jobs.valid & dut.jobs.ready) | (dut.blocks.valid & dut.blocks.ready)
         moved, walked = Signal(), Signal()  # the transfer has left, the walk has left
@@ -233,13 +219,7 @@ class DispatchSpec(Elaboratable):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("spares", [False, True])
-def test_every_part_leaves_once(spares):
-    spec = DispatchSpec(spares)
-    prove(spec, spec.ports(), name=f"dispatch-{int(spares)}", depth=2)
-
-
-@pytest.mark.long
-def test_waits_are_reached():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), ("cover", 6)])
+def test_every_part_leaves_once(mode, depth):
     spec = DispatchSpec()
-    prove(spec, spec.ports(), name="dispatch-cover", mode="cover", depth=6)
+    prove(spec, spec.ports(), name=f"dispatch-{mode}", mode=mode, depth=depth)

@@ -90,12 +90,7 @@ class FinisherSpec(Elaboratable):
         return [*(port for stream in self.streams for port in (stream.valid, stream.payload)), self.dut.landed.ready]
 
 
-def test_every_command_ends_once():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 4, marks=pytest.mark.long)])
+def test_every_command_ends_once(mode, depth):
     spec = FinisherSpec()
-    prove(spec, spec.ports(), name="finish", depth=2, proves="F6 F11")
-
-
-@pytest.mark.long
-def test_ends_of_both_kinds_are_reached():
-    spec = FinisherSpec()
-    prove(spec, spec.ports(), name="finish-cover", mode="cover", depth=4)
+    prove(spec, spec.ports(), name=f"finish-{mode}", mode=mode, depth=depth, proves="F6 F11" if mode == "prove" else "")

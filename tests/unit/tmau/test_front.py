@@ -10,7 +10,8 @@ from tilewright.hw.tmau.front import CommandQueue, Front
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import Element, Error, LaneLayout, Opcode, Space
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
+from tilewright.verify.pysim.transact import transact
 
 SEED = 20261127
 
@@ -20,15 +21,6 @@ SEED = 20261127
 def test_order(depth, block, mode):
     dut, rng = CommandQueue(depth, prefer_bram=block), random.Random(SEED)
     items = [{"opcode": rng.getrandbits(4), "descriptor": rng.getrandbits(64), "tag": number} for number in range(60)]
-
-    async def source(ctx):
-        await send(ctx, dut.i, items, idle=STALL_MODES[mode]["idle"], seed=SEED)
-
-    async def sink(ctx):
-        came, taken = await receive(ctx, dut.o, len(items), stall=STALL_MODES[mode]["stall"], seed=SEED)
-        assert [(one.opcode, one.descriptor, one.tag) for one in came] == [tuple(item.values()) for item in items]
-        if mode == "none":
-            assert taken == list(range(1, 61))
 
     async def watch(ctx):
         told, took, level = None, False, 0
@@ -42,7 +34,9 @@ def test_order(depth, block, mode):
             told = ahead if moves and not took else None
             took = valid and goes
 
-    simulate(dut, source, sink, background=[watch_stream(dut.o), watch])
+    came, cycles = transact(dut, {"i": items}, {"o": 60}, mode, background=[watch])
+    assert [(item.opcode, item.descriptor, item.tag) for item in came["o"]] == [tuple(item.values()) for item in items]
+    assert mode != "none" or cycles["o"] == list(range(1, 61))
 
 
 FRONT_SEED = 20261121

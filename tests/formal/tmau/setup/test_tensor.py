@@ -114,12 +114,7 @@ class SetupSpec(Elaboratable):
         return [dut.i.valid, dut.i.payload, Value.cast(dut.windows), dut.jobs.ready, dut.finished.ready]
 
 
-def test_every_command_leaves_once():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 3), pytest.param("cover", 9, marks=pytest.mark.long)])
+def test_every_command_leaves_once(mode, depth):
     spec = SetupSpec()
-    prove(spec, spec.ports(), name="setup", depth=3, proves="F6 F11")
-
-
-@pytest.mark.long
-def test_commands_of_both_kinds_leave():
-    spec = SetupSpec()
-    prove(spec, spec.ports(), name="setup-cover", mode="cover", depth=9)
+    prove(spec, spec.ports(), name=f"setup-{mode}", mode=mode, depth=depth, proves="F6 F11" if mode == "prove" else "")

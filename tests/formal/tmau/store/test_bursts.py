@@ -100,15 +100,17 @@ class BurstsSpec(Elaboratable):
                     ]
 
 
-def test_bursts_hold_the_words_of_the_run():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 8, marks=pytest.mark.long)])
+def test_bursts_hold_the_words_of_the_run(mode, depth):
     spec = BurstsSpec()
-    prove(spec, spec.ports(), name="store-bursts", depth=2, proves="F6 F11")
-
-
-@pytest.mark.long
-def test_all_bursts_are_reached():
-    spec = BurstsSpec()
-    prove(spec, spec.ports(), name="store-bursts-cover", mode="cover", depth=8)
+    prove(
+        spec,
+        spec.ports(),
+        name=f"store-bursts-{mode}",
+        mode=mode,
+        depth=depth,
+        proves="F6 F11" if mode == "prove" else "",
+    )
 
 
 class StoreFinishSpec(Elaboratable):
@@ -157,12 +159,9 @@ class StoreFinishSpec(Elaboratable):
         ]
 
 
-def test_one_end_a_transfer():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 3), pytest.param("cover", 8, marks=pytest.mark.long)])
+def test_one_end_a_transfer(mode, depth):
     spec = StoreFinishSpec()
-    prove(spec, spec.ports(), name="store-finish", depth=3, proves="F6")
-
-
-@pytest.mark.long
-def test_errors_are_passed_on():
-    spec = StoreFinishSpec()
-    prove(spec, spec.ports(), name="store-finish-cover", mode="cover", depth=8)
+    prove(
+        spec, spec.ports(), name=f"store-finish-{mode}", mode=mode, depth=depth, proves="F6" if mode == "prove" else ""
+    )

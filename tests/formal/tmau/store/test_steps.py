@@ -44,15 +44,12 @@ class StoreTrackerSpec(Elaboratable):
         return [dut.transfers.valid, dut.transfers.payload, dut.runs.valid, dut.runs.payload, dut.o.ready]
 
 
-def test_one_run_of_the_queue_a_run():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 8, marks=pytest.mark.long)])
+def test_one_run_of_the_queue_a_run(mode, depth):
     spec = StoreTrackerSpec()
-    prove(spec, spec.ports(), name="store-tracker", depth=2, proves="F6")
-
-
-@pytest.mark.long
-def test_an_empty_end_is_reached():
-    spec = StoreTrackerSpec()
-    prove(spec, spec.ports(), name="store-tracker-cover", mode="cover", depth=8)
+    prove(
+        spec, spec.ports(), name=f"store-tracker-{mode}", mode=mode, depth=depth, proves="F6" if mode == "prove" else ""
+    )
 
 
 class WordStepsSpec(Elaboratable):

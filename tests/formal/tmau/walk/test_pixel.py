@@ -114,15 +114,10 @@ class PixelsSpec(Elaboratable):
 
 
 @pytest.mark.long
-def test_pixels_follow_the_walk():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), ("cover", 7)])
+def test_pixels_follow_the_walk(mode, depth):
     spec = PixelsSpec()
-    prove(spec, spec.ports(), name="pixels", depth=2, proves="F8 F11")
-
-
-@pytest.mark.long
-def test_a_second_image_is_reached():
-    spec = PixelsSpec()
-    prove(spec, spec.ports(), name="pixels-cover", mode="cover", depth=7)
+    prove(spec, spec.ports(), name=f"pixels-{mode}", mode=mode, depth=depth, proves="F8 F11" if mode == "prove" else "")
 
 
 PIXEL_LINES_PARAMS = TMAU_PRESETS["unit"].replace(addr_width=16, bus_bytes=32, smem=SmemParams(1 << 16))
@@ -258,12 +253,14 @@ class LinesSpec(Elaboratable):
         return [dut.i.valid, dut.i.payload, dut.o.ready, *free, parts.first_done, parts.others_done]
 
 
-def test_runs_are_the_parts_of_lines():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 14, marks=pytest.mark.long)])
+def test_runs_are_the_parts_of_lines(mode, depth):
     spec = LinesSpec()
-    prove(spec, spec.ports(), name="pixel_lines", depth=2, proves="F8 F11")
-
-
-@pytest.mark.long
-def test_a_second_line_is_reached():
-    spec = LinesSpec()
-    prove(spec, spec.ports(), name="pixel_lines_cover", mode="cover", depth=14)
+    prove(
+        spec,
+        spec.ports(),
+        name=f"pixel_lines-{mode}",
+        mode=mode,
+        depth=depth,
+        proves="F8 F11" if mode == "prove" else "",
+    )

@@ -71,15 +71,10 @@ class RunRouterSpec(Elaboratable):
         return [*inputs, dut.loads.ready, dut.stores.ready]
 
 
-def test_every_run_goes_to_its_path():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 4, marks=pytest.mark.long)])
+def test_every_run_goes_to_its_path(mode, depth):
     spec = RunRouterSpec()
-    prove(spec, spec.ports(), name="run-router", depth=2)
-
-
-@pytest.mark.long
-def test_every_way_is_reached():
-    spec = RunRouterSpec()
-    prove(spec, spec.ports(), name="run-router-cover", mode="cover", depth=4)
+    prove(spec, spec.ports(), name=f"run-router-{mode}", mode=mode, depth=depth)
 
 
 REQUESTS_PARAMS = TMAU_PRESETS["unit"].replace(bus_bytes=32)  # with folded pixels
@@ -154,12 +149,14 @@ class RequestsSpec(Elaboratable):
         return [dut.i.valid, dut.i.payload, dut.rows.ready, dut.requests.ready]
 
 
-def test_rows_and_requests():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 6, marks=pytest.mark.long)])
+def test_rows_and_requests(mode, depth):
     spec = RequestsSpec()
-    prove(spec, spec.ports(), name="requests", depth=2, proves="F6 F7 F11")
-
-
-@pytest.mark.long
-def test_shared_words_are_reached():
-    spec = RequestsSpec()
-    prove(spec, spec.ports(), name="requests-cover", mode="cover", depth=6)
+    prove(
+        spec,
+        spec.ports(),
+        name=f"requests-{mode}",
+        mode=mode,
+        depth=depth,
+        proves="F6 F7 F11" if mode == "prove" else "",
+    )
