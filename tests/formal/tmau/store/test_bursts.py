@@ -8,7 +8,7 @@ from tilewright.hw.tmau.store.bursts import StoreFinisher, WriteGenerator
 from tilewright.hw.tmau.store.layouts import StoredRunLayout
 from tilewright.verify.formal import StreamRules, prove
 
-PARAMS = TMAU_PRESETS["unit"]
+PARAMS = TMAU_PRESETS["unit"].replace(processors=3)
 
 
 class BurstsSpec(Elaboratable):
@@ -58,6 +58,7 @@ class BurstsSpec(Elaboratable):
                 Assert(burst.last == (run.last & final)),
                 Assert(burst.reduction == run.context.reduction),
                 Assert(burst.element == run.context.element),
+                Assert(burst.processor == run.context.tag[14:]),
             ]
             with m.If(~run.empty):
                 m.d.comb += [
@@ -89,6 +90,7 @@ class BurstsSpec(Elaboratable):
                     Assert((range_.tag.empty == of.empty) & (range_.tag.last == of.last)),
                     Assert(range_.tag.reduction == of.context.reduction),
                     Assert(range_.tag.element == of.context.element),
+                    Assert(range_.tag.processor == of.context.tag[14:]),
                 ]
                 with m.If(of.empty):
                     m.d.comb += [Assert(range_.beyond == 0), Assert(done == 0)]
@@ -134,9 +136,9 @@ class StoreFinishSpec(Elaboratable):
         read = queue.o.valid + queue.fetched  # of the queue's items those that have left its memory
         m.d.comb += [
             Assert(waiting == queue.level),
-            Assert(waiting <= dut.params.commands_in_flight),
+            Assert(waiting <= PARAMS.commands_in_flight),
             Assert(read <= waiting),
-            Assert((waiting != dut.params.commands_in_flight) | (read != 0)),
+            Assert((waiting != PARAMS.commands_in_flight) | (read != 0)),
             Assert(queue.tail == (queue.head + waiting - read)[: len(queue.tail)]),
             # Each last response ends one transfer, and each transfer for the bus takes one.
             Assert(~final | (dut.done_stb & ~end.loop)),

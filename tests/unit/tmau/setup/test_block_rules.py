@@ -8,8 +8,7 @@ from amaranth.lib.wiring import In
 from tilewright.hw.lib.layouts import command_layout
 from tilewright.hw.tmau.layouts import WindowsLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.hw.tmau.setup.block_rules import FieldLocator, block_rules
-from tilewright.hw.tmau.setup.block_rules import MeasuredLayout
+from tilewright.hw.tmau.setup.block_rules import FieldLocator, MeasuredLayout, block_rules
 from tilewright.spec import BLOCK, DESCRIPTOR, REPLACE, Element, Error, Opcode, Reduction, Space
 from tilewright.spec.tmau_registers import FEATURES
 from tilewright.verify.pysim.simulate import elaborated, simulate

@@ -14,8 +14,7 @@ from tilewright.golden.tmau.lanes import check_lanes, copy_lanes
 from tilewright.hw.lib.layouts import command_layout
 from tilewright.hw.tmau.layouts import WindowsLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.hw.tmau.setup.lanes import LaneSetup, element_log2, lane_rules
-from tilewright.hw.tmau.setup.lanes import SidesLayout
+from tilewright.hw.tmau.setup.lanes import LaneSetup, SidesLayout, element_log2, lane_rules
 from tilewright.spec import LANES, Element, Error, LaneLayout, Opcode
 from tilewright.spec.tmau_registers import FEATURES
 from tilewright.verify.pysim.simulate import elaborated, simulate
