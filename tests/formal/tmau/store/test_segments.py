@@ -70,7 +70,7 @@ class SegmentFetchSpec(Elaboratable):
 @pytest.mark.parametrize(("bus_bytes", "prefer_bram"), [(16, False), (64, False), (64, True)])
 def test_entries_are_enough(bus_bytes, prefer_bram):
     spec = SegmentFetchSpec(bus_bytes, prefer_bram)
-    prove(spec, spec.ports(), name=f"store-segment-fetch-{bus_bytes}-{prefer_bram}", depth=2, proves="F6")
+    prove(spec, spec.ports(), name=f"store-segment-fetch-{bus_bytes}-{prefer_bram}".lower(), depth=2, proves="F6")
 
 
 @pytest.mark.long

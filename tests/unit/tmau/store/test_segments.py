@@ -7,7 +7,8 @@ import pytest
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.segments import ENTRIES, SegmentFetcher, WordAssembler
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
+from tilewright.verify.pysim.transact import transact
 
 SEED = 4
 PARAMS = TMAU_PRESETS["unit"]
@@ -154,111 +155,12 @@ def test_lines_of_another_core_at_full_rate():
     assert [cycle for cycle, _ in came] == [*range(6, 26)]
 
 
-WORD_ASSEMBLER_SEED = 6
-
-
-def word_assembler_random_load(bus_bytes, count):
-    """Steps with segments; words for the bus (bytes by place, None where nothing is written), for the loop; ends."""
-    rng = random.Random(WORD_ASSEMBLER_SEED)
-    items, words, looped, ends = [], [], [], []
-    before, segment, tag, loop, error = None, None, 0, 0, 0
-    for _ in range(count):
-        fetch = segment is None or rng.random() < 0.5
-        if fetch:
-            before, segment = segment, rng.randbytes(bus_bytes)
-        last = rng.random() < 0.2
-        word = rng.random() < 0.8
-        first = rng.randrange(bus_bytes)
-        size = rng.randrange(bus_bytes - first) + 1
-        straddle = fetch and before is not None and size > 1 and rng.random() < 0.5
-        source = bus_bytes - rng.randrange(1, size) if straddle else rng.randrange(bus_bytes - size + 1)
-        error |= rng.random() < 0.1
-        turn = (source - first) % bus_bytes
-        item = {"word": word, "fetch": fetch, "last": last, "turn": turn, "strobe": (1 << size) - 1 << first}
-        item |= {"before": straddle and (1 << bus_bytes) - (1 << turn), "tag": tag, "quiet": tag & 1}
-        item |= {"bytes": 3 * tag, "loop": loop, "error": error, "address": tag}
-        items.append(item | {"segment": int.from_bytes(segment, "little")})
-        data = before + segment if straddle else segment
-        if word:
-            placed = [None] * first + [*data[source : source + size]] + [None] * (bus_bytes - first - size)
-            (looped if loop else words).append((placed, error))
-        if last:
-            ends.append((tag, tag & 1, 3 * tag, loop, error))
-            tag, loop, error = tag + 1, rng.randrange(2), 0
-    return items, words, looped, ends
-
-
-def word_assembler_run(bus_bytes, items, counts, mode="none", prefer_bram=False):
-    """Returns what came out of ``words``, ``loop`` and ``ends``, with the cycles (of ``ends``: of the last one)."""
-    params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes, prefer_bram=prefer_bram)
-    dut = elaborated(WordAssembler, params)
-    idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
-    result = {}
-    places = {"used": 0}
-
-    async def source(ctx):
-        rng = random.Random(WORD_ASSEMBLER_SEED)
-        for item in items:
-            takes = item["word"] or item["last"]
-            while rng.random() < idle or (takes and places["used"] == ENTRIES):
-                await ctx.tick()
-            ctx.set(dut.i.payload, item)
-            ctx.set(dut.i.valid, 1)
-            places["used"] += takes
-            await ctx.tick()
-            ctx.set(dut.i.valid, 0)
-
-    async def count_places(ctx):
-        async for _, _, left in ctx.tick().sample(dut.left):
-            places["used"] -= left
-            assert places["used"] >= 0
-
-    def sink(name, count):
-        async def take(ctx):
-            result[name] = await receive(ctx, getattr(dut, name), count, stall=stall, seed=WORD_ASSEMBLER_SEED)
-
-        return take
-
-    async def take_ends(ctx):
-        """Ready before it sees valid, and from then on until it does: as the ends ask for."""
-        rng, taken = random.Random(WORD_ASSEMBLER_SEED), []
-        for _ in range(counts["ends"]):
-            while rng.random() < stall:
-                await ctx.tick()
-            end, cycle = await receive(ctx, dut.ends, 1)
-            taken += end
-        result["ends"] = taken, cycle
-
-    sinks = [take_ends, *(sink(name, counts[name]) for name in ("words", "loop"))]
-    watched = [watch_stream(getattr(dut, name), name) for name in counts]
-    simulate(dut, source, *sinks, background=[count_places, *watched])
-    assert places["used"] == 0
-    return result
-
-
-@pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize(("bus_bytes", "prefer_bram"), [(16, False), (32, True), (64, False)])
-def test_words(bus_bytes, prefer_bram, mode):
-    items, words, looped, ends = word_assembler_random_load(bus_bytes, 100)
-    items = [*items, {"word": 0, "last": 1, "tag": 99}]
-    counts = {"words": len(words), "loop": len(looped), "ends": len(ends) + 1}
-    result = word_assembler_run(bus_bytes, items, counts, mode, prefer_bram)
-    for came, (placed, error) in zip(result["words"][0], words, strict=True):
-        strobe = sum((byte is not None) << place for place, byte in enumerate(placed))
-        assert came.strobe == (0 if error else strobe)
-        assert all(byte is None or came.data >> 8 * place & 0xFF == byte for place, byte in enumerate(placed))
-    for came, (placed, _) in zip(result["loop"][0], looped, strict=True):
-        assert (came.error, came.address) == (0, 0)
-        assert all(byte is None or came.data >> 8 * place & 0xFF == byte for place, byte in enumerate(placed))
-    for came, (tag, quiet, size, loop, error) in zip(result["ends"][0][:-1], ends, strict=True):
-        assert (came.tag, came.quiet, came.bytes, came.loop, came.error) == (tag, quiet, size, loop, error)
-        assert not error or came.address == tag
-
-
 @pytest.mark.parametrize("prefer_bram", [False, True])
-def test_latency_and_full_rate(prefer_bram):
-    items = [WORD | {"last": n == 19, "segment": n} for n in range(20)]
-    result = word_assembler_run(16, items, {"words": 20, "loop": 0, "ends": 1}, prefer_bram=prefer_bram)
-    assert [word.data for word in result["words"][0]] == [*range(20)]
-    assert result["words"][1] == [*range(1 + prefer_bram, 21 + prefer_bram)]
-    assert result["ends"][1] == [20 + prefer_bram]
+def test_latency_and_rate_of_words(prefer_bram):
+    """What words are made of is simulated in test_path.py."""
+    dut = elaborated(WordAssembler, PARAMS.replace(prefer_bram=prefer_bram))
+    items = [WORD | {"last": n == 7, "segment": n} for n in range(8)]
+    came, cycles = transact(dut, {"i": items}, {"words": 8, "ends": 1})
+    assert [word.data for word in came["words"]] == [*range(8)]
+    assert cycles["words"] == [*range(1 + prefer_bram, 9 + prefer_bram)]
+    assert cycles["ends"] == [8 + prefer_bram]
