@@ -1,4 +1,4 @@
-"""AXI4: signatures and encodings, no logic but wires. Names are those of the AMBA specification in lower case."""
+"""AXI4: signatures, encodings, and a multiplexer of read channels. Signal names are those of the AMBA specification."""
 
 from amaranth.hdl import Module, Mux, unsigned
 from amaranth.lib import enum, wiring
@@ -16,11 +16,13 @@ __all__ = [
     "Axi4WriteSignature",
     "Burst",
     "Response",
+    "drive_request",
     "forward_channels",
-]  # fmt: skip
+    "is_error",
+]
 
-#: ARCACHE, AWCACHE: an interconnect may merge and split, but neither keep nor answer writes before they are done, so
-#: that a read after the answer finds the new bytes.
+#: ARCACHE, AWCACHE: an interconnect may merge and split, but neither cache nor answer writes before they are performed,
+#: so that a read after the answer finds the new bytes.
 MODIFIABLE = 0b0010
 
 #: ARPROT, AWPROT.
@@ -28,15 +30,15 @@ UNPRIVILEGED_NON_SECURE = 0b010
 
 
 class Burst(enum.Enum, shape=2):
-    """ARBURST, AWBURST: how the address goes on from beat to beat."""
+    """ARBURST, AWBURST: how the address changes from beat to beat."""
 
-    FIXED = 0  #: it stays
+    FIXED = 0  #: it does not change
     INCR = 1  #: it grows by the size of a beat
     WRAP = 2  #: it grows and wraps at the size of the burst
 
 
 class Response(enum.Enum, shape=2):
-    """RRESP, BRESP: what became of a beat or a burst. Bit 1 says that it failed."""
+    """RRESP, BRESP: the outcome of a beat or a burst. Bit 1 says that it failed."""
 
     OKAY = 0
     EXOKAY = 1  #: answer to an exclusive access
@@ -44,8 +46,28 @@ class Response(enum.Enum, shape=2):
     DECERR = 3  #: no subordinate has this address
 
 
-class _Axi4Signature(Port):
-    """What the signatures of AXI4 ports have in common: their parameters, and what makes two of them the same."""
+def is_error(response):
+    """Whether a ``Response`` is SLVERR or DECERR."""
+    return response.as_value()[1]
+
+
+class Axi4Signature(Port):
+    """All five channels of an AXI4 port, as seen by the manager.
+
+    Valid and the signals that belong to it hold until ready. Requests of one ID are answered in order, requests of
+    different IDs in any order.
+
+    Parameters
+    ----------
+    addr_width : int
+        Bits of a byte address, 12 to 64.
+    data_width : int
+        Bits of a beat: 32, 64, 128, 256, 512 or 1024.
+    id_width : int
+        Bits of an ID, at least 1.
+    """
+
+    _reads = _writes = True
 
     def __init__(self, addr_width, data_width, id_width):
         if not isinstance(addr_width, int) or not 12 <= addr_width <= 64:
@@ -54,187 +76,62 @@ class _Axi4Signature(Port):
             raise ValueError(f"data_width must be 32, 64, 128, 256, 512 or 1024, not {data_width!r}")
         if not isinstance(id_width, int) or id_width < 1:
             raise ValueError(f"id_width must be an int of at least 1, not {id_width!r}")
-        self._addr_width = addr_width
-        self._data_width = data_width
-        self._id_width = id_width
-        super().__init__(self._channels())
-
-    def _read_channels(self):
-        return {
+        self.addr_width, self.data_width, self.id_width = addr_width, data_width, id_width
+        reads = {
             **self._address_channel("ar"),
-            "rid": In(self.id_width),
-            "rdata": In(self.data_width),
+            "rid": In(id_width),  # ID of the request that this beat answers
+            "rdata": In(data_width),
             "rresp": In(Response),
-            "rlast": In(1),
+            "rlast": In(1),  # the last beat of its burst
             "rvalid": In(1),
             "rready": Out(1),
         }
-
-    def _write_channels(self):
-        return {
+        writes = {
             **self._address_channel("aw"),
-            "wdata": Out(self.data_width),
-            "wstrb": Out(self.data_width // 8),
-            "wlast": Out(1),
+            "wdata": Out(data_width),  # beats in the order of the requests, before or after their request
+            "wstrb": Out(data_width // 8),  # the bytes of the beat that are written
+            "wlast": Out(1),  # the last beat of its burst
             "wvalid": Out(1),
             "wready": In(1),
-            "bid": In(self.id_width),
+            "bid": In(id_width),  # ID of the request that this answers
             "bresp": In(Response),
             "bvalid": In(1),
             "bready": Out(1),
         }
+        super().__init__((reads if self._reads else {}) | (writes if self._writes else {}))
 
     def _address_channel(self, name):
         return {
             f"{name}id": Out(self.id_width),
-            f"{name}addr": Out(self.addr_width),
-            f"{name}len": Out(unsigned(8)),
-            f"{name}size": Out(unsigned(3)),
+            f"{name}addr": Out(self.addr_width),  # byte address of the first beat
+            f"{name}len": Out(unsigned(8)),  # beats of the burst minus one
+            f"{name}size": Out(unsigned(3)),  # log2 of the bytes of a beat
             f"{name}burst": Out(Burst),
-            f"{name}prot": Out(unsigned(3)),
+            f"{name}prot": Out(unsigned(3)),  # bit 0 privileged, bit 1 non-secure, bit 2 instruction
+            # Bit 0 bufferable, bit 1 modifiable, bit 2 read-allocate, bit 3 write-allocate.
             f"{name}cache": Out(unsigned(4)),
             f"{name}valid": Out(1),
             f"{name}ready": In(1),
         }
 
-    @property
-    def addr_width(self):
-        return self._addr_width
-
-    @property
-    def data_width(self):
-        return self._data_width
-
-    @property
-    def id_width(self):
-        return self._id_width
-
     def __repr__(self):
         return f"{type(self).__name__}({self.addr_width}, {self.data_width}, {self.id_width})"
 
 
-class Axi4ReadSignature(_Axi4Signature):
-    """The read channels AR and R of an AXI4 port, as seen by the manager.
+class Axi4ReadSignature(Axi4Signature):
+    """The read channels AR and R of an AXI4 port, as seen by the manager."""
 
-    Parameters
-    ----------
-    addr_width : int
-        Bits of ARADDR, 12 to 64.
-    data_width : int
-        Bits of RDATA: 32, 64, 128, 256, 512 or 1024.
-    id_width : int
-        Bits of ARID and RID, at least 1.
-
-    Members
-    -------
-    arid : Out(id_width)
-        Requests of one ID are answered in order, those of different IDs in any order.
-    araddr : Out(addr_width)
-        Byte address of the first beat.
-    arlen : Out(8)
-        Beats of the burst minus one.
-    arsize : Out(3)
-        Log2 of the bytes of a beat.
-    arburst : Out(Burst)
-        How the address goes on.
-    arprot : Out(3)
-        Bit 0 privileged, bit 1 non-secure, bit 2 instruction.
-    arcache : Out(4)
-        Bit 0 bufferable, bit 1 modifiable, bit 2 read-allocate, bit 3 write-allocate.
-    arvalid : Out(1)
-        A request is offered. It and the signals above hold until ``arready``.
-    arready : In(1)
-        The request is accepted.
-    rid : In(id_width)
-        ID of the request that this beat answers.
-    rdata : In(data_width)
-        The beat.
-    rresp : In(Response)
-        What became of it.
-    rlast : In(1)
-        The last beat of its burst.
-    rvalid : In(1)
-        A beat is offered. It and the signals above hold until ``rready``.
-    rready : Out(1)
-        The beat is accepted.
-    """
-
-    def _channels(self):
-        return self._read_channels()
+    _writes = False
 
 
-class Axi4WriteSignature(_Axi4Signature):
-    """The write channels AW, W and B of an AXI4 port, as seen by the manager.
+class Axi4WriteSignature(Axi4Signature):
+    """The write channels AW, W and B of an AXI4 port, as seen by the manager."""
 
-    Parameters
-    ----------
-    addr_width, data_width, id_width : int
-        As of :class:`Axi4ReadSignature`.
-
-    Members
-    -------
-    awid : Out(id_width)
-        Bursts of one ID are answered in order, those of different IDs in any order.
-    awaddr : Out(addr_width)
-        Byte address of the first beat.
-    awlen : Out(8)
-        Beats of the burst minus one.
-    awsize : Out(3)
-        Log2 of the bytes of a beat.
-    awburst : Out(Burst)
-        How the address goes on.
-    awprot : Out(3)
-        Bit 0 privileged, bit 1 non-secure, bit 2 instruction.
-    awcache : Out(4)
-        Bit 0 bufferable, bit 1 modifiable, bit 2 read-allocate, bit 3 write-allocate.
-    awvalid : Out(1)
-        A burst is offered. It and the signals above hold until ``awready``.
-    awready : In(1)
-        The burst is accepted.
-    wdata : Out(data_width)
-        A beat. Bursts' beats follow each other in the order of their requests, whose acceptance they need not await.
-    wstrb : Out(data_width // 8)
-        The bytes of the beat that are written.
-    wlast : Out(1)
-        The last beat of its burst.
-    wvalid : Out(1)
-        A beat is offered. It and the signals above hold until ``wready``.
-    wready : In(1)
-        The beat is accepted.
-    bid : In(id_width)
-        ID of the request that this answers.
-    bresp : In(Response)
-        What became of the burst.
-    bvalid : In(1)
-        An answer is offered. It and the signals above hold until ``bready``.
-    bready : Out(1)
-        The answer is accepted.
-    """
-
-    def _channels(self):
-        return self._write_channels()
-
-
-class Axi4Signature(_Axi4Signature):
-    """All five channels of an AXI4 port, as seen by the manager.
-
-    Parameters
-    ----------
-    addr_width, data_width, id_width : int
-        As of :class:`Axi4ReadSignature`.
-
-    Members
-    -------
-    **Axi4ReadSignature(addr_width, data_width, id_width).members
-    **Axi4WriteSignature(addr_width, data_width, id_width).members
-    """
-
-    def _channels(self):
-        return self._read_channels() | self._write_channels()
+    _reads = False
 
 
 def forward_channels(m, axi, port):
-    """Sends the channels of ``port`` out at ``axi``, which has these and perhaps more.
+    """Connects the channels of ``port`` to ``axi``, which has these and perhaps more.
 
     Parameters
     ----------
@@ -247,7 +144,7 @@ def forward_channels(m, axi, port):
     Raises
     ------
     TypeError
-        If a member of ``port`` is not a member of ``axi``, with the same shape.
+        If a member of ``port`` is not a member of ``axi`` with the same shape.
     """
     for name, member in port.signature.members.items():
         if axi.signature.members.get(name) != member:
@@ -256,34 +153,51 @@ def forward_channels(m, axi, port):
         m.d.comb += getattr(sink, name).eq(getattr(source, name))
 
 
-_REQUEST = ("araddr", "arlen", "arsize", "arburst", "arprot", "arcache")
+def drive_request(m, axi, channel, request, *, address, beats_minus_one, ident):
+    """Drives an address channel of INCR bursts of whole bus words.
+
+    Parameters
+    ----------
+    m : Module
+    axi : interface
+    channel : str
+        ``"ar"`` or ``"aw"``.
+    request : stream
+        Its handshake is the channel's.
+    address, beats_minus_one, ident : Value
+        Parts of its payload.
+    """
+    values = {
+        "id": ident,
+        "addr": address,
+        "len": beats_minus_one,
+        "size": (axi.signature.data_width // 8).bit_length() - 1,
+        "burst": Burst.INCR,
+        "prot": UNPRIVILEGED_NON_SECURE,
+        "cache": MODIFIABLE,
+        "valid": request.valid,
+    }
+    m.d.comb += [getattr(axi, channel + name).eq(value) for name, value in values.items()]
+    m.d.comb += request.ready.eq(getattr(axi, f"{channel}ready"))
 
 
 class Axi4ReadMux(wiring.Component):
-    """Requests take turns; beats find their way by their ID.
+    """Two managers that read over one port: their requests take turns, and beats are routed by ID.
 
-    Combinational in both directions. A request that waits at ``axi`` stays.
+    Combinational in both directions. A request that waits at ``axi`` stays there.
 
     Parameters
     ----------
     addr_width, data_width : int
         Bits of ARADDR and RDATA.
-
-    Members
-    -------
-    movers : In(Axi4ReadSignature(addr_width, data_width, 1))
-        IDs 0 and 1.
-    reducer : In(Axi4ReadSignature(addr_width, data_width, 2))
-        Its ARID must be 2.
-    axi : Out(Axi4ReadSignature(addr_width, data_width, 2))
     """
 
     def __init__(self, addr_width, data_width):
         self.arbiter = RoundRobinArbiter(2)
         super().__init__(
             {
-                "movers": In(Axi4ReadSignature(addr_width, data_width, 1)),
-                "reducer": In(Axi4ReadSignature(addr_width, data_width, 2)),
+                "movers": In(Axi4ReadSignature(addr_width, data_width, 1)),  # IDs 0 and 1
+                "reducer": In(Axi4ReadSignature(addr_width, data_width, 2)),  # ARID must be 2
                 "axi": Out(Axi4ReadSignature(addr_width, data_width, 2)),
             }
         )
@@ -292,28 +206,17 @@ class Axi4ReadMux(wiring.Component):
         m = Module()
         m.submodules.arbiter = arbiter = self.arbiter
         axi, movers, reducer = self.axi, self.movers, self.reducer
-
-        reduces = arbiter.grant[1]
-        m.d.comb += [
-            arbiter.requests[0].eq(movers.arvalid),
-            arbiter.requests[1].eq(reducer.arvalid),
-            arbiter.advance.eq(axi.arready),
-            axi.arvalid.eq(arbiter.requests.any()),
-            axi.arid.eq(Mux(reduces, reducer.arid, movers.arid)),
-            movers.arready.eq(axi.arready & arbiter.grant[0]),
-            reducer.arready.eq(axi.arready & arbiter.grant[1]),
-        ]
-        for name in _REQUEST:
-            m.d.comb += getattr(axi, name).eq(Mux(reduces, getattr(reducer, name), getattr(movers, name)))
-
-        for_reducer = axi.rid[1]
-        m.d.comb += [
-            movers.rvalid.eq(axi.rvalid & ~for_reducer),
-            reducer.rvalid.eq(axi.rvalid & for_reducer),
-            # An idle RID means nothing, and is X before the first beat: without RVALID neither manager is chosen.
-            axi.rready.eq((reducer.rvalid & reducer.rready) | (movers.rvalid & movers.rready)),
-        ]
-        for manager in (movers, reducer):
-            m.d.comb += manager.rid.eq(axi.rid)  # of the movers' one bit is left
-            m.d.comb += [getattr(manager, name).eq(getattr(axi, name)) for name in ("rdata", "rresp", "rlast")]
+        m.d.comb += [arbiter.advance.eq(axi.arready), axi.arvalid.eq(arbiter.requests.any())]
+        for number, manager in enumerate((movers, reducer)):
+            m.d.comb += [
+                arbiter.requests[number].eq(manager.arvalid),
+                manager.arready.eq(axi.arready & arbiter.grant[number]),
+                manager.rvalid.eq(axi.rvalid & (axi.rid[1] == number)),
+                manager.rid.eq(axi.rid),
+                *(getattr(manager, name).eq(getattr(axi, name)) for name in ("rdata", "rresp", "rlast")),
+            ]
+        for name in ("arid", "araddr", "arlen", "arsize", "arburst", "arprot", "arcache"):
+            m.d.comb += getattr(axi, name).eq(Mux(arbiter.grant[1], getattr(reducer, name), getattr(movers, name)))
+        # Without RVALID neither manager is chosen, because an idle RID means nothing, and is X before the first beat.
+        m.d.comb += axi.rready.eq((reducer.rvalid & reducer.rready) | (movers.rvalid & movers.rready))
         return m

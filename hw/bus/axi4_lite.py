@@ -1,16 +1,27 @@
-"""Where the parts of a top lie in the addresses of its AXI4-Lite port."""
+"""AXI4-Lite: the signature, its accesses as one stream, and the address map that says where each of them goes."""
 
 from dataclasses import dataclass
 
 from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
-from ..lib.component import Port, join
+from ..lib.component import Port
 from .axi4 import Response
 
-__all__ = ["AccessLayout", "AccessSignature", "AccessSplit", "AnswerLayout", "Axi4LiteBridge", "Axi4LiteSignature",
-           "Region", "address_map", "map_addr_width", "serve_accesses", "serve_registers"]  # fmt: skip
+__all__ = [
+    "AccessLayout",
+    "AccessSignature",
+    "AccessSplit",
+    "AnswerLayout",
+    "Axi4LiteBridge",
+    "Axi4LiteSignature",
+    "Region",
+    "address_map",
+    "map_addr_width",
+    "serve_accesses",
+    "serve_registers",
+]
 
 
 @dataclass(frozen=True)
@@ -20,7 +31,7 @@ class Region:
     Attributes
     ----------
     bit : int or None
-        Number of the address bit that selects it; None for the one that begins at 0, which no bit selects.
+        Number of the address bit that selects it; None for the first one, which no bit selects.
     addr_width : int
         Bits of a byte address in it.
     """
@@ -40,9 +51,9 @@ class Region:
 
 
 def address_map(**addr_widths):
-    """The regions of a top by name, each above those before it and aligned to its size.
+    """The regions of a top by name, each above the previous ones and aligned to its size.
 
-    The first begins at 0. The others are selected by one bit each, the highest that is set.
+    The first one begins at 0. The others are selected by one bit each, the highest that is set.
 
     Parameters
     ----------
@@ -74,62 +85,35 @@ class Axi4LiteSignature(Port):
     ----------
     addr_width : int
         Bits of a byte address, 3 to 32.
-
-    Members
-    -------
-    awaddr, araddr : Out(addr_width)
-        Byte address; the two lowest bits are ignored.
-    awprot, arprot : Out(3)
-        Ignored.
-    wdata : Out(32)
-        What is to be written.
-    wstrb : Out(4)
-        One bit a byte of ``wdata``.
-    awvalid, wvalid, arvalid : Out(1)
-        Offered; it and what belongs to it hold until the subordinate's ready.
-    awready, wready, arready : In(1)
-        Taken.
-    rdata : In(32)
-        What was read.
-    bresp, rresp : In(Response)
-        OKAY, or SLVERR if the access was refused.
-    bvalid, rvalid : In(1)
-        Answers; they hold until the manager's ready.
-    bready, rready : Out(1)
-        The answer is taken.
     """
 
     def __init__(self, addr_width):
         if not isinstance(addr_width, int) or not 3 <= addr_width <= 32:
             raise ValueError(f"addr_width must be an int from 3 to 32, not {addr_width!r}")
-        self._addr_width = addr_width
+        self.addr_width = addr_width
         super().__init__(
             {
-                "awaddr": Out(addr_width),
-                "awprot": Out(3),
+                "awaddr": Out(addr_width),  # byte address; the two lowest bits are ignored
+                "awprot": Out(3),  # ignored
                 "awvalid": Out(1),
                 "awready": In(1),
                 "wdata": Out(32),
-                "wstrb": Out(4),
+                "wstrb": Out(4),  # one bit a byte
                 "wvalid": Out(1),
                 "wready": In(1),
-                "bresp": In(Response),
+                "bresp": In(Response),  # OKAY, or SLVERR if the access was refused
                 "bvalid": In(1),
                 "bready": Out(1),
-                "araddr": Out(addr_width),
-                "arprot": Out(3),
+                "araddr": Out(addr_width),  # byte address; the two lowest bits are ignored
+                "arprot": Out(3),  # ignored
                 "arvalid": Out(1),
                 "arready": In(1),
                 "rdata": In(32),
-                "rresp": In(Response),
+                "rresp": In(Response),  # OKAY, or SLVERR if the access was refused
                 "rvalid": In(1),
                 "rready": Out(1),
             }
         )
-
-    @property
-    def addr_width(self):
-        return self._addr_width
 
     def __repr__(self):
         return f"Axi4LiteSignature({self.addr_width})"
@@ -150,7 +134,7 @@ class AccessLayout(data.StructLayout):
 
 
 class AnswerLayout(data.StructLayout):
-    """What became of an access: one for each, in order."""
+    """The outcome of an access."""
 
     def __init__(self):
         super().__init__(
@@ -162,13 +146,7 @@ class AnswerLayout(data.StructLayout):
 
 
 class AccessSignature(Port):
-    """Accesses to registers, as their source sees them.
-
-    Members
-    -------
-    requests : Out(stream of AccessLayout)
-    answers : In(stream of AnswerLayout)
-    """
+    """Accesses to registers, as their source sees them: one answer for each request, in order."""
 
     def __init__(self):
         requests, answers = stream.Signature(AccessLayout()), stream.Signature(AnswerLayout())
@@ -178,70 +156,55 @@ class AccessSignature(Port):
 class Axi4LiteBridge(wiring.Component):
     """Turns an AXI4-Lite port into accesses, one at a time.
 
-    A write is taken when its address and its data are there; when reads and writes come together they take turns. An
-    access is offered one cycle after it was taken, and its answer is passed on in the cycle in which it comes. An error
-    is answered with SLVERR.
+    A write is accepted when its address and its data are there; simultaneous reads and writes take turns. The request
+    is offered one cycle later, from registers, and its answer is forwarded in its cycle. An error is answered with
+    SLVERR.
 
     Parameters
     ----------
     addr_width : int
         Bits of a byte address.
-
-    Members
-    -------
-    axi : In(Axi4LiteSignature)
-    accesses : Out(AccessSignature)
-        Requests are registered.
     """
 
     def __init__(self, addr_width):
-        self.waiting = Signal()  # for the answer to the access that was accepted
+        self.waiting = Signal()  # for the answer to the request that was accepted
         super().__init__({"axi": In(Axi4LiteSignature(addr_width)), "accesses": Out(AccessSignature())})
 
     def elaborate(self, platform):
         m = Module()
-        axi, requests, answers = self.axi, self.accesses.requests, self.accesses.answers
+        axi, requests, answers, waiting = self.axi, self.accesses.requests, self.accesses.answers, self.waiting
         access = requests.payload
-        waiting = self.waiting
-        take_read, take_write = Signal(), Signal()
-        write_offered = Signal()
-        idle = Signal()
+        idle, accept_read, accept_write = Signal(), Signal(), Signal()
         m.d.comb += [
             idle.eq(~requests.valid & ~waiting),
-            write_offered.eq(axi.awvalid & axi.wvalid),
             # After a write it is the turn of reads.
-            take_write.eq(idle & write_offered & ~(axi.arvalid & access.write)),
-            take_read.eq(idle & axi.arvalid & ~take_write),
-            axi.awready.eq(take_write),
-            axi.wready.eq(take_write),
-            axi.arready.eq(take_read),
+            accept_write.eq(idle & axi.awvalid & axi.wvalid & ~(axi.arvalid & access.write)),
+            accept_read.eq(idle & axi.arvalid & ~accept_write),
+            axi.awready.eq(accept_write),
+            axi.wready.eq(accept_write),
+            axi.arready.eq(accept_read),
         ]
-        with m.If(take_write):
-            m.d.sync += access.address.eq(axi.awaddr)
-        with m.If(take_read):
-            m.d.sync += access.address.eq(axi.araddr)
-        with m.If(take_write | take_read):
+        with m.If(accept_write | accept_read):
             m.d.sync += [
                 requests.valid.eq(1),
-                access.write.eq(take_write),
+                access.address.eq(Mux(accept_write, axi.awaddr, axi.araddr)),
+                access.write.eq(accept_write),
                 access.data.eq(axi.wdata),
                 access.strobe.eq(axi.wstrb),
             ]
         with m.If(requests.valid & requests.ready):
             m.d.sync += [requests.valid.eq(0), waiting.eq(1)]
 
-        response = Signal(Response)
-        with m.If(answers.payload.error):
-            m.d.comb += response.eq(Response.SLVERR)
-        answer_offered = Signal()
+        response, answered = Signal(Response), Signal()
         m.d.comb += [
-            answer_offered.eq(waiting & answers.valid),
-            axi.bvalid.eq(answer_offered & access.write),
+            response.eq(Mux(answers.payload.error, Response.SLVERR, Response.OKAY)),
+            answered.eq(waiting & answers.valid),
+            axi.bvalid.eq(answered & access.write),
             axi.bresp.eq(response),
-            axi.rvalid.eq(answer_offered & ~access.write),
+            axi.rvalid.eq(answered & ~access.write),
             axi.rresp.eq(response),
             axi.rdata.eq(answers.payload.data),
-            answers.ready.eq(waiting & ((access.write & axi.bready) | (~access.write & axi.rready))),
+            answers.ready.eq(waiting & Mux(access.write, axi.bready, axi.rready)),
         ]
         with m.If(answers.valid & answers.ready):
             m.d.sync += waiting.eq(0)
@@ -251,19 +214,12 @@ class Axi4LiteBridge(wiring.Component):
 class AccessSplit(wiring.Component):
     """Sends each access to one of two targets by one bit of its address.
 
-    Combinational. Of use only behind a block that waits for each answer before the next access, such as
-    :class:`Axi4LiteBridge`.
+    Combinational. The source must wait for each answer before the next access, as :class:`Axi4LiteBridge` does.
 
     Parameters
     ----------
     bit : int
-        Number of the address bit: 0 chooses the low target, 1 the high one.
-
-    Members
-    -------
-    accesses : In(AccessSignature)
-    low, high : Out(AccessSignature)
-        Addresses with ``bit`` cleared: each target counts from zero.
+        Number of the address bit: 0 selects ``low``, 1 ``high``, which sees the address without it.
     """
 
     def __init__(self, bit):
@@ -275,28 +231,26 @@ class AccessSplit(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        requests, answers = self.accesses.requests, self.accesses.answers
-        low, high = self.low, self.high
-        for target in (low, high):
-            m.d.comb += target.requests.payload.eq(requests.payload)
-            m.d.comb += target.requests.payload.address[self._bit].eq(0)
-        with m.If(requests.payload.address[self._bit]):
-            m.d.comb += [high.requests.valid.eq(requests.valid), requests.ready.eq(high.requests.ready)]
-        with m.Else():
-            m.d.comb += [low.requests.valid.eq(requests.valid), requests.ready.eq(low.requests.ready)]
-
-        # Only the target of the access answers.
+        requests, answers, low, high = self.accesses.requests, self.accesses.answers, self.low, self.high
+        select = requests.payload.address[self._bit]
+        for number, target in enumerate((low, high)):
+            m.d.comb += [
+                target.requests.payload.eq(requests.payload),
+                target.requests.payload.address[self._bit].eq(0),
+                target.requests.valid.eq(requests.valid & (select == number)),
+                target.answers.ready.eq(answers.ready),
+            ]
         m.d.comb += [
+            requests.ready.eq(Mux(select, high.requests.ready, low.requests.ready)),
+            # Only the target of the access answers.
             answers.payload.eq(Mux(high.answers.valid, high.answers.payload, low.answers.payload)),
             answers.valid.eq(low.answers.valid | high.answers.valid),
-            low.answers.ready.eq(answers.ready),
-            high.answers.ready.eq(answers.ready),
         ]
         return m
 
 
 def serve_registers(m, axi, regions, **targets):
-    """Puts targets of accesses behind an AXI4-Lite port.
+    """Connects targets of accesses to an AXI4-Lite port.
 
     Parameters
     ----------
@@ -305,10 +259,10 @@ def serve_registers(m, axi, regions, **targets):
     axi : interface
         The top's own port, of an :class:`Axi4LiteSignature`.
     regions, **targets
-        As of :func:`serve_accesses`.
+        See :func:`serve_accesses`.
     """
     m.submodules.bridge = bridge = Axi4LiteBridge(axi.signature.addr_width)
-    join(m, axi=flipped(axi), bridge=bridge.axi)
+    connect(m, axi=flipped(axi), bridge=bridge.axi)
     serve_accesses(m, bridge.accesses, regions, **targets)
 
 
@@ -321,15 +275,15 @@ def serve_accesses(m, accesses, regions, **targets):
     accesses : interface
         The source, an :class:`AccessSignature` of a block that waits for each answer before the next access.
     regions : dict of str to Region
-        From :func:`~tilewright.hw.bus.axi4_lite.address_map`.
+        From :func:`address_map`.
     **targets : interface
-        What lies in each region, by its name.
+        The target of each region, by its name.
     """
     first, *higher = regions
     for name in reversed(higher):
         bit = regions[name].bit
         m.submodules[f"split_{bit}"] = split = AccessSplit(bit)
-        join(m, accesses=accesses, split=split.accesses)
-        join(m, split=split.high, target=targets[name])
+        connect(m, accesses=accesses, split=split.accesses)
+        connect(m, split=split.high, target=targets[name])
         accesses = split.low
-    join(m, accesses=accesses, target=targets[first])
+    connect(m, accesses=accesses, target=targets[first])

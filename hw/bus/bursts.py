@@ -1,10 +1,12 @@
-"""What passes between those that read memory and the AXI4 read port: ranges, bursts, and the words that come."""
+"""Bursts: what passes between the blocks that use memory and the AXI4 ports, how ranges are cut, and bursts counted.
 
-from amaranth import unsigned
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.hdl import unsigned as beats_unsigned
+Writes go through a chain of blocks that have :class:`WritesSignature` on both sides: store path, reducer, write guard,
+write port.
+"""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from tilewright.spec import PAGE_BYTES
@@ -13,6 +15,7 @@ from ..lib.component import Port
 from ..lib.stream import Queue
 
 __all__ = [
+    "BURSTS_AHEAD",
     "NO_TAG",
     "BeatLayout",
     "BeatSequencer",
@@ -27,20 +30,23 @@ __all__ = [
     "WriteWordLayout",
     "WritesSignature",
     "processor_members",
-]  # fmt: skip
+]
 
-#: The shape of a tag that says nothing.
+#: The shape of a tag that is not used.
 NO_TAG = unsigned(0)
+
+#: Depth of the queue of a BeatSequencer beside a chain of writes: how many bursts may be ahead of their words.
+BURSTS_AHEAD = 16
 
 
 class RangeLayout(data.StructLayout):
-    """Adjoining bus words; ``tag`` is what their bursts take over."""
+    """Contiguous bus words; their bursts inherit ``tag``."""
 
     def __init__(self, word_width, count_width, tag=NO_TAG):
         super().__init__(
             {
                 "word": unsigned(word_width),  # address of the first, in bus words
-                "beyond": unsigned(count_width),  # words behind the first
+                "beyond": unsigned(count_width),  # words after the first
                 "tag": tag,
             }
         )
@@ -60,7 +66,7 @@ class BurstLayout(data.StructLayout):
 
 
 class ReadWordLayout(data.StructLayout):
-    """A bus word of data as it comes back."""
+    """A bus word of data that was read."""
 
     def __init__(self, addr_width, bus_bytes):
         super().__init__(
@@ -73,7 +79,7 @@ class ReadWordLayout(data.StructLayout):
 
 
 class DescriptorWordLayout(data.StructLayout):
-    """A bus word of a descriptor as it comes back."""
+    """A bus word of a descriptor that was read."""
 
     def __init__(self, bus_bytes):
         super().__init__(
@@ -86,21 +92,21 @@ class DescriptorWordLayout(data.StructLayout):
 
 
 def processor_members(processors):
-    """Members of a burst, by name, that say whose it is; none where there is one processor."""
+    """Members of a burst, by name, that say which processor it belongs to; none if there is one processor."""
     return {"processor": range(processors)} if processors > 1 else {}
 
 
 class WriteBurstLayout(data.StructLayout):
-    """A legal AXI burst of writes: it does not cross 4 KiB. Of several processors it has the number of its own."""
+    """A legal AXI burst of writes, which does not cross 4 KiB. With several processors it has the number of its own."""
 
     def __init__(self, addr_width, bus_bytes, processors=1):
         super().__init__(
             {
-                "word": unsigned(addr_width - (bus_bytes.bit_length() - 1)),  # byte address of its first bus word >> …
+                "word": unsigned(addr_width - exact_log2(bus_bytes)),  # address of the first beat, in bus words
                 "beats_minus_one": unsigned(8),
-                "empty": unsigned(1),  # no burst, and no words: only a response is due, in its turn
+                "empty": unsigned(1),  # without a burst on the bus or words: only a response is due, in its turn
                 "refused": unsigned(1),  # empty, and the response says error; only guard and reducer set it
-                "last": unsigned(1),  # last of a transfer; comes back with the response
+                "last": unsigned(1),  # last of a transfer; returned with the response
                 "reduction": unsigned(4),  # spec.Reduction
                 "element": unsigned(4),  # spec.Element
                 **processor_members(processors),
@@ -116,13 +122,13 @@ class WriteWordLayout(data.StructLayout):
 
 
 class WriteResponseLayout(data.StructLayout):
-    """What became of a burst: one for each, in order."""
+    """The outcome of a burst."""
 
     def __init__(self, addr_width):
         super().__init__(
             {
                 "error": unsigned(1),  # refused by the bus or the guard
-                "last": unsigned(1),  # as the burst said
+                "last": unsigned(1),  # of the burst
                 "address": unsigned(addr_width),  # byte address of the burst's first word
             }
         )
@@ -131,18 +137,8 @@ class WriteResponseLayout(data.StructLayout):
 class WritesSignature(Port):
     """Writes, as their source sees them.
 
-    Parameters
-    ----------
-    addr_width, bus_bytes, processors : int
-        As of ``WriteBurstLayout``.
-
-    Members
-    -------
-    bursts : Out(stream of WriteBurstLayout)
-    words : Out(stream of WriteWordLayout)
-        Those of all bursts that are not empty, in order.
-    responses : In(stream of WriteResponseLayout)
-        One for each burst, in order, in a later cycle.
+    ``words`` are those of all bursts that are not empty, in order. Each burst has one response, in order, in a later
+    cycle.
     """
 
     def __init__(self, addr_width, bus_bytes, processors=1):
@@ -158,9 +154,8 @@ class WritesSignature(Port):
 class BurstSplitter(wiring.Component):
     """Cuts ranges of bus words into as few bursts as the page boundary and ``max_burst`` allow.
 
-    Latency 1, one burst a cycle, without a pause between ranges. The range at hand lies in a register, from which the
-    burst is made; another register catches the range that comes while this one is not done. So ``i.ready`` depends on
-    registers only.
+    Latency 1, one burst a cycle, without a pause between ranges. A second register holds the next range, so that
+    ``i.ready`` is registered. Bursts have the tag of their range; ``last`` says that the one at ``o`` ends it.
 
     Parameters
     ----------
@@ -173,15 +168,6 @@ class BurstSplitter(wiring.Component):
     max_burst : int
         Words of a burst at most, a power of two up to 256; ``max_burst * bus_bytes`` is at most 4096.
     tag : shape-like
-        Of what every burst takes over from its range.
-
-    Members
-    -------
-    i : In(stream of RangeLayout)
-    o : Out(stream of BurstLayout)
-        With the tag of its range.
-    last : Out(1)
-        The burst at ``o`` is the last one of its range.
     """
 
     def __init__(self, *, word_width, count_width, bus_bytes, max_burst, tag=NO_TAG):
@@ -193,8 +179,8 @@ class BurstSplitter(wiring.Component):
         self._burst_log2 = exact_log2(max_burst)
         self._page_log2 = exact_log2(PAGE_BYTES // bus_bytes)
         shape = RangeLayout(word_width, count_width, tag)
-        self.todo = Signal(shape)  # what is left of the range at hand, if ``o.valid``
-        self.caught = Signal()  # ``following`` is the range behind it
+        self.todo = Signal(shape)  # the rest of the current range, while ``o.valid``
+        self.pending = Signal()  # ``following`` is the next range
         self.following = Signal(shape)
         super().__init__(
             {
@@ -207,15 +193,15 @@ class BurstSplitter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         burst_log2, page_log2 = self._burst_log2, self._page_log2
-        todo, caught, following = self.todo, self.caught, self.following
+        todo, pending, following = self.todo, self.pending, self.following
 
-        # The page ends within the next max_burst words only if the bits of the address between the two are all ones;
-        # then the space left is max_burst - (word mod max_burst). Both cases lead to a multiple of max_burst, or on by
-        # max_burst: the upper bits of the address advance by one.
-        place, upper = todo.word[:burst_log2], todo.word[burst_log2:]
+        # The page ends within the next max_burst words only if the address bits between the two are all ones; then the
+        # space is max_burst - (word mod max_burst). Either the next burst begins at a multiple of max_burst, or
+        # max_burst words further: in both cases the upper bits of the address grow by one.
+        offset, upper = todo.word[:burst_log2], todo.word[burst_log2:]
         near_end = upper[: page_log2 - burst_log2].all()
         most = Signal(burst_log2)  # space, less one word
-        m.d.comb += most.eq(Mux(near_end, ~place, -1))
+        m.d.comb += most.eq(Mux(near_end, ~offset, -1))
 
         burst, last = self.o.payload, self.last
         m.d.comb += [
@@ -223,59 +209,52 @@ class BurstSplitter(wiring.Component):
             burst.word.eq(todo.word),
             burst.beats_minus_one.eq(Mux(last, todo.beyond, most)),
             burst.tag.eq(todo.tag),
-            self.i.ready.eq(~caught),
+            self.i.ready.eq(~pending),
         ]
-        done = ~self.o.valid | (self.o.ready & last)
-        with m.If(done):
+        with m.If(~self.o.valid | (self.o.ready & last)):
             m.d.sync += [
-                self.o.valid.eq(self.i.valid | caught),
-                todo.eq(Mux(caught, following, self.i.payload)),
-                caught.eq(0),
+                self.o.valid.eq(self.i.valid | pending),
+                todo.eq(Mux(pending, following, self.i.payload)),
+                pending.eq(0),
             ]
         with m.Else():
             with m.If(self.o.ready):
                 m.d.sync += [
-                    todo.word.eq(Cat(Mux(near_end, Const(0, burst_log2), place), upper + 1)),
+                    todo.word.eq(Cat(Mux(near_end, Const(0, burst_log2), offset), upper + 1)),
                     todo.beyond.eq(todo.beyond - most - 1),
                 ]
             with m.If(self.i.valid):
-                m.d.sync += caught.eq(1)
-        with m.If(~caught):
+                m.d.sync += pending.eq(1)
+        with m.If(~pending):
             m.d.sync += following.eq(self.i.payload)
         return m
 
 
 class TaggedBurstLayout(data.StructLayout):
-    """How long a burst is, and what its user needs at each of its beats."""
+    """The length of a burst, and what its user needs at each of its beats."""
 
     def __init__(self, tag):
-        super().__init__({"beats_minus_one": beats_unsigned(8), "tag": tag})
+        super().__init__({"beats_minus_one": unsigned(8), "tag": tag})
 
 
 class BeatLayout(data.StructLayout):
     """One beat of a burst."""
 
     def __init__(self, tag):
-        super().__init__({"tag": tag, "last": beats_unsigned(1)})
+        super().__init__({"tag": tag, "last": unsigned(1)})
 
 
 class BeatSequencer(wiring.Component):
-    """Makes of each burst as many items as it has beats. Words that come beside bursts are taken together with these.
+    """Makes of each burst as many items as it has beats, to be consumed together with the words of the bursts.
 
-    Latency 1, one burst and one beat a cycle. The bursts wait in memory.
+    Latency 1, one burst and one beat a cycle. Bursts wait in a queue.
 
     Parameters
     ----------
     tag : shape-like
-        Of what the user needs.
+        What the user needs at each beat.
     depth : int
         Bursts that may be ahead of their beats: 2 to 1024, a power of two.
-
-    Members
-    -------
-    bursts : In(stream of TaggedBurstLayout)
-        ``ready`` depends on the number of bursts held only.
-    beats : Out(stream of BeatLayout)
     """
 
     def __init__(self, tag, depth):
@@ -288,15 +267,15 @@ class BeatSequencer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.queue = queue = self.queue
-        wiring.connect(m, bursts=wiring.flipped(self.bursts), queue=queue.i)
-        last = Signal()
+        connect(m, bursts=flipped(self.bursts), queue=queue.i)
+        burst, beats, last = queue.o, self.beats, Signal()
         m.d.comb += [
-            last.eq(self.beat == queue.o.payload.beats_minus_one),
-            self.beats.valid.eq(queue.o.valid),
-            self.beats.payload.tag.eq(queue.o.payload.tag),
-            self.beats.payload.last.eq(last),
-            queue.o.ready.eq(self.beats.ready & last),
+            last.eq(self.beat == burst.payload.beats_minus_one),
+            beats.valid.eq(burst.valid),
+            beats.payload.tag.eq(burst.payload.tag),
+            beats.payload.last.eq(last),
+            burst.ready.eq(beats.ready & last),
         ]
-        with m.If(self.beats.valid & self.beats.ready):
+        with m.If(beats.valid & beats.ready):
             m.d.sync += self.beat.eq(Mux(last, 0, self.beat + 1))
         return m

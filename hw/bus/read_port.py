@@ -8,14 +8,14 @@ from amaranth.utils import exact_log2
 from tilewright.spec import PAGE_BYTES
 
 from ..lib.stream import DeepQueue, Queue, SkidBuffer
-from .axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4ReadSignature, Burst
+from .axi4 import Axi4ReadSignature, drive_request, is_error
 from .bursts import BurstLayout, DescriptorWordLayout, ReadWordLayout
 
 __all__ = ["DESCRIPTOR_BYTES", "ReadPort"]
 
 #: Bytes of a descriptor fetch.
 DESCRIPTOR_BYTES = 128
-#: What it is a multiple of, and no burst of it crosses.
+#: Log2 of the alignment of descriptors, which no burst of a descriptor crosses.
 _ALIGNED_LOG2 = 6
 
 _DATA_ID = 0
@@ -23,15 +23,16 @@ _DESCRIPTOR_ID = 1
 
 
 class ReadPort(wiring.Component):
-    """Issues read bursts and hands back what they bring.
+    """Issues read bursts and returns their words.
 
-    Data bursts use ARID 0 and come back in the order of the requests; descriptors use ARID 1, go first, and are fetched
-    one at a time, in bursts of 64 bytes or, if these may not be so long, of ``max_burst`` words. Beats of the two may
+    Data bursts use ARID 0, and their words return in the order of the bursts. Descriptors use ARID 1, go first, and are
+    fetched one at a time, in bursts of 64 bytes or, if that is too long, of ``max_burst`` words. Beats of the two may
     be interleaved in any way. One register from a burst to AR, two from a descriptor, none from R to the words; one
-    burst and one beat a cycle.
+    burst and one beat a cycle. ``bursts.ready`` depends on registers only; RREADY depends combinationally on RVALID and
+    the ready of both streams of words.
 
-    A data burst holds one of ``max_outstanding`` credits from the cycle in which it is taken from ``bursts`` until its
-    last beat. A queue in memory keeps the address of each, for error reports; its level is the count of credits in use.
+    A data burst holds one of ``max_outstanding`` credits from its handshake at ``bursts`` until its last beat. A queue
+    keeps the address of each for error reports; its level is the number of credits in use.
 
     Parameters
     ----------
@@ -40,35 +41,14 @@ class ReadPort(wiring.Component):
     bus_bytes : int
         Bytes of a bus word: 4, 8, 16, 32 or 64.
     max_outstanding : int
-        Data bursts in flight at most, 2 to 1024, a power of two. The bursts of one descriptor come on top.
+        Data bursts in flight at most, 2 to 1024, a power of two. The bursts of one descriptor are added to them.
     max_burst : int
-        Bus words of a burst of a descriptor at most, a power of two. Bursts of data come cut.
-    block : bool
-        Addresses lie in a block memory, from which they come two cycles later: no sooner does a word.
-
-    Members
-    -------
-    bursts : In(stream of BurstLayout)
-        Data to read. ``ready`` depends on registers only.
-    words : Out(stream of ReadWordLayout)
-        One for each beat of ``bursts``, in order. ``axi.rready`` depends combinationally on its ``ready`` and RVALID.
-    descriptors : In(stream of addr_width)
-        Byte address of a descriptor to read, a multiple of 64. Taken as its last burst leaves.
-    descriptor_words : Out(stream of DescriptorWordLayout)
-        The bus words of each descriptor, in order.
-    axi : Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 1))
-        The bus.
-    ar_stb : Out(1)
-        A request for data is accepted by the bus.
-    beat_stb : Out(1)
-        A word of data is taken.
-    stall_credit : Out(1)
-        A burst waits because ``max_outstanding`` are in flight.
-    stall_ar : Out(1)
-        A request waits for the bus.
+        Bus words of a burst of a descriptor at most, a power of two. Data bursts arrive cut.
+    prefer_bram : bool
+        The queue of addresses is a block memory.
     """
 
-    def __init__(self, *, addr_width, bus_bytes, max_outstanding, max_burst, block=False):
+    def __init__(self, *, addr_width, bus_bytes, max_outstanding, max_burst, prefer_bram=False):
         if bus_bytes not in (4, 8, 16, 32, 64):
             raise ValueError(f"bus_bytes must be 4, 8, 16, 32 or 64, not {bus_bytes!r}")
         self._bus_log2 = exact_log2(bus_bytes)
@@ -76,27 +56,28 @@ class ReadPort(wiring.Component):
         word_width = addr_width - self._bus_log2
         self.request_layout = data.StructLayout({"id": unsigned(1), "burst": BurstLayout(word_width)})
         self.requests = SkidBuffer(self.request_layout)
-        if block:
+        if prefer_bram:  # an address is there two cycles later: no earlier than its first word
             self.in_flight = DeepQueue(word_width, max_outstanding, direct=True)
         else:
             self.in_flight = Queue(word_width, max_outstanding)
         self._part_log2 = min(_ALIGNED_LOG2, self._bus_log2 + exact_log2(max_burst))  # bytes of a descriptor's burst
         self.offered = Signal()  # a descriptor's burst goes next
-        self.sent = Signal(range(DESCRIPTOR_BYTES >> self._part_log2))  # of them that have left
-        self.fetching = Signal()  # a descriptor has been taken, and not all of it has come
+        self.sent = Signal(range(DESCRIPTOR_BYTES >> self._part_log2))  # bursts of the descriptor that have been sent
+        self.fetching = Signal()  # a descriptor has been accepted, and words of it are still to come
         self.received = Signal(range(self._descriptor_words))  # words of the current descriptor that have come
         self.beat = Signal(8)  # words of the oldest burst that have come
         super().__init__(
             {
                 "bursts": In(stream.Signature(BurstLayout(word_width))),
-                "words": Out(stream.Signature(ReadWordLayout(addr_width, bus_bytes))),
+                "words": Out(stream.Signature(ReadWordLayout(addr_width, bus_bytes))),  # of ``bursts``, in order
+                # Byte address of a descriptor, a multiple of 64; accepted with its last burst.
                 "descriptors": In(stream.Signature(addr_width)),
                 "descriptor_words": Out(stream.Signature(DescriptorWordLayout(bus_bytes))),
                 "axi": Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 1)),
-                "ar_stb": Out(1),
-                "beat_stb": Out(1),
-                "stall_credit": Out(1),
-                "stall_ar": Out(1),
+                "ar_stb": Out(1),  # the bus accepts a request for data
+                "beat_stb": Out(1),  # a word of data is accepted
+                "stall_credit": Out(1),  # a burst waits because ``max_outstanding`` are in flight
+                "stall_ar": Out(1),  # a request waits for the bus
             }
         )
 
@@ -104,21 +85,33 @@ class ReadPort(wiring.Component):
         m = Module()
         m.submodules.requests = self.requests
         m.submodules.in_flight = self.in_flight
+        axi, request = self.axi, self.requests.o
         self._request(m)
-        self._drive_ar(m)
+        drive_request(
+            m,
+            axi,
+            "ar",
+            request,
+            ident=request.payload.id,
+            address=Cat(Const(0, self._bus_log2), request.payload.burst.word),
+            beats_minus_one=request.payload.burst.beats_minus_one,
+        )
         self._data_beats(m)
         self._descriptor_beats(m)
-        # An idle RID means nothing, and is X before the first beat: without RVALID neither sink is chosen.
-        sinks = (self.words, self.descriptor_words)
-        m.d.comb += self.axi.rready.eq(Cat(sink.valid & sink.ready for sink in sinks).any())
+        m.d.comb += [
+            self.stall_ar.eq(axi.arvalid & ~axi.arready),
+            self.ar_stb.eq(axi.arvalid & axi.arready & (axi.arid == _DATA_ID)),
+            # Without RVALID neither sink is chosen, because an idle RID means nothing, and is X before the first beat.
+            axi.rready.eq(Cat(sink.valid & sink.ready for sink in (self.words, self.descriptor_words)).any()),
+        ]
         return m
 
     def _request(self, m):
-        """One request a cycle goes into the AR buffer: a descriptor's, or else a burst that has credit."""
+        """One request a cycle goes into the AR buffer: a burst of a descriptor, or else a data burst with credit."""
         requests, in_flight, descriptors, bursts = self.requests.i, self.in_flight.i, self.descriptors, self.bursts
         offered, sent, burst = self.offered, self.sent, requests.payload.burst
-        # A descriptor overtakes a burst that waits here: what is offered to the buffer and the queue may change while
-        # they are not ready, which neither minds.
+        # A descriptor overtakes a burst that waits here. So the inputs of buffer and queue may change while these are
+        # not ready, which is harmless.
         granted = Signal()
         m.d.comb += [
             granted.eq(in_flight.ready & ~offered),
@@ -133,7 +126,7 @@ class ReadPort(wiring.Component):
         with m.If(offered & requests.ready):
             m.d.sync += sent.eq(sent + 1)
 
-        # It is aligned to its half: only the upper half may lie in another page, and carries into the address.
+        # A descriptor is aligned to its half: only the upper half may lie in another page, which takes a carry.
         inner = _ALIGNED_LOG2 - self._bus_log2
         upper, low = Signal(len(burst.word) - inner), Signal(inner)
         m.d.comb += burst.word.eq(Cat(low, upper + (offered & sent[-1])))
@@ -152,34 +145,17 @@ class ReadPort(wiring.Component):
                 low.eq(bursts.payload.word[:inner]),
             ]
 
-    def _drive_ar(self, m):
-        axi, request = self.axi, self.requests.o
-        m.d.comb += [
-            axi.arid.eq(request.payload.id),
-            axi.araddr.eq(Cat(Const(0, self._bus_log2), request.payload.burst.word)),
-            axi.arlen.eq(request.payload.burst.beats_minus_one),
-            axi.arsize.eq(self._bus_log2),
-            axi.arburst.eq(Burst.INCR),
-            axi.arprot.eq(UNPRIVILEGED_NON_SECURE),
-            axi.arcache.eq(MODIFIABLE),
-            axi.arvalid.eq(request.valid),
-            request.ready.eq(axi.arready),
-            self.stall_ar.eq(axi.arvalid & ~axi.arready),
-            self.ar_stb.eq(axi.arvalid & axi.arready & (axi.arid == _DATA_ID)),
-        ]
-
     def _data_beats(self, m):
-        axi, words, burst = self.axi, self.words, self.in_flight.o
-        beat = self.beat
-        # A burst does not leave its page, so that the sum needs no more bits than that.
+        axi, words, burst, beat = self.axi, self.words, self.in_flight.o, self.beat
+        # A burst does not leave its page, so the sum has no more bits than an offset in a page.
         page_words = exact_log2(PAGE_BYTES) - self._bus_log2
-        place = Signal(page_words)
+        offset = Signal(page_words)
         m.d.comb += [
-            place.eq(burst.payload[:page_words] + beat),
+            offset.eq(burst.payload[:page_words] + beat),
             words.valid.eq(axi.rvalid & (axi.rid == _DATA_ID)),
             words.payload.data.eq(axi.rdata),
-            words.payload.error.eq(_failed(axi.rresp)),
-            words.payload.address.eq(Cat(Const(0, self._bus_log2), place, burst.payload[page_words:])),
+            words.payload.error.eq(is_error(axi.rresp)),
+            words.payload.address.eq(Cat(Const(0, self._bus_log2), offset, burst.payload[page_words:])),
             self.beat_stb.eq(words.valid & words.ready),
             burst.ready.eq(self.beat_stb & axi.rlast),
         ]
@@ -188,11 +164,11 @@ class ReadPort(wiring.Component):
 
     def _descriptor_beats(self, m):
         axi, words = self.axi, self.descriptor_words
-        # Counted, and not told by RLAST: a descriptor may come in several bursts.
         m.d.comb += [
             words.valid.eq(axi.rvalid & (axi.rid == _DESCRIPTOR_ID)),
             words.payload.data.eq(axi.rdata),
-            words.payload.error.eq(_failed(axi.rresp)),
+            words.payload.error.eq(is_error(axi.rresp)),
+            # Counted, because a descriptor may come in several bursts.
             words.payload.last.eq(self.received == self._descriptor_words - 1),
         ]
         with m.If(words.valid & words.ready):
@@ -201,7 +177,3 @@ class ReadPort(wiring.Component):
                 m.d.sync += self.fetching.eq(0)
         with m.If(self.descriptors.valid & self.descriptors.ready):
             m.d.sync += self.fetching.eq(1)
-
-
-def _failed(response):
-    return response.as_value()[1]

@@ -1,4 +1,4 @@
-"""Sums, rounded once to fp32."""
+"""Rows of dot-product units with one rounding of each sum to fp32."""
 
 from types import SimpleNamespace
 
@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..lib.logic import delay
-from .groups import Groups, add, either, larger
+from ..lib.logic import delay, leading_zeros
+from .groups import Groups, add, check_units, either, larger
 from .terms import (
     ACCUMULATOR_PLACES,
     PRODUCT_PLACES,
@@ -15,14 +15,14 @@ from .terms import (
     AccumulatorTerm,
     Aligner,
     LaneProduct,
-    SpecialLayout,
+    Special,
     is_integer,
 )
 
-__all__ = ["DotRow", "Normalizer", "check_units"]
+__all__ = ["DotRow", "Normalizer"]
 
-#: Zeros above a sum. It is shifted left only: by this many places and more if its exponent is large enough, by less
-#: if the result is subnormal. 25 would do; 32 make the sum with the number of leading zeros free.
+#: Zeros above a sum, which is only shifted left: by at least this number of places, or fewer if the result is
+#: subnormal. 25 would suffice; with 32 the addition of the number of leading zeros costs nothing.
 _ABOVE = 32
 
 #: Log2 of the step of the first shifter.
@@ -41,16 +41,6 @@ class Normalizer(wiring.Component):
     ----------
     width : int
         Bits of the sum with its sign, 50 to 64.
-
-    Members
-    -------
-    total : In(signed(width))
-        Its bit 48 has the weight of ``top``.
-    top : In(TOP)
-    integer : In(1)
-        Give the low 32 bits of ``total``.
-    special : In(SpecialLayout)
-    o : Out(32)
     """
 
     LATENCY = 5
@@ -58,39 +48,41 @@ class Normalizer(wiring.Component):
     def __init__(self, width):
         if not 50 <= width <= 64:
             raise ValueError(f"the width of a sum must be 50 to 64, not {width!r}")
-        #: Bits of the magnitude.
-        self._bits = width - 1
+        self._bits = width - 1  # of the magnitude
         super().__init__(
             {
-                "total": In(signed(width)),
+                "total": In(signed(width)),  # bit 48 has the weight of ``top``
                 "top": In(TOP),
-                "integer": In(1),
-                "special": In(SpecialLayout()),
+                "integer": In(1),  # the result is the low 32 bits of ``total``
+                "special": In(Special),
                 "o": Out(32),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        sized = self._register(m, "sized", **self._size(m))
-        counted = self._register(m, "counted", **self._count(m, sized))
-        moved = self._register(m, "moved", **self._move(m, counted))
-        normal = self._register(m, "normal", **self._finish(m, moved))
-        m.d.comb += self.o.eq(delay(m, self._pack(normal), 1, name="packed"))
+        i = self._register(
+            m, "sized", self._size(m), infinite=self.special.infinite, nan=self.special.nan, integer=self.integer
+        )
+        for stage, make in (("counted", self._count), ("moved", self._shift), ("normal", self._finish)):
+            passed = {name: getattr(i, name) for name in ("negative", "infinite", "nan", "integer")}
+            i = self._register(m, stage, make(m, i), **passed)
+        m.d.comb += self.o.eq(delay(m, self._pack(i), 1, name="packed"))
         return m
 
     @staticmethod
-    def _register(m, stage, **values):
-        """Registers between two stages, one for each value."""
+    def _register(m, stage, results, **passed):
+        """Registers between two stages: new values, and those that the stage does not change."""
+        values = passed | results
         return SimpleNamespace(**{name: delay(m, value, 1, name=f"{stage}_{name}") for name, value in values.items()})
 
     def _size(self, m):
-        """Stage 1: the magnitude; the exponent that a leading one on top would have; how far left it may go."""
+        """Stage 1: the magnitude, the exponent of a leading one in the top bit, and the limit of the shift."""
         negative = Signal()
         m.d.comb += negative.eq(self.total[-1] & ~self.integer)
         exponent = Signal(signed(11))
         m.d.comb += exponent.eq(self.top + (self._bits - 49 - 128))
-        # Down to exponent 1. Nothing is left of a sum that would have to go right.
+        # Down to exponent 1. A sum that would have to be shifted right vanishes.
         limit = Signal(signed(12))
         m.d.comb += limit.eq(exponent + (_ABOVE - 1))
         places = Mux(limit < 0, 0, Mux(limit > 127, 127, limit[:7]))
@@ -99,46 +91,35 @@ class Normalizer(wiring.Component):
             "exponent": exponent,
             "limit": Mux(self.integer, self._bits, places),
             "negative": self.special.negative | (negative & ~self.special.infinite),
-            "infinite": self.special.infinite,
-            "nan": self.special.nan,
-            "integer": self.integer,
         }
 
     def _count(self, m, i):
-        """Stage 2: how far left the leading one has to go. An integer's low 32 bits go to the top."""
-        zeros = _leading_zeros(m, i.size)
+        """Stage 2: the distance of the leading one from the top; of an integer, of its low 32 bits."""
+        zeros = leading_zeros(m, i.size)
         return {
             "size": i.size,
             "places": Mux(i.integer, self._bits, Cat(zeros[:5], ~zeros[5], zeros[5])),
             "limit": i.limit,
             "exponent": i.exponent - zeros,
-            "negative": i.negative,
-            "infinite": i.infinite,
-            "nan": i.nan,
-            "integer": i.integer,
         }
 
-    def _move(self, m, i):
-        """Stage 3: the first shift. Below what the second one can bring up only matters whether anything is there."""
+    def _shift(self, m, i):
+        """Stage 3: the first shift. Of the places below the reach of the second one only their OR remains."""
         places = Signal(7)
         m.d.comb += places.eq(Mux(i.limit < i.places, i.limit, i.places))
         moved = Signal(self._bits + _ABOVE)
         m.d.comb += moved.eq(i.size << Cat(Const(0, _COARSE), places[_COARSE:]))
-        kept = 32 + (1 << _COARSE) - 1
+        reach = 32 + (1 << _COARSE) - 1
         return {
-            "number": moved[-kept:],
-            "rest": moved[:-kept].any(),
+            "number": moved[-reach:],
+            "rest": moved[:-reach].any(),
             "places": places[:_COARSE],
             "exponent": i.exponent,
-            "negative": i.negative,
-            "infinite": i.infinite,
-            "nan": i.nan,
-            "integer": i.integer,
         }
 
     @staticmethod
     def _finish(m, i):
-        """Stage 4: the second shift; whether to round up."""
+        """Stage 4: the second shift, and whether to round up."""
         moved = Signal(len(i.number))
         m.d.comb += moved.eq(i.number << i.places)
         number = moved[-32:]
@@ -150,57 +131,30 @@ class Normalizer(wiring.Component):
             "exponent": Mux(leading, i.exponent[:8], 0),
             # A leading one is never shifted beyond exponent 1.
             "infinite": i.infinite | (leading & (i.exponent >= 255)),
-            "negative": i.negative,
-            "nan": i.nan,
-            "integer": i.integer,
         }
 
     @staticmethod
     def _pack(i):
-        """Stage 5: rounds. A carry out of the mantissa counts the exponent up, to infinity if need be."""
+        """Stage 5: rounds. A carry out of the mantissa increments the exponent, perhaps to infinity."""
         rounded = (Cat(i.number[8:31], i.exponent) + i.up)[:31]
         size = Mux(i.infinite, _INFINITY, rounded)
         return Mux(i.integer, i.number, Mux(i.nan, _NAN, Cat(size[:31], i.negative)))
-
-
-def _leading_zeros(m, value):
-    """Zeros above the highest one of ``value``, 6 bits; all ones if there is none."""
-    bits = Cat(Const(0, 64 - len(value)), value)
-    #: From the lowest place up: whether a part has a one, and the zeros above it.
-    parts = [(bit, Const(0, 0)) for bit in bits]
-    while len(parts) > 1:
-        joined = []
-        for number, ((low, low_count), (high, high_count)) in enumerate(zip(parts[::2], parts[1::2], strict=True)):
-            name = f"{len(parts) // 2}_{number}"
-            some, count = Signal(name=f"some_{name}"), Signal(len(high_count) + 1, name=f"zeros_{name}")
-            m.d.comb += [some.eq(low | high), count.eq(Cat(Mux(high, high_count, low_count), ~high))]
-            joined.append((some, count))
-        parts = joined
-    return parts[0][1]
 
 
 _MAXIMUM_CYCLES = 2
 _SUM_CYCLES = 3
 
 
-def check_units(unit_bytes, sizes):
-    """ValueError if units of so many bytes cannot make groups of these sizes."""
-    if unit_bytes % 2 or unit_bytes < 2:
-        raise ValueError(f"unit_bytes must be even and 2 or more, not {unit_bytes!r}")
-    if max(sizes) * unit_bytes > 64:
-        raise ValueError(f"a group must have at most 64 bytes, not {max(sizes) * unit_bytes!r}")
-
-
 class DotRow(wiring.Component):
-    """``count`` units, of which ``sizes[select]`` neighbours make one sum, rounded once (docs/pe.md, "Numbers").
+    """``count`` units; each ``sizes[select]`` neighbours make one sum, rounded once (docs/pe.md, "Numbers").
 
-    One data path serves all types: integers are terms that are not aligned and not rounded. Terms are in two's
-    complement behind the multiplier. The path is
+    One data path serves all types: integers are terms that are neither aligned nor rounded. Terms are in two's
+    complement after the multipliers. The path is
 
     ====== =======================================================
     cycles
     ====== =======================================================
-    1–3    products; meanwhile the largest top of each group
+    1–3    products; at the same time the largest top of each group
     4–5    alignment
     6–8    sums, within the units and over each group
     9–13   magnitude, leading zeros, two shifts, rounding
@@ -208,28 +162,16 @@ class DotRow(wiring.Component):
 
     A unit of n bytes has n multipliers: n/2 of 17 bits and n/2 of 9 bits, signed.
 
-    Latency: ``LATENCY`` cycles, for all types. Throughput: one row a cycle; nothing stalls it.
+    Latency: ``LATENCY`` cycles for all types. Throughput: one row a cycle; nothing stalls it.
 
     Parameters
     ----------
     count : int
-        Units.
+        Number of units.
     unit_bytes : int
-        Bytes of each factor that a unit takes in a cycle, even.
+        Bytes of each factor of a unit, even.
     sizes : sequence of int
-        Numbers of units that make a group. ``max(sizes)`` · ``unit_bytes`` is at most 64.
-
-    Members
-    -------
-    type : In(4)
-        ``MmType``.
-    select : In(range(len(sizes)))
-    a, b : In(data.ArrayLayout(8 * unit_bytes, count))
-        Elements, the first in the low bits.
-    accumulators : In(array of count 32)
-        Those of units that do not begin a group are not looked at.
-    o : Out(array of count 32)
-        Valid for the first unit of each group that is complete.
+        Units in a group. ``max(sizes)`` · ``unit_bytes`` is at most 64.
     """
 
     LATENCY = 13
@@ -241,12 +183,12 @@ class DotRow(wiring.Component):
         self._groups = Groups(count, sizes)
         super().__init__(
             {
-                "type": In(4),
+                "type": In(4),  # MmType
                 "select": In(range(len(sizes))),
-                "a": In(data.ArrayLayout(8 * unit_bytes, count)),
+                "a": In(data.ArrayLayout(8 * unit_bytes, count)),  # elements, the first in the low bits
                 "b": In(data.ArrayLayout(8 * unit_bytes, count)),
-                "accumulators": In(data.ArrayLayout(32, count)),
-                "o": Out(data.ArrayLayout(32, count)),
+                "accumulators": In(data.ArrayLayout(32, count)),  # used in the first unit of each group
+                "o": Out(data.ArrayLayout(32, count)),  # valid in the first unit of each complete group
             }
         )
 
@@ -282,7 +224,7 @@ class DotRow(wiring.Component):
         return m
 
     def _terms(self, m, unit):
-        """What makes the terms of a unit: its lanes of 16 bits, and its accumulator."""
+        """The sources of the terms of a unit: its lanes of 16 bits, and its accumulator."""
         terms = []
         for lane in range(self._unit_bytes // 2):
             m.submodules[f"product_{unit}_{lane}"] = product = LaneProduct()
@@ -322,8 +264,8 @@ class DotRow(wiring.Component):
 
 
 def _special(m, flags, unit):
-    """``SpecialLayout`` from the flags of all terms of a sum."""
-    special = Signal(SpecialLayout(), name=f"special_{unit}")
+    """``Special`` from the flags of all terms of a sum."""
+    special = Signal(Special, name=f"special_{unit}")
     nan, plus, minus, positive = flags
     m.d.comb += [
         special.nan.eq(nan | (plus & minus)),

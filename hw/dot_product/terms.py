@@ -1,4 +1,4 @@
-"""What a dot product adds up: the shapes that its parts share (docs/pe.md, "Numbers")."""
+"""Terms of a dot product (docs/pe.md, "Numbers"): products, accumulators, and their alignment."""
 
 from types import SimpleNamespace
 
@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..lib.logic import delay
+from ..lib.logic import delay, named
 
 __all__ = [
     "ACCUMULATOR_PLACES",
@@ -16,59 +16,49 @@ __all__ = [
     "TOP",
     "AccumulatorTerm",
     "Aligner",
-    "FlagsLayout",
+    "Flags",
     "LaneProduct",
-    "SpecialLayout",
+    "Special",
     "is_integer",
 ]  # fmt: skip
 
-#: A term in two's complement. Of a float the highest place of M is bit 31; places that M does not have are zero.
+#: A term in two's complement. Bit 31 is the highest place of M of a float; places that M does not have are zero.
 TERM = signed(33)
 
-#: Weight of a term's highest place, log2 plus 255. 0: the term is zero; it is least, as maxima need it.
+#: Weight of the highest place of a term, log2 plus 255. 0, the least: the term is zero.
 TOP = unsigned(9)
 
-#: Places of M of a float, counted from the highest one: of a product (of fp16; bf16 has 16), of an accumulator.
+#: Places of M of a float: of a product (fp16; bf16 has 16), and of an accumulator.
 PRODUCT_PLACES, ACCUMULATOR_PLACES = 22, 24
 
 
-class FlagsLayout(data.StructLayout):
-    """What of a term its number does not say. Those of several terms are joined by OR."""
+class Flags(data.Struct):
+    """What the number of a term does not say. Flags of several terms are ORed."""
 
-    def __init__(self):
-        super().__init__(
-            {
-                "nan": 1,
-                "plus": 1,  # infinite, and positive
-                "minus": 1,  # infinite, and negative
-                "positive": 1,  # not negative: its sign bit is clear
-            }
-        )
+    nan: 1
+    plus: 1  # infinite, and positive
+    minus: 1  # infinite, and negative
+    positive: 1  # not negative: its sign bit is clear
 
 
-class SpecialLayout(data.StructLayout):
-    """What of a sum its number does not say."""
+class Special(data.Struct):
+    """What the number of a sum does not say."""
 
-    def __init__(self):
-        super().__init__(
-            {
-                "nan": 1,
-                "infinite": 1,
-                "negative": 1,  # of an infinity; otherwise that no term is positive, so that a zero is -0
-            }
-        )
+    nan: 1
+    infinite: 1
+    negative: 1  # sign of an infinity; otherwise no term is positive, so that a zero is -0
 
 
 def is_integer(kind):
-    """Whether a signal that holds an ``MmType`` names integers."""
+    """Whether an ``MmType`` is of integers."""
     return ~kind[3]
 
 
 def _element(m, bits, kind, is_signed, name):
-    """What 16 bits mean, as signals.
+    """The meaning of 16 bits, as signals.
 
     ``factor`` (17 bits, two's complement) is an integer, the lower of two, or a significand without its sign;
-    ``upper`` (9 bits) the upper of two integers. The others are those of a float.
+    ``upper`` (9 bits) the upper of two integers. The others are of a float.
     """
     brain, floating, wide = kind[0], kind[3], kind[2]
     exponent = Mux(brain, bits[7:15], bits[10:15])
@@ -78,7 +68,7 @@ def _element(m, bits, kind, is_signed, name):
     significand = Mux(brain, Cat(Const(0, 8), bits[:7], hidden), Cat(Const(0, 5), bits[:10], hidden))
     narrow = Cat(bits[:8], (is_signed & bits[7]).replicate(9))
     integer = Mux(wide, Cat(bits, is_signed & bits[15]), narrow)
-    values = {
+    parts = {
         "negative": bits[15],
         "exponent": exponent | ~hidden,
         "zero": ~hidden & ~some,
@@ -87,39 +77,27 @@ def _element(m, bits, kind, is_signed, name):
         "factor": Mux(floating, significand, integer),
         "upper": Cat(bits[8:], is_signed & bits[15]),
     }
-    signals = {part: Signal.like(value, name=f"{name}_{part}") for part, value in values.items()}
-    m.d.comb += [signals[part].eq(value) for part, value in values.items()]
-    return SimpleNamespace(**signals)
+    return SimpleNamespace(**{part: named(m, value, f"{name}_{part}") for part, value in parts.items()})
 
 
 class LaneProduct(wiring.Component):
     """The product of two elements of 16 bits, or the sum of the products of two pairs of 8 bits.
 
-    Significands are moved to the top of 16 bits, so that fp16 and bf16 products have their highest place in common,
-    and one multiplier of 17 bits does for 16-bit integers and for both; it multiplies the lower pair of 8 bits too.
-    A second one of 9 bits multiplies the upper pair. Two multipliers of this size fit any FPGA's, one each.
+    Significands are at the top of 16 bits, so that fp16 and bf16 products have the same highest place, and one
+    multiplier of 17 bits serves 16-bit integers, both floats, and the lower pair of 8 bits. A second one of 9 bits
+    multiplies the upper pair. Each of them fits one multiplier of any FPGA.
 
-    Latency: 1 cycle to ``top`` and ``flags``, ``LATENCY`` to ``term``. Throughput: one a cycle.
-
-    Members
-    -------
-    type : In(4)
-        ``MmType``.
-    a, b : In(16)
-        One element of 16 bits or two of 8 bits, each.
-    top : Out(TOP)
-    flags : Out(FlagsLayout)
-        Of a float; 0 or unknown for integers.
-    term : Out(TERM)
+    Latency: 1 cycle to ``top`` and ``flags``, ``LATENCY`` to ``term``. Throughput: one a cycle. ``top`` and ``flags``
+    are those of a float; 0 or undefined for integers.
     """
 
     LATENCY = 3
 
-    type: In(4)
-    a: In(16)
+    type: In(4)  # MmType
+    a: In(16)  # one element of 16 bits or two of 8 bits, each
     b: In(16)
     top: Out(TOP)
-    flags: Out(FlagsLayout())
+    flags: Out(Flags)
     term: Out(TERM)
 
     def elaborate(self, platform):
@@ -131,7 +109,7 @@ class LaneProduct(wiring.Component):
         m.d.comb += minus.eq((a.negative ^ b.negative) & floating)
         self._classify(m, a, b, floating, minus)
 
-        # Cycle 1: factors. One of the upper pair is zero, if there is no such pair.
+        # Cycle 1: factors. Without an upper pair one of its factors is zero.
         factors = [Signal(signed(17), name=f"factor_{name}", reset_less=True) for name in "ab"]
         uppers = [Signal(signed(9), name=f"upper_{name}", reset_less=True) for name in "ab"]
         m.d.sync += [
@@ -146,7 +124,7 @@ class LaneProduct(wiring.Component):
         product = Signal(signed(34), reset_less=True)
         upper_product = Signal(signed(18), reset_less=True)
         m.d.sync += [product.eq(factors[0] * factors[1]), upper_product.eq(uppers[0] * uppers[1])]
-        # Cycle 3: the pair together, or a float with its sign; the other product is zero then.
+        # Cycle 3: the sum of the pair; or a float with its sign, when the other product is zero.
         term = Signal(TERM, reset_less=True)
         negate = delay(m, minus, 2, name="minus")
         m.d.sync += term.eq((product ^ negate.replicate(34).as_signed()) + (upper_product | negate))
@@ -154,9 +132,9 @@ class LaneProduct(wiring.Component):
         return m
 
     def _classify(self, m, a, b, floating, minus):
-        """Cycle 1: the weight of the product's highest place, and what else there is to know."""
+        """Cycle 1: the weight of the highest place of the product, and its flags."""
         top = Signal(TOP, reset_less=True)
-        flags = Signal(FlagsLayout(), reset_less=True)
+        flags = Signal(Flags, reset_less=True)
         infinite = Signal()
         # log2 of the weight is ea - 15 + eb - 15 + 1 for fp16, ea - 127 + eb - 127 + 1 for bf16; 255 is added.
         offset = Mux(self.type[0], 2, 226)
@@ -174,27 +152,17 @@ class LaneProduct(wiring.Component):
 class AccumulatorTerm(wiring.Component):
     """An accumulator as a term: an integer, or an fp32 number.
 
-    Latency: 1 cycle to ``top`` and ``flags``, ``LATENCY`` to ``term``. Throughput: one a cycle.
-
-    Members
-    -------
-    integer : In(1)
-    enable : In(1)
-        Otherwise it is a term that changes no sum.
-    i : In(32)
-    top : Out(TOP)
-    flags : Out(FlagsLayout)
-        Of a float; 0 or unknown for integers.
-    term : Out(TERM)
+    Latency: 1 cycle to ``top`` and ``flags``, ``LATENCY`` to ``term``. Throughput: one a cycle. ``top`` and ``flags``
+    are those of a float; 0 or undefined for integers.
     """
 
     LATENCY = LaneProduct.LATENCY
 
     integer: In(1)
-    enable: In(1)
+    enable: In(1)  # otherwise the term is zero
     i: In(32)
     top: Out(TOP)
-    flags: Out(FlagsLayout())
+    flags: Out(Flags)
     term: Out(TERM)
 
     def elaborate(self, platform):
@@ -207,7 +175,7 @@ class AccumulatorTerm(wiring.Component):
         weight = Cat(exponent[0] | ~hidden, exponent[1:7], ~exponent[7], exponent[7])
 
         top = Signal(TOP, reset_less=True)
-        flags = Signal(FlagsLayout(), reset_less=True)
+        flags = Signal(Flags, reset_less=True)
         size, negate = Signal(32, reset_less=True), Signal(reset_less=True)
         m.d.sync += [
             top.eq(Mux(~self.integer & (hidden | some) & self.enable, weight, 0)),
@@ -224,47 +192,44 @@ class AccumulatorTerm(wiring.Component):
         return m
 
 
-#: W + 1 places and a sign: bit 48 is the highest place of the largest term, bit 0 the one below the window.
+#: W + 1 places and a sign: bit 48 is the highest place of the largest term, bit 0 the place below the window.
 ALIGNED = signed(50)
 
 _FINE = 4  # log2 of the step of the second shifter
-_INTEGER = 3  # what the second shifter chooses, instead of a number of steps
+_INTEGER = 3  # code with which the second shifter selects an integer
 
 
 class Aligner(wiring.Component):
-    """Shifts a term down by the distance of its highest place from the highest of all; docs/pe.md, "Numbers", step 3.
+    """Shifts a term down by the distance of its highest place from the highest of all (docs/pe.md, "Numbers", step 3).
 
-    The shift is arithmetic, and bit 0 also takes the OR of all that falls off. That is the cut of step 3 for negative
-    terms too: rounding down takes one from the places above, a one in the place below gives a half of it back.
+    The shift is arithmetic, and bit 0 is ORed with all bits that are lost. For negative terms this is the truncation of
+    step 3 too: rounding down subtracts one from the places above, and a one in the lowest place adds half of it.
 
-    A float has few places: the first shift, by less than sixteen, has room for all of it. The second one, by 0, 16 or
-    32, chooses between it and an integer, which is not moved. A float that is 48 places and more away is one in the
-    place below, or minus one: that is put in beside the shifters.
+    A float has few places. The first shift, by less than sixteen, has room for all of them. The second one, by 0, 16 or
+    32, also selects an integer, which is not shifted. A float at a distance of 48 places or more becomes one in the
+    lowest place, or minus one, beside the shifters.
 
     Latency: ``LATENCY`` cycles. Throughput: one a cycle.
 
     Parameters
     ----------
     places : int
-        Those that M has at most, counted from the highest one of TERM; lower ones of a float are zero.
-
-    Members
-    -------
-    term : In(TERM)
-    integer : In(1)
-        ``o`` is the term.
-    top : In(TOP)
-        Its own; no larger than ``highest``.
-    highest : In(TOP)
-        The largest of the sum.
-    o : Out(ALIGNED)
+        Places of M at most, from the highest place of TERM down; lower places of a float are zero.
     """
 
     LATENCY = 2
 
     def __init__(self, places):
         self._places = places
-        super().__init__({"term": In(TERM), "integer": In(1), "top": In(TOP), "highest": In(TOP), "o": Out(ALIGNED)})
+        super().__init__(
+            {
+                "term": In(TERM),
+                "integer": In(1),  # ``o`` is the term
+                "top": In(TOP),  # of the term
+                "highest": In(TOP),  # the largest of the sum
+                "o": Out(ALIGNED),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

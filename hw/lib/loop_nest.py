@@ -8,48 +8,23 @@ __all__ = ["LoopNest"]
 
 
 def _levels_layout(widths):
-    """One unsigned number a level, addressed by the level's number."""
-    lsbs = [sum(widths[:level]) for level in range(len(widths))]
-    fields = {
-        level: data.Field(unsigned(width), lsb) for level, (width, lsb) in enumerate(zip(widths, lsbs, strict=True))
-    }
+    """One unsigned number a level, by the number of the level."""
+    fields = {level: data.Field(unsigned(width), sum(widths[:level])) for level, width in enumerate(widths)}
     return data.FlexibleLayout(sum(widths), fields)
 
 
 class LoopNest(wiring.Component):
     """``n`` nested counters: all combinations of indices, level 0 changing fastest.
 
-    Indices follow ``start`` and ``step`` by one cycle; a step in every cycle is possible, and a ``start`` together
-    with the final step begins the next nest without a gap. What tells a nest under way from one that is done is kept
-    outside.
+    ``indices``, one a level, are registers. A step is possible in every cycle, and a ``start`` together with the final
+    step begins the next nest without a gap. The nest does not know whether it is active: its user does.
 
     Parameters
     ----------
     widths : sequence of int
         Bits of the index of each level, innermost first.
     pairs : bool
-        A step can take two indices of level 0.
-
-    Members
-    -------
-    start : In(1)
-        Strobe: take ``lasts`` and go to the first combination, all zero. Wins over ``step``.
-    lasts : In(_levels_layout(widths))
-        Last index of each level: its count minus one.
-    step : In(1)
-        Strobe: go to the next combination; after the final one that is the first again.
-    cut : In(len(widths))
-        For each level: its index counts as the last one.
-    pair : In(1) if pairs
-        The index of level 0 and the next one are taken as one; only if it is not the last one.
-    indices : Out(_levels_layout(widths))
-        Registered.
-    at_last : Out(len(widths))
-        For each level: its index is the last one, or counts as such, or is taken with the last one.
-    advance : Out(len(widths))
-        One-hot: the level whose index a step increments, those inside it start over; zero if ``final``.
-    final : Out(1)
-        Every level is at its last index.
+        A step can cover two indices of level 0.
     """
 
     def __init__(self, widths, *, pairs=False):
@@ -58,21 +33,24 @@ class LoopNest(wiring.Component):
             raise ValueError(f"widths must be one or more ints of at least 1, not {widths!r}")
         self._widths, self._pairs = widths, pairs
         layout = _levels_layout(widths)
-        self.bounds = Signal(layout)  # ``lasts`` of the nest under way
-        # Found out with the index, so that no comparison is on the way from one step to the next.
+        self.bounds = Signal(layout)  # ``lasts`` of the current nest
+        # Computed with the index, so that no comparison is on the path from one step to the next.
         self.ends = Signal(len(widths), init=(1 << len(widths)) - 1)  # for each level: its index is the last one
         self.near = Signal()  # with pairs: the index of level 0 is the last but one
         super().__init__(
             {
-                "start": In(1),
-                "lasts": In(layout),
-                "step": In(1),
-                "cut": In(len(widths)),
+                "start": In(1),  # strobe: load ``lasts`` and go to the first combination, all zero; wins over ``step``
+                "lasts": In(layout),  # last index of each level: its count minus one
+                "step": In(1),  # strobe: go to the next combination; the first one follows the final one
+                "cut": In(len(widths)),  # for each level: its index counts as the last one
+                # The current index of level 0 and the next one are covered together; not at the last one.
                 **({"pair": In(1)} if pairs else {}),
                 "indices": Out(layout),
+                # For each level: its index is the last one, or counts as such, or is covered together with it.
                 "at_last": Out(len(widths)),
+                # One-hot: the level that a step increments, while those inside it return to zero; zero if ``final``.
                 "advance": Out(len(widths)),
-                "final": Out(1),
+                "final": Out(1),  # every level is at its last index
             }
         )
 
@@ -82,7 +60,7 @@ class LoopNest(wiring.Component):
         pair = self.pair if self._pairs else Const(0, 1)
         m.d.comb += [
             self.at_last.eq(self.ends | self.cut | (pair & self.near)),
-            # x + 1 turns the lowest zero of x into a one: the innermost level that has not come to its end.
+            # x + 1 turns the lowest zero of x into a one: the innermost level that is not at its last index.
             self.advance.eq(~self.at_last & (self.at_last + 1)),
             self.final.eq(self.at_last.all()),
         ]

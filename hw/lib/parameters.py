@@ -12,12 +12,12 @@ def check_sizes(params, ranges, powers):
     ranges : dict of str to (int, int)
         Lowest and highest value of each attribute.
     powers : set of str
-        Those of them that must be powers of two.
+        Attributes that must be powers of two.
 
     Raises
     ------
     TypeError, ValueError
-        If one is no int, or not in its range, or no power of two: one sentence with its name and value.
+        One sentence with the name and the value of the first attribute that is refused.
     """
     for name, (low, high) in ranges.items():
         value = getattr(params, name)

@@ -1,4 +1,4 @@
-"""Associative tags."""
+"""The tags of a fully associative cache."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
@@ -9,12 +9,11 @@ __all__ = ["TagArray"]
 
 
 class TagArray(wiring.Component):
-    """The tags of a fully associative cache; at most one entry holds a tag.
+    """Tags of a fully associative cache; at most one entry holds a tag.
 
-    A tag is looked up in the cycle before it counts: so what it is compared with is behind a register, where its entry
-    is an address. Changes are seen from the next cycle on. A tag takes the place of the entry that was filled longest
-    ago, the *victim*. Of several strobes in a cycle the first of ``invalidate_all``, ``invalidate``, ``evict`` and
-    ``insert`` counts.
+    A tag is looked up one cycle before it is used, so that ``hit`` comes from registers. Changes are visible from the
+    next cycle on. A new tag replaces the oldest entry, the *victim*. Of several strobes in one cycle, the first of
+    ``invalidate_all``, ``invalidate``, ``evict`` and ``insert`` is carried out.
 
     Parameters
     ----------
@@ -22,36 +21,6 @@ class TagArray(wiring.Component):
         Number of entries, a power of two.
     tag_width : int
         Bits of a tag.
-
-    Members
-    -------
-    look : In(1)
-        Strobe: look ``ahead`` up; not together with ``insert``.
-    ahead : In(tag_width)
-    place : Out(range(entries))
-        The entry that holds ``ahead``; zero if none does. Combinational.
-    hit : Out(1)
-        An entry holds ``tag``. From registers.
-    tag : In(tag_width)
-        The tag that was looked up last.
-    victim : Out(range(entries))
-        The entry that ``insert`` fills and ``evict`` empties. Registered.
-    insert : In(1)
-        Strobe: enter ``tag``; not if there is a ``hit``.
-    evict : In(1)
-        Strobe: drop the tag of the victim, which stays the victim.
-    invalidate : In(1)
-        Strobe: drop ``tag``.
-    invalidate_all : In(1)
-        Strobe: drop all tags.
-
-    Attributes
-    ----------
-    tags : list of Signal
-    present : Signal
-        Which of them count.
-    found : Signal
-        The entry that held ``tag`` as it was looked up, or got it since, one-hot or zero; for proofs.
     """
 
     def __init__(self, entries, tag_width):
@@ -60,47 +29,47 @@ class TagArray(wiring.Component):
         self._entries = entries
         index_width = ceil_log2(entries)
         self.tags = [Signal(tag_width, name=f"tag{k}") for k in range(entries)]
-        self.present = Signal(entries)
-        self.found = Signal(entries)
+        self.present = Signal(entries)  # the entries that hold a tag
+        self.match = Signal(entries)  # the entry that held ``tag`` at its lookup, or was filled with it since; one-hot
         super().__init__(
             {
-                "look": In(1),
+                "look": In(1),  # strobe: look ``ahead`` up; not together with ``insert``
                 "ahead": In(tag_width),
-                "place": Out(index_width),
-                "hit": Out(1),
-                "tag": In(tag_width),
-                "victim": Out(index_width),
-                "insert": In(1),
-                "evict": In(1),
-                "invalidate": In(1),
-                "invalidate_all": In(1),
+                "place": Out(index_width),  # the entry that holds ``ahead``, combinational; zero if none does
+                "tag": In(tag_width),  # the tag that was looked up last
+                "hit": Out(1),  # an entry holds ``tag``
+                "victim": Out(index_width),  # a register: the entry that ``insert`` fills and ``evict`` empties
+                "insert": In(1),  # strobe: enter ``tag``; only without a hit
+                "evict": In(1),  # strobe: drop the tag of the victim, which stays the victim
+                "invalidate": In(1),  # strobe: drop ``tag``
+                "invalidate_all": In(1),  # strobe: drop all tags
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        holds, chosen = Signal(self._entries), Signal(self._entries)  # one-hot, or zero
+        ahead, victim = Signal(self._entries), Signal(self._entries)  # one-hot, or zero
         m.d.comb += [
-            holds.eq(Cat(self.present[k] & (tag == self.ahead) for k, tag in enumerate(self.tags))),
-            chosen.eq(1 << self.victim),
-            self.place.eq(self._encoded(holds)),
-            self.hit.eq((self.found & self.present).any()),
+            ahead.eq(Cat(self.present[k] & (tag == self.ahead) for k, tag in enumerate(self.tags))),
+            victim.eq(1 << self.victim),
+            self.place.eq(self._encoded(ahead)),
+            self.hit.eq((self.match & self.present).any()),
         ]
         with m.If(self.look):
-            m.d.sync += self.found.eq(holds)
+            m.d.sync += self.match.eq(ahead)
         with m.If(self.invalidate_all):
             m.d.sync += self.present.eq(0)
         with m.Elif(self.invalidate):
-            m.d.sync += self.present.eq(self.present & ~self.found)
+            m.d.sync += self.present.eq(self.present & ~self.match)
         with m.Elif(self.evict):
-            m.d.sync += self.present.eq(self.present & ~chosen)
+            m.d.sync += self.present.eq(self.present & ~victim)
         with m.Elif(self.insert):
-            m.d.sync += [self.victim.eq(self.victim + 1), self.present.eq(self.present | chosen), self.found.eq(chosen)]
+            m.d.sync += [self.victim.eq(self.victim + 1), self.present.eq(self.present | victim), self.match.eq(victim)]
             for k, tag in enumerate(self.tags):
-                with m.If(chosen[k]):
+                with m.If(victim[k]):
                     m.d.sync += tag.eq(self.tag)
         return m
 
     def _encoded(self, one_hot):
-        places = range(self._entries)
-        return Cat(Cat(one_hot[k] for k in places if k >> b & 1).any() for b in range(ceil_log2(self._entries)))
+        entries = range(self._entries)
+        return Cat(Cat(one_hot[k] for k in entries if k >> b & 1).any() for b in range(ceil_log2(self._entries)))

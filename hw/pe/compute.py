@@ -224,7 +224,7 @@ class MacArray(wiring.Component):
             self._row = DotRow(**sizes)
         else:
             wide = "i16" in params.types
-            self._row = IntegerRow(**sizes, wide=wide, others=True, free_adders=params.free_adders)
+            self._row = IntegerRow(**sizes, wide=wide, free_adders=params.free_adders)
         self.LATENCY, self.ACCUMULATORS_AFTER = self._row.LATENCY, self._row.ACCUMULATORS_AFTER
         super().__init__(dict(self._row.signature.members))
 

@@ -254,7 +254,7 @@ class Control(wiring.Component):
 
         m.d.comb += [
             self.state.idle.eq(idle),
-            self.state.failed.eq(errors.kept.code != 0),
+            self.state.failed.eq(errors.first.code != 0),
         ]
         m.d.comb += self.irq.eq(connect_status(m, registers, errors, counted, self.state.clear_error))
         return m
@@ -269,7 +269,7 @@ class Control(wiring.Component):
     def _record(self, m, registers):
         """Jobs report later than instructions behind them: the error of the lowest number is the first."""
         m.submodules.errors = errors = ErrorRecord(self.report.shape())
-        kept = errors.kept
+        kept = errors.first
         m.d.comb += [
             errors.errors.eq(self.reported & (self.report.code != PeError.NONE)),
             errors.record.eq(self.report),

@@ -6,7 +6,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..lib.logic import chosen
-from ..lib.stream import DeepQueue, ShallowQueue, TwinBuffer
+from ..lib.stream import DeepQueue, ShallowQueue, SkidBuffer
 from ..smem.layouts import CHUNK_BITS, ReadLayout, read_data_layout
 from .layouts import AccessKind, AccessLayout, ColumnsLayout, LaneWriteLayout, access_fields
 from .line_cache import PickLayout, PlaceLayout, RowsLayout, pick_places, pick_positions
@@ -95,7 +95,7 @@ class Reader(wiring.Component):
         queue = DeepQueue if self._params.paced else ShallowQueue
         depth = _MANY_TAGS if self._params.paced else _TAGS
         m.submodules.tags = tags = queue(TagLayout(self._params), depth)
-        m.submodules.reads = reads = TwinBuffer(ReadLayout(self._params.smem))
+        m.submodules.reads = reads = SkidBuffer(ReadLayout(self._params.smem))
         wiring.connect(m, queue=tags.o, tags=wiring.flipped(self.tags))
         wiring.connect(m, twin=reads.o, reads=wiring.flipped(self.reads))
 

@@ -1,4 +1,4 @@
-"""Floating-point formats, and their numbers taken apart."""
+"""Floating-point addition: formats, a pipelined adder for several of them, and sums of sixteen bytes."""
 
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -10,9 +10,9 @@ from amaranth.lib.wiring import In, Out
 from tilewright.spec import Element
 from tilewright.spec.tmau_registers import FLOAT_SUMS
 
-from ..lib.logic import shift_down
+from ..lib.logic import leading_zeros, named, shift_down
 
-__all__ = ["BF16", "F16", "F32", "FloatAdder", "FloatFormat", "FloatSums", "is_summed", "unpack"]
+__all__ = ["BF16", "F16", "F32", "FloatAdder", "FloatFormat", "FloatSums", "delayed", "is_summed", "unpack"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class FloatFormat:
     Attributes
     ----------
     exponent, mantissa : int
-        Bits, the hidden one not counted.
+        Bits, without the hidden one.
     flush : bool
         Subnormal operands and sums are zeros of their sign.
     """
@@ -40,6 +40,13 @@ class FloatFormat:
 F16 = FloatFormat(5, 10)
 BF16 = FloatFormat(8, 7)
 F32 = FloatFormat(8, 23, flush=True)
+
+#: Formats of the adders of FloatSums: an index into the longer tuple, cut to one bit, is one into the shorter.
+_WIDE, _NARROW = (BF16, F16, F32), (BF16, F16)
+
+#: Bits of an aligned number below its last place: one for rounding, one more that a shift by one place may bring up,
+#: and one that says whether any lower bit is set.
+_GUARD = 3
 
 
 def unpack(m, name, formats, index, value, exponent_bits, mantissa_bits):
@@ -60,59 +67,33 @@ def unpack(m, name, formats, index, value, exponent_bits, mantissa_bits):
         "nan": 1,
         "infinite": 1,
     }
-    chosen = {part: Signal(width, name=f"{name}_{part}") for part, width in widths.items()}
-    m.d.comb += [signal.eq(Array(each[part] for each in parts)[index]) for part, signal in chosen.items()]
-    return SimpleNamespace(**chosen)
+    selected = {part: Signal(width, name=f"{name}_{part}") for part, width in widths.items()}
+    m.d.comb += [signal.eq(Array(each[part] for each in parts)[index]) for part, signal in selected.items()]
+    return SimpleNamespace(**selected)
 
 
 def _parts(fmt, value, mantissa_bits):
     mantissa, exponent = value[: fmt.mantissa], value[fmt.mantissa : fmt.width - 1]
     hidden = exponent.any()
-    kept = mantissa & hidden.replicate(fmt.mantissa) if fmt.flush else mantissa
+    significand = mantissa & hidden.replicate(fmt.mantissa) if fmt.flush else mantissa
     return {
         "sign": value[fmt.width - 1],
         "size": value[: fmt.width - 1],
         "exponent": Cat(exponent[0] | ~hidden, exponent[1:]),
-        "significand": Cat(Const(0, mantissa_bits - fmt.mantissa), kept, hidden),
+        "significand": Cat(Const(0, mantissa_bits - fmt.mantissa), significand, hidden),
         "nan": exponent.all() & mantissa.any(),
         "infinite": exponent.all() & ~mantissa.any(),
     }
 
 
-#: Bits of an aligned number below its last place: one that rounding needs, one more that a shift by one place may bring
-#: up, and one that says whether anything is below.
-_GUARD = 3
-
-
-def _named(m, value, name):
-    """``value`` as a signal, so that what uses it several times does not repeat it."""
-    signal = Signal.like(value, name=name)
-    m.d.comb += signal.eq(value)
-    return signal
-
-
-def _leading_zeros(m, value):
-    """How many bits above its highest one ``value`` has; it is not zero."""
-    width = 1 << (len(value) - 1).bit_length()
-    value = Cat(Const(0, width - len(value)), value)
-    count = []
-    while width > 1:
-        width //= 2
-        value = _named(m, value, f"last{2 * width}")
-        high = value[width:]
-        count.append(_named(m, ~high.any(), f"none_above{width}"))
-        value = Mux(count[-1], value[:width], high)
-    return Cat(reversed(count))
-
-
 class FloatAdder(wiring.Component):
-    """Adds two numbers, rounding to nearest even. NaN is a zero and ones, and ``x + (-x)`` is +0.
+    """Adds two numbers and rounds to nearest even. NaN is a zero and ones, and ``x + (-x)`` is +0.
 
     All formats share one data path. Significands have their leading bit in one place, and those of a shorter format
-    have zeros below. Exponents need no common bias, for a sum has the bias of its operands. Where the sum is rounded
-    and what the largest exponent is are all that depends on the format.
+    have zeros below. Exponents need no common bias, because a sum has the bias of its operands. Only the place of
+    rounding and the largest exponent depend on the format.
 
-    Latency: ``LATENCY`` enabled cycles. Throughput: one sum an enabled cycle.
+    Latency: ``LATENCY`` cycles with ``enable``. Throughput: one sum a cycle with ``enable``.
 
     Specification: docs/tmau.md, "Stores and reductions".
 
@@ -120,17 +101,6 @@ class FloatAdder(wiring.Component):
     ----------
     formats : sequence of FloatFormat
         At least two.
-
-    Members
-    -------
-    a, b : In(max(fmt.width for fmt in formats))
-        The operands, in the low bits.
-    format : In(range(len(formats)))
-        Index of their format.
-    enable : In(1)
-        Advances the pipeline.
-    o : Out(max(fmt.width for fmt in formats))
-        The sum, in the low bits; those above are zero.
     """
 
     LATENCY = 6
@@ -144,34 +114,39 @@ class FloatAdder(wiring.Component):
         width = max(fmt.width for fmt in self._formats)
         super().__init__(
             {
-                "a": In(width),
+                "a": In(width),  # operands and sum are in the low bits
                 "b": In(width),
-                "format": In(range(len(self._formats))),
-                "enable": In(1),
+                "format": In(range(len(self._formats))),  # index of their format
+                "enable": In(1),  # advances the pipeline
                 "o": Out(width),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        compared = self._register(m, "compared", **self._compare(m))
-        aligned = self._register(m, "aligned", **self._align(m, compared))
-        added = self._register(m, "added", **self._add(aligned))
-        counted = self._register(m, "counted", **self._count(m, added))
-        shifted = self._register(m, "shifted", **self._shift(m, counted))
+        i = self._register(m, "compared", self._compare(m), format=self.format)
+        # ``infinite`` and ``nan`` are decided by the first stage, and pass all others with the format.
+        for stage, make in (
+            ("aligned", self._align),
+            ("added", self._add),
+            ("counted", self._count),
+            ("shifted", self._shift),
+        ):
+            i = self._register(m, stage, make(m, i), infinite=i.infinite, nan=i.nan, format=i.format)
         with m.If(self.enable):
-            m.d.sync += self.o.eq(self._round(m, shifted))
+            m.d.sync += self.o.eq(self._round(m, i))
         return m
 
-    def _register(self, m, stage, **values):
+    def _register(self, m, stage, results, **passed):
         """Registers between two stages, one for each value."""
+        values = results | passed
         registers = {name: Signal.like(value, name=f"{stage}_{name}") for name, value in values.items()}
         with m.If(self.enable):
             m.d.sync += [registers[name].eq(value) for name, value in values.items()]
         return SimpleNamespace(**registers)
 
     def _compare(self, m):
-        """Stage 1: unpacks the operands; which one is larger, and how far apart are they?"""
+        """Stage 1: unpacks the operands; finds the larger one, and the distance of their exponents."""
         a, b = (
             unpack(m, name, self._formats, self.format, value, self._exponent, self._mantissa)
             for name, value in (("a", self.a), ("b", self.b))
@@ -189,65 +164,50 @@ class FloatAdder(wiring.Component):
             "negative": Mux(larger_b, b.sign, a.sign),
             "infinite": a.infinite | b.infinite,
             "nan": a.nan | b.nan | (a.infinite & b.infinite & subtract),
-            "format": self.format,
         }
 
-    @staticmethod
-    def _align(m, i):
-        """Stage 2: moves the smaller operand to the place of the larger one."""
-        small = _named(m, Cat(Const(0, _GUARD), Mux(i.larger_b, i.a, i.b)), "small")
-        distance = _named(m, Mux(i.larger_b, i.b_above, i.a_above), "distance")
+    def _align(self, m, i):
+        """Stage 2: shifts the smaller operand to the place of the larger one."""
+        small = named(m, Cat(Const(0, _GUARD), Mux(i.larger_b, i.a, i.b)), "small")
+        distance = named(m, Mux(i.larger_b, i.b_above, i.a_above), "distance")
         return {
             "large": Mux(i.larger_b, i.b, i.a),
             "small": shift_down(m, small, distance),
             "exponent": Mux(i.larger_b, i.b_exponent, i.a_exponent),
             "subtract": i.subtract,
             "negative": i.negative,
-            "infinite": i.infinite,
-            "nan": i.nan,
-            "format": i.format,
         }
 
-    @staticmethod
-    def _add(i):
+    def _add(self, m, i):
         """Stage 3: the sum of the magnitudes, or their difference, which is not negative."""
         large, small = Cat(Const(0, _GUARD), i.large), i.small
         carry_in = i.subtract
-        # One adder: the carry comes in through a place below.
+        # One adder: the carry enters through an additional place below.
         total = (Cat(1, large, 0) + Cat(carry_in, small ^ carry_in.replicate(len(small)), carry_in))[1:]
         return {
             "total": total[: len(large) + 1],
             "exponent": i.exponent,
             "subtract": i.subtract,
             "negative": i.negative,
-            "infinite": i.infinite,
-            "nan": i.nan,
-            "format": i.format,
         }
 
-    @staticmethod
-    def _count(m, i):
-        """Stage 4: by how many places the sum is too low; fewer if its exponent cannot go down so far."""
+    def _count(self, m, i):
+        """Stage 4: leading zeros of the sum; fewer if its exponent cannot decrease by so many."""
         # A one where the exponent would be zero ends the count.
         top = len(i.total) - 1
         end = Cat(i.exponent == top - place for place in range(top))
         return {
             "total": i.total,
-            "places": _leading_zeros(m, i.total | end),
+            "places": leading_zeros(m, i.total | end),
             "exponent": (i.exponent + 1)[: len(i.exponent)],
             "negative": i.negative & (~i.subtract | i.total.any()),
-            "infinite": i.infinite,
-            "nan": i.nan,
-            "format": i.format,
         }
 
     def _shift(self, m, i):
-        """Stage 5: puts the leading one to its place, and decides whether to round up."""
+        """Stage 5: shifts the leading one to its place, and decides whether to round up."""
         width = len(i.total)
-        total = Signal(width, name="moved")
-        m.d.comb += total.eq(i.total << i.places)
+        total = named(m, (i.total << i.places)[:width], "moved")
         normal = total[-1]
-        flushed = Array(fmt.flush for fmt in self._formats)[i.format] & ~normal
         ups = []
         for fmt in self._formats:
             last = width - 1 - fmt.mantissa
@@ -257,49 +217,47 @@ class FloatAdder(wiring.Component):
             "exponent": Mux(normal, (i.exponent - i.places)[: len(i.exponent)], 0),
             "up": Array(ups)[i.format],
             "negative": i.negative,
-            "flushed": flushed,
-            "infinite": i.infinite,
-            "nan": i.nan,
-            "format": i.format,
+            "flushed": Array(fmt.flush for fmt in self._formats)[i.format] & ~normal,
         }
 
     def _round(self, m, i):
-        """Stage 6: rounds, and packs. A carry out of the mantissa counts the exponent up."""
+        """Stage 6: rounds, and packs. A carry out of the mantissa increments the exponent."""
         number = Cat(i.mantissa, i.exponent)
-        rounded = Signal(len(number))
         last = Array(1 << self._mantissa - fmt.mantissa for fmt in self._formats)[i.format]
-        m.d.comb += rounded.eq(number + Mux(i.up, last, 0))
+        rounded = named(m, (number + Mux(i.up, last, 0))[: len(number)], "rounded")
         packed = []
         for fmt in self._formats:
             low, high = self._mantissa - fmt.mantissa, self._mantissa + fmt.exponent
             infinity = (1 << fmt.exponent) - 1 << fmt.mantissa
-            # What would be seen after the addition is seen before, so that nothing waits for its carry.
+            # Overflow is found before the addition, so that nothing waits for its carry.
             overflow = i.exponent[: fmt.exponent].all() | ((number[low:high] == infinity - 1) & i.up)
             size = Mux(i.infinite | overflow, infinity, Mux(i.flushed, 0, rounded[low:high]))
             packed.append(Mux(i.nan, (1 << fmt.width - 1) - 1, Cat(size, i.negative)))
         return Array(packed)[i.format]
 
 
-#: Formats of the adders; an index into the longer tuple, cut to one bit, is one into the shorter.
-_WIDE, _NARROW = (BF16, F16, F32), (BF16, F16)
+def is_summed(element):
+    """Whether an element, as ``spec.Element``, is a float."""
+    return Cat(element == kind for kind in FLOAT_SUMS).any()
+
+
+def delayed(m, value, cycles, enable):
+    """``value`` after ``cycles`` cycles with ``enable``."""
+    for _ in range(cycles):
+        register = Signal(len(value))
+        with m.If(enable):
+            m.d.sync += register.eq(value)
+        value = register
+    return value
 
 
 class FloatSums(wiring.Component):
-    """Adds floats of three types.
+    """Adds the floats of sixteen bytes: F16, BF16 or F32, as ``element`` says; undefined for other types.
 
-    Four words of 32 bits have two adders each: a wide one for an F32 or for the 16-bit float in the low half, and a
-    narrow one for that in the high half.
+    Each of the four words of 32 bits has two adders: a wide one for an F32 or the 16-bit float in the low half, and a
+    narrow one for the high half.
 
-    Latency: ``LATENCY`` enabled cycles. Throughput: sixteen bytes an enabled cycle.
-
-    Members
-    -------
-    old, source : In(128)
-    element : In(4)
-        ``spec.Element``. For another type than F16, BF16 and F32 the result has no meaning.
-    enable : In(1)
-        Advances the pipeline.
-    o : Out(128)
+    Latency: ``LATENCY`` cycles with ``enable``. Throughput: sixteen bytes a cycle with ``enable``.
     """
 
     LATENCY = FloatAdder.LATENCY
@@ -313,13 +271,7 @@ class FloatSums(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         is_f32 = self.element == Element.F32
-        chosen = is_f32
-        for stage in range(self.LATENCY):
-            later = Signal(name=f"is_f32_{stage}")
-            with m.If(self.enable):
-                m.d.sync += later.eq(chosen)
-            chosen = later
-        fmt = Cat(self.element == Element.F16, is_f32)
+        was_f32 = delayed(m, is_f32, self.LATENCY, self.enable)
         for number in range(4):
             old, source = self.old.word_select(number, 32), self.source.word_select(number, 32)
             m.submodules[f"wide{number}"] = wide = FloatAdder(_WIDE)
@@ -328,13 +280,8 @@ class FloatSums(wiring.Component):
                 m.d.comb += [
                     adder.a.eq(old[low:]),
                     adder.b.eq(source[low:]),
-                    adder.format.eq(fmt),  # what the narrow one makes of F32 is not looked at
+                    adder.format.eq(Cat(self.element == Element.F16, is_f32)),  # F32 is undefined in the narrow one
                     adder.enable.eq(self.enable),
                 ]
-            m.d.comb += self.o.word_select(number, 32).eq(Cat(wide.o[:16], Mux(chosen, wide.o[16:], narrow.o)))
+            m.d.comb += self.o.word_select(number, 32).eq(Cat(wide.o[:16], Mux(was_f32, wide.o[16:], narrow.o)))
         return m
-
-
-def is_summed(element):
-    """Whether elements are floats, as ``spec.Element``."""
-    return Cat(element == kind for kind in FLOAT_SUMS).any()

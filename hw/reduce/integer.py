@@ -8,13 +8,13 @@ from tilewright.spec import Element, Reduction
 
 __all__ = ["IntegerReducer", "OperationLayout", "decode_operation", "reduce_integers"]
 
-_PART = 16  # bits of the smallest elements: the operands are treated in parts of so many
+_PART = 16  # bits of the smallest elements, in which the operands are processed
 _PARTS = 4
 _WORD = 32
 
 
 class _Kind(enum.Enum, shape=2):
-    """Where a result comes from."""
+    """The source of a result."""
 
     BITS = 0
     SUM = 1
@@ -23,7 +23,7 @@ class _Kind(enum.Enum, shape=2):
 
 
 class _Logic(enum.Enum, shape=2):
-    """What BITS are."""
+    """The function of BITS."""
 
     SOURCE = 0
     AND = 1
@@ -31,7 +31,7 @@ class _Logic(enum.Enum, shape=2):
     XOR = 3
 
 
-#: By reductions; that of all others is the source.
+#: By reduction; of all others the result is the source.
 _OPERATIONS = {
     Reduction.ADD: (_Kind.SUM, _Logic.SOURCE),
     Reduction.MIN: (_Kind.CHOICE, _Logic.SOURCE),
@@ -45,7 +45,7 @@ _OPERATIONS = {
 
 
 class OperationLayout(data.StructLayout):
-    """What an :class:`IntegerReducer` needs to know of a reduction of an element type: it decodes no number."""
+    """A reduction of an element type, decoded for an :class:`IntegerReducer`."""
 
     def __init__(self):
         signs = ("half", "bfloat", "double", "signed_word", "signed_double")
@@ -54,18 +54,7 @@ class OperationLayout(data.StructLayout):
 
 
 def decode_operation(m, reduction, element, floats, name):
-    """A reduction of an element type as an :class:`IntegerReducer` wants to be told of it.
-
-    Parameters
-    ----------
-    m : Module
-    reduction, element : Value
-        Numbers of the specification.
-    floats : bool
-        As of :class:`IntegerReducer`.
-    name : str
-        Of the result.
-    """
+    """The ``OperationLayout`` of ``spec.Reduction`` and ``spec.Element``, as a signal with this name."""
     decoded = Signal(OperationLayout(), name=name)
     bfloat, compare = element == Element.BF16, reduction != Reduction.ADD
     m.d.comb += [
@@ -98,53 +87,30 @@ def _is_nan(part, bfloat):
 class IntegerReducer(wiring.Component):
     """Combines eight bytes: all reductions of integers, and minimum and maximum of 16-bit floats.
 
-    Latency: ``LATENCY`` enabled cycles. Throughput: one result an enabled cycle.
+    The result is undefined for an element type that the reduction does not have, and for sums of floats.
+
+    Latency: ``LATENCY`` cycles with ``enable``. Throughput: one result a cycle with ``enable``.
 
     Specification: docs/tmau.md, "Stores and reductions".
 
     Parameters
     ----------
     floats : bool
-        Elements of 16-bit floats come.
-    decoded : bool
-        The operation is told decoded, as by :func:`decode_operation`: for a register in front of the chain.
-
-    Members
-    -------
-    old, source : In(64)
-    reduction : In(4) if not decoded
-        ``spec.Reduction``. With NONE the result is the source.
-    element : In(4) if not decoded
-        ``spec.Element``. For a type that the reduction does not have, and for sums of floats, the result has no
-        meaning.
-    operation : In(OperationLayout()) if decoded
-    enable : In(1)
-        Advances the pipeline.
-    o : Out(64)
+        There are 16-bit floats.
     """
 
     LATENCY = 2
 
-    def __init__(self, floats=True, decoded=False):
-        self._floats, self._decoded = floats, decoded
-        numbers = {"reduction": In(4), "element": In(4)}
+    def __init__(self, floats=True):
+        self._floats = floats
         super().__init__(
-            {
-                "old": In(64),
-                "source": In(64),
-                **({"operation": In(OperationLayout())} if decoded else numbers),
-                "enable": In(1),
-                "o": Out(64),
-            }
+            {"old": In(64), "source": In(64), "operation": In(OperationLayout()), "enable": In(1), "o": Out(64)}
         )
 
     def elaborate(self, platform):
         m = Module()
         old, source, bits = Signal(64), Signal(64), Signal(64)
-        if self._decoded:
-            first = self.operation
-        else:
-            first = decode_operation(m, self.reduction, self.element, self._floats, "first")
+        first = self.operation
         half, double, bfloat = first.half, first.double, first.bfloat
         second = Signal(OperationLayout())
         total, above = Signal(64), Signal(_PARTS)
@@ -165,7 +131,7 @@ class IntegerReducer(wiring.Component):
                 source.eq(self.source),
                 second.eq(first),
                 total.eq(chain_total),
-                # The carry of an element is that of its last part.
+                # An element has the carry of its last part.
                 above.eq(
                     Cat(Mux(half, carries[k], Mux(double, carries[-1], carries[k | 1])) for k in range(_PARTS)),
                 ),
@@ -176,8 +142,8 @@ class IntegerReducer(wiring.Component):
                 with m.Case(_Kind.SUM):
                     m.d.sync += self.o.eq(total)
                 with m.Case(_Kind.CHOICE):
-                    take_old = above ^ second.minimum.replicate(_PARTS)
-                    m.d.sync += self.o.eq(self._choose(old, source, take_old, old_nan, source_nan))
+                    use_old = above ^ second.minimum.replicate(_PARTS)
+                    m.d.sync += self.o.eq(self._choose(old, source, use_old, old_nan, source_nan))
                 with m.Case(_Kind.STEP):
                     words = (self._step(old, source, above, second.decrement, word) for word in range(2))
                     m.d.sync += self.o.eq(Cat(words))
@@ -188,11 +154,11 @@ class IntegerReducer(wiring.Component):
     def _chain(self, m, operation):
         """The sum, or a comparison: the carry of an element says that old >= source, and for DEC that old > source.
 
-        One carry chain is cut where elements meet. An extra place between two parts passes the carry on, or starts it
-        anew and shows in its sum the carry that came.
+        One carry chain is cut between elements. An additional place between two parts forwards the carry, or restarts
+        the chain; the sum of that place is the incoming carry.
         """
         half, compare, start = operation.half, operation.compare, operation.start
-        cuts = (half, ~operation.double, half, Const(1, 1))  # behind each part
+        cuts = (half, ~operation.double, half, Const(1, 1))  # after each part
         a, b = [start], [start]
         ordered = (self._ordered(value, operation) for value in (self.old, self.source))
         for cut, old, source in zip(cuts, *ordered, strict=True):
@@ -205,10 +171,9 @@ class IntegerReducer(wiring.Component):
 
     @staticmethod
     def _ordered(value, operation):
-        """The parts of ``value``, as unsigned numbers in the order of the elements; sums of integers stay the same.
+        """The parts of ``value``, mapped to unsigned numbers in the order of the elements, which keeps integer sums.
 
-        The sign of signed numbers and of floats is turned over. Of floats below zero the other bits are too: -0 is
-        less than +0.
+        The sign of signed numbers and of floats is inverted, and the other bits of negative floats: -0 is less than +0.
         """
         half = operation.half
         flips = (half, operation.signed_word, half, operation.signed_double)
@@ -217,13 +182,13 @@ class IntegerReducer(wiring.Component):
             yield Cat(part[:-1] ^ below_zero.replicate(_PART - 1), part[-1] ^ flip)
 
     @staticmethod
-    def _choose(old, source, take_old, old_nan, source_nan):
-        """The one that was found, part by part; a NaN loses, and of two NaNs none is taken."""
-        chosen = []
-        for k, (mine, other) in enumerate(zip(_parts(old), _parts(source), strict=True)):
-            take = Mux(old_nan[k], 0, take_old[k] | source_nan[k])
-            chosen.append(Mux(old_nan[k] & source_nan[k], 0x7FFF, Mux(take, mine, other))[:_PART])
-        return Cat(chosen)
+    def _choose(old, source, use_old, old_nan, source_nan):
+        """The old part or the source, which wins against a NaN; of two NaNs the result is the canonical one."""
+        parts = []
+        for k, (a, b) in enumerate(zip(_parts(old), _parts(source), strict=True)):
+            select = Mux(old_nan[k], 0, use_old[k] | source_nan[k])
+            parts.append(Mux(old_nan[k] & source_nan[k], 0x7FFF, Mux(select, a, b))[:_PART])
+        return Cat(parts)
 
     @staticmethod
     def _step(old, source, above, decrement, word):
@@ -235,11 +200,11 @@ class IntegerReducer(wiring.Component):
         return Mux(decrement, down, Mux(above, 0, stepped))
 
 
-def reduce_integers(m, name, floats, *, decoded=False, **operands):
-    """What an :class:`IntegerReducer` for each eight bytes makes of sixteen; its operands by name."""
+def reduce_integers(m, name, floats, **operands):
+    """Two IntegerReducers for sixteen bytes, with their inputs by name; returns the result."""
     results = []
     for half in range(2):
-        m.submodules[f"{name}{half}"] = unit = IntegerReducer(floats, decoded)
+        m.submodules[f"{name}{half}"] = unit = IntegerReducer(floats)
         halves = {side: operands[side].word_select(half, 64) for side in ("old", "source")}
         m.d.comb += [getattr(unit, operand).eq(value) for operand, value in (operands | halves).items()]
         results.append(unit.o)

@@ -1,4 +1,4 @@
-"""A lane of sixteen bytes: every reduction of every element type, or of every integer."""
+"""A lane of sixteen bytes: every reduction of every element type, or of every integer; and a bus word of lanes."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -7,91 +7,62 @@ from amaranth.lib.wiring import In, Out
 from tilewright.spec import Reduction
 
 from ..bus.bursts import WriteWordLayout
-from .floats import FloatSums, is_summed
+from .floats import FloatSums, delayed, is_summed
 from .integer import IntegerReducer, OperationLayout, reduce_integers
 
 __all__ = ["Combiner", "OperandsLayout", "ReduceLane"]
 
+_LANE_BYTES = 16
+
 
 class ReduceLane(wiring.Component):
-    """Combines what lies at a destination with what comes, sixteen bytes at once.
+    """Combines sixteen bytes at a destination (``old``) with new ones (``source``).
 
-    Floats are added by :class:`FloatSums`. All other work is done on eight bytes at a time.
+    Floats are added by :class:`FloatSums`; IntegerReducers do all other work. With reduction NONE the result is the
+    source; for an element type that the reduction does not have it is undefined.
 
-    Latency: ``latency`` enabled cycles, whatever the operation: 6 with floats, otherwise 2. Throughput: sixteen bytes
-    an enabled cycle.
+    Latency: ``latency`` cycles with ``enable`` for all operations, 6 with floats, 2 without. Throughput: sixteen bytes
+    a cycle with ``enable``.
 
     Specification: docs/tmau.md, "Stores and reductions".
 
     Parameters
     ----------
     floats : bool
-        Elements of floats come.
-    decoded : bool
-        As of :class:`IntegerReducer`.
-
-    Members
-    -------
-    old, source : In(128)
-        What lies there, and what comes.
-    reduction : In(4)
-        ``spec.Reduction``. With NONE the result is the source.
-    element : In(4)
-        ``spec.Element``. For a type that the reduction does not have, the result has no meaning.
-    operation : In(OperationLayout()) if decoded
-        The same two, decoded.
-    enable : In(1)
-        Advances the pipeline; without it, every register holds.
-    o : Out(128)
+        There are floats.
     """
 
-    def __init__(self, floats, decoded=False):
-        self._floats, self._decoded = floats, decoded
+    def __init__(self, floats):
+        self._floats = floats
         self.latency = FloatSums.LATENCY if floats else IntegerReducer.LATENCY
         super().__init__(
             {
                 "old": In(128),
                 "source": In(128),
-                "reduction": In(4),
-                "element": In(4),
-                **({"operation": In(OperationLayout())} if decoded else {}),
-                "enable": In(1),
+                "reduction": In(4),  # spec.Reduction
+                "element": In(4),  # spec.Element
+                "operation": In(OperationLayout()),  # both, decoded
+                "enable": In(1),  # advances the pipeline
                 "o": Out(128),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        names = ("old", "source", "enable", *(("operation",) if self._decoded else ("reduction", "element")))
-        operands = {name: getattr(self, name) for name in names}
-        others = reduce_integers(m, "integer", self._floats, decoded=self._decoded, **operands)
+        operands = {name: getattr(self, name) for name in ("old", "source", "enable", "operation")}
+        result = reduce_integers(m, "integer", self._floats, **operands)
         if self._floats:
-            self._join_floats(m, others)
-        else:
-            m.d.comb += self.o.eq(others)
+            m.submodules.sums = sums = FloatSums()
+            for name in ("old", "source", "element", "enable"):
+                m.d.comb += getattr(sums, name).eq(getattr(self, name))
+            is_sum = (self.reduction == Reduction.ADD) & is_summed(self.element)
+            result = Mux(
+                delayed(m, is_sum, self.latency, self.enable),
+                sums.o,
+                delayed(m, result, self.latency - IntegerReducer.LATENCY, self.enable),
+            )
+        m.d.comb += self.o.eq(result)
         return m
-
-    def _join_floats(self, m, others):
-        """The output: sums of floats, or what the rest of the lane made ready earlier."""
-        m.submodules.sums = sums = FloatSums()
-        chosen = self._delayed(m, (self.reduction == Reduction.ADD) & is_summed(self.element), self.latency)
-        others = self._delayed(m, others, self.latency - IntegerReducer.LATENCY)
-        m.d.comb += [
-            *(getattr(sums, name).eq(getattr(self, name)) for name in ("old", "source", "element", "enable")),
-            self.o.eq(Mux(chosen, sums.o, others)),
-        ]
-
-    def _delayed(self, m, value, cycles):
-        """``value`` after as many enabled cycles."""
-        for _ in range(cycles):
-            later = Signal(len(value))
-            with m.If(self.enable):
-                m.d.sync += later.eq(value)
-            value = later
-        return value
-
-
-_LANE_BYTES = 16
 
 
 class OperandsLayout(data.StructLayout):
@@ -100,40 +71,33 @@ class OperandsLayout(data.StructLayout):
     def __init__(self, bus_bytes):
         super().__init__(
             {
-                "old": unsigned(8 * bus_bytes),  # what memory holds
-                "word": WriteWordLayout(bus_bytes),  # what is to be combined with it
+                "old": unsigned(8 * bus_bytes),  # the contents of memory
+                "word": WriteWordLayout(bus_bytes),  # what is combined with them
                 "reduction": unsigned(4),  # spec.Reduction
                 "element": unsigned(4),  # spec.Element
-                "operation": OperationLayout(),  # the same two, decoded
-                "swallow": unsigned(1),  # no new word is to be made
+                "operation": OperationLayout(),  # both, decoded
+                "swallow": unsigned(1),  # make no new word
             }
         )
 
 
 class Combiner(wiring.Component):
-    """A lane for each 16 bytes of the bus word, and beside them what tells where a word is.
+    """A lane for each 16 bytes of a bus word; valid and strobes pass beside them.
 
-    Latency: that of a lane. Throughput: one word a cycle. ``i.ready`` depends combinationally on ``o.ready``.
+    Latency: that of a lane. Throughput: one word a cycle. ``i.ready`` depends combinationally on ``o.ready``. ``busy``
+    says that a word is in a lane.
 
     Parameters
     ----------
     bus_bytes : int
         Bytes of a bus word: 16, 32 or 64.
     floats : bool
-        As of :class:`ReduceLane`.
-
-    Members
-    -------
-    i : In(stream of OperandsLayout)
-    o : Out(stream of WriteWordLayout)
-        Strobes are those of ``word``.
-    busy : Out(1)
-        A word is in here.
+        See :class:`ReduceLane`.
     """
 
     def __init__(self, bus_bytes, floats):
         self._bus_bytes = bus_bytes
-        self.lanes = [ReduceLane(floats, decoded=True) for _ in range(bus_bytes // _LANE_BYTES)]
+        self.lanes = [ReduceLane(floats) for _ in range(bus_bytes // _LANE_BYTES)]
         self._latency = self.lanes[0].latency
         super().__init__(
             {
@@ -155,9 +119,7 @@ class Combiner(wiring.Component):
             m.d.comb += [
                 lane.old.eq(operands.old.word_select(k, lane_bits)),
                 lane.source.eq(operands.word.data.word_select(k, lane_bits)),
-                lane.reduction.eq(operands.reduction),
-                lane.element.eq(operands.element),
-                lane.operation.eq(operands.operation),
+                *(getattr(lane, name).eq(operands[name]) for name in ("reduction", "element", "operation")),
                 lane.enable.eq(advance),
                 self.o.payload.data.word_select(k, lane_bits).eq(lane.o),
             ]
@@ -170,9 +132,5 @@ class Combiner(wiring.Component):
                 m.d.sync += [stage_valid.eq(valid), stage_strobe.eq(strobe)]
             stages.append(stage_valid)
             valid, strobe = stage_valid, stage_strobe
-        m.d.comb += [
-            self.o.valid.eq(valid),
-            self.o.payload.strobe.eq(strobe),
-            self.busy.eq(Cat(stages).any()),
-        ]
+        m.d.comb += [self.o.valid.eq(valid), self.o.payload.strobe.eq(strobe), self.busy.eq(Cat(stages).any())]
         return m

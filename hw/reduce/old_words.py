@@ -1,38 +1,40 @@
-"""Which writes are under way, so that what they change is not read."""
+"""Old words for reductions: read early, but not while an earlier burst still has to write them."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from tilewright.spec import PAGE_BYTES
 
-from ..bus.axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4ReadSignature, Burst
+from ..bus.axi4 import Axi4ReadSignature, drive_request, is_error
 from ..bus.bursts import BurstLayout, WriteBurstLayout
 from ..lib.stream import Queue, SkidBuffer
 
 __all__ = ["HazardGate", "OldWordReader"]
 
-#: Bits of a burst's number. Once in 2^16 bursts one waits for another that has the number of one long gone.
+#: Bits of the number of a burst. About once in 2^16 bursts one waits because an old number has come round again.
 _NUMBER_BITS = 16
-#: By so many places words are shifted that lie a whole table apart: rows of a few words at such a distance do not meet.
+#: Entries by which words at a distance of the whole memory are moved apart, so that rows of a few words do not collide.
 _SHIFT = 3
 
 
 class HazardGate(wiring.Component):
-    """Lets a burst pass when no word of it is still to be written by one that has passed before.
+    """Passes a burst when none of its words still has to be written by a burst that has passed before.
 
-    Bursts are numbered. A memory keeps for each word, by some bits of its address, which burst passed last with such a
-    word. The numbers of those that have no response yet adjoin, so that their distance from the oldest one tells.
-    Different words in one place make bursts wait without need, never too little. A number that is not under way means
-    nothing, so that nothing is cleared but once, after a reset, a place a cycle; until then no burst is taken.
+    Bursts are numbered. A memory stores for each word, by some bits of its address, the number of the last burst that
+    passed with such a word. Bursts without a response have consecutive numbers, so the distance of a number from the
+    oldest one tells whether its burst is one of them; other numbers mean nothing. Different words in one entry make
+    bursts wait needlessly, but never too little. The memory is only cleared after a reset, an entry a cycle; until then
+    no burst is accepted.
 
-    Words go through three registers, all of which move when the word in the last one passes: the burst that is taken
-    apart, the word whose number is being read, and the word whose number is known. A number that is written while it
-    is on its way is that of the burst before: such a word waits until no burst is under way.
+    Words pass three registers, which all advance when the word in the last one passes: the burst that is split into
+    words, the word whose entry is read, and the word whose number is known. A number that is written while it is on its
+    way is out of date: such a word waits until all bursts have their responses.
 
     Latency: two cycles more than the burst has words. Throughput: one word a cycle, without a pause between bursts.
+    ``i.ready`` depends combinationally on ``space`` and ``o.ready``.
 
     Parameters
     ----------
@@ -41,30 +43,13 @@ class HazardGate(wiring.Component):
     bus_bytes : int
         Bytes of a bus word, a power of two.
     entries : int
-        Words that the memory tells apart, a power of two.
+        Entries of the memory, a power of two.
     bursts : int
-        That may have passed and have no response, a power of two, at most a quarter of the numbers.
+        Bursts without a response at most, a power of two, at most a quarter of the numbers.
     number_bits : int
-        Of a burst's number.
+        Bits of the number of a burst.
     processors : int
-        As of ``WriteBurstLayout``.
-
-    Members
-    -------
-    i : In(stream of WriteBurstLayout)
-        None is empty. Legal bursts: they stay in their page. ``ready`` depends combinationally on ``space`` and
-        ``o.ready``.
-    o : Out(stream of WriteBurstLayout)
-    space : In(1)
-        There is space for another old word; what comes true stays true until ``word_stb``.
-    word_stb : Out(1)
-        A word has passed: its space is taken.
-    written : In(1)
-        Strobe: the oldest burst that has passed has its response.
-    busy : Out(1)
-        A burst is in here.
-    empty : Out(1)
-        None has passed and has no response.
+        See ``WriteBurstLayout``.
     """
 
     def __init__(self, addr_width, bus_bytes, entries, bursts, number_bits=_NUMBER_BITS, processors=1):
@@ -74,39 +59,39 @@ class HazardGate(wiring.Component):
         if 1 << number_bits < 4 * bursts:
             raise ValueError(f"number_bits must be {exact_log2(4 * bursts)} or more, not {number_bits!r}")
         self._page_log2 = exact_log2(PAGE_BYTES // bus_bytes)
-        self._place_log2 = exact_log2(entries)
+        self._entry_log2 = exact_log2(entries)
         self._bursts_log2 = exact_log2(bursts)
         self.memory = Memory(shape=unsigned(number_bits), depth=entries, init=[])
         burst = WriteBurstLayout(addr_width, bus_bytes, processors)
-        self.burst = Signal(burst)  # the one that is taken apart
-        self.taken = Signal()  # there is one
+        self.burst = Signal(burst)  # the one that is split into words
+        self.active = Signal()  # there is one
         self.beat = Signal(8)  # its next word, counted from zero
-        word = {"valid": 1, "burst": burst, "last": 1, "place": self._place_log2, "rewritten": 1}
-        self.read = Signal(data.StructLayout(word))  # the word whose number is at the memory's output
-        self.found = Signal(number_bits)  # it
-        # How many bursts its number is behind ``first``.
+        word = {"valid": 1, "burst": burst, "last": 1, "entry": self._entry_log2, "rewritten": 1}
+        self.read = Signal(data.StructLayout(word))  # the word whose number is at the output of the memory
+        self.stored = Signal(number_bits)  # that number
+        # The word whose number is known; ``behind``: that number minus ``first``.
         self.known = Signal(data.StructLayout(word | {"behind": number_bits}))
-        self.number = Signal(number_bits, init=1)  # of the burst that passes next; memory begins with zeros
-        self.first = Signal(number_bits, init=1)  # of the oldest without response, a cycle behind
-        self.late = Signal()  # ``written``, a cycle behind: it comes too late for a chain of carries
-        self.passed = Signal(range(bursts + 1))  # bursts without response
-        self.apart = Signal()  # the known word did not clash; a number of long ago may seem to later
-        self.cleared = Signal(self._place_log2 + 1)  # places
+        self.number = Signal(number_bits, init=1)  # of the next burst; the memory begins with zeros
+        self.first = Signal(number_bits, init=1)  # of the oldest burst without a response, one cycle late
+        self.late = Signal()  # ``written``, one cycle late, because it arrives too late for a carry chain
+        self.passed = Signal(range(bursts + 1))  # bursts without a response
+        self.safe = Signal()  # the known word has been found not to collide: its number may come round again later
+        self.cleared = Signal(self._entry_log2 + 1)  # entries
         super().__init__(
             {
-                "i": In(stream.Signature(burst)),
+                "i": In(stream.Signature(burst)),  # legal bursts, which stay in their page; none is empty
                 "o": Out(stream.Signature(burst)),
-                "space": In(1),
-                "word_stb": Out(1),
-                "written": In(1),
-                "busy": Out(1),
-                "empty": Out(1),
+                "space": In(1),  # for another old word; once high it is high until ``word_stb``
+                "word_stb": Out(1),  # a word has passed: its space is used
+                "written": In(1),  # strobe: the response of the oldest burst that has passed
+                "busy": Out(1),  # a burst has been accepted and has not passed
+                "empty": Out(1),  # all bursts that have passed have their responses
             }
         )
 
-    def place(self, word):
-        """Where the memory has a word."""
-        return (word ^ (word[self._place_log2 :] << _SHIFT))[: self._place_log2]
+    def entry(self, word):
+        """The entry of a word in the memory."""
+        return (word ^ (word[self._entry_log2 :] << _SHIFT))[: self._entry_log2]
 
     def elaborate(self, platform):
         m = Module()
@@ -114,66 +99,66 @@ class HazardGate(wiring.Component):
         write, read = self.memory.write_port(), self.memory.read_port()
         known, ready = self.known, self.cleared[-1]
 
-        recent, clash, may, ends, moves = Signal(), Signal(), Signal(), Signal(), Signal()
+        recent, collides, may_pass, ends, advance = Signal(), Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            self.found.eq(read.data),
-            # ``behind`` is one too many as long as ``late`` has not been taken off.
+            self.stored.eq(read.data),
+            # While ``late`` is high, ``first`` is one too low and so ``behind`` one too high.
             recent.eq((known.behind[self._bursts_log2 :] == 0) & ~(self.late & (known.behind == 0))),
-            clash.eq((self.passed != 0) & (known.rewritten | recent) & ~self.apart),
-            may.eq(known.valid & ~clash & self.space & ~self.passed[-1]),
-            ends.eq(may & known.last & self.o.ready),
-            self.word_stb.eq(may & (~known.last | self.o.ready)),
-            self.o.valid.eq(may & known.last),
+            collides.eq((self.passed != 0) & (known.rewritten | recent) & ~self.safe),
+            may_pass.eq(known.valid & ~collides & self.space & ~self.passed[-1]),
+            ends.eq(may_pass & known.last & self.o.ready),
+            self.word_stb.eq(may_pass & (~known.last | self.o.ready)),
+            self.o.valid.eq(may_pass & known.last),
             self.o.payload.eq(known.burst),
-            moves.eq(~known.valid | self.word_stb),
+            advance.eq(~known.valid | self.word_stb),
             self.empty.eq(self.passed == 0),
-            self.busy.eq(self.taken | self.read.valid | known.valid),
+            self.busy.eq(self.active | self.read.valid | known.valid),
         ]
-        # One chain behind the memory: what is found less ``first``, or what is known; less ``late``, its carry in.
-        least = Cat(Const(1, 1), Mux(moves, self.found, known.behind))
-        behind = least + Cat(~self.late, ~Mux(moves, self.first, 0))
+        # One carry chain after the memory: stored number minus ``first``, or ``behind``; minus ``late``, the carry in.
+        start = Cat(Const(1, 1), Mux(advance, self.stored, known.behind))
+        behind = start + Cat(~self.late, ~Mux(advance, self.first, 0))
         m.d.sync += [
             self.late.eq(self.written),
             self.number.eq(self.number + ends),
             self.first.eq(self.first + self.late),
             known.behind.eq(behind[1:]),
-            self.apart.eq(known.valid & ~clash & ~moves),
+            self.safe.eq(known.valid & ~collides & ~advance),
         ]
         with m.If(ends ^ self.written):
             m.d.sync += self.passed.eq(Mux(ends, self.passed + 1, self.passed - 1))
 
-        last, place = Signal(), Signal(self._place_log2)
+        last, entry = Signal(), Signal(self._entry_log2)
         m.d.comb += [
             last.eq(self.beat == self.burst.beats_minus_one),
-            place.eq(self.place(self._word(m))),
-            self.i.ready.eq(ready & (~self.taken | (moves & last))),
-            read.addr.eq(place),
-            read.en.eq(moves),
-            write.addr.eq(Mux(ready, known.place, self.cleared)),
+            entry.eq(self.entry(self._word(m))),
+            self.i.ready.eq(ready & (~self.active | (advance & last))),
+            read.addr.eq(entry),
+            read.en.eq(advance),
+            write.addr.eq(Mux(ready, known.entry, self.cleared)),
             write.data.eq(Mux(ready, self.number, 0)),
             write.en.eq(self.word_stb | ~ready),
         ]
         m.d.sync += self.cleared.eq(self.cleared + (~ready)[0])
 
-        with m.If(moves):
+        with m.If(advance):
             m.d.sync += [
-                Cat(known[name] for name in ("valid", "burst", "last", "place")).eq(
-                    Cat(self.read[name] for name in ("valid", "burst", "last", "place"))
+                Cat(known[name] for name in ("valid", "burst", "last", "entry")).eq(
+                    Cat(self.read[name] for name in ("valid", "burst", "last", "entry"))
                 ),
-                known.rewritten.eq(self.read.rewritten | (known.valid & (known.place == self.read.place))),
-                self.read.valid.eq(self.taken),
+                known.rewritten.eq(self.read.rewritten | (known.valid & (known.entry == self.read.entry))),
+                self.read.valid.eq(self.active),
                 self.read.burst.eq(self.burst),
                 self.read.last.eq(last),
-                self.read.place.eq(place),
-                self.read.rewritten.eq(known.valid & (known.place == place)),
+                self.read.entry.eq(entry),
+                self.read.rewritten.eq(known.valid & (known.entry == entry)),
                 self.beat.eq(self.beat + 1),
             ]
         with m.If(self.i.ready):
-            m.d.sync += [self.taken.eq(self.i.valid), self.burst.eq(self.i.payload), self.beat.eq(0)]
+            m.d.sync += [self.active.eq(self.i.valid), self.burst.eq(self.i.payload), self.beat.eq(0)]
         return m
 
     def _word(self, m):
-        """The next word of the burst: bursts stay in their page."""
+        """The next word of the burst, which stays in its page."""
         word, low = Signal.like(self.burst.word), self.burst.word[: self._page_log2]
         m.d.comb += word.eq(self.burst.word)
         m.d.comb += word[: self._page_log2].eq(low + self.beat)
@@ -187,8 +172,8 @@ class OldWordReader(wiring.Component):
     """Reads the words of each burst before it goes on.
 
     The words of a burst are requested when all earlier bursts that share a word with it have been written, and when
-    there is space for its words, which are therefore always taken from the bus. It goes on when all have come. If one
-    came with an error, it goes on as empty and refused, and its words come all the same.
+    there is space for them, so that the bus never waits. It goes on when all have come. If one comes with an error, it
+    goes on as empty and refused; its words are delivered nevertheless.
 
     Latency: from a burst to AR one cycle more than it has words, and two from the last word to the burst. One word a
     cycle.
@@ -202,26 +187,10 @@ class OldWordReader(wiring.Component):
     max_burst : int
         Bus words of a burst at most, a power of two up to 256.
     words : int
-        Old words that are on their way or wait at most, a power of two from ``max_burst`` to 1024. Half as many bursts
-        may wait for theirs, and twice as many may be between their read and their response.
+        Old words requested or waiting at most, a power of two from ``max_burst`` to 1024. Half as many bursts may wait
+        for their words, and twice as many may be between their read and their response.
     processors : int
-        As of ``WriteBurstLayout``.
-
-    Members
-    -------
-    i : In(stream of WriteBurstLayout)
-        None is empty.
-    o : Out(stream of WriteBurstLayout)
-    words : Out(stream of 8 * bus_bytes)
-        Those of the bursts at ``o``, in order; there before their burst is.
-    written : In(1)
-        Strobe: the oldest burst that has gone on has its response.
-    waiting : Out(1)
-        A burst has been taken and has not gone on.
-    empty : Out(1)
-        No burst is between its read and ``written``.
-    axi : Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 2))
-        Reads with ID 2.
+        See ``WriteBurstLayout``.
     """
 
     def __init__(self, addr_width, bus_bytes, max_burst, words, processors=1):
@@ -234,20 +203,20 @@ class OldWordReader(wiring.Component):
         self.requests = SkidBuffer(BurstLayout(addr_width - self._bus_log2))
         burst = WriteBurstLayout(addr_width, bus_bytes, processors)
         self.pending = Queue(burst, words // 2)  # bursts that wait for their words
-        self.outcomes = Queue(1, words // 2)  # of the reads that have ended: whether a word came with an error
+        self.outcomes = Queue(1, words // 2)  # of complete reads: whether a word came with an error
         self.old_words = Queue(8 * bus_bytes, words)
-        self.free = Signal(range(words + 1), init=words)  # places in it that no word has been asked for
-        self.space = Signal(init=1)  # there are some: a register, for every word waits for it
-        self.failing = Signal()  # a word of the read that is coming came with an error
+        self.free = Signal(range(words + 1), init=words)  # entries that are not reserved by a request
+        self.space = Signal(init=1)  # there are some: a register, because every word waits for it
+        self.failing = Signal()  # a word of the current read came with an error
         super().__init__(
             {
-                "i": In(stream.Signature(burst)),
+                "i": In(stream.Signature(burst)),  # none is empty
                 "o": Out(stream.Signature(burst)),
-                "words": Out(stream.Signature(8 * bus_bytes)),
-                "written": In(1),
-                "waiting": Out(1),
-                "empty": Out(1),
-                "axi": Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 2)),
+                "words": Out(stream.Signature(8 * bus_bytes)),  # of the bursts at ``o``, in order, before their burst
+                "written": In(1),  # strobe: the response of the oldest burst that has gone on
+                "waiting": Out(1),  # a burst has been accepted and has not gone on
+                "empty": Out(1),  # no burst is between its read and its response
+                "axi": Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 2)),  # reads with ID 2
             }
         )
 
@@ -255,16 +224,15 @@ class OldWordReader(wiring.Component):
         m = Module()
         for name in ("gate", "requests", "pending", "outcomes", "old_words"):
             m.submodules[name] = getattr(self, name)
-        self._ask(m)
-        self._drive_ar(m)
-        self._take_words(m)
-        self._give_words(m)
-        self._go_on(m)
+        self._request(m)
+        self._accept_words(m)
+        self._deliver_words(m)
+        self._deliver_bursts(m)
         return m
 
-    def _ask(self, m):
+    def _request(self, m):
         gate, request, pending = self.gate, self.requests.i, self.pending.i
-        wiring.connect(m, i=wiring.flipped(self.i), gate=gate.i)
+        connect(m, i=flipped(self.i), gate=gate.i)
         burst = gate.o
         m.d.comb += [
             gate.space.eq(self.space),
@@ -277,51 +245,47 @@ class OldWordReader(wiring.Component):
             burst.ready.eq(request.ready & pending.ready),
             self.empty.eq(gate.empty),
         ]
+        request = self.requests.o
+        drive_request(
+            m,
+            self.axi,
+            "ar",
+            request,
+            ident=_READ_ID,
+            address=Cat(Const(0, self._bus_log2), request.payload.word),
+            beats_minus_one=request.payload.beats_minus_one,
+        )
 
-    def _drive_ar(self, m):
-        axi, request = self.axi, self.requests.o
-        m.d.comb += [
-            axi.arid.eq(_READ_ID),
-            axi.araddr.eq(Cat(Const(0, self._bus_log2), request.payload.word)),
-            axi.arlen.eq(request.payload.beats_minus_one),
-            axi.arsize.eq(self._bus_log2),
-            axi.arburst.eq(Burst.INCR),
-            axi.arprot.eq(UNPRIVILEGED_NON_SECURE),
-            axi.arcache.eq(MODIFIABLE),
-            axi.arvalid.eq(request.valid),
-            request.ready.eq(axi.arready),
-        ]
-
-    def _take_words(self, m):
+    def _accept_words(self, m):
         axi, word, outcome = self.axi, self.old_words.i, self.outcomes.i
         failed = Signal()
         m.d.comb += [
             word.valid.eq(axi.rvalid),
             word.payload.eq(axi.rdata),
             axi.rready.eq(word.ready),
-            failed.eq(self.failing | axi.rresp.as_value()[1]),
+            failed.eq(self.failing | is_error(axi.rresp)),
             outcome.valid.eq(axi.rvalid & axi.rready & axi.rlast),
             outcome.payload.eq(failed),
         ]
         with m.If(axi.rvalid & axi.rready):
             m.d.sync += self.failing.eq(failed & ~axi.rlast)
 
-    def _give_words(self, m):
+    def _deliver_words(self, m):
         word = self.old_words.o
         m.d.comb += [
             self.words.payload.eq(word.payload),
             self.words.valid.eq(word.valid),
             word.ready.eq(self.words.ready),
         ]
-        asked, given = self.gate.word_stb, word.valid & word.ready
-        # Both come late: so they enable the registers, and are not added.
-        with m.If(asked ^ given):
+        reserved, released = self.gate.word_stb, word.valid & word.ready
+        # Both strobes arrive late, so they enable the registers instead of entering the sum.
+        with m.If(reserved ^ released):
             m.d.sync += [
-                self.free.eq(Mux(given, self.free + 1, self.free - 1)),
-                self.space.eq(given | (self.free != 1)),
+                self.free.eq(Mux(released, self.free + 1, self.free - 1)),
+                self.space.eq(released | (self.free != 1)),
             ]
 
-    def _go_on(self, m):
+    def _deliver_bursts(self, m):
         pending, outcome = self.pending.o, self.outcomes.o
         m.d.comb += [
             self.o.payload.eq(pending.payload),

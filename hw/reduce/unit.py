@@ -1,4 +1,4 @@
-"""Read, modify, write: reductions in global memory, where the writes of all movers meet."""
+"""Read, modify, write: reductions in global memory."""
 
 from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from tilewright.spec import Reduction
 
 from ..bus.axi4 import Axi4ReadSignature
-from ..bus.bursts import BeatSequencer, WriteBurstLayout, WritesSignature, WriteWordLayout
+from ..bus.bursts import BURSTS_AHEAD, BeatSequencer, WriteBurstLayout, WritesSignature, WriteWordLayout
 from ..lib.stream import SkidBuffer
 from .integer import OperationLayout, decode_operation
 from .lane import Combiner
@@ -15,22 +15,19 @@ from .old_words import OldWordReader
 
 __all__ = ["Reducer"]
 
-#: Bursts that may be ahead of their words.
-_AHEAD = 16
-
 
 class Reducer(wiring.Component):
-    """Combines the words of reducing bursts with what memory holds; other bursts pass.
+    """Combines the words of reducing bursts with the contents of memory; other bursts pass.
 
-    The old words of a reducing burst are requested when nothing under way can change them any more: all plain bursts
-    before have their responses, and so have all reducing bursts before that share a word with it. The burst goes on
-    when its old words have come, and its words are made when their sources come. So no write of the bus waits for its
-    own read, and no read for a write. If an old word came with an error, the burst goes on as refused, and its words
-    are swallowed.
+    The old words of a reducing burst are requested when no earlier burst can change them any more: all earlier plain
+    bursts have their responses, and so have all earlier reducing bursts that share a word with it. The burst goes on
+    when its old words have come, and its words are made when their sources come. So no write on the bus waits for its
+    own read, and no read for a write. If an old word comes with an error, the burst goes on as refused, and its words
+    are dropped.
 
-    Bursts and words come through two registers each, whatever they wait for then: ``ready`` of both is a register. A
-    plain burst goes on when all reducing bursts before have gone on. Its words pass combinationally then, one a cycle.
-    The words of reducing bursts pass one a cycle too; each takes the latency of a lane.
+    Bursts and words come through two registers each: ``ready`` of both is a register. A plain burst goes on when all
+    earlier reducing bursts have; its words then pass combinationally, one a cycle. The words of reducing bursts pass
+    one a cycle too, with the latency of a lane.
 
     Bursts must not wait for the words of earlier bursts: up to ``words`` old words are read ahead.
 
@@ -41,19 +38,11 @@ class Reducer(wiring.Component):
     bus_bytes : int
         Bytes of a bus word: 16, 32 or 64.
     max_burst, words : int
-        As of :class:`OldWordReader`.
+        See :class:`OldWordReader`.
     floats : bool
-        As of :class:`ReduceLane`.
+        See :class:`ReduceLane`.
     processors : int
-        As of ``WriteBurstLayout``.
-
-    Members
-    -------
-    i : In(WritesSignature)
-    o : Out(WritesSignature)
-        The same bursts in the same order; none is reducing.
-    axi : Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 2))
-        Reads old words, with ID 2.
+        See ``WriteBurstLayout``.
     """
 
     def __init__(self, addr_width, bus_bytes, max_burst, words, floats=True, processors=1):
@@ -62,18 +51,18 @@ class Reducer(wiring.Component):
         self.reader = OldWordReader(addr_width, bus_bytes, max_burst, words, processors)
         self.arriving = SkidBuffer(WriteBurstLayout(addr_width, bus_bytes, processors))
         self.sources = SkidBuffer(WriteWordLayout(bus_bytes))
-        self.plain = Signal(11)  # plain bursts under way: more than any write port has in flight
-        # Decoded in front of the queue: what hangs on an operation is half a lane, and its chains of carries.
+        self.plain = Signal(11)  # plain bursts without a response: wide enough for any write port
+        # Decoded before the queue, because half a lane and its carry chains depend on the operation.
         operation = {"reduction": unsigned(4), "element": unsigned(4), "operation": OperationLayout()}
         tag = {"reduces": unsigned(1), **operation, "failed": unsigned(1)}
-        self.sequencer = BeatSequencer(data.StructLayout(tag), _AHEAD)
+        self.sequencer = BeatSequencer(data.StructLayout(tag), BURSTS_AHEAD)
         self._floats = floats
         self.combiner = Combiner(bus_bytes, floats)
         super().__init__(
             {
                 "i": In(WritesSignature(addr_width, bus_bytes, processors)),
-                "o": Out(WritesSignature(addr_width, bus_bytes, processors)),
-                "axi": Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 2)),
+                "o": Out(WritesSignature(addr_width, bus_bytes, processors)),  # the same bursts, none of them reducing
+                "axi": Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 2)),  # reads of old words, with ID 2
             }
         )
 
@@ -93,8 +82,8 @@ class Reducer(wiring.Component):
         return m
 
     def _pass_bursts(self, m):
-        """Reducing bursts take the way through the reader, and go on before any that comes behind them."""
-        burst, reader, noted = self.arriving.o, self.reader, self.sequencer.bursts
+        """Reducing bursts pass through the reader, before all later bursts."""
+        burst, reader, counted = self.arriving.o, self.reader, self.sequencer.bursts
         reducing, may_read, may_pass = Signal(), Signal(), Signal()
         m.d.comb += [
             reducing.eq((burst.payload.reduction != Reduction.NONE) & ~burst.payload.empty),
@@ -104,59 +93,59 @@ class Reducer(wiring.Component):
             reader.i.valid.eq(burst.valid & may_read),
         ]
 
-        chosen, valid, go = Signal.like(burst.payload), Signal(), Signal()
+        selected, valid, go = Signal.like(burst.payload), Signal(), Signal()
         m.d.comb += [
-            chosen.eq(Mux(reader.waiting, reader.o.payload, burst.payload)),
+            selected.eq(Mux(reader.waiting, reader.o.payload, burst.payload)),
             valid.eq(Mux(reader.waiting, reader.o.valid, burst.valid & may_pass)),
-            go.eq(noted.ready & self.o.bursts.ready),
-            self.o.bursts.valid.eq(valid & noted.ready),
-            self.o.bursts.payload.eq(chosen),
+            go.eq(counted.ready & self.o.bursts.ready),
+            self.o.bursts.valid.eq(valid & counted.ready),
+            self.o.bursts.payload.eq(selected),
             self.o.bursts.payload.reduction.eq(Reduction.NONE),
             reader.o.ready.eq(go),
             burst.ready.eq((may_read & reader.i.ready) | (may_pass & go)),
-            # The words of a burst that the reader refused come all the same.
-            noted.valid.eq(valid & self.o.bursts.ready & (reader.waiting | ~chosen.empty)),
-            noted.payload.beats_minus_one.eq(chosen.beats_minus_one),
-            noted.payload.tag.reduces.eq(chosen.reduction != Reduction.NONE),
-            noted.payload.tag.reduction.eq(chosen.reduction),
-            noted.payload.tag.element.eq(chosen.element),
-            noted.payload.tag.operation.eq(
-                decode_operation(m, chosen.reduction, chosen.element, self._floats, "operation")
+            # A burst that the reader refused still has words.
+            counted.valid.eq(valid & self.o.bursts.ready & (reader.waiting | ~selected.empty)),
+            counted.payload.beats_minus_one.eq(selected.beats_minus_one),
+            counted.payload.tag.reduces.eq(selected.reduction != Reduction.NONE),
+            counted.payload.tag.reduction.eq(selected.reduction),
+            counted.payload.tag.element.eq(selected.element),
+            counted.payload.tag.operation.eq(
+                decode_operation(m, selected.reduction, selected.element, self._floats, "operation")
             ),
-            noted.payload.tag.failed.eq(chosen.refused),
+            counted.payload.tag.failed.eq(selected.refused),
         ]
 
-        passed, responded = burst.valid & may_pass & go, self.o.responses.valid & self.o.responses.ready
-        # While reducing bursts are under way, the plain ones are behind them.
+        passes, responded = burst.valid & may_pass & go, self.o.responses.valid & self.o.responses.ready
+        # While reducing bursts wait for responses, all plain bursts are later ones.
         m.d.comb += reader.written.eq(responded & ~reader.empty)
-        ended = responded & reader.empty
-        # Both come late: so they enable the register, and are not added.
-        with m.If(passed ^ ended):
-            m.d.sync += self.plain.eq(Mux(passed, self.plain + 1, self.plain - 1))
+        ends = responded & reader.empty
+        # Both strobes arrive late, so they enable the register instead of entering the sum.
+        with m.If(passes ^ ends):
+            m.d.sync += self.plain.eq(Mux(passes, self.plain + 1, self.plain - 1))
 
     def _pass_words(self, m):
         """Each word is the next one of the oldest burst that has gone on."""
-        word, due, old, combiner = self.sources.o, self.sequencer.beats, self.reader.words, self.combiner
-        tag, operands = due.payload.tag, combiner.i.payload
+        word, beat, old, combiner = self.sources.o, self.sequencer.beats, self.reader.words, self.combiner
+        tag, operands = beat.payload.tag, combiner.i.payload
         m.d.comb += [
             operands.old.eq(old.payload),
             operands.word.eq(word.payload),
             *(operands[name].eq(tag[name]) for name in ("reduction", "element", "operation")),
             operands.swallow.eq(tag.failed),
             combiner.o.ready.eq(self.o.words.ready),
-            due.ready.eq(word.valid & word.ready),
+            beat.ready.eq(word.valid & word.ready),
         ]
-        with m.If(due.valid & tag.reduces):
+        with m.If(beat.valid & tag.reduces):
             m.d.comb += [
                 combiner.i.valid.eq(word.valid & old.valid),
                 old.ready.eq(word.valid & combiner.i.ready),
                 word.ready.eq(old.valid & combiner.i.ready),
             ]
-        # What is not valid may be anything: the choice waits for nothing else.
+        # An invalid payload is undefined, so the multiplexer depends on ``busy`` only.
         m.d.comb += self.o.words.payload.eq(Mux(combiner.busy, combiner.o.payload, word.payload))
         with m.If(combiner.busy):
             m.d.comb += self.o.words.valid.eq(combiner.o.valid)
-        with m.Elif(due.valid & ~tag.reduces):
+        with m.Elif(beat.valid & ~tag.reduces):
             m.d.comb += [
                 self.o.words.valid.eq(word.valid),
                 word.ready.eq(self.o.words.ready),

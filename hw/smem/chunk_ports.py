@@ -1,4 +1,4 @@
-"""Consumer port: reads any eight chunks, as many at once as lie in distinct banks, eight or four."""
+"""Ports of engines that compute: reads and writes of any eight chunks, as many at once as lie in distinct banks."""
 
 from functools import reduce
 from operator import or_
@@ -9,41 +9,25 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.spec import BANKS
 
-from ..lib.logic import chosen, first_of
+from ..lib.logic import lowest_set, mux_tree
 from .layouts import CHUNK_BITS, BanksReadLayout, ReadLayout, ScatteredLayout, ScatterWriteLayout, read_data_layout
 
 __all__ = ["ConsumerPort", "ScatterPort"]
 
 
 class ConsumerPort(wiring.Component):
-    """Turns reads of eight chunks into reads of the banks, and brings the chunks to their lanes.
+    """Turns reads of eight chunks into reads of the banks, and routes the chunks to their lanes.
 
-    A read takes as many cycles at the banks as the bank with the most *different* wanted chunks has of them; lanes that
-    want the same chunk share it. In each cycle every bank serves the first lane that still waits for it, and all lanes
-    that want the same chunk as that one. With ``params.chunks_a_cycle`` of 4 a read has two parts, lanes 0 to 3 and
-    lanes 4 to 7: the second follows the first, and takes a cycle even if none of its lanes wants anything. Each part
-    has an answer of its own, so that whoever cuts something out of chunks does so for four of them at once.
+    A read takes as many cycles as the largest number of *different* chunks in one bank; lanes that want the same chunk
+    share it. In each cycle every bank serves the first lane that waits for it, and all lanes that want the same chunk.
+    With ``params.chunks_a_cycle`` of 4 a read has two parts, lanes 0 to 3 and lanes 4 to 7, one after the other. The
+    second takes a cycle even if its lanes want nothing. Each part has an answer of its own, so that the logic that
+    extracts elements handles four chunks at a time.
 
-    Latency: 2 cycles from a request to its answer without conflicts: the request is registered and compared lane by
-    lane first, then the banks read; from the banks' outputs the answer goes through the choice of a bank alone.
-    Throughput: one part a cycle without conflicts.
+    Latency: 2 cycles without conflicts. The request is registered and compared lane by lane, then the banks read; a
+    multiplexer of eight banks follows their outputs. Throughput: one part a cycle without conflicts.
 
-    The choice of a bank for the first lane serves others too, in cycles behind those in which they have the banks.
-
-    Members
-    -------
-    reads : In(stream of ReadLayout)
-    read_data : Out(stream of read_data_layout(params.chunks_a_cycle))
-        One answer a part, in order. Lanes that wanted nothing read as anything.
-    fetches : Out(stream of BanksReadLayout)
-        To the banks; once accepted, ``fetched`` has the data in the next cycle.
-    fetched : In(read_data_layout())
-    other_bank : In(3)
-        Bank of what somebody else may read in this cycle.
-    other_chunk : Out(CHUNK_BITS)
-        If it did, its chunk, in the next cycle.
-    conflict_stb : Out(1)
-        High for one cycle for each cycle that a part of a request takes at the banks beyond the first.
+    The multiplexer of the first lane also serves barrier unit and host, which have the banks in other cycles.
     """
 
     def __init__(self, params):
@@ -51,39 +35,40 @@ class ConsumerPort(wiring.Component):
         super().__init__(
             {
                 "reads": In(stream.Signature(ReadLayout(params))),
+                # One answer a part, in order; chunks of lanes that want nothing are undefined.
                 "read_data": Out(stream.Signature(read_data_layout(params.chunks_a_cycle))),
                 "fetches": Out(stream.Signature(BanksReadLayout(params))),
-                "fetched": In(read_data_layout()),
-                "other_bank": In(3),
-                "other_chunk": Out(CHUNK_BITS),
-                "conflict_stb": Out(1),
+                "fetched": In(read_data_layout()),  # in the cycle after the handshake
+                "other_bank": In(3),  # bank that another block may read in this cycle
+                "other_chunk": Out(CHUNK_BITS),  # its chunk, in the next cycle
+                "conflict_stb": Out(1),  # a part of a request takes another cycle at the banks
             }
         )
 
     def elaborate(self, platform):
         m = Module()
         ways = self._params.chunks_a_cycle
-        parts, lanes = BANKS // ways, range(ways)  # of a request, one after the other
+        parts, lanes = BANKS // ways, range(ways)  # of a request; of a part
         fire = Signal()  # the banks read in this cycle
         served = Signal(ways)  # lanes whose chunks they read
         rest = Signal(ways)  # lanes that still wait after this cycle
-        part, ends = Signal(range(parts)), Signal()  # the one at hand; it is the last
+        part, last = Signal(range(parts)), Signal()  # the current part; it is the last
 
-        # The request, the lanes of the part at hand first; and, so that the choice below is a few gates only, which
-        # lanes (j < k of a part) agree on the bank or the chunk.
+        # The request, shifted so that the lanes of the current part come first; and, to keep the choice below small,
+        # which lanes (j < k of a part) have the same bank or the same chunk.
         waiting = Signal()
         wanted = Signal(BANKS)
         chunks = Signal(data.ArrayLayout(self._params.addr_width - 4, BANKS))
         same_bank = Signal(data.ArrayLayout(ways, BANKS))
         same_chunk = Signal(data.ArrayLayout(ways, BANKS))
-        load, moves = Signal(), Signal()  # what moves is another request, and not the next part; it does
+        load, step = Signal(), Signal()  # the registers step to the next request or part; it is a request
         m.d.comb += [
-            ends.eq(part == parts - 1),
-            load.eq(~waiting | ends),
-            moves.eq(~waiting | (fire & (rest == 0))),
-            self.reads.ready.eq(load & moves),
+            last.eq(part == parts - 1),
+            load.eq(~waiting | last),
+            step.eq(~waiting | (fire & (rest == 0))),
+            self.reads.ready.eq(load & step),
         ]
-        with m.If(moves):
+        with m.If(step):
             with m.If(load):
                 request = self.reads.payload
                 m.d.sync += [
@@ -94,10 +79,10 @@ class ConsumerPort(wiring.Component):
                 ]
                 for k in range(BANKS):
                     for j in range(k % ways):
-                        chunk, before = request.chunks[k], request.chunks[k - k % ways + j]
+                        chunk, other = request.chunks[k], request.chunks[k - k % ways + j]
                         m.d.sync += [
-                            same_bank[k][j].eq(before[:3] == chunk[:3]),
-                            same_chunk[k][j].eq(before == chunk),
+                            same_bank[k][j].eq(other[:3] == chunk[:3]),
+                            same_chunk[k][j].eq(other == chunk),
                         ]
             with m.Else():
                 m.d.sync += part.eq(part + 1)
@@ -117,15 +102,15 @@ class ConsumerPort(wiring.Component):
             rows = {k: chunks[k][3:] for k in lanes}
             m.d.comb += [
                 self.fetches.payload.enable[bank].eq(Cat(wants).any()),
-                self.fetches.payload.rows[bank].eq(chosen(first_of(wants), rows)),
+                self.fetches.payload.rows[bank].eq(mux_tree(lowest_set(wants), rows)),
             ]
         m.d.comb += rest.eq(wanted[:ways] & ~served)
 
-        # The banks hold their data for a cycle only. Chunks of an answer that is not complete, or not taken at once,
-        # are kept in `held`; the next answer must not overtake it.
+        # The outputs of the banks are valid for one cycle. Chunks of an answer that is incomplete, or not accepted at
+        # once, are stored; the next answer must not overtake it.
         fresh = Signal(ways)
         banks = Signal(data.ArrayLayout(3, ways))
-        held = Signal(read_data_layout(ways))
+        stored = Signal(read_data_layout(ways))
         answer = self.read_data
         m.d.comb += [
             self.fetches.valid.eq(waiting & (~answer.valid | answer.ready)),
@@ -139,123 +124,101 @@ class ConsumerPort(wiring.Component):
         with m.Elif(answer.ready):
             m.d.sync += answer.valid.eq(0)
         m.d.sync += fresh.eq(served & fire.replicate(ways))
-        m.d.comb += answer.payload.eq(held)
+        m.d.comb += answer.payload.eq(stored)
         for k in lanes:
-            found = Signal(CHUNK_BITS, name=f"found{k}")
-            m.d.comb += found.eq(chosen(banks[k], dict(enumerate(self.fetched))))
+            chunk = Signal(CHUNK_BITS, name=f"chunk{k}")
+            m.d.comb += chunk.eq(mux_tree(banks[k], dict(enumerate(self.fetched))))
             if k == 0:
-                m.d.comb += self.other_chunk.eq(found)
+                m.d.comb += self.other_chunk.eq(chunk)
             with m.If(fresh[k]):
-                m.d.sync += held[k].eq(found)
-                m.d.comb += answer.payload[k].eq(found)
+                m.d.sync += stored[k].eq(chunk)
+                m.d.comb += answer.payload[k].eq(chunk)
         return m
 
 
 class ScatterPort(wiring.Component):
     """Turns writes of eight chunks into writes of the banks.
 
-    Each bank has a place for one chunk that waits to be written. In each cycle every bank whose place is free, or gets
-    free, takes the first lane that still waits for it; of lanes that write the same byte the last one thus wins. So a
-    write takes as many cycles as the bank with the most lanes that write to it has of them, and one behind it goes on
-    where a line does not hold it up. With ``params.writes_a_cycle`` of 4 or 2 a write has two or four parts, up to the
-    last one that writes; of 2, all banks are free together.
+    Each bank has one slot for a chunk that waits to be written. In each cycle every bank whose slot is or becomes empty
+    accepts the first lane that waits for it; so of lanes that write the same byte the last one wins. A write takes as
+    many cycles as the largest number of lanes that write one bank; then the next one begins, except in banks that lines
+    hold up. With ``params.writes_a_cycle`` of 4 or 2 a write has two or four parts, up to the last one that writes.
+    With 2, the slots of all banks become empty together.
 
-    Latency: 1 cycle to the banks' write. Throughput: one write a cycle without conflicts, or one in as many cycles as
-    it has parts.
-
-    Members
-    -------
-    i : In(stream of ScatterWriteLayout)
-        Should come from registers. Accepted with the last of its lanes.
-    o : Out(ScatteredLayout)
-        Registered: what waits, until it is taken.
-    taken : In(BANKS)
-        Banks in which it is written in this cycle.
-    emptied : In(1)
-        Nothing waits after this cycle: as ``taken`` tells, but sooner.
-    idle : Out(1)
-        What has been accepted is in the banks.
-    conflict_stb : Out(1)
-        High for one cycle for each cycle that a write takes beyond its first, banks that lines hold up apart.
-
-    Attributes
-    ----------
-    written : Signal
-        Lanes of the write at ``i`` that have been passed on; for proofs.
-    part : Signal
-        Part of it that is passed on; for proofs.
+    Latency: 1 cycle to the write. Throughput: one write a cycle without conflicts, or one in as many cycles as it has
+    parts. ``i`` should come from registers; it is accepted with the last of its lanes.
     """
 
     def __init__(self, params):
-        self.written = Signal(BANKS)
-        self.part = Signal(range(BANKS // params.writes_a_cycle))
+        self.written = Signal(BANKS)  # lanes of the write at ``i`` that have been passed on
+        self.part = Signal(range(BANKS // params.writes_a_cycle))  # the part of it that is passed on
         self._params = params
         super().__init__(
             {
                 "i": In(stream.Signature(ScatterWriteLayout(params))),
-                "o": Out(ScatteredLayout(params)),
-                "taken": In(BANKS),
-                "emptied": In(1),
-                "idle": Out(1),
-                "conflict_stb": Out(1),
+                "o": Out(ScatteredLayout(params)),  # the slots
+                "accepted": In(BANKS),  # banks in which the chunk is written in this cycle
+                "emptied": In(1),  # all slots are empty after this cycle; earlier than ``accepted`` in the cycle
+                "idle": Out(1),  # all accepted writes are in the banks
+                "conflict_stb": Out(1),  # a write takes another cycle, not because of a line
             }
         )
 
     def elaborate(self, platform):
         m = Module()
         ways = self._params.writes_a_cycle
-        parts, lanes = BANKS // ways, range(ways)  # of a write, one after the other
+        parts, lanes = BANKS // ways, range(ways)  # of a write; of a part
         part, write = self.part, self.i.payload
 
-        def at_hand(values):
-            return [chosen(part, {p: values[p * ways + k] for p in range(parts)}) for k in lanes]
+        def current(values):
+            return [mux_tree(part, {p: values[p * ways + k] for p in range(parts)}) for k in lanes]
 
-        free, left = Signal(BANKS), self.o.banks & ~self.taken
-        # Where two chunks are for all banks, both go before the next ones come.
-        m.d.comb += free.eq(self.emptied.replicate(BANKS) if ways == 2 else ~left)
+        free, remaining = Signal(BANKS), self.o.banks & ~self.accepted
+        # Two slots that all banks share are refilled together.
+        m.d.comb += free.eq(self.emptied.replicate(BANKS) if ways == 2 else ~remaining)
 
         waiting = Signal(BANKS)
         m.d.comb += [waiting[k].eq(self.i.valid & write.strobes[k].any() & ~self.written[k]) for k in range(BANKS)]
-        first = Signal(ways)  # of those that wait for the same bank
-        passed_on = Signal(ways)
-        waits, chunks = at_hand(waiting), at_hand(write.chunks)
+        first = Signal(ways)  # the first of the lanes that wait for its bank
+        forward = Signal(ways)
+        waits, chunks = current(waiting), current(write.chunks)
         for k in lanes:
-            before = [waits[j] & (chunks[j][:3] == chunks[k][:3]) for j in range(k)]
-            m.d.comb += first[k].eq(waits[k] & ~reduce(or_, before, 0))
-            m.d.comb += passed_on[k].eq(first[k] & free.bit_select(chunks[k][:3], 1))
+            earlier = [waits[j] & (chunks[j][:3] == chunks[k][:3]) for j in range(k)]
+            m.d.comb += first[k].eq(waits[k] & ~reduce(or_, earlier, 0))
+            m.d.comb += forward[k].eq(first[k] & free.bit_select(chunks[k][:3], 1))
 
-        served = Signal(BANKS)  # lanes that are passed on
+        served = Signal(BANKS)  # lanes that are forwarded
         complete = Signal()
         m.d.comb += [
-            served.eq(Cat(passed_on & (part == p).replicate(ways) for p in range(parts))),
+            served.eq(Cat(forward & (part == p).replicate(ways) for p in range(parts))),
             complete.eq((waiting & ~served) == 0),
             self.i.ready.eq(complete),
-            self.conflict_stb.eq(~complete & (passed_on == first)),
+            self.conflict_stb.eq(~complete & (forward == first)),
             self.idle.eq(self.o.banks == 0),
         ]
         m.d.sync += self.written.eq(self.written | served)
         with m.If(complete):
             m.d.sync += [self.written.eq(0), part.eq(0)]
-        with m.Elif((Cat(waits) & ~passed_on) == 0):
+        with m.Elif((Cat(waits) & ~forward) == 0):
             m.d.sync += part.eq(part + 1)
 
-        values, strobes, out = at_hand(write.data), at_hand(write.strobes), self.o
-        m.d.sync += out.banks.eq(left)
+        values, strobes, out = current(write.data), current(write.strobes), self.o
+        m.d.sync += out.banks.eq(remaining)
         if ways == 2:
             with m.If(free[0]):
                 m.d.sync += [out.data[k].eq(values[k]) for k in lanes]
         for bank in range(BANKS):
             wants = [waits[k] & (chunks[k][:3] == bank) for k in lanes]
             lane = Signal(range(ways), name=f"lane{bank}")
-            m.d.comb += lane.eq(first_of(wants))
+            m.d.comb += lane.eq(lowest_set(wants))
             with m.If(free[bank]):
                 m.d.sync += [
                     out.banks[bank].eq(Cat(wants).any()),
-                    out.rows[bank].eq(chosen(lane, {k: chunks[k][3:] for k in lanes})),
-                    out.strobes[bank].eq(chosen(lane, dict(enumerate(strobes)))),
+                    out.rows[bank].eq(mux_tree(lane, {k: chunks[k][3:] for k in lanes})),
+                    out.strobes[bank].eq(mux_tree(lane, dict(enumerate(strobes)))),
                 ]
                 if ways == 2:
                     m.d.sync += out.second[bank].eq(wants[1] & ~wants[0])
                 else:
-                    m.d.sync += out.data[bank].eq(chosen(lane, dict(enumerate(values))))
+                    m.d.sync += out.data[bank].eq(mux_tree(lane, dict(enumerate(values))))
         return m

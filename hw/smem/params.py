@@ -17,9 +17,9 @@ class SmemParams:
         Bytes of shared memory: a power of two, 1 KiB to 1 MiB. The 128-byte swizzle repeats every 1 KiB; a barrier
         counts at most 2^20 - 1 bytes a phase.
     chunks_a_cycle : int
-        Chunks that a consumer reads in one cycle at most: 8, or 4 for half of what chooses them.
+        Chunks that an engine reads in one cycle at most: 8, or 4 for half of the multiplexers.
     writes_a_cycle : int
-        Chunks that it writes: 8, 4 or 2, in the same way.
+        Chunks that it writes: 8, 4 or 2.
     """
 
     size_bytes: int = 128 * 1024
@@ -42,7 +42,7 @@ class SmemParams:
 
     @property
     def paced(self):
-        """An access of eight chunks takes two cycles, so that what leads to one may take turns."""
+        """Whether a read of eight chunks takes two cycles, so that stages before it may have every other cycle."""
         return self.chunks_a_cycle < BANKS
 
     @property

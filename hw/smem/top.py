@@ -1,11 +1,10 @@
-"""The shared memory: banks, their readers and writers, and the barriers that lie in them."""
+"""The shared memory, whole, and the engines that share it."""
 
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..bus.axi4_lite import AccessSignature
-from ..lib.component import join
 from ..lib.routing import StreamArbiter, StreamShare
 from ..lib.stream import SkidBuffer, Slot
 from .banks import Banks, ReadArbiter, WriteArbiter
@@ -28,53 +27,17 @@ __all__ = ["SharedMemory", "connect_engines"]
 class SharedMemory(wiring.Component):
     """Eight banks of 16 bytes with one write side and one read side, and barriers in them.
 
-    For a line that is written with its ``landed`` bytes in the same cycle w, or before them, this holds: if no
-    operation of a processor was accepted in w - 1 and none has been passed over, ``landed`` is accepted at once, and
-    from w + 2 on ``flip`` has pulsed, try_wait answers that the phase is complete, and reads see the line.
+    For a line that is written in cycle w, together with its ``landed`` bytes or before them: if no operation of a
+    processor was accepted in w - 1 and none has been passed, ``landed`` is accepted at once, and from w + 2 on ``flip``
+    has pulsed, try_wait answers that the phase is complete, and reads return the line.
 
     Parameters
     ----------
     params : SmemParams
     stores : bool
-        The consumer can write too.
+        Engines can write too.
     word_bytes : int or None
-        The mover hands on its lines as words: :class:`LineLayout`.
-
-    Members
-    -------
-    mover : In(MoverSignature(params, 1, word_bytes))
-        A written line is readable in the next cycle; ``writes`` takes one a cycle, and waits only while a barrier or
-        the host must have the bank, or for a scattered write that waits in one of its banks since the line before.
-        ``fetch`` takes one a cycle, every second one while the consumer reads too. ``landed`` never waits if it comes
-        every third cycle or less often.
-    reads : In(stream of ReadLayout)
-    read_data : Out(stream of read_data_layout(params.chunks_a_cycle))
-        The consumer: any eight chunks; 2 cycles, one request a cycle without bank conflicts. With
-        ``params.chunks_a_cycle`` of 4 a request has two answers, of lanes 0 to 3 and of lanes 4 to 7, in two cycles.
-    scatter : In(stream of ScatterWriteLayout) if stores
-        The consumer's writes: any eight chunks, one write a cycle without bank conflicts. A bank that
-        lines write in every cycle takes one every second cycle, others are not held up. With
-        ``params.writes_a_cycle`` of 4 or 2 a write takes up to two or four cycles.
-    scatter_idle : Out(1) if stores
-        Reads see all scattered writes that have been accepted.
-    scatter_conflict_stb : Out(1) if stores
-        High for each cycle that a scattered write takes beyond its first.
-    barriers : In(stream of BarrierRequestLayout)
-    barrier_results : Out(stream of BarrierResultLayout)
-        Operations of processors; 2 cycles, one every second cycle, or with ``params.paced`` every third.
-    host : In(AccessSignature)
-        32-bit words; 2 cycles, and what they wait for the banks. A request is accepted after the first.
-    flip : Out(BarrierEventSignature)
-        A phase has completed.
-    conflict_stb : Out(1)
-        High for each cycle that a consumer's request takes at the banks beyond its first.
-    stall_stb : Out(1)
-        High for each cycle that a line waits.
-
-    Attributes
-    ----------
-    banks : Banks
-        For backdoor access in simulations.
+        Bytes of the words that lines of the mover come as: :class:`LineLayout`.
     """
 
     def __init__(self, params, stores=False, word_bytes=None):
@@ -83,21 +46,29 @@ class SharedMemory(wiring.Component):
         self._word_bytes = word_bytes
         self.banks = Banks(params)
         scatter = {
+            # Any eight chunks, one write a cycle without bank conflicts and, with params.writes_a_cycle of 4 or 2, one
+            # in two or four. A bank that lines write in every cycle accepts one every second cycle.
             "scatter": In(stream.Signature(ScatterWriteLayout(params))),
-            "scatter_idle": Out(1),
-            "scatter_conflict_stb": Out(1),
+            "scatter_idle": Out(1),  # all accepted writes can be read
+            "scatter_conflict_stb": Out(1),  # a write takes another cycle
         }
         super().__init__(
             {
+                # One line a cycle, readable in the next one; lines wait only for a barrier, the host, or a scattered
+                # chunk that the previous line passed. One fetch a cycle, every second cycle while an engine reads too.
+                # Landed bytes never wait if they come every third cycle or less often.
                 "mover": In(MoverSignature(params, 1, word_bytes)),
+                # Any eight chunks, 2 cycles later, one request a cycle without bank conflicts; with
+                # params.chunks_a_cycle of 4 two answers each, for lanes 0 to 3 and lanes 4 to 7, in two cycles.
                 "reads": In(stream.Signature(ReadLayout(params))),
                 "read_data": Out(stream.Signature(read_data_layout(params.chunks_a_cycle))),
+                # Operations of processors: 2 cycles, one every second cycle, every third if params.paced.
                 "barriers": In(stream.Signature(BarrierRequestLayout(params))),
                 "barrier_results": Out(stream.Signature(BarrierResultLayout())),
-                "host": In(AccessSignature()),
-                "flip": Out(BarrierEventSignature(params)),
-                "conflict_stb": Out(1),
-                "stall_stb": Out(1),
+                "host": In(AccessSignature()),  # 32-bit words: 2 cycles, and the wait for the banks
+                "flip": Out(BarrierEventSignature(params)),  # a phase has completed
+                "conflict_stb": Out(1),  # a read of an engine takes another cycle at the banks
+                "stall_stb": Out(1),  # a line waits
                 **(scatter if stores else {}),
             }
         )
@@ -134,7 +105,7 @@ class SharedMemory(wiring.Component):
             connect(m, scatter_writes=flipped(self.scatter), scatter=scatter.i)
             m.d.comb += [
                 write_arbiter.scatter.eq(scatter.o),
-                scatter.taken.eq(write_arbiter.scattered),
+                scatter.accepted.eq(write_arbiter.scattered),
                 scatter.emptied.eq(write_arbiter.emptied),
                 self.scatter_idle.eq(scatter.idle),
                 self.scatter_conflict_stb.eq(scatter.conflict_stb),
@@ -156,9 +127,9 @@ class SharedMemory(wiring.Component):
 
 
 def connect_engines(m, top, smem, *, callers=(), **engines):
-    """Connects engines, and the barrier ports of ``top``, to a shared memory with stores.
+    """Connects engines, and the barrier ports of ``top``, to a shared memory, with stores if there are engines.
 
-    One engine has reads and scattered writes for itself; of several each gets its turn.
+    One engine has reads and scattered writes for itself; several take turns. Without engines reads are not connected.
 
     Parameters
     ----------
@@ -167,42 +138,48 @@ def connect_engines(m, top, smem, *, callers=(), **engines):
         With ``barriers``, ``barrier_results`` and ``params.smem``.
     smem : SharedMemory
     callers : sequence of interface
-        Others that do barrier operations, with ``barriers`` and ``barrier_results``.
+        Other blocks that do barrier operations, with ``barriers`` and ``barrier_results``.
     **engines : SharedMemorySignature
         Ports of the engines, by name.
     """
     params, ports = top.params.smem, list(engines.values())
+    if not ports and not callers:
+        connect(m, barriers=flipped(top.barriers), smem=smem.barriers)
+        connect(m, smem=smem.barrier_results, barrier_results=flipped(top.barrier_results))
+        return
     share = StreamShare(BarrierRequestLayout(params), BarrierResultLayout(), len(ports) + len(callers) + 1)
     m.submodules.barrier_share = share
     for number, port in enumerate([*ports, *callers]):
-        join(m, port=port.barriers, share=share.requests[number])
-        join(m, share=share.results[number], port=port.barrier_results)
+        connect(m, port=port.barriers, share=share.requests[number])
+        connect(m, share=share.results[number], port=port.barrier_results)
     for port in ports:
         m.d.comb += [port.scatter_idle.eq(smem.scatter_idle), port.bank_conflict.eq(smem.conflict_stb)]
-    join(m, barriers=flipped(top.barriers), share=share.requests[-1])
-    join(m, share=share.results[-1], barrier_results=flipped(top.barrier_results))
-    if params.paced:
-        # The banks' grant waits for a request, but not for whose turn it is.
+    connect(m, barriers=flipped(top.barriers), share=share.requests[-1])
+    connect(m, share=share.results[-1], barrier_results=flipped(top.barrier_results))
+    if ports and params.paced:
+        # The banks' grant waits for a request, but not for the choice among requesters.
         m.submodules.barrier_slot = slot = Slot(BarrierRequestLayout(params))
-        join(m, share=share.merged, slot=slot.i)
-        join(m, slot=slot.o, smem=smem.barriers)
+        connect(m, share=share.merged, slot=slot.i)
+        connect(m, slot=slot.o, smem=smem.barriers)
     else:
-        join(m, share=share.merged, smem=smem.barriers)
-    join(m, smem=smem.barrier_results, share=share.answers)
+        connect(m, share=share.merged, smem=smem.barriers)
+    connect(m, smem=smem.barrier_results, share=share.answers)
+    if not ports:
+        return
     if len(ports) == 1:
         (port,) = ports
-        join(m, engine=port.reads, smem=smem.reads)
-        join(m, smem=smem.read_data, engine=port.read_data)
-        join(m, engine=port.scatter, smem=smem.scatter)
+        connect(m, engine=port.reads, smem=smem.reads)
+        connect(m, smem=smem.read_data, engine=port.read_data)
+        connect(m, engine=port.scatter, smem=smem.scatter)
         return
     m.submodules.read_share = reads = StreamShare(ReadLayout(params), read_data_layout(), len(ports))
     m.submodules.scatter_arbiter = scatter = StreamArbiter(ScatterWriteLayout(params), len(ports))
     for number, port in enumerate(ports):
-        join(m, engine=port.reads, share=reads.requests[number])
-        join(m, share=reads.results[number], engine=port.read_data)
-        join(m, engine=port.scatter, arbiter=scatter.i[number])
+        connect(m, engine=port.reads, share=reads.requests[number])
+        connect(m, share=reads.results[number], engine=port.read_data)
+        connect(m, engine=port.scatter, arbiter=scatter.i[number])
     m.submodules.reads_buffer = buffer = SkidBuffer(ReadLayout(params))
-    join(m, share=reads.merged, buffer=buffer.i)
-    join(m, buffer=buffer.o, smem=smem.reads)
-    join(m, smem=smem.read_data, share=reads.answers)
-    join(m, arbiter=scatter.o, smem=smem.scatter)
+    connect(m, share=reads.merged, buffer=buffer.i)
+    connect(m, buffer=buffer.o, smem=smem.reads)
+    connect(m, smem=smem.read_data, share=reads.answers)
+    connect(m, arbiter=scatter.o, smem=smem.scatter)

@@ -114,8 +114,8 @@ class Control(wiring.Component):
             self._show_cluster(m, registers)
         m.d.comb += [
             self.state.idle.eq(datapath.idle),
-            self.state.failed.eq(errors.kept.code != 0),
-            self.state.tag.eq(errors.kept.tag),
+            self.state.failed.eq(errors.first.code != 0),
+            self.state.tag.eq(errors.first.tag),
             self.irq.eq(connect_status(m, registers, errors, counted, self.state.clear_error)),
         ]
         return m
@@ -144,7 +144,7 @@ class Control(wiring.Component):
                     record.field.eq(refusal.field),
                     record.address.eq(0),
                 ]
-        first = errors.kept
+        first = errors.first
         m.d.comb += [
             *(registers.error[name].eq(first[name]) for name in ("code", "field", "tag")),
             registers.error_address_lo.address.eq(first.address[:32]),

@@ -61,7 +61,7 @@ class TmauDatapath(wiring.Component):
             bus_bytes=params.bus_bytes,
             max_outstanding=params.max_outstanding,
             max_burst=params.max_burst,
-            block=params.prefer_bram,
+            prefer_bram=params.prefer_bram,
         )
         m.submodules.load = load = LoadPath(params)
         m.submodules.finish = finish = Finisher(params)
@@ -163,7 +163,7 @@ class TmauDatapath(wiring.Component):
         # The queue of the store path drives the bus directly.
         direct = not params.has("reductions_global") and not params.has("windows")
         m.submodules.write_port = port = WritePort(
-            **bus, max_outstanding=params.max_outstanding, id_width=2, direct=direct, block=params.prefer_bram
+            **bus, max_outstanding=params.max_outstanding, id_width=2, direct=direct, prefer_bram=params.prefer_bram
         )
         words = writes.words
         if params.has("reductions_global"):

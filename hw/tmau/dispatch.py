@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.spec import Error, Opcode
 
 from ..lib.layouts import command_layout
-from ..lib.routing import pick
+from ..lib.routing import connect_exclusive
 from ..lib.stream import Queue
 from .descriptor.layouts import LookupLayout
 from .jobs import BlockJobLayout, JobLayout, as_job
@@ -141,7 +141,7 @@ class Dispatch(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         refused = self.refused if self._params.has("lanes") else self.refused[:2]
-        pick(m, refused, self.o.finished.payload, self.o.finished.valid, self.o.finished.ready)
+        connect_exclusive(m, refused, self.o.finished.payload, self.o.finished.valid, self.o.finished.ready)
         job, valid, ready = Signal(JobLayout(self._params)), Signal(), Signal()
         m.d.comb += [
             self.jobs.ready.eq(ready),

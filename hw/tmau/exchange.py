@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.spec import Reduction
 
-from ..lib.routing import pick
+from ..lib.routing import connect_exclusive
 from ..lib.stream import ShallowQueue
 from .jobs import BlockJobLayout
 from .layouts import delivery_members
@@ -68,7 +68,7 @@ class Exchange(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         job, valid, accepted = Signal(BlockJobLayout(self._params)), Signal(), Signal()
-        pick(m, self.i if self._params.has("lanes") else self.i[:1], job, valid, accepted)
+        connect_exclusive(m, self.i if self._params.has("lanes") else self.i[:1], job, valid, accepted)
         # The next job for the output register.
         chosen, offered, free = Signal(BlockJobLayout(self._params)), Signal(), Signal()
         m.d.comb += free.eq(~self.o.valid | self.o.ready)

@@ -1,11 +1,11 @@
-"""A ``DotUnit`` that is fed from an array and fills another, a row a cycle."""
+"""A ``DotRow`` that reads rows from an array and writes the results to another, a row a cycle."""
 
 import numpy as np
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.hw.dot_product.unit import DotUnit
+from tilewright.hw.dot_product.row import DotRow
 from tilewright.hw.lib.logic import delay
 
 from ..hdl.testbench import Array, make_design
@@ -20,7 +20,7 @@ class DotHarness(wiring.Component):
     Parameters
     ----------
     width_bytes, segments : int
-        See ``DotUnit``.
+        Bytes of a row, and its units. A split s makes 2^s sums of a row.
     depth : int
         Rows that fit.
 
@@ -34,7 +34,8 @@ class DotHarness(wiring.Component):
     """
 
     def __init__(self, width_bytes, segments, depth):
-        self._unit = DotUnit(width_bytes, segments)
+        sizes = [segments >> split for split in range(segments.bit_length())]
+        self._unit = DotRow(count=segments, unit_bytes=width_bytes // segments, sizes=sizes)
         #: An item of the array ``rows``.
         self.row = data.StructLayout(
             {
@@ -59,6 +60,7 @@ class DotHarness(wiring.Component):
             self._rows.read_enable.eq(1),
             self._rows.read_address.eq(sent),
             self._unit.type.eq(row.type),
+            self._unit.select.eq(row.split),
             self._unit.a.eq(row.a),
             self._unit.b.eq(row.b),
             self._unit.accumulators.eq(row.accumulators),
@@ -66,8 +68,6 @@ class DotHarness(wiring.Component):
             self._results.write_data.eq(self._unit.o),
             self.finished.eq((kept == self.count) & ~self.start),
         ]
-        if "split" in self._unit.signature.members:
-            m.d.comb += self._unit.split.eq(row.split)
         sends = running & (sent != self.count)
         arrives = delay(m, sends, 1 + self._unit.LATENCY, name="arrives")
         m.d.comb += self._results.write_enable.eq(arrives)

@@ -6,8 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.spec import CHUNK_BYTES, LINE_BYTES
 
-from ...lib.logic import chosen as mux_tree
-from ...lib.logic import rotate_bytes
+from ...lib.logic import mux_tree, rotate_bytes
 from ...smem.layouts import chunk_flips
 from ..layouts import WordLayout
 from .fill import chunks_below, find_tf32

@@ -256,7 +256,7 @@ class SharedReducer(wiring.Component):
             decoded = decode_operation(m, operation.reduction, operation.element, floats, f"decoded{place}")
             settled = Signal.like(decoded, name=f"settled{place}")
             m.d.sync += settled.eq(decoded)
-            made.append(reduce_integers(m, f"integer{place}_", floats, decoded=True, operation=settled, **operands))
+            made.append(reduce_integers(m, f"integer{place}_", floats, operation=settled, **operands))
         alone = made[0]
         if self.floats:
             m.submodules.sums = sums = FloatSums()

@@ -12,7 +12,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...lib.logic import CeilDivider
+from ...lib.logic import ceil_divide
 from ..jobs import IntervalLayout
 
 __all__ = ["AddressGenerator", "BoundsCheck", "BoundsDistance", "BoundsInterval"]
@@ -109,9 +109,8 @@ class BoundsInterval(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         first, end = self.interval.first, self.interval.end
-        for name, distance, limit in (("first", self.below, first), ("end", self.above, end)):
-            m.submodules[name] = divide = CeilDivider()
-            m.d.comb += [divide.more.eq(distance), divide.t.eq(self.traversal), limit.eq(divide.o)]
+        for distance, limit in ((self.below, first), (self.above, end)):
+            m.d.comb += limit.eq(ceil_divide(distance, self.traversal))
         m.d.comb += self.empty.eq(Cat(first >= end, first >= self.count))
         return m
 

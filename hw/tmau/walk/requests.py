@@ -8,7 +8,7 @@ from amaranth.utils import exact_log2
 from tilewright.spec import LINE_BYTES
 
 from ...bus.bursts import RangeLayout
-from ...lib.routing import pick
+from ...lib.routing import connect_exclusive
 from ...lib.stream import SkidBuffer
 from ..layouts import BoxRunLayout, RowLayout, StoreRunLayout
 
@@ -37,7 +37,7 @@ class RunRouter(wiring.Component):
         m = Module()
         m.submodules.buffer = buffer = self.buffer
         walkers = (self.tiles, self.pixels) if self._params.has("im2col") else (self.tiles,)
-        pick(m, walkers, buffer.i.payload, buffer.i.valid, buffer.i.ready)
+        connect_exclusive(m, walkers, buffer.i.payload, buffer.i.valid, buffer.i.ready)
         run, valid = buffer.o.payload, buffer.o.valid
         m.d.comb += [
             self.loads.payload.eq(run),

@@ -1,4 +1,7 @@
-"""F3 of the read mux: requests hold and take turns, none is passed twice, and beats go where their ID says."""
+"""F3 of the read multiplexer: requests hold and take turns, none is passed twice, and beats are routed by their ID.
+
+F3, F4, F5 of splitter and read port: all rules of AXI4 for managers, by the monitor of simulations.
+"""
 
 import pytest
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
@@ -51,10 +54,10 @@ class MuxSpec(Elaboratable):
 
     def _hold(self, m, port, check):
         payload = Cat(getattr(port, name) for name in REQUEST)
-        waiting, held = Signal(), Signal(len(payload))
-        m.d.sync += [waiting.eq(port.arvalid & ~port.arready), held.eq(payload)]
+        waiting, stable = Signal(), Signal(len(payload))
+        m.d.sync += [waiting.eq(port.arvalid & ~port.arready), stable.eq(payload)]
         with m.If(waiting):
-            m.d.comb += check(port.arvalid & (payload == held))
+            m.d.comb += check(port.arvalid & (payload == stable))
 
     def _fairness(self, m, wins):
         """While a request waits, at most one of the other manager is accepted."""
@@ -64,7 +67,7 @@ class MuxSpec(Elaboratable):
             waits = port.arvalid & ~port.arready
             m.d.sync += passed.eq(Mux(waits, passed + other, 0))
             m.d.comb += [Assert(passed <= 1), Cover(passed == 1)]
-            # Who has been passed comes first.
+            # The manager that has been passed comes first.
             m.d.comb += Assert((passed == 0) | ((dut.arbiter.mask == 0b10) == (port is dut.reducer)))
 
     def _beats(self, m):
@@ -98,10 +101,10 @@ DESCRIPTOR_WORDS = 2
 
 
 class ManagerSpec(Elaboratable):
-    """Splitter and port with the monitor at the bus; free are the ranges, the descriptors, both consumers, and the bus.
+    """Splitter and port with the monitor at the bus; ranges, descriptors, both consumers and the bus are free.
 
-    The lines after the rules are invariants: they tie what the port counts to what the monitor counts. With an
-    ``allowed_burst`` shorter than what the splitter makes, the specification is wrong.
+    Invariants relate the counts of the port to those of the monitor. With an ``allowed_burst`` shorter than the bursts
+    of the splitter, the specification is wrong.
     """
 
     def __init__(self, allowed_burst=MAX_BURST):
@@ -117,7 +120,7 @@ class ManagerSpec(Elaboratable):
             max_outstanding=MAX_OUTSTANDING + DESCRIPTOR_WORDS,
         )
         axi = self.port.axi
-        # The data mean nothing to the rules: rdata is left constant.
+        # The rules do not depend on data: rdata is left constant.
         self.ports = [
             *(self.splitter.i.payload, self.splitter.i.valid),
             *(self.port.descriptors.payload, self.port.descriptors.valid),
@@ -150,49 +153,51 @@ class ManagerSpec(Elaboratable):
         port, monitor = self.port, self.monitor
         waiting = port.requests
         m.d.comb += Assert(waiting.o.valid | ~waiting.skidded)
-        held = [(waiting.o.valid, waiting.o.payload), (waiting.skidded, waiting.skid)]
-        for valid, request in held:
+        buffered = [(waiting.o.valid, waiting.o.payload), (waiting.skidded, waiting.skid)]
+        for valid, request in buffered:
             word, more = request.burst.word, request.burst.beats_minus_one
             m.d.comb += Assert(
                 ~valid | ((more < MAX_BURST) & (word[: PAGE_WORDS.bit_length() - 1] + more < PAGE_WORDS))
             )
 
-        # Credits: every burst of data that waits in the port or is in flight holds one.
+        # Credits: every data burst in the port or in flight holds one.
         data_table, descriptor_table = monitor.tables
-        data_held = sum(valid & (request.id == 0) for valid, request in held)
+        data_buffered = sum(valid & (request.id == 0) for valid, request in buffered)
         m.d.comb += [
             *queue_invariants(port.in_flight),
-            Assert(port.in_flight.level == data_held + data_table.level),
+            Assert(port.in_flight.level == data_buffered + data_table.level),
         ]
 
-        # Descriptors: words come, in flight, held and not yet asked for make one descriptor.
-        coming = _beats_in_flight(m, descriptor_table)
-        asked = sum(Mux(valid & (request.id == 1), request.burst.beats_minus_one + 1, 0) for valid, request in held)
+        # Words received, in flight, buffered and not yet requested make one descriptor.
+        in_flight = _beats_in_flight(m, descriptor_table)
+        requested = sum(
+            Mux(valid & (request.id == 1), request.burst.beats_minus_one + 1, 0) for valid, request in buffered
+        )
         sent = port.sent * (DESCRIPTOR_WORDS >> len(port.sent))
         m.d.comb += [
-            Assert(port.received + coming + asked == Mux(port.fetching, DESCRIPTOR_WORDS, sent)),
+            Assert(port.received + in_flight + requested == Mux(port.fetching, DESCRIPTOR_WORDS, sent)),
             Assert(~(port.offered | (port.sent != 0)) | (port.descriptors.valid & ~port.fetching)),
         ]
 
     def _covers(self, m):
-        """Nothing above holds only because nothing happens."""
+        """The rules are not vacuous."""
         monitor, axi = self.monitor, self.port.axi
         full = monitor.in_flight == MAX_OUTSTANDING + 1
-        ready_seen = Signal()
+        was_ready = Signal()
         with m.If(axi.arready):
-            m.d.sync += ready_seen.eq(1)
+            m.d.sync += was_ready.eq(1)
         port = self.port
         split = port.offered & (port.sent != 0) & port.descriptors.payload[6:12].all()
         m.d.comb += [
             Cover(full, "bursts and a descriptor in flight"),
             Cover(split & port.requests.i.ready, "a descriptor across a page"),
-            Cover(axi.arvalid & ~axi.arready & ~ready_seen, "a request that does not wait for ready"),
+            Cover(axi.arvalid & ~axi.arready & ~was_ready, "a request that does not wait for ready"),
             Cover(axi.rvalid & axi.rready & axi.rlast & (axi.rid == 0), "a burst ends"),
         ]
 
 
 def _beats_in_flight(m, table):
-    """Beats that ``table`` still expects; also asserts that its position lies in the oldest burst."""
+    """Beats that ``table`` still expects; also asserts that its position is in the oldest burst."""
     beats = []
     for number in range(table.lengths.depth):
         read = table.lengths.read_port(domain="comb")
@@ -203,14 +208,14 @@ def _beats_in_flight(m, table):
 
 
 def test_read_port_keeps_the_rules():
-    """All rules of the manager, for all time."""
+    """All rules of the manager, without a bound."""
     spec = ManagerSpec()
     prove(spec, spec.ports, name="axi-rules", depth=3, proves="F3 F4 F5")
     record_rules("proved", "read-port", Rule.select(Party.MANAGER, READ))
 
 
 def test_situations_occur():
-    """What the rules are about happens within a few cycles: the proof is not empty."""
+    """The situations of the rules occur within a few cycles."""
     spec = ManagerSpec()
     prove(spec, spec.ports, name="axi-rules-cover", mode="cover", depth=16)
 
@@ -218,5 +223,5 @@ def test_situations_occur():
 def test_a_broken_rule_is_found():
     """Bursts longer than the monitor allows are a counterexample."""
     spec = ManagerSpec(allowed_burst=MAX_BURST // 2)
-    with pytest.raises(AssertionError, match=r"Assert failed in top: .*test_axi_rules\.py"):
+    with pytest.raises(AssertionError, match=r"Assert failed in top: .*test_axi4\.py"):
         prove(spec, spec.ports, name="axi-rules-broken", mode="bmc", depth=6)

@@ -31,26 +31,26 @@ class BridgeSpec(Elaboratable):
         m.d.sync += first.eq(0)
         m.d.comb += Assert(~(first & (axi.bvalid | axi.rvalid)))
 
-        # A target answers only what it was asked.
-        asked = Signal()
+        # A target answers only requests.
+        pending = Signal()
         with m.If(requests.valid & requests.ready):
-            m.d.sync += asked.eq(1)
+            m.d.sync += pending.eq(1)
         with m.If(answers.valid & answers.ready):
-            m.d.sync += asked.eq(0)
-        m.d.comb += Assume(~answers.valid | asked)
+            m.d.sync += pending.eq(0)
+        m.d.comb += Assume(~answers.valid | pending)
 
         # Requests of either kind that are not answered yet; never more than one.
         writes, reads = Signal(2), Signal(2)
-        write_taken, read_taken = axi.awvalid & axi.awready, axi.arvalid & axi.arready
+        write_accepted, read_accepted = axi.awvalid & axi.awready, axi.arvalid & axi.arready
         m.d.sync += [
-            writes.eq(writes + write_taken - (axi.bvalid & axi.bready)),
-            reads.eq(reads + read_taken - (axi.rvalid & axi.rready)),
+            writes.eq(writes + write_accepted - (axi.bvalid & axi.bready)),
+            reads.eq(reads + read_accepted - (axi.rvalid & axi.rready)),
         ]
         m.d.comb += [
-            Assert(write_taken == (axi.wvalid & axi.wready)),
-            Assert(writes + reads == (requests.valid | asked)),
-            Assert(~(requests.valid & asked)),
-            Assert(dut.waiting == asked),
+            Assert(write_accepted == (axi.wvalid & axi.wready)),
+            Assert(writes + reads == (requests.valid | pending)),
+            Assert(~(requests.valid & pending)),
+            Assert(dut.waiting == pending),
             Assert(~axi.bvalid | (writes == 1)),
             Assert(~axi.rvalid | (reads == 1)),
             Assert((writes + reads == 0) | (requests.payload.write == (writes == 1))),
@@ -58,36 +58,36 @@ class BridgeSpec(Elaboratable):
             Cover(axi.bvalid & axi.bready),
             Cover(axi.rvalid & axi.rready),
         ]
-        self._bounded_wait(m, axi.arvalid, read_taken, write_taken, "read")
-        self._bounded_wait(m, axi.awvalid & axi.wvalid, write_taken, read_taken, "write")
+        self._bounded_wait(m, axi.arvalid, read_accepted, write_accepted, "read")
+        self._bounded_wait(m, axi.awvalid & axi.wvalid, write_accepted, read_accepted, "write")
 
-        # What is asked of the target is what was taken.
-        taken = Signal.like(requests.payload)
-        with m.If(write_taken | read_taken):
-            m.d.sync += [taken.data.eq(axi.wdata), taken.strobe.eq(axi.wstrb), taken.write.eq(write_taken)]
-        with m.If(write_taken):
-            m.d.sync += taken.address.eq(axi.awaddr)
-        with m.If(read_taken):
-            m.d.sync += taken.address.eq(axi.araddr)
+        # The request is the one that was accepted.
+        accepted = Signal.like(requests.payload)
+        with m.If(write_accepted | read_accepted):
+            m.d.sync += [accepted.data.eq(axi.wdata), accepted.strobe.eq(axi.wstrb), accepted.write.eq(write_accepted)]
+        with m.If(write_accepted):
+            m.d.sync += accepted.address.eq(axi.awaddr)
+        with m.If(read_accepted):
+            m.d.sync += accepted.address.eq(axi.araddr)
         with m.If(requests.valid):
-            m.d.comb += Assert(requests.payload == taken)
-        with m.If(asked):
-            m.d.comb += Assert(requests.payload.write == taken.write)
+            m.d.comb += Assert(requests.payload == accepted)
+        with m.If(pending):
+            m.d.comb += Assert(requests.payload.write == accepted.write)
         return m
 
     def _holds(self, m, name, valid, ready, payload):
         bits = Cat(Value.cast(part) for part in payload)
-        waiting, held = Signal(name=f"{name}_waiting"), Signal(len(bits), name=f"{name}_held")
-        m.d.sync += [waiting.eq(valid & ~ready), held.eq(bits)]
+        waiting, stable = Signal(name=f"{name}_waiting"), Signal(len(bits), name=f"{name}_held")
+        m.d.sync += [waiting.eq(valid & ~ready), stable.eq(bits)]
         with m.If(waiting):
-            m.d.comb += Assert(valid & (bits == held))
+            m.d.comb += Assert(valid & (bits == stable))
 
-    def _bounded_wait(self, m, offered, taken, other_taken, name):
+    def _bounded_wait(self, m, offered, accepted, other_accepted, name):
         """While a request is offered, at most one of the other kind goes first."""
         passed = Signal(2, name=f"{name}_passed")
-        with m.If(~offered | taken):
+        with m.If(~offered | accepted):
             m.d.sync += passed.eq(0)
-        with m.Elif(other_taken):
+        with m.Elif(other_accepted):
             m.d.sync += passed.eq(passed + 1)
         m.d.comb += Assert(passed <= 1)
         m.d.comb += Assert((passed == 0) | (self.dut.accesses.requests.payload.write == (name == "read")))

@@ -1,4 +1,7 @@
-"""F4: bursts never cross a page and are never longer than allowed; together they are the range, each word once."""
+"""F4: bursts never cross a page, are never too long, and cover each word of their range once.
+
+F1: a beat sequencer makes of each burst its beats, in order.
+"""
 
 import pytest
 from amaranth.hdl import Assert, Cover, Elaboratable, Module, Mux, Signal, Value
@@ -9,7 +12,7 @@ from tilewright.verify.formal import StreamRules, prove, queue_invariants
 
 
 class BurstSpec(Elaboratable):
-    """Keeps the ranges that have come and are not done: the one at hand, and one behind it."""
+    """Keeps the current range and the next one."""
 
     def __init__(self, *, word_width, count_width, bus_bytes, max_burst):
         self.page = PAGE_BYTES // bus_bytes
@@ -28,60 +31,60 @@ class BurstSpec(Elaboratable):
         m.submodules.i_rules = StreamRules(dut.i, assume=True)
         m.submodules.o_rules = StreamRules(dut.o)
         burst = dut.o.payload
-        comes, goes = dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready
+        accept, send = dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready
 
-        whole, behind = Signal.like(dut.todo), Signal.like(dut.todo)
-        held = Signal(range(3))
+        whole, following = Signal.like(dut.todo), Signal.like(dut.todo)
+        ranges = Signal(range(3))
         words = whole.beyond + 1
         beats = burst.beats_minus_one + 1
-        asked = Signal(len(whole.beyond) + 1)  # words of the range at hand that earlier bursts have asked for
+        sent = Signal(len(whole.beyond) + 1)  # words of the current range in earlier bursts
         word = Signal.like(whole.word)
-        final = asked + beats == words
-        leaves = goes & final
-        m.d.comb += word.eq(whole.word + asked)
-        m.d.sync += held.eq(held + comes - leaves)
-        with m.If(goes):
-            m.d.sync += asked.eq(Mux(final, 0, asked + beats))
-        with m.If(leaves):
-            m.d.sync += whole.eq(behind)
-        with m.If(comes):
-            with m.If(held == leaves):
+        final = sent + beats == words
+        done = send & final
+        m.d.comb += word.eq(whole.word + sent)
+        m.d.sync += ranges.eq(ranges + accept - done)
+        with m.If(send):
+            m.d.sync += sent.eq(Mux(final, 0, sent + beats))
+        with m.If(done):
+            m.d.sync += whole.eq(following)
+        with m.If(accept):
+            with m.If(ranges == done):
                 m.d.sync += whole.eq(dut.i.payload)
             with m.Else():
-                m.d.sync += behind.eq(dut.i.payload)
+                m.d.sync += following.eq(dut.i.payload)
 
         end = burst.word % self.page + beats
         with m.If(dut.o.valid):
             m.d.comb += [
                 Assert(end <= self.page),
                 Assert(beats <= self.max_burst),
-                # As few as possible: each is cut short by one of three reasons only.
+                # As few bursts as possible: each ends for one of three reasons.
                 Assert((beats == self.max_burst) | (end == self.page) | final),
                 Assert(burst.word == word),
                 Assert(burst.tag == whole.tag),
-                Assert(asked + beats <= words),
+                Assert(sent + beats <= words),
                 Assert(dut.last == final),
             ]
         m.d.comb += [
-            Assert(held <= 2),
-            Assert(dut.o.valid == (held != 0), "none idles"),
-            Assert(dut.i.ready == (held != 2)),
-            # What the registers hold.
-            Assert(dut.caught == (held == 2)),
-            Assert((held != 0) | (asked == 0)),
-            Assert((held != 2) | (Value.cast(dut.following) == Value.cast(behind))),
+            Assert(ranges <= 2),
+            Assert(dut.o.valid == (ranges != 0), "no range idles"),
+            Assert(dut.i.ready == (ranges != 2)),
+            # Contents of the registers.
+            Assert(dut.pending == (ranges == 2)),
+            Assert((ranges != 0) | (sent == 0)),
+            Assert((ranges != 2) | (Value.cast(dut.following) == Value.cast(following))),
         ]
-        with m.If(held != 0):
+        with m.If(ranges != 0):
             m.d.comb += [
-                Assert(asked <= whole.beyond),
+                Assert(sent <= whole.beyond),
                 Assert(dut.todo.word == word),
-                Assert(dut.todo.beyond == whole.beyond - asked),
+                Assert(dut.todo.beyond == whole.beyond - sent),
                 Assert(dut.todo.tag == whole.tag),
             ]
 
-        m.d.comb += Cover(dut.o.valid & (asked != 0) & (burst.word % self.page == 0))
-        m.d.comb += Cover(leaves & (asked == 2 * self.max_burst))
-        m.d.comb += Cover(leaves & (held == 2))
+        m.d.comb += Cover(dut.o.valid & (sent != 0) & (burst.word % self.page == 0))
+        m.d.comb += Cover(done & (sent == 2 * self.max_burst))
+        m.d.comb += Cover(done & (ranges == 2))
         return m
 
 
@@ -130,46 +133,46 @@ class SequencerSpec(Elaboratable):
         m.submodules.dut = dut = self.dut
         m.submodules.bursts_rules = StreamRules(dut.bursts, assume=True)
         m.submodules.beats_rules = StreamRules(dut.beats)
-        taken = dut.bursts.valid & dut.bursts.ready
+        accept = dut.bursts.valid & dut.bursts.ready
         beat = dut.beats.valid & dut.beats.ready
         ended = beat & dut.beats.payload.last
 
         tracking, burst = Signal(), Signal.like(dut.bursts.payload)
-        ahead, held = Signal(range(DEPTH + 1)), Signal(range(DEPTH + 1))  # bursts before it; bursts in here
-        seen = Signal(8)  # beats of the oldest burst so far
-        m.d.sync += held.eq(held + taken - ended)
+        ahead, bursts = Signal(range(DEPTH + 1)), Signal(range(DEPTH + 1))  # before the tracked one; in the sequencer
+        beats = Signal(8)  # beats of the oldest burst so far
+        m.d.sync += bursts.eq(bursts + accept - ended)
         with m.If(beat):
-            m.d.sync += seen.eq(Mux(ended, 0, seen + 1))
+            m.d.sync += beats.eq(Mux(ended, 0, beats + 1))
         with m.If(tracking):
             m.d.sync += ahead.eq(ahead - ended)
             with m.If(ended & (ahead == 0)):
                 m.d.sync += tracking.eq(0)
-        with m.Elif(taken & self.track):
-            m.d.sync += [tracking.eq(1), burst.eq(dut.bursts.payload), ahead.eq(held - ended)]
+        with m.Elif(accept & self.track):
+            m.d.sync += [tracking.eq(1), burst.eq(dut.bursts.payload), ahead.eq(bursts - ended)]
 
-        m.d.comb += Assert(dut.beats.valid == (held != 0))
+        m.d.comb += Assert(dut.beats.valid == (bursts != 0))
         with m.If(tracking & (ahead == 0)):
             m.d.comb += [
                 Assert(dut.beats.payload.tag == burst.tag),
-                Assert(dut.beats.payload.last == (seen == burst.beats_minus_one)),
-                Assert(seen <= burst.beats_minus_one),
-                Cover(ended & (seen == 2) & (held == DEPTH)),
+                Assert(dut.beats.payload.last == (beats == burst.beats_minus_one)),
+                Assert(beats <= burst.beats_minus_one),
+                Cover(ended & (beats == 2) & (bursts == DEPTH)),
             ]
-        self._invariants(m, tracking, burst, ahead, held, seen)
+        self._invariants(m, tracking, burst, ahead, bursts, beats)
         return m
 
-    def _invariants(self, m, tracking, burst, ahead, held, seen):
+    def _invariants(self, m, tracking, burst, ahead, bursts, beats):
         dut, queue = self.dut, self.dut.queue
         probe = queue.memory.read_port(domain="comb")
         m.d.comb += [
-            Assert(queue.level == held),
+            Assert(queue.level == bursts),
             *queue_invariants(queue),
-            Assert(dut.beat == seen),
-            Assert((held != 0) | (seen == 0)),
+            Assert(dut.beat == beats),
+            Assert((bursts != 0) | (beats == 0)),
             probe.addr.eq(queue.head + ahead - 1),
         ]
         with m.If(tracking):
-            m.d.comb += Assert(ahead < held)
+            m.d.comb += Assert(ahead < bursts)
             with m.If(ahead == 0):
                 m.d.comb += Assert(queue.o.payload == burst)
             with m.Else():

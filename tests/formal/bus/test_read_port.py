@@ -1,8 +1,7 @@
 """F3, F4, F5, F11 of the read port: AR holds, is legal and prompt, credits are counted, descriptors come singly.
 
-What is asked for is what bursts say, and words that come have the addresses of theirs.
-
-The subordinate is free to delay, to interleave and to end bursts where it likes; it only answers what was asked.
+Requests are the bursts and descriptors that were accepted, and words have the addresses of their bursts. The
+subordinate may delay, interleave and end bursts at any time; it only answers requests.
 """
 
 import pytest
@@ -26,9 +25,11 @@ def legal(burst):
 
 
 class ReadPortSpec(Elaboratable):
-    def __init__(self, block=False):
-        self.block = block
-        self.dut = ReadPort(addr_width=16, bus_bytes=BUS_BYTES, max_outstanding=OUTSTANDING, max_burst=16, block=block)
+    def __init__(self, prefer_bram=False):
+        self.prefer_bram = prefer_bram
+        self.dut = ReadPort(
+            addr_width=16, bus_bytes=BUS_BYTES, max_outstanding=OUTSTANDING, max_burst=16, prefer_bram=prefer_bram
+        )
 
     @property
     def ports(self):
@@ -45,7 +46,7 @@ class ReadPortSpec(Elaboratable):
         m.d.comb += Assume(legal(dut.bursts.payload))
         m.d.comb += Assume(dut.descriptors.payload[:6] == 0)
 
-        # What is in the AR buffer: one request at AR, and perhaps one behind it.
+        # The AR buffer: the request at AR, and perhaps the next one.
         buffered = [
             (dut.requests.o.valid, dut.requests.o.payload),
             (dut.requests.skidded, dut.requests.skid),
@@ -53,7 +54,7 @@ class ReadPortSpec(Elaboratable):
         self._check_ar(m, buffered)
         self._check_credits(m, buffered)
         self._check_words(m)
-        if not self.block:
+        if not self.prefer_bram:
             self._check_first(m, buffered)
         self._check_descriptors(m, buffered)
         self._check_progress(m)
@@ -62,11 +63,11 @@ class ReadPortSpec(Elaboratable):
     def _check_ar(self, m, buffered):
         axi = self.dut.axi
         payload = Cat(axi.arid, axi.araddr, axi.arlen, axi.arsize, axi.arburst, axi.arprot, axi.arcache)
-        waiting, held = Signal(), Signal.like(payload)
+        waiting, stable = Signal(), Signal.like(payload)
         first = Signal(init=1)
-        m.d.sync += [waiting.eq(axi.arvalid & ~axi.arready), held.eq(payload), first.eq(0)]
+        m.d.sync += [waiting.eq(axi.arvalid & ~axi.arready), stable.eq(payload), first.eq(0)]
         with m.If(waiting):
-            m.d.comb += Assert(axi.arvalid & (payload == held))
+            m.d.comb += Assert(axi.arvalid & (payload == stable))
         m.d.comb += Assert(~(first & axi.arvalid))
         for valid, request in buffered:
             m.d.comb += Assert(~valid | legal(request.burst))
@@ -78,7 +79,7 @@ class ReadPortSpec(Elaboratable):
         dut, axi = self.dut, self.dut.axi
         data = axi.rvalid & (axi.rid == 0)
         accepted = axi.arvalid & axi.arready & (axi.arid == 0)
-        in_flight = Signal(8)  # bursts that the bus has accepted and not answered in full
+        in_flight = Signal(8)  # bursts that the bus has accepted and not completed
         m.d.sync += in_flight.eq(in_flight + accepted - (data & axi.rready & axi.rlast))
         m.d.comb += Assume(~data | (in_flight != 0))
 
@@ -88,7 +89,7 @@ class ReadPortSpec(Elaboratable):
             Assert(in_flight + shown <= OUTSTANDING),
             # A beat always finds the address of its burst.
             Assert(~data | dut.in_flight.o.valid),
-            # A burst is taken only while there is credit, so that the queue of addresses never loses one.
+            # A burst is accepted only with credit, so that the queue of addresses never loses one.
             Assert(~(dut.bursts.valid & dut.bursts.ready) | (dut.in_flight.level != OUTSTANDING)),
             Assert((dut.bursts.valid & dut.bursts.ready) == (dut.in_flight.i.valid & dut.in_flight.i.ready)),
             Assert(dut.stall_credit == (dut.bursts.valid & (dut.in_flight.level == OUTSTANDING))),
@@ -96,16 +97,16 @@ class ReadPortSpec(Elaboratable):
             Cover(dut.stall_credit),
         ]
         m.d.comb += queue_invariants(dut.in_flight)
-        if self.block:
-            # It comes while its request is at AR, where the bus has not seen it.
+        if self.prefer_bram:
+            # The address is there before the bus has accepted the request.
             m.d.comb += Assert(dut.in_flight.o.valid | (in_flight == 0))
 
     def _check_words(self, m):
-        """A burst goes to AR and to the queue as it is, and each word has its place in the burst that is due."""
+        """A burst goes to AR and to the queue unchanged, and each word has the next address of the oldest burst."""
         dut, axi = self.dut, self.dut.axi
         request, shown, due = dut.requests.i.payload, dut.requests.o, dut.in_flight.o.payload
         data = axi.rvalid & (axi.rid == 0)
-        beat = Signal(8)  # words of the burst that is due which have come
+        beat = Signal(8)  # words of the oldest burst that have come
         with m.If(data & axi.rready):
             m.d.sync += beat.eq(Mux(axi.rlast, 0, beat + 1))
         place = ((due % PAGE_WORDS + beat) % PAGE_WORDS)[: exact_log2(PAGE_WORDS)]
@@ -138,26 +139,26 @@ class ReadPortSpec(Elaboratable):
             m.d.comb += Assert(dut.words.payload.address == Cat(place, due[exact_log2(PAGE_WORDS) :]) * BUS_BYTES)
 
     def _check_first(self, m, buffered):
-        """The first burst after a reset, from where it is taken to AR and to its first word.
+        """The first burst after a reset, from its handshake to AR and to its first word.
 
-        What lies in the AR buffer and in the queue is checked with that one alone, for no other is where it must be.
+        It stands for all: no other burst is in the AR buffer or in the queue before it.
         """
         dut, axi = self.dut, self.dut.axi
         first = Signal.like(dut.bursts.payload)
-        taken, asked, answered = Signal(), Signal(), Signal()
-        with m.If(dut.bursts.valid & dut.bursts.ready & ~taken):
-            m.d.sync += [taken.eq(1), first.eq(dut.bursts.payload)]
+        accepted, requested, answered = Signal(), Signal(), Signal()
+        with m.If(dut.bursts.valid & dut.bursts.ready & ~accepted):
+            m.d.sync += [accepted.eq(1), first.eq(dut.bursts.payload)]
         with m.If(axi.arvalid & axi.arready & (axi.arid == 0)):
-            m.d.sync += asked.eq(1)
+            m.d.sync += requested.eq(1)
         with m.If(dut.words.valid & dut.words.ready):
             m.d.sync += answered.eq(1)
         shown = [valid & (request.id == 0) for valid, request in buffered]
         m.d.comb += [
-            Assert(taken | ~(shown[0] | shown[1] | asked | answered | (dut.in_flight.level != 0))),
-            Assert(~taken | asked | shown[0] | shown[1]),
-            Assert(answered | ((dut.beat == 0) & (taken == (dut.in_flight.level != 0)))),
+            Assert(accepted | ~(shown[0] | shown[1] | requested | answered | (dut.in_flight.level != 0))),
+            Assert(~accepted | requested | shown[0] | shown[1]),
+            Assert(answered | ((dut.beat == 0) & (accepted == (dut.in_flight.level != 0)))),
         ]
-        with m.If(~asked):
+        with m.If(~requested):
             with m.If(axi.arvalid & (axi.arid == 0)):
                 m.d.comb += Assert((axi.araddr == first.word * BUS_BYTES) & (axi.arlen == first.beats_minus_one))
             with m.If(shown[1] & ~shown[0]):
@@ -170,58 +171,55 @@ class ReadPortSpec(Elaboratable):
     def _check_descriptors(self, m, buffered):
         dut, axi = self.dut, self.dut.axi
         answer = axi.rvalid & (axi.rid == 1)
-        taken = answer & axi.rready
+        received = answer & axi.rready
         beats = axi.arlen + 1
         owed = Signal(8)  # beats of descriptors that the bus has accepted and not delivered
-        m.d.sync += owed.eq(owed + Mux(axi.arvalid & axi.arready & (axi.arid == 1), beats, 0) - taken)
+        m.d.sync += owed.eq(owed + Mux(axi.arvalid & axi.arready & (axi.arid == 1), beats, 0) - received)
         m.d.comb += Assume(~answer | (owed != 0))
 
-        asked = Signal(range(WORDS + 1))  # words of the current descriptor that have been asked for
+        requested = Signal(range(WORDS + 1))  # words of the current descriptor that have been requested
         burst = dut.requests.i.payload.burst
         with m.If(dut.offered & dut.requests.i.ready):
-            m.d.sync += asked.eq(asked + burst.beats_minus_one + 1)
+            m.d.sync += requested.eq(requested + burst.beats_minus_one + 1)
         last = dut.descriptor_words.payload.last
-        with m.If(taken & last):
-            m.d.sync += asked.eq(0)
+        with m.If(received & last):
+            m.d.sync += requested.eq(0)
         shown = sum(Mux(valid & (request.id == 1), request.burst.beats_minus_one + 1, 0) for valid, request in buffered)
         m.d.comb += [
-            Assert(asked == owed + shown + dut.received),
-            Assert(asked == Mux(dut.fetching, WORDS, dut.sent * HALF)),
-            # It is offered, and cannot change, until all of it has been asked for.
+            Assert(requested == owed + shown + dut.received),
+            Assert(requested == Mux(dut.fetching, WORDS, dut.sent * HALF)),
+            # It is offered, and stable, until all of it has been requested.
             Assert(~(dut.offered | (dut.sent != 0)) | (dut.descriptors.valid & ~dut.fetching)),
             Assert(dut.descriptor_words.valid == answer),
             Assert(~(answer & last) | dut.fetching),
-            Cover(taken & last),
+            Cover(received & last),
         ]
         with m.If(dut.offered):
             m.d.comb += [
                 Assert(dut.requests.i.valid & (dut.requests.i.payload.id == 1)),
-                Assert(burst.word == (dut.descriptors.payload[4:] + asked)[:12]),
+                Assert(burst.word == (dut.descriptors.payload[4:] + requested)[:12]),
                 Assert(burst.beats_minus_one == HALF - 1),
-                Cover(dut.requests.i.ready & (asked != 0)),
+                Cover(dut.requests.i.ready & (requested != 0)),
             ]
 
     def _check_progress(self, m):
-        """A burst that has credit waits one cycle for AR to show a request: its own, or one before it.
-
-        So does a descriptor, one cycle more, when the one before has come.
-        """
+        """A burst with credit waits at most one cycle while AR is idle; a descriptor one cycle more."""
         dut = self.dut
         waited = Signal(2)
         waits = dut.bursts.valid & (dut.in_flight.level != OUTSTANDING) & ~dut.axi.arvalid
         m.d.sync += waited.eq(Mux(waits, waited + 1, 0))
         m.d.comb += Assert(waited <= 1)
-        lingers = Signal()  # a descriptor was there in the cycle before, and the port had none
-        m.d.sync += lingers.eq(dut.descriptors.valid & ~dut.descriptors.ready & ~dut.fetching)
-        m.d.comb += Assert(dut.offered | ~lingers)
+        was_waiting = Signal()  # a descriptor in the previous cycle, while the port fetched none
+        m.d.sync += was_waiting.eq(dut.descriptors.valid & ~dut.descriptors.ready & ~dut.fetching)
+        m.d.comb += Assert(dut.offered | ~was_waiting)
         m.d.comb += Assert(dut.requests.o.valid | ~dut.requests.skidded)
         m.d.comb += Cover(waited == 1)
 
 
-@pytest.mark.parametrize("block", [False, True])
-def test_rules_and_counts(block):
-    spec = ReadPortSpec(block)
-    prove(spec, spec.ports, name=f"bus-read-port-{int(block)}", depth=2, proves="F3 F4 F5 F11")
+@pytest.mark.parametrize("prefer_bram", [False, True])
+def test_rules_and_counts(prefer_bram):
+    spec = ReadPortSpec(prefer_bram)
+    prove(spec, spec.ports, name=f"bus-read-port-{int(prefer_bram)}", depth=2, proves="F3 F4 F5 F11")
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""F14: what a counter tells is what has been added since the last clear."""
+"""F14: a counter is the sum of its increments since the last clear; registers keep what was written to them."""
 
 import pytest
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
@@ -18,31 +18,31 @@ class CounterSpec(Elaboratable):
     @property
     def ports(self):
         dut = self.dut
-        return [dut.more, dut.clear, dut.asked, dut.which]
+        return [dut.increments, dut.clear, dut.request, dut.index]
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.dut = dut = self.dut
         count = len(WIDTHS)
-        m.d.comb += [Assume(dut.which < count), Assert(dut.turn < count), Assert(dut.zeros <= count)]
+        m.d.comb += [Assume(dut.index < count), Assert(dut.turn < count), Assert(dut.zeros <= count)]
         sums = []
         for number, name in enumerate(WIDTHS):
-            # What is added counts a cycle later.
-            last = Signal.like(dut.more[name], name=f"last_{name}")
-            total, before, number_kept = (Signal(32, name=f"{what}_{name}") for what in ("total", "before", "kept"))
-            m.d.sync += [last.eq(dut.more[name]), total.eq(Mux(dut.clear, 0, total + last)), before.eq(total)]
+            # Increments count a cycle later.
+            last = Signal.like(dut.increments[name], name=f"last_{name}")
+            total, before, stored = (Signal(32, name=f"{prefix}_{name}") for prefix in ("total", "before", "stored"))
+            m.d.sync += [last.eq(dut.increments[name]), total.eq(Mux(dut.clear, 0, total + last)), before.eq(total)]
             sums.append(before)
-            # The number that the memory holds, or is being written; zero until its next turn after a clear.
+            # The number in the memory or at its write port; zero until its next turn after a clear.
             written = dut.turn == (number + 1) % count
             with m.If(written):
-                m.d.sync += number_kept.eq(dut.value)
+                m.d.sync += stored.eq(dut.value)
             distance = Mux(dut.turn <= number, number - dut.turn, number + count - dut.turn)
-            known = Mux(distance < dut.zeros, 0, Mux(written, dut.value, number_kept))
+            known = Mux(distance < dut.zeros, 0, Mux(written, dut.value, stored))
             m.d.comb += Assert(total == (known + dut.waiting[name])[:32])
-        asked_for = Signal.like(dut.which)
-        m.d.sync += asked_for.eq(dut.which)
-        with m.If(dut.told):
-            m.d.comb += Assert(dut.value == sum(Mux(asked_for == n, total, 0) for n, total in enumerate(sums)))
+        index = Signal.like(dut.index)
+        m.d.sync += index.eq(dut.index)
+        with m.If(dut.done):
+            m.d.comb += Assert(dut.value == sum(Mux(index == n, total, 0) for n, total in enumerate(sums)))
         return m
 
 
@@ -80,15 +80,15 @@ class RegisterSpec(Elaboratable):
         accept = requests.valid & requests.ready
         address = access.address & ~3
 
-        # One bit at a time, of the solver's choice: the model knows bits and lanes, not words.
-        kept = [Signal(init=TABLE[1].reset >> b & 1, name=f"kept{b}") for b in range(32)]
+        # The model is made of bits and byte lanes, not of words.
+        written = [Signal(init=TABLE[1].reset >> b & 1, name=f"kept{b}") for b in range(32)]
         sticky = [Signal(name=f"sticky{b}") for b in range(32)]
         pulse = [Signal(name=f"pulse{b}") for b in range(32)]
         for b in (b for b in range(32) if MASK >> b & 1):
             bit, lane = access.data[b], access.strobe[b // 8]
             writes = accept & access.write & lane
             with m.If(writes & (address == RW)):
-                m.d.sync += kept[b].eq(bit)
+                m.d.sync += written[b].eq(bit)
             with m.If(dut.sticky_set.as_value()[b]):
                 m.d.sync += sticky[b].eq(1)
             with m.Elif(writes & (address == W1C) & bit):
@@ -96,12 +96,12 @@ class RegisterSpec(Elaboratable):
             m.d.sync += pulse[b].eq(writes & (address == WO) & bit)
         for b in range(32):
             m.d.comb += [
-                Assert(dut.kept.as_value()[b] == kept[b]),
+                Assert(dut.kept.as_value()[b] == written[b]),
                 Assert(dut.sticky.as_value()[b] == sticky[b]),
                 Assert(dut.pulse.as_value()[b] == pulse[b]),
             ]
 
-        # One answer for each access, in the cycle after it, about what was there then.
+        # One answer for each access, in the next cycle, with the values of its own cycle.
         expected_valid, expected_error = Signal(), Signal()
         expected = Signal(32)
         with m.If(accept):
@@ -114,7 +114,7 @@ class RegisterSpec(Elaboratable):
                 with m.Case(RO):
                     m.d.sync += expected.eq(dut.shown.as_value() & MASK)
                 with m.Case(RW):
-                    m.d.sync += expected.eq(sum(bit << b for b, bit in enumerate(kept)))
+                    m.d.sync += expected.eq(sum(bit << b for b, bit in enumerate(written)))
                 with m.Case(W1C):
                     m.d.sync += expected.eq(sum(bit << b for b, bit in enumerate(sticky)))
                 with m.Default():

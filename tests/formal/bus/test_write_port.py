@@ -1,14 +1,14 @@
-"""F7: no write leaves the window while there is one, at the guard and at the bus behind the write port.
+"""F7: while there is a window, no write leaves it: at the guard, and at the bus after the write port.
 
-The streams are free: nothing is assumed of the blocks before the guard but that they keep the stream rules. That words
-go with their bursts follows from the proof of the beat sequencer, and from each word that comes being one of its beats.
+Of the blocks before the guard only the stream rules are assumed. That words go with their bursts follows from the proof
+of the beat sequencer, because each word is accepted with one of its beats. F3, F4, F5 of the write port.
 """
 
 import pytest
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal
+from amaranth.lib.wiring import connect
 
 from tilewright.hw.bus.write_port import WriteGuard, WritePort
-from tilewright.hw.lib.component import join
 from tilewright.spec import PAGE_BYTES
 from tilewright.verify.formal import StreamRules, prove, queue_invariants
 
@@ -18,7 +18,7 @@ PAGE_WORDS = PAGE_BYTES // BUS_BYTES
 
 
 class GuardSpec(Elaboratable):
-    """The guard and what leaves it. If ``narrower`` pages less are allowed than the window has, the proof must fail."""
+    """The guard and its outputs. If the allowed window is ``narrower`` by some pages, the proof must fail."""
 
     def __init__(self, narrower=0):
         self.dut = WriteGuard(ADDR_WIDTH, BUS_BYTES)
@@ -62,7 +62,7 @@ class GuardSpec(Elaboratable):
         m.d.comb += Assume(~was_busy | (Cat(self.window) == before))
 
     def confined(self, word, beats_minus_one):
-        """Asserts that a burst lies in the window from its first to its last byte."""
+        """Asserts that a burst is inside the window from its first to its last byte."""
         end = (word + beats_minus_one)[: len(word)]
         page, last_page = word // PAGE_WORDS, (word + beats_minus_one) // PAGE_WORDS
         inside = (page >= self.dut.first) & (last_page + self.narrower <= self.dut.last) & (end >= word)
@@ -70,37 +70,37 @@ class GuardSpec(Elaboratable):
 
     def _check_bursts(self, m):
         dut = self.dut
-        came, went = dut.i.bursts.payload, dut.o.bursts.payload
-        kept = ("word", "beats_minus_one", "last", "reduction", "element")
-        refused = went.empty & ~came.empty
-        noted = dut.sequencer.bursts
+        before, after = dut.i.bursts.payload, dut.o.bursts.payload
+        unchanged = ("word", "beats_minus_one", "last", "reduction", "element")
+        refused = after.empty & ~before.empty
+        counted = dut.sequencer.bursts
         m.d.comb += [
             Assert((dut.i.bursts.valid & dut.i.bursts.ready) == (dut.o.bursts.valid & dut.o.bursts.ready)),
-            *(Assert(~dut.o.bursts.valid | (went[name] == came[name])) for name in kept),
-            Assert(~dut.o.bursts.valid | (went.refused == (came.refused | refused))),
+            *(Assert(~dut.o.bursts.valid | (after[name] == before[name])) for name in unchanged),
+            Assert(~dut.o.bursts.valid | (after.refused == (before.refused | refused))),
             # Without a window everything passes.
-            Assert(dut.confine | (went == came)),
-            # The words of a burst are noted with it, and swallowed exactly if it is refused.
-            Assert((noted.valid & noted.ready) == (dut.o.bursts.valid & dut.o.bursts.ready & ~came.empty)),
-            Assert(~noted.valid | (noted.payload.tag == refused)),
-            Assert(noted.payload.beats_minus_one == came.beats_minus_one),
+            Assert(dut.confine | (after == before)),
+            # The sequencer has every burst that is not empty, and whether its words are dropped.
+            Assert((counted.valid & counted.ready) == (dut.o.bursts.valid & dut.o.bursts.ready & ~before.empty)),
+            Assert(~counted.valid | (counted.payload.tag == refused)),
+            Assert(counted.payload.beats_minus_one == before.beats_minus_one),
             Cover(dut.o.bursts.valid & refused),
-            Cover(dut.o.bursts.valid & dut.confine & ~went.empty & (went.beats_minus_one != 0)),
+            Cover(dut.o.bursts.valid & dut.confine & ~after.empty & (after.beats_minus_one != 0)),
         ]
 
     def _check_words(self, m):
-        dut, due = self.dut, self.dut.sequencer.beats
-        came, went = dut.i.words.valid & dut.i.words.ready, dut.o.words.valid & dut.o.words.ready
+        dut, beat = self.dut, self.dut.sequencer.beats
+        accept, forward = dut.i.words.valid & dut.i.words.ready, dut.o.words.valid & dut.o.words.ready
         m.d.comb += [
-            Assert(came == (due.valid & due.ready)),
-            Assert(went == (came & ~due.payload.tag)),
-            Assert(~went | (dut.o.words.payload == dut.i.words.payload)),
-            Cover(came & ~went),
+            Assert(accept == (beat.valid & beat.ready)),
+            Assert(forward == (accept & ~beat.payload.tag)),
+            Assert(~forward | (dut.o.words.payload == dut.i.words.payload)),
+            Cover(accept & ~forward),
         ]
 
 
 class BusSpec(GuardSpec):
-    """The guard with the write port behind it: what leaves at AW."""
+    """The guard followed by the write port: requests at AW."""
 
     def __init__(self, narrower=0):
         super().__init__(narrower)
@@ -115,7 +115,7 @@ class BusSpec(GuardSpec):
         m = Module()
         m.submodules.dut = dut = self.dut
         m.submodules.port = port = self.port
-        join(m, guard=dut.o, port=port.writes)
+        connect(m, guard=dut.o, port=port.writes)
         waits = dut.i.bursts.valid | port.requests.o.valid
         self.hold_window(m, waits)
         for valid, request in (
@@ -164,18 +164,19 @@ OUTSTANDING = 4
 
 def legal(burst):
     """A burst that stays in its page."""
-    return burst.word % PAGE_WORDS + burst.beats_minus_one < PAGE_WORDS
+    page_words = PAGE_BYTES // WRITE_PORT_BUS_BYTES
+    return burst.word % page_words + burst.beats_minus_one < page_words
 
 
 class WritePortSpec(Elaboratable):
-    def __init__(self, direct=False, block=False):
+    def __init__(self, direct=False, prefer_bram=False):
         self.dut = WritePort(
             addr_width=16,
             bus_bytes=WRITE_PORT_BUS_BYTES,
             max_outstanding=OUTSTANDING,
             id_width=2,
             direct=direct,
-            block=block,
+            prefer_bram=prefer_bram,
         )
 
     @property
@@ -211,10 +212,10 @@ class WritePortSpec(Elaboratable):
         return m
 
     def _hold(self, m, valid, ready, payload, check):
-        waiting, held = Signal(), Signal(len(payload))
-        m.d.sync += [waiting.eq(valid & ~ready), held.eq(payload)]
+        waiting, stable = Signal(), Signal(len(payload))
+        m.d.sync += [waiting.eq(valid & ~ready), stable.eq(payload)]
         with m.If(waiting):
-            m.d.comb += check(valid & (payload == held))
+            m.d.comb += check(valid & (payload == stable))
 
     def _check_aw(self, m):
         dut, axi = self.dut, self.dut.axi
@@ -229,13 +230,13 @@ class WritePortSpec(Elaboratable):
             m.d.comb += Assert(axi.awaddr % WRITE_PORT_BUS_BYTES == 0)
 
     def _check_w(self, m):
-        dut, due = self.dut, self.dut.sequencer.beats
+        dut, beat = self.dut, self.dut.sequencer.beats
         i = dut.beats.i if dut.beats else dut.direct
-        came = dut.writes.words.valid & dut.writes.words.ready
+        accept = dut.writes.words.valid & dut.writes.words.ready
         m.d.comb += [
-            Assert(came == (due.valid & due.ready)),
-            Assert(came == (i.valid & i.ready)),
-            Assert(~came | ((i.payload.word == dut.writes.words.payload) & (i.payload.last == due.payload.last))),
+            Assert(accept == (beat.valid & beat.ready)),
+            Assert(accept == (i.valid & i.ready)),
+            Assert(~accept | ((i.payload.word == dut.writes.words.payload) & (i.payload.last == beat.payload.last))),
             Assert(dut.beats.o.valid | ~dut.beats.skidded) if dut.beats else [],
             # Neither channel waits for the other.
             Cover(dut.axi.wvalid & dut.axi.wlast & ~dut.requests.i.ready),
@@ -244,21 +245,21 @@ class WritePortSpec(Elaboratable):
 
     def _check_bookkeeping(self, m):
         dut, axi, queue = self.dut, self.dut.axi, self.dut.in_flight
-        came, wanted = dut.writes.bursts.valid & dut.writes.bursts.ready, ~dut.writes.bursts.payload.empty
+        accept, wanted = dut.writes.bursts.valid & dut.writes.bursts.ready, ~dut.writes.bursts.payload.empty
         responded = dut.writes.responses.valid & dut.writes.responses.ready
         answered = axi.bvalid & axi.bready
-        under_way = Signal(8)  # bursts without a response
-        m.d.sync += under_way.eq(under_way + came - responded)
-        requests, noted = dut.requests.i, dut.sequencer.bursts
+        pending = Signal(8)  # bursts without a response
+        m.d.sync += pending.eq(pending + accept - responded)
+        requests, counted = dut.requests.i, dut.sequencer.bursts
         m.d.comb += [
-            Assert(queue.level == under_way),
-            Assert(under_way <= OUTSTANDING),
+            Assert(queue.level == pending),
+            Assert(pending <= OUTSTANDING),
             *queue_invariants(queue),
-            Assert(came == (queue.i.valid & queue.i.ready)),
-            Assert((came & wanted) == (requests.valid & requests.ready)),
-            Assert((came & wanted) == (noted.valid & noted.ready)),
+            Assert(accept == (queue.i.valid & queue.i.ready)),
+            Assert((accept & wanted) == (requests.valid & requests.ready)),
+            Assert((accept & wanted) == (counted.valid & counted.ready)),
             Assert(responded == (queue.o.valid & queue.o.ready)),
-            # Empty bursts have their response from here, the others from the bus.
+            # Empty bursts are answered by the port, the others by the bus.
             Assert(answered == (responded & ~queue.o.payload.empty)),
             Assert(~dut.writes.responses.valid | (dut.writes.responses.payload.address[4:] == queue.o.payload.word)),
             Assert(
@@ -273,10 +274,10 @@ class WritePortSpec(Elaboratable):
         ]
 
 
-@pytest.mark.parametrize(("direct", "block"), [(0, 0), (1, 0), (1, 1)])
-def test_rules_and_counts(direct, block):
-    spec = WritePortSpec(direct, block)
-    prove(spec, spec.ports, name=f"bus-write-port-{direct}-{block}", depth=2, proves="F3 F4 F5")
+@pytest.mark.parametrize(("direct", "prefer_bram"), [(0, 0), (1, 0), (1, 1)])
+def test_rules_and_counts(direct, prefer_bram):
+    spec = WritePortSpec(direct, prefer_bram)
+    prove(spec, spec.ports, name=f"bus-write-port-{direct}-{prefer_bram}", depth=2, proves="F3 F4 F5")
 
 
 @pytest.mark.long

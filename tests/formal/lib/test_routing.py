@@ -1,8 +1,9 @@
-"""F2: arbiters grant one of the requests, never pause, keep a grant; none waits for more than n - 1 others."""
+"""F2: arbiters grant one of the requests, never pause, keep a grant; none waits for more than n - 1 others.
+
+F1: a fork gives every item to every output. Gates and shared ports keep the order and the rules of streams.
+"""
 
 import pytest
-from amaranth import Module as ForkModule
-from amaranth import Signal as ForkSignal
 from amaranth.hdl import Assert, Cover, Elaboratable, Module, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import connect
@@ -117,43 +118,46 @@ N = 3
 
 
 class ForkSpec(Elaboratable):
-    """Counts, modulo 16, the items that each output has taken."""
+    """Counts, modulo 16, the items that each output has accepted."""
 
     def __init__(self):
         self.dut = Fork(8, N)
 
     def elaborate(self, platform):
-        m = ForkModule()
+        m = Module()
         m.submodules.dut = dut = self.dut
         m.submodules.i_rules = StreamRules(dut.i, assume=True)
-        given = ForkSignal(4)
-        m.d.sync += given.eq(given + (dut.i.valid & dut.i.ready))
+        done = Signal(4)
+        m.d.sync += done.eq(done + (dut.i.valid & dut.i.ready))
         m.d.comb += [Assert(dut.i.valid | (dut.sent == 0)), Assert(~dut.sent.all())]
         for index, port in enumerate(dut.o):
             m.submodules += StreamRules(port)
-            taken = ForkSignal(4, name=f"taken_{index}")
-            m.d.sync += taken.eq(taken + (port.valid & port.ready))
-            m.d.comb += [Assert(taken == (given + dut.sent[index])[:4]), Assert(~port.valid | (port.p == dut.i.p))]
-        m.d.comb += Cover((given == 2) & (dut.sent == 0b101))
+            accepted = Signal(4, name=f"accepted_{index}")
+            m.d.sync += accepted.eq(accepted + (port.valid & port.ready))
+            m.d.comb += [
+                Assert(accepted == (done + dut.sent[index])[:4]),
+                Assert(~port.valid | (port.payload == dut.i.payload)),
+            ]
+        m.d.comb += Cover((done == 2) & (dut.sent == 0b101))
         return m
 
     def ports(self):
         return [self.dut.i.valid, self.dut.i.payload, *(port.ready for port in self.dut.o)]
 
 
-def test_every_output_takes_every_item():
+def test_fork():
     spec = ForkSpec()
     prove(spec, spec.ports(), name="fork", depth=2, proves="F1")
 
 
 @pytest.mark.long
-def test_fork_spec_reaches_items_half_taken():
+def test_fork_reaches_partly_accepted_items():
     spec = ForkSpec()
     prove(spec, spec.ports(), name="fork-cover", mode="cover", depth=8)
 
 
 class GateSpec(Elaboratable):
-    """Both sides in the same cycle, but for an item that is kept out."""
+    """Both handshakes happen in the same cycle."""
 
     def __init__(self):
         self.dut = dut = StreamGate(4)
@@ -183,10 +187,7 @@ def test_gate():
 
 
 class StreamShareSpec(Elaboratable):
-    """Two users, and a port that answers whenever it likes; one read of the first user is followed.
-
-    Of it one bit: all go the same way.
-    """
+    """Two users, and a port that answers at any time; one bit of one request of the first user is tracked."""
 
     def __init__(self):
         self.share = share = StreamShare(2, 2, 2)
@@ -211,33 +212,33 @@ class StreamShareSpec(Elaboratable):
         ]
         m.d.sync += [count.eq(count + asked - answered), waits.eq(share.answers.valid & ~share.answers.ready)]
 
-        # Reads of each user that are not answered; of both, those before the one that is followed.
-        taken, given = Signal(2), Signal(2)
+        # Requests of each user without an answer; ``ahead``: requests before the tracked one.
+        accepted, returned = Signal(2), Signal(2)
         unanswered = [Signal(5, name=f"unanswered{n}") for n in range(2)]
         for n in range(2):
-            m.d.comb += taken[n].eq(share.requests[n].valid & share.requests[n].ready)
-            m.d.comb += given[n].eq(share.results[n].valid & share.results[n].ready)
-            m.d.sync += unanswered[n].eq(unanswered[n] + taken[n] - given[n])
+            m.d.comb += accepted[n].eq(share.requests[n].valid & share.requests[n].ready)
+            m.d.comb += returned[n].eq(share.results[n].valid & share.results[n].ready)
+            m.d.sync += unanswered[n].eq(unanswered[n] + accepted[n] - returned[n])
             m.d.comb += Assert(~share.results[n].valid | (unanswered[n] != 0))
-        m.d.comb += Assert(~taken.all() & ~given.all())
-        m.d.comb += Assert(answered == given.any())
+        m.d.comb += Assert(~accepted.all() & ~returned.all())
+        m.d.comb += Assert(answered == returned.any())
 
         tracking, ahead, bit = Signal(), Signal(5), Signal()
         total = unanswered[0] + unanswered[1]
         with m.If(tracking):
-            with m.If(given.any()):
-                m.d.comb += Assert((ahead != 0) | given[0])
+            with m.If(returned.any()):
+                m.d.comb += Assert((ahead != 0) | returned[0])
                 m.d.sync += [tracking.eq(ahead != 0), ahead.eq(ahead - 1)]
-        with m.Elif(taken[0] & self.track):
-            m.d.sync += [tracking.eq(1), ahead.eq(total - given.any()), bit.eq(share.requests[0].payload[0])]
-        # It is at the memory's port when as many have been asked as were before it.
+        with m.Elif(accepted[0] & self.track):
+            m.d.sync += [tracking.eq(1), ahead.eq(total - returned.any()), bit.eq(share.requests[0].payload[0])]
+        # It is at the port when all requests ahead of it have been sent.
         with m.If(tracking & asked & (ahead == count)):
             m.d.comb += Assert(share.merged.payload[0] == bit)
 
-        # With nothing in the memory, a read is on its way to it.
+        # While the port is idle, a waiting request is sent.
         with m.If((total != 0) & (count == 0)):
             m.d.comb += Assert(share.merged.valid)
-        m.d.comb += Cover(tracking & (ahead == 0) & given[0] & (unanswered[1] == 2))
+        m.d.comb += Cover(tracking & (ahead == 0) & returned[0] & (unanswered[1] == 2))
         m.d.comb += Cover(count == 5)
         return m
 

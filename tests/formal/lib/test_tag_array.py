@@ -1,4 +1,4 @@
-"""The tag array: at most one entry holds a tag; what was inserted is there, what was invalidated is not."""
+"""The tag array: at most one entry holds a tag; inserted tags are found until they are dropped or replaced."""
 
 import pytest
 from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Module, Signal
@@ -27,8 +27,8 @@ class TagArraySpec(Elaboratable):
         for j, tag in enumerate(dut.tags):
             for k in range(j):
                 m.d.comb += Assert(~(dut.present[j] & dut.present[k] & (tag == dut.tags[k])))
-        m.d.comb += [Assert(dut.hit == (sum(holds) == 1)), Assert(sum(dut.found) <= 1)]
-        m.d.comb += [Assert(~found | (tag == dut.tag)) for found, tag in zip(dut.found, dut.tags, strict=True)]
+        m.d.comb += [Assert(dut.hit == (sum(holds) == 1)), Assert(sum(dut.match) <= 1)]
+        m.d.comb += [Assert(~match | (tag == dut.tag)) for match, tag in zip(dut.match, dut.tags, strict=True)]
         ahead = [present & (tag == dut.ahead) for present, tag in zip(dut.present, dut.tags, strict=True)]
         with m.If(sum(ahead) == 1):
             m.d.comb += Assert(Array(ahead)[dut.place])
@@ -38,7 +38,7 @@ class TagArraySpec(Elaboratable):
         # What the cycle before did.
         inserted, dropped, evicted, dropped_all = Signal(), Signal(), Signal(), Signal()
         tag, victim, was_hit = Signal.like(dut.tag), Signal.like(dut.victim), Signal()
-        held = Signal(len(dut.present))
+        present_before = Signal(len(dut.present))
         dropping = dut.invalidate | dut.invalidate_all
         m.d.sync += [
             inserted.eq(dut.insert & ~dut.evict & ~dropping),
@@ -48,7 +48,7 @@ class TagArraySpec(Elaboratable):
             tag.eq(dut.tag),
             victim.eq(dut.victim),
             was_hit.eq(dut.hit),
-            held.eq(dut.present),
+            present_before.eq(dut.present),
         ]
         with m.If(inserted):
             m.d.comb += [Assert(Array(dut.tags)[victim] == tag), Assert(dut.present.bit_select(victim, 1))]
@@ -60,11 +60,11 @@ class TagArraySpec(Elaboratable):
             ]
         with m.If(evicted):
             m.d.comb += [Assert(~dut.present.bit_select(victim, 1)), Assert(dut.victim == victim)]
-        # Whatever else happens, what is not dropped and whose entry is not filled or emptied stays.
+        # All other tags stay.
         for k in range(len(dut.present)):
             touched = dropped_all | (dropped & was_hit) | ((inserted | evicted) & (victim == k))
             with m.If(~touched):
-                m.d.comb += Assert(dut.present[k] == held[k])
+                m.d.comb += Assert(dut.present[k] == present_before[k])
         m.d.comb += Cover(dut.present.all() & inserted)
         return m
 

@@ -1,9 +1,9 @@
-"""F17: reductions lose no write: an old word is asked for only when no plain burst before can change it any more, and
-no other reduction either if the gate, which has a proof of its own, is told of every response of one.
+"""F17: reductions lose no write: an old word is requested only when no earlier plain burst can change it any more.
 
-One burst is tracked from the cycle in which it is taken until its response: any burst, because the solver chooses when
-``track`` is set. The blocks around are free: they keep the stream rules, and answer only what was requested. The lanes
-are left out, as no rule depends on what they compute.
+Earlier reductions are excluded by the gate, which has a proof of its own, if it receives the response of each of them.
+One burst is tracked from its handshake until its response; the solver chooses when ``track`` is set, so it stands for
+any burst. The neighbours are free: they keep the stream rules, and answer only requests. The lanes are left out,
+because no rule depends on their results.
 """
 
 import pytest
@@ -22,8 +22,8 @@ WORDS = 4
 
 
 def bursts_inside(gate):
-    """As many as have a last word there."""
-    return gate.taken + (gate.read.valid & gate.read.last) + (gate.known.valid & gate.known.last)
+    """The number of bursts in the gate."""
+    return gate.active + (gate.read.valid & gate.read.last) + (gate.known.valid & gate.known.last)
 
 
 def is_reducing(burst):
@@ -36,7 +36,7 @@ class ReducerSpec(Elaboratable):
     def __init__(self):
         self.dut = Reducer(ADDR_WIDTH, BUS_BYTES, MAX_BURST, WORDS)
         self.dut.combiner.lanes = []
-        # As if all places had been cleared: memory is zero at the start of a proof.
+        # As if all entries had been cleared: memory is zero at the start of a proof.
         gate = self.dut.reader.gate
         gate.cleared = Signal.like(gate.cleared, init=1 << len(gate.cleared) - 1)
         self.track = Signal()
@@ -60,46 +60,46 @@ class ReducerSpec(Elaboratable):
         m.d.comb += Assume(burst.beats_minus_one < MAX_BURST)
         m.d.comb += Assume(burst.word % PAGE_WORDS + burst.beats_minus_one < PAGE_WORDS)
 
-        # From here on a burst is taken when it leaves the registers at the input.
+        # Below, a burst is accepted when it leaves the registers at the input.
         arriving, gate = dut.arriving, dut.reader.gate
         m.d.comb += Assert(arriving.o.valid | ~arriving.skidded)
-        m.d.comb += [Assert(gate.cleared[-1]), Assert(~gate.taken | (gate.beat <= gate.burst.beats_minus_one))]
-        for valid, held in (
+        m.d.comb += [Assert(gate.cleared[-1]), Assert(~gate.active | (gate.beat <= gate.burst.beats_minus_one))]
+        for valid, burst_at in (
             (arriving.o.valid, arriving.o.payload),
             (arriving.skidded, arriving.skid),
-            (gate.taken, gate.burst),
+            (gate.active, gate.burst),
             (gate.read.valid, gate.read.burst),
             (gate.known.valid, gate.known.burst),
         ):
-            m.d.comb += Assert(~valid | (held.beats_minus_one < MAX_BURST))
-            m.d.comb += Assert(~valid | (held.word % PAGE_WORDS + held.beats_minus_one < PAGE_WORDS))
+            m.d.comb += Assert(~valid | (burst_at.beats_minus_one < MAX_BURST))
+            m.d.comb += Assert(~valid | (burst_at.word % PAGE_WORDS + burst_at.beats_minus_one < PAGE_WORDS))
 
-        taken = arriving.o.valid & arriving.o.ready
+        accepted = arriving.o.valid & arriving.o.ready
         sent = dut.o.bursts.valid & dut.o.bursts.ready
         responded = dut.o.responses.valid & dut.o.responses.ready
-        total, behind = Signal(12), Signal(12)  # bursts without response: taken, sent
-        m.d.sync += [total.eq(total + taken - responded), behind.eq(behind + sent - responded)]
+        total, behind = Signal(12), Signal(12)  # bursts without response: accepted, sent
+        m.d.sync += [total.eq(total + accepted - responded), behind.eq(behind + sent - responded)]
         m.d.comb += Assume(~dut.o.responses.valid | (behind != 0))
-        # A response more than the counter of plain bursts holds is out of the question: no port has as many in flight.
+        # The counter of plain bursts does not overflow: no port has as many in flight.
         m.d.comb += Assume(total < 1024)
 
-        self._check_hazards(m, taken, responded, total)
-        self._check_reads(m, taken)
+        self._check_hazards(m, accepted, responded, total)
+        self._check_reads(m, accepted)
         self._check_words(m, sent)
         self._counts(m, total, behind)
         return m
 
-    def _check_hazards(self, m, taken, responded, total):
-        dut, came, gate = self.dut, self.dut.arriving.o.payload, self.dut.reader.gate
-        tracking, burst, ahead = Signal(), Signal.like(came), Signal(12)
+    def _check_hazards(self, m, accepted, responded, total):
+        dut, incoming, gate = self.dut, self.dut.arriving.o.payload, self.dut.reader.gate
+        tracking, burst, ahead = Signal(), Signal.like(incoming), Signal(12)
         with m.If(tracking):
             m.d.sync += ahead.eq(ahead - responded)
             with m.If(responded & (ahead == 0)):
                 m.d.sync += tracking.eq(0)
-        with m.Elif(taken & self.track):
-            m.d.sync += [tracking.eq(1), burst.eq(came), ahead.eq(total - responded)]
+        with m.Elif(accepted & self.track):
+            m.d.sync += [tracking.eq(1), burst.eq(incoming), ahead.eq(total - responded)]
 
-        with m.If(tracking & taken & is_reducing(came)):
+        with m.If(tracking & accepted & is_reducing(incoming)):
             m.d.comb += [Assert(is_reducing(burst)), Cover(ahead == 1)]
 
         # Where the tracked burst is, and when the gate hears of its response.
@@ -115,18 +115,18 @@ class ReducerSpec(Elaboratable):
         with m.If(tracking):
             m.d.comb += Assert(burst.word % PAGE_WORDS + burst.beats_minus_one < PAGE_WORDS)
 
-    def _check_reads(self, m, taken):
-        """Every reducing burst goes through the gate, and is asked for once, when it passes."""
+    def _check_reads(self, m, accepted):
+        """Every reducing burst goes through the gate, and its words are requested once, when it passes."""
         dut, reader, axi = self.dut, self.dut.reader, self.dut.axi
-        came, gate, asked = dut.arriving.o.payload, reader.gate, reader.requests.i
+        incoming, gate, requested = dut.arriving.o.payload, reader.gate, reader.requests.i
         passes = gate.o.valid & gate.o.ready
         m.d.comb += [
-            Assert((taken & is_reducing(came)) == (gate.i.valid & gate.i.ready)),
-            Assert(~gate.i.valid | (gate.i.payload == came)),
-            Assert(passes == (asked.valid & asked.ready)),
+            Assert((accepted & is_reducing(incoming)) == (gate.i.valid & gate.i.ready)),
+            Assert(~gate.i.valid | (gate.i.payload == incoming)),
+            Assert(passes == (requested.valid & requested.ready)),
             Assert(passes == (reader.pending.i.valid & reader.pending.i.ready)),
-            Assert(~passes | (asked.payload.word == gate.o.payload.word)),
-            Assert(~passes | (asked.payload.beats_minus_one == gate.o.payload.beats_minus_one)),
+            Assert(~passes | (requested.payload.word == gate.o.payload.word)),
+            Assert(~passes | (requested.payload.beats_minus_one == gate.o.payload.beats_minus_one)),
             Assert(~axi.arvalid | (axi.arid == 2)),
         ]
         accepted, ended = axi.arvalid & axi.arready, axi.rvalid & axi.rready & axi.rlast
@@ -141,26 +141,26 @@ class ReducerSpec(Elaboratable):
 
     def _check_words(self, m, sent):
         """Each word is a beat of its burst, and a reducing one meets an old word."""
-        dut, due, old = self.dut, self.dut.sequencer.beats, self.dut.reader.words
+        dut, beat, old = self.dut, self.dut.sequencer.beats, self.dut.reader.words
         source = dut.sources.o
-        came, went = source.valid & source.ready, dut.o.words.valid & dut.o.words.ready
-        reduces = due.payload.tag.reduces
+        incoming, outgoing = source.valid & source.ready, dut.o.words.valid & dut.o.words.ready
+        reduces = beat.payload.tag.reduces
         combines = dut.combiner.i.valid & dut.combiner.i.ready
         noted, burst = dut.sequencer.bursts, dut.o.bursts.payload
         m.d.comb += [
-            Assert(came == (due.valid & due.ready)),
-            Assert((came & reduces) == combines),
+            Assert(incoming == (beat.valid & beat.ready)),
+            Assert((incoming & reduces) == combines),
             Assert(combines == (old.valid & old.ready)),
             # A plain word overtakes no other, and passes as it is.
-            Assert(~(came & ~reduces) | (went & ~dut.combiner.busy & (dut.o.words.payload == source.payload))),
-            Assert(~went | dut.combiner.busy | (came & ~reduces)),
-            # What is sent is no reduction any more; a refused burst has its words noted, which are swallowed.
+            Assert(~(incoming & ~reduces) | (outgoing & ~dut.combiner.busy & (dut.o.words.payload == source.payload))),
+            Assert(~outgoing | dut.combiner.busy | (incoming & ~reduces)),
+            # Bursts that are sent are plain; the words of a refused burst are counted, and dropped.
             Assert(~sent | (burst.reduction == Reduction.NONE)),
             Assert((noted.valid & noted.ready) == (sent & (~burst.empty | dut.reader.waiting))),
             Assert(noted.payload.tag.reduces == (noted.payload.tag.reduction != Reduction.NONE)),
-            Cover(went & dut.combiner.busy),
-            Cover(came & ~reduces),
-            Cover(came & due.payload.tag.failed),
+            Cover(outgoing & dut.combiner.busy),
+            Cover(incoming & ~reduces),
+            Cover(incoming & beat.payload.tag.failed),
         ]
 
     def _counts(self, m, total, behind):
@@ -177,7 +177,7 @@ class ReducerSpec(Elaboratable):
 
 
 class RoomSpec(ReducerSpec):
-    """The bus ends bursts where it must. Then there is always space for what it brings, and it is there when needed.
+    """The bus ends bursts correctly. Then there is always space for its words, and they are there when needed.
 
     The data are left constant: no rule is about them.
     """
@@ -198,8 +198,8 @@ class RoomSpec(ReducerSpec):
             Assume(~axi.rvalid | (axi.rlast == outstanding.last)),
             Assert(~axi.rvalid | axi.rready),
         ]
-        due = dut.sequencer.beats
-        with m.If(due.valid & (due.payload.tag.reduction != Reduction.NONE)):
+        beat = dut.sequencer.beats
+        with m.If(beat.valid & (beat.payload.tag.reduction != Reduction.NONE)):
             m.d.comb += Assert(dut.reader.words.valid)
         return m
 

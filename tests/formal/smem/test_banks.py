@@ -87,13 +87,13 @@ class WriteSpec(Elaboratable):
         line_goes, host_goes = lines.valid & lines.ready, host.valid & host.ready
         scattered = arbiter.scattered if self.stores else Const(0, 8)
 
-        m.d.comb += Assert(~(host_goes & back.taken))
-        m.d.comb += Assert(~back.taken | back.valid)
-        m.d.comb += Assert(back.taken | ~(back.valid & back.urgent))
+        m.d.comb += Assert(~(host_goes & back.accepted))
+        m.d.comb += Assert(~back.accepted | back.valid)
+        m.d.comb += Assert(back.accepted | ~(back.valid & back.urgent))
         m.d.comb += Assert(arbiter.stall_stb == (lines.valid & ~lines.ready))
-        m.d.comb += Assert(~arbiter.stall_stb | host_goes | back.taken | scattered.any())
+        m.d.comb += Assert(~arbiter.stall_stb | host_goes | back.accepted | scattered.any())
 
-        # One byte, any one: written by exactly those who may.
+        # Any one byte: it is written if, and only if, a writer writes it.
         bank, byte = AnyConst(3), AnyConst(4)
         strobe = banks.strobes[bank].bit_select(byte, 1)
         value, row = banks.data[bank].word_select(byte, 8), banks.rows[bank]
@@ -114,16 +114,16 @@ class WriteSpec(Elaboratable):
             with m.If(by_scatter):
                 m.d.comb += Assert(strobe & (row == wide.rows[bank]))
                 m.d.comb += Assert(value == scattered_chunk(wide, bank).word_select(byte, 8))
-            self._turns(m, lines, line_goes, bank, host_goes | back.taken)
+            self._turns(m, lines, line_goes, bank, host_goes | back.accepted)
             m.d.comb += Cover(line_goes & lines.payload.strobe.any() & scattered.any())
-        for small, goes in ((host.payload, host_goes), (back.payload, back.taken)):
+        for small, goes in ((host.payload, host_goes), (back.payload, back.accepted)):
             writes = goes & (small.chunk[:3] == bank) & small.strobe.bit_select(byte, 1)
             small_writes.append(writes)
             with m.If(writes):
                 m.d.comb += Assert(strobe & (row == small.chunk[3:]) & (value == small.data.word_select(byte, 8)))
         m.d.comb += Assert(strobe == by_line + by_scatter + small_writes[0] + small_writes[1])
         m.d.comb += Cover(by_line & host_goes)
-        m.d.comb += Cover(arbiter.stall_stb & back.taken & ~back.urgent)
+        m.d.comb += Cover(arbiter.stall_stb & back.accepted & ~back.urgent)
         return m
 
     def _turns(self, m, lines, line_goes, bank, small):
@@ -131,15 +131,15 @@ class WriteSpec(Elaboratable):
         scatter, scattered, passed = self.arbiter.scatter, self.arbiter.scattered, self.arbiter.passed
         m.submodules.lines_rules = StreamRules(lines, assume=True)
         waits, goes = scatter.banks.bit_select(bank, 1), scattered.bit_select(bank, 1)
-        left, line_passed, bank_passed = Signal(8), Signal(), Signal()
+        remaining, line_passed, bank_passed = Signal(8), Signal(), Signal()
         m.d.sync += [
-            left.eq(scatter.banks & ~scattered),
+            remaining.eq(scatter.banks & ~scattered),
             line_passed.eq(lines.valid & ~line_goes & (line_passed | ~small)),
             bank_passed.eq(waits & ~goes & (bank_passed | ~small)),
         ]
         m.d.comb += [
-            Assume((left & ~scatter.banks) == 0),
-            Assert((passed & ~left) == 0),
+            Assume((remaining & ~scatter.banks) == 0),
+            Assert((passed & ~remaining) == 0),
             Assert(~line_passed | (passed == 0)),
             Assert(~bank_passed | passed.bit_select(bank, 1)),
             Assert(~(line_passed & lines.valid & ~line_goes) | small),
@@ -170,12 +170,12 @@ class WriteWaitSpec(Elaboratable):
             back.payload.eq(unit.write_back.payload),
             back.valid.eq(unit.write_back.valid),
             back.urgent.eq(unit.write_back.urgent),
-            unit.write_back.taken.eq(back.taken),
+            unit.write_back.accepted.eq(back.accepted),
         ]
 
         waits = {}
         for name, waiting in (
-            ("back", back.valid & ~back.taken),
+            ("back", back.valid & ~back.accepted),
             ("host", host.valid & ~host.ready),
             ("line", arbiter.stall_stb),
         ):

@@ -1,11 +1,11 @@
-"""Barrier unit: whatever the traffic, memory and write-back register together are the barrier."""
+"""Barrier unit: for any traffic, memory and write-back register together are the barrier."""
 
 import pytest
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.hw.lib.layouts import packed_layout
-from tilewright.hw.smem.barrier import BarrierDecode, BarrierSums, BarrierUnit, BarrierUpdate, OperationLayout
+from tilewright.hw.smem.barrier import BarrierUnit, Operation, add, decode, update
 from tilewright.hw.smem.layouts import BarrierResultLayout
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec import BARRIER, BarrierOp
@@ -15,16 +15,16 @@ PARAMS = SmemParams(1024)
 
 
 class StateSpec(Elaboratable):
-    """Follows one barrier, any one: a model of its memory word, and a register that takes the operations in order.
+    """Tracks any one barrier: a model of its memory word, and a register that performs the operations in order.
 
-    The other half of the chunk, and all other chunks, read as anything.
+    The other half of the chunk and all other chunks are undefined.
     """
 
     def __init__(self):
         self.unit = unit = BarrierUnit(PARAMS)
         back = unit.write_back
         self.inputs = [unit.landed.payload, unit.landed.valid, unit.requests.payload, unit.requests.valid]
-        self.inputs += [unit.results.ready, unit.fetched, back.taken]
+        self.inputs += [unit.results.ready, unit.fetched, back.accepted]
 
     def elaborate(self, platform):
         m = Module()
@@ -33,16 +33,18 @@ class StateSpec(Elaboratable):
         m.submodules.landed_rules = StreamRules(landed, assume=True)
         m.submodules.requests_rules = StreamRules(requests, assume=True)
         m.submodules.results_rules = StreamRules(results)
-        m.d.comb += Assume(~back.taken | back.valid)
-        m.d.comb += Assume(back.taken | ~(back.valid & back.urgent))
+        m.d.comb += Assume(~back.accepted | back.valid)
+        m.d.comb += Assume(back.accepted | ~(back.valid & back.urgent))
 
-        # The memory word, read and written as the banks do: a read in the cycle of a write sees anything.
+        # The memory word, read and written as in the banks: a read in the cycle of a write is undefined.
         watched = AnyConst(PARAMS.addr_width - 3)
         stored = Signal(BARRIER.bits)
         newest = Signal(BARRIER.bits)
         read = Signal(BARRIER.bits)
         read_watched = Signal()
-        writes = back.taken & (back.payload.chunk == watched[1:]) & back.payload.strobe.bit_select(watched[0] << 3, 1)
+        writes = (
+            back.accepted & (back.payload.chunk == watched[1:]) & back.payload.strobe.bit_select(watched[0] << 3, 1)
+        )
         m.d.comb += newest.eq(Mux(writes, back.payload.data.word_select(watched[0], 64), stored))
         m.d.sync += [
             stored.eq(newest),
@@ -51,7 +53,7 @@ class StateSpec(Elaboratable):
         ]
         with m.If(read_watched):
             m.d.comb += Assume(unit.fetched.word_select(watched[0], 64) == read)
-        with m.If(back.taken):
+        with m.If(back.accepted):
             m.d.comb += Assert(
                 (back.payload.strobe == 0x00FF) | (back.payload.strobe == 0xFF00) | (back.payload.strobe == 0)
             )
@@ -59,34 +61,32 @@ class StateSpec(Elaboratable):
 
         # The model: every accepted operation on the watched barrier, one cycle after it was accepted.
         go_landed, go_request = landed.valid & landed.ready, requests.valid & requests.ready
-        m.submodules.decode = decode = BarrierDecode(PARAMS)
-        m.submodules.sums, m.submodules.update = sums, update = BarrierSums(), BarrierUpdate()
-        m.d.comb += decode.request.eq(requests.payload)
+        request = Signal.like(requests.payload)
+        m.d.comb += request.eq(requests.payload)
         with m.If(go_landed):
-            m.d.comb += decode.request.op.eq(BarrierOp.COMPLETE_TX)
-            m.d.comb += decode.request.address.eq(landed.payload.barrier)
-            m.d.comb += decode.request.value.eq(landed.payload.bytes)
-        operation = Signal(OperationLayout())
+            m.d.comb += request.op.eq(BarrierOp.COMPLETE_TX)
+            m.d.comb += request.address.eq(landed.payload.barrier)
+            m.d.comb += request.value.eq(landed.payload.bytes)
+        operation = Signal(Operation)
         ours, asked = Signal(), Signal()
         state = Signal(packed_layout(BARRIER))
         expected = Signal(BarrierResultLayout())
+        outcome = update(m, add(m, state, operation), operation)
         answer_due, answer_ours, flip_due, error_due = Signal(), Signal(), Signal(), Signal()
         m.d.sync += [
-            operation.eq(decode.operation),
-            ours.eq((go_landed | go_request) & (decode.request.address[3:] == watched)),
+            operation.eq(decode(m, request)),
+            ours.eq((go_landed | go_request) & (request.address[3:] == watched)),
             asked.eq(go_request),
             answer_due.eq(asked),
             answer_ours.eq(asked & ours),
-            expected.eq(update.result),
-            flip_due.eq(ours & update.flip),
-            error_due.eq(ours & update.result.error),
+            expected.eq(outcome.result),
+            flip_due.eq(ours & outcome.flip),
+            error_due.eq(ours & outcome.result.error),
         ]
-        m.d.comb += [sums.operation.eq(operation), sums.before.eq(state)]
-        m.d.comb += [update.operation.eq(operation), update.sums.eq(sums.sums)]
         with m.If(ours):
-            m.d.sync += state.eq(update.after)
+            m.d.sync += state.eq(outcome.after)
 
-        # Nothing lost, nothing twice, nothing invented: answers and strobes exactly two cycles after an operation.
+        # Answers and strobes come exactly two cycles after an operation, and only then.
         was_valid = Signal()
         m.d.sync += was_valid.eq(results.valid & ~results.ready)
         m.d.comb += Assert(~(go_landed & go_request))
@@ -98,19 +98,19 @@ class StateSpec(Elaboratable):
         m.d.comb += Assert((unit.flip.valid & (unit.flip.address[3:] == watched)) == flip_due)
         m.d.comb += Assert((unit.refused.valid & (unit.refused.address[3:] == watched)) == error_due)
 
-        # Register before memory, and both together are the model.
+        # Register, or else memory, equal the model.
         writes_ours = back.payload.strobe.bit_select(watched[0] << 3, 1)
         holds = back.valid & (back.payload.chunk == watched[1:]) & writes_ours
-        kept = back.payload.data.word_select(watched[0], 64)
-        m.d.comb += Assert(Mux(holds, kept, stored) == state.as_value())
+        newer = back.payload.data.word_select(watched[0], 64)
+        m.d.comb += Assert(Mux(holds, newer, stored) == state.as_value())
 
-        m.d.comb += Cover(ours & update.flip & holds)
-        m.d.comb += Cover(ours & update.flip & ~holds & (stored != 0))
+        m.d.comb += Cover(ours & outcome.flip & holds)
+        m.d.comb += Cover(ours & outcome.flip & ~holds & (stored != 0))
         return m
 
 
 class ServiceSpec(Elaboratable):
-    """Who waits how long, if answers are taken at once.
+    """How long landed bytes and requests wait, if answers are accepted at once.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class ServiceSpec(Elaboratable):
         landed, requests = unit.landed, unit.requests
         m.submodules.landed_rules = StreamRules(landed, assume=True)
         m.submodules.requests_rules = StreamRules(requests, assume=True)
-        m.d.comb += unit.write_back.taken.eq(unit.write_back.valid)
+        m.d.comb += unit.write_back.accepted.eq(unit.write_back.valid)
 
         since_landed = Signal(2, init=2)  # cycles, up to two, without landed bytes being accepted
         with m.If(landed.valid & landed.ready):
@@ -138,7 +138,7 @@ class ServiceSpec(Elaboratable):
         with m.Elif(since_landed != 2):
             m.d.sync += since_landed.eq(since_landed + 1)
         if self._sparse:
-            # However slowly answers are taken.
+            # Also if answers are accepted late.
             m.d.comb += Assume(~landed.valid | (since_landed == 2))
             m.d.comb += Assert(~landed.valid | landed.ready)
             m.d.comb += Assert(~unit.turn | (since_landed != 2))  # for the induction

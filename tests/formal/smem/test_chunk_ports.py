@@ -111,7 +111,7 @@ class ScatterSpec(Elaboratable):
     def __init__(self, params=PARAMS):
         self.port, self.ways = ScatterPort(params), params.writes_a_cycle
         port = self.port
-        self.inputs = [port.i.valid, port.i.payload, port.taken, port.emptied]
+        self.inputs = [port.i.valid, port.i.payload, port.accepted, port.emptied]
 
     def elaborate(self, platform):
         m = Module()
@@ -122,13 +122,13 @@ class ScatterSpec(Elaboratable):
         m.d.comb += lane.eq(AnyConst(3))
         for k in range(8):
             m.d.comb += Assume(i.payload.data[k][0] == (lane == k))
-        left, free = Signal(8), Signal(8)  # what still waits behind this cycle; banks that take another chunk
+        remaining, free = Signal(8), Signal(8)  # chunks that wait after this cycle; banks that accept another one
         m.d.comb += [
-            Assume((port.taken & ~o.banks) == 0),
-            left.eq(o.banks & ~port.taken),
-            Assume(port.emptied == (left == 0)),
+            Assume((port.accepted & ~o.banks) == 0),
+            remaining.eq(o.banks & ~port.accepted),
+            Assume(port.emptied == (remaining == 0)),
         ]
-        m.d.comb += free.eq(~left if self.ways > 2 else (left == 0).replicate(8))
+        m.d.comb += free.eq(~remaining if self.ways > 2 else (remaining == 0).replicate(8))
 
         # What the banks get was at the input in the cycle before, if they were free there; what waits stays.
         asked, ended, freed, stays = Signal(), Signal(), Signal(8), Signal(8)
@@ -137,16 +137,16 @@ class ScatterSpec(Elaboratable):
             asked.eq(i.valid),
             ended.eq(i.valid & i.ready),
             freed.eq(free),
-            stays.eq(left),
+            stays.eq(remaining),
             chunk.eq(Array(i.payload.chunks)[lane]),
             data.eq(Array(i.payload.data)[lane]),
             strobe.eq(Array(i.payload.strobes)[lane]),
         ]
-        seen, shown = Signal(), []
+        visible, shown = Signal(), []
         for bank in range(8):
-            value, kept = scattered_chunk(o, bank), Signal(128 + 16 + PARAMS.row_width, name=f"kept{bank}")
+            value, before = scattered_chunk(o, bank), Signal(128 + 16 + PARAMS.row_width, name=f"kept{bank}")
             waits = Cat(value, o.strobes[bank], o.rows[bank])
-            m.d.sync += kept.eq(waits)
+            m.d.sync += before.eq(waits)
             shown.append(freed[bank] & o.banks[bank] & value[0])
             with m.If(shown[bank]):
                 m.d.comb += [
@@ -156,23 +156,23 @@ class ScatterSpec(Elaboratable):
                     Assert(value == data),
                 ]
             with m.If(stays[bank]):
-                m.d.comb += [Assert(o.banks[bank]), Assert(kept == waits)]
+                m.d.comb += [Assert(o.banks[bank]), Assert(before == waits)]
             with m.If(o.banks[bank]):
                 m.d.comb += [Assert(o.strobes[bank].any()), Assert(stays[bank] | (freed[bank] & asked))]
-        m.d.comb += seen.eq(reduce(or_, shown))
+        m.d.comb += visible.eq(reduce(or_, shown))
 
         written, written_before = Signal(), Signal()  # of the lane; and before this cycle
-        m.d.comb += written.eq(Mux(ended, 0, written_before | seen))
+        m.d.comb += written.eq(Mux(ended, 0, written_before | visible))
         m.d.sync += written_before.eq(written)
         m.d.comb += [
-            Assert(~(seen & written_before)),
+            Assert(~(visible & written_before)),
             Assert(port.written.bit_select(lane, 1) == written),
             Assert(~port.written.any() | i.valid),
             Assert(~written | Array(i.payload.strobes)[lane].any()),
             Assert(port.idle == (o.banks == 0)),
         ]
         with m.If(ended):
-            m.d.comb += Assert((seen | written_before) == strobe.any())
+            m.d.comb += Assert((visible | written_before) == strobe.any())
 
         ways, parts = self.ways, 8 // self.ways
         waiting = [i.payload.strobes[k].any() & ~port.written[k] for k in range(8)]
@@ -192,10 +192,10 @@ class ScatterSpec(Elaboratable):
             *(Assert((port.part >= k // ways) | ~port.written[k]) for k in range(8)),
             # A part goes on as long as one of its lanes waits.
             *(Assert((port.part != p) | ~done.any() | reduce(or_, some)) for p, (done, some) in enumerate(by_part)),
-            # Some lane is left, or the write would have been over.
+            # Some lane is left, because otherwise the write would have been accepted.
             Assert(~(port.written.any() | port.part.any()) | reduce(or_, waiting)),
             Assert(~port.conflict_stb | (i.valid & ~i.ready)),
-            Assert(~i.valid | i.ready | port.conflict_stb | (left != 0)),
+            Assert(~i.valid | i.ready | port.conflict_stb | (remaining != 0)),
             Cover(i.valid & i.ready & (cycles == 7)),
             Cover(stays.any() & reduce(or_, shown)),
         ]

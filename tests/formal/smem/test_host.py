@@ -1,4 +1,4 @@
-"""Each access has one answer, an operation's behind its own, and ``result`` is what the last operation was answered."""
+"""Each access has one answer, a write of ``operation`` after the operation, whose answer is in ``result``."""
 
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
 
@@ -33,7 +33,7 @@ class BarrierWindowSpec(Elaboratable):
         m.submodules.barriers_rules = StreamRules(barriers)
         access = requests.payload
         accepted, answered = requests.valid & requests.ready, answers.valid & answers.ready
-        asked, told = barriers.valid & barriers.ready, results.valid & results.ready
+        sent, returned = barriers.valid & barriers.ready, results.valid & results.ready
         owed, offered, waited = (
             Signal(),
             Signal(),
@@ -42,8 +42,8 @@ class BarrierWindowSpec(Elaboratable):
         operates = accepted & access.write & (access.address[2:4] == OPERATION)
         m.d.sync += [
             owed.eq((owed | accepted) & ~answered),
-            offered.eq((offered | operates) & ~asked),
-            waited.eq((waited | asked) & ~told),
+            offered.eq((offered | operates) & ~sent),
+            waited.eq((waited | sent) & ~returned),
         ]
         m.d.comb += [
             Assume(~results.valid | waited),
@@ -51,13 +51,13 @@ class BarrierWindowSpec(Elaboratable):
             Assert(~(accepted & owed)),
             Assert(barriers.valid == offered),
             Assert(~(offered & waited)),
-            Assert(dut.under_way == (offered | waited)),
-            Assert(owed == (answers.valid | dut.under_way)),
-            Assert(~(answers.valid & dut.under_way)),
+            Assert(dut.busy == (offered | waited)),
+            Assert(owed == (answers.valid | dut.busy)),
+            Assert(~(answers.valid & dut.busy)),
             Cover(answered & answers.payload.data[0] & ~answers.payload.error),
         ]
         last, shown = Signal(2), Signal(2)
-        with m.If(told):
+        with m.If(returned):
             m.d.sync += last.eq(results.payload.as_value())
         with m.If(accepted):
             m.d.sync += shown.eq(last)
@@ -66,7 +66,7 @@ class BarrierWindowSpec(Elaboratable):
             m.d.sync += reads.eq(~access.write & (access.address[2:4] == RESULT))
         m.d.comb += [
             Assert(dut.result.as_value()[:2] == last),
-            Assert(~(dut.under_way & reads)),
+            Assert(~(dut.busy & reads)),
             Assert(~(answers.valid & reads) | ((answers.payload.data[:2] == shown) & ~answers.payload.error)),
         ]
         return m

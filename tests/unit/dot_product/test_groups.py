@@ -1,4 +1,4 @@
-"""Groups: leaders get sums, maxima and ORs over all units of their group, for sizes that change every cycle."""
+"""Groups: leaders have sums, maxima and ORs over all units of their group, for sizes that change every cycle."""
 
 import random
 from functools import reduce
@@ -16,7 +16,7 @@ from tilewright.verify.pysim.streams import run_pipeline
 SEED = 12
 OWN = 3  # values of each unit
 OPERATORS = {add: sum, larger: max, either: lambda values: reduce(or_, values)}
-ROWS = {"threads": (13, (1, 2, 3, 4)), "parts": (8, (8, 4, 2, 1)), "one": (1, (1,)), "some": (5, (2, 3))}
+ROWS = {"threads": (13, (1, 2, 3, 4)), "parts": (8, (8, 4, 2, 1)), "one": (1, (1,)), "others": (5, (2, 3))}
 
 
 class Reduced(wiring.Component):
@@ -63,7 +63,7 @@ def test_reduce(units, combine, cycles):
 @pytest.mark.parametrize("steps", [(0, 1, 1, 1, 1, 1), (0, 4, 1), (3, 1, 0, 1), (2, 3)])
 @pytest.mark.parametrize("combine", OPERATORS, ids=lambda combine: combine.__name__)
 def test_steps_in_any_cycle(combine, steps):
-    """Two steps join a unit's own values, and three the units."""
+    """Two steps join the values of a unit, and three the units."""
     check(ROWS["parts"], combine, len(steps), steps)
 
 

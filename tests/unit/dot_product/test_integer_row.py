@@ -1,13 +1,10 @@
-"""Rows without floats: products and sums of all integer types, groups, units left over; wrong sizes."""
-
-import re
+"""Rows without floats: products and sums of all integer types, and groups."""
 
 import numpy as np
 import pytest
 
 from tilewright.golden.dot_product import dot
-from tilewright.hw.dot_product.integer_row import IntegerProduct, IntegerRow, ShiftedProduct
-from tilewright.hw.dot_product.unit import DotUnit
+from tilewright.hw.dot_product.integer_row import IntegerProduct, IntegerRow
 from tilewright.spec.pe import MmType
 from tilewright.verify.pysim.pe_operands import dot_rows, join_elements
 from tilewright.verify.pysim.streams import run_pipeline
@@ -28,13 +25,6 @@ def test_products(wide):
         assert (result["lower"] & 0xFFFFFFFF, result["upper"]) == (product[0] & 0xFFFFFFFF, sum(product[1:])), kind
 
 
-def test_shifted_products():
-    results, pairs = multiply(ShiftedProduct(waits=1), INTEGERS, "whole", "lower")
-    for result, (kind, *product) in zip(results, pairs, strict=True):
-        expected = (product[1] << 16, product[0]) if kind.bytes == 1 else (product[0], 0)
-        assert (result["whole"], result["lower"]) == expected, kind
-
-
 def multiply(dut, kinds, *outputs):
     """Results for random factors, and for each of them the type and its one or two products."""
     rows, expected = [], []
@@ -49,9 +39,8 @@ def multiply(dut, kinds, *outputs):
     return run_pipeline(dut, rows, **dict.fromkeys(outputs, dut.LATENCY)), expected
 
 
-@pytest.mark.parametrize("others", [True, False])
 @pytest.mark.parametrize(("wide", "free_adders"), [(True, True), (True, False), (False, True), (False, False)])
-def test_groups(wide, free_adders, others):
+def test_groups(wide, free_adders):
     rng = np.random.default_rng(SEED)
     rows, expected, kinds = [], [], kinds_of(wide)
     for _ in range(400):
@@ -59,7 +48,7 @@ def test_groups(wide, free_adders, others):
         size = SIZES[select]
         groups = COUNT // size
         accumulators, a, b = dot_rows(rng, kind, groups, size * UNIT_BYTES // kind.bytes)
-        # Units left over, and accumulators of those that begin no group, hold anything.
+        # Units of incomplete groups, and accumulators of units that do not lead a group, are random.
         words = rng.integers(0, 1 << 32, COUNT)
         words[: groups * size : size] = accumulators
         units = []
@@ -67,41 +56,32 @@ def test_groups(wide, free_adders, others):
             values = rng.integers(0, 1 << 8 * UNIT_BYTES, COUNT)
             values[: groups * size] = join_elements(elements).reshape(-1).view("<u4")
             units.append(values.tolist())
-        row = {"type": kind, "select": select, "a": units[0], "b": units[1], "accumulators": words.tolist()}
-        if others:
-            second = rng.integers(0, 2, COUNT)
-            row |= {"accumulators": (words * (1 - second)).tolist(), "others": (words * second).tolist()}
-        rows.append(row)
+        second = rng.integers(0, 2, COUNT)
+        added = {"accumulators": (words * (1 - second)).tolist(), "others": (words * second).tolist()}
+        rows.append({"type": kind, "select": select, "a": units[0], "b": units[1], **added})
         expected.append(dot(accumulators, a, b, kind).tolist())
-    dut = IntegerRow(count=COUNT, unit_bytes=UNIT_BYTES, sizes=SIZES, wide=wide, others=others, free_adders=free_adders)
-    behind = dict.fromkeys(("accumulators", "others"), dut.ACCUMULATORS_AFTER)
-    for row, result, sums in zip(rows, run_pipeline(dut, rows, behind), expected, strict=True):
+    dut = IntegerRow(count=COUNT, unit_bytes=UNIT_BYTES, sizes=SIZES, wide=wide, free_adders=free_adders)
+    later = dict.fromkeys(("accumulators", "others"), dut.ACCUMULATORS_AFTER)
+    for row, result, sums in zip(rows, run_pipeline(dut, rows, later), expected, strict=True):
         size = SIZES[row["select"]]
         assert [result["o"][size * group] for group in range(len(sums))] == sums, row
 
 
 @pytest.mark.parametrize("kind", [MmType.S16U16, MmType.S8U8])
 @pytest.mark.parametrize("lanes", [4, 5])
-def test_dot_unit(lanes, kind):
-    """A unit without floats is one of these rows; of five lanes the last one is a chain by itself."""
+def test_chains(lanes, kind):
+    """One unit; of five lanes the last one is a chain of its own."""
     rng = np.random.default_rng(SEED)
     accumulators, a, b = dot_rows(rng, kind, 100, lanes * 2 // kind.bytes)
     rows = [
-        {"type": kind, "a": int.from_bytes(x, "little"), "b": int.from_bytes(y, "little"), "accumulators": [int(word)]}
+        {
+            "type": kind,
+            "a": [int.from_bytes(x, "little")],
+            "b": [int.from_bytes(y, "little")],
+            "accumulators": [int(word)],
+        }
         for x, y, word in zip(join_elements(a), join_elements(b), accumulators, strict=True)
     ]
-    dut = DotUnit(2 * lanes, floats=False)
-    assert dut.LATENCY == IntegerRow(count=1, unit_bytes=2 * lanes, sizes=[1]).LATENCY
-    assert [result["o"][0] for result in run_pipeline(dut, rows)] == dot(accumulators, a, b, kind).tolist()
-
-
-@pytest.mark.parametrize(
-    ("unit_bytes", "sizes", "message"),
-    [
-        (3, (1,), "unit_bytes must be even and 2 or more, not 3"),
-        (8, (1, 9), "a group must have at most 64 bytes, not 72"),
-    ],
-)
-def test_wrong_sizes(unit_bytes, sizes, message):
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        IntegerRow(count=16, unit_bytes=unit_bytes, sizes=sizes)
+    dut = IntegerRow(count=1, unit_bytes=2 * lanes, sizes=[1])
+    later = {"accumulators": dut.ACCUMULATORS_AFTER}
+    assert [result["o"][0] for result in run_pipeline(dut, rows, later)] == dot(accumulators, a, b, kind).tolist()

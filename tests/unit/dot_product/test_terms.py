@@ -163,8 +163,8 @@ TERM_BITS, WINDOW = 32, 48
 def cut(term, distance):
     """``term`` cut to W places and one more, written from the text."""
     size = abs(term) << WINDOW - TERM_BITS
-    kept, lost = size >> distance, size & (1 << distance) - 1
-    places = 2 * kept + (lost != 0)
+    quotient, lost = size >> distance, size & (1 << distance) - 1
+    places = 2 * quotient + (lost != 0)
     return -places if term < 0 else places
 
 

@@ -1,31 +1,13 @@
-"""Interfaces join only if their payloads mean the same; members of a component join as one interface."""
+"""Signatures with a class, members as one interface, and modules that are shared."""
 
 import pytest
-from amaranth import Module, unsigned
+from amaranth.hdl import Module
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from tilewright.hw.lib.component import Port, alike, bundle, join
+from tilewright.hw.lib.component import Port, bundle, shared_module
 from tilewright.hw.lib.stream import SkidBuffer
 from tilewright.verify.pysim.simulate import simulate
-
-POINT = data.StructLayout({"x": unsigned(4), "y": unsigned(4)})
-
-
-def test_equal_payloads_join():
-    m = Module()
-    first, second = SkidBuffer(POINT), SkidBuffer(POINT)
-    m.submodules += [first, second]
-    join(m, first=first.o, second=second.i)
-    join(m, outside=stream.Signature(POINT).create(), second=first.i)
-
-
-def test_payloads_of_equal_width_and_other_meaning_do_not_join():
-    m = Module()
-    first, second = SkidBuffer(POINT), SkidBuffer(unsigned(8))
-    m.submodules += [first, second]
-    with pytest.raises(TypeError, match="first and second must have one signature"):
-        join(m, first=first.o, second=second.i)
 
 
 def test_ports_are_equal_by_class_and_members():
@@ -63,7 +45,7 @@ class Top(wiring.Component):
         return m
 
 
-def test_members_of_a_component_join_as_one_interface():
+def test_bundle_connects_as_one_interface():
     dut = Top()
 
     async def testbench(ctx):
@@ -74,16 +56,19 @@ def test_members_of_a_component_join_as_one_interface():
     simulate(dut, testbench)
 
 
-class _Once:
-    def instance(self, component, parameters):
-        return component, parameters
+def test_shared_module_asks_the_platform():
+    class Platform:
+        def instance(self, component, parameters):
+            return component, parameters
 
-
-def test_nothing_changes_where_the_platform_has_no_instances():
     component = object()
-    assert all(alike(platform, component, 1) is component for platform in (None, "formal"))
+    assert all(shared_module(platform, component, 1) is component for platform in (None, "formal"))
+    assert shared_module(Platform(), component, 1, "i8") == (component, (1, "i8"))
 
 
-def test_a_platform_is_asked_with_the_parameters():
-    component = object()
-    assert alike(_Once(), component, 1, "i8") == (component, (1, "i8"))
+def test_equal_widths_do_not_connect_different_layouts():
+    """Tests refuse it (tests/conftest.py), Amaranth does not."""
+    swapped = data.StructLayout({"y": 4, "x": 4})
+    first, second = SkidBuffer(data.StructLayout({"x": 4, "y": 4})), SkidBuffer(swapped)
+    with pytest.raises(TypeError, match=r"^first and second have different layouts at payload$"):
+        connect(Module(), first=first.o, second=second.i)

@@ -1,30 +1,46 @@
-"""Delays: any number of cycles, none included, and signs are kept."""
+"""Functions that build logic, against integer arithmetic."""
 
 import random
+from itertools import product
 
 import pytest
-from amaranth import Const, Signal
-from amaranth import Module as ChoiceModule
-from amaranth import Module as ProductModule
-from amaranth import Module as ShiftModule
-from amaranth.hdl import Module, signed
-from amaranth.hdl import Signal as RotateSignal
-from amaranth.hdl import Signal as TableSignal
+from amaranth.hdl import Const, Module, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.hw.lib.logic import (
-    CeilDivider,
-    chosen,
+    ceil_divide,
     delay,
     digit_product,
     is_one_of,
-    masked,
+    lowest_set,
+    mux_tree,
     rotate_bytes,
     shift_down,
 )
 from tilewright.verify.pysim.simulate import simulate
 from tilewright.verify.pysim.streams import run_pipeline
+
+SEED = 20261123
+
+
+def evaluate(build, widths, cases):
+    """What ``build(m, *inputs)`` computes for each case, a tuple of input values."""
+    m, results = Module(), []
+    inputs = [Signal(width, name=f"input{number}") for number, width in enumerate(widths)]
+    value = build(m, *inputs)
+    o = Signal(len(value))
+    m.d.comb += o.eq(value)
+
+    async def testbench(ctx):
+        for case in cases:
+            for signal, number in zip(inputs, case, strict=True):
+                ctx.set(signal, number)
+            await ctx.delay(1e-9)
+            results.append(ctx.get(o))
+
+    simulate(m, testbench)
+    return results
 
 
 class Delayed(wiring.Component):
@@ -49,131 +65,66 @@ def test_delay(cycles):
 
 
 @pytest.mark.parametrize("codes", [(5,), (0, 1), (0, 4), (0, 3, 4), (0, 2, 3, 4, 6), range(8)])
-def test_every_code(codes):
-    m = ChoiceModule()
-    code, o = Signal(3), Signal(8)
-    m.d.comb += o.eq(chosen(code, {number: Signal(8, init=10 + number) for number in codes}))
-
-    async def testbench(ctx):
-        for number in codes:
-            ctx.set(code, number)
-            assert ctx.get(o) == 10 + number
-
-    simulate(m, testbench)
+def test_mux_tree(codes):
+    values = {code: Signal(8, init=10 + code) for code in codes}
+    results = evaluate(lambda m, code: mux_tree(code, values), [3], [(code,) for code in codes])
+    assert results == [10 + code for code in codes]
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 7])
-def test_masked(count):
-    m = ChoiceModule()
-    code, o = Signal(3), Signal(8)
-    m.d.comb += o.eq(masked(m, code, [Signal(8, init=10 + number) for number in range(count)], "on"))
-
-    async def testbench(ctx):
-        for number in range(count):
-            ctx.set(code, number)
-            assert ctx.get(o) == 10 + number
-
-    simulate(m, testbench)
+def test_mux_tree_of_shared_values():
+    code, a, b = Signal(2), Signal(8), Signal(8)
+    assert mux_tree(code, {0: a, 1: a, 3: a}) is a
+    assert mux_tree(code, {0: a, 1: b}) is not a
 
 
-def test_codes_of_one_value_are_not_told_apart():
-    code, one, other = Signal(2), Signal(8), Signal(8)
-    assert chosen(code, {0: one, 1: one, 3: one}) is one
-    assert chosen(code, {0: one, 1: other}) is not one
+@pytest.mark.parametrize("count", [2, 4, 8])
+def test_lowest_set(count):
+    cases = [(bits,) for bits in range(1, 1 << count)]
+    results = evaluate(lambda m, bits: lowest_set(list(bits)), [count], cases)
+    assert results == [(bits & -bits).bit_length() - 1 for (bits,) in cases]
 
 
 @pytest.mark.parametrize("values", [(), (0,), (3, 5, 6), tuple(range(8))])
-def test_true_of_the_values_alone(values):
-    m = Module()
-    code, result = TableSignal(3), TableSignal()
-    m.d.comb += result.eq(is_one_of(code, values))
-
-    async def check(ctx):
-        for number in range(8):
-            ctx.set(code, number)
-            assert ctx.get(result) == (number in values)
-
-    simulate(m, check)
+def test_is_one_of(values):
+    results = evaluate(lambda m, code: is_one_of(code, values), [3], [(code,) for code in range(8)])
+    assert results == [code in values for code in range(8)]
 
 
-SEED = 1
-
-
-@pytest.mark.parametrize("complemented", [False, True])
 @pytest.mark.parametrize("left", [True, False])
 @pytest.mark.parametrize("bits", [4, 5])
-def test_every_distance(bits, left, complemented):
-    m, count = Module(), 1 << bits
-    value, distance, rotated = RotateSignal(8 * count), RotateSignal(bits), RotateSignal(8 * count)
-    complement = ~distance if complemented else None
-    m.d.comb += rotated.eq(rotate_bytes(m, value, distance, left=left, complement=complement))
-    rng = random.Random(SEED)
-
-    async def check(ctx):
-        for places in range(count):
-            raw = rng.randbytes(count)
-            ctx.set(value, int.from_bytes(raw, "little"))
-            ctx.set(distance, places)
-            await ctx.delay(1e-9)
-            cut = -places % count if left else places
-            assert ctx.get(rotated).to_bytes(count, "little") == raw[cut:] + raw[:cut]
-
-    simulate(m, check)
-
-
-SHIFT_SEED = 20261123
+def test_rotate_bytes(bits, left):
+    rng, count = random.Random(SEED), 1 << bits
+    cases = [(rng.getrandbits(8 * count), distance) for distance in range(count)]
+    results = evaluate(lambda m, value, distance: rotate_bytes(m, value, distance, left=left), [8 * count, bits], cases)
+    for result, (value, distance) in zip(results, cases, strict=True):
+        raw, cut = value.to_bytes(count, "little"), -distance % count if left else distance
+        assert result.to_bytes(count, "little") == raw[cut:] + raw[:cut]
 
 
 @pytest.mark.parametrize(("width", "bits", "unit"), [(12, 2, 1), (12, 4, 1), (12, 6, 1), (35, 3, 8), (1, 2, 1)])
-def test_shift_every_distance(width, bits, unit):
-    m = ShiftModule()
-    value, distance, o = Signal(width), Signal(bits), Signal(width)
-    m.d.comb += o.eq(shift_down(m, value, distance, unit=unit))
-    rng = random.Random(SHIFT_SEED)
+def test_shift_down(width, bits, unit):
+    rng = random.Random(SEED)
     numbers = [0, 1, 1 << width - 1, *(rng.getrandbits(width) for _ in range(20))]
-
-    async def testbench(ctx):
-        for number in numbers:
-            ctx.set(value, number)
-            for places in range(1 << bits):
-                ctx.set(distance, places)
-                kept = number >> places * unit
-                assert ctx.get(o) == kept | (kept << places * unit != number)
-
-    print(f"seed {SHIFT_SEED}")
-    simulate(m, testbench)
+    cases = list(product(numbers, range(1 << bits)))
+    results = evaluate(lambda m, value, distance: shift_down(m, value, distance, unit=unit), [width, bits], cases)
+    for result, (number, distance) in zip(results, cases, strict=True):
+        shifted = number >> distance * unit
+        assert result == shifted | (shifted << distance * unit != number)
 
 
 @pytest.mark.parametrize("widths", [(6, 6), (1, 2), (3, 8), (7, 4)])
-def test_every_product(widths):
-    m = ProductModule()
-    a, b = (Signal(width) for width in widths)
-    product = digit_product(m, a, b)
-    assert len(product) == sum(widths)
-
-    async def testbench(ctx):
-        for first in range(1 << len(a)):
-            ctx.set(a, first)
-            for second in range(1 << len(b)):
-                ctx.set(b, second)
-                assert ctx.get(product) == first * second
-
-    simulate(m, testbench)
+def test_digit_product(widths):
+    cases = list(product(*(range(1 << width) for width in widths)))
+    assert evaluate(digit_product, widths, cases) == [a * b for a, b in cases]
+    assert len(digit_product(Module(), *map(Signal, widths))) == sum(widths)
 
 
-def test_widths():
+def test_digit_product_of_an_odd_width():
     with pytest.raises(ValueError, match="b must have an even number of bits, not 5"):
-        digit_product(ProductModule(), Const(0, 6), Const(0, 5))
+        digit_product(Module(), Const(0, 6), Const(0, 5))
 
 
-def test_every_quotient():
-    dut = CeilDivider()
-
-    async def check(ctx):
-        for t in range(1, 9):
-            ctx.set(dut.t, t - 1)
-            for n in range(257):
-                ctx.set(dut.more, n + t - 1)
-                assert ctx.get(dut.o) == -(-n // t), f"ceil({n} / {t})"
-
-    simulate(dut, check)
+def test_ceil_divide():
+    cases = list(product(range(257), range(8)))
+    results = evaluate(lambda m, raised, t: ceil_divide(raised, t), [9, 3], [(n + t, t) for n, t in cases])
+    assert results == [-(-n // (t + 1)) for n, t in cases]

@@ -1,4 +1,4 @@
-"""One sentence for a size that is wrong."""
+"""Sizes out of range are refused in one sentence."""
 
 from types import SimpleNamespace
 
@@ -13,7 +13,7 @@ def check(**sizes):
     check_sizes(SimpleNamespace(**{"depth": 4, "width": 3} | sizes), RANGES, {"depth"})
 
 
-def test_right_sizes_pass():
+def test_accepted_sizes():
     check()
     check(depth=16, width=7)
 
@@ -28,6 +28,6 @@ def test_right_sizes_pass():
         ({"depth": 12}, ValueError, "^depth must be a power of two, not 12$"),
     ],
 )
-def test_wrong_ones_are_named(sizes, error, sentence):
+def test_refused_sizes(sizes, error, sentence):
     with pytest.raises(error, match=sentence):
         check(**sizes)

@@ -1,4 +1,4 @@
-"""The gate against a list of bursts: none passes while one before it has still to write one of its words."""
+"""Old words: the gate against a list of bursts, and the reader against a memory."""
 
 import random
 
@@ -37,22 +37,22 @@ def some_bursts(rng, count, pages):
     ],
 )
 def test_no_burst_passes_too_early(mode, number_bits):
-    """Random bursts, of which many share words or places; with few numbers these come again and again."""
+    """Random bursts, many of which share words or entries; four bits of number come round often."""
     dut, stalls = elaborated(HazardGate, ADDR_WIDTH, BUS_BYTES, 64, 4, number_bits), STALL_MODES[mode]
     rng = random.Random(number_bits)
     bursts = list(some_bursts(rng, 200, pages=(0, 1, 8, 4095)))
-    passed, looked = [], 0  # bursts without response; words
+    passed, words = [], 0  # bursts without a response; words that have passed
 
     async def source(ctx):
         await send(ctx, dut.i, bursts, idle=stalls["idle"], seed=1)
 
     async def space(ctx):
-        nonlocal looked
+        nonlocal words
         while True:
             ctx.set(dut.space, 1)
             while not ctx.get(dut.word_stb):
                 await ctx.tick()
-            looked += 1
+            words += 1
             await ctx.tick()
             while stalls["stall"] and rng.random() < 0.5:
                 ctx.set(dut.space, 0)
@@ -73,14 +73,14 @@ def test_no_burst_passes_too_early(mode, number_bits):
             assert not any(words_of(burst) & words_of(other) for other in passed)
             passed.append(burst)
             assert len(passed) <= 4
-        assert looked in (sum(burst["beats_minus_one"] + 1 for burst in bursts) + extra for extra in (-1, 0))
+        assert words in (sum(burst["beats_minus_one"] + 1 for burst in bursts) + extra for extra in (-1, 0))
 
     background = [space, responses, watch_stream(dut.o, "o")]
     simulate(dut, source, sink, background=background, deadline=30_000)
 
 
 def test_a_word_a_cycle():
-    """Rows side by side, one behind the other, and rows of two words whole tables apart."""
+    """Contiguous rows, and rows of two words at a distance of the whole memory."""
     dut = elaborated(HazardGate, ADDR_WIDTH, BUS_BYTES, 64, 64)
     rows = [{"word": 4 * n, "beats_minus_one": 3} for n in range(8)]
     apart = [{"word": 64 * (n + 1) + 48, "beats_minus_one": 1} for n in range(2)]
@@ -99,8 +99,8 @@ def test_a_word_a_cycle():
 
 
 @pytest.mark.parametrize(("between", "responses"), [(0, 1), (1, 2), (2, 1)])
-def test_the_burst_right_behind_waits(between, responses):
-    """The number of a word has been read, or is being read, when it is written: all before must end."""
+def test_the_next_burst_waits(between, responses):
+    """The entry of a word has been read, or is being read, when it is written: the word waits for all responses."""
     dut = elaborated(HazardGate, ADDR_WIDTH, BUS_BYTES, 64, 4)
 
     async def testbench(ctx):
@@ -120,8 +120,8 @@ def test_the_burst_right_behind_waits(between, responses):
     simulate(dut, testbench)
 
 
-def test_reset_forgets():
-    """What was under way before a reset holds nothing up; the first burst comes in when every place is cleared."""
+def test_reset():
+    """Bursts before a reset hold nothing up; the first burst is accepted when all entries are cleared."""
     dut, reset = HazardGate(ADDR_WIDTH, BUS_BYTES, 64, 4), Signal()
 
     async def testbench(ctx):
@@ -156,20 +156,20 @@ def test_refused_parameters(entries, bursts, number_bits, message):
         HazardGate(ADDR_WIDTH, BUS_BYTES, entries, bursts, number_bits)
 
 
-OLD_WORDS_BUS_BYTES = 16
+READER_BUS_BYTES = 16
 CONTENTS = np.random.default_rng(1).integers(256, size=4096, dtype=np.uint8)
 
 
 def word_at(word):
-    return int.from_bytes(CONTENTS[OLD_WORDS_BUS_BYTES * word : OLD_WORDS_BUS_BYTES * (word + 1)].tobytes(), "little")
+    return int.from_bytes(CONTENTS[READER_BUS_BYTES * word : READER_BUS_BYTES * (word + 1)].tobytes(), "little")
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_bursts_and_words(mode):
-    """Bursts to different words: each goes on when its words are here, refused if one of them failed."""
-    dut, stalls = elaborated(OldWordReader, 20, OLD_WORDS_BUS_BYTES, 4, 16), STALL_MODES[mode]
+    """Bursts to different words: each goes on when its words have come, refused if one of them failed."""
+    dut, stalls = elaborated(OldWordReader, 20, READER_BUS_BYTES, 4, 16), STALL_MODES[mode]
     memory = AxiMemory(dut.axi, CONTENTS, latency=6, stall=stalls["stall"])
-    memory.failing = {OLD_WORDS_BUS_BYTES * 9}
+    memory.failing = {READER_BUS_BYTES * 9}
     bursts = [{"word": 4 * n, "beats_minus_one": n % 4, "reduction": Reduction.ADD, "last": n % 2} for n in range(40)]
 
     async def source(ctx):
@@ -195,7 +195,7 @@ def test_bursts_and_words(mode):
 
 
 def test_an_overlapping_burst_waits_for_the_write():
-    dut = elaborated(OldWordReader, 20, OLD_WORDS_BUS_BYTES, 4, 16)
+    dut = elaborated(OldWordReader, 20, READER_BUS_BYTES, 4, 16)
     memory = AxiMemory(dut.axi, CONTENTS, latency=1)
 
     async def testbench(ctx):
@@ -215,9 +215,9 @@ def test_an_overlapping_burst_waits_for_the_write():
     simulate(dut, testbench, background=[memory.serve])
 
 
-def test_room_is_kept_until_the_words_are_used():
-    """Bursts whose words are not taken are not followed by more than there is space for, though they are written."""
-    dut = elaborated(OldWordReader, 20, OLD_WORDS_BUS_BYTES, 4, 8)
+def test_space_is_reserved_until_the_words_are_accepted():
+    """While words wait, no more are requested than there is space for, even if their bursts have been written."""
+    dut = elaborated(OldWordReader, 20, READER_BUS_BYTES, 4, 8)
     memory = AxiMemory(dut.axi, CONTENTS, latency=1)
 
     async def testbench(ctx):
@@ -233,7 +233,7 @@ def test_room_is_kept_until_the_words_are_used():
         assert len(memory.requests) == 2
         await receive(ctx, dut.words, 3)
         await ctx.tick().repeat(20)
-        assert len(memory.requests) == 2, "a place is missing"
+        assert len(memory.requests) == 2, "an entry is missing"
         await receive(ctx, dut.words, 1)
         await receive(ctx, dut.o, 1)
         assert len(memory.requests) == 3

@@ -1,4 +1,4 @@
-"""The reducer in front of a write port: memory ends up as if every burst had been done before the next one began."""
+"""The reducer before a write port: memory ends up as if each burst had been completed before the next one."""
 
 import random
 
@@ -25,7 +25,7 @@ OPERATIONS = [(op, element) for op in Reduction for element in Element if is_leg
 
 
 class Chain(wiring.Component):
-    """Reducer and write port, with the reducer's input and the two paths of the bus as ports."""
+    """Reducer and write port, with the input of the reducer and the read and write channels of the bus as ports."""
 
     def __init__(self, words):
         self.reducer = Reducer(32, BUS_BYTES, MAX_BURST, words)
@@ -50,11 +50,11 @@ class Chain(wiring.Component):
 
 
 def some_bursts(count, *, places, seed, plain=0.3):
-    """Bursts to the first ``places`` bus words, as the reducer takes them, and the words of each."""
+    """Random bursts to the first ``places`` bus words, and the words of each."""
     rng = random.Random(seed)
     bursts, reducing = [], True
     for n in range(count):
-        # Several of a kind in a row, so that reducing bursts meet each other.
+        # Several of a kind in a row, so that reducing bursts interact.
         if rng.random() < 0.3:
             reducing = rng.random() >= plain
         beats, empty = rng.randrange(1, MAX_BURST + 1), rng.random() < 0.1
@@ -70,7 +70,7 @@ def some_bursts(count, *, places, seed, plain=0.3):
 
 
 def expected(bursts, contents, failing):
-    """What the memory holds in the end, and the responses (address, last, error)."""
+    """The final contents of the memory, and the responses (address, last, error)."""
     contents, responses = contents.copy(), []
     for burst, words in bursts:
         start, reducing = BUS_BYTES * burst["word"], burst["reduction"] != Reduction.NONE
@@ -87,7 +87,7 @@ def expected(bursts, contents, failing):
 
 
 def run(dut, bursts, contents, *, mode="none", latency=10, stall=0.0, failing=frozenset()):
-    """Runs ``bursts`` to the last response; what came, and the cycles in which."""
+    """Runs ``bursts`` to the last response; responses, their cycles, and the bursts on the bus."""
     result, stalls = {}, STALL_MODES[mode]
     reads = AxiMemory(dut.reads, contents, latency=latency, stall=stall, seed=1)
     writes = AxiMemory(dut.writes, contents, latency=latency, stall=stall, seed=2)
@@ -126,7 +126,7 @@ def some_contents():
         pytest.param("both", 0.0, 3, 32, marks=pytest.mark.long),
     ],
 )
-def test_memory_as_if_one_after_the_other(mode, stall, latency, words):
+def test_random_bursts(mode, stall, latency, words):
     bursts, contents = some_bursts(40, places=24, seed=latency), some_contents()
     wanted, responses = expected(bursts, contents, set())
     dut = elaborated(Chain, words)
@@ -141,7 +141,7 @@ def test_memory_as_if_one_after_the_other(mode, stall, latency, words):
 
 
 def test_failed_reads():
-    """A burst of which an old word cannot be read changes nothing and says so; the others are done."""
+    """A burst with an old word that cannot be read changes nothing and answers with an error."""
     bursts, contents = some_bursts(40, places=24, seed=1), some_contents()
     failing = {BUS_BYTES * 5, BUS_BYTES * 17}
     wanted, responses = expected(bursts, contents, failing)
@@ -160,7 +160,7 @@ def test_plain_bursts_pass_at_full_rate():
 
 
 def test_latency_is_hidden():
-    """Bursts that share no words are read ahead: nine words in ten cycles with 40 cycles of latency either way."""
+    """Bursts without common words are read ahead: nine words in ten cycles, with latencies of 40 cycles."""
     burst = {"beats_minus_one": 3, "last": 0, "reduction": Reduction.XOR, "element": Element.U32}
     words = [{"data": 5, "strobe": 0xFFFF}] * 4
     bursts = [(burst | {"word": 4 * n}, words) for n in range(60)]

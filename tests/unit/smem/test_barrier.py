@@ -1,4 +1,4 @@
-"""Barrier arithmetic: the hardware against the golden barrier, at the edges of every count."""
+"""Barriers: arithmetic against golden, at the edges of every count, and the latencies of the unit."""
 
 import random
 
@@ -7,9 +7,11 @@ from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.lib.memory import Memory
 
 from tilewright.golden.smem import Barrier
-from tilewright.hw.smem.barrier import BarrierDecode, BarrierSums, BarrierUnit, BarrierUpdate
+from tilewright.hw.lib.layouts import packed_layout
+from tilewright.hw.smem.barrier import BarrierUnit, Outcome, add, decode, update
+from tilewright.hw.smem.layouts import BarrierRequestLayout
 from tilewright.hw.smem.params import SmemParams
-from tilewright.spec import BarrierOp
+from tilewright.spec import BARRIER, BarrierOp
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, send, set_together, watch_stream
 
@@ -30,24 +32,30 @@ def edge_cases(count):
         yield Barrier(pending, expected, transactions, rng.getrandbits(1)), rng.choice(OPS), value, rng.random() < 0.05
 
 
-def together(decode, sums, update):
-    m = Module()
-    m.submodules.decode, m.submodules.sums, m.submodules.update = decode, sums, update
-    m.d.comb += [sums.operation.eq(decode.operation), update.operation.eq(decode.operation), update.sums.eq(sums.sums)]
-    return m
+class Arithmetic(Elaboratable):
+    """The arithmetic of an operation in one cycle."""
 
+    def __init__(self):
+        self.request, self.before = Signal(BarrierRequestLayout(SmemParams(4096))), Signal(packed_layout(BARRIER))
+        self.outcome = Signal(Outcome)
 
-async def run(ctx, decode, sums, update, word, op, value, misaligned):
-    """(word after, result, flip, changed)"""
-    request = {"op": op, "address": 0x48 | misaligned << 1, "value": value}
-    set_together(ctx, (decode.request, request), (sums.before, word))
-    await ctx.tick()
-    return ctx.get(update.after.as_value()), ctx.get(update.result), ctx.get(update.flip), ctx.get(update.changed)
+    def elaborate(self, platform):
+        m = Module()
+        operation = decode(m, self.request)
+        m.d.comb += self.outcome.eq(update(m, add(m, self.before, operation), operation))
+        return m
+
+    async def apply(self, ctx, word, op, value, misaligned):
+        """The outcome of an operation on a barrier."""
+        request = {"op": op, "address": 0x48 | misaligned << 1, "value": value}
+        set_together(ctx, (self.request, request), (self.before, word))
+        await ctx.tick()
+        return ctx.get(self.outcome)
 
 
 def test_against_golden():
-    parts = BarrierDecode(SmemParams(4096)), BarrierSums(), BarrierUpdate()
-    seen = set()
+    dut = Arithmetic()
+    outcomes = set()
 
     async def check(ctx):
         for barrier, op, value, misaligned in edge_cases(10_000):
@@ -61,46 +69,33 @@ def test_against_golden():
             flip = op not in (BarrierOp.INIT, BarrierOp.TRY_WAIT) and barrier.phase != phase
             changed = not error and op != BarrierOp.TRY_WAIT
             case = f"{op!r} {value} on {before:#018x}"
-            after, result, flipped, was_changed = await run(ctx, *parts, before, op, value, misaligned)
-            assert after == barrier.pack(), case
-            assert (result.done, result.error, flipped, was_changed) == (done, error, flip, changed), case
-            seen.add((int(op), done, error))
+            outcome = await dut.apply(ctx, before, op, value, misaligned)
+            assert outcome.after.as_bits() == barrier.pack(), case
+            result = outcome.result
+            assert (result.done, result.error, outcome.flip, outcome.changed) == (done, error, flip, changed), case
+            outcomes.add((int(op), done, error))
 
-    simulate(together(*parts), check, deadline=10_100)
+    simulate(dut, check, deadline=10_100)
     counts = {(int(op), True, False) for op in BarrierOp if op != BarrierOp.INIT}
-    assert counts | {(int(op), False, True) for op in OPS} | {(int(op), False, False) for op in BarrierOp} <= seen
+    assert counts | {(int(op), False, True) for op in OPS} | {(int(op), False, False) for op in BarrierOp} <= outcomes
 
 
 def test_reserved_bits():
-    parts = BarrierDecode(SmemParams(4096)), BarrierSums(), BarrierUpdate()
+    dut = Arithmetic()
     word = 0xC000_0000_0030_0002
 
     async def check(ctx):
-        after, _, _, _ = await run(ctx, *parts, word, BarrierOp.ARRIVE, 3, False)
-        assert after == word  # refused: not a bit changes
-        after, _, _, _ = await run(ctx, *parts, word, BarrierOp.ARRIVE, 1, False)
-        assert after == 0x0000_0000_0030_0001
+        for value, after in ((3, word), (1, 0x0000_0000_0030_0001)):  # the first one is refused: no bit changes
+            assert (await dut.apply(ctx, word, BarrierOp.ARRIVE, value, False)).after.as_bits() == after
 
-    simulate(together(*parts), check)
+    simulate(dut, check)
 
 
-@pytest.mark.parametrize("op", OPS)
-def test_misaligned(op):
-    parts = BarrierDecode(SmemParams(4096)), BarrierSums(), BarrierUpdate()
-
-    async def check(ctx):
-        _, result, _, _ = await run(ctx, *parts, Barrier(1, 1).pack(), op, 1, True)
-        assert result.error
-
-    simulate(together(*parts), check)
-
-
-BARRIER_SEED = 9
 A, B = 0x40, 0x88  # two barriers, in different chunks and different halves
 
 
 class BarrierOnMemory(Elaboratable):
-    """A barrier unit on one memory of chunks, which takes the register when it must, or while ``space`` is high."""
+    """A barrier unit on one memory of chunks, which is written when it must be, or while ``space`` is high."""
 
     def __init__(self):
         self.space = Signal(init=1)
@@ -112,17 +107,17 @@ class BarrierOnMemory(Elaboratable):
         m.submodules.unit = unit = self.unit
         m.submodules.memory = self.memory
         write_port = self.memory.write_port(granularity=8)
-        read_port = self.memory.read_port()  # what is being written reads as it was
+        read_port = self.memory.read_port()  # a read in the cycle of a write returns the old data
         back = unit.write_back
         m.d.comb += [
             read_port.addr.eq(unit.fetches.payload),
             read_port.en.eq(unit.fetches.valid),
             unit.fetched.eq(read_port.data),
-            back.taken.eq(back.valid & (back.urgent | self.space)),
+            back.accepted.eq(back.valid & (back.urgent | self.space)),
             write_port.addr.eq(back.payload.chunk),
             write_port.data.eq(back.payload.data),
         ]
-        with m.If(back.taken):
+        with m.If(back.accepted):
             m.d.comb += write_port.en.eq(back.payload.strobe)
         return m
 
@@ -134,7 +129,7 @@ def request(op, value=1, address=A):
     return {"op": op, "address": address, "value": value}
 
 
-def barrier_run(requests, landed=(), *, mode="none", space=1, start=0):
+def run(requests, landed=(), *, mode="none", space=1, start=0):
     """Offers the requests from cycle 0 and the landed bytes, (barrier, bytes), from cycle ``start`` on.
 
     Returns a dictionary: the cycles in which ``requests``, ``results`` and ``landed`` bytes were transferred,
@@ -147,12 +142,10 @@ def barrier_run(requests, landed=(), *, mode="none", space=1, start=0):
 
     async def processor(ctx):
         ctx.set(dut.space, space)
-        log["requests"] = await send(ctx, unit.requests, requests, idle=stalls["idle"], seed=BARRIER_SEED)
+        log["requests"] = await send(ctx, unit.requests, requests, idle=stalls["idle"], seed=SEED)
 
     async def reader(ctx):
-        answers, log["results"] = await receive(
-            ctx, unit.results, len(requests), stall=stalls["stall"], seed=BARRIER_SEED
-        )
+        answers, log["results"] = await receive(ctx, unit.results, len(requests), stall=stalls["stall"], seed=SEED)
         log["answers"] = [(answer.done, answer.error) for answer in answers]
         await ctx.tick().repeat(4)
         log["stored"] = {address: dut.stored(ctx, address) for address in (A, B)}
@@ -186,7 +179,7 @@ SETUP = [request(BarrierOp.INIT, 1), request(BarrierOp.EXPECT_TX, 128), request(
 def test_one_phase(mode, space):
     polls = [request(BarrierOp.TRY_WAIT, parity) for parity in (0, 1)]
     expect_early = [*SETUP[:1], request(BarrierOp.COMPLETE_TX, 128), *SETUP[1:], *polls]
-    log = barrier_run(expect_early, mode=mode, space=space)
+    log = run(expect_early, mode=mode, space=space)
     assert log["answers"] == [(0, 0), (0, 0), (0, 0), (1, 0), (1, 0), (0, 0)]
     assert [address for _, address in log["flips"]] == [A]
     if space:
@@ -195,61 +188,32 @@ def test_one_phase(mode, space):
 
 @pytest.mark.parametrize("space", [0, 1])
 def test_rate_and_latency_of_requests(space):
-    # On two barriers by turns: without space for the write-back, each operation has to push out the one before.
+    # On two barriers alternately: without space, each operation evicts the previous barrier.
     operations = [request(BarrierOp.INIT, 1 + n, (A, B)[n % 2]) for n in range(20)]
-    log = barrier_run(operations, space=space)
+    log = run(operations, space=space)
     assert log["requests"] == list(range(0, 40, 2))
     assert log["results"] == list(range(2, 42, 2))
     assert log["stored"][A] == Barrier(19, 19)
     assert log["stored"][B] == (Barrier(20, 20) if space else Barrier(18, 18))  # the last is still in the register
 
 
-def test_landed_bytes_flip_two_cycles_later():
-    log = barrier_run(SETUP, [(A, 128)], start=10)
-    assert log["landed"] == [10]
-    assert log["flips"] == [(12, A)]
-
-
 def test_landed_bytes_follow_a_request_at_once():
-    log = barrier_run([*SETUP, *[request(BarrierOp.TRY_WAIT, 0)] * 6], [(A, 128)], start=9)
-    assert log["requests"] == [0, 2, 4, 6, 8, 11, 13, 15, 17]  # in 10 the landed bytes are worked out
+    log = run([*SETUP, *[request(BarrierOp.TRY_WAIT, 0)] * 6], [(A, 128)], start=9)
+    assert log["requests"] == [0, 2, 4, 6, 8, 11, 13, 15, 17]  # in 10 the landed bytes are added
     assert log["landed"] == [9]
     assert log["flips"] == [(11, A)]
     assert [done for done, _ in log["answers"]] == [0, 0, 0, 0, 0, 1, 1, 1, 1]
 
 
-def test_every_third_cycle_landed_bytes_never_wait():
-    polls = [request(BarrierOp.TRY_WAIT, 0)] * 20
-    dut = elaborated(BarrierOnMemory)
-    unit = dut.unit
-
-    async def processor(ctx):
-        await send(ctx, unit.requests, polls)
-
-    async def reader(ctx):
-        await receive(ctx, unit.results, len(polls), stall=0.3, seed=BARRIER_SEED)
-
-    async def tmau(ctx):
-        ctx.set(unit.landed.payload, {"barrier": A, "bytes": 1})
-        for _ in range(20):
-            ctx.set(unit.landed.valid, 1)
-            assert ctx.get(unit.landed.ready)
-            await ctx.tick()
-            ctx.set(unit.landed.valid, 0)
-            await ctx.tick().repeat(2)
-
-    simulate(dut, processor, reader, tmau)
-
-
 def test_none_starves():
     polls = [request(BarrierOp.TRY_WAIT, 0, A)] * 20
-    log = barrier_run(polls, [(B, 1)] * 20)
+    log = run(polls, [(B, 1)] * 20)
     # While both wait: landed, request, landed, in five cycles.
     assert log["landed"][:6] == [0, 3, 5, 8, 10, 13]
     assert log["requests"][:3] == [2, 7, 12]
 
 
-def test_untaken_answer_holds_back_requests_but_not_landed_bytes():
+def test_a_waiting_answer_stalls_requests_only():
     dut = elaborated(BarrierOnMemory)
     unit = dut.unit
 
@@ -272,7 +236,7 @@ def test_untaken_answer_holds_back_requests_but_not_landed_bytes():
 
 @pytest.mark.parametrize("address", [A | 1, A | 2, A | 4])
 def test_misaligned_operations_are_refused_and_reported(address):
-    log = barrier_run([*SETUP[:1], request(BarrierOp.ARRIVE, 1, address)], [(address, 16)], start=8)
+    log = run([*SETUP[:1], request(BarrierOp.ARRIVE, 1, address)], [(address, 16)], start=8)
     assert log["answers"][1] == (0, 1)
     assert log["errors"] == [(4, address), (10, address)]
     assert log["stored"][A] == Barrier(1, 1)
@@ -280,14 +244,14 @@ def test_misaligned_operations_are_refused_and_reported(address):
 
 def test_refused_landed_bytes_are_reported():
     operations = [request(BarrierOp.INIT, 1), request(BarrierOp.COMPLETE_TX, 1 << 20)]
-    log = barrier_run(operations, [(A, 1)], start=8)
+    log = run(operations, [(A, 1)], start=8)
     assert log["answers"] == [(0, 0), (0, 0)]
     assert log["errors"] == [(10, A)]
     assert log["stored"][A] == Barrier(1, 1, -(1 << 20))
 
 
 @pytest.mark.parametrize("op", [BarrierOp.TRY_WAIT, BarrierOp.ARRIVE], ids=["question", "refused"])
-def test_what_changes_nothing_writes_nothing(op):
+def test_no_write_without_a_change(op):
     dut = elaborated(BarrierOnMemory)
     unit = dut.unit
 

@@ -27,12 +27,12 @@ def is_barrier(byte):
     return byte & ~7 in BARRIERS
 
 
-#: For each chunk, the bits that no barrier holds.
+#: The bits of each chunk that are not part of a barrier.
 PLAIN_BITS = [sum(0xFF << 8 * b for b in range(16) if not is_barrier(16 * chunk + b)) for chunk in range(64)]
 
 
 class Model:
-    """What must be seen at the ports, from the handshakes of each cycle."""
+    """The expected values at the ports, from the handshakes of each cycle."""
 
     def __init__(self):
         self.barriers = {address: Barrier() for address in BARRIERS}
@@ -64,7 +64,7 @@ class Model:
             self.versions[byte >> 4].append((cycle, contents))
 
     def possible(self, chunk, asked, answered):
-        """Contents that ``chunk`` had between two cycles, barriers left out."""
+        """Contents of ``chunk`` between two cycles, without barriers."""
         versions = self.versions[chunk]
         before = max(i for i, (cycle, _) in enumerate(versions) if cycle < asked)
         return {contents & PLAIN_BITS[chunk] for cycle, contents in versions[before:] if cycle < answered}
@@ -105,7 +105,7 @@ def random_host_requests(rng, count):
 
 
 def follow(dut, model, strobes):
-    """A background testbench that shows every handshake to the model and checks answers, strobes and read data."""
+    """A background testbench that gives every handshake to the model and checks answers, strobes and read data."""
     names = ("barriers", "barrier_results", "reads", "read_data")
     ports = {"writes": dut.mover.writes, "landed": dut.mover.landed} | {name: getattr(dut, name) for name in names}
     ports |= {"host_requests": dut.host.requests, "host_responses": dut.host.answers}
@@ -117,47 +117,47 @@ def follow(dut, model, strobes):
     async def watch(ctx):
         cycle = 0
         async for _, _, *values in ctx.tick().sample(*signals):
-            went = {port: unpack[port](values[2 * i + 1]) for i, port in enumerate(ports) if values[2 * i]}
+            payloads = {port: unpack[port](values[2 * i + 1]) for i, port in enumerate(ports) if values[2 * i]}
             flip, flip_address, error, error_address, stall = values[2 * len(ports) :]
 
-            if "host_requests" in went:  # it had the banks in the cycle before
-                access = went["host_requests"]
+            if "host_requests" in payloads:  # it had the banks in the previous cycle
+                access = payloads["host_requests"]
                 if access.write:
                     place = access.address & 12
                     model.write(cycle - 1, access.address & ~15, access.data << 8 * place, access.strobe << place)
                 asked["host"].append((cycle - 1, access))
-            if went.get("writes") is not None:
-                line = went["writes"]
+            if payloads.get("writes") is not None:
+                line = payloads["writes"]
                 for bank in range(8):
                     chunk = line.data >> 128 * bank & (1 << 128) - 1
                     model.write(cycle, 128 * line.row + 16 * bank, chunk, line.strobe >> 16 * bank & 0xFFFF)
-            assert not ("landed" in went and "barriers" in went)
-            if "landed" in went:
-                model.operate(cycle, BarrierOp.COMPLETE_TX, went["landed"].barrier, went["landed"].bytes)
-            if "barriers" in went:
-                operation = went["barriers"]
+            assert not ("landed" in payloads and "barriers" in payloads)
+            if "landed" in payloads:
+                model.operate(cycle, BarrierOp.COMPLETE_TX, payloads["landed"].barrier, payloads["landed"].bytes)
+            if "barriers" in payloads:
+                operation = payloads["barriers"]
                 model.results.append((cycle, model.operate(cycle, operation.op, operation.address, operation.value)))
-            if "barrier_results" in went:
+            if "barrier_results" in payloads:
                 since, result = model.results.pop(0)
-                assert (went["barrier_results"].done, went["barrier_results"].error) == result
+                assert (payloads["barrier_results"].done, payloads["barrier_results"].error) == result
                 assert cycle >= since + 2
             assert (flip_address if flip else None) == model.flips.get(cycle)
             assert (error_address if error else None) == model.errors.get(cycle)
 
-            if "host_responses" in went:
+            if "host_responses" in payloads:
                 since, access = asked["host"].pop(0)
                 if not access.write:
                     contents = model.possible(access.address >> 4, since, since + 1)
                     words = {chunk >> 8 * (access.address & 12) & 0xFFFF_FFFF for chunk in contents}
-                    assert went["host_responses"].data in words
-            if "read_data" in went:
+                    assert payloads["host_responses"].data in words
+            if "read_data" in payloads:
                 since, read = asked["reads"].pop(0)
                 for lane in range(8):
                     chunk = read.chunks[lane]
                     if read.lanes >> lane & 1:
-                        assert went["read_data"][lane] & PLAIN_BITS[chunk] in model.possible(chunk, since, cycle)
-            if "reads" in went:
-                asked["reads"].append((cycle, went["reads"]))
+                        assert payloads["read_data"][lane] & PLAIN_BITS[chunk] in model.possible(chunk, since, cycle)
+            if "reads" in payloads:
+                asked["reads"].append((cycle, payloads["reads"]))
             strobes["stall"] += stall
             cycle += 1
 
@@ -225,7 +225,7 @@ def test_random_traffic(mode):
 @pytest.mark.parametrize("bank", [0, 3])
 @pytest.mark.parametrize("gap", range(4))
 def test_a_read_at_the_flip_sees_the_last_line(bank, gap):
-    """Landed in the cycle of the last of several lines: two cycles to the flip, where a read gets the line."""
+    """Bytes land with the last of several lines; the flip is two cycles later, when a read returns the line."""
     dut = elaborated(SharedMemory, PARAMS)
     barrier = 0x380 + 16 * bank
     rounds, flips, cycle_of = 12, [], {}
@@ -279,32 +279,6 @@ def test_a_read_at_the_flip_sees_the_last_line(bank, gap):
     simulate(dut, processor, tmau, results)
 
 
-def test_try_wait_accepted_two_cycles_after_the_last_line_says_done():
-    dut = elaborated(SharedMemory, PARAMS)
-    barrier = 0x100
-    setup = [(BarrierOp.INIT, 1), (BarrierOp.EXPECT_TX, 128), (BarrierOp.ARRIVE, 1)]
-
-    async def processor(ctx):
-        operations = setup + [(BarrierOp.TRY_WAIT, 0)] * 6
-        cycles = await send(ctx, dut.barriers, [{"op": op, "address": barrier, "value": v} for op, v in operations])
-        assert cycles == [0, 2, 4, 6, 8, 11, 13, 15, 17]
-
-    async def tmau(ctx):
-        await ctx.tick().repeat(9)
-        ctx.set(dut.mover.landed.payload, {"barrier": barrier, "bytes": 128})
-        ctx.set(dut.mover.landed.valid, 1)
-        assert ctx.get(dut.mover.landed.ready)
-        await ctx.tick()
-        ctx.set(dut.mover.landed.valid, 0)
-
-    async def results(ctx):
-        answers, cycles = await receive(ctx, dut.barrier_results, 9)
-        assert cycles == [2, 4, 6, 8, 10, 13, 15, 17, 19]
-        assert [answer.done for answer in answers] == [0, 0, 0, 0, 0, 1, 1, 1, 1]
-
-    simulate(dut, processor, tmau, results)
-
-
 @pytest.mark.parametrize(("swizzled", "cycles"), [(True, 1), (False, 8)], ids=["swizzle 128", "no swizzle"])
 def test_a_column_of_eight_chunks(swizzled, cycles):
     """One chunk in each of eight lines: with the 128-byte swizzle they are in eight banks, without in one."""
@@ -336,10 +310,10 @@ def test_a_column_of_eight_chunks(swizzled, cycles):
 
 
 @pytest.mark.parametrize("busy", [False, True], ids=["alone", "beside the consumer"])
-def test_lines_are_read_one_a_cycle_or_by_turns(busy):
+def test_rate_of_line_reads(busy):
     dut = elaborated(SharedMemory, PARAMS)
     lines = [random.Random(row).getrandbits(1024) for row in range(8)]
-    came, taken = [], {}
+    lines_read, taken = [], {}
 
     async def drive(ctx):
         for row, line in enumerate(lines):
@@ -357,9 +331,9 @@ def test_lines_are_read_one_a_cycle_or_by_turns(busy):
         fetch = dut.mover.fetch
         async for _, _, goes, line in ctx.tick().sample(fetch.rows.valid & fetch.rows.ready, fetch.line):
             if fetched:
-                came.append(line)
+                lines_read.append(line)
             fetched = goes
 
     simulate(dut, drive, background=[watch])
-    assert came == lines * 3
+    assert lines_read == lines * 3
     assert taken["cycles"][-1] in ((46, 47) if busy else (23,))

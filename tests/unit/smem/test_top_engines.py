@@ -73,8 +73,8 @@ def test_both_write_then_read_each_other():
             )  # fmt: skip
 
         async def answers(ctx):
-            came, _ = await receive(ctx, port.read_data, COUNT, stall=stalls["stall"], seed=number)
-            for lanes, answer in zip(reads[number], came, strict=True):
+            answers, _ = await receive(ctx, port.read_data, COUNT, stall=stalls["stall"], seed=number)
+            for lanes, answer in zip(reads[number], answers, strict=True):
                 # The first chunk holds the barriers.
                 assert all(data == chunk * 7 + 1 for chunk, data in zip(lanes, answer, strict=True) if chunk)
 

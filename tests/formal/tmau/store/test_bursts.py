@@ -79,7 +79,7 @@ class BurstsSpec(Elaboratable):
     def tie(self, m, held, run, behind, asked):
         """What the registers of the device hold: makes the induction close."""
         splitter = self.dut.splitter
-        m.d.comb += [Assert(splitter.caught == (held == 2)), Assert((held != 0) | (asked == 0))]
+        m.d.comb += [Assert(splitter.pending == (held == 2)), Assert((held != 0) | (asked == 0))]
         for there, range_, of, done in (
             (held != 0, splitter.todo, run, asked),
             (held == 2, splitter.following, behind, 0),

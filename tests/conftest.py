@@ -1,0 +1,33 @@
+"""Connections in tests must be between equal layouts: Amaranth's ``connect`` compares widths only."""
+
+from functools import wraps
+
+from amaranth.lib import data, wiring
+
+
+def _layouts(port):
+    """Layouts of the members of an interface, by path; plain shapes are left to Amaranth."""
+    shapes = {path: member.shape for path, member, _ in port.signature.flatten(port)}
+    return {path: data.Layout.cast(shape) for path, shape in shapes.items() if _is_layout(shape)}
+
+
+def _is_layout(shape):
+    return isinstance(shape, data.Layout) or (isinstance(shape, type) and issubclass(shape, data.Struct))
+
+
+def _checked(connect):
+    @wraps(connect)
+    def checked(m, *args, **kwargs):
+        named = dict(enumerate(args)) | kwargs
+        (name, first), *others = ((name, _layouts(port)) for name, port in named.items())
+        for other_name, other in others:
+            for path in first.keys() & other.keys():
+                if first[path] != other[path]:
+                    raise TypeError(f"{name} and {other_name} have different layouts at {'.'.join(map(str, path))}")
+        return connect(m, *args, **kwargs)
+
+    return checked
+
+
+# Before any module of the package is imported, which would bind the function itself.
+wiring.connect = _checked(wiring.connect)
