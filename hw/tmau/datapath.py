@@ -139,7 +139,7 @@ class TmauDatapath(wiring.Component):
         connect(m, load.staged, staged.i)
         connect(m, staged.o, store.staged)
         for state, queue in ((front.loop, loop), (front.stage, staged)):
-            m.d.comb += [state.level.eq(queue.level), state.taken.eq(queue.o.valid & queue.o.ready)]
+            m.d.comb += [state.level.eq(queue.level), state.popped.eq(queue.o.valid & queue.o.ready)]
 
     def _reduce(self, m, writes, read_mux):
         """Adds reductions into global memory; returns their writes."""

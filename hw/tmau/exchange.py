@@ -122,8 +122,8 @@ class Exchange(wiring.Component):
             with m.If(old[name]):
                 m.d.comb += has_come.eq(queue.level > leaving + old.reach)
             m.d.sync += [
-                reserved.eq(reserved + Mux(filled & new[name], new.reach + 1, 0) - queue.taken),
-                leaving.eq(leaving + Mux(emptied & old[name], old.reach + 1, 0) - queue.taken),
+                reserved.eq(reserved + Mux(filled & new[name], new.reach + 1, 0) - queue.popped),
+                leaving.eq(leaving + Mux(emptied & old[name], old.reach + 1, 0) - queue.popped),
             ]
         return has_space, has_come
 

@@ -90,6 +90,6 @@ class QueueStateSignature(Port):
         super().__init__(
             {
                 "level": Out(range(depth + 1)),  # Items in the queue.
-                "taken": Out(1),  # Strobe: an item leaves.
+                "popped": Out(1),  # Strobe: an item leaves.
             }
         )

@@ -94,7 +94,7 @@ class DescriptorRules(wiring.Component):
         ]
 
     def _tensor_rules(self, m, interleaved, im2col, row_bytes):
-        raw, seen = self.raw, self.dimension
+        raw, dimension = self.raw, self.dimension
         # Address bits that must be zero.
         low_bits, span = Signal(5), Signal(8)
         m.d.comb += [
@@ -105,35 +105,35 @@ class DescriptorRules(wiring.Component):
         wrong_span = (raw.interleave == Interleave.B32) & (raw.swizzle != Swizzle.B32)
         ragged = row_bytes[:4].any() & ~interleaved & ~im2col & ~raw.unaligned
         # Dimension 0 has no stride and is always used.
-        misaligned = seen.used & ~seen.at[0] & (seen.stride[:5] & low_bits).any()
-        unused = ~seen.used & ~seen.at[0]
+        misaligned = dimension.used & ~dimension.at[0] & (dimension.stride[:5] & low_bits).any()
+        unused = ~dimension.used & ~dimension.at[0]
         return [
             (Error.ADDRESS, "address", (raw.address[:5] & low_bits).any()),
             (Error.STRIDE, "stride", self._in_any(m, misaligned)),
             (Error.BOX, "box", ragged),
-            (Error.TRAVERSAL, "traversal", self._in_any(m, seen.used & seen.traversal[3])),
+            (Error.TRAVERSAL, "traversal", self._in_any(m, dimension.used & dimension.traversal[3])),
             (Error.SWIZZLE, "swizzle", too_long | wrong_span),
             *(
-                (Error.UNUSED, field, self._in_any(m, unused & seen[field].any()))
+                (Error.UNUSED, field, self._in_any(m, unused & dimension[field].any()))
                 for field in ("size", "box", "traversal", "stride")
             ),
         ]
 
     def _im2col_rules(self, m, interleaved, im2col, row_bytes):
         """Unused corners are 0, which breaks no rule."""
-        raw, seen = self.raw, self.dimension
+        raw, dimension = self.raw, self.dimension
 
         def oversized(corner):
             """The corner has more than 16, 8 or 5 bits, for one, two or three spatial dimensions."""
             above = Mux(raw.rank == 5, corner >> 4, corner >> 7)
             return (raw.rank > 3) & (above != 0) & (above != -1)
 
-        empty = seen.lower > seen.size + seen.upper  # the size is stored minus one
+        empty = dimension.lower > dimension.size + dimension.upper  # the size is stored minus one
         slice_bytes = Mux(raw.interleave == Interleave.B32, 32, 16)
         ragged = Mux(interleaved, row_bytes != slice_bytes, row_bytes[:4].any() & ~raw.unaligned)
         return [
-            (Error.CORNER, "lower", self._in_any(m, oversized(seen.lower))),
-            (Error.CORNER, "upper", self._in_any(m, oversized(seen.upper) | empty)),
+            (Error.CORNER, "lower", self._in_any(m, oversized(dimension.lower))),
+            (Error.CORNER, "upper", self._in_any(m, oversized(dimension.upper) | empty)),
             (Error.CHANNELS, "channels", im2col & ragged),
         ]
 
@@ -188,13 +188,13 @@ class DescriptorCheck(wiring.Component):
         m.submodules.extent = extent = Extent()
         raw = Signal(packed_layout(DESCRIPTOR))
         self._collect(m, raw, rules)
-        seen = dimensions.dimension
+        dimension = dimensions.dimension
         # The extent is known last; the first broken rule is registered.
         ending = Signal(3)
-        m.d.sync += [ending.eq(Cat(seen.passes[2] & seen.at[4], ending)), self.fault.eq(rules.fault)]
+        m.d.sync += [ending.eq(Cat(dimension.passes[2] & dimension.at[4], ending)), self.fault.eq(rules.fault)]
         m.d.comb += [
             *(block.raw.eq(raw) for block in (dimensions, rules, derivation)),
-            *(block.dimension.eq(seen) for block in (rules, derivation, extent)),
+            *(block.dimension.eq(dimension) for block in (rules, derivation, extent)),
             *(block.unit_log2.eq(derivation.unit_log2) for block in (dimensions, extent)),
             dimensions.start.eq(self.words.valid & self.words.payload.last),
             extent.address.eq(raw.address),

@@ -77,47 +77,47 @@ class Derivation(wiring.Component):
 
     def _dimension(self, m, gathers):
         """Numbers of a single dimension."""
-        seen, checked, lists = self.dimension, self.checked, self.lists
+        dimension, checked, lists = self.dimension, self.checked, self.lists
         m.d.comb += [
-            lists.axis_stb.eq(seen.passes[0]),
-            lists.axis.eq(_number(seen.place)),
-            lists.listed.size.eq(seen.size),
-            lists.listed.stride.eq(seen.stride),
+            lists.axis_stb.eq(dimension.passes[0]),
+            lists.axis.eq(_number(dimension.place)),
+            lists.listed.size.eq(dimension.size),
+            lists.listed.stride.eq(dimension.stride),
             lists.listed.traversal.eq(self._traversal(gathers)),
-            lists.listed.low.eq(seen.lower),
-            lists.listed.high.eq(seen.size + seen.upper + 1),
+            lists.listed.low.eq(dimension.lower),
+            lists.listed.high.eq(dimension.size + dimension.upper + 1),
         ]
         below, above = Signal(), Signal()  # a lower corner is before the tensor, an upper corner after it
-        with m.If(seen.passes[0]):
+        with m.If(dimension.passes[0]):
             m.d.sync += [
-                below.eq((below & ~seen.at[0]) | (seen.lower < 0)),
-                above.eq((above & ~seen.at[0]) | (seen.upper > 0)),
+                below.eq((below & ~dimension.at[0]) | (dimension.lower < 0)),
+                above.eq((above & ~dimension.at[0]) | (dimension.upper > 0)),
             ]
         m.d.comb += [checked.store_corner.broken.eq(below | above), checked.store_corner.upper.eq(~below)]
 
     def _traversal(self, gathers):
         """Step of the dimension minus one; in im2col mode C has no step."""
-        seen, im2col = self.dimension, self.checked.im2col
+        dimension, im2col = self.dimension, self.checked.im2col
         if not self._params.strides_over:
             return Const(0)
-        return Mux(Mux(im2col, ~seen.place[0], ~seen.at[0] | gathers), seen.traversal, 0)
+        return Mux(Mux(im2col, ~dimension.place[0], ~dimension.at[0] | gathers), dimension.traversal, 0)
 
     def _divide(self, m, gathers):
         """Operands of the first pass, one cycle late: the number of indices, and the reciprocal of their step."""
-        raw, seen, checked = self.raw, self.dimension, self.checked
+        raw, dimension, checked = self.raw, self.dimension, self.checked
         minus_one, step = Signal(10), Signal(3)
         sliced = Cat(checked.interleaved & (raw.rank == d + 2) for d in range(5))
         with m.If(checked.im2col):  # its rows are pixels
-            with m.If(seen.at[0] & ~checked.interleaved):
+            with m.If(dimension.at[0] & ~checked.interleaved):
                 m.d.comb += minus_one.eq(raw.channels)
-            with m.If(seen.at[1]):
+            with m.If(dimension.at[1]):
                 m.d.comb += minus_one.eq(raw.pixels)
-        with m.Elif(~(seen.at & sliced).any()):  # a command takes one slice of C
-            m.d.comb += [minus_one.eq(seen.box), step.eq(self._traversal(gathers))]
+        with m.Elif(~(dimension.at & sliced).any()):  # a command takes one slice of C
+            m.d.comb += [minus_one.eq(dimension.box), step.eq(self._traversal(gathers))]
         dividing, dividend = Signal(), Signal(_COUNT_BITS)
         factor = Signal(_SHIFT + 1)
         # ceil(n / t) = floor((n + t - 1) / t); both are stored minus one.
-        m.d.sync += [dividing.eq(seen.passes[0]), dividend.eq(minus_one + 1 + step)]
+        m.d.sync += [dividing.eq(dimension.passes[0]), dividend.eq(minus_one + 1 + step)]
         with m.Switch(step):
             for stored, reciprocal in enumerate(_RECIPROCALS):
                 with m.Case(stored):
@@ -126,9 +126,9 @@ class Derivation(wiring.Component):
 
     def _rows(self, m, dividing, dividend, factor):
         """Counts, bytes of runs, of the transfer and of the footprint, and contiguous dimensions."""
-        seen, checked, raw, lists = self.dimension, self.checked, self.raw, self.lists
+        dimension, checked, raw, lists = self.dimension, self.checked, self.raw, self.lists
         length = len(checked.footprint)
-        first, second, third = seen.at[0], seen.passes[1], seen.passes[2]
+        first, second, third = dimension.at[0], dimension.passes[1], dimension.passes[2]
         # The counts rotate, one dimension a cycle. In the second and third pass the current dimension has the second
         # count, because the divisions are one cycle late.
         counts = [Signal(_COUNT_BITS, name=f"count{n}") for n in range(5)]
@@ -152,7 +152,7 @@ class Derivation(wiring.Component):
             checked.footprint.eq(chain),
             # Of the previous dimension; of the last one when the next pass begins.
             lists.row_stb.eq((second & ~first) | (third & first)),
-            lists.row.eq(_number(Cat(seen.at[1:], first))),
+            lists.row.eq(_number(Cat(dimension.at[1:], first))),
             lists.listed.count.eq(counts[0]),
             lists.listed.bytes.eq(chain),
         ]
@@ -169,8 +169,8 @@ class Derivation(wiring.Component):
             m.d.sync += checked.too_large.eq(checked.too_large | product[length:].any())
         folds = gapless & ~checked.gather & ~checked.im2col & (lists.listed.traversal == 0)
         for k in range(4):
-            with m.If(second & seen.at[k + 1]):
-                m.d.sync += checked.contiguous[k].eq(folds & (seen.stride == chain))
+            with m.If(second & dimension.at[k + 1]):
+                m.d.sync += checked.contiguous[k].eq(folds & (dimension.stride == chain))
         m.d.comb += [checked.gapless.eq(gapless), checked.gap.eq(gap)]
 
 

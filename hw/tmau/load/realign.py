@@ -1,13 +1,16 @@
 """The realigner: combines each step with its bus word, rotated and swizzled to its destination."""
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.spec import CHUNK_BYTES, LINE_BYTES
 
-from ...lib.logic import mux_tree, rotate_bytes
-from ...smem.layouts import chunk_flips
+from ...lib.logic import rotate_bytes
+from ...smem.layouts import CHUNK_BITS, chunk_flips
 from ..layouts import WordLayout
 from .fill import chunks_below, find_tf32
 from .layouts import BOUNDS, AlignedLayout, StepLayout, never_set
@@ -67,7 +70,7 @@ class Realigner(wiring.Component):
         m.d.comb += [
             aligned.piece.eq(piece),
             aligned.context.eq(context),
-            aligned.word.eq(self._permuted(turned, step.rotate[_CHUNK_LOG2:], flips)),
+            aligned.word.eq(self._permuted(m, turned, step.rotate[_CHUNK_LOG2:], flips)),
             aligned.remains.eq(context.stage & piece.last & self._remains(piece)),
             aligned.error.eq(self.error | (step.pull & word.error)),
             aligned.address.eq(Mux(self.error | ~step.pull, self.error_address, word.address)),
@@ -103,10 +106,18 @@ class Realigner(wiring.Component):
         bus_log2 = self._params.bus_log2
         return (piece.first[bus_log2:] != piece.end[bus_log2:]) & piece.end[:bus_log2].any()
 
-    def _permuted(self, turned, distance, flips):
-        """The chunks of a word rotated by ``distance`` and then swizzled."""
+    def _permuted(self, m, turned, distance, flips):
+        """The chunks of a word rotated by ``distance`` and then swizzled; a bit is a single LUT6, as in a rotator."""
         count, flips = 1 << len(distance), flips[: len(distance)]
         if count == 1:
             return turned
-        chunks = {number: turned.word_select(number, 8 * CHUNK_BYTES) for number in range(count)}
-        return Cat(mux_tree(((place ^ flips) - distance)[: len(distance)], chunks) for place in range(count))
+        permuted = []
+        for place in range(count):
+            source, masked = Signal(len(distance), name=f"source{place}"), []
+            m.d.comb += source.eq((place ^ flips) - distance)
+            for number in range(count):
+                mask = Signal(name=f"source{place}_is{number}")
+                m.d.comb += mask.eq(source == number)
+                masked.append(turned.word_select(number, CHUNK_BITS) & mask.replicate(CHUNK_BITS))
+            permuted.append(reduce(or_, masked))
+        return Cat(permuted)

@@ -244,12 +244,12 @@ class SharedReducer(wiring.Component):
         made = []
         for place in range(count):
             segment = (asked[inner:] + (asked[:inner] > place))[: 3 - inner]
-            chunk, mine, given = Array(lines[place::count])[segment], CHUNK_BITS * place, words[place]
+            chunk, low, new_chunk = Array(lines[place::count])[segment], CHUNK_BITS * place, words[place]
             if place == 0:
                 chunk = Array(lines)[Mux(narrow, asked, segment << inner)]
-                given = Mux(narrow, Array(words)[asked[:inner]], given)
-            here, there = old[mine : mine + CHUNK_BITS], source[mine : mine + CHUNK_BITS]
-            m.d.sync += [here.eq(chunk), there.eq(given)]
+                new_chunk = Mux(narrow, Array(words)[asked[:inner]], new_chunk)
+            here, there = old[low : low + CHUNK_BITS], source[low : low + CHUNK_BITS]
+            m.d.sync += [here.eq(chunk), there.eq(new_chunk)]
             operands = {"old": here, "source": there, "enable": 1}
             floats = self.floats and place == 0
             # The operation is there with the fetch, two cycles before its line.

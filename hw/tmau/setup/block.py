@@ -94,8 +94,8 @@ class BlockSetup(wiring.Component):
                 first.command.eq(self.i.payload),
                 first.source_last.eq(source + reach),
                 first.destination_last.eq(destination + reach),
-                first.ahead.eq((block.destination >> 4) - (block.source >> 4)),
-                first.behind.eq((block.source >> 4) - (block.destination >> 4)),
+                first.forward.eq((block.destination >> 4) - (block.source >> 4)),
+                first.backward.eq((block.source >> 4) - (block.destination >> 4)),
                 first.place.eq(locator.place),
             ]
         return first

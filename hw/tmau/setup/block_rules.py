@@ -80,8 +80,8 @@ class MeasuredLayout(data.StructLayout):
                 "source_last": signed(self.bits + 2),
                 "destination_last": signed(self.bits + 2),
                 # Distances in units of 16 bytes, to which all blocks are aligned, modulo 2^addr_width bytes.
-                "ahead": unsigned(params.addr_width - 4),  # from the source to the destination
-                "behind": unsigned(params.addr_width - 4),  # from the destination to the source
+                "forward": unsigned(params.addr_width - 4),  # from the source to the destination
+                "backward": unsigned(params.addr_width - 4),  # from the destination to the source
                 "place": PlaceLayout(),
             }
         )
@@ -107,7 +107,7 @@ def block_rules(params, windows, measured):
     signals = to_shared & block.signal
     local = params.has("local_copies")
     within_one = copies & sized & (block.source_space == block.destination_space) & local
-    overlapping = (measured.ahead < block.size >> 4) | (measured.behind < block.size >> 4)
+    overlapping = (measured.forward < block.size >> 4) | (measured.backward < block.size >> 4)
 
     bits = MeasuredLayout(params).bits
 

@@ -82,12 +82,12 @@ class ExchangeSpec(Elaboratable):
         comes = self.comes[name]
         m.d.sync += [
             due.eq(due + Mux(first, words, 0) - comes),
-            level.eq(level + comes - port.taken),
-            owed.eq(owed + Mux(second, words, 0) - port.taken),
+            level.eq(level + comes - port.popped),
+            owed.eq(owed + Mux(second, words, 0) - port.popped),
         ]
         m.d.comb += [
             Assume(~comes | (due != 0)),
-            Assume(~port.taken | (owed != 0)),
+            Assume(~port.popped | (owed != 0)),
             Assume(port.level == level),
             # There is space for all that first jobs still bring, and for this one's.
             Assert(~first | (due + level + words <= depth)),
@@ -111,7 +111,7 @@ class ExchangeSpec(Elaboratable):
     def ports(self):
         dut = self.dut
         inputs = [signal for port in dut.i for signal in (port.valid, port.payload)]
-        queues = [signal for name in DEPTHS for signal in (getattr(dut, name).level, getattr(dut, name).taken)]
+        queues = [signal for name in DEPTHS for signal in (getattr(dut, name).level, getattr(dut, name).popped)]
         return [*inputs, dut.o.ready, *queues, *self.comes.values(), self.watch]
 
 

@@ -74,8 +74,8 @@ def measured(**changes):
         "command": command_layout().from_bits(BLOCK.pack(**fields)),
         "source_last": fields["source"] % (1 << 32) + fields["size"] - 1,
         "destination_last": fields["destination"] % (1 << 32) + fields["size"] - 1,
-        "ahead": (fields["destination"] - fields["source"]) % (1 << PARAMS.addr_width) >> 4,
-        "behind": (fields["source"] - fields["destination"]) % (1 << PARAMS.addr_width) >> 4,
+        "forward": (fields["destination"] - fields["source"]) % (1 << PARAMS.addr_width) >> 4,
+        "backward": (fields["source"] - fields["destination"]) % (1 << PARAMS.addr_width) >> 4,
     }
 
 
