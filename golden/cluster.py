@@ -1,4 +1,4 @@
-"""The access units of a cluster with their memories, without cycles (docs/cluster.md)."""
+"""A cluster without cycles: access units and memories, programs of its cores, and convolutions (docs/cluster.md)."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ __all__ = ["Cluster", "ClusterGemm", "Cores", "delivery_bits"]
 
 
 def delivery_bits(cores=None, source_core=None):
-    """Bits to set in a packed LOAD or COPY_BLOCK: which cores get what it reads, and whose shared memory it reads.
+    """Bits to set in a packed LOAD or COPY_BLOCK: the cores that receive its data, and the core whose memory it reads.
 
     Parameters
     ----------
@@ -31,7 +31,9 @@ def delivery_bits(cores=None, source_core=None):
     values = {}
     if cores is not None:
         if isinstance(cores, list | tuple | set | frozenset | range | np.ndarray):
-            numbers = [integer("cores", core, 0, MOST_CORES - 1, what="made of numbers of cores") for core in cores]
+            numbers = [
+                integer("cores", core, 0, MOST_CORES - 1, description="made of numbers of cores") for core in cores
+            ]
             cores = sum(1 << core for core in set(numbers))
         values |= {"multicast": 1, "cores": integer("cores", cores, 0, (1 << MOST_CORES) - 1)}
     if source_core is not None:
@@ -40,7 +42,7 @@ def delivery_bits(cores=None, source_core=None):
 
 
 class Cluster:
-    """What a cluster means, command by command; each is complete when its call returns.
+    """The access units of a cluster, command by command; each is complete when its call returns.
 
     Parameters
     ----------
@@ -49,13 +51,13 @@ class Cluster:
     smems : sequence of uint8 arrays
         The shared memory of each core, all of one size, changed in place.
     **options
-        As of ``Machine``: the same for all cores.
+        Of each ``Machine``.
 
     Attributes
     ----------
     cores : list of Machine
-        Each also has ``reach`` and ``accepts``, masks that may be changed (docs/cluster.md, "Isolation"), and
-        ``stopped``: whether it refuses every command ("Stopping one core").
+        Each also has the masks ``reach`` and ``accepts`` (docs/cluster.md, "Isolation"), and ``stopped``: whether it
+        refuses every command ("Stopping one core"). They may be changed.
     """
 
     def __init__(self, gmem, smems, **options):
@@ -66,18 +68,18 @@ class Cluster:
             raise ValueError(f"shared memories of a cluster have one size, not {', '.join(map(str, sorted(sizes)))}")
 
     def execute(self, core, word):
-        """Runs one packed command of a core; returns as ``Machine.execute``, of a multicast the bytes of one receiver.
+        """Runs one packed command of a core; returns as ``Machine.execute``, for a multicast the bytes of one receiver.
 
-        Error records are those of the core that each belongs to.
+        Each core has its own error records.
         """
         return self._core(core).execute(word)
 
     def execute_on(self, core, descriptor, word):
-        """Runs a packed command on a packed descriptor that need not lie in memory; returns as :meth:`execute`."""
+        """Runs a packed command on a packed descriptor, instead of one in memory; returns as :meth:`execute`."""
         return self._core(core).run_on(descriptor, word)
 
     def barrier(self, core, op, address, value=0, of=None):
-        """An operation of core ``core`` on a barrier of core ``of`` (None: its own); returns as ``Machine.barrier``."""
+        """An operation by ``core`` on a barrier of core ``of`` (None: its own); returns as ``Machine.barrier``."""
         issuer = self._core(core)
         owner = issuer if of is None else self._core(of)
         if owner is issuer:
@@ -93,7 +95,7 @@ class Cluster:
 
 
 class _Core(Machine):
-    """A core of a cluster; ``delivery`` is what the command that it runs has of ``DELIVERY``."""
+    """A core of a cluster; ``delivery`` has the fields ``DELIVERY`` of the current command."""
 
     def __init__(self, cluster, number, gmem, smem, options):
         super().__init__(gmem, smem, **options)
@@ -114,27 +116,28 @@ class _Core(Machine):
         return self._stopped() or super()._run(command)
 
     def _stopped(self):
-        """The refusal of a command that comes to a core that is stopped, or None."""
+        """The refusal of every command if the core is stopped, or None."""
         return Refusal(ClusterError.STOPPED, 0, 0) if self.stopped else None
 
     def _delivery(self, word):
-        """What a command has of ``DELIVERY``, which means nothing to a core that has no other beside it."""
+        """The fields ``DELIVERY`` of a command, which the only core of a cluster ignores."""
         return DELIVERY.unpack(packed("word", word, COMMAND.bits) if len(self._cluster.cores) > 1 else 0)
 
     def takes_from(self, issuer):
-        """Whether a core may write and read here."""
+        """Whether the core ``issuer`` may write and read here."""
         return issuer is self or bool(self.accepts >> issuer.number & 1)
 
     def lets_arrive(self, issuer, address):
-        """Whether another core may arrive at the barrier at an address here."""
-        there = 0 <= address <= len(self.smem) - BARRIER.bytes and not address % BARRIER.bytes
-        return there and self.takes_from(issuer) and self.windows.hold_shared(address, BARRIER.bytes)
+        """Whether the core ``issuer`` may arrive at the barrier at an address here."""
+        exists = 0 <= address <= len(self.smem) - BARRIER.bytes and not address % BARRIER.bytes
+        return exists and self.takes_from(issuer) and self.windows.hold_shared(address, BARRIER.bytes)
 
     def _receivers(self, command):
-        """Mask of the cores in whose shared memory the bytes of a command land."""
+        """Mask of the cores whose shared memory a command writes."""
         if command["opcode"] == Opcode.COPY_BLOCK and command["destination_space"] == Space.GLOBAL:
             return 0
-        return self.delivery["cores"] if self.delivery["multicast"] else 1 << self.number
+        multicast = command["opcode"] != Opcode.LANES and self.delivery["multicast"]
+        return self.delivery["cores"] if multicast else 1 << self.number
 
     def _source_core(self, command):
         """The number of the core whose shared memory a command reads, or None."""
@@ -182,21 +185,21 @@ class _Core(Machine):
             core.open_bytes.spoil(touched[(touched >= first) & (touched < end)])
 
     def open_to(self, issuer):
-        """Where a core may write here: first address, and first behind."""
+        """Addresses here that the core ``issuer`` may write: the first, and the first after them."""
         if not self.takes_from(issuer):
             return 0, 0
         first, last = self.windows.shared or (0, len(self.smem) - 1)
         return first // LINE_BYTES * LINE_BYTES, (last // LINE_BYTES + 1) * LINE_BYTES
 
     def receive(self, issuer, command, name, touched, write, count, marks, reduced_bytes):
-        """Takes what a command brings here; whether all of it was taken."""
+        """Accepts the data of a command; returns whether all bytes were accepted. Arguments as in ``_deliver``."""
         first, end = self.open_to(issuer)
-        taken = (touched >= first) & (touched < end)
-        if not taken.all():
+        allowed = (touched >= first) & (touched < end)
+        if not allowed.all():
             before = self.smem.copy()
             write(self.smem)
             self.smem[:first], self.smem[end:] = before[:first], before[end:]
-            self.open_bytes.write(touched[taken], None if marks is None else marks[taken], reduced_bytes)
+            self.open_bytes.write(touched[allowed], None if marks is None else marks[allowed], reduced_bytes)
             self.keep_refusal(command, name)
             return False
         write(self.smem)
@@ -208,20 +211,20 @@ class _Core(Machine):
         return True
 
     def keep_refusal(self, command, name):
-        """Records that a command of another core would leave the window here by the field ``name``."""
+        """Records that the field ``name`` of another core's command would leave the window here."""
         field = COMMAND_FIELD + FORMATS[command["opcode"]].index(name)
         self.errors.append(ErrorRecord(Error.WINDOW, command["tag"], field, 0))
 
 
 class Cores:
-    """Cores whose command processors run programs at the same time. Only at their waits they wait for each other.
+    """Cores whose command processors run programs concurrently; programs synchronise only where they wait.
 
     Parameters
     ----------
     cluster : Cluster
         Their access units and memories.
     **options
-        As of ``Core``, but for what the cluster has: the same for all cores.
+        Of each ``Core``, except those that the cluster has.
 
     Attributes
     ----------
@@ -235,22 +238,22 @@ class Cores:
         ]
 
     def run(self, programs):
-        """Runs programs from their first words to their ends, in turns of a word; returns the record of each core.
+        """Runs programs to their ends, alternately by one word; returns the record of each core.
 
         Parameters
         ----------
         programs : sequence of (int, int) or None
-            For each core the address of its program and the number of words; None: it runs none.
+            For each core the address of its program and the number of words, or None.
 
         Returns
         -------
         list of ProgramRecord or None
-            None: the program came to its end, or there was none.
+            None: the program reached its end, or there was none.
 
         Raises
         ------
         DeadlockError
-            If programs are left, without a watchdog, and all of them wait. Each one that has a watchdog stops.
+            If all remaining programs wait, without a watchdog. A program with a watchdog stops.
         """
         if len(programs) != len(self.cores):
             raise ValueError(f"programs must be of {len(self.cores)} cores, not of {len(programs)}")
@@ -264,45 +267,41 @@ class Cores:
                 except StopIteration:
                     del running[core]
                     waiting.append(False)
-            # All waited before this turn, and in it nothing has changed.
+            # All programs already waited before this turn, in which nothing has changed.
             stuck = all(waiting) or None
         return [core.record if program else None for core, program in zip(self.cores, programs, strict=True)]
 
 
 class ClusterGemm(ImplicitGemm):
-    """A layer as of :class:`ImplicitGemm`, whose tiles are shared out to the cores of a cluster, a program for each.
+    """An :class:`ImplicitGemm` whose tiles are distributed over the cores of a cluster, with a program for each.
 
-    Core 0 loads the kernel into all of them by multicasts. Each one awaits it at its barrier, which whoever starts the
-    programs has initialised for one arrival. If there are fewer tiles than cores, the last cores have no program.
+    Core 0 loads the kernel into all cores by multicasts. Each core awaits it at its barrier, which must be initialised
+    for one arrival before the programs start. If there are fewer tiles than cores, the last cores have no program.
 
     Parameters
     ----------
-    x, k, type
-        As of an ``ImplicitGemm``.
+    x, k, type, **options
+        As in ``ImplicitGemm``, and its attributes ``shape``, ``plan`` and ``memory``.
     cores : int
         1 to 16.
     smem_bytes : int
         Bytes of the shared memory of each core, all of which its program may use.
-    **options
-        As of an ``ImplicitGemm``.
 
     Attributes
     ----------
     programs : list of list of int
-        Of each core that has one, packed.
+        Packed, of each core with one.
     starts : list of (int, int) or None
-        Of each core where its program lies in ``memory``, and its number of words; None: it has none.
+        For each core the address of its program in ``memory`` and the number of words; None: it has no program.
     barrier : int
         Address of the barrier of each core.
     kernel_bytes : int
-        That core 0 brings to each core.
-    shape, plan, memory
-        As of an ``ImplicitGemm``.
+        Bytes of the kernel in each core.
 
     Raises
     ------
     TypeError, ValueError
-        As of an ``ImplicitGemm``, and if the kernel does not fit shared memory as a whole.
+        As in ``ImplicitGemm``, and if the kernel does not fit shared memory as a whole.
     """
 
     def __init__(self, x, k, type, cores, *, smem_bytes=128 * 1024, **options):  # noqa: A002

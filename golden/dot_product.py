@@ -10,18 +10,18 @@ from .arguments import array, member, numbers, shown
 
 __all__ = ["WINDOW", "dot", "mm_type", "operand", "segment_elements", "values"]
 
-#: W: places to which the terms of a sum of floats are cut.
+#: W: bits that the terms of a sum of floats are truncated to.
 WINDOW = 48
 
 _NAN = 0x7FC00000
 _INFINITY = 0x7F800000
-#: Weight (its log2) of the last place of a subnormal fp32 number.
+#: Log2 of the weight of the last place of a subnormal fp32 number.
 _LAST_PLACE = -149
-#: More than any term or sum has bits; shifts by more are the same.
+#: Largest shift: no term or sum has more bits.
 _FAR = 62
 
 
-def dot(acc, a, b, type):  # noqa: A002 - what the instruction calls it
+def dot(acc, a, b, type):  # noqa: A002 - the name in the instruction
     """``acc`` plus the sum of ``a[e] * b[e]``.
 
     Parameters
@@ -31,7 +31,7 @@ def dot(acc, a, b, type):  # noqa: A002 - what the instruction calls it
     a, b : array_like of shape (..., n)
         Elements, raw bits.
     type : MmType or str
-        What the elements are. Integers wrap; of floats the accumulator is fp32, and the sum is rounded once.
+        Of the elements. Integers wrap; floats have an fp32 accumulator, and the sum is rounded once.
 
     Returns
     -------
@@ -44,15 +44,17 @@ def dot(acc, a, b, type):  # noqa: A002 - what the instruction calls it
         raise ValueError(f"a and b must have the shape of acc and a last dimension of elements, not {shapes}")
     if not kind.is_float:
         products = _integer(a, kind.bytes, not kind & 2) * _integer(b, kind.bytes, not kind & 1)
-        # A sum that wraps at 2^64 is right modulo 2^32.
+        # A sum that wraps at 2^64 is correct modulo 2^32.
         return (acc + products.sum(axis=-1) & 0xFFFFFFFF).astype(np.uint32)
     exponent, mantissa = (5, 10) if kind == MmType.F16 else (8, 7)
-    a, b = (_Number.of(values, exponent, mantissa) for values in (a, b))
-    return _sum(_joined(a * b, _Number.of(acc[..., np.newaxis], 8, 23)))
+    products = _Number.of(a, exponent, mantissa) * _Number.of(b, exponent, mantissa)
+    accumulators = vars(_Number.of(acc[..., np.newaxis], 8, 23))
+    terms = {name: np.concatenate([value, accumulators[name]], axis=-1) for name, value in vars(products).items()}
+    return _sum(_Number(**terms))
 
 
 def _fit(acc, a, b):
-    """Whether there are sums of ``a`` times ``b`` for ``acc``, where shapes are broadcast."""
+    """Whether the shapes can be broadcast: sums of ``a`` times ``b`` to ``acc``."""
     if not a.ndim or not b.ndim:
         return False
     try:
@@ -111,50 +113,40 @@ class _Number:
         )
 
 
-def _joined(products, accumulator):
-    """All terms of each sum along the last axis."""
-    return _Number(
-        *(np.concatenate([value, vars(accumulator)[name]], axis=-1) for name, value in vars(products).items())
-    )
-
-
 def _sum(terms):
     """Sums along the last axis, as raw fp32 bits."""
-    there = terms.significand != 0
-    # Where no term is there any number will do, for their sum is zero.
-    highest = np.max(np.where(there, terms.top, -(1 << 20)), axis=-1, keepdims=True)
+    nonzero = terms.significand != 0
+    # If all terms are zero, ``highest`` does not matter: their sum is zero.
+    highest = np.max(np.where(nonzero, terms.top, -(1 << 20)), axis=-1, keepdims=True)
     up = terms.low - (highest - WINDOW + 1)
     left, right = np.clip(up, 0, _FAR), np.clip(-up, 0, _FAR)
-    kept = np.where(there, terms.significand << np.where(there, left, 0) >> right, 0)
-    lost = there & (kept << right >> left != terms.significand)
-    places = 2 * kept + lost
-    total = np.sum(np.where(terms.negative, -places, places), axis=-1)
+    truncated = np.where(nonzero, terms.significand << np.where(nonzero, left, 0) >> right, 0)
+    inexact = nonzero & (truncated << right >> left != terms.significand)
+    size = 2 * truncated + inexact
+    total = np.sum(np.where(terms.negative, -size, size), axis=-1)
     bits = _rounded(np.abs(total), highest[..., 0] - WINDOW)
     negative = (total < 0) | terms.negative.all(axis=-1)
     return _special(terms, np.where(negative, bits | 1 << 31, bits)).astype(np.uint32)
 
 
 def _rounded(size, weight):
-    """``size`` · 2^``weight`` to nearest even; raw fp32 bits."""
-    length = np.zeros_like(size)
-    rest = size
-    for step in (32, 16, 8, 4, 2, 1):
-        more = rest >> step != 0
-        length += np.where(more, step, 0)
-        rest = np.where(more, rest >> step, rest)
-    # Weight of the result's last place: 24 places of which the first is a one, or that of the subnormals.
+    """``size`` · 2^``weight`` rounded to nearest even; raw fp32 bits."""
+    # The exponent of a float64 of a large ``size`` may be rounded up.
+    length = np.frexp(size.astype(np.float64))[1].astype(np.int64) - 1
+    length -= size < 1 << np.maximum(length, 0)
+    # Weight of the result's last place: 23 places below the leading one, or the last place of subnormals.
     last = np.maximum(weight + length - 23, _LAST_PLACE)
     left, right = np.clip(weight - last, 0, _FAR), np.clip(last - weight, 0, _FAR)
     exact = np.where(size != 0, size << np.where(size != 0, left, 0), 0)
-    kept = exact >> right
-    twice_rest = exact - (kept << right) << 1
-    kept += (twice_rest > 1 << right) | ((twice_rest == 1 << right) & (kept & 1 == 1))
-    # The hidden bit, and a carry out of the mantissa, count the exponent up.
-    return np.where(size == 0, 0, np.minimum((last - _LAST_PLACE << 23) + kept, _INFINITY))
+    mantissa = exact >> right
+    twice_rest = exact - (mantissa << right) << 1
+    mantissa += (twice_rest > 1 << right) | ((twice_rest == 1 << right) & (mantissa & 1 == 1))
+    # The hidden bit, and a carry out of the mantissa, increment the exponent.
+    return np.where(size == 0, 0, np.minimum((last - _LAST_PLACE << 23) + mantissa, _INFINITY))
 
 
 def _special(terms, bits):
-    """What infinities and NaN among the terms make of a sum."""
+    """The sums ``bits``, but infinite or NaN where terms are."""
     plus = (terms.infinite & ~terms.negative).any(axis=-1)
     minus = (terms.infinite & terms.negative).any(axis=-1)
     nan = terms.nan.any(axis=-1) | (plus & minus)
@@ -162,23 +154,23 @@ def _special(terms, bits):
     return np.where(nan, _NAN, np.where(plus | minus, infinity, bits))
 
 
-#: Names beside those of the members: both operands alike, and the usual name of half precision.
+#: Further names of members: one name for two equal operand types, and the usual name of half precision.
 _SHORT = {"s8": MmType.S8S8, "u8": MmType.U8U8, "s16": MmType.S16S16, "u16": MmType.U16U16, "fp16": MmType.F16}
-#: Names of numpy types, by those of elements.
+#: Names of numpy types by names of elements.
 _NUMPY = {"s8": "int8", "u8": "uint8", "s16": "int16", "u16": "uint16", "f16": "float16", "bf16": "bfloat16",
           "s32": "int32", "u32": "uint32", "f32": "float32"}  # fmt: skip
 
 
 def mm_type(value):
-    """The ``MmType`` of a member, its number, or its name: ``"s8s8"``, ``"u16s16"``, ``"f16"``, ``"bf16"`` …
+    """The ``MmType`` of a member, its number, or its name: ``"s8s8"``, ``"u16s16"``, ``"f16"`` …
 
-    One letter and size stand for both operands: ``"s8"`` is ``"s8s8"``.
+    A single type stands for both operands: ``"s8"`` is ``"s8s8"``.
     """
     return member("type", MmType, value, _SHORT)
 
 
 def segment_elements(kind):
-    """Elements of A, B and C."""
+    """Element types of A, B and C."""
     if kind.is_float:
         return SegmentElement[kind.name], SegmentElement[kind.name], SegmentElement.F32
     size = 8 * kind.bytes
@@ -187,15 +179,15 @@ def segment_elements(kind):
 
 
 def operand(name, values, kind, element):
-    """An operand of ``element`` in native byte order; TypeError if its type is another, ValueError if it is empty.
+    """An operand of type ``element`` in native byte order; TypeError for another type, ValueError if it is empty.
 
-    Unsigned integers of the element's size are raw bits, and fit every type.
+    Unsigned integers of the element's size are raw bits of any type.
     """
     array(name, values)
-    own, raw = _NUMPY[element.name.lower()], f"uint{8 * element.bytes}"
-    if values.dtype.name not in (own, raw):
-        wanted = own if own == raw else f"{own}, or {raw} as raw bits,"
-        raise TypeError(f"{name} must be an array of {wanted} for type {kind.name.lower()}, not {shown(values)}")
+    exact, raw = _NUMPY[element.name.lower()], f"uint{8 * element.bytes}"
+    if values.dtype.name not in (exact, raw):
+        types = exact if exact == raw else f"{exact}, or {raw} as raw bits,"
+        raise TypeError(f"{name} must be an array of {types} for type {kind.name.lower()}, not {shown(values)}")
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
 
 

@@ -1,42 +1,45 @@
-"""Bytes of a memory that the specification leaves open (docs/golden.md, "What is left open")."""
+"""Byte-addressed memories of the golden model, their initial contents, and bytes that the specification leaves open."""
 
 import numpy as np
 
 from .arguments import integer, numbers, room, shown
 
-__all__ = ["GlobalMemory", "Memory", "OpenBytes", "as_bytes", "check_global", "check_shared", "fill_pattern",
-           "hex_pattern", "memory_bytes", "mix_pattern", "whole_elements"]  # fmt: skip
+__all__ = [
+    "GlobalMemory", "Memory", "OpenBytes", "as_bytes", "check_global", "check_shared", "fill_pattern", "hex_pattern",
+    "memory_bytes", "mix_pattern", "whole_elements",
+]  # fmt: skip
 
-_ANY = 255  # mark of a byte that may hold anything
+_ADDRESSES = (1 << 64) - 1
+_ANY = 255  # mark of a byte that may have any value
 
 
 def whole_elements(marks, element_bytes):
-    """``marks``, bools whose last axis holds whole elements, with all bytes marked of an element of which one is."""
+    """``marks``, bools whose last axis holds whole elements, but all bytes of an element are marked if one is."""
     elements = marks.reshape(*marks.shape[:-1], -1, element_bytes)
     return elements.any(axis=-1).repeat(element_bytes, axis=-1)
 
 
 class OpenBytes:
-    """Which bytes of a memory the specification leaves open, and what they may hold.
+    """The bytes of a memory that the specification leaves open, and their legal values (docs/golden.md).
 
-    An open byte may hold anything; or it belongs to an element that is either as the memory has it or as it was before,
-    as a whole. Places are indices of bytes in the memory, in arrays of any shape.
+    An open byte may have any value; or it belongs to an element that is, as a whole, either in its current or in its
+    previous state. Places are indices of bytes in the memory, in arrays of any shape.
 
     Parameters
     ----------
     memory : uint8 array
-        The memory itself, which the model goes on changing.
+        The memory itself, which the model keeps changing.
 
     Attributes
     ----------
     undecided : str or None
-        The first thing that depended on an open byte beyond the contents of memory: after it nothing is certain.
+        The first result, other than contents of memory, that depended on an open byte: after it nothing is certain.
     """
 
     def __init__(self, memory):
         self._memory = memory
-        self._marks = None  # 0, _ANY, or the bytes of an element of which there is a choice
-        self._kept = None  # the other choice
+        self._marks = None  # 0, _ANY, or the bytes of an element with two states
+        self._previous = None  # the other state
         self.undecided = None
 
     def __bool__(self):
@@ -48,9 +51,8 @@ class OpenBytes:
         return np.zeros(np.shape(places), bool) if self._marks is None else self._marks[places] != 0
 
     def spoil(self, places):
-        """The bytes at ``places`` may hold anything from now on."""
-        self._allocate()
-        self._marks[places] = _ANY
+        """From now on the bytes at ``places`` may have any value."""
+        self.marks[places] = _ANY
 
     def write(self, places, marks=None, element_bytes=0):
         """Notes that bytes have been written.
@@ -61,75 +63,67 @@ class OpenBytes:
         marks : bool array or None
             Of the same shape: which of them come from open bytes; None: none.
         element_bytes : int
-            0: they were written as they are. Otherwise elements of so many bytes were made of old and new ones, and the
+            0: they replaced the old bytes. Otherwise elements of this size were combined with the old ones, and the
             last axis holds whole elements.
         """
         if not self and (marks is None or not marks.any()):
             return
-        self._allocate()
         marks = np.zeros(np.shape(places), bool) if marks is None else marks
         if element_bytes:
             marks = whole_elements(marks | self.at(places), element_bytes)
-        self._marks[places] = np.where(marks, _ANY, 0)
+        self.marks[places] = np.where(marks, _ANY, 0)
 
-    def choose(self, places, kept):
-        """Each element at ``places``, elements by bytes, is as it is or as ``kept`` has it. What is open stays open."""
+    def choose(self, places, previous):
+        """Each element at ``places``, elements by bytes, is in its current or its ``previous`` state.
+
+        Elements with an open byte stay open.
+        """
         closed = ~self.at(places).any(axis=-1)
-        self._allocate()
-        self._marks[places[closed]] = places.shape[-1]
-        self._kept[places[closed]] = kept[closed]
+        self.marks[places[closed]] = places.shape[-1]
+        self._previous[places[closed]] = previous[closed]
 
     @property
     def marks(self):
-        """A uint8 array as large as the memory: 0 for bytes that are not open. Who opens a byte writes 255 there."""
-        self._allocate()
+        """A uint8 array as large as the memory: 0 for bytes that are not open. To open a byte, 255 is written there."""
+        if self._marks is None:
+            self._marks, self._previous = np.zeros_like(self._memory), np.zeros_like(self._memory)
         return self._marks
 
-    def rely_on(self, places, what):
-        """Notes it if ``what``, words for a sentence, depends on open bytes among those at ``places``."""
+    def rely_on(self, places, name):
+        """Notes it if ``name``, words for a sentence, depends on open bytes among those at ``places``."""
         if self.at(places).any():
-            self.undecide(what)
+            self.undecide(name)
 
-    def undecide(self, what):
-        """Notes that ``what``, words for a sentence, depends on what is open."""
-        self.undecided = self.undecided or f"{what} depends on what is open"
+    def undecide(self, name):
+        """Notes that ``name``, words for a sentence, depends on open bytes."""
+        self.undecided = self.undecided or f"{name} depends on what is open"
 
-    def wrong(self, seen):
-        """Which bytes of ``seen`` the specification does not allow, as a bool array.
-
-        ``seen`` is another such memory, or as much of its beginning as is to be compared.
-        """
-        count = len(seen)
-        differs = seen != self._memory[:count]
+    def wrong(self, other):
+        """Which bytes of ``other``, another copy of this memory or of its beginning, are illegal, as a bool array."""
+        count = len(other)
+        differs = other != self._memory[:count]
         if not self:
             return differs
-        marks, kept = self._marks[:count], self._kept[:count]
+        marks, previous = self._marks[:count], self._previous[:count]
         wrong = differs & (marks == 0)
         for size in np.unique(marks[(marks != 0) & (marks != _ANY)]).tolist():
             chosen = marks == size
             element = np.flatnonzero(chosen) // size
-            # Of an element that was written in part since, what is left of it still is of one of both.
-            torn = np.zeros(count // size + 1, bool), np.zeros(count // size + 1, bool)
-            torn[0][element[differs[chosen]]] = True
-            torn[1][element[(seen != kept)[chosen]]] = True
-            wrong[chosen] = (torn[0] & torn[1])[element] & differs[chosen]
+            # If an element was partly overwritten since, its remaining bytes still are in one of both states.
+            not_current, not_previous = np.zeros(count // size + 1, bool), np.zeros(count // size + 1, bool)
+            not_current[element[differs[chosen]]] = True
+            not_previous[element[(other != previous)[chosen]]] = True
+            wrong[chosen] = (not_current & not_previous)[element] & differs[chosen]
         return wrong
 
-    def settled(self, seen):
-        """``seen``, as of :meth:`wrong`, with what this memory has wherever a byte is open; a new array."""
-        count = len(seen)
-        return np.where(self.at(slice(count)), self._memory[:count], seen) if self else seen.copy()
-
-    def _allocate(self):
-        if self._marks is None:
-            self._marks, self._kept = np.zeros_like(self._memory), np.zeros_like(self._memory)
-
-
-_ADDRESSES = (1 << 64) - 1
+    def settled(self, other):
+        """``other``, as in :meth:`wrong`, with this memory's value of each open byte; a new array."""
+        count = len(other)
+        return np.where(self.at(slice(count)), self._memory[:count], other) if self else other.copy()
 
 
 def memory_bytes(array):
-    """The bytes that ``array`` spans in its own memory, as a flat view: also of a strided view, its gaps included.
+    """The bytes that ``array`` spans in its own memory, as a flat view; the gaps of a strided view are included.
 
     Strides must not be negative, and the last axis must be contiguous.
     """
@@ -147,7 +141,7 @@ def memory_bytes(array):
 
 
 def as_bytes(data):
-    """``data``, bytes or an array of numbers, as a flat uint8 array; TypeError if it is neither."""
+    """``data``, bytes or an array of numbers, as a flat uint8 array; TypeError otherwise."""
     if isinstance(data, (bytes, bytearray, memoryview)):
         return np.frombuffer(data, np.uint8)
     array = np.asarray(data) if isinstance(data, (np.ndarray, np.generic)) else None
@@ -157,13 +151,13 @@ def as_bytes(data):
 
 
 def check_global(gmem):
-    """Raises unless ``gmem`` is a memory."""
+    """TypeError unless ``gmem`` is a memory."""
     if not isinstance(gmem, Memory):
         raise TypeError(f"gmem must be a golden.Memory, which golden.Memory(data) makes, not {shown(gmem)}")
 
 
 def check_shared(smem, *, written=True):
-    """Raises unless ``smem`` can be shared memory, and if it is ``written``, unless it may be."""
+    """TypeError unless ``smem`` can be shared memory; ValueError if it is ``written`` and read-only."""
     if not isinstance(smem, np.ndarray) or smem.dtype != np.uint8 or smem.ndim != 1 or not smem.flags.c_contiguous:
         raise TypeError(f"smem must be a contiguous one-dimensional uint8 array, not {shown(smem)}")
     if written and not smem.flags.writeable:
@@ -171,18 +165,16 @@ def check_shared(smem, *, written=True):
 
 
 class Memory:
-    """``data`` at the addresses from ``base`` on.
+    """Bytes at the addresses from ``base``; an access outside raises IndexError.
 
     Parameters
     ----------
     data : int, bytes or one-dimensional uint8 array
         A size in bytes (all zero), or the contents. An array is used in place, not copied.
     name : str
-        What errors call this memory.
+        Name in error messages.
     base : int
         Address of the first byte.
-
-    Reading or writing outside raises IndexError.
     """
 
     def __init__(self, data, name="memory", base=0):
@@ -208,7 +200,7 @@ class Memory:
         return len(self.data)
 
     def holds(self, addresses, count):
-        """Whether ``count`` bytes from each of ``addresses`` (one or many) on lie in this memory, as a bool array."""
+        """Whether ``count`` bytes from each of ``addresses`` (one or many) lie in this memory, as a bool array."""
         count = integer("count", count, 0, _ADDRESSES)
         first = np.atleast_1d(numbers("addresses", addresses, np.uint64)) - np.uint64(self.base)
         # An address below base has wrapped to far above.
@@ -225,7 +217,7 @@ class Memory:
         return self.data[self._index(address, count)].copy()
 
     def write(self, address, data):
-        """Writes ``data``: bytes, or an array of any type, whose memory is taken in row-major order."""
+        """Writes ``data``: bytes, or an array of any type in row-major order."""
         raw = as_bytes(data)
         place = self._index(address, len(raw))
         self._check_writable()
@@ -236,7 +228,7 @@ class Memory:
         return self.data[self.places(addresses)]
 
     def put(self, addresses, data):
-        """Writes one byte of ``data`` at each of ``addresses``; of equal addresses the last one stays."""
+        """Writes one byte of ``data`` at each of ``addresses``; the last one of equal addresses remains."""
         places, data = self.places(addresses), numbers("data", data, np.uint8)
         if data.shape not in ((), places.shape):
             raise ValueError(f"data must have a byte for each of the {places.shape} addresses, not shape {data.shape}")
@@ -244,21 +236,21 @@ class Memory:
         self.data[places] = data
 
     def _check_writable(self):
-        """ValueError if the contents must not change."""
+        """ValueError if the contents are read-only."""
         if not self.data.flags.writeable:
             raise ValueError(f"{self!r} cannot be written: the array that it was made of is read-only")
 
     def places(self, addresses):
-        """Where the bytes at ``addresses`` lie in ``data``, as an int64 array of the same shape."""
+        """Indices in ``data`` of the bytes at ``addresses``, as an int64 array of the same shape."""
         addresses = numbers("addresses", addresses, np.uint64)
-        held = self.holds(addresses, 1)
-        if not held.all():
-            self._index(int(addresses[~held][0]), 1)
+        inside = self.holds(addresses, 1)
+        if not inside.all():
+            self._index(int(addresses[~inside][0]), 1)
         return (addresses - np.uint64(self.base)).astype(np.int64)
 
 
 class GlobalMemory(Memory):
-    """Global memory from address 0 on, with an allocator that only goes up."""
+    """Global memory from address 0, with an allocator that never frees."""
 
     def __init__(self, data):
         super().__init__(data, "global memory")
@@ -277,6 +269,9 @@ class GlobalMemory(Memory):
         return address
 
 
+# Initial contents of memories, as replay files name them (docs/replay.md, "Memory").
+
+
 def fill_pattern(size, value):
     """``size`` times the byte ``value``."""
     return np.full(size, value, np.uint8)
@@ -293,7 +288,7 @@ def mix_pattern(size, seed):
 
 
 def hex_pattern(size, digits):
-    """The bytes that ``digits`` spell, from address 0 on; the rest is zero."""
+    """The bytes of the hexadecimal ``digits`` from address 0; all others are zero."""
     contents = np.zeros(size, np.uint8)
     raw = np.frombuffer(bytes.fromhex(digits), np.uint8)
     contents[: len(raw)] = raw

@@ -1,4 +1,4 @@
-"""The barrier: counts arrivals and landed bytes until a phase is complete (docs/tmau.md, "Barriers")."""
+"""Shared memory: the swizzle, and the barrier that counts arrivals and landed bytes (docs/tmau.md)."""
 
 from dataclasses import asdict, dataclass
 
@@ -12,9 +12,20 @@ _EXPECTED_MAX = BARRIER["expected"].range[1]
 _TRANSACTIONS_MIN, _TRANSACTIONS_MAX = BARRIER["transactions"].range
 
 
+def swizzle(address, mode):
+    """Shared-memory byte ``address`` (int or integer array) after the permutation of a :class:`spec.Swizzle`.
+
+    16-byte chunks are permuted in their 128-byte line: ``a ^= ((a >> 7) mod (span / 16)) * 16``. The mapping is its own
+    inverse.
+    """
+    if not mode.span:
+        return address
+    return address ^ ((address >> 7) % (mode.span // 16) << 4)
+
+
 @dataclass
 class Barrier:
-    """State of one barrier. An operation that is refused raises ValueError and changes nothing.
+    """State of one barrier. A refused operation raises ValueError and changes nothing.
 
     Attributes
     ----------
@@ -33,20 +44,20 @@ class Barrier:
 
     @classmethod
     def unpack(cls, word):
-        """The barrier that lies in memory as the 64-bit ``word``."""
+        """The barrier of a 64-bit ``word`` in memory."""
         return cls(**BARRIER.unpack(word))
 
     def pack(self):
-        """The 64-bit word as it lies in memory."""
+        """The 64-bit word in memory."""
         return BARRIER.pack(**asdict(self))
 
     @classmethod
     def read(cls, memory, address):
-        """The barrier at ``address`` of ``memory``, an uint8 array."""
+        """The barrier at ``address`` of ``memory``, a uint8 array."""
         return cls.unpack(int.from_bytes(memory[address : address + BARRIER.bytes].tobytes(), "little"))
 
     def write(self, memory, address):
-        """Puts it there."""
+        """Stores it at ``address``."""
         state = self.pack().to_bytes(BARRIER.bytes, "little")
         memory[address : address + BARRIER.bytes] = np.frombuffer(state, np.uint8)
 
@@ -58,7 +69,7 @@ class Barrier:
         self.transactions = self.phase = 0
 
     def arrive(self, arrivals=1):
-        """Takes ``arrivals`` from the pending ones; True if that completes the phase."""
+        """Subtracts ``arrivals`` from the pending ones; True if that completes the phase."""
         if not 1 <= arrivals <= self.pending:
             raise ValueError(f"{arrivals!r} arrivals at a barrier that waits for {self.pending}")
         self.pending -= arrivals
@@ -66,37 +77,29 @@ class Barrier:
 
     def expect_tx(self, count):
         """Adds ``count`` bytes to the transaction count; True if that completes the phase."""
-        self._add(count, count)
-        return self._complete()
+        return self._count(count, count)
 
     def complete_tx(self, count):
-        """Takes ``count`` bytes from the transaction count; True if that completes the phase."""
-        self._add(count, -count)
-        return self._complete()
+        """Subtracts ``count`` bytes from the transaction count; True if that completes the phase."""
+        return self._count(count, -count)
 
     def try_wait(self, parity):
-        """True if the phase of ``parity`` (bit 0 counts) is complete, that is, not the current one."""
+        """Whether the phase of ``parity`` (bit 0 counts) is complete, that is, not the current one."""
         return self.phase != parity & 1
 
     def apply(self, op, value):
         """Operation ``op`` (:class:`BarrierOp`) with ``value``; the ``done`` of its answer."""
-        operations = {
-            BarrierOp.INIT: self.init,
-            BarrierOp.ARRIVE: self.arrive,
-            BarrierOp.EXPECT_TX: self.expect_tx,
-            BarrierOp.COMPLETE_TX: self.complete_tx,
-            BarrierOp.TRY_WAIT: self.try_wait,
-        }
-        if op not in operations:
+        if op not in set(BarrierOp):
             raise ValueError(f"no barrier operation has the number {op!r}")
-        return bool(operations[op](value))
+        return bool(getattr(self, BarrierOp(op).name.lower())(value))
 
-    def _add(self, count, change):
+    def _count(self, count, change):
         if count < 0:
             raise ValueError(f"a count of bytes is not negative: {count!r}")
         if not _TRANSACTIONS_MIN <= self.transactions + change <= _TRANSACTIONS_MAX:
             raise ValueError(f"transaction count {self.transactions} cannot change by {change}")
         self.transactions += change
+        return self._complete()
 
     def _complete(self):
         if self.pending or self.transactions:
@@ -104,14 +107,3 @@ class Barrier:
         self.phase ^= 1
         self.pending = self.expected
         return True
-
-
-def swizzle(address, mode):
-    """Shared-memory byte ``address`` (int or integer array) after swizzle ``mode``, a :class:`spec.Swizzle`.
-
-    16-byte chunks change places inside their 128-byte line: ``a ^= ((a >> 7) mod (span / 16)) * 16``. The mapping
-    is its own inverse.
-    """
-    if not mode.span:
-        return address
-    return address ^ ((address >> 7) % (mode.span // 16) << 4)

@@ -10,7 +10,7 @@ from threading import Timer
 from tilewright.errors import UsageError
 from tilewright.files import BUILD, built_once
 from tilewright.sim.hdl.build import complaint
-from tilewright.sim.replay.hardware import shared_reach
+from tilewright.sim.replay.commands import shared_reach
 
 from .packing import Status, pack
 from .replies import Reply, read_hello, read_reply

@@ -1,8 +1,8 @@
 """Which cases have a counterpart on silicon: all but those with an item that the TMAU has beyond it, and a few more."""
 
 from tilewright.sim.replay.cases import ENGINE_KINDS
+from tilewright.sim.replay.commands import shared_reach
 from tilewright.sim.replay.golden import run_commands
-from tilewright.sim.replay.hardware import shared_reach
 from tilewright.spec import Element, Fill, Interleave, Mode, Opcode, Reduction, Space
 
 from .packing import BLOCK_TYPES, GRANULE, MOST_CORES, SHARED_BYTES, issues

@@ -1,79 +1,64 @@
-"""Errors of the convolution engine (docs/conv.md, "Checks").
-
-Of several broken rules the lowest code is recorded; ``STOPPED`` before all.
-"""
+"""Errors, jobs, parameters and registers of the convolution engine (docs/conv.md)."""
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from .fields import Field, Format, one_line
 from .pe import MM_FAMILIES, MmType, families
-from .registers import Access, Register, counter, identification, interrupts
+from .registers import CLEAR_COUNTERS, CLEAR_ERROR, Access, Register, counter, identification, interrupts, parameters
 
 __all__ = [
-    "CHANNELS_AT_ONCE",
-    "CHANNEL_BYTES",
-    "CONV_ID_VALUE",
-    "CONV_PRESETS",
-    "CONV_REGISTERS",
-    "FOLDS",
-    "JOB",
-    "JOB_VERSION",
-    "KERNEL_ROWS",
-    "ConvError",
-    "ConvOperation",
-    "ConvOutput",
-    "ConvParams",
-    "built_with",
+    "CHANNELS_AT_ONCE", "CHANNEL_BYTES", "CONV_ID_VALUE", "CONV_PRESETS", "CONV_REGISTERS", "FOLDS", "JOB",
+    "JOB_VERSION", "KERNEL_ROWS", "ConvError", "ConvOperation", "ConvOutput", "ConvParams", "built_with",
 ]  # fmt: skip
 
 
 class ConvError(IntEnum):
-    """Code of an error record."""
+    """Code of an error record (docs/conv.md, "Checks"): the lowest of all broken rules, but ``STOPPED`` before all."""
 
     NONE = 0
     VERSION = 1  #: the job has another version
-    RESERVED = 2  #: a bit of no field is set
+    RESERVED = 2  #: a reserved bit is set
     OPERATION = 3  #: the operation is unknown
     TYPE = 4  #: the type is unknown
     UNSUPPORTED = 5  #: elements of a type that the hardware was built without
-    OUTPUT = 6  #: the output is unknown, or does not go with operation and type
-    ZERO = 7  #: a zero point that is no element
-    CLAMP = 8  #: a minimum above its maximum
+    OUTPUT = 6  #: the output is unknown, or does not fit operation and type
+    ZERO = 7  #: a zero point is not a value of an element
+    CLAMP = 8  #: a minimum is above its maximum
     FACTOR = 9  #: a factor of the residual addition is infinite or NaN
-    MERGE = 10  #: columns are merged whose elements do not adjoin, or in an operation that sums no channels
-    GRANULARITY = 11  #: blocks longer than a row, shorter than a sixteenth of one, or shorter than an element
-    CHANNELS = 12  #: an operation channel by channel with another number of output channels
-    ALIGNMENT = 13  #: an address or a pitch that is not a multiple of its element
+    MERGE = 10  #: merged columns are not contiguous in memory, or the operation does not sum channels
+    GRANULARITY = 11  #: blocks are longer than a row, shorter than a sixteenth of one, or shorter than an element
+    CHANNELS = 12  #: an operation that does not sum channels has another number of output channels
+    ALIGNMENT = 13  #: an address or a pitch is not a multiple of its element
     PITCH = 14  #: results overlap
-    RANGE = 15  #: something does not end in shared memory
-    OVERLAP = 16  #: results overlap with what is read
+    RANGE = 15  #: a tensor or the barrier ends outside shared memory
+    OVERLAP = 16  #: results overlap an operand
     BARRIER = 17  #: the barrier refused the arrival; the results are written
     STOPPED = 18  #: the core of a cluster was stopped before the job began
 
 
 #: Number of this layout, in the field ``version``.
 JOB_VERSION = 1
-#: Bytes of a channel in the table: bias and scale.
+#: Bytes of a channel in the table of biases and scales.
 CHANNEL_BYTES = 8
 
 
 class ConvOperation(IntEnum):
-    """What becomes of a window."""
+    """Operation on a window."""
 
     CONVOLUTION = 0  #: sums over all channels, for each output channel
     DEPTHWISE = 1  #: sums channel by channel
-    SUM_POOL = 2  #: the same with weights of 1
+    SUM_POOL = 2  #: DEPTHWISE with weights of 1
     MAX_POOL = 3  #: the largest element, channel by channel
 
     @property
     def lanes(self):
-        """Whether it is channel by channel: lane-private mode."""
+        """Whether channels are not summed: lane-private mode."""
         return self != ConvOperation.CONVOLUTION
 
 
 class ConvOutput(IntEnum):
-    """What a result is (docs/conv.md, "Types")."""
+    """Type of a result (docs/conv.md, "Types")."""
 
     RAW = 0  #: the accumulator, 32 bits
     U8 = 1  #: requantised to unsigned bytes
@@ -93,21 +78,21 @@ class ConvOutput(IntEnum):
         return self in (ConvOutput.F16, ConvOutput.BF16)
 
 
-def _pitches(name, lsb, what):
-    return Field(name, lsb, 32, f"Bytes from one pixel, row, image of {what} to the next.", count=3, pitch=32)
+def _pitches(name, lsb, tensor):
+    return Field(name, lsb, 32, f"Bytes from one pixel, row, image of {tensor} to the next.", count=3, pitch=32)
 
 
 JOB = Format("convolution", 1024, "A job of the convolution engine. Fields that a job does not use are ignored.", (
     Field("version", 0, 8, "Layout of this word: 1."),
-    Field("operation", 8, 4, "What becomes of a window.", enum=ConvOperation),
+    Field("operation", 8, 4, "Operation on a window.", enum=ConvOperation),
     Field("type", 12, 4, "Elements of X and of K.", enum=MmType),
-    Field("output", 16, 4, "What a result is.", enum=ConvOutput),
+    Field("output", 16, 4, "Type of a result.", enum=ConvOutput),
     Field("bias", 20, 1, "1: accumulators begin with the biases in the table."),
     Field("add", 21, 1, "1: the second operand is added to requantised results."),
     Field("signal", 22, 1, "1: the job arrives at ``barrier`` when its results are written."),
-    Field("raster", 23, 1, "1: point tiles go on across the ends of lines and images."),
+    Field("raster", 23, 1, "1: point tiles continue across the ends of lines and images."),
     Field("granularity", 24, 4, "Log2 of the bytes of a block of channels: M / 16 to M, and at least an element."),
-    Field("merge", 32, 8, "Kernel columns that are taken as one pixel, 1 to 256.", bias=1),
+    Field("merge", 32, 8, "Kernel columns that are merged into one pixel, 1 to 256.", bias=1),
     Field("tag", 48, 16, "Chosen by the issuer; returned with the completion and in error records."),
     Field("barrier", 64, 32, "Byte address of the barrier in shared memory: a multiple of 8."),
     Field("x_zero", 96, 16, "Zero point of X, as an element of it."),
@@ -117,14 +102,14 @@ JOB = Format("convolution", 1024, "A job of the convolution engine. Fields that 
     Field("table", 192, 32, "Byte address of bias and scale of each channel, 8 bytes: a multiple of 8."),
     Field("y", 224, 32, "Byte address of the results: a multiple of a result."),
     Field("addend", 256, 32, "Byte address of the second operand of the addition: a multiple of a result."),
-    Field("minimum", 288, 8, "Least requantised result, as it lies in memory."),
+    Field("minimum", 288, 8, "Least requantised result, as stored."),
     Field("maximum", 296, 8, "Largest requantised result."),
     Field("add_minimum", 304, 8, "Least result of the addition."),
     Field("add_maximum", 312, 8, "Largest result of the addition."),
     Field("ratio", 320, 32, "binary32 factors of the requantised result and of the second operand.",
           count=2, pitch=32),
-    Field("offset", 384, 32, "binary32 number that the addition begins with."),
-    Field("y_zero", 416, 8, "Zero point of requantised results, as it lies in memory."),
+    Field("offset", 384, 32, "binary32 number that is added too."),
+    Field("y_zero", 416, 8, "Zero point of requantised results, as stored."),
     Field("channels", 448, 16, "C: channels of X, 1 to 65536.", bias=1),
     Field("width", 464, 16, "W: columns of X, 1 to 65536.", bias=1),
     Field("height", 480, 16, "H: rows of X, 1 to 65536.", bias=1),
@@ -142,18 +127,18 @@ JOB = Format("convolution", 1024, "A job of the convolution engine. Fields that 
     Field("k_pitch", 736, 32, "Bytes from one output channel of K to the next; in DEPTHWISE from one position."),
     _pitches("y_pitch", 768, "Y"),
     _pitches("addend_pitch", 864, "the second operand"),
-    Field("early", 960, 1, "1, with ``signal``: it arrives at the barrier behind ``barrier`` when K has been read."),
+    Field("early", 960, 1, "1, with ``signal``: it arrives at the barrier at ``barrier`` + 8 when K has been read."),
 ))  # fmt: skip
 
 
-#: T: channels that a slave computes at once, for which it has result buffers.
+#: T: channels that a slave computes at once, each with a result buffer.
 CHANNELS_AT_ONCE = 4
-#: Rows of the kernel that stay in lane-private mode: two kernels of 5 × 5, or one of 8 × 8.
+#: Rows of the kernel that a slave keeps in lane-private mode: two kernels of 5 × 5, or one of 8 × 8.
 KERNEL_ROWS = 64
 
-#: Chunks of shared memory that are read in a cycle.
+#: Chunks of shared memory read in a cycle.
 _CHUNKS = 8
-#: Parts of a row at most, and accumulators of a unit for each channel: rows are folded up to so many times.
+#: Most points that share a row, and accumulators of a unit for each channel.
 FOLDS = 16
 
 _RANGES = {
@@ -178,24 +163,24 @@ class ConvParams:
     row_bytes : int
         M: bytes that a compute unit multiplies in a cycle, 16 to 64, a power of two.
     slaves : int
-        NS: circuits with different output channels, 1 to 64, a power of two.
+        NS: slaves, each with its own output channels, 1 to 64, a power of two.
     units : int
         NCU: compute units of a slave, with neighbouring output points, 1 to 8, a power of two.
     feature_rows : int
-        L1: rows of the first buffer, which holds what is broadcast, ``units`` to 128.
+        L1: rows of the first buffer, whose contents are broadcast, ``units`` to 128.
     weight_rows : int
-        L2: rows of the second buffer, which holds what a slave has alone, 2 to 64.
+        L2: rows of the second buffer, one in each slave, 2 to 64.
     weight_bytes : int
         Bytes of a slave's weight memory, 256 to 1 MiB, a power of two.
     results : int
         R: results that post-processing finishes in a cycle, 1 to 128, a power of two.
     queue_depth : int
-        Jobs that wait, 2 to 64, a power of two.
+        Jobs in the queue, 2 to 64, a power of two.
     rotation : bool
-        Whether slaves can have rows that lie in each other's memories, in lane-private mode: what is fetched serves
-        several columns of the kernel then, and groups go on across the ends of lines.
+        Whether slaves can take rows from each other's memories in lane-private mode: a fetched row then serves several
+        columns of the kernel, and groups continue across the ends of lines.
     types : tuple of str
-        What is multiplied, one or more of ``i8``, ``i16`` (integers of 8 and of 16 bits), ``f16`` and ``bf16``.
+        Types of factors, one or more of ``i8``, ``i16`` (integers of 8 and of 16 bits), ``f16`` and ``bf16``.
     """
 
     row_bytes: int = 32
@@ -230,22 +215,22 @@ class ConvParams:
 
     @property
     def lanes(self):
-        """Pieces of up to 16 bytes that are fetched in a cycle: 8, or as many as all units take in a cycle."""
+        """Pieces of up to 16 bytes fetched in a cycle: 8, or as many as all units consume in a cycle."""
         return min(_CHUNKS, self.units * self.row_bytes // 16)
 
     @property
     def write_bytes(self):
-        """W: bytes of results that are written in a cycle."""
+        """W: bytes of results written in a cycle."""
         return max(16, CHANNELS_AT_ONCE * self.slaves)
 
     @property
     def writes_pairs(self):
-        """Whether half as many bytes of two points are written in a cycle: as results come faster than one point's."""
+        """Whether ``write_bytes`` / 2 of each of two points may be written in a cycle: where results come that fast."""
         return self.units > 1 and self.results > self.write_bytes // 2 >= 16
 
     @property
     def line_pairs(self):
-        """Whether two output lines are computed at once in lane-private mode: units have room for two rows."""
+        """Whether two output lines are computed at once in lane-private mode: if units have room for two rows."""
         return self.rotation and FOLDS * self.units >= 2 * self.row_bytes
 
     @property
@@ -264,27 +249,23 @@ CONV_PRESETS = {
 
 CONV_REGISTERS = (
     *identification("TWCV", "convolution engine"),
-    Register("params0", 0x08, Access.RO, "Parameters that the hardware was built with.", (
+    parameters(0,
         Field("row_bytes", 0, 8, "M: bytes that a compute unit multiplies in a cycle."),
-        Field("slaves", 8, 8, "NS: circuits with different output channels."),
-        Field("units", 16, 8, "NCU: compute units of each."),
+        Field("slaves", 8, 8, "NS: slaves, each with its own output channels."),
+        Field("units", 16, 8, "NCU: compute units of a slave."),
         Field("results", 24, 8, "R: results that are post-processed in a cycle."),
-    )),
-    Register("params1", 0x0C, Access.RO, "Parameters that the hardware was built with.", (
+    ),
+    parameters(1,
         Field("feature_rows", 0, 8, "L1: rows of the first buffer."),
         Field("weight_rows", 8, 8, "L2: rows of the second buffer."),
         Field("queue_depth", 16, 8, "Jobs that wait."),
         Field("types", 24, 4, "Elements that are multiplied, a bit each: 8-bit integers, 16-bit integers, fp16, bf16."),
-        Field("rotation", 28, 1, "Slaves can have rows of each other's memories."),
-    )),
-    Register("params2", 0x10, Access.RO, "Parameters that the hardware was built with.",
-             (Field("weight_bytes", 0, 32, "Bytes of a slave's weight memory."),)),
-    Register("control", 0x20, Access.WO, "Acts once.", (
-        Field("clear_counters", 0, 1, "Set all performance counters to zero."),
-        Field("clear_error", 1, 1, "Forget the error record and its count."),
-    )),
+        Field("rotation", 28, 1, "Slaves can take rows from each other's memories."),
+    ),
+    parameters(2, Field("weight_bytes", 0, 32, "Bytes of a slave's weight memory.")),
+    Register("control", 0x20, Access.WO, "Acts once.", (CLEAR_COUNTERS, CLEAR_ERROR)),
     Register("status", 0x24, Access.RO, "What the engine does now.", reset=1, fields=(
-        Field("idle", 0, 1, "No job is under way."),
+        Field("idle", 0, 1, "No job is in progress."),
         Field("error", 1, 1, "The error record holds an error."),
         Field("queue_level", 8, 8, "Jobs that wait in the queue."),
     )),
@@ -300,22 +281,22 @@ CONV_REGISTERS = (
     Register("error_count", 0x34, Access.RO, "Jobs that ended with an error since clear_error.",
              (Field("count", 0, 32, "Stays at its largest value."),)),
     counter("jobs", 0x40, "Jobs accepted."),
-    counter("busy_cycles", 0x44, "Cycles in which a job was under way."),
+    counter("busy_cycles", 0x44, "Cycles in which a job was in progress."),
     counter("steps", 0x48, "Cycles in which the array multiplied."),
-    counter("feature_rows_fetched", 0x4C, "Feature rows that came from shared memory."),
-    counter("weight_rows_fetched", 0x50, "Weight rows that came from shared memory."),
+    counter("feature_rows_fetched", 0x4C, "Feature rows read from shared memory."),
+    counter("weight_rows_fetched", 0x50, "Weight rows read from shared memory."),
     counter("results_written", 0x54, "Results written."),
     counter("stall_features", 0x58, "Cycles in which the array waited for feature rows."),
     counter("stall_weights", 0x5C, "Cycles in which the array waited for weight rows."),
     counter("stall_results", 0x60, "Cycles in which the array waited for space in the result buffers."),
     counter("bank_conflicts", 0x64, "Cycles that reads of shared memory took longer because of bank conflicts."),
 )  # fmt: skip
-#: What register ``id`` holds.
+#: Constant in register ``id``.
 CONV_ID_VALUE = CONV_REGISTERS[0].reset
 
 
 def built_with(params):
-    """Fields of the registers that show a :class:`ConvParams`, by register."""
+    """Fields of the parameter registers for a :class:`ConvParams`, by register."""
     names = {"params0": ("row_bytes", "slaves", "units", "results"), "params2": ("weight_bytes",),
              "params1": ("feature_rows", "weight_rows", "queue_depth", "rotation")}  # fmt: skip
     shown = {register: {name: getattr(params, name) for name in fields} for register, fields in names.items()}

@@ -43,23 +43,30 @@ class Field:
     bias: int = 0
     enum: type[IntEnum] | None = None
 
-    @property
+    # Computed once: models and generators pack and unpack words by the million.
+
+    @cached_property
     def lsbs(self):
-        """First bit of every element, as a list."""
-        return [self.lsb + i * self.pitch for i in range(self.count or 1)]
+        """First bit of every element."""
+        return tuple(self.lsb + i * self.pitch for i in range(self.count or 1))
+
+    @cached_property
+    def mask(self):
+        """Ones in as many low bits as an element has."""
+        return (1 << self.width) - 1
 
     @cached_property
     def range(self):
         """Lowest and highest value that can be encoded, both inclusive."""
         low = -(1 << self.width - 1) if self.signed else 0
-        return low + self.bias, low + (1 << self.width) - 1 + self.bias
+        return low + self.bias, low + self.mask + self.bias
 
     def encode(self, value):
         """Stored number of one ``value``; ValueError if it cannot be encoded."""
         low, high = self.range
         if not low <= value <= high:
             raise ValueError(f"{self.name} must be {low} to {high}, not {value!r}")
-        return (int(value) - self.bias) & ((1 << self.width) - 1)
+        return (int(value) - self.bias) & self.mask
 
     def decode(self, stored):
         """Value of one ``stored`` number."""
@@ -70,7 +77,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Format:
-    """A word of ``bits`` bits made of ``fields``; bits in no field are reserved and zero."""
+    """A word of ``bits`` bits made of ``fields``; all other bits are reserved and zero."""
 
     name: str
     bits: int
@@ -78,22 +85,25 @@ class Format:
     fields: tuple[Field, ...]
 
     def __post_init__(self):
-        taken = 0
+        used = 0
         for field in self.fields:
             for lsb in field.lsbs:
-                mask = ((1 << field.width) - 1) << lsb
-                if taken & mask or lsb + field.width > self.bits:
+                if used & field.mask << lsb or lsb + field.width > self.bits:
                     raise ValueError(f"{self.name}.{field.name} overlaps another field or leaves the {self.bits} bits")
-                taken |= mask
+                used |= field.mask << lsb
 
     def __getitem__(self, name):
         return self.fields[self.index(name)]
 
     def index(self, name):
-        """Position of the field called ``name``: the field number that error records use."""
+        """Position of the field called ``name``: the field number in error records."""
         if name not in self._positions:
             raise KeyError(f"{self.name} has no field {name!r}")
         return self._positions[name]
+
+    @cached_property
+    def _positions(self):
+        return {field.name: position for position, field in enumerate(self.fields)}
 
     @property
     def bytes(self):
@@ -101,12 +111,9 @@ class Format:
 
     @cached_property
     def reserved_mask(self):
-        """Ones where a bit belongs to no field."""
-        mask = (1 << self.bits) - 1
-        for field in self.fields:
-            for lsb in field.lsbs:
-                mask &= ~(((1 << field.width) - 1) << lsb)
-        return mask
+        """Ones in all bits that no field has."""
+        used = sum(field.mask << lsb for field in self.fields for lsb in field.lsbs)
+        return (1 << self.bits) - 1 & ~used
 
     def pack(self, **values):
         """Packs values (sequences for array fields) to an int; fields and elements left out are stored as zero."""
@@ -114,42 +121,24 @@ class Format:
         for name, value in values.items():
             field = self[name]
             elements = value if field.count else [value]
-            if len(elements) > (field.count or 1):
+            if len(elements) > len(field.lsbs):
                 raise ValueError(f"{self.name}.{name} has {field.count} elements, not {len(elements)}")
-            for lsb, element in zip(self._lsbs[name], elements, strict=False):
+            for lsb, element in zip(field.lsbs, elements, strict=False):
                 word |= field.encode(element) << lsb
         return word
 
     def unpack(self, word):
         """Dictionary of all values of ``word``; array fields as lists."""
-        values = {}
-        for field, mask, lsbs in self._masks:
-            if field.count:
-                values[field.name] = [field.decode(word >> lsb & mask) for lsb in lsbs]
-            else:
-                values[field.name] = field.decode(word >> field.lsb & mask)
-        return values
-
-    # Worked out once: models and generators pack and unpack words by the million.
-
-    @cached_property
-    def _positions(self):
-        """Position of the first field of each name."""
-        return {field.name: position for position, field in reversed(list(enumerate(self.fields)))}
-
-    @cached_property
-    def _lsbs(self):
-        """First bits of each field's elements, by its name."""
-        return {name: tuple(self.fields[position].lsbs) for name, position in self._positions.items()}
-
-    @cached_property
-    def _masks(self):
-        """Every field with the mask of a stored number, and first bits of its elements."""
-        return [(field, (1 << field.width) - 1, tuple(field.lsbs)) for field in self.fields]
+        return {
+            field.name: [field.decode(word >> lsb & field.mask) for lsb in field.lsbs]
+            if field.count
+            else field.decode(word >> field.lsb & field.mask)
+            for field in self.fields
+        }
 
 
 def one_line(value):
-    """The ``repr`` of any value on one line: that of an array may have several."""
+    """The ``repr`` of any value on one line: an array's may have several."""
     return " ".join(repr(value).split())
 
 

@@ -1,25 +1,27 @@
-"""Sizes and patterns that everything agrees on, whatever the parameters."""
+"""What every unit agrees on about memory, whatever its parameters: sizes, the swizzle, and the barrier."""
 
 from enum import IntEnum
 
 from .fields import Field, Format
 
-__all__ = ["BANKS", "BARRIER", "CHUNK_BYTES", "LINE_BYTES", "NAN_FILL", "PAGE_BYTES", "BarrierOp", "Swizzle"]
+__all__ = [
+    "BANKS", "BARRIER", "CHUNK_BYTES", "LINE_BYTES", "NAN_FILL", "PAGE_BYTES", "BarrierOp", "Swizzle",
+]  # fmt: skip
 
 #: Banks of shared memory, each one chunk wide.
 BANKS = 8
-#: Bytes of a chunk: what a bank holds at one address.
+#: Bytes of a chunk: the width of a bank.
 CHUNK_BYTES = 16
 #: Bytes of a line of shared memory: the chunks at one address of all banks.
 LINE_BYTES = BANKS * CHUNK_BYTES
-#: Bytes of a page of global memory, whose edges no burst crosses; windows consist of whole pages.
+#: Bytes of a page of global memory. No burst crosses the edge of a page, and windows consist of whole pages.
 PAGE_BYTES = 4096
 #: Pattern of ``Fill.NAN``: a NaN in every half.
 NAN_FILL = 0x7FF7_7FF7
 
 
 class Swizzle(IntEnum):
-    """Span in which 16-byte chunks of a 128-byte shared-memory line change places."""
+    """Span in which the 16-byte chunks of a 128-byte shared-memory line are permuted (docs/tmau.md, "Swizzle")."""
 
     NONE = 0
     B32 = 1
@@ -33,23 +35,23 @@ class Swizzle(IntEnum):
 
 
 class BarrierOp(IntEnum):
-    """Operation on a barrier.
+    """Operation on a barrier (docs/tmau.md, "Barriers").
 
-    After each but ``INIT`` and ``TRY_WAIT`` the phase completes if ``pending`` and ``transactions`` are both zero:
-    ``phase`` toggles and ``pending`` starts over from ``expected``.
+    After each operation except ``INIT`` and ``TRY_WAIT`` the phase completes if ``pending`` and ``transactions`` are
+    both zero: ``phase`` toggles and ``pending`` starts over from ``expected``.
     """
 
     INIT = 0  #: start phase 0 with ``value`` expected arrivals, 1 to 2^20 - 1
-    ARRIVE = 1  #: take ``value`` from the pending arrivals, 1 up to what is pending
+    ARRIVE = 1  #: subtract ``value`` from the pending arrivals, 1 to ``pending``
     EXPECT_TX = 2  #: add ``value`` bytes to the transaction count
-    COMPLETE_TX = 3  #: take ``value`` bytes from the transaction count
+    COMPLETE_TX = 3  #: subtract ``value`` bytes from the transaction count
     TRY_WAIT = 4  #: ask whether the phase of parity ``value`` (0 or 1) is complete; changes nothing
 
 
 BARRIER = Format(
     "barrier",
     64,
-    "State of one barrier, as it lies in shared memory.",
+    "State of one barrier in shared memory.",
     (
         Field("pending", 0, 20, "Arrivals that the current phase still waits for."),
         Field("expected", 20, 20, "Arrivals that every phase waits for."),

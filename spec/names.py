@@ -1,15 +1,15 @@
-"""What a user may have meant by an unknown name: the end of a sentence that refuses it."""
+"""Which known name a user may have meant by an unknown one: the end of the sentence that refuses it."""
 
 import re
 from difflib import get_close_matches
 
 __all__ = ["suggestion"]
 
-#: What a name begins with in CUDA, PTX, numpy and PyTorch, in lower case.
+#: Prefixes of names in CUDA, PTX, numpy and PyTorch, in lower case.
 _PREFIX = re.compile(
     r"((cu_tensor_map|data_type|swizzle|interleave|float_oob_fill|oob_fill|l2_promotion|l2)_|(np|numpy|torch)?\.)*"
 )
-#: Other people's words, in lower case and without prefix, and our names for the same. Several where the kind of name
+#: Names of other projects, in lower case and without prefix, and our names for them: several where the kind of name
 #: decides.
 _SYNONYMS = {
     # types
@@ -34,7 +34,7 @@ _SYNONYMS = {
     "off": ("none",), "disabled": ("none",), "no": ("none",), "linear": ("none",), "null": ("none",),
     "none": ("zero",), "zeros": ("zero",), "0": ("zero", "none"), "nan_request_zero_fma": ("nan",),
     "tiled": ("tile", "tiles"), "tiles": ("tile",), "tile": ("tiles",), "im2row": ("im2col",),
-    # what is done to a destination, and commands
+    # reductions, memories, commands
     "sum": ("add",), "plus": ("add",), "minimum": ("min",), "maximum": ("max",),
     "smem": ("shared",), "shared_memory": ("shared",), "shared::cta": ("shared",), "shared::cluster": ("shared",),
     "gmem": ("global",), "global_memory": ("global",), "dram": ("global",),
@@ -57,30 +57,25 @@ _SYNONYMS = {
 
 
 def suggestion(value, known):
-    """``"; did you mean 'f16'?"`` for a ``value`` that is none of the names ``known``, or "" if nothing is like it.
+    """``"; did you mean 'f16'?"`` for a ``value`` that is not among the names ``known``, or "" if none is similar.
 
-    A value that is no text may be a type of another library, as ``numpy.float16``, or a number that misses its unit.
+    A value that is not text may be a type of another library, such as ``numpy.float16``, or a number without its unit.
     """
-    names = {str(name).lower(): str(name) for name in known}
-    found = _meant(_text(value), names)
-    return f"; did you mean {found!r}?" if found else ""
-
-
-def _text(value):
-    """A value as it might have been typed."""
     if not isinstance(value, str):
         value = getattr(value, "__name__", None) or getattr(value, "name", None) or value
-    return str(value).strip().lower()
+    text = str(value).strip().lower()
+    name = _similar(text, text[_PREFIX.match(text).end() :], {str(name).lower(): str(name) for name in known})
+    return f"; did you mean {name!r}?" if name else ""
 
 
-def _meant(text, names):
-    bare = text[_PREFIX.match(text).end() :]
+def _similar(text, bare, names):
+    """The name that is meant by ``text``, which is ``bare`` without its prefix, or None."""
     for word in dict.fromkeys((text, bare, bare.replace("-", "_"), bare.replace("_", ""))):
         for candidate in (word, *_SYNONYMS.get(word, ()), f"{word}b"):  # 128: 128B
             if candidate in names:
                 return names[candidate]
     if text in _SYNONYMS or bare in _SYNONYMS:
-        return None  # it is well spelt, and means what there is no name for here
-    # Short names differ from each other by one letter or digit: a type for another one would be a trap.
+        return None  # well spelt, but without an equivalent here
+    # Short names differ from each other by one letter or digit: suggesting one type for another would be a trap.
     close = get_close_matches(bare, [name for name in names if len(name) > 3], 1, 0.73)
     return names[close[0]] if close else None

@@ -1,47 +1,33 @@
-"""Errors of the processing engine. Of several of one instruction the lowest is recorded; ``STOPPED`` before all."""
+"""Errors, instructions, segments and registers of the processing engine (docs/pe.md)."""
 
 from enum import IntEnum
 
 from .fields import Field, Format, one_line
 from .memory import Swizzle
-from .registers import Access, Register, counter, identification, interrupts
+from .registers import CLEAR_COUNTERS, CLEAR_ERROR, Access, Register, counter, identification, interrupts, parameters
 
 __all__ = [
-    "DATA_WORDS",
-    "GUARDED",
-    "INSTRUCTIONS",
-    "MAX_PAGE_LOG2",
-    "MEMORY_OPERATIONS",
-    "MM_FAMILIES",
-    "PAGE_ENTRY",
-    "PE_ID_VALUE",
-    "PE_REGISTERS",
-    "SEGMENT",
-    "Compare",
-    "MmType",
-    "Operation",
-    "PeError",
-    "Put",
-    "SegmentElement",
-    "Source",
-    "families",
+    "DATA_WORDS", "GUARDED", "INSTRUCTIONS", "MAX_PAGE_LOG2", "MEMORY_OPERATIONS", "MM_FAMILIES", "PAGE_ENTRY",
+    "PE_ID_VALUE", "PE_REGISTERS", "SEGMENT", "Compare", "MmType", "Operation", "PeError", "Put", "SegmentElement",
+    "Source", "families",
 ]  # fmt: skip
 
 
 class PeError(IntEnum):
     """Code of an error record.
 
-    Up to ``BARRIER``, and with ``STOPPED``, the instruction does nothing, and the record names all threads. From
-    ``PRODUCT`` to ``MEMORY`` only the accesses that meet the error are left out, and the record names the first and the
-    last thread that have one. The record's ``register`` is what the comment says, or 0.
+    If an instruction has several errors, the lowest code is recorded, but ``STOPPED`` before all. With a code up to
+    ``BARRIER``, or ``STOPPED``, the instruction does nothing, and the record names all threads. From ``PRODUCT`` to
+    ``MEMORY`` only the failing accesses are left out, and the record names the first and the last thread with one. The
+    record's ``register`` is as in the comment, or 0.
     """
 
     NONE = 0
-    OPCODE = 1  #: unknown operation, an enumeration's unknown value, a bit of no field, or a count of 0
+    OPCODE = 1  #: unknown operation, unknown value of an enumeration, a reserved bit set, or a count of 0
     UNSUPPORTED = 2  #: elements of a type that the hardware was built without; register: number of the type
-    MERGE = 3  #: ka times kb is more than there are threads
+    MERGE = 3  #: ka times kb exceeds the number of threads
     UNIFORM = 4  #: a uniform register that does not exist or is not set; register: its number
-    SEGMENT = 5  #: it names no segment, a wrong one, or one that does not fit the instruction; register: its number
+    SEGMENT = 5  #: its segment does not exist, is wrong, or does not fit the instruction; register: its number
     REGISTER = 6  #: a register past the end of the file; register: the first of its group (factor, then offset)
     BARRIER = 7  #: a barrier's address that is not a multiple of 8 or not in shared memory
     PRODUCT = 8  #: columns whose accumulator is past the end of the file; register: rc
@@ -53,17 +39,17 @@ class PeError(IntEnum):
 
 
 class Operation(IntEnum):
-    """What an instruction does; its format is ``INSTRUCTIONS[operation]``."""
+    """Operation of an instruction; its format is ``INSTRUCTIONS[operation]``."""
 
     MM = 1  #: multiply rows of A with columns of B and accumulate
     LD = 2  #: registers from memory
     ST = 3  #: registers to memory
-    MOV = 4  #: an immediate, or the index of the thread or of the core, to a register
+    MOV = 4  #: an immediate, the index of the thread or the number of the core to a register
     MOVU = 5  #: an immediate to a uniform register
     SETP = 6  #: a comparison to a predicate
     BAR_WAIT = 7  #: wait until a phase of a barrier is complete
-    FENCE = 8  #: wait until all before is performed
-    HALT = 9  #: a fence that tells the processor
+    FENCE = 8  #: wait until all earlier instructions are performed
+    HALT = 9  #: a fence that raises the interrupt
 
 
 class MmType(IntEnum):
@@ -95,7 +81,7 @@ class MmType(IntEnum):
 
     @property
     def family(self):
-        """The one of ``MM_FAMILIES`` that it belongs to: a machine takes all types of a family, or none."""
+        """Its family of ``MM_FAMILIES``: a machine supports all types of a family, or none."""
         return self.name.lower() if self.is_float else f"i{8 * self.bytes}"
 
 
@@ -104,7 +90,7 @@ MM_FAMILIES = ("i8", "i16", "f16", "bf16")
 
 
 def families(types):
-    """``types``, a list of ``MM_FAMILIES``, as a tuple in their order; TypeError or ValueError if it is none."""
+    """``types``, a list of some of ``MM_FAMILIES``, as a tuple in their order; TypeError or ValueError otherwise."""
     if not isinstance(types, list | tuple):
         raise TypeError(f"types must be a list or tuple, not {one_line(types)}")
     if not types or any(family not in MM_FAMILIES for family in types):
@@ -113,7 +99,7 @@ def families(types):
 
 
 class Compare(IntEnum):
-    """How SETP compares its source with the immediate: two's complement, or unsigned where the name ends in U."""
+    """Comparison of SETP: source with immediate, in two's complement, or unsigned if the name ends in U."""
 
     EQ = 0
     NE = 1
@@ -128,15 +114,15 @@ class Compare(IntEnum):
 
 
 class Source(IntEnum):
-    """Where MOV and SETP take their first operand from."""
+    """First operand of MOV and SETP."""
 
     GIVEN = 0  #: the immediate of MOV, the register of SETP
     THREAD = 1  #: the index of the thread
 
 
-_OPCODE = Field("opcode", 0, 8, "What to do.", enum=Operation)
+_OPCODE = Field("opcode", 0, 8, "Operation.", enum=Operation)
 _GUARD = Field("guard", 8, 1, "1: only threads whose predicate is true take part.")
-_PREDICATE = Field("predicate", 9, 3, "The guarding predicate; 0 without guard.")
+_PREDICATE = Field("predicate", 9, 3, "The guarding predicate; 0 without a guard.")
 _SEGMENT = Field("ur", 80, 8, "Uniform register that names the segment.")
 _OFFSETS = Field("rf", 64, 16, "First offset register: one for each dimension of the segment, innermost first.")
 _IMMEDIATE = Field("imm", 96, 32, "Added to the innermost offset, modulo 2^32.")
@@ -148,11 +134,11 @@ def _format(operation, doc, *fields):
     return Format(operation.name.lower(), 128, doc, (_OPCODE, *fields))
 
 
-#: Format of every operation. Bits in no field must be zero.
+#: Format of every operation. Reserved bits must be zero.
 INSTRUCTIONS = {
     Operation.MM: _format(
         Operation.MM, "Multiplies and accumulates.", _GUARD, _PREDICATE,
-        Field("ka", 16, 2, "Threads that share a row of C, each with columns of its own.", bias=1),
+        Field("ka", 16, 2, "Threads that share a row of C, each with its own columns.", bias=1),
         Field("kb", 18, 2, "Threads that share a product, each with a part of K.", bias=1),
         Field("transpose", 20, 1, "0: K is dimension 0 of B. 1: N is dimension 0 and K is dimension 1."),
         Field("type", 24, 4, "Elements of A and B.", enum=MmType),
@@ -167,7 +153,7 @@ INSTRUCTIONS = {
         _OFFSETS, _SEGMENT, _IMMEDIATE),
     Operation.MOV: _format(
         Operation.MOV, "Sets a register.", _GUARD, _PREDICATE,
-        Field("source", 16, 1, "What it is set to.", enum=Source),
+        Field("source", 16, 1, "Source of the value.", enum=Source),
         Field("core", 17, 1, "1: `imm` is ORed with the number of the core; 0 if it is the thread's index."),
         Field("rd", 32, 16, "The " + _REGISTER),
         Field("imm", 96, 32, "Its new value; 0 if that is the thread's index.")),
@@ -176,23 +162,23 @@ INSTRUCTIONS = {
         Field("ud", 80, 8, "The uniform register."),
         Field("imm", 96, 32, "Its new value: the number of a segment.")),
     Operation.SETP: _format(
-        Operation.SETP, "Sets a predicate; threads that do not take part keep theirs.", _GUARD, _PREDICATE,
+        Operation.SETP, "Sets a predicate, of threads that take part.", _GUARD, _PREDICATE,
         Field("pd", 16, 3, "The predicate."),
-        Field("source", 19, 1, "What is compared.", enum=Source),
-        Field("compare", 20, 4, "How.", enum=Compare),
+        Field("source", 19, 1, "Left operand.", enum=Source),
+        Field("compare", 20, 4, "Comparison.", enum=Compare),
         Field("rs", 32, 16, "The register that is compared; 0 if that is the thread's index."),
-        Field("imm", 96, 32, "What it is compared with.")),
+        Field("imm", 96, 32, "Right operand.")),
     Operation.BAR_WAIT: _format(
         Operation.BAR_WAIT, "Waits for a barrier.",
         Field("parity", 16, 1, "Parity of the phase that must be complete."),
         Field("imm", 96, 32, "Byte address of the barrier in shared memory, a multiple of 8.")),
-    Operation.FENCE: _format(Operation.FENCE, "Waits for all instructions before."),
-    Operation.HALT: _format(Operation.HALT, "Waits for all instructions before, and raises the interrupt."),
+    Operation.FENCE: _format(Operation.FENCE, "Waits for all earlier instructions."),
+    Operation.HALT: _format(Operation.HALT, "Waits for all earlier instructions, and raises the interrupt."),
 }  # fmt: skip
 
 #: Operations that a predicate can guard.
 GUARDED = frozenset(op for op, fmt in INSTRUCTIONS.items() if _GUARD in fmt.fields)
-#: Operations that have a logical address.
+#: Operations with a logical address.
 MEMORY_OPERATIONS = frozenset({Operation.MM, Operation.LD, Operation.ST})
 
 
@@ -201,7 +187,7 @@ MAX_PAGE_LOG2 = 20
 
 
 class SegmentElement(IntEnum):
-    """Type of a segment's elements; the low two bits are log2 of its bytes."""
+    """Type of a segment's elements; the low two bits are log2 of the bytes of an element."""
 
     S8 = 0
     S16 = 1
@@ -222,8 +208,8 @@ class SegmentElement(IntEnum):
 SEGMENT = Format("segment", 256, "A tensor, or a part of one, that instructions address by element.", (
     Field("element", 0, 4, "Element type.", enum=SegmentElement),
     Field("rank", 4, 2, "Dimensions, 1 to 4.", bias=1),
-    Field("swizzle", 6, 2, "Permutation of the chunks in shared memory, as the TMAU made it.", enum=Swizzle),
-    Field("paged", 8, 1, "1: pages lie where their entries say. 0: there is one page, and it lies at `base`."),
+    Field("swizzle", 6, 2, "Permutation of the chunks in shared memory, as the TMAU stored them.", enum=Swizzle),
+    Field("paged", 8, 1, "1: page entries hold the addresses of pages. 0: there is one page, at `base`."),
     Field("first_entry", 16, 16, "Entry of page 0; 0 if not paged."),
     Field("base", 32, 32, "Byte address of the only page, a multiple of 16; 0 if paged."),
     Field("size", 64, 16, "Elements of each dimension, innermost first; 0 beyond the rank.", count=4, pitch=16),
@@ -233,17 +219,17 @@ SEGMENT = Format("segment", 256, "A tensor, or a part of one, that instructions 
 PAGE_ENTRY = Format("page_entry", 64, "Where a page is.", (
     Field("address", 0, 32, "Byte address, a multiple of 16."),
     Field("valid", 32, 1, "The page exists."),
-    Field("loaded", 33, 1, "Its data are there; an access to a valid page waits for this."),
-    Field("on_chip", 34, 1, "The address is one of shared memory."),
+    Field("loaded", 33, 1, "Its data are present; an access to a valid page waits for this."),
+    Field("on_chip", 34, 1, "The address lies in shared memory."),
 ))  # fmt: skip
 
 
-#: Words that are put together: a command of the TMAU is the longest.
+#: Words of register ``data``: as many as the longest format, a command of the TMAU, has.
 DATA_WORDS = 16
 
 
 class Put(IntEnum):
-    """What the words of ``data0`` on are, or what is done with a page."""
+    """Kind of what is put: the format of the words from ``data0`` on, or an operation on a page."""
 
     INSTRUCTION = 1  #: four words: an instruction to be issued
     SEGMENT = 2  #: eight words: segment ``index``
@@ -255,30 +241,26 @@ class Put(IntEnum):
 
 PE_REGISTERS = (
     *identification("TWPE", "processing engine"),
-    Register("params0", 0x08, Access.RO, "Parameters that the hardware was built with.", (
+    parameters(0,
         Field("threads", 0, 16, "Rows of C, each with a dot-product unit."),
         Field("regs", 16, 16, "Registers of a thread."),
-    )),
-    Register("params1", 0x0C, Access.RO, "Parameters that the hardware was built with.", (
+    ),
+    parameters(1,
         Field("factor_regs", 0, 8, "Registers of A that one issue multiplies."),
         Field("uniform_regs", 8, 8, "Uniform registers."),
-        Field("mm_in_flight", 16, 8, "Multiplies under way at most."),
-        Field("types", 24, 4, "Elements that mm takes, a bit each: 8-bit integers, 16-bit integers, fp16, bf16."),
-    )),
-    Register("params2", 0x10, Access.RO, "Parameters that the hardware was built with.", (
+        Field("mm_in_flight", 16, 8, "Multiplies in flight at most."),
+        Field("types", 24, 4, "Elements that mm supports, a bit each: 8-bit integers, 16-bit integers, fp16, bf16."),
+    ),
+    parameters(2,
         Field("segments", 0, 16, "Entries of the segment table."),
         Field("pages", 16, 16, "Entries of the page table."),
-    )),
-    Register("params3", 0x14, Access.RO, "Parameters that the hardware was built with.",
-             (Field("smem_bytes", 0, 32, "Bytes of shared memory."),)),
-    Register("control", 0x20, Access.WO, "Acts once.", (
-        Field("clear_counters", 0, 1, "Set all performance counters to zero."),
-        Field("clear_error", 1, 1, "Forget the error record and its count."),
-    )),
+    ),
+    parameters(3, Field("smem_bytes", 0, 32, "Bytes of shared memory.")),
+    Register("control", 0x20, Access.WO, "Acts once.", (CLEAR_COUNTERS, CLEAR_ERROR)),
     Register("status", 0x24, Access.RO, "What the unit does now.", reset=1, fields=(
         Field("idle", 0, 1, "No instruction is under way."),
         Field("error", 1, 1, "The error record holds an error."),
-        Field("put_busy", 2, 1, "What was put has not been taken: writes from data0 on are refused."),
+        Field("put_busy", 2, 1, "The last put has not been accepted: writes from data0 on are refused."),
     )),
     *interrupts(
         Field("error", 0, 1, "An instruction had an error."),
@@ -286,7 +268,7 @@ PE_REGISTERS = (
     ),
     Register("error", 0x30, Access.RO, "Error record: of the first instruction in program order that had an error.", (
         Field("code", 0, 8, "PeError; 0 if there was none since clear_error."),
-        Field("register", 16, 16, "The register that the code tells of, or 0."),
+        Field("register", 16, 16, "The register that the code is about, or 0."),
     )),
     Register("error_number", 0x34, Access.RO, "Error record: which instruction.",
              (Field("number", 0, 32, "Counted from 0 on after reset."),)),
@@ -306,16 +288,16 @@ PE_REGISTERS = (
     counter("bank_conflicts", 0x5C, "Cycles that reads of shared memory took longer because of bank conflicts."),
     counter("translation_misses", 0x60, "Accesses that had to look into the page table."),
     *(
-        Register(f"data{word}", 0x100 + 4 * word, Access.RW, f"Word {word} of what is put next.",
+        Register(f"data{word}", 0x100 + 4 * word, Access.RW, f"Word {word} of the next put.",
                  (Field("word", 0, 32, "Little-endian, the lowest bits in data0."),))
         for word in range(DATA_WORDS)
     ),
-    Register("put", 0x140, Access.WO, "Hands over what is in the words. Refused if there is no such index.", (
-        Field("kind", 0, 3, "What they are.", enum=Put),
+    Register("put", 0x140, Access.WO, "Hands over the contents of the words. Refused if there is no such index.", (
+        Field("kind", 0, 3, "Kind of the contents.", enum=Put),
         Field("index", 16, 16, "Of the segment, or the page entry; 0 for an instruction."),
     )),
-    Register("page_address", 0x144, Access.RW, "Where PAGE_IN brings the page.",
+    Register("page_address", 0x144, Access.RW, "Address to which PAGE_IN brings the page.",
              (Field("address", 0, 32, "Byte address in shared memory, a multiple of 16."),)),
 )  # fmt: skip
-#: What register ``id`` holds.
+#: Constant in register ``id``.
 PE_ID_VALUE = PE_REGISTERS[0].reset

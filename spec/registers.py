@@ -5,17 +5,24 @@ from enum import Enum
 
 from .fields import Field, Format
 
-__all__ = ["Access", "Register", "counter", "identification", "interrupts"]
+__all__ = [
+    "CLEAR_COUNTERS", "CLEAR_ERROR", "Access", "Register", "address_halves", "counter", "identification", "interrupts",
+    "parameters",
+]  # fmt: skip
+
+#: Fields of register ``control``.
+CLEAR_COUNTERS = Field("clear_counters", 0, 1, "Set all performance counters to zero.")
+CLEAR_ERROR = Field("clear_error", 1, 1, "Forget the error record and its count.")
 
 
 class Access(Enum):
     """What a processor can do with a register."""
 
-    CONSTANT = "constant"  #: read; it never changes
+    CONSTANT = "constant"  #: read it; it never changes
     RO = "read-only"  #: read what the hardware shows
     RW = "read-write"  #: read back what was written
-    W1C = "write 1 to clear"  #: read what the hardware has set; a one that is written clears its bit
-    WO = "strobe"  #: a one that is written acts once; reads as zero
+    W1C = "write 1 to clear"  #: read what the hardware has set; writing a one clears the bit
+    WO = "strobe"  #: writing a one acts once; reads as zero
     WRITE = "write-only"  #: keeps what is written, all four bytes whatever the strobes; a read is refused
 
 
@@ -30,13 +37,12 @@ class Register:
     offset : int
         Byte offset, a multiple of 4.
     access : Access
-        What a processor can do with it.
     doc : str
         One sentence.
     fields : tuple of Field
-        Bits in no field read as zero.
+        All other bits read as zero.
     reset : int
-        Value after reset, and for ever if it is a constant. That of ``params…`` is in the hardware.
+        Value after reset, and the only one of a constant. The hardware supplies the value of ``params…``.
     """
 
     name: str
@@ -63,8 +69,14 @@ def counter(name, offset, doc):
     return Register(name, offset, Access.RO, doc, (Field("count", 0, 32, "Since the last clear, modulo 2^32."),))
 
 
+def parameters(number, *fields):
+    """Register ``params0``, ``params1`` …"""
+    return Register(f"params{number}", 0x08 + 4 * number, Access.RO, "Parameters that the hardware was built with.",
+                    fields)  # fmt: skip
+
+
 def identification(letters, engine):
-    """The registers that every engine begins with: what it is, in four letters, and which layout its registers have."""
+    """The registers that every engine begins with: its kind, in four letters, and the version of its registers."""
     return (
         Register("id", 0x00, Access.CONSTANT, f"Tells that this is a {engine}.",
                  (Field("id", 0, 32, f"The letters {letters}."),), reset=int.from_bytes(letters.encode("ascii"))),
@@ -80,4 +92,13 @@ def interrupts(*causes):
     return (
         Register("irq_status", 0x28, Access.W1C, "What has happened since the bit was cleared.", causes),
         Register("irq_enable", 0x2C, Access.RW, "Which bits of irq_status raise the interrupt.", causes),
+    )
+
+
+def address_halves(name, offset, doc, field_doc, access=Access.RW):
+    """The two registers of a 64-bit address, the low half first."""
+    address = Field("address", 0, 32, field_doc)
+    return tuple(
+        Register(f"{name}_{half}", offset + place, access, f"{doc}, {half} half.", (address,))
+        for place, half in ((0, "lo"), (4, "hi"))
     )

@@ -1,18 +1,28 @@
-"""Features of a TMAU (docs/tmau.md, "Features"): what hardware may be built without."""
+"""Features and registers of the TMAU (docs/tmau.md, "Features"; docs/integration.md, "Registers and interrupt")."""
 
 from dataclasses import replace
 
 from .fields import Field, one_line
 from .memory import BarrierOp
-from .registers import Access, Register, counter, identification, interrupts
+from .registers import (
+    CLEAR_COUNTERS,
+    Access,
+    Register,
+    address_halves,
+    counter,
+    identification,
+    interrupts,
+    parameters,
+)  # fmt: skip
 from .tmau import Element
 
-__all__ = ["BARRIER_WINDOW_REGISTERS", "COMMAND_WINDOW_REGISTERS", "COMMAND_WINDOW_WORDS", "FEATURES",
-           "FEATURE_FIELDS", "FLOAT_SUMS", "HOST_WINDOWS", "MOST_PROCESSORS", "PROCESSOR_REGISTERS",
-           "PROCESSOR_STRIDE", "TMAU_ID_VALUE", "TMAU_REGISTERS", "WINDOW_REGISTERS", "features", "own_tag_bits",
-           "processor_of", "processor_registers"]  # fmt: skip
+__all__ = [
+    "BARRIER_WINDOW_REGISTERS", "COMMAND_WINDOW_REGISTERS", "COMMAND_WINDOW_WORDS", "FEATURES", "FEATURE_FIELDS",
+    "FLOAT_SUMS", "HOST_WINDOWS", "MOST_PROCESSORS", "PROCESSOR_REGISTERS", "PROCESSOR_STRIDE", "TMAU_ID_VALUE",
+    "TMAU_REGISTERS", "WINDOW_REGISTERS", "features", "own_tag_bits", "processor_of", "processor_registers",
+]  # fmt: skip
 
-#: Features in the order of their bits in register ``features``, and what each stands for.
+#: Features that hardware may be built without, in the order of their bits in register ``features``.
 FEATURES = {
     "im2col": "Descriptors in im2col mode.",
     "interleave": "Descriptors with 16-byte or 32-byte interleave.",
@@ -42,7 +52,7 @@ FEATURE_FIELDS = (
 #: Elements whose reductions are floating-point.
 FLOAT_SUMS = (Element.F16, Element.BF16, Element.F32)
 
-#: Features, and of which others they need at least one.
+#: Features that need at least one of some others.
 _NEEDS = {
     "reductions_global": ("stores",),
     "reductions_float": ("reductions_global", "reductions_shared"),
@@ -65,21 +75,20 @@ def features(names):
 
 TMAU_REGISTERS = (
     *identification("TWRT", "TMAU"),
-    Register("params0", 0x08, Access.RO, "Parameters that the hardware was built with.", (
+    parameters(0,
         Field("bus_bytes", 0, 8, "Bytes of a bus word."),
         Field("addr_width", 8, 8, "Bits of a global byte address."),
         Field("queue_depth", 16, 8, "Commands that wait."),
         Field("cache_entries", 24, 8, "Descriptors kept."),
-    )),
-    Register("params1", 0x0C, Access.RO, "Parameters that the hardware was built with.", (
+    ),
+    parameters(1,
         Field("max_outstanding", 0, 16, "Read bursts in flight at most."),
         Field("commands_in_flight", 16, 16, "Commands whose data are under way at most."),
-    )),
-    Register("params2", 0x10, Access.RO, "Parameters that the hardware was built with.",
-             (Field("smem_bytes", 0, 32, "Bytes of shared memory."),)),
+    ),
+    parameters(2, Field("smem_bytes", 0, 32, "Bytes of shared memory.")),
     Register("features", 0x14, Access.RO, "Features that the hardware was built with.", FEATURE_FIELDS),
     Register("control", 0x20, Access.WO, "Acts once.", (
-        Field("clear_counters", 0, 1, "Set all performance counters to zero."),
+        CLEAR_COUNTERS,
         Field("invalidate_descriptors", 1, 1, "Drop every descriptor from the cache."),
         Field("clear_error", 2, 1, "Forget the error record and its count."),
     )),
@@ -119,12 +128,8 @@ TMAU_REGISTERS = (
         Field("confine_global", 0, 1, "Tensors, blocks and descriptors must lie in the global window."),
         Field("confine_shared", 1, 1, "Transfers and barriers must lie in the shared window."),
     )),
-    *(
-        Register(f"global_{name}_{half}", offset, Access.RW, f"Global window: {what}, {half} half.",
-                 (Field("address", 0, 32, "A multiple of 4096; low bits are ignored."),))
-        for name, what, first in (("base", "first byte", 0x74), ("limit", "last byte", 0x7C))
-        for half, offset in (("lo", first), ("hi", first + 4))
-    ),
+    *address_halves("global_base", 0x74, "Global window: first byte", "A multiple of 4096; low bits are ignored."),
+    *address_halves("global_limit", 0x7C, "Global window: last byte", "A multiple of 4096; low bits are ignored."),
     Register("shared_base", 0x84, Access.RW, "Shared window: first byte.",
              (Field("address", 0, 32, "A multiple of 128; low bits are ignored."),)),
     Register("shared_limit", 0x88, Access.RW, "Shared window: last byte.",
@@ -133,55 +138,29 @@ TMAU_REGISTERS = (
     counter("write_beats", 0x94, "Bus words written."),
     counter("write_bytes", 0x98, "Bytes of transfers to global memory that are complete."),
 )  # fmt: skip
-#: What register ``id`` holds.
+#: Constant in register ``id``.
 TMAU_ID_VALUE = TMAU_REGISTERS[0].reset
 
-#: Those that hardware without the feature ``windows`` lacks.
+#: Registers that hardware without the feature ``windows`` lacks.
 WINDOW_REGISTERS = frozenset(
     register.name for register in TMAU_REGISTERS if register.name.startswith(("windows", "global_", "shared_"))
 )
 
+# Several processors that share a unit (docs/cluster.md, "Several processors"), and how each of them commands it
+# (docs/from_a_processor.md).
 
 MOST_PROCESSORS = 16
+PROCESSOR_STRIDE = 0x20
 
-_FIRST, PROCESSOR_STRIDE = 0x200, 0x20
-_WINDOWS = sorted(
-    (register for register in TMAU_REGISTERS if register.name in WINDOW_REGISTERS), key=lambda register: register.offset
-)
-
-#: Windows of processor 0; those of the next one lie ``PROCESSOR_STRIDE`` bytes behind.
+#: Windows of processor 0, from offset 0x200; each next processor's lie ``PROCESSOR_STRIDE`` bytes further.
 PROCESSOR_REGISTERS = tuple(
-    replace(register, offset=_FIRST + 4 * number) for number, register in enumerate(_WINDOWS)
-)  # fmt: skip
-
+    replace(register, offset=0x200 - 0x70 + register.offset)
+    for register in TMAU_REGISTERS
+    if register.name in WINDOW_REGISTERS
+)
 _COUNT = Register("processors", 0x1C, Access.RO, "Its reset value is in the hardware.", (
     Field("count", 0, 8, "Processors that share the unit."),
 ))  # fmt: skip
-
-
-def processor_registers(count, windows=True):
-    """Registers of a unit that ``count`` processors share; none of one. Names of windows end with their processor."""
-    if count == 1:
-        return ()
-    return (_COUNT,) + tuple(
-        replace(register, name=f"{register.name}_{number}", offset=register.offset + PROCESSOR_STRIDE * number)
-        for number in range(count if windows else 0)
-        for register in PROCESSOR_REGISTERS
-    )
-
-
-def own_tag_bits(count):
-    """Bits of a tag that are a processor's own where ``count`` share the unit; those above are its number."""
-    return 16 - (count - 1).bit_length()
-
-
-def processor_of(tag, count):
-    """Number of the processor whose command has the tag; ValueError if there is none of that number."""
-    number = tag >> own_tag_bits(count)
-    if number >= count:
-        raise ValueError(f"a tag must have the number of one of {count} processors in its upper bits, not {tag:#06x}")
-    return number
-
 
 #: 32-bit words of a command.
 COMMAND_WINDOW_WORDS = 16
@@ -214,3 +193,27 @@ BARRIER_WINDOW_REGISTERS = (
         Field("error", 1, 1, "Refused: the barrier is unchanged, and BARRIER_OPERATION is reported."),
     )),
 )  # fmt: skip
+
+
+def processor_registers(count, windows=True):
+    """Registers that a unit has in addition if ``count`` processors share it; window names end with the processor."""
+    if count == 1:
+        return ()
+    return (_COUNT,) + tuple(
+        replace(register, name=f"{register.name}_{number}", offset=register.offset + PROCESSOR_STRIDE * number)
+        for number in range(count if windows else 0)
+        for register in PROCESSOR_REGISTERS
+    )
+
+
+def own_tag_bits(count):
+    """Bits of a tag that each of ``count`` processors may choose; the bits above are the number of the processor."""
+    return 16 - (count - 1).bit_length()
+
+
+def processor_of(tag, count):
+    """Number of the processor whose command has the tag; ValueError if there are fewer processors."""
+    number = tag >> own_tag_bits(count)
+    if number >= count:
+        raise ValueError(f"a tag must have the number of one of {count} processors in its upper bits, not {tag:#06x}")
+    return number

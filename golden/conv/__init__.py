@@ -1,1 +1,1 @@
-"""What jobs of the convolution engine mean."""
+"""The golden model of the convolution engine, and plans of its jobs."""

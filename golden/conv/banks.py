@@ -1,4 +1,4 @@
-"""What a request of the convolution engine takes at the banks of shared memory (docs/inside_conv.md, "Operands")."""
+"""Cycles of the convolution engine's requests at the banks of shared memory (docs/inside_conv.md, "Operands")."""
 
 from functools import lru_cache
 from math import ceil
@@ -12,7 +12,7 @@ __all__ = ["read_share", "request_cycles"]
 
 
 def request_cycles(plan, pixel):
-    """Cycles in which shared memory is read for a request for feature rows, on average.
+    """Average number of cycles in which a request for feature rows reads shared memory.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def request_cycles(plan, pixel):
     Returns
     -------
     int or float
-        ``plan.fetch_cycles`` counts requests.
+        For one request; ``plan.fetch_cycles`` counts requests.
     """
     instance("plan", plan, ConvPlan)
     pixel = integer("pixel", pixel, 0)
@@ -31,10 +31,10 @@ def request_cycles(plan, pixel):
 
 
 def read_share(plan, pixel):
-    """How many of the requests for feature rows read shared memory, as a fraction.
+    """The fraction of requests for feature rows that read shared memory, for integers.
 
-    The others are for further blocks of the same points, if eight chunks that adjoin have all of their bytes. That
-    is of integers: blocks of floats are not asked for one after the other, and each request reads.
+    The others are for further blocks of the same points, if eight adjoining chunks hold all their bytes. Blocks of
+    floats are not requested in sequence, and each of their requests reads.
     """
     instance("plan", plan, ConvPlan)
     pixel = integer("pixel", pixel, 0)
@@ -46,33 +46,35 @@ def read_share(plan, pixel):
 
 
 def _row_places(plan, pixel):
-    """Where pieces of a request lie, their size, and how many of them are of one point."""
+    """Addresses of the pieces of a request, their size, and the pieces of a point."""
     size = min(plan.block_bytes, CHUNK_BYTES)
-    # Two blocks of a pixel come together where a row is one point, and there are two.
+    # If a row is one point, a request has two blocks of it, if there are two.
     whole = plan.block_bytes == plan.params.row_bytes and plan.blocks > 1
-    together = plan.block_bytes // size * (2 if whole else 1)
-    apart = plan.shape.stride[0] * pixel
-    lanes = range(plan.params.lanes)
-    return tuple(lane // together * apart + lane % together * size for lane in lanes), size, together
+    pieces = plan.block_bytes // size * (2 if whole else 1)
+    return _places(plan, pixel, pieces, size), size, pieces
+
+
+def _places(plan, pixel, pieces, size):
+    """Addresses of the pieces of a request, with ``pieces`` of ``size`` bytes for each point."""
+    pitch = plan.shape.stride[0] * pixel
+    return tuple(lane // pieces * pitch + lane % pieces * size for lane in range(plan.params.lanes))
 
 
 def _row_reads(plan, pixel):
-    places, size, together = _row_places(plan, pixel)
+    places, size, pieces = _row_places(plan, pixel)
     reads, shape = _reads(places, size), plan.shape
     if not plan.crosses_lines or _in_chunks(places, size) or (*shape.kernel, *shape.stride) == (1, 1, 1, 1):
         return reads
-    # Pieces on both sides of the end of a line are two reads, unless lines adjoin as points do.
-    points = plan.params.lanes // together
+    # Pieces on both sides of the end of a line take two reads, unless lines adjoin as points do.
+    points = plan.params.lanes // pieces
     ends = sum(line * shape.out_width % points > 0 for line in range(1, shape.lines))
     return reads + max(2 - reads, 0) * ends / ceil(shape.points / points)
 
 
 def _lane_reads(plan, pixel):
-    """Two columns of the kernel may come together."""
-    shape, size = plan.shape, min(plan.block_bytes, CHUNK_BYTES)
-    slots = plan.block_bytes // size
-    apart, lanes = shape.stride[0] * pixel, plan.params.lanes
-    places = tuple(lane // slots * apart + lane % slots * size for lane in range(lanes))
+    """The same in lane-private mode, where a request may have two columns of the kernel."""
+    shape, size, lanes = plan.shape, min(plan.block_bytes, CHUNK_BYTES), plan.params.lanes
+    places = _places(plan, pixel, plan.block_bytes // size, size)
     alone, columns = _reads(places, size), plan.planes if plan.rotates else shape.kernel[0]
     odd = shape.stride[0] % 2 == 0 and shape.dilation[0] % 2
     odd = odd and not (plan.block_bytes == 2 * CHUNK_BYTES and shape.dilation[0] * pixel // CHUNK_BYTES % 2)
@@ -86,8 +88,8 @@ def _lane_reads(plan, pixel):
 
 @lru_cache(maxsize=1 << 12)
 def _reads(places, size):
-    """Cycles in which pieces of ``size`` bytes at ``places`` are read."""
-    if len(places) < BANKS:  # both chunks of each in one read
+    """Cycles that read pieces of ``size`` bytes at ``places``."""
+    if len(places) < BANKS:  # one read has both chunks of each
         return _conflicts(places, size)
     first, last = places[0] // CHUNK_BYTES, (max(places) + size - 1) // CHUNK_BYTES
     if _in_chunks(places, size):
@@ -104,7 +106,7 @@ def _in_chunks(places, size):
 
 
 def _conflicts(places, size):
-    """Different chunks of the bank that has the most of them."""
+    """Chunks of the bank with the most different chunks."""
     chunks = {chunk for place in places for chunk in (place // CHUNK_BYTES, (place + size - 1) // CHUNK_BYTES)}
     banks = [chunk % BANKS for chunk in chunks]
     return max(map(banks.count, banks))

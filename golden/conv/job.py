@@ -1,4 +1,4 @@
-"""Where the tensors of a job lie: shapes, spans and strides, from its fields (docs/conv.md, "Memory", "Checks")."""
+"""Jobs of the convolution engine: tensors in shared memory, and the rules of docs/conv.md ("Memory", "Checks")."""
 
 from typing import NamedTuple
 
@@ -8,23 +8,25 @@ from tilewright.spec import BARRIER
 from tilewright.spec.conv import CHANNEL_BYTES, JOB, JOB_VERSION, ConvError, ConvOperation, ConvOutput
 from tilewright.spec.pe import MmType
 
-from .shape import ConvShape
+from .shape import SIZES, ConvShape
 
 __all__ = ["Part", "Refused", "barriers_of", "check_job", "parts_of", "result_bytes", "shape_of"]
 
 _RESULT_BYTES = {ConvOutput.RAW: 4, ConvOutput.U8: 1, ConvOutput.S8: 1, ConvOutput.F16: 2, ConvOutput.BF16: 2}
+_RESERVED = JOB.reserved_mask
+_INFINITE = 0x7F800000
 
 
 class Part(NamedTuple):
-    """A tensor in shared memory; dimensions from the outermost to the innermost, whose elements adjoin.
+    """A tensor in shared memory; dimensions begin with the outermost, and elements of the innermost adjoin.
 
     Attributes
     ----------
     address : int
     unit : int
-        What addresses and pitches must be multiples of.
+        Addresses and pitches must be multiples of it.
     shape, pitches : tuple of int
-        Indices of each dimension, and bytes from one to the next.
+        Indices of each dimension, and bytes between two of them.
     item : int
         Bytes of an element.
     """
@@ -42,17 +44,17 @@ class Part(NamedTuple):
 
     @property
     def span(self):
-        """Bytes from the first to the last one."""
+        """Bytes from the first to the last."""
         outer = zip(self.shape[:-1], self.pitches, strict=True)
         return self.row_bytes + sum((count - 1) * pitch for count, pitch in outer)
 
     @property
     def end(self):
-        """Address behind the last byte."""
+        """Address after the last byte."""
         return self.address + self.span
 
     def view(self, smem, dtype):
-        """The tensor as an array of ``dtype``, in the place where it lies."""
+        """The tensor in ``smem`` as an array of ``dtype``, without a copy."""
         strides = (*self.pitches, self.item)
         return np.ndarray(self.shape, dtype, smem, self.address, strides)
 
@@ -67,8 +69,7 @@ def shape_of(fields):
     """The :class:`ConvShape` of a job that has passed its checks."""
     element = MmType(fields["type"]).bytes
     return ConvShape(
-        **{name: fields[name] for name in ("batch", "height", "width", "channels")},
-        **{name: fields[name] for name in ("out_channels", "out_height", "out_width")},
+        **{name: fields[name] for name in SIZES},
         **{name: tuple(fields[name]) for name in ("kernel", "stride", "dilation", "padding")},
         operation=ConvOperation(fields["operation"]),
         element_bytes=element,
@@ -80,23 +81,23 @@ def shape_of(fields):
 
 
 def barriers_of(fields):
-    """Addresses of the barriers that a job arrives at: when it ends, and when its K has been read."""
+    """Addresses of the barriers at which a job arrives: at its end, and when its K has been read."""
     early = fields["early"] and fields["operation"] == ConvOperation.CONVOLUTION
     return tuple(fields["barrier"] + BARRIER.bytes * number for number in range(1 + early)) if fields["signal"] else ()
 
 
 def parts_of(fields):
-    """What a job uses of shared memory: a :class:`Part` for each field with an address, in the order of checks."""
+    """The shared memory of a job: a :class:`Part` for each field with an address, in the order of checks."""
     operation, output = ConvOperation(fields["operation"]), ConvOutput(fields["output"])
     element, result = MmType(fields["type"]).bytes, result_bytes(fields)
     batch, channels, out_channels = fields["batch"], fields["channels"], fields["out_channels"]
     taps = fields["kernel"][0] * fields["kernel"][1]
-    made = (batch, fields["out_height"], fields["out_width"], out_channels)
+    result_shape = (batch, fields["out_height"], fields["out_width"], out_channels)
     parts = {}
     if barriers := barriers_of(fields):
         parts["barrier"] = Part(barriers[0], BARRIER.bytes, (len(barriers),), (), BARRIER.bytes)
-    given = (batch, fields["height"], fields["width"], channels)
-    parts["x"] = Part(fields["x"], element, given, tuple(fields["x_pitch"][::-1]), element)
+    x_shape = (batch, fields["height"], fields["width"], channels)
+    parts["x"] = Part(fields["x"], element, x_shape, tuple(fields["x_pitch"][::-1]), element)
     if operation == ConvOperation.CONVOLUTION:
         shape = (out_channels, taps * channels)
         parts["k"] = Part(fields["k"], element, shape, (fields["k_pitch"],), element)
@@ -104,18 +105,14 @@ def parts_of(fields):
         parts["k"] = Part(fields["k"], element, (taps, channels), (fields["k_pitch"],), element)
     if output.quantised or (fields["bias"] and operation != ConvOperation.MAX_POOL):
         parts["table"] = Part(fields["table"], CHANNEL_BYTES, (2 * out_channels,), (), CHANNEL_BYTES // 2)
-    parts["y"] = Part(fields["y"], result, made, tuple(fields["y_pitch"][::-1]), result)
-    if output.quantised and fields["add"]:
-        parts["addend"] = Part(fields["addend"], result, made, tuple(fields["addend_pitch"][::-1]), result)
+    results = ("y", "addend") if output.quantised and fields["add"] else ("y",)
+    for name in results:
+        parts[name] = Part(fields[name], result, result_shape, tuple(fields[f"{name}_pitch"][::-1]), result)
     return parts
 
 
-_RESERVED = JOB.reserved_mask
-_INFINITE = 0x7F800000
-
-
 class Refused(NamedTuple):
-    """A rule that a job breaks: its code, and the name of the field."""
+    """A broken rule: its code, and the name of the field."""
 
     code: ConvError
     field: str
@@ -132,12 +129,15 @@ def check_job(word, params, smem_bytes):
         Bytes of shared memory.
     """
     fields = JOB.unpack(word)
-    refused = _check_kind(word, fields, params) or _check_values(fields, params)
-    return refused or _check_places(fields, parts_of(fields), smem_bytes)
+    return (
+        _check_kind(word, fields, params)
+        or _check_values(fields, params)
+        or _check_places(parts_of(fields), smem_bytes)
+    )
 
 
 def _check_kind(word, fields, params):
-    """Until it is known what the job is."""
+    """Rules on the fields that decide the meaning of the others."""
     if fields["version"] != JOB_VERSION:
         return Refused(ConvError.VERSION, "version")
     if word & _RESERVED:
@@ -153,21 +153,21 @@ def _check_kind(word, fields, params):
         return Refused(ConvError.OUTPUT, "output")
     output = ConvOutput(fields["output"])
     maximum = fields["operation"] == ConvOperation.MAX_POOL
-    unfit = output.quantised if kind.is_float else output.half
-    if unfit or maximum != (output == ConvOutput.ELEMENT):
+    misfit = output.quantised if kind.is_float else output.half
+    if misfit or maximum != (output == ConvOutput.ELEMENT):
         return Refused(ConvError.OUTPUT, "output")
     return None
 
 
 def _check_values(fields, params):
-    """Numbers that are not places."""
+    """Rules on all numbers but addresses and pitches."""
     operation, output, kind = ConvOperation(fields["operation"]), ConvOutput(fields["output"]), MmType(fields["type"])
     for name in () if kind.is_float else _zero_points(operation):
         if fields[name] >> 8 * kind.bytes:
             return Refused(ConvError.ZERO, name)
     if output.quantised:
         for low, high in (("minimum", "maximum"), ("add_minimum", "add_maximum"))[: 1 + fields["add"]]:
-            # The sign bit of s8 turned, so that the order is that of unsigned numbers.
+            # With an inverted sign bit, s8 has the order of unsigned numbers.
             sign = 0x80 if output == ConvOutput.S8 else 0
             if fields[low] ^ sign > fields[high] ^ sign:
                 return Refused(ConvError.CLAMP, low)
@@ -192,8 +192,8 @@ def _zero_points(operation):
     return ("x_zero",) if operation == ConvOperation.SUM_POOL else ("x_zero", "k_zero")
 
 
-def _check_places(fields, parts, smem_bytes):
-    """Addresses and pitches of all ``parts``."""
+def _check_places(parts, smem_bytes):
+    """Rules on addresses and pitches."""
     for name, part in parts.items():
         if part.address % part.unit:
             return Refused(ConvError.ALIGNMENT, name)
@@ -201,8 +201,8 @@ def _check_places(fields, parts, smem_bytes):
         part = parts.get(name)
         if part and any(pitch % part.unit for pitch in part.pitches):
             return Refused(ConvError.ALIGNMENT, f"{name}_pitch")
-    made, room = parts["y"], parts["y"].row_bytes
-    for count, pitch in zip(made.shape[-2::-1], made.pitches[::-1], strict=True):
+    y, room = parts["y"], parts["y"].row_bytes
+    for count, pitch in zip(y.shape[-2::-1], y.pitches[::-1], strict=True):
         if count > 1 and pitch < room:
             return Refused(ConvError.PITCH, "y_pitch")
         room += (count - 1) * pitch
@@ -211,7 +211,7 @@ def _check_places(fields, parts, smem_bytes):
             return Refused(ConvError.RANGE, name)
     for name in ("x", "k", "table", "addend"):
         part = parts.get(name)
-        in_place = name == "addend" and part == made
-        if part and part.address < made.end and made.address < part.end and not in_place:
+        in_place = name == "addend" and part == y
+        if part and part.address < y.end and y.address < part.end and not in_place:
             return Refused(ConvError.OVERLAP, name)
     return None

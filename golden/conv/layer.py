@@ -1,4 +1,4 @@
-"""A layer of a network, given as arrays, as a job with the shared memory that it needs."""
+"""Layers of networks, given as arrays: a job, and the shared memory that it needs."""
 
 from dataclasses import dataclass
 
@@ -13,41 +13,36 @@ from ..memory import check_shared
 from .job import result_bytes
 from .machine import Conv, job_word
 from .plan import ConvPlan, plan_convolution
-from .shape import ConvShape
+from .shape import SIZES, ConvShape
 
 __all__ = ["ConvLayer", "PostProcessing", "convolve"]
 
-_PLAN = {"block_bytes", "merge", "raster"}  # of a ConvPlan
-
-#: Types of results by their outputs; of fp32 and of an element of X see below.
+_PLAN = {"block_bytes", "merge", "raster"}  # attributes of a ConvPlan
+#: Types of results, except accumulators in fp32 and elements of X.
 _RESULTS = {
-    ConvOutput.RAW: "<i4",
-    ConvOutput.U8: "u1",
-    ConvOutput.S8: "i1",
-    ConvOutput.F16: "<f2",
-    ConvOutput.BF16: "<u2",
-}
+    ConvOutput.RAW: "<i4", ConvOutput.U8: "u1", ConvOutput.S8: "i1", ConvOutput.F16: "<f2", ConvOutput.BF16: "<u2",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class PostProcessing:
-    """What becomes of accumulators (docs/conv.md, "Requantisation", "Types").
+    """Steps from accumulators to results (docs/conv.md, "Requantisation", "Types").
 
     Attributes
     ----------
     output : ConvOutput or str
     bias : sequence, optional
-        Of each channel: integers modulo 2^32, or float32.
+        For each channel: integers modulo 2^32, or float32.
     scale : sequence of float, optional
-        Of each channel, exactly what binary32 holds; needed for ``u8`` and ``s8``.
+        For each channel, as binary32; required for ``u8`` and ``s8``.
     zero : int
         Zero point of the results.
     minimum, maximum : int, optional
-        Clamp; without them the ends of the type.
+        Limits of results; by default those of the type.
     addend : array, optional
         Second operand of the addition, of the shape and type of the results.
     ratio : tuple of float
-        Factors of the first and the second operand.
+        Factors of the first and of the second operand.
     offset : float
     add_minimum, add_maximum : int, optional
     """
@@ -65,7 +60,7 @@ class PostProcessing:
     add_maximum: int | None = None
 
     def fields(self):
-        """The fields of a job that have no place in memory."""
+        """Fields of a job, except addresses."""
         output = member("output", ConvOutput, self.output)
         fields = {"output": output, "bias": self.bias is not None}
         if not output.quantised:
@@ -81,7 +76,7 @@ class PostProcessing:
         return fields
 
     def table(self, kind, channels):
-        """The table of channels as bytes; None if there is none."""
+        """The table of channels, uint32 of shape (channels, 2), or None."""
         quantised = member("output", ConvOutput, self.output).quantised
         if quantised and self.scale is None:
             raise ValueError("scale must be given for requantised results")
@@ -90,35 +85,35 @@ class PostProcessing:
         table = np.zeros((channels, 2), np.uint32)
         if self.bias is not None:
             biases = _bits("bias", self.bias) if kind.is_float else numbers("bias", self.bias) & 0xFFFFFFFF
-            table[:, 0] = _of_channels("bias", biases, channels)
+            table[:, 0] = _per_channel("bias", biases, channels)
         if quantised:
-            table[:, 1] = _of_channels("scale", _bits("scale", self.scale), channels)
+            table[:, 1] = _per_channel("scale", _bits("scale", self.scale), channels)
         return table
 
 
 def _bits(name, values, shape=None):
-    """Floats as the raw bits of binary32; TypeError if they are none, ValueError if they have not the ``shape``."""
+    """Floats as the raw bits of binary32; TypeError for other kinds, ValueError unless they have the ``shape``."""
     if isinstance(values, str | bytes | dict | set) or values is None:
         raise TypeError(f"{name} must be floats, not {shown(values)}")
     try:
         with np.errstate(over="ignore"):
-            found = np.asarray(values, np.float32)
+            floats = np.asarray(values, np.float32)
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{name} must be floats, not {shown(values)}") from None
-    if shape is not None and found.shape != shape:
+    if shape is not None and floats.shape != shape:
         raise ValueError(f"{name} must be {'one float' if shape == () else f'{shape[0]} floats'}, not {shown(values)}")
-    return found.view(np.uint32)
+    return floats.view(np.uint32)
 
 
-def _of_channels(name, values, channels):
-    """``values`` if they are one for each of the channels, or one for all."""
+def _per_channel(name, values, channels):
+    """``values``, if there is one for each channel or one for all."""
     if values.shape not in ((), (1,), (channels,)):
         raise ValueError(f"{name} must have a number for each of the {channels} channels, not shape {values.shape}")
     return values
 
 
 class ConvLayer:
-    """A job, and shared memory that holds what it reads.
+    """A job, and shared memory with its operands.
 
     Parameters
     ----------
@@ -127,11 +122,11 @@ class ConvLayer:
     k : array or None
         Of shape (Co, Kh, Kw, C), for ``depthwise`` (C, Kh, Kw); None for pooling.
     type : MmType or str
-        Of X and K, as of a product.
+        Of X and K, as for a product.
     kernel : tuple of int, optional
-        Kh, Kw of pooling.
+        Kh, Kw for pooling.
     stride, dilation : tuple of int
-        Of rows, of columns.
+        For rows, for columns.
     padding : tuple of int
         Top, bottom, left, right.
     operation : ConvOperation or str
@@ -139,11 +134,11 @@ class ConvLayer:
         Zero points of X and of K.
     post : PostProcessing, optional
     params : ConvParams, optional
-        The engine that it is planned for.
+        Of the engine.
     plan : str or dict
         A rule of :func:`plan_convolution`, or ``block_bytes``, ``merge`` and ``raster`` of a :class:`ConvPlan`.
     gap : int
-        Bytes behind each pixel of X in shared memory, as many as whole elements have.
+        Bytes of whole elements after each pixel of X in shared memory.
 
     Attributes
     ----------
@@ -169,7 +164,7 @@ class ConvLayer:
         fields = {"operation": operation, "type": self.kind, **post.fields()}
         kernel = kernel if k is None else k.shape[-3:-1]
         if kernel is None:
-            raise ValueError("kernel must be given where there is no K")
+            raise ValueError("kernel must be given if there is no K")
         out_channels = x.shape[3] if operation.lanes else k.shape[0]
         table = post.table(self.kind, out_channels)
         self.shape = ConvShape.of(
@@ -177,14 +172,16 @@ class ConvLayer:
             element_bytes=self.kind.bytes, result_bytes=result_bytes(fields), adjoin=not gap,
             table=table is not None, add="add" in fields,
         )  # fmt: skip
-        self._check_addend(post.addend if "add" in fields else None)
+        addend = post.addend if "add" in fields else None
+        self._check_addend(addend)
         planned = isinstance(plan, dict)
         if planned and (set(plan) - _PLAN or "block_bytes" not in plan):
             raise ValueError(f"plan must have block_bytes, and may have merge and raster, not {shown(plan)}")
         self.plan = ConvPlan(self.shape, params, **plan) if planned else plan_convolution(self.shape, params, plan)
-        apart = np.pad(x, [(0, 0)] * 3 + [(0, gap // self.kind.bytes)])
-        parts = {"x": apart, "k": self._placed_kernel(k, operation), "table": table,
-                 "addend": post.addend if "add" in fields else None}  # fmt: skip
+        pixels = np.pad(x, [(0, 0)] * 3 + [(0, gap // self.kind.bytes)])
+        if operation == ConvOperation.DEPTHWISE:
+            k = np.moveaxis(k[..., 0], 0, -1)
+        parts = {"x": pixels, "k": k, "table": table, "addend": addend}
         self._lay_out({name: part for name, part in parts.items() if part is not None})
         mask = (1 << 8 * self.kind.bytes) - 1
         self.word = job_word(
@@ -194,9 +191,9 @@ class ConvLayer:
         self._output = member("output", ConvOutput, fields["output"])
 
     def result(self, smem):
-        """The results in shared memory as the job left it, of shape (N, Ho, Wo, Co).
+        """The results in ``smem``, of shape (N, Ho, Wo, Co).
 
-        Accumulators are int32 or float32, bf16 is raw; elements of X are raw.
+        Accumulators are int32 or float32; bf16 and elements of X are raw bits.
         """
         shape = self.shape
         element = f"<u{self.kind.bytes}"
@@ -207,8 +204,8 @@ class ConvLayer:
         if len(smem) < len(self.smem):
             raise ValueError(f"smem must have the {len(self.smem)} bytes of the layer or more, not {len(smem)}")
         first = self._places["y"]
-        found = smem[first : first + shape.bytes_written].view(dtype)
-        return found.reshape(shape.batch, shape.out_height, shape.out_width, shape.out_channels)
+        results = smem[first : first + shape.bytes_written].view(dtype)
+        return results.reshape(shape.batch, shape.out_height, shape.out_width, shape.out_channels)
 
     def _tensors(self, x, k, operation):
         """X and K as raw bits."""
@@ -227,13 +224,13 @@ class ConvLayer:
             channels = k.shape[0] if operation.lanes else k.shape[3]
             if channels != x.shape[3]:
                 raise ValueError(f"k must have the {x.shape[3]} channels of x, not {channels}")
-            # A last dimension of one, so that rows and columns stand at the same places.
+            # With a last dimension of one, rows and columns are the same dimensions of each K.
             k = k[..., np.newaxis] if operation.lanes else k
         raw = f"<u{self.kind.bytes}"
         return np.ascontiguousarray(x).view(raw), None if k is None else np.ascontiguousarray(k).view(raw)
 
     def _check_addend(self, addend):
-        """TypeError or ValueError unless the second operand has the shape and the type of the results."""
+        """Refuses a second operand without the shape and the type of the results."""
         if addend is None:
             return
         shape = (self.shape.batch, self.shape.out_height, self.shape.out_width, self.shape.out_channels)
@@ -242,13 +239,8 @@ class ConvLayer:
                 f"addend must have the shape {shape} of the results and elements of a byte, not {shown(addend)}"
             )
 
-    @staticmethod
-    def _placed_kernel(k, operation):
-        """K as it lies in memory."""
-        return np.moveaxis(k[..., 0], 0, -1) if operation == ConvOperation.DEPTHWISE else k
-
     def _lay_out(self, parts):
-        """Puts tensors into shared memory one behind the other."""
+        """Puts tensors into shared memory one after another."""
         raw = {name: np.frombuffer(np.ascontiguousarray(part).tobytes(), np.uint8) for name, part in parts.items()}
         self._places, end = {}, 0
         for name, size in [*((name, len(data)) for name, data in raw.items()), ("y", self.shape.bytes_written)]:
@@ -259,26 +251,29 @@ class ConvLayer:
             self.smem[self._places[name] :][: len(data)] = data
 
     def _sizes(self):
-        """Fields of shapes and pitches; everything but X with gaps is contiguous."""
+        """Fields of shapes and pitches; all tensors are contiguous, except an X with gaps."""
         shape, element = self.shape, self.kind.bytes
-        made = shape.out_channels * shape.result_bytes, shape.out_width, shape.out_height
-        pixels = {"x": (shape.channels * element + self.gap, shape.width, shape.height), "y": made, "addend": made}
-        sizes = {f"{name}_pitch": (pixel, pixel * width, pixel * width * height)
-                 for name, (pixel, width, height) in pixels.items()}  # fmt: skip
+        results = shape.out_channels * shape.result_bytes, shape.out_width, shape.out_height
+        pixels = {
+            "x": (shape.channels * element + self.gap, shape.width, shape.height), "y": results, "addend": results,
+        }  # fmt: skip
+        sizes = {
+            f"{name}_pitch": (pixel, pixel * width, pixel * width * height)
+            for name, (pixel, width, height) in pixels.items()
+        }
         lanes = shape.operation.lanes
         sizes["k_pitch"] = shape.channels * element * (1 if lanes else shape.taps)
-        names = ("batch", "height", "width", "channels", "out_channels", "out_height", "out_width",
-                 "kernel", "stride", "dilation", "padding")  # fmt: skip
+        names = (*SIZES, "kernel", "stride", "dilation", "padding")
         return sizes | {name: getattr(shape, name) for name in names}
 
 
-def convolve(x, k, type, **options):  # noqa: A002 - what a job calls it
-    """A layer as the convolution engine computes it, bit for bit; operands and options are those of :class:`ConvLayer`.
+def convolve(x, k, type, **options):  # noqa: A002 - as in a job
+    """The results of a layer, bit for bit; operands and options are those of :class:`ConvLayer`.
 
     Returns
     -------
     ndarray of shape (N, Ho, Wo, Co)
-        As of :meth:`ConvLayer.result`.
+        As in :meth:`ConvLayer.result`.
     """
     layer = ConvLayer(x, k, type, **options)
     smem = layer.smem.copy()

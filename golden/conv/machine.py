@@ -1,4 +1,4 @@
-"""The convolution engine, job by job (docs/conv.md, "Jobs"): from shared memory to shared memory."""
+"""A convolution engine without cycles, which executes one job after another (docs/conv.md, "Jobs")."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from tilewright.spec import BARRIER
 from tilewright.spec.conv import JOB, JOB_VERSION, ConvError, ConvOperation, ConvOutput, ConvParams
 from tilewright.spec.pe import MmType
 
-from ..arguments import field_value, packed, shown
+from ..arguments import format_values, packed, shown
 from ..memory import OpenBytes, check_shared
 from ..smem import Barrier
 from .job import barriers_of, check_job, parts_of, shape_of
@@ -27,7 +27,7 @@ __all__ = ["Conv", "ConvRecord", "job_word"]
 
 
 class ConvRecord(NamedTuple):
-    """An error record: code, number of the field in the job, and tag."""
+    """An error record: its code, the number of the field in the job, and the tag."""
 
     code: ConvError
     field: int
@@ -35,38 +35,33 @@ class ConvRecord(NamedTuple):
 
 
 def job_word(**fields):
-    """A packed job of 1024 bits; fields left out have their lowest value, ``version`` the right one.
+    """A packed job of 1024 bits; omitted fields have their lowest value, and ``version`` the current one.
 
-    What has an enumeration may be given by name: ``job_word(operation="depthwise", type="u8s8")``. ValueError for a
-    field that does not exist or a value that does not fit it, TypeError for a value of the wrong kind.
+    Members of enumerations may be names: ``job_word(operation="depthwise", type="u8s8")``. ValueError for an unknown
+    field or a value out of range, TypeError for a value of the wrong kind.
     """
     values = {field.name: [field.range[0]] * field.count if field.count else field.range[0] for field in JOB.fields}
-    values["version"] = JOB_VERSION
-    for name, value in fields.items():
-        if name not in values:
-            raise ValueError(f"a job has no field {name!r}: its fields are {', '.join(values)}")
-        values[name] = field_value(JOB[name], value)
-    return JOB.pack(**values)
+    return JOB.pack(**values | {"version": JOB_VERSION} | format_values("job", JOB.fields, fields))
 
 
 class Conv:
-    """What the engine means; each job is complete when :meth:`execute` returns.
+    """A convolution engine; each job is complete when :meth:`execute` returns.
 
     Parameters
     ----------
     smem : uint8 array
         Shared memory, changed in place.
     params : ConvParams, optional
-        ``row_bytes`` and ``types`` decide what is refused, and the others nothing.
+        ``row_bytes`` and ``types`` decide which jobs are refused; the others are not used.
     open_bytes : OpenBytes or None
-        Bytes of shared memory that the specification leaves open, where other engines know of some.
+        Bytes of shared memory that the specification leaves open, if other engines share this record.
 
     Attributes
     ----------
     errors : list of ConvRecord
-        In order of the jobs.
+        In the order of the jobs.
     stopped : bool
-        Whether it refuses every job (docs/cluster.md, "Stopping one core").
+        Whether all jobs are refused (docs/cluster.md, "Stopping one core").
     """
 
     def __init__(self, smem, params=None, open_bytes=None):
@@ -89,8 +84,8 @@ class Conv:
             run = _Run(fields, self.smem)
             run.run()
             run.mark(self.open_bytes)
-            taken = [self._arrive(address) for address in barriers_of(fields)]
-            if not all(taken):
+            arrivals = [self._arrive(address) for address in barriers_of(fields)]
+            if not all(arrivals):
                 refused = ConvError.BARRIER, "barrier"
         if refused:
             code, name = refused
@@ -98,7 +93,7 @@ class Conv:
         return not refused
 
     def _arrive(self, address):
-        """One arrival; whether the barrier took it."""
+        """Arrives at a barrier; returns whether the barrier accepts it."""
         self.open_bytes.rely_on(slice(address, address + BARRIER.bytes), f"the barrier at {address:#x}")
         barrier = Barrier.read(self.smem, address)
         try:
@@ -120,22 +115,21 @@ class _Run:
 
     def run(self):
         """Writes the results."""
-        y = self.parts["y"]
-        made = self.parts["y"].view(self.smem, f"<u{y.item}")
-        made[...] = self._results().astype(made.dtype).reshape(made.shape)
+        y = self._read("y")
+        y[...] = self._results().astype(y.dtype).reshape(y.shape)
 
     def mark(self, open_bytes):
-        """Notes which results are open: all, if any byte is that the job reads; otherwise none."""
+        """Notes whether the results are open: all of them are if any byte that the job reads is."""
         if open_bytes:
             read = (part.view(open_bytes.marks, f"<u{part.item}") for name, part in self.parts.items() if name != "y")
             y = self.parts["y"]
             marks = y.view(open_bytes.marks, f"<u{y.item}")
             marks[...] = np.iinfo(marks.dtype).max if any(part.any() for part in read) else 0
 
-    def _read(self, name, item=None):
-        """The raw bits of a part, None if the job does not use it."""
+    def _read(self, name):
+        """The raw bits of a part, or None if the job does not use it."""
         part = self.parts.get(name)
-        return part and part.view(self.smem, f"<u{item or part.item}")
+        return part and part.view(self.smem, f"<u{part.item}")
 
     def _results(self):
         """Raw bits of all results, of shape (points, Co)."""
@@ -149,7 +143,7 @@ class _Run:
         return self._requantised(acc)
 
     def _accumulators(self):
-        """Sums of all windows, as int64 that are right modulo 2^32."""
+        """Sums of all windows, int64, correct modulo 2^32."""
         shape, kind, fields = self.shape, self.kind, self.fields
         table = self._read("table")
         acc = np.zeros((shape.points, shape.out_channels), np.int64)
@@ -183,7 +177,7 @@ class _Run:
         return results & 0xFF
 
     def _number(self, bits):
-        """Raw bits of the output's type as numbers."""
+        """Raw bits of the output type as numbers."""
         return (bits ^ 0x80) - 0x80 if self.output == ConvOutput.S8 else bits
 
     def _clamp(self, *names):

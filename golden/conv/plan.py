@@ -1,4 +1,4 @@
-"""The granularity of channels by the seed's rule (docs/conv.md, "Granularity")."""
+"""Plans of convolutions: blocks of channels, tiles of points, and the cycles that they cost (docs/conv.md)."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -11,19 +11,23 @@ from .shape import ConvShape
 
 __all__ = ["ConvPlan", "convolution_plans", "granularities", "most_steps", "plan_convolution", "seed_granularity"]
 
-#: Bytes by which more padding is accepted for the sake of larger blocks.
+#: Fewer bytes of padding than these are accepted for larger blocks.
 _ACCEPTED = 16
+#: Bytes of shared memory that are read, or written, in a cycle.
+_MEMORY_BYTES = 128
+_RULES = ("cost", "fetch", "seed")
 
 
 def granularities(row_bytes):
-    """Bytes of a block that a row of ``row_bytes`` can have, the largest first, as a tuple."""
+    """Sizes in bytes that blocks in rows of ``row_bytes`` can have, the largest first."""
     return tuple(row_bytes >> shift for shift in range(5) if row_bytes >> shift)
 
 
 def seed_granularity(size, row_bytes=64):
-    """Bytes of a block for a pixel of ``size`` bytes, in rows of ``row_bytes``.
+    """Bytes of a block for a pixel of ``size`` bytes, in rows of ``row_bytes``, by the seed's rule.
 
-    The largest that pads less than 16 bytes more than the best one does; pixels of up to 4 bytes have the smallest.
+    It is the largest block with less than 16 bytes of padding above the minimum; pixels of up to 4 bytes have the
+    smallest block.
     """
     integer("size", size, 1)
     candidates = granularities(power_of_two("row_bytes", row_bytes))
@@ -33,13 +37,8 @@ def seed_granularity(size, row_bytes=64):
     return max(block for block, added in padding.items() if added - min(padding.values()) < _ACCEPTED)
 
 
-#: Bytes of shared memory that are read, and written, in a cycle.
-_MEMORY_BYTES = 128
-_RULES = ("cost", "fetch", "seed")
-
-
 def most_steps(params, fold, dilation=1):
-    """Kmax: steps along kw for which the first buffer holds rows of adjoining points."""
+    """Kmax: the steps along kw for which the first buffer holds rows of adjoining points."""
     instance("params", params, ConvParams)
     fold, dilation = integer("fold", fold, 1), integer("dilation", dilation, 1)
     return (params.feature_rows - params.units) * fold // dilation + 1
@@ -47,7 +46,9 @@ def most_steps(params, fold, dilation=1):
 
 @dataclass(frozen=True)
 class ConvPlan:
-    """A shape on an engine, cut in one way.
+    """A shape cut into blocks and tiles for an engine.
+
+    Properties named ``lane_…``, and some others by their descriptions, matter in lane-private mode only.
 
     Attributes
     ----------
@@ -56,9 +57,9 @@ class ConvPlan:
     block_bytes : int
         pci: bytes of a block of channels.
     merge : int
-        g: kernel columns that are taken as one pixel.
+        g: kernel columns in a pixel.
     raster : bool
-        Point tiles go on across the ends of lines, in lane-private mode groups where they can.
+        Point tiles cross the ends of lines; in lane-private mode, groups do so where possible.
     """
 
     shape: ConvShape
@@ -83,7 +84,7 @@ class ConvPlan:
 
     @property
     def pixel_bytes(self):
-        """c: bytes of what is taken as one pixel."""
+        """c: bytes of a pixel."""
         return self.merge * self.shape.channels * self.shape.element_bytes
 
     @property
@@ -108,22 +109,22 @@ class ConvPlan:
 
     @property
     def parts(self):
-        """Parts of at most Kmax steps that a kernel row is split into."""
+        """Parts of a kernel row, of at most Kmax steps each."""
         return ceil(self.steps / self.part_steps)
 
     @property
     def tile_points(self):
-        """Points of a tile; in lane-private mode those of a row."""
+        """Points of a tile, which is a row in lane-private mode."""
         return self.fold if self.shape.operation.lanes else self.params.units * self.fold
 
     @property
     def crosses_lines(self):
-        """Whether point tiles, or groups, go on across the ends of lines."""
+        """Whether point tiles, or groups, cross the ends of lines."""
         return self._may_cross and self.rotates if self.shape.operation.lanes else self.raster
 
     @property
     def point_tiles(self):
-        """Tiles of points, in lane-private mode rows; of two lines that are computed at once those of the first one."""
+        """Tiles of points, which are rows in lane-private mode; of line pairs, only the first line counts."""
         shape = self.shape
         if shape.operation.lanes:
             rows = ceil(shape.out_width / self.fold)
@@ -149,43 +150,43 @@ class ConvPlan:
 
     @property
     def part_cycles(self):
-        """The same of the longest part of the kernel's columns alone: (aco / NS) · Kh · min(steps, Kmax) · bci."""
+        """The same for the longest part of the kernel's columns: (aco / NS) · Kh · min(steps, Kmax) · bci."""
         return self.slave_channels * self.shape.kernel[1] * self.part_steps * self.blocks
 
     @property
     def mac_cycles(self):
-        """Cycles in which the array multiplies, with all that is lost by rounding up."""
+        """Cycles in which the array multiplies, including losses by rounding up."""
         if self.shape.operation.lanes:
             return self.blocks * self.lane_groups * self.lane_steps
         return self.point_tiles * self.tile_cycles
 
     @property
     def least_cycles(self):
-        """MAC cycles that the limit counts: in lane-private mode as if groups went on across the ends of lines."""
+        """MAC cycles for the limit, which in lane-private mode counts groups as if they crossed the ends of lines."""
         if self.shape.operation.lanes:
             return self.blocks * ceil(self.point_tiles / self.params.slaves) * self.lane_steps
         return self.mac_cycles
 
     @property
     def group_points(self):
-        """P: points that a group has at most, in lane-private mode."""
+        """P: the most points of a group in lane-private mode."""
         return self.fold * self.params.slaves
 
     @property
     def _image_rows(self):
-        """Rows of the points of an image's lines, or first lines of pairs, one behind the other."""
+        """Rows of the points of an image, with its lines, or first lines of pairs, in sequence."""
         return ceil(self.lane_lines * self.shape.out_width / self.fold)
 
     @property
     def lane_groups(self):
-        """In lane-private mode: groups of up to NS rows of all points."""
+        """Groups of up to NS rows, for all points."""
         if self.crosses_lines:
             return self.shape.batch * ceil(self._image_rows / self.params.slaves)
         return self.shape.batch * self.lane_lines * ceil(self.shape.out_width / self.group_points)
 
     @property
     def line_pairs(self):
-        """In lane-private mode: whether output lines 2 · n and 2 · n + 1 of an image are computed at once."""
+        """Whether output lines 2 · n and 2 · n + 1 of an image are computed at once, in lane-private mode."""
         shape, params = self.shape, self.params
         words = (shape.kernel[1] + 3 * shape.stride[1]) * self.line_words
         may = shape.operation.lanes and params.line_pairs and shape.dilation[1] == 1 and shape.out_height > 1
@@ -193,30 +194,30 @@ class ConvPlan:
 
     @property
     def lane_lines(self):
-        """In lane-private mode: lines of an image, or pairs of them, one of which may have one line."""
+        """Lines of an image, or pairs of lines, the last of which may have one line."""
         return ceil(self.shape.out_height / 2) if self.line_pairs else self.shape.out_height
 
     @property
     def lane_stride(self):
-        """In lane-private mode: lines of X from a line, or a pair, to the next."""
+        """Lines of X between two lines, or two pairs."""
         return self.shape.stride[1] * (2 if self.line_pairs else 1)
 
     @property
     def lane_rows(self):
-        """In lane-private mode: rows of the kernel, or lines of X that a pair needs."""
+        """Rows of the kernel, or lines of X for a pair."""
         return self.shape.kernel[1] + self.line_pairs * self.shape.stride[1]
 
     @property
     def lane_steps(self):
-        """In lane-private mode: steps of a group."""
+        """Steps of a group."""
         return self.lane_rows * self.shape.kernel[0]
 
     @property
     def _may_rotate(self):
-        """Whether columns of the kernel share words, if lines stay."""
+        """Whether columns of the kernel share words if lines stay."""
         columns, stride = self.shape.kernel[0], self.shape.stride[0]
-        near = self.shape.dilation[0] == 1 and stride <= 2 and (columns - 1) // stride < self.group_points
-        return self.params.rotation and self.fold <= 2 and near
+        adjacent = self.shape.dilation[0] == 1 and stride <= 2 and (columns - 1) // stride < self.group_points
+        return self.params.rotation and self.fold <= 2 and adjacent
 
     @property
     def _may_cross(self):
@@ -226,34 +227,34 @@ class ConvPlan:
 
     @property
     def rotates(self):
-        """In lane-private mode: whether a word serves several columns of the kernel."""
+        """Whether a word serves several columns of the kernel, in lane-private mode."""
         return self.shape.operation.lanes and self._may_rotate and self.keeps_lines
 
     @property
     def planes(self):
-        """In lane-private mode: columns of the kernel that have words of their own."""
+        """Columns of the kernel with their own words, in lane-private mode."""
         columns = self.shape.kernel[0]
         return min(columns, self.shape.stride[0]) if self._may_rotate else columns
 
     @property
     def reach(self):
-        """In lane-private mode: points behind those of a line that its last words have for later columns."""
+        """Points after the end of a line in its last words, for later columns, in lane-private mode."""
         return (self.shape.kernel[0] - 1) // self.shape.stride[0] if self._may_rotate else 0
 
     @property
     def line_words(self):
-        """In lane-private mode: words of a line of X, if lines stay."""
+        """Words of a line of X if lines stay, in lane-private mode."""
         before = self.group_points - 1 if self._may_cross else 0
         return self.planes * ceil((before + self.shape.out_width + self.reach) / self.group_points)
 
     @property
     def kernel_stays(self):
-        """In lane-private mode: whether all rows of the kernel stay for a pass, or there are none."""
+        """Whether all rows of the kernel, if any, stay for a pass in lane-private mode."""
         return self.shape.operation is not ConvOperation.DEPTHWISE or self.shape.taps <= KERNEL_ROWS
 
     @property
     def keeps_lines(self):
-        """In lane-private mode: whether lines of X stay in slaves' memories for all output lines that they serve."""
+        """Whether lines of X stay in the memories of slaves for all their output lines, in lane-private mode."""
         sh, params = self.shape.stride[1], self.params
         between = (self.shape.kernel[1] - 1) * self.shape.dilation[1]
         words = (between + 1 + sh) * self.line_words
@@ -261,59 +262,60 @@ class ConvPlan:
 
     @property
     def fetch_cycles(self):
-        """Cycles in which rows are fetched, ``lanes`` pieces of at most 16 bytes of one block in each."""
+        """Cycles in which rows are fetched; in each of them, ``lanes`` pieces of at most 16 bytes of one block."""
         params, shape = self.params, self.shape
         if shape.operation.lanes:
-            return self._fetch_of_lanes()
+            return self._lane_fetch_cycles
         pieces = params.units * params.row_bytes // min(self.block_bytes, 16)
         sets = self.point_tiles * self.channel_tiles * self.shape.kernel[1] * self.steps * self.blocks
         return sets * ceil(pieces / params.lanes)
 
-    def _fetch_of_lanes(self):
+    @property
+    def _lane_fetch_cycles(self):
         shape, params = self.shape, self.params
         columns, rows = shape.kernel
-        of_kernel = shape.taps if shape.operation is ConvOperation.DEPTHWISE else 0
-        lines, width, begins = shape.lines * rows, shape.out_width, [0]  # where a line's points begin in its words
+        kernel_requests = shape.taps if shape.operation is ConvOperation.DEPTHWISE else 0
+        lines, width, begins = shape.lines * rows, shape.out_width, [0]  # the first points of lines in their words
         if self.keeps_lines:
-            of_image = (self.lane_lines - 1) * self.lane_stride + (self.lane_rows - 1) * shape.dilation[1] + 1
-            lines = shape.batch * of_image
+            image_lines = (self.lane_lines - 1) * self.lane_stride + (self.lane_rows - 1) * shape.dilation[1] + 1
+            lines = shape.batch * image_lines
         elif not self.kernel_stays:
-            of_kernel *= shape.lines * ceil(width / self.group_points)
+            kernel_requests *= shape.lines * ceil(width / self.group_points)
         planes = columns
         if self.rotates:
             planes, width = self.planes, width + self.reach
         if self.crosses_lines:
             lines = shape.batch
-            begins = [line // self.lane_stride * shape.out_width % self.group_points for line in range(of_image)]
-        # Requests of a line: of the last words as many as there are points for, but one.
+            begins = [line // self.lane_stride * shape.out_width % self.group_points for line in range(image_lines)]
+        # The last words of a line take requests for their points alone, but at least one.
         points, group = params.lanes * 16 // max(self.block_bytes, 16), self.group_points
         last = (self.line_words // self.planes if self.rotates else ceil(width / group)) - 1
         requests = 0
         for begin in begins:
             requests += last * ceil(group / points) + max(1, ceil((begin + width - last * group) / points))
-        return self.blocks * (lines * planes * requests + of_kernel)
+        return self.blocks * (lines * planes * requests + kernel_requests)
 
     @property
     def write_cycles(self):
-        """Cycles in which results are written: of up to W bytes of a point each, or half as many of two."""
+        """Cycles in which results are written: up to W bytes of a point in each, or half as many of two points."""
         shape, params = self.shape, self.params
         lanes, element = shape.operation.lanes, shape.element_bytes
         span = self.block_bytes // element if lanes else CHANNELS_AT_ONCE * params.slaves
         passes, rest = divmod(shape.out_channels, span)
-        # Of what is left of each point in a pass, two are written at once, but not over the end of a line.
-        together = shape.points - shape.lines * ceil(shape.out_width / 2)
+        # The rests of two points of a line in a pass are written at once.
+        pairs = shape.points - shape.lines * ceil(shape.out_width / 2)
         grouped = params.writes_pairs and (not lanes or (self.fold > 1 and params.results > span))
 
         def writes(channels):
             size, width = channels * shape.result_bytes, params.write_bytes
             short = size <= width // 2 if lanes else 0 < size % width <= width // 2
-            return shape.points * ceil(size / width) - grouped * short * together
+            return shape.points * ceil(size / width) - grouped * short * pairs
 
         return passes * writes(span) + (writes(rest) if rest else 0)
 
     @property
     def costs(self):
-        """Cycles that each resource needs at least: array, post-processing, shared memory."""
+        """The least cycles of each resource: array, post-processing, shared memory."""
         moved = max(self.shape.bytes_read, self.shape.bytes_written)
         return {
             "macs": self.least_cycles,
@@ -323,23 +325,23 @@ class ConvPlan:
 
     @property
     def limit(self):
-        """Fewest cycles of the layer."""
+        """The least cycles of the layer."""
         return max(self.costs.values())
 
     @property
     def bound(self):
-        """What the limit comes from."""
+        """The resource that sets the limit."""
         costs = self.costs
         return max(costs, key=costs.get)
 
     @property
     def peak(self):
-        """MACs of the array in a cycle, of this size of element."""
+        """Most MACs of the array in a cycle, for elements of this size."""
         return self.params.peak // self.shape.element_bytes
 
     @property
     def array_use(self):
-        """MACs by what the array could do in its cycles: what rounding up leaves."""
+        """Share of the array that rounding up leaves in use."""
         return self.shape.macs / (self.peak * self.mac_cycles)
 
     @property
@@ -349,17 +351,17 @@ class ConvPlan:
 
     @property
     def feature_reuse(self):
-        """Weight rows that a feature row serves while it stays: channels of a slave in a tile."""
+        """Weight rows multiplied with a feature row while it stays: channels of a slave in a tile."""
         return min(self.slave_channels, CHANNELS_AT_ONCE)
 
     @property
     def weight_reuse(self):
-        """Points that a weight row serves while it stays."""
+        """Points multiplied with a weight row while it stays."""
         return self.params.units * self.fold
 
     @property
     def weight_rows(self):
-        """Weight rows of a slave that a point tile takes, over all channel tiles: one a cycle."""
+        """Weight rows of a slave for a point tile over all channel tiles: one a cycle."""
         return self.tile_cycles
 
     @property
@@ -370,18 +372,17 @@ class ConvPlan:
 
 
 def plan_convolution(shape, params, rule="cost"):
-    """A :class:`ConvPlan` of a shape.
+    """The best :class:`ConvPlan` of a shape by a rule.
 
     Parameters
     ----------
     shape : ConvShape
     params : ConvParams
     rule : "cost", "fetch" or "seed"
-        "cost": the fewest cycles of the array; of equal ones first those whose points adjoin, then fewer merged
-        columns, then larger blocks, then tiles that end with their lines. "fetch": the fewest cycles of the array or,
-        where that takes longer, of fetching its rows; of equal ones first those with the fewest steps, for each of
-        which the weights of a channel are fetched by themselves. "seed": stride removal, blocks by the seed's rule,
-        tiles that end with their lines.
+        "cost": the fewest cycles of the array; ties are decided by adjoining points, then fewer merged columns, then
+        larger blocks, then tiles that end with their lines. "fetch": the fewest cycles of the array or of its fetches,
+        whichever takes longer; ties by fewer steps, since each step fetches the weights of a channel separately, then
+        as for "cost". "seed": stride removal, blocks by the seed's rule, tiles that end with their lines.
     """
     if not isinstance(rule, str) or rule not in _RULES:
         raise ValueError(f"rule must be one of {', '.join(_RULES)}, not {shown(rule)}{suggestion(rule, _RULES)}")
@@ -390,11 +391,11 @@ def plan_convolution(shape, params, rule="cost"):
         merge = shape.stride[0] if _mergeable(shape) else 1
         size = seed_granularity(merge * shape.channels * shape.element_bytes, params.row_bytes)
         return ConvPlan(shape, params, max(size, shape.element_bytes), merge)
-    return min(convolution_plans(shape, params), key=_with_fetch if rule == "fetch" else _alone)
+    return min(convolution_plans(shape, params), key=_fetch_key if rule == "fetch" else _cost_key)
 
 
 def convolution_plans(shape, params):
-    """All that :func:`plan_convolution` chooses among, for rules of one's own: a list of :class:`ConvPlan`."""
+    """The list of every :class:`ConvPlan` of a shape, for other rules than those of :func:`plan_convolution`."""
     merges = {1, shape.stride[0], shape.kernel[0]} if _mergeable(shape) else {1}
     return [
         ConvPlan(shape, params, size, merge, raster)
@@ -406,16 +407,14 @@ def convolution_plans(shape, params):
 
 
 def _mergeable(shape):
-    """Whether columns of the kernel may be taken as one pixel."""
+    """Whether a pixel may have several columns of the kernel."""
     instance("shape", shape, ConvShape)
     return not shape.operation.lanes and shape.dilation[0] == 1 and shape.adjoin
 
 
-def _alone(plan):
-    """By what plans are compared, if all that is needed is there in time."""
+def _cost_key(plan):
     return plan.mac_cycles, not plan.adjoin, plan.merge, -plan.block_bytes, plan.raster
 
 
-def _with_fetch(plan):
-    """By what they are compared where rows have to be fetched."""
-    return max(plan.mac_cycles, plan.fetch_cycles), plan.steps, *_alone(plan)
+def _fetch_key(plan):
+    return max(plan.mac_cycles, plan.fetch_cycles), plan.steps, *_cost_key(plan)

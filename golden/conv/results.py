@@ -1,4 +1,4 @@
-"""Accumulators of convolutions: Σ over a window and all channels (docs/conv.md, "Order of sums")."""
+"""Results of jobs: accumulators, maxima, requantisation (docs/conv.md, "Order of sums", "Requantisation", "Types")."""
 
 import numpy as np
 
@@ -8,11 +8,19 @@ from tilewright.spec.pe import MmType
 from ..dot_product import dot
 from .rows import Windows, cut_rows, distances, numbers
 
-__all__ = ["add_residual", "convolve_floats", "convolve_integers", "half_floats", "largest", "requantise",
-           "rounded_sum", "sum_floats", "sum_integers"]  # fmt: skip
+__all__ = [
+    "add_residual", "convolve_floats", "convolve_integers", "half_floats", "largest", "requantise", "rounded_sum",
+    "sum_floats", "sum_integers",
+]  # fmt: skip
 
-#: Products of numbers below 2^16 of which so many add up exactly in float64.
+#: Products of numbers below 2^16 that float64 adds up exactly.
 _EXACT = 1 << 20
+#: Infinity, NaN as in results, and one, for fp16 and bf16.
+_SPECIAL = {MmType.F16: (0x7C00, 0x7E00, 0x3C00), MmType.BF16: (0x7F80, 0x7FC0, 0x3F80)}
+#: Numbers from this one saturate with any zero point.
+_LARGE = 1 << 31
+#: Bits of significands.
+_PLACES = 24
 
 
 def convolve_integers(shape, kind, x, k, zeros, acc):
@@ -28,15 +36,15 @@ def convolve_integers(shape, kind, x, k, zeros, acc):
     zeros : tuple of int
         Zero points of both, raw.
     acc : int64 array of shape (points, Co)
-        Changed in place; modulo 2^32 it is right.
+        Changed in place; correct modulo 2^32.
     """
     windows = Windows(shape, x)
     columns = shape.kernel[0] * shape.channels
     weights = distances(k, zeros[1], kind, "k").astype(np.float64).reshape(shape.out_channels, -1, columns)
     for points in windows.chunks(columns):
         for row in range(shape.kernel[1]):
-            taken, _ = windows.row(points, row, zeros[0])
-            elements = distances(taken, zeros[0], kind, "x").astype(np.float64).reshape(len(points), columns)
+            elements = windows.row(points, row, zeros[0])[0]
+            elements = distances(elements, zeros[0], kind, "x").astype(np.float64).reshape(len(points), columns)
             for first in range(0, columns, _EXACT):
                 cut = slice(first, first + _EXACT)
                 acc[points] += (elements[:, cut] @ weights[:, row, cut].T).astype(np.int64)
@@ -45,27 +53,23 @@ def convolve_integers(shape, kind, x, k, zeros, acc):
 def convolve_floats(shape, kind, x, k, block_bytes, merge, acc):
     """Adds the sums of a convolution of floats, step by step; ``acc`` are the raw bits of fp32, as int64.
 
-    Parameters as of :func:`convolve_integers`, and the block of channels and the merged columns of the job.
+    Other parameters are those of :func:`convolve_integers`, and the block of channels and merged columns of the job.
     """
     windows = Windows(shape, x)
-    many = block_bytes // kind.bytes
+    elements = block_bytes // kind.bytes
     steps = -(-shape.kernel[0] // merge)
-    weights = cut_rows(k, steps, merge, many)  # (Co, Kh, blocks, steps, many)
-    for points in windows.chunks(16 * shape.out_channels * many):
+    weights = cut_rows(k, steps, merge, elements)  # (Co, Kh, blocks, steps, elements)
+    for points in windows.chunks(16 * shape.out_channels * elements):
         for row in range(shape.kernel[1]):
-            features = cut_rows(windows.row(points, row, 0)[0], steps, merge, many)
+            features = cut_rows(windows.row(points, row, 0)[0], steps, merge, elements)
             for block in range(weights.shape[2]):
                 for step in range(steps):
                     factors = features[:, None, block, step], weights[None, :, row, block, step]
                     acc[points] = dot(acc[points], *np.broadcast_arrays(*factors), kind)
 
 
-#: Of fp16 and bf16: infinity, NaN as results have it, and one.
-_SPECIAL = {MmType.F16: (0x7C00, 0x7E00, 0x3C00), MmType.BF16: (0x7F80, 0x7FC0, 0x3F80)}
-
-
 def sum_integers(shape, kind, x, k, zeros, acc):
-    """Adds the sums of a depthwise convolution of integers, or with ``k`` None those of windows.
+    """Adds the sums of a depthwise convolution of integers or, if ``k`` is None, of the elements of windows.
 
     Parameters
     ----------
@@ -77,7 +81,7 @@ def sum_integers(shape, kind, x, k, zeros, acc):
     zeros : tuple of int
         Zero points of both, raw.
     acc : int64 array of shape (points, C)
-        Changed in place; modulo 2^32 it is right.
+        Changed in place; correct modulo 2^32.
     """
     windows = Windows(shape, x)
     k = np.ones((shape.kernel[1], 1, 1), np.int64) if k is None else distances(k, zeros[1], kind, "k")
@@ -88,7 +92,7 @@ def sum_integers(shape, kind, x, k, zeros, acc):
 
 
 def sum_floats(shape, kind, x, k, acc):
-    """The same of floats, one product after the other; ``acc`` are the raw bits of fp32, as int64."""
+    """The same for floats, one product after another; ``acc`` are the raw bits of fp32, as int64."""
     windows = Windows(shape, x)
     if k is None:
         k = np.full((shape.kernel[1], shape.kernel[0], shape.channels), _SPECIAL[kind][2], np.uint16)
@@ -101,47 +105,41 @@ def sum_floats(shape, kind, x, k, acc):
 
 
 def largest(shape, kind, x):
-    """The largest element of every window, raw bits, of shape (points, C)."""
+    """Raw bits of the largest element of each window, of shape (points, C)."""
     infinite, nan, _ = _SPECIAL.get(kind, (None, None, None))
-    # What stands for an element in padding is the least one, so that it changes nothing.
+    # Elements in padding are the least ones, which change nothing.
     least = infinite | 0x8000 if kind.is_float else 0 if kind & 2 else 1 << 8 * kind.bytes - 1
     result = np.empty((shape.points, shape.channels), np.int64)
     windows = Windows(shape, x)
     for points in windows.chunks(shape.kernel[0] * shape.channels):
         best = np.full((len(points), shape.channels), _order(np.int64(least), kind))
-        wrong = np.zeros(best.shape, bool)
+        invalid = np.zeros(best.shape, bool)
         for row in range(shape.kernel[1]):
             bits = windows.row(points, row, least)[0].astype(np.int64)
             best = np.maximum(best, _order(bits, kind).max(axis=1))
             if kind.is_float:
-                wrong |= (bits & 0x7FFF > infinite).any(axis=1)
-        found = _bits_of(best, kind)
-        result[points] = np.where(wrong, nan, found) if kind.is_float else found
+                invalid |= (bits & 0x7FFF > infinite).any(axis=1)
+        maxima = _raw(best, kind)
+        result[points] = np.where(invalid, nan, maxima) if kind.is_float else maxima
     return result
 
 
 def _order(bits, kind):
-    """Numbers that have the order of the elements: of negative floats all bits are turned, of others the sign."""
+    """Numbers in the order of the elements; of a negative float all bits are inverted, of another float the sign."""
     if not kind.is_float:
         return numbers(bits, kind, "x")
     return np.where(bits & 0x8000, bits ^ 0xFFFF, bits ^ 0x8000)
 
 
-def _bits_of(order, kind):
-    """The elements that have these numbers, raw bits."""
+def _raw(order, kind):
+    """The inverse of :func:`_order`: raw bits."""
     if not kind.is_float:
         return order & (1 << 8 * kind.bytes) - 1
     return np.where(order & 0x8000, order ^ 0x8000, order ^ 0xFFFF)
 
 
-#: What is this large saturates whatever the zero point.
-_LARGE = 1 << 31
-#: Bits of significands.
-_PLACES = 24
-
-
 def requantise(acc, scale, zero, clamp):
-    """Accumulators as numbers of the output's type.
+    """Accumulators as numbers of the output type.
 
     Parameters
     ----------
@@ -163,9 +161,9 @@ def requantise(acc, scale, zero, clamp):
     exponent = scale >> 23 & 0xFF
     significand = scale & 0x7FFFFF | (exponent > 0) << 23
     size, places = _shortened(np.abs(acc))
-    product, more = _shortened(size * significand)
-    weight = np.maximum(exponent, 1) - 150 + places + more
-    # Shifts by more than these are the same: a product has 24 places, and from 2^31 on results saturate.
+    product, dropped = _shortened(size * significand)
+    weight = np.maximum(exponent, 1) - 150 + places + dropped
+    # Longer shifts make no difference: a product has 24 places, and results from 2^31 saturate.
     whole = product << np.clip(weight, 0, 38)
     value = np.minimum(np.where(weight < 0, _shifted(whole, np.clip(-weight, 0, 60)), whole), _LARGE)
     return np.clip(np.where((acc < 0) ^ (scale >> 31 != 0), -value, value) + zero, *clamp)
@@ -191,7 +189,7 @@ def add_residual(first, second, ratio, offset, clamp):
 
 
 def half_floats(acc, output):
-    """fp32 accumulators rounded once to 16 bits, raw bits on both sides."""
+    """fp32 accumulators rounded once to 16 bits; both are raw bits."""
     acc = np.asarray(acc, np.uint32)
     nan = acc & 0x7FFFFFFF > 0x7F800000
     if output == ConvOutput.F16:
@@ -203,14 +201,14 @@ def half_floats(acc, output):
 
 
 def _shifted(values, places):
-    """``values`` / 2^``places`` to nearest even."""
-    kept = values >> places
-    twice_rest = values - (kept << places) << 1
-    return kept + ((twice_rest > 1 << places) | ((twice_rest == 1 << places) & (kept & 1 == 1)))
+    """``values`` / 2^``places``, rounded to nearest even."""
+    floor = values >> places
+    twice_rest = values - (floor << places) << 1
+    return floor + ((twice_rest > 1 << places) | ((twice_rest == 1 << places) & (floor & 1 == 1)))
 
 
 def _shortened(values):
-    """``values`` below 2^53 to 24 significant bits, nearest even, as values and places that were cut off."""
+    """``values`` below 2^53, rounded to 24 significant bits (nearest even), and the places cut off."""
     places = np.maximum(np.frexp(values.astype(np.float64))[1] - _PLACES, 0).astype(np.int64)
     return _shifted(values, places), places
 
@@ -218,13 +216,13 @@ def _shortened(values):
 def rounded_sum(first, second):
     """``first`` + ``second``, which float64 holds exactly, rounded once to float32; as float64.
 
-    The sum in float64 is made odd where it is not exact. So rounding it again cannot meet a tie that is none.
+    An inexact sum in float64 is made odd, so that rounding it again cannot meet a false tie.
     """
     first, second = np.broadcast_arrays(first, second)
     with np.errstate(over="ignore", invalid="ignore"):
         total = first + second
-        of_second = total - first
-        error = (first - (total - of_second)) + (second - of_second)
+        second_share = total - first
+        error = (first - (total - second_share)) + (second - second_share)
         even = (total.view(np.uint64) & np.uint64(1)) == 0
         nudged = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
         inexact = np.isfinite(total) & (error != 0)

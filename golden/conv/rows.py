@@ -1,4 +1,4 @@
-"""What the windows of output points hold (docs/conv.md, "Operations")."""
+"""Windows of output points, rows of features and weights, and the order of steps (docs/conv.md)."""
 
 from typing import NamedTuple
 
@@ -8,22 +8,24 @@ from tilewright.spec.conv import CHANNELS_AT_ONCE
 
 from .plan import most_steps
 
-__all__ = ["LaneStep", "Rows", "Windows", "WorkStep", "cut_rows", "distances", "lane_groups", "lane_order", "numbers",
-           "work_order"]  # fmt: skip
+__all__ = [
+    "LaneStep", "Rows", "Windows", "WorkStep", "cut_rows", "distances", "lane_groups", "lane_order", "numbers",
+    "work_order",
+]  # fmt: skip
 
-#: Bits of an ``MmType`` that say that an operand is unsigned.
+#: Bits of an ``MmType`` that make an operand unsigned.
 _UNSIGNED = {"x": 2, "k": 1}
 
 
 def numbers(bits, kind, operand):
-    """Raw bits of integers of ``operand``, "x" or "k", as int64."""
+    """Integers of ``operand``, "x" or "k", as int64, from raw bits."""
     bits = np.asarray(bits, np.int64)
     sign = 1 << 8 * kind.bytes - 1
     return bits if kind & _UNSIGNED[operand] else (bits ^ sign) - sign
 
 
 def distances(bits, zero, kind, operand):
-    """Raw bits of integers of ``operand`` less their zero point, also raw, as int64."""
+    """Integers of ``operand`` less their zero point, as int64; both arguments are raw bits."""
     return numbers(bits, kind, operand) - numbers(zero, kind, operand)
 
 
@@ -41,22 +43,22 @@ class Windows:
         self.shape, self._x = shape, x
 
     def chunks(self, elements):
-        """Points by their numbers in the order n, ho, wo, as arrays, so many that ``elements`` each make about 2^21."""
+        """Numbers of points in the order n, ho, wo, in arrays for about 2^21 elements, ``elements`` for each point."""
         count = max(1, (1 << 21) // elements)
         points = self.shape.points
         return [np.arange(first, min(first + count, points)) for first in range(0, points, count)]
 
     def row(self, points, kernel_row, padding):
-        """The part of windows that one row of the kernel takes.
+        """The elements of windows for one row of the kernel.
 
         Parameters
         ----------
         points : int array of one dimension
             Numbers of output points.
         kernel_row : int
-            Or a line further down, which a window of the next output line has.
+            Or a line after the kernel, in the window of the next output line.
         padding
-            What stands for an element outside of X.
+            Value of elements outside X.
 
         Returns
         -------
@@ -68,29 +70,29 @@ class Windows:
         image, line = np.divmod(lines, shape.out_height)
         rows = line * shape.stride[1] - shape.padding[1] + kernel_row * shape.dilation[1]
         columns = shape.columns(column)
-        there = (rows >= 0) & (rows < shape.height)
-        inside = there[:, None] & (columns >= 0) & (columns < shape.width)
-        taken = self._x[
+        rows_inside = (rows >= 0) & (rows < shape.height)
+        inside = rows_inside[:, None] & (columns >= 0) & (columns < shape.width)
+        elements = self._x[
             image[:, None], np.clip(rows, 0, shape.height - 1)[:, None], np.clip(columns, 0, shape.width - 1)
         ]
         if not inside.all():
-            taken[~inside] = padding
-        return taken, inside
+            elements[~inside] = padding
+        return elements, inside
 
 
-def cut_rows(rows, steps, merge, many, fill=0):
-    """Kernel rows (…, Kw, C) as (…, blocks, steps, ``many`` elements), filled up with ``fill``.
+def cut_rows(rows, steps, merge, elements, fill=0):
+    """Kernel rows (…, Kw, C) cut into blocks: (…, blocks, steps, elements), padded with ``fill``.
 
-    ``merge`` columns are taken as one pixel, of which a kernel row has ``steps``.
+    A pixel has ``merge`` columns, and a kernel row ``steps`` pixels.
     """
     *outer, columns, channels = rows.shape
     whole = [(0, 0)] * len(outer)
     pad = {"mode": "constant", "constant_values": fill}
     pixels = np.pad(rows, [*whole, (0, steps * merge - columns), (0, 0)], **pad)
-    blocks = -(-merge * channels // many)
-    surplus = blocks * many - merge * channels
+    blocks = -(-merge * channels // elements)
+    surplus = blocks * elements - merge * channels
     pixels = np.pad(pixels.reshape(*outer, steps, merge * channels), [*whole, (0, 0), (0, surplus)], **pad)
-    return np.moveaxis(pixels.reshape(*outer, steps, blocks, many), -3, -2)
+    return np.moveaxis(pixels.reshape(*outer, steps, blocks, elements), -3, -2)
 
 
 class Rows:
@@ -104,19 +106,20 @@ class Rows:
     k : array or None
         Raw bits, of shape (Co, Kh, Kw, C), in lane-private mode (Kh, Kw, C); None for pooling.
     zeros : tuple of int
-        What stands for elements that contribute nothing: zero points of X and K, raw.
+        Zero points of X and K, raw, for elements that contribute nothing.
     """
 
     def __init__(self, plan, x, k, zeros=(0, 0)):
         self.plan, self._zeros = plan, zeros
         self._windows = Windows(plan.shape, x)
-        self._many = plan.block_bytes // plan.shape.element_bytes
+        self._elements = plan.block_bytes // plan.shape.element_bytes
         self._weights = None if k is None else self._cut(k, zeros[1])
 
     def points(self, tile):
-        """Numbers of the points of a tile by unit and place in the row, of shape (units, fold); −1 where surplus.
+        """Numbers of the points of a tile by unit and place in the row, of shape (units, fold); −1 if surplus.
 
-        In lane-private mode a tile is one row, and there is one unit. Of two lines at once these are the first one's.
+        In lane-private mode a tile is one row, and there is one unit; of a line pair, these are points of the first
+        line.
         """
         plan, shape = self.plan, self.plan.shape
         places = np.arange(plan.tile_points)
@@ -125,32 +128,32 @@ class Rows:
             whole = plan.lane_lines * shape.out_width if shape.operation.lanes else shape.points
             image, part = divmod(tile, -(-whole // plan.tile_points))
             points = part * plan.tile_points + places
-            there, points = points < whole, image * whole + points
+            inside, points = points < whole, image * whole + points
         else:
             line, part = divmod(tile, -(-shape.out_width // plan.tile_points))
             columns = part * plan.tile_points + places
-            points, there = line * shape.out_width + columns, columns < shape.out_width
+            points, inside = line * shape.out_width + columns, columns < shape.out_width
         if plan.line_pairs:
             line, column = np.divmod(points, shape.out_width)
             image, pair = np.divmod(line, plan.lane_lines)
             points = (image * shape.out_height + 2 * pair) * shape.out_width + column
-        return np.where(there, points, -1).reshape(-1, plan.fold)
+        return np.where(inside, points, -1).reshape(-1, plan.fold)
 
     def second_points(self, tile):
-        """The same of the lines below, which are computed at once; −1 where there is none."""
+        """The same for the second lines of pairs; −1 where there is none."""
         plan, shape, points = self.plan, self.plan.shape, self.points(tile)
         line = points // shape.out_width % shape.out_height
-        there = (points >= 0) & (line + 1 < shape.out_height) & plan.line_pairs
-        return np.where(there, points + shape.out_width, -1)
+        second = (points >= 0) & (line + 1 < shape.out_height) & plan.line_pairs
+        return np.where(second, points + shape.out_width, -1)
 
     def features(self, tile, kernel_row, block, step):
         """Feature rows of all units, raw bits, of shape (units, fold, elements of a block).
 
-        What surplus points have is not specified; here it is that of the first point.
+        Rows of surplus points are not specified; here they are those of the first point.
         """
         points = np.maximum(self.points(tile), 0)
         rows, _ = self._windows.row(points.ravel(), kernel_row, self._zeros[0])
-        return self._cut(rows, self._zeros[0])[:, block, step].reshape(*points.shape, self._many)
+        return self._cut(rows, self._zeros[0])[:, block, step].reshape(*points.shape, self._elements)
 
     def weights(self, channel, kernel_row, block, step):
         """A weight row before it is repeated, raw bits; ``channel`` is ignored in lane-private mode."""
@@ -159,11 +162,11 @@ class Rows:
         return self._weights[channel, kernel_row, block, step]
 
     def _cut(self, rows, fill):
-        return cut_rows(rows, self.plan.steps, self.plan.merge, self._many, fill)
+        return cut_rows(rows, self.plan.steps, self.plan.merge, self._elements, fill)
 
 
 class WorkStep(NamedTuple):
-    """One cycle of the array: one weight row in each slave.
+    """One cycle of the array, with one weight row in each slave.
 
     Attributes
     ----------
@@ -171,7 +174,7 @@ class WorkStep(NamedTuple):
     part, step : int
         Part of the steps along kw, and step.
     channel : int
-        Of a slave: slave s multiplies output channel ``channel`` · NS + s.
+        Slave s multiplies output channel ``channel`` · NS + s.
     """
 
     point_tile: int
@@ -183,8 +186,8 @@ class WorkStep(NamedTuple):
 
 
 def work_order(plan):
-    """Yields the :class:`WorkStep` of every cycle of a convolution, in order."""
-    most = most_steps(plan.params, plan.fold, plan.shape.dilation[0])
+    """Yields the :class:`WorkStep` of each cycle of a convolution, in order."""
+    limit = most_steps(plan.params, plan.fold, plan.shape.dilation[0])
     for first in range(0, plan.slave_channels, CHANNELS_AT_ONCE):
         channels = range(first, min(first + CHANNELS_AT_ONCE, plan.slave_channels))
         for tile in range(plan.point_tiles):
@@ -192,12 +195,11 @@ def work_order(plan):
                 for block in range(plan.blocks):
                     for step in range(plan.steps):
                         for channel in channels:
-                            yield WorkStep(tile, kernel_row, block, step // most, step, channel)
+                            yield WorkStep(tile, kernel_row, block, step // limit, step, channel)
 
 
 class LaneStep(NamedTuple):
-    """One cycle in lane-private mode: a row in each slave, all of one block, and one row of the kernel for all of them,
-    or two if two lines are computed at once.
+    """One cycle in lane-private mode: a row in each slave, all of one block, and one or two rows of the kernel for all.
 
     Attributes
     ----------
@@ -205,9 +207,9 @@ class LaneStep(NamedTuple):
     point_tiles : tuple of int
         The row of each slave; fewer than slaves at the end of a line, or of an image.
     line : int
-        Of X, counted from the first one that the group needs, dh lines at once.
+        Of X, from the first line of the group, in units of dh lines.
     kernel_rows : tuple of int or None
-        What that line is multiplied with, for points and for those of the line below; None: nothing.
+        Rows of the kernel for points and for those of the second line of a pair; None if the line does not serve them.
     kernel_column : int
     """
 
@@ -219,18 +221,18 @@ class LaneStep(NamedTuple):
 
 
 def lane_groups(plan):
-    """The rows that slaves have at once in lane-private mode: a list of tuples of tiles, of a line or an image each."""
+    """Rows of slaves at one time in lane-private mode: a list of tuples of tiles, each of one line or one image."""
     parts, slaves = plan.shape.batch * (1 if plan.crosses_lines else plan.lane_lines), plan.params.slaves
-    each = plan.point_tiles // parts
+    tiles = plan.point_tiles // parts
     return [
-        tuple(range(part * each, (part + 1) * each))[first : first + slaves]
+        tuple(range(part * tiles, (part + 1) * tiles))[first : first + slaves]
         for part in range(parts)
-        for first in range(0, each, slaves)
+        for first in range(0, tiles, slaves)
     ]
 
 
 def lane_order(plan):
-    """Yields the :class:`LaneStep` of every cycle in lane-private mode, in order."""
+    """Yields the :class:`LaneStep` of each cycle in lane-private mode, in order."""
     (columns, kernel_rows), (_, stride) = plan.shape.kernel, plan.shape.stride
     for block in range(plan.blocks):
         for tiles in lane_groups(plan):

@@ -1,4 +1,4 @@
-"""The shape of a job: points, channels, and what windows take (docs/conv.md, "Operations")."""
+"""Shapes of jobs: points, channels and windows (docs/conv.md, "Operations")."""
 
 from dataclasses import dataclass
 
@@ -8,15 +8,16 @@ from tilewright.spec.conv import CHANNEL_BYTES, ConvOperation
 
 from ..arguments import integer, integers, member, pair
 
-__all__ = ["ConvShape"]
+__all__ = ["SIZES", "ConvShape"]
 
-_MOST = {"batch": 65536, "height": 65536, "width": 65536, "channels": 65536,
-         "out_channels": 65536, "out_height": 65536, "out_width": 65536}  # fmt: skip
+#: Names of the attributes, and fields of jobs, that are sizes of X and Y.
+SIZES = ("batch", "height", "width", "channels", "out_channels", "out_height", "out_width")
+_MOST = 65536
 
 
 @dataclass(frozen=True)
 class ConvShape:
-    """What is convolved or pooled, without addresses and contents.
+    """The shape of a convolution or pooling, without addresses and contents.
 
     Attributes
     ----------
@@ -25,15 +26,15 @@ class ConvShape:
     out_channels, out_height, out_width : int
         Co, Ho, Wo.
     kernel, stride, dilation : tuple of int
-        Of columns, then of rows.
+        For columns, then for rows.
     padding : tuple of int
-        On the left and on the top.
+        On the left and at the top.
     operation : ConvOperation
     element_bytes, result_bytes : int
     adjoin : bool
         Pixels of X adjoin in memory.
     table, add : bool
-        A table of channels is read; a second operand is.
+        A table of channels, and a second operand, are read.
     """
 
     batch: int
@@ -55,8 +56,8 @@ class ConvShape:
     add: bool = False
 
     def __post_init__(self):
-        for name, most in _MOST.items():
-            integer(name, getattr(self, name), 1, most)
+        for name in SIZES:
+            integer(name, getattr(self, name), 1, _MOST)
         for name, low, high in (("kernel", 1, 256), ("stride", 1, 256), ("dilation", 1, 256), ("padding", 0, 255)):
             pair = integers(name, getattr(self, name))
             if len(pair) != 2 or not all(low <= value <= high for value in pair):
@@ -70,7 +71,7 @@ class ConvShape:
 
     @classmethod
     def of(cls, size, out_channels, kernel, stride=(1, 1), padding=(0, 0, 0, 0), dilation=(1, 1), **others):
-        """The shape of a layer, given as frameworks do: of rows, then of columns.
+        """The shape of a layer from arguments in the order of frameworks: rows, then columns.
 
         Parameters
         ----------
@@ -78,11 +79,11 @@ class ConvShape:
             N, H, W, C.
         out_channels : int
         kernel, stride, dilation : tuple of int
-            Of rows, then of columns.
+            For rows, then for columns.
         padding : tuple of int
             Top, bottom, left, right.
         others
-            Further attributes.
+            Other attributes.
         """
         batch, height, width, channels = pair("size", size, 4)
         top, bottom, left, right = pair("padding", padding, 4)
@@ -90,10 +91,10 @@ class ConvShape:
         kernel, stride, dilation = (pair(name, value) for name, value in windows.items())
         for name, value in zip(windows, (kernel, stride, dilation), strict=True):
             if min(value) < 1:
-                raise ValueError(f"{name} must be two numbers from 1 on, not {value}")
+                raise ValueError(f"{name} must be two positive numbers, not {value}")
         out_height, out_width = (
-            (extent - (taps - 1) * apart - 1) // step + 1
-            for extent, taps, apart, step in zip(
+            (extent - (taps - 1) * distance - 1) // step + 1
+            for extent, taps, distance, step in zip(
                 (height + top + bottom, width + left + right), kernel, dilation, stride, strict=True
             )
         )
@@ -104,7 +105,7 @@ class ConvShape:
 
     @property
     def lines(self):
-        """Lines of output points, those of all images."""
+        """Lines of output points of all images."""
         return self.batch * self.out_height
 
     @property
@@ -114,7 +115,7 @@ class ConvShape:
 
     @property
     def results(self):
-        """Results, which are points × output channels."""
+        """Results: points × output channels."""
         return self.points * self.out_channels
 
     @property
@@ -124,15 +125,15 @@ class ConvShape:
 
     @property
     def macs(self):
-        """Multiplications; those with padding count."""
+        """Multiplications, including those with padding."""
         return self.results * self.taps * (1 if self.operation.lanes else self.channels)
 
     def columns(self, points):
-        """Input columns of output columns ``points`` (any array), by kernel column in a further axis; also outside."""
+        """Input columns of output columns ``points`` (any array), also outside X; a further axis is the kernel's."""
         return self._along(0, points)
 
     def rows(self, points):
-        """The same of rows."""
+        """The same for rows."""
         return self._along(1, points)
 
     def _along(self, axis, points):
@@ -141,8 +142,8 @@ class ConvShape:
 
     @property
     def bytes_read(self):
-        """Bytes that have to be read at least: each that a window holds once, weights, table, second operand."""
-        seen = [
+        """The least bytes to read: each byte in a window once, weights, table, second operand."""
+        extents = [
             len(np.unique(places[(places >= 0) & (places < size)]))
             for places, size in (
                 (self.rows(np.arange(self.out_height)), self.height),
@@ -151,7 +152,7 @@ class ConvShape:
         ]
         weights = {ConvOperation.CONVOLUTION: self.out_channels * self.channels, ConvOperation.DEPTHWISE: self.channels}
         return (
-            self.batch * seen[0] * seen[1] * self.channels * self.element_bytes
+            self.batch * extents[0] * extents[1] * self.channels * self.element_bytes
             + weights.get(self.operation, 0) * self.taps * self.element_bytes
             + self.table * self.out_channels * CHANNEL_BYTES
             + self.add * self.bytes_written

@@ -1,1 +1,1 @@
-"""The command processor: programs in global memory that all engines of a core work for (docs/core.md)."""
+"""The golden model of a core, and programs of its command processor (docs/core.md)."""

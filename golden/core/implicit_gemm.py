@@ -1,4 +1,4 @@
-"""A convolution as products of matrices: im2col loads, instructions and stores in one program (docs/core.md)."""
+"""Convolutions as products of matrices: one program of im2col loads, instructions and stores (docs/core.md)."""
 
 from itertools import pairwise
 
@@ -14,7 +14,7 @@ from ..dot_product import mm_type, operand, segment_elements
 from ..memory import GlobalMemory
 from ..pe.gemm import lower_gemm
 from ..pe.gemm_plan import Plan
-from ..pe.machine import instruction_word, sizes_or_usual
+from ..pe.machine import instruction_word, sizes_or_default
 from ..tmau.machine import command_word
 from ..tmau.tensor_map import TensorMap
 from .implicit_plan import plan_implicit
@@ -24,57 +24,56 @@ from .program import page_words, program_bytes, program_word, segment_words, tma
 
 __all__ = ["ImplicitGemm"]
 
-#: Instructions that are handed over between two commands at least.
+#: The least instructions between two commands.
 _PIECE = 4 * PROGRAM_ALIGNMENT // INSTRUCTION_BYTES
 _RESULT_BYTES = 4
-#: Tag of stores; that of loads is 0.
-_STORES = 1
+_STORE_TAG = 1
 
 
 class ImplicitGemm:
     """A layer, given as arrays, as a program of the command processor with the global memory that it needs.
 
-    The product of a tile runs while the TMAU stores the results of the tile before and loads pixels for the next one.
-    Sums are those of :func:`golden.convolve` without zero points, of integers bit for bit; floats are rounded once for
-    each ``mm``, along the kernel's rows, columns and channels.
+    The product of a tile runs while the TMAU stores the results of the previous tile and loads pixels for the next one.
+    Sums of integers equal those of :func:`golden.convolve` without zero points; sums of floats are rounded once for
+    each ``mm``, along rows, columns and channels of the kernel.
 
     Parameters
     ----------
     x : array of shape (N, H, W, C)
-        Of the type's elements, or raw bits. A pixel takes a multiple of 16 bytes.
+        Elements of the type, or raw bits. A pixel must have a multiple of 16 bytes.
     k : array of shape (Co, Kh, Kw, C)
     type : MmType or str
-        As of a product.
+        As for a product.
     stride, dilation : tuple of int
-        Of rows, of columns.
+        For rows, for columns.
     padding : tuple of int
         Top, bottom, left, right.
     sizes : PeSizes, or anything with its attributes
-        Of the processing engine that it is made for.
+        Of the processing engine.
     smem_bytes : int
-        Bytes of its shared memory, all of which the program may use.
+        Bytes of shared memory, all of which the program may use.
 
     Attributes
     ----------
     shape : ConvShape
     plan : ImplicitPlan
     memory : uint8 array
-        Global memory from address 0 on.
+        Global memory from address 0.
     words : list of int
         The program, packed.
     address : int
-        Where it lies in ``memory``.
+        Of the program in ``memory``.
 
     Raises
     ------
     TypeError, ValueError
-        If operands are not those of the type or do not fit each other, a tensor map cannot have a size
-        (docs/tmau.md, "Tensor descriptor"), or shared memory is too small.
+        If operands do not have the type or do not match, a tensor map cannot have a size (docs/tmau.md, "Tensor
+        descriptor"), or shared memory is too small.
     """
 
     def __init__(self, x, k, type, *, stride=(1, 1), dilation=(1, 1), padding=(0, 0, 0, 0), sizes=None,  # noqa: A002
                  smem_bytes=128 * 1024):  # fmt: skip
-        self.kind, self.sizes = mm_type(type), sizes_or_usual(sizes)
+        self.kind, self.sizes = mm_type(type), sizes_or_default(sizes)
         self._smem_bytes = room("smem_bytes", smem_bytes)
         x, k = self._operands(x, k)
         self.shape = ConvShape.of(
@@ -89,13 +88,13 @@ class ImplicitGemm:
         self.memory = np.frombuffer(bytes(self._image), np.uint8)
 
     def result(self, memory):
-        """The sums in global memory as the program left it, int32 or float32 of shape (N, Ho, Wo, Co)."""
+        """The sums in ``memory``, int32 or float32 of shape (N, Ho, Wo, Co)."""
         shape = self.shape
-        found = memory[self._y :][: shape.bytes_written].view("<f4" if self.kind.is_float else "<i4")
-        return found.reshape(shape.batch, shape.out_height, shape.out_width, shape.out_channels)
+        sums = memory[self._y :][: shape.bytes_written].view("<f4" if self.kind.is_float else "<i4")
+        return sums.reshape(shape.batch, shape.out_height, shape.out_width, shape.out_channels)
 
     def run(self):
-        """The sums as the golden core computes them; RuntimeError if the program stops with an error."""
+        """The sums as the golden core computes them; RuntimeError on an error."""
         core = Core(GlobalMemory(self.memory.copy()), np.zeros(self._smem_bytes, np.uint8), pe=self.sizes)
         if core.run(self.address, len(self.words)):
             raise RuntimeError(f"the program stopped: {core.record}")
@@ -120,13 +119,13 @@ class ImplicitGemm:
         return (np.ascontiguousarray(tensor).astype(tensor.dtype.newbyteorder("<")).view(raw) for tensor in (x, k))
 
     def _place(self, data, align=128):
-        """Address of ``data`` in global memory."""
+        """Appends ``data`` to global memory; returns its address."""
         address = -(-len(self._image) // align) * align
         self._image += bytes(address - len(self._image)) + bytes(data)
         return address
 
     def _place_map(self, tensor, kind, **options):
-        """Address of the descriptor of ``tensor``, which lies where ``options`` say; ``kind`` makes the map."""
+        """Appends the descriptor ``kind(tensor, **options)`` to global memory; returns its address."""
         return self._place(kind(tensor, **options).pack())
 
     def _place_tensors(self, x, k, padding):
@@ -134,8 +133,8 @@ class ImplicitGemm:
         plan, shape = self.plan, self.shape
         channels = plan.row_bytes // self.kind.bytes
         rows, columns = plan.gemm.m, plan.gemm.n
-        corners = (shape.padding, (padding[3], padding[1]), shape.kernel, shape.dilation)
-        upper = tuple(behind - (taps - 1) * apart for _, behind, taps, apart in zip(*corners, strict=True))
+        corners = ((padding[3], padding[1]), shape.kernel, shape.dilation)
+        upper = tuple(pad - (taps - 1) * distance for pad, taps, distance in zip(*corners, strict=True))
         swizzle = [self._segment(number).swizzle for number in (plan.a[0], plan.b, plan.c[0])]
         kernel = np.zeros((len(k), shape.taps, plan.blocks * channels), k.dtype)
         kernel[..., : shape.channels] = k.reshape(len(k), shape.taps, shape.channels)
@@ -147,7 +146,7 @@ class ImplicitGemm:
         self._table = self._place(table.ljust(self._table_bytes, b"\0"))
         self._x_map = self._place_map(
             x, TensorMap.im2col, address=self._place(x.tobytes()), pixels=rows, channels=channels, swizzle=swizzle[0],
-            lower=tuple(-before for before in shape.padding), upper=upper, traversal=(1, *shape.stride, 1),
+            lower=tuple(-pad for pad in shape.padding), upper=upper, traversal=(1, *shape.stride, 1),
         )  # fmt: skip
         self._k_map = self._place_map(
             kernel, TensorMap.tiled, address=self._place(kernel.tobytes()), swizzle=swizzle[1],
@@ -159,12 +158,12 @@ class ImplicitGemm:
         )  # fmt: skip
 
     def _place_instructions(self):
-        """Puts a product for each pair of segments that take turns into global memory."""
+        """Puts the instructions for each of the two pairs of segments of A and C into global memory."""
         plan = self.plan
         self._products = []
         for a, c in zip(plan.a, plan.c, strict=True):
             words = lower_gemm(plan.gemm, self.sizes, a, plan.b, c, plan.table)
-            words[-1] = instruction_word(Operation.FENCE)  # nobody waits for a halt
+            words[-1] = instruction_word(Operation.FENCE)  # instead of a halt, for which no program waits
             raw = b"".join(word.to_bytes(INSTRUCTION_BYTES, "little") for word in words)
             self._products.append((self._place(raw), len(words)))
 
@@ -181,7 +180,7 @@ class ImplicitGemm:
         self.address = self._place(program_bytes(self.words))
 
     def _program(self, tiles, kernel, awaited=()):
-        """Words for some tiles; ``kernel`` brings its first part, and ``awaited`` waits for what others bring."""
+        """Words for ``tiles``; ``kernel`` loads its first part, and ``awaited`` waits for loads of other cores."""
         wait = program_word("wait_all")
         turns = [(part, tile) for part in range(self.plan.parts) for tile in tiles]
         first = [self._table_copy(), *kernel, *self._loads(0, tiles[0])]
@@ -189,30 +188,30 @@ class ImplicitGemm:
         for index, (part, tile) in enumerate(turns):
             if index and tile == tiles[0]:
                 words += [wait, *self._kernel_loads(part)]
-            beside = self._stores(index - 1, *turns[index - 1]) if index else []
+            commands = self._stores(index - 1, *turns[index - 1]) if index else []
             if index + 1 < len(turns):
-                beside += self._loads(index + 1, turns[index + 1][1])
-            words += [wait, *self._product(index, beside)]
+                commands += self._loads(index + 1, turns[index + 1][1])
+            words += [wait, *self._product(index, commands)]
         return [*words, wait, *self._stores(len(turns) - 1, *turns[-1]), program_word("end", interrupt=1)]
 
     def _tables(self):
-        """Words that write segments and page entries, a list for each."""
+        """Words that write segments and page entries, in a list for each."""
         placement = self.plan.placement
         segments = [segment_words(index, segment.pack()) for index, segment in enumerate(placement.segments)]
         return segments + [page_words(index, entry) for index, entry in enumerate(placement.entries)]
 
     def _table_copy(self):
-        """The word that brings the table of constants."""
+        """The word that loads the table of constants."""
         copy = {"source": self._table, "destination": self._segment(self.plan.table).base, "size": self._table_bytes}
         return tmau_word(command_word("copy_block", **copy, destination_space="shared"))
 
     def _loads(self, index, tile):
-        """Words that bring the pixels of a tile: for each kernel position its blocks of channels."""
+        """Words that load the pixels of a tile: for each kernel position its blocks of channels."""
         plan, shape = self.plan, self.shape
         first = tile * plan.gemm.m
         image, row, column = np.unravel_index(first, (shape.batch, shape.out_height, shape.out_width))
-        corner = [int(place) * step - pad for place, step, pad in zip((column, row), shape.stride, shape.padding,
-                                                                     strict=True)]  # fmt: skip
+        places = zip((column, row), shape.stride, shape.padding, strict=True)
+        corner = [int(place) * step - pad for place, step, pad in places]
         pages = iter(plan.pages(plan.a[index % 2]))
         return [
             self._move(
@@ -223,7 +222,7 @@ class ImplicitGemm:
         ]
 
     def _taps(self):
-        """Offsets of the kernel's positions, of columns and of rows."""
+        """Offsets of the positions of the kernel, in columns and in rows."""
         (width, height), (across, down) = self.shape.kernel, self.shape.dilation
         return [(column * across, row * down) for row in range(height) for column in range(width)]
 
@@ -241,7 +240,7 @@ class ImplicitGemm:
         step = self._page_columns(number)
         return [
             self._move(
-                "store", self._y_map, page, (part * plan.gemm.n + column * step, tile * plan.gemm.m), tag=_STORES
+                "store", self._y_map, page, (part * plan.gemm.n + column * step, tile * plan.gemm.m), tag=_STORE_TAG
             )
             for column, page in enumerate(plan.pages(number))
         ]
@@ -253,7 +252,7 @@ class ImplicitGemm:
         return tmau_word(command_word(opcode, descriptor=descriptor, smem=smem, **fields))
 
     def _product(self, index, commands):
-        """Words of a product with ``commands`` in its first half: the queues of both engines are kept filled."""
+        """Words of a product with ``commands`` in its first half, to keep the queues of both engines filled."""
         address, count = self._products[index % 2]
         pieces = max(1, min(len(commands), count // 2 // _PIECE))
         step = max(1, count // 2 // pieces // _PIECE) * _PIECE
@@ -267,7 +266,7 @@ class ImplicitGemm:
 
 
 def _woven(pieces, commands):
-    """Lists of words, and behind each its share of ``commands``."""
+    """Words of all ``pieces``, each followed by its share of ``commands``."""
     words = []
     for index, piece in enumerate(pieces):
         words += piece

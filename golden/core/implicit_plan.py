@@ -1,4 +1,4 @@
-"""How a convolution is cut for the processing engine: tiles of points, parts of the kernel, and shared memory."""
+"""Plans of convolutions on the processing engine: tiles of points, parts of the kernel, and shared memory."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -16,17 +16,17 @@ from ..pe.placement import Placement
 
 __all__ = ["ImplicitPlan", "plan_implicit"]
 
-#: Points and channels of a product at most: what a box of the TMAU takes.
+#: Most points and channels of a product, which a box of the TMAU can hold.
 _MOST = 256
-#: Columns of C in a page of it.
+#: Columns of C in a page.
 _COLUMNS = LINE_BYTES // 4
-#: Cycles from the end of a product to the next one, about: both engines end, and instructions are fetched.
+#: Approximate cycles between two products, in which both engines end and instructions are fetched.
 _TURN = 300
-#: Cycles of an instruction that stores products, about: of each column where threads share rows.
+#: Approximate cycles of an instruction that stores products; each column has one if threads share rows.
 _STORE = 8
-#: Bytes that are loaded in a cycle, about, and not more than a block of one pixel.
+#: Approximate bytes loaded in a cycle, all from a block of one pixel.
 _LOAD = 32
-#: Threads that share a row of C, of which there are as many at once as there are groups.
+#: Numbers of threads that can share a row of C.
 _SHARING = (1, 2, 4)
 
 
@@ -34,23 +34,22 @@ _SHARING = (1, 2, 4)
 class ImplicitPlan:
     """A convolution as products of matrices: A is points × K, B is K × channels.
 
-    K is the kernel's positions, each with its channels in blocks of ``row_bytes``, the last one filled up with zeros.
-    So one im2col load brings a page of A: a block of one position, of all points of a tile.
+    K has all positions of the kernel, each with its channels in blocks of ``row_bytes``, the last block padded with
+    zeros. One im2col load fills a page of A: a block of one position for all points of a tile.
 
     Attributes
     ----------
     gemm : Gemm
-        Of one tile: its points, and the output channels of a part of the kernel.
+        The product of a tile, for the output channels of a part of the kernel.
     row_bytes, blocks : int
-        Bytes of a pixel that a load brings, and loads for a kernel position.
+        Bytes of a pixel in a load, and loads for a kernel position.
     tiles, parts : int
-        What the points are cut into, and the output channels.
+        Tiles of points, and parts of output channels.
     placement : Placement
-        Of shared memory.
     a, c : tuple of int
-        Segments of A and of C, which take turns from one product to the next.
+        Segments of A and of C, used alternately.
     b, table : int
-        Segments of B, and of what ``lower_gemm`` wants.
+        Segments of B, and of the table for ``lower_gemm``.
     """
 
     gemm: Gemm
@@ -65,7 +64,7 @@ class ImplicitPlan:
     table: int
 
     def pages(self, number):
-        """Addresses of the pages of segment ``number``, as a list."""
+        """The list of the addresses of the pages of segment ``number``."""
         segment = self.placement.segments[number]
         entries = self.placement.entries[segment.first_entry :][: segment.pages[0]]
         return [PAGE_ENTRY.unpack(entry)["address"] for entry in entries]
@@ -74,8 +73,8 @@ class ImplicitPlan:
 def plan_implicit(shape, kind, sizes, smem_bytes, cores=1):
     """The :class:`ImplicitPlan` of a ``ConvShape`` with elements of the ``MmType`` ``kind``.
 
-    Of the ways that fit shared memory, the one that should take the fewest cycles on so many ``cores``, which share the
-    tiles out. ValueError if none fits.
+    It has the fewest estimated cycles of all plans that fit shared memory, with tiles distributed over ``cores`` cores.
+    ValueError if none fits.
     """
     best = None
     for columns, ka, row_bytes in product(_columns(shape.out_channels), _SHARING, _row_bytes(shape)):
@@ -92,20 +91,20 @@ def plan_implicit(shape, kind, sizes, smem_bytes, cores=1):
 
 
 def _columns(channels):
-    """Channels of a part of the kernel, the most first."""
+    """Numbers of channels that a part of the kernel can have, the largest first."""
     whole = range(min(channels // _COLUMNS * _COLUMNS, _MOST), 0, -_COLUMNS)
-    return [*([channels] if channels <= _MOST else []), *whole, *(few for few in (16, 8, 4) if few < channels)]
+    return [*([channels] if channels <= _MOST else []), *whole, *(count for count in (16, 8, 4) if count < channels)]
 
 
 def _row_bytes(shape):
-    """Bytes of a block of channels, the most first."""
+    """Sizes in bytes that a block of channels can have, the largest first."""
     pixel = shape.channels * shape.element_bytes
     return [row for row in (128, 64, 32, 16) if row < 2 * pixel]
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """A way to cut a convolution, but for the points of a tile."""
+    """A plan without the number of points of a tile."""
 
     shape: ConvShape
     kind: MmType
@@ -130,31 +129,31 @@ class _Cut:
         return Gemm((rows,), (self.columns,), self.k_bytes // self.kind.bytes, self.kind, ka=self.ka)
 
     def rows(self, smem_bytes):
-        """All numbers of points that a tile can have, ascending: a row for each group of threads, several times."""
+        """Numbers of points that a tile can have, ascending: multiples of the number of groups of threads."""
         group = max(1, self.sizes.threads // self.ka)
-        most = min(_MOST, ceil(self.shape.points / group) * group)
-        return [rows for rows in range(group, most + 1, group) if self._fits(rows, smem_bytes)]
+        limit = min(_MOST, ceil(self.shape.points / group) * group)
+        return [rows for rows in range(group, limit + 1, group) if self._fits(rows, smem_bytes)]
 
     def _fits(self, rows, smem_bytes):
         """Whether shared memory and page entries suffice."""
         parts = ((self.k_bytes, self.row_bytes, rows), (4 * self.columns, LINE_BYTES, rows)) * 2
         parts += ((self.k_bytes, LINE_BYTES, self.columns),)
-        pages = sum(ceil(row / most) for row, most, _ in parts)
-        used = sum(ceil(row / most) * _lines(_page_row(row, most) * count) for row, most, count in parts)
+        pages = sum(ceil(row / limit) for row, limit, _ in parts)
+        used = sum(ceil(row / limit) * _lines(_page_row(row, limit) * count) for row, limit, count in parts)
         table = 5 * self.sizes.threads + 2 * rows + self.columns  # words at most
         return pages <= self.sizes.pages and used + _lines(4 * table) <= smem_bytes
 
     def cycles(self, rows):
-        """About how many cycles the program takes."""
+        """An estimate of the cycles of the program."""
         turns = ceil(ceil(self.shape.points / rows) / self.cores) * ceil(self.shape.out_channels / self.columns)
         sums, stores = ceil(self.columns / self.ka), 1 if self.ka == 1 else self.columns
         steps = ceil(self.k_bytes / (4 * self.sizes.factor_regs))
-        one = ceil(rows * self.ka / self.sizes.threads) * (sums * steps + stores * _STORE)
+        product = ceil(rows * self.ka / self.sizes.threads) * (sums * steps + stores * _STORE)
         loads = rows * self.shape.taps * self.blocks * ceil(self.row_bytes / _LOAD)
-        return turns * (max(one, loads) + _TURN) + loads
+        return turns * (max(product, loads) + _TURN) + loads
 
     def plan(self, rows, smem_bytes):
-        """The plan with tiles of so many points; ValueError if it does not fit."""
+        """The plan with tiles of ``rows`` points; ValueError if it does not fit."""
         shape, gemm = self.shape, self.gemm(rows)
         placement = Placement(smem_bytes, self.sizes)
         elements = segment_elements(self.kind)
@@ -169,17 +168,17 @@ class _Cut:
 
 
 def _lines(count):
-    """``count`` bytes, in whole lines."""
+    """``count`` bytes, rounded up to whole lines."""
     return -(-count // LINE_BYTES) * LINE_BYTES
 
 
-def _page_row(count, most):
-    """Bytes of the rows of a page that hold ``count`` bytes, or ``most`` of them."""
-    return min(max(CHUNK_BYTES, 1 << (count - 1).bit_length()), most)
+def _page_row(count, limit):
+    """Bytes of the rows of a page for ``count`` bytes, at most ``limit``."""
+    return min(max(CHUNK_BYTES, 1 << (count - 1).bit_length()), limit)
 
 
 def _matrix(placement, size, element, row_bytes=LINE_BYTES):
-    """A segment whose pages have rows of at most ``row_bytes``, swizzled as wide as they are."""
+    """A segment with pages of rows of at most ``row_bytes``, swizzled in their full width."""
     row = _page_row(size[0] * element.bytes, row_bytes)
     page_log2 = (row // element.bytes).bit_length() - 1, (size[1] - 1).bit_length()
     swizzle = Swizzle((row // CHUNK_BYTES).bit_length() - 1)

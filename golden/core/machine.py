@@ -1,11 +1,11 @@
-"""A core without cycles: a program in, bytes and error records out (docs/core.md)."""
+"""A core without cycles, which executes programs word by word (docs/core.md)."""
 
 from contextlib import suppress
 from typing import NamedTuple
 
 from tilewright.spec import BARRIER, BarrierOp, Error
 from tilewright.spec.conv import JOB, ConvError
-from tilewright.spec.core import JOB_WORDS, PROGRAM_WORDS, WORD_BITS, WORD_BYTES, Engine, Kind, ProgramError
+from tilewright.spec.core import JOB_WORDS, PROGRAM_WORDS, WORD_BITS, WORD_BYTES, WRITABLE, Engine, Kind, ProgramError
 from tilewright.spec.pe import PAGE_ENTRY, Put
 from tilewright.spec.tmau import COMMAND
 from tilewright.spec.tmau_registers import FEATURES
@@ -17,7 +17,7 @@ from ..pe.segment import PageNotLoadedError
 from ..smem import Barrier
 from ..tmau.checks import Windows
 from ..tmau.machine import ErrorRecord, Machine
-from .processor import INSTRUCTION_BYTES, EngineRegisters, Loops, check_range, check_word, kind_of
+from .processor import INSTRUCTION_BYTES, Loops, PutRegisters, check_range, check_word, kind_of
 
 __all__ = ["Core", "DeadlockError", "ProgramRecord", "Step"]
 
@@ -28,11 +28,11 @@ _TAG = COMMAND["tag"]
 
 
 class DeadlockError(RuntimeError):
-    """A wait that nothing can end, of a program without a watchdog: hardware would wait for ever."""
+    """A wait without end in a program without a watchdog."""
 
 
 class ProgramRecord(NamedTuple):
-    """An error record (docs/core.md, "Errors"), as the registers show it: ``word`` is the index of one."""
+    """An error record (docs/core.md, "Errors") as in the registers; ``word`` is an index."""
 
     code: ProgramError
     engine: Engine
@@ -41,7 +41,7 @@ class ProgramRecord(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A word that is carried out next: its index, its kind (None if it has none), and the packed word."""
+    """The next word to execute: its index, its kind (None if unknown), and the packed word."""
 
     index: int
     kind: Kind
@@ -57,28 +57,28 @@ class _StopError(Exception):
 
 
 class Core:
-    """What a core means, program by program. Engines complete what they are handed at once, or wait at a barrier.
+    """A core; its engines complete work at once or wait at a barrier.
 
     Parameters
     ----------
     gmem : Memory
-        Global memory; an access outside is answered as by a bus that answers with an error.
+        Global memory; accesses outside it get error responses of the bus.
     smem : uint8 array
         Shared memory of all engines, changed in place.
     pe : PeSizes, or anything with its attributes
-        Of the processing engine; None: the usual ones.
+        Of the processing engine.
     conv : ConvParams or None
-        Of the convolution engine; None: there is none.
+        Of the convolution engine, if there is one.
     bus_bytes, addr_width, windows, features
-        As of ``Machine``.
+        As in ``Machine``.
     program_window : (int, int) or None
-        First and last byte from which programs and instructions are read, in whole pages as of ``Windows``; None: all.
+        First and last byte that programs and instructions may have, in whole pages as in ``Windows``; None: no limit.
     watchdog : bool
-        Whether a wait that nothing can end stops the program; otherwise it is a :class:`DeadlockError`.
+        Whether a wait without end stops the program; otherwise it raises :class:`DeadlockError`.
     tmau : Machine or None
-        That of a core of a ``Cluster``, with the memories and options that it has; None: one of its own.
+        The access unit of a core of a ``Cluster``, with its memories and options; None: a new one.
     number : int
-        Of the core, in a cluster.
+        Of the core in a cluster.
 
     Attributes
     ----------
@@ -86,9 +86,9 @@ class Core:
     pe : Pe
     conv : Conv or None
     record : ProgramRecord or None
-        Of the last program: why it stopped; None if it came to its end.
+        The error that stopped the last program; None if it reached its end.
     interrupts : int
-        Ends of programs that asked for one.
+        Interrupts at the ends of programs.
     """
 
     def __init__(self, gmem, smem, *, pe=None, conv=None, bus_bytes=64, addr_width=64, windows=None,
@@ -104,8 +104,8 @@ class Core:
             raise TypeError(f"watchdog must be True or False, not {shown(watchdog)}")
         self.watchdog = watchdog
         self._window = Windows(program_window)
-        self._registers = EngineRegisters(self.pe.sizes)
-        self._waiting = None  # instruction that the processing engine has been handed, and that waits
+        self._put_registers = PutRegisters(self.pe.sizes)
+        self._waiting = None  # instruction that waits in the processing engine
         self.record = None
         self.interrupts = 0
 
@@ -120,10 +120,10 @@ class Core:
         return self.tmau.smem
 
     def run(self, address, words, limit=None):
-        """Runs the ``words`` words at ``address``; returns the :class:`ProgramRecord`, None if they came to their end.
+        """Runs the ``words`` words at ``address``; returns the :class:`ProgramRecord`, or None if they reach their end.
 
-        Error records of engines are forgotten first. After ``limit`` words, if that is given, the host stops it.
-        Raises :class:`DeadlockError`.
+        It clears the error records of engines first. If ``limit`` is given, the host stops the program after so many
+        words. Raises :class:`DeadlockError`.
         """
         for count, step in enumerate(self.steps(address, words)):
             if count == limit:
@@ -132,20 +132,20 @@ class Core:
         return self.record
 
     def steps(self, address, words):
-        """The same word by word: yields each :class:`Step` before it is carried out. ``record`` is set at the end."""
+        """The same word by word: yields each :class:`Step` before its execution and sets ``record`` at the end."""
         turns, waits = self.turns(address, words), None
         with suppress(StopIteration):
             while True:
                 step = turns.send(waits)
-                # Of a wait nothing but this program could be the end.
+                # Only this program could end its wait.
                 waits = not step
                 if step:
                     yield step
 
     def turns(self, address, words):
-        """The same beside other programs: also yields False where it begins to wait, and None while it still does.
+        """The same concurrently with other programs: also yields False when a wait begins, and None while it lasts.
 
-        Where it is sent True, the wait is for ever.
+        Sending True declares that the wait has no end.
         """
         integer("address", address, 0, (1 << 64) - 1)
         integer("words", words, 0, (1 << 32) - 1)
@@ -158,7 +158,7 @@ class Core:
             (self.record,) = stopped.args
 
     def _errors(self):
-        """Error records of engines, a list each, by :class:`Engine`."""
+        """Lists of error records by :class:`Engine`."""
         engines = {Engine.TMAU: self.tmau.errors, Engine.PE: self.pe.faults}
         return engines | ({Engine.CONV: self.conv.errors} if self.conv else {})
 
@@ -199,7 +199,7 @@ class Core:
             self._stop(code)
 
     def _fetch(self, address, words):
-        """The word at the index."""
+        """The word at the current index."""
         if self._index >= words:
             self._stop(ProgramError.NO_END)
         return self._read(address + self._index * WORD_BYTES, WORD_BYTES)
@@ -218,7 +218,7 @@ class Core:
         self._index = place
 
     def _conv(self, address, words):
-        """The job in the next words. Behind it the index is that of its last half."""
+        """Executes the job in the next words; the index ends at its last half."""
         job, self._tag = 0, 0
         for half in range(JOB_WORDS):
             self._index += 1
@@ -227,20 +227,20 @@ class Core:
             self.tmau.errors.append(ErrorRecord(Error.BARRIER_OPERATION, 0, 0, JOB.unpack(job)["barrier"]))
 
     def _pe(self, count, address):
-        """Instructions, as many at once as are read at once."""
+        """Hands over instructions, which are read a word at a time."""
         for first in range(0, count, _PER_WORD):
             word = self._read(address + first * INSTRUCTION_BYTES, WORD_BYTES)
             for place in range(min(_PER_WORD, count - first)):
                 yield from self._hand_over(word >> 8 * INSTRUCTION_BYTES * place & (1 << 8 * INSTRUCTION_BYTES) - 1)
 
     def _hand_over(self, instruction):
-        """An instruction to the processing engine. The next one is taken when it does not wait any more."""
+        """Hands an instruction to the processing engine, which accepts the next one when this one no longer waits."""
         yield from self._settle((Engine.PE,), stop=False)
         self._waiting = instruction
         yield from self._settle((Engine.PE,), stop=False)
 
     def _resume(self):
-        """Executes the instruction that waits, if it can be; returns whether none waits then."""
+        """Executes the waiting instruction if possible; returns whether none waits any longer."""
         if self._waiting is not None:
             try:
                 self.pe.execute(self._waiting)
@@ -250,8 +250,8 @@ class Core:
         return True
 
     def _settle(self, engines, stop=True):
-        """Waits for ``engines``; then, with ``stop``, an error of any engine stops the program."""
-        yield from self._wait(
+        """Waits for ``engines``; then, if ``stop``, an error of any engine stops the program."""
+        yield from self._wait_until(
             lambda: self._resume() or Engine.PE not in engines, "the processing engine waits in this word, or before it"
         )
         if stop:
@@ -262,16 +262,16 @@ class Core:
             if errors:
                 self._stop(ProgramError.ENGINE, engine, getattr(errors[0], "tag", 0))
 
-    def _wait(self, over, why):
-        """Until it is ``over``, other programs go on, or an error of any engine stops this one."""
-        still = False
-        while not over():
+    def _wait_until(self, condition, reason):
+        """Waits for ``condition()``, while other programs run; an error of any engine stops the program."""
+        turn = False
+        while not condition():
             self._stop_for_engines()
-            if (yield still):
+            if (yield turn):
                 if self.watchdog:
                     self._stop(ProgramError.WATCHDOG)
-                raise DeadlockError(f"word {self._index} waits for ever: {why}")
-            still = None
+                raise DeadlockError(f"word {self._index} waits for ever: {reason}")
+            turn = None
 
     def _barrier(self, operation, value, barrier):
         if operation != BarrierOp.TRY_WAIT:
@@ -279,9 +279,8 @@ class Core:
                 self._stop(ProgramError.BARRIER)
             return
         yield from self._settle(())
-        held = slice(barrier, barrier + BARRIER.bytes)
-        self.tmau.open_bytes.rely_on(held, f"the barrier at {barrier:#x}")
-        yield from self._wait(
+        self.tmau.open_bytes.rely_on(slice(barrier, barrier + BARRIER.bytes), f"the barrier at {barrier:#x}")
+        yield from self._wait_until(
             lambda: Barrier.read(self.smem, barrier).try_wait(value),
             f"nothing completes the phase of parity {value} of the barrier at {barrier:#x}",
         )
@@ -290,17 +289,20 @@ class Core:
         yield from self._settle([engine for engine in Engine if engine and (not engines or engines >> engine - 1 & 1)])
 
     def _register(self, engine, value, offset):
-        """Writes a register. What is put has been taken when it returns, so that puts never meet."""
-        effect = self._registers.write(engine, offset, value)
-        if effect is True:
-            self._errors()[engine].clear()
-        elif effect is False:
-            self._stop(ProgramError.REGISTER)
-        elif effect is not None:
-            yield from self._put(effect)
+        """Writes a register; interrupts and counters are not modelled."""
+        register = WRITABLE[engine][offset]
+        if register.name == "control":
+            if register.format.unpack(value)["clear_error"]:
+                self._errors()[engine].clear()
+        elif register.name == "put":
+            yield from self._put(self._put_registers.put(**register.format.unpack(value)))
+        else:
+            self._put_registers.write(register.name, value)
 
     def _put(self, put):
-        """What the processing engine is handed over its registers."""
+        """Hands a :class:`PutWord` to the processing engine and waits until it is accepted; None is refused."""
+        if put is None:
+            self._stop(ProgramError.REGISTER)
         if put.kind == Put.INSTRUCTION:
             yield from self._hand_over(put.word)
         elif put.kind == Put.SEGMENT:
@@ -311,7 +313,7 @@ class Core:
             self._move_page(put)
 
     def _move_page(self, put):
-        """The entry changes if the command that moves the page ends without an error."""
+        """Changes the page entry if the command that moves the page ends without an error."""
         if put.kind != Put.PAGE_DROP:
             command = put.word & ~((1 << _TAG.width) - 1 << _TAG.lsb)
             if self.tmau.execute(command | (_PAGER_TAG | put.index) << _TAG.lsb) is None:

@@ -1,4 +1,6 @@
-"""What the command processor refuses before it carries a word out (docs/core.md, "Errors")."""
+"""Parts of the command processor: checks of words, loops, and registers of the processing engine (docs/core.md)."""
+
+from typing import NamedTuple
 
 from tilewright.spec import BARRIER, BarrierOp
 from tilewright.spec.core import (
@@ -14,41 +16,46 @@ from tilewright.spec.core import (
 )
 from tilewright.spec.pe import DATA_WORDS, PAGE_ENTRY, SEGMENT, Put
 
-__all__ = ["INSTRUCTION_BYTES", "EngineRegisters", "Loops", "PutWord", "check_range", "check_word", "kind_of"]
+__all__ = ["INSTRUCTION_BYTES", "Loops", "PutRegisters", "PutWord", "check_range", "check_word", "kind_of"]
 
 #: Bytes of an instruction of the processing engine.
 INSTRUCTION_BYTES = 16
 
 _KIND = PROGRAM_WORDS[Kind.END]["kind"]
-#: Bits that must be zero. What else a command may not have the TMAU says.
+#: Bits that must be zero; the TMAU checks other bits of commands.
 _RESERVED = {kind: fmt.reserved_mask for kind, fmt in PROGRAM_WORDS.items()} | {Kind.TMAU: 1 << PAGER_TAG_BIT}
+#: Bits of the data of a write to ``put``.
+_BITS = {
+    Put.INSTRUCTION: 128, Put.SEGMENT: SEGMENT.bits, Put.PAGE: PAGE_ENTRY.bits, Put.PAGE_IN: 512, Put.PAGE_OUT: 512,
+    Put.PAGE_DROP: 0,
+}  # fmt: skip
 
 
 def kind_of(word):
-    """The kind of a word, or None if it has none."""
+    """The :class:`Kind` of a word, or None if it is unknown."""
     number = word >> _KIND.lsb
     return Kind(number) if number in PROGRAM_WORDS else None
 
 
 def check_range(address, count, window, addr_width):
-    """The first rule that a read of ``count`` bytes of program or instructions breaks, a ProgramError, or None."""
+    """The ProgramError of a read of ``count`` bytes of a program or of instructions, or None."""
     if address % PROGRAM_ALIGNMENT or address + count > 1 << addr_width:
         return ProgramError.ADDRESS
     return None if window.hold_global(address, count, addr_width) else ProgramError.WINDOW
 
 
 def check_word(word, has_conv, smem_bytes, window, addr_width):
-    """The first rule that a word breaks of those that look at it alone, a ProgramError, or None.
+    """The first ProgramError of a word that does not depend on other words, or None.
 
     Parameters
     ----------
     word : int
     has_conv : bool
-        Whether there is a convolution engine.
+        Whether the core has a convolution engine.
     smem_bytes : int
         Bytes of shared memory.
     window : Windows
-        Whose global window programs are confined to.
+        Its global window confines programs.
     addr_width : int
         Bits of a global address.
     """
@@ -72,19 +79,19 @@ def check_word(word, has_conv, smem_bytes, window, addr_width):
 
 
 def _wrong_barrier(fields, smem_bytes):
-    most = 1 if fields["operation"] == BarrierOp.TRY_WAIT else BARRIER_VALUES - 1
+    limit = 1 if fields["operation"] == BarrierOp.TRY_WAIT else BARRIER_VALUES - 1
     in_memory = fields["barrier"] % BARRIER.bytes == 0 and fields["barrier"] < smem_bytes
-    return fields["operation"] not in set(BarrierOp) or fields["value"] > most or not in_memory
+    return fields["operation"] not in set(BarrierOp) or fields["value"] > limit or not in_memory
 
 
 class Loops:
-    """Loops that have gone back and are not done, the innermost last."""
+    """Loops of a program that have more rounds, the innermost last."""
 
     def __init__(self):
-        self._stack = []  # of a loop's word and its rounds left, that under way included
+        self._stack = []  # index of the word of each loop, and its remaining rounds with the current one
 
     def next(self, index, count, back):
-        """Where a program goes on behind the loop word at ``index``, as an index; or the :class:`ProgramError`."""
+        """The index after the loop word at ``index``, or a :class:`ProgramError`."""
         if self._stack and self._stack[-1][0] == index:
             self._stack[-1][1] -= 1
             if self._stack[-1][1]:
@@ -103,13 +110,8 @@ class Loops:
         return index - back
 
 
-#: Bits of what is put, by its kind.
-_BITS = {Put.INSTRUCTION: 128, Put.SEGMENT: SEGMENT.bits, Put.PAGE: PAGE_ENTRY.bits,
-         Put.PAGE_IN: 512, Put.PAGE_OUT: 512, Put.PAGE_DROP: 0}  # fmt: skip
-
-
-class PutWord:
-    """What the processing engine is handed over its registers.
+class PutWord(NamedTuple):
+    """A write to the register ``put`` of the processing engine.
 
     Attributes
     ----------
@@ -117,51 +119,44 @@ class PutWord:
     index : int
         Of the segment or the page entry.
     word : int
-        Packed: instruction, segment, page entry or command.
+        Packed instruction, segment, page entry or command.
     address : int
-        Where a page comes to lie.
+        Of a page in shared memory.
     """
 
-    def __init__(self, kind, index, word, address):
-        self.kind, self.index, self.word, self.address = kind, index, word, address
+    kind: Put
+    index: int
+    word: int
+    address: int
 
 
-class EngineRegisters:
-    """Registers of engines that a program writes, as far as they matter: interrupts and counters are not modelled.
+class PutRegisters:
+    """Registers of the processing engine whose values a write to ``put`` uses.
 
     Parameters
     ----------
     sizes : PeSizes, or anything with its attributes
-        Of the processing engine.
     """
 
     def __init__(self, sizes):
         self._data = [0] * DATA_WORDS
         self._page_address = 0
         pages = sizes.pages
-        self._limits = {Put.INSTRUCTION: 1, Put.SEGMENT: sizes.segments, Put.PAGE: pages, Put.PAGE_IN: pages,
-                        Put.PAGE_OUT: pages, Put.PAGE_DROP: pages}  # fmt: skip
+        self._limits = {
+            Put.INSTRUCTION: 1, Put.SEGMENT: sizes.segments, Put.PAGE: pages, Put.PAGE_IN: pages, Put.PAGE_OUT: pages,
+            Put.PAGE_DROP: pages,
+        }  # fmt: skip
 
-    def write(self, engine, offset, value):
-        """Writes a register, one of ``WRITABLE``.
-
-        Returns what is handed to the processing engine, a :class:`PutWord`; True if the engine's error record is
-        forgotten; False if the engine refuses the value; otherwise None.
-        """
-        register = WRITABLE[engine][offset]
-        fields = register.format.unpack(value)
-        if register.name == "control":
-            return True if fields["clear_error"] else None
-        if engine == Engine.PE and register.name == "put":
-            return self._put(**fields)
-        if register.name == "page_address":
+    def write(self, name, value):
+        """Writes the register ``name``, which is not ``put``."""
+        if name == "page_address":
             self._page_address = value
-        elif register.name.startswith("data"):
-            self._data[int(register.name[4:])] = value
-        return None
+        elif name.startswith("data"):
+            self._data[int(name[4:])] = value
 
-    def _put(self, kind, index):
+    def put(self, kind, index):
+        """The :class:`PutWord` of a write to ``put``, or None if the engine refuses it."""
         if index >= self._limits.get(kind, 0):
-            return False
+            return None
         word = sum(value << 32 * number for number, value in enumerate(self._data))
         return PutWord(Put(kind), index, word & (1 << _BITS[kind]) - 1, self._page_address)

@@ -1,4 +1,4 @@
-"""Words of programs, packed (docs/core.md, "Words")."""
+"""Programs of the command processor: packed words, and programs of layers (docs/core.md, "Words")."""
 
 import numpy as np
 
@@ -7,37 +7,34 @@ from tilewright.spec.conv import JOB
 from tilewright.spec.core import JOB_WORDS, PAGER_TAG_BIT, PROGRAM_WORDS, WORD_BITS, WORD_BYTES, Engine, Kind
 from tilewright.spec.pe import PAGE_ENTRY, PE_REGISTERS, SEGMENT, Put
 
-from ..arguments import field_value, instance, integer, listed, member, packed
+from ..arguments import format_values, instance, integer, listed, member, packed
 from ..conv.layer import ConvLayer
 from ..tmau.machine import command_word
 
-__all__ = ["KIND_LSB", "LayerProgram", "conv_words", "page_words", "program_bytes", "program_word", "segment_words",
-           "tmau_word"]  # fmt: skip
+__all__ = [
+    "KIND_LSB", "LayerProgram", "conv_words", "page_words", "program_bytes", "program_word", "segment_words",
+    "tmau_word",
+]  # fmt: skip
 
-#: First bit of a word's kind.
+#: First bit of the kind of a word.
 KIND_LSB = PROGRAM_WORDS[Kind.END]["kind"].lsb
-_PUT = next(register for register in PE_REGISTERS if register.name == "put")
-_DATA = next(register for register in PE_REGISTERS if register.name == "data0")
+_PUT, _DATA = ({register.name: register for register in PE_REGISTERS}[name] for name in ("put", "data0"))
 
 
 def program_word(kind, **fields):
-    """A packed word of 512 bits; fields left out are zero.
+    """A packed word of 512 bits; omitted fields are zero.
 
-    Kind, and what has an enumeration, may be given by name: ``program_word("barrier", operation="init", value=1)``.
-    ValueError for a field that the format does not have or a value that does not fit it, TypeError for a value of the
-    wrong kind. A command is packed by :func:`tmau_word`, a job by :func:`conv_words`.
+    Members of enumerations may be names: ``program_word("barrier", operation="init", value=1)``. ValueError for an
+    unknown field or a value out of range, TypeError for a value of the wrong kind. Commands are packed by
+    :func:`tmau_word`, jobs by :func:`conv_words`.
     """
     kind = member("kind", Kind, kind)
-    known = {field.name: field for field in PROGRAM_WORDS[kind].fields}
-    for name in fields:
-        if name not in known:
-            raise ValueError(f"a {kind.name} word has no field {name!r}: its fields are {', '.join(known)}")
-    values = {name: field_value(known[name], value) for name, value in fields.items()}
-    return PROGRAM_WORDS[kind].pack(**values | {"kind": kind})
+    fmt = PROGRAM_WORDS[kind]
+    return fmt.pack(**format_values(f"{kind.name} word", fmt.fields, fields) | {"kind": kind})
 
 
 def tmau_word(command):
-    """The word of a packed command of the TMAU; ValueError for one with a tag from 0x8000 on."""
+    """The word of a packed command of the TMAU; ValueError for a tag from 0x8000."""
     command = packed("command", command, WORD_BITS)
     if command >> KIND_LSB or command >> PAGER_TAG_BIT & 1:
         raise ValueError(f"the command of a program must have a tag below 0x8000 and no kind: {command:#x}")
@@ -45,32 +42,32 @@ def tmau_word(command):
 
 
 def conv_words(job):
-    """The three words of a packed job of the convolution engine, as a list; the first one has the job's tag."""
+    """The list of three words of a packed job of the convolution engine; the first word has the tag of the job."""
     job = packed("job", job, JOB.bits)
     halves = [job >> WORD_BITS * half & (1 << WORD_BITS) - 1 for half in range(JOB_WORDS)]
     return [program_word("conv", tag=JOB.unpack(job)["tag"]), *halves]
 
 
 def segment_words(index, word, tag=0):
-    """The words that write segment ``index`` of the processing engine, a packed segment, as a list."""
+    """The list of words that write a packed segment to segment ``index`` of the processing engine."""
     return _put(Put.SEGMENT, index, packed("segment", word, SEGMENT.bits), SEGMENT.bits, tag)
 
 
 def page_words(index, word, tag=0):
-    """The words that write page entry ``index`` of the processing engine, a packed entry, as a list."""
+    """The list of words that write a packed page entry to entry ``index`` of the processing engine."""
     return _put(Put.PAGE, index, packed("page entry", word, PAGE_ENTRY.bits), PAGE_ENTRY.bits, tag)
 
 
 def _put(kind, index, word, bits, tag):
-    """Words that write registers of the processing engine: those that a number is put together in, and ``put``."""
+    """Words that write the data registers of the processing engine, then ``put``."""
     writes = [(_DATA.offset + 4 * number, word >> 32 * number & 0xFFFFFFFF) for number in range(bits // 32)]
     index = integer("index", index, *_PUT.format["index"].range)
     writes.append((_PUT.offset, _PUT.format.pack(kind=kind, index=index)))
-    return [program_word("register", engine=Engine.PE, offset=place, value=value, tag=tag) for place, value in writes]
+    return [program_word("register", engine=Engine.PE, offset=offset, value=value, tag=tag) for offset, value in writes]
 
 
 def program_bytes(words):
-    """A program as it lies in memory, a uint8 array."""
+    """The bytes of a program in memory, a uint8 array."""
     raw = b"".join(packed("word", word, WORD_BITS).to_bytes(WORD_BYTES, "little") for word in listed("words", words))
     return np.frombuffer(raw, np.uint8).copy()
 
@@ -78,23 +75,23 @@ def program_bytes(words):
 class LayerProgram:
     """A :class:`ConvLayer` with the global memory that its program needs.
 
-    Tensors lie in global memory where they lie in shared memory: one block copy brings all that the job reads, and one
-    takes its results back, where :meth:`ConvLayer.result` finds them.
+    Tensors have the same addresses in global and in shared memory: one block copy loads all operands of the job, and
+    another one stores its results, where :meth:`ConvLayer.result` reads them.
 
     Parameters
     ----------
     layer : ConvLayer
     smem_bytes : int
-        Bytes of shared memory; ValueError if the layer takes more.
+        Bytes of shared memory; ValueError if the layer needs more.
 
     Attributes
     ----------
     memory : uint8 array
-        Global memory from address 0 on.
+        Global memory from address 0.
     words : list of int
         The program, packed.
     address : int
-        Where it lies in ``memory``.
+        Of the program in ``memory``.
     """
 
     def __init__(self, layer, smem_bytes=128 * 1024):
@@ -117,6 +114,6 @@ class LayerProgram:
 
 
 def _copy(source, destination, address, size):
-    """The word of a copy from one memory to the same addresses of the other."""
+    """The word of a copy from one memory to the same addresses in the other."""
     spaces = {"source_space": source, "destination_space": destination}
     return tmau_word(command_word("copy_block", source=address, destination=address, size=size, **spaces))

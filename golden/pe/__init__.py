@@ -1,1 +1,1 @@
-"""What the processing engine means: instructions, threads and numbers."""
+"""The golden model of the processing engine, and programs for it."""

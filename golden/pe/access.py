@@ -1,4 +1,7 @@
-"""What instructions read and write of shared memory, element by element (docs/pe.md, "mm", "ld, st")."""
+"""Accesses of instructions to shared memory, element by element, and open registers and bytes.
+
+Specification: docs/pe.md, "mm", "ld, st", "State".
+"""
 
 import numpy as np
 
@@ -8,6 +11,7 @@ __all__ = ["OpenState", "lowest", "read_columns", "read_words", "write_words"]
 
 _WORD_BYTES = 4
 _NO_ERROR = max(PeError) + 1
+_OPEN_WORD = 0xFFFFFFFF
 
 
 def read_columns(smem, pages, segment, coordinates, on, count, dimension):
@@ -19,18 +23,18 @@ def read_columns(smem, pages, segment, coordinates, on, count, dimension):
     pages : PageTable
     segment : Segment
     coordinates : integers of shape (columns, rank)
-        First elements.
+        Of the first elements.
     on : bool, of shape (columns,)
         The columns that are read; their first elements are inside.
     count, dimension : int
-        Elements of a column, and along what they lie.
+        Elements of a column, and the dimension along which they lie.
 
     Returns
     -------
     elements : unsigned integers of shape (columns, count)
-        Raw bits; 0 of those outside.
+        Raw bits; 0 outside the segment.
     codes : integers of shape (columns,)
-        The lowest error of each column, 0 if there is none.
+        The lowest error of each column, or 0.
     """
     elements = np.repeat(coordinates[:, np.newaxis], count, axis=1)
     elements[..., dimension] += np.arange(count)
@@ -44,8 +48,8 @@ def read_columns(smem, pages, segment, coordinates, on, count, dimension):
 def read_words(smem, pages, segment, coordinates, threads, count):
     """Words of ``threads`` (a bool each); ``coordinates`` are those of their first elements.
 
-    Returns the words, uint32 of shape (threads, count), and their errors, 0 if there is none. Bytes of elements that
-    are outside, or that met an error, are 0.
+    Returns the words, uint32 of shape (threads, count), and the error of each word, or 0. Bytes of elements outside the
+    segment or with an error are 0.
     """
     touched, addresses, codes = _words(len(smem), pages, segment, coordinates, threads, count)
     read = touched & (codes == 0)[..., np.newaxis]
@@ -55,24 +59,23 @@ def read_words(smem, pages, segment, coordinates, threads, count):
 
 
 def write_words(smem, pages, segment, coordinates, threads, words):
-    """The other way: changes ``smem``.
+    """Writes ``words``, uint32 of shape (threads, count), to ``smem``; other arguments as in :func:`read_words`.
 
-    Returns the errors of the ``words``, uint32 of shape (threads, count), and the addresses of bytes that one thread
-    has overwritten after another one wrote something else.
+    Returns the error of each word, and the addresses of bytes that two threads wrote with different values.
     """
     touched, addresses, codes = _words(len(smem), pages, segment, coordinates, threads, words.shape[1])
     size = segment.element.bytes
     contents = np.ascontiguousarray(words.astype("<u4")).view(np.uint8).reshape(*touched.shape, size)
     written = touched & (codes == 0)[..., np.newaxis]
-    places, wanted = addresses[written][:, np.newaxis] + np.arange(size), contents[written]
-    smem[places] = wanted
-    return codes, places[smem[places] != wanted]
+    places, values = addresses[written][:, np.newaxis] + np.arange(size), contents[written]
+    smem[places] = values
+    return codes, places[smem[places] != values]
 
 
 def _words(size_bytes, pages, segment, coordinates, threads, count):
-    """Which elements of words are accessed, and their addresses; then the errors of the words.
+    """The accessed elements of words and their addresses, of shape (threads, count, elements of a word); and errors.
 
-    Arrays of shape (threads, count, elements of a word) twice, and (threads, count).
+    Errors are those of words, of shape (threads, count).
     """
     per_word = _WORD_BYTES // segment.element.bytes
     elements = np.broadcast_to(
@@ -88,21 +91,18 @@ def _words(size_bytes, pages, segment, coordinates, threads, count):
 
 
 def lowest(codes):
-    """The lowest error along the last axis; 0 where there is none."""
+    """The lowest error along the last axis; 0 if there is none."""
     lowest = np.where(codes == 0, _NO_ERROR, codes).min(axis=-1)
     return np.where(lowest == _NO_ERROR, 0, lowest)
 
 
 def _bytes(addresses, count, smem):
-    """The ``count`` bytes from each address on, in a further dimension."""
+    """The ``count`` bytes from each address, in a further dimension."""
     return smem[addresses[..., np.newaxis] + np.arange(count)]
 
 
-_OPEN_WORD = 0xFFFFFFFF
-
-
 class OpenState:
-    """What instructions make of registers that nothing has written, and of bytes that are open.
+    """Registers, predicates and bytes that the specification leaves open, such as registers before the first write.
 
     Parameters
     ----------
@@ -126,12 +126,11 @@ class OpenState:
         """In which threads it is open whether they take part."""
         return self.predicates[predicate] if guard else np.zeros(len(self.registers), bool)
 
-    def rely_on_address(self, segment, coordinates, threads, unsure, rf, count, what):
-        """Notes if it is open what ``threads`` access: ``count`` elements, whose coordinates they have from ``rf`` on.
+    def rely_on_address(self, segment, coordinates, threads, unsure, rf, count, name):
+        """Notes it if the addresses of ``count`` elements of ``threads``, with offset registers from ``rf``, are open.
 
-        Of threads that are ``unsure`` it is open whether they take part.
-
-        Where a coordinate that is not open lies outside, the others do not matter.
+        It is open whether threads that are ``unsure`` take part. If a coordinate that is not open lies outside, the
+        others do not matter.
         """
         unknown = self.registers[:, rf : rf + segment.rank]
         size = np.array(segment.size)
@@ -140,22 +139,22 @@ class OpenState:
         # Elements along dimension 0 wrap modulo 2^32.
         outside[:, 0] = ~unknown[:, 0] & (first >= size[0]) & (first + count <= 1 << 32)
         if ((threads & unknown.any(axis=1) | unsure) & ~outside.any(axis=1)).any():
-            self.memory.undecide(what)
+            self.memory.undecide(name)
 
     def set_register(self, rd, threads, unsure=False):
         """Notes that a register has been set in ``threads``; it is open where ``unsure`` is true."""
         self.registers[:, rd] = np.where(threads, False, self.registers[:, rd]) | unsure
 
     def load(self, pages, segment, coordinates, threads, loaded, first):
-        """Notes a load of words into the registers from ``first`` on; ``loaded`` says which words were."""
+        """Notes a load of words into the registers from ``first``; ``loaded`` says which words were loaded."""
         marks = np.zeros(loaded.shape, bool)
         if self.memory:
             marks = read_words(self.memory.marks, pages, segment, coordinates, threads, loaded.shape[1])[0] != 0
-        kept = self.registers[:, first : first + loaded.shape[1]]
-        kept[...] = np.where(loaded, marks, kept)
+        targets = self.registers[:, first : first + loaded.shape[1]]
+        targets[...] = np.where(loaded, marks, targets)
 
     def store(self, pages, segment, coordinates, threads, first, count, contested):
-        """Notes a store of the registers from ``first`` on; at ``contested`` places threads wrote different bytes."""
+        """Notes a store of the registers from ``first``; at ``contested`` places threads wrote different bytes."""
         sources = self.registers[:, first : first + count] & threads[:, np.newaxis]
         if self.memory or sources.any():
             words = np.where(sources, _OPEN_WORD, 0).astype(np.uint32)

@@ -1,4 +1,4 @@
-"""Products of matrices as programs of the processing engine (docs/pe.md, "Order", "Higher ranks")."""
+"""Programs of the processing engine that compute products of matrices (docs/pe.md, "Order", "Higher ranks")."""
 
 from itertools import groupby, zip_longest
 from typing import NamedTuple
@@ -10,14 +10,14 @@ from .machine import instruction_word
 
 __all__ = ["lower_gemm"]
 
-#: Predicates: the thread loads a column; it holds products; it holds a product in a register that is not full.
+#: Predicates of threads that load a column, hold products, hold a product in a register that other threads leave out.
 _LOADS, _HOLDS, _HOLDS_REST = 0, 1, 2
 #: Uniform registers.
 _A, _B, _C, _TABLE = range(4)
 
 
 class _Visit(NamedTuple):
-    """A block of columns gets one issue of a part of K: one mm."""
+    """One mm: one issue of a part of K for a block of columns."""
 
     tile: int
     chunk: int
@@ -29,10 +29,10 @@ class _Visit(NamedTuple):
 def lower_gemm(gemm, sizes, a, b, c, table):
     """The program of a :class:`Gemm` on operands in shared memory; it ends with a halt.
 
-    A lies as M × K with K as dimension 0, C as M × N of 32 bits with N as dimension 0. Rows and columns that do not
-    exist are outside of the segments, and need nothing special. Each thread loads its part of A for the next part of K
-    while that for the present one is multiplied, and products are stored while the next blocks are computed. Blocks
-    take turns at a part of K in the groups that :meth:`Plan.together` makes.
+    A lies as M × K with K as dimension 0, C as M × N of 32 bits with N as dimension 0. Missing rows and columns are
+    outside the segments and need no special case. Each thread loads its part of A for the next part of K while the
+    current part is multiplied, and products are stored while the next blocks are computed. The blocks of a group
+    (:meth:`Plan.take_turns`) take turns at a part of K.
 
     Parameters
     ----------
@@ -54,11 +54,11 @@ def lower_gemm(gemm, sizes, a, b, c, table):
 class _Lowering:
     def __init__(self, plan):
         self.plan, self.gemm = plan, plan.gemm
-        self.parts = [range(plan.steps)[i : i + plan.depth] for i in range(0, plan.steps, plan.depth)]  # issues of each
+        self.parts = [range(plan.steps)[i : i + plan.depth] for i in range(0, plan.steps, plan.depth)]  # issues
         self.words = []
-        self.known = {}  # what a mov or a column's load has put into registers, to be left out if it is there
-        self.pending = []  # last visits of blocks whose products are still to be stored
-        self.since = 0  # mm's since a store, or since the first of those visits
+        self.known = {}  # contents of registers, where a mov or a load of the same contents can be left out
+        self.pending = []  # last visits of blocks whose products are not stored yet
+        self.since = 0  # mm's since a store, or since the first pending visit
 
     def run(self, segments):
         """All instructions."""
@@ -70,8 +70,8 @@ class _Lowering:
             half, loaded = len(phase) // 2, 0
             for index, visit in enumerate(phase):
                 self._visit(visit, number % 2)
-                # In the second half the mm's that read the other factor registers are done, or nearly so. Few
-                # registers at a time: columns shall not wait long.
+                # In the second half, the mm's that read the other factor registers are done or nearly done. A few
+                # registers at a time, so that columns do not wait long.
                 due = max(0, index + 1 - half) * len(loads) // (len(phase) - half)
                 if due > loaded:
                     self._load_factors(following[0], (number + 1) % 2, loads[loaded:due])
@@ -85,7 +85,7 @@ class _Lowering:
         self.words.append(instruction_word(operation, **fields))
 
     def _look_up(self, register, name, index, by):
-        """Loads the table's element ``index``, plus what is in the register ``by``, of the part ``name``."""
+        """Loads the element ``index``, plus the contents of register ``by``, of the part ``name`` of the table."""
         self._emit(Operation.LD, rd=register, n=1, ur=_TABLE, rf=by, imm=self.plan.place(name) + index)
 
     def _mov(self, register, value):
@@ -94,7 +94,7 @@ class _Lowering:
             self._emit(Operation.MOV, rd=register, imm=value)
 
     def _prepare(self, segments):
-        """What stays the same throughout."""
+        """Sets the registers that stay the same in the whole program."""
         plan = self.plan
         for uniform, segment in enumerate(segments):
             self._emit(Operation.MOVU, ud=uniform, imm=segment)
@@ -113,7 +113,7 @@ class _Lowering:
                 self._mov(self._offsets(slot), 0)
 
     def _offsets(self, index):
-        """First of the offset registers of B of a slot or, if B is transposed, of an issue of a part of K."""
+        """The first offset register of B for a slot or, if B is transposed, for an issue of a part of K."""
         return self.plan.b + index * self.plan.b_registers
 
     def _visits(self):
@@ -141,16 +141,16 @@ class _Lowering:
                     yield _Visit(tile, chunk, slot, block, issue)
 
     def _groups(self, slots, part):
-        """Slots in groups, each of which gets all of a part of K before the next group gets any.
+        """Slots in groups; a group gets all of a part of K before the next group begins.
 
-        If B is transposed all slots have the same offset registers, but each issue has others, and so one group is
-        best; but where products are cleared and stored beside, there shall be enough to multiply from one to the next.
+        If B is transposed, all slots share offset registers and each issue has its own, so one group is best, except
+        where products are cleared or stored too: mm's between the groups' transfers then give them time.
         """
-        beside = part[0] == 0 or part[-1] == self.plan.steps - 1
-        return [slots] if self.gemm.transpose and not beside else self.plan.together(slots)
+        transfers = part[0] == 0 or part[-1] == self.plan.steps - 1
+        return [slots] if self.gemm.transpose and not transfers else self.plan.take_turns(slots)
 
     def _load_factors(self, visit, half, issues):
-        """Rows of A for some issues of the part of K of ``visit``, to one half of the factor registers."""
+        """Loads rows of A for some issues of the part of K of ``visit`` into one half of the factor registers."""
         plan = self.plan
         self._find_rows(plan.a + 1, "row0", visit.tile, len(self.gemm.rows))
         count = plan.sizes.factor_regs
@@ -159,7 +159,7 @@ class _Lowering:
             self._emit(Operation.LD, rd=register, n=count, ur=_A, rf=plan.a, imm=issue * plan.step)
 
     def _find_rows(self, register, name, tile, count):
-        """Coordinates of the rows of ``tile``: from the table's part ``name`` on, ``count`` parts."""
+        """Loads the coordinates of the rows of ``tile`` from ``count`` parts of the table, from the part ``name``."""
         if self.known.get(register) != tile:
             self.known[register] = tile
             place = self.plan.place(name)
@@ -181,14 +181,14 @@ class _Lowering:
             ra=plan.factors[half] + index * plan.sizes.factor_regs, ur=_B, rf=offsets, imm=imm,
         )  # fmt: skip
         self.since = self.since + 1 if self.pending else 0
-        # As many mm's as a block gets of a part of K: the stores of a group are spread over the mm's of the next one.
+        # A block gets this many mm's of a part of K, so the stores of a group spread over the mm's of the next one.
         if self.since >= len(self.parts[visit.chunk]):
             self._store()
         if visit.issue == plan.steps - 1:
             self.pending.append(visit)
 
     def _find_columns(self, visit, index, k):
-        """Offset registers and immediate of B for the issue ``index`` of a visit, which begins at ``k``."""
+        """Offset registers and immediate of B for the issue ``index`` of a visit, from ``k``."""
         plan, block = self.plan, visit.block
         if self.gemm.transpose:
             offsets = self._offsets(index)
@@ -203,7 +203,7 @@ class _Lowering:
         return offsets, k
 
     def _begin(self, visit, product):
-        """Products of a block: zero, which is what a load finds outside, or what is in C."""
+        """Loads the products of a block from C or, as zeros, from outside."""
         plan = self.plan
         while self.pending and (self.gemm.accumulate or visit.slot in [done.slot for done in self.pending]):
             self._store()
@@ -215,7 +215,7 @@ class _Lowering:
             self._emit(Operation.LD, rd=product, n=plan.products, ur=_C, rf=plan.c, imm=OUTSIDE)
 
     def _registers(self, visit):
-        """Accumulators that are neighbours in a row of C: the first, how many, and the column of the first."""
+        """Accumulators that are neighbours in a row of C: the first, their number, and the column of the first."""
         product, block, ka = visit.slot * self.plan.products, visit.block, self.gemm.ka
         if ka == 1:
             return [(product, block.count, block.column)]
@@ -230,7 +230,7 @@ class _Lowering:
         for register, count, imm in self._registers(visit):
             holds = _HOLDS
             if rest and imm + self.gemm.ka > block.column + block.count:
-                # Columns of the next block are none of this one's.
+                # The other threads hold columns of the next block here.
                 self._emit(
                     Operation.SETP, guard=1, predicate=_HOLDS, pd=_HOLDS_REST, compare=Compare.LTU, rs=plan.c, imm=rest
                 )

@@ -1,4 +1,4 @@
-"""How a product of matrices is cut for the processing engine: tiles, blocks, registers, and a table of constants."""
+"""Plans of products of matrices for the processing engine: tiles, blocks, registers and a table of constants."""
 
 import math
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ from ..arguments import integer, integers, member, shown, truth
 
 __all__ = ["OUTSIDE", "Block", "Gemm", "Plan"]
 
-#: A coordinate that is outside of every segment, whatever immediate is added.
+#: A coordinate outside every segment, with any immediate added.
 OUTSIDE = 0x80000000
 
-#: Steps from one of an accumulator to its next that need no waiting.
-_APART = 16
-#: Blocks that take turns at most: the hardware remembers four sets of offset registers at once, and one is A's.
-_AT_MOST = 3
-#: Blocks that take turns where they share offset registers, so that reading these for each issue is little.
-_SHARING = 4
+#: Steps between two terms of an accumulator, at least, for the second one not to wait.
+_DISTANCE = 16
+#: Most blocks that take turns: hardware remembers four sets of offset registers at once, and one belongs to A.
+_MOST_TURNS = 3
+#: Blocks that take turns if they share offset registers, which are read once for each issue.
+_SHARED_TURNS = 4
 
 _ORDERS = ("k", "columns")
 _MAX_RANK = 4
@@ -30,28 +30,28 @@ _MAX_RANK = 4
 
 @dataclass(frozen=True)
 class Gemm:
-    """C = A × B, and how to go about it.
+    """C = A × B, and choices of how to compute it.
 
     Attributes
     ----------
     rows, columns : tuple of int
-        Dimensions of A, and of B, beside K, innermost first; of matrices one each.
+        Dimensions of A and of B other than K, innermost first; matrices have one each.
     k : int
-        Elements of K.
+        Elements along K.
     type : MmType
     ka, kb : int
         Threads that share a row of C, and a product.
     transpose : int
-        0: K is dimension 0 of B. 1: K is its dimension 1.
+        1: K is dimension 1 of B. 0: K is its dimension 0.
     order : "k" or "columns"
-        "k": each block of columns gets a part of K before any gets the next. "columns": each gets all of K before the
-        next block gets any.
+        "k": all blocks of columns get a part of K before the first gets the next. "columns": a block gets all of K
+        before the next begins.
     depth : int
-        At most so many issues make a part of K. With 1 "k" is the order in which every element of C gets its first term
-        before any gets its second; more of them need fewer loads of A and fewer reads of offset registers, as a few
-        blocks take turns until they have had the part. It is lowered where fewer columns at once would be the price.
+        Most issues of a part of K. With depth 1 and order "k", all elements of C get their first term before the
+        first gets its second; larger parts need fewer loads of A and fewer reads of offset registers, as a few blocks
+        take turns at a part. The plan lowers it if it would cost columns.
     accumulate : bool
-        C = C + A × B: what allows to split along K.
+        C = C + A × B, for products that are split along K.
     """
 
     rows: tuple[int, ...]
@@ -67,8 +67,9 @@ class Gemm:
 
     def __post_init__(self):
         if not isinstance(self.order, str) or self.order not in _ORDERS:
-            meant = suggestion(self.order, _ORDERS)
-            raise ValueError(f"order must be one of {_ORDERS}, not {shown(self.order)}{meant}")
+            raise ValueError(
+                f"order must be one of {_ORDERS}, not {shown(self.order)}{suggestion(self.order, _ORDERS)}"
+            )
         for name, low, high in (("ka", 1, 4), ("kb", 1, 4), ("transpose", 0, 1), ("depth", 1, None), ("k", 1, None)):
             integer(name, getattr(self, name), low, high)
         for name in ("rows", "columns"):
@@ -97,11 +98,11 @@ class Block:
     Attributes
     ----------
     column, count : int
-        The first column, and how many.
+        The first column, and their number.
     inner : int
         Coordinate of the first column in dimension 0 of B, if B is transposed.
     outer : tuple of int
-        Its coordinates in the dimensions of B from 2 on, if B is transposed.
+        Coordinates of the first column in the dimensions of B from 2 up, if B is transposed.
     """
 
     column: int
@@ -118,23 +119,23 @@ class Plan:
     unit, step : int
         Elements of K that a thread multiplies at once, and that an mm covers.
     steps, depth : int
-        Issues that K takes; at most so many make a part of K.
+        Issues along K, and most issues of a part of K.
     groups, tiles : int
-        Rows of C at once, and how often.
+        Rows of C at once, and the number of such tiles.
     width, guarded : int, bool
-        Columns of a block; whether threads from ``width`` on must not load one.
+        Columns of a block; whether threads from ``width`` must not load one.
     slots, per_slot : int
-        Blocks whose products are in registers at once, and registers of each.
+        Blocks with products in registers at once, and registers of each.
     factors, tid, group, a, b, c : int
-        First registers of each kind; products begin at 0. ``a`` and ``c`` are followed by the row's coordinates; from
-        ``b`` on each slot or, if B is transposed, each issue of a part of K has ``b_registers``.
+        First registers of each kind; products begin at 0. Coordinates of the row follow ``a`` and ``c``; from ``b``,
+        each slot or, if B is transposed, each issue of a part of K has ``b_registers``.
     """
 
     def __init__(self, gemm, sizes):
         self.gemm, self.sizes = gemm, sizes
         if gemm.type.family not in sizes.types:
             name = gemm.type.name.lower()
-            raise ValueError(f"type {name} is none that the machine takes: its types are {', '.join(sizes.types)}")
+            raise ValueError(f"the machine does not have the type {name}: its types are {', '.join(sizes.types)}")
         if gemm.ka * gemm.kb > sizes.threads:
             raise ValueError(f"ka {gemm.ka} times kb {gemm.kb} is more than {sizes.threads} threads")
         self.unit = 4 * sizes.factor_regs // gemm.type.bytes
@@ -147,7 +148,7 @@ class Plan:
         self._name_registers()
 
     def _fixed(self, depth):
-        """Registers beside products and what goes with them."""
+        """Registers that do not belong to a slot."""
         per_issue = 2 * self.sizes.factor_regs + (self.b_registers if self.gemm.transpose else 0)
         return 2 + (1 + len(self.gemm.rows)) + 2 + depth * per_issue
 
@@ -160,7 +161,7 @@ class Plan:
             raise ValueError(f"{sizes.regs} registers are too few for this product")
         self.width = min(sizes.threads, inner, gemm.ka * room)
         if self.width < inner:
-            # A register holds columns of one block only.
+            # A register holds columns of a single block.
             self.width -= self.width % gemm.ka
         self.guarded = self.width < min(sizes.threads, inner)
         self.products = -(-self.width // gemm.ka)
@@ -184,7 +185,7 @@ class Plan:
 
     @cached_property
     def blocks(self):
-        """All blocks of columns."""
+        """The blocks of columns."""
         gemm = self.gemm
         if not gemm.transpose:
             return [Block(n, min(self.width, gemm.n - n)) for n in range(0, gemm.n, self.width)]
@@ -195,17 +196,17 @@ class Plan:
             for n in range(0, inner, self.width)
         ]
 
-    def together(self, slots):
-        """A list in groups of neighbours that take turns, so that a product's terms are far enough apart.
+    def take_turns(self, slots):
+        """``slots`` in groups of neighbours that take turns, so that terms of a product are far enough apart.
 
-        A group is as small as that allows, and never so large that offset registers need to be read at every turn. If B
-        is transposed, it is just large enough to read them seldom.
+        A group is as small as possible, and never so large that offset registers must be read at each turn. If B is
+        transposed, it is just large enough for few reads.
         """
         if self.gemm.transpose:
-            groups = max(1, len(slots) // _SHARING)
+            groups = max(1, len(slots) // _SHARED_TURNS)
         else:
-            turns = min(-(-_APART // self.products), _AT_MOST)
-            groups = max(-(-len(slots) // _AT_MOST), len(slots) // turns)
+            turns = min(-(-_DISTANCE // self.products), _MOST_TURNS)
+            groups = max(-(-len(slots) // _MOST_TURNS), len(slots) // turns)
         cuts = [len(slots) * group // groups for group in range(groups + 1)]
         return [slots[begin:end] for begin, end in pairwise(cuts)]
 
@@ -213,13 +214,13 @@ class Plan:
     def _arrays(self):
         """The parts of the table by name."""
         gemm, threads = self.gemm, np.arange(self.sizes.threads)
-        together = gemm.ka * gemm.kb
-        computing = threads < self.groups * together
+        members = gemm.ka * gemm.kb
+        computing = threads < self.groups * members
         arrays = {
             "unit": np.where(computing, threads % gemm.kb * self.unit, OUTSIDE),
-            "member": threads % together // gemm.kb,
-            "group": np.where(computing, threads // together, 0),
-            "row": _below(np.arange(self.tiles * self.groups), gemm.m),
+            "member": threads % members // gemm.kb,
+            "group": np.where(computing, threads // members, 0),
+            "row": _coordinates("", self.tiles * self.groups, (gemm.m,))["0"],
         }
         arrays |= _coordinates("row", self.tiles * self.groups, gemm.rows)
         if not gemm.transpose:
@@ -232,17 +233,13 @@ class Plan:
         return np.concatenate(list(self._arrays.values())).astype(np.uint32)
 
     def place(self, name):
-        """Where in the table the part ``name`` begins."""
+        """The beginning of the part ``name`` in the table."""
         names = list(self._arrays)
         return sum(len(self._arrays[other]) for other in names[: names.index(name)])
 
 
-def _below(indices, count):
-    return np.where(indices < count, indices, OUTSIDE)
-
-
 def _coordinates(name, count, size):
-    """For each of ``size`` an array of the coordinates of elements 0 to ``count`` - 1; outside where there is none."""
+    """The coordinates of elements 0 to ``count`` - 1, an array for each dimension of ``size``, then OUTSIDE."""
     coordinates = np.unravel_index(np.minimum(np.arange(count), math.prod(size) - 1), size[::-1])[::-1]
-    there = np.arange(count) < math.prod(size)
-    return {f"{name}{d}": np.where(there, values, OUTSIDE) for d, values in enumerate(coordinates)}
+    inside = np.arange(count) < math.prod(size)
+    return {f"{name}{d}": np.where(inside, values, OUTSIDE) for d, values in enumerate(coordinates)}

@@ -1,4 +1,7 @@
-"""Errors that concern the whole instruction, in the order of their codes (docs/pe.md, "Errors")."""
+"""A processing engine without cycles: registers, predicates, and instructions that complete one after another.
+
+Specification: docs/pe.md.
+"""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -28,14 +31,21 @@ from ..smem import Barrier
 from .access import OpenState, lowest, read_columns, read_words, write_words
 from .segment import PageTable, Segment, wrong_segment
 
-__all__ = ["BarrierNotCompleteError", "Fault", "Pe", "PeSizes", "decode", "instruction_word", "refusal",
-           "sizes_or_usual"]  # fmt: skip
+__all__ = [
+    "BarrierNotCompleteError", "Fault", "Pe", "PeSizes", "decode", "instruction_word", "refusal", "sizes_or_default",
+]  # fmt: skip
 
 _RESERVED = {operation: fmt.reserved_mask for operation, fmt in INSTRUCTIONS.items()}
 _NUMBERS = {
     operation: {field.name: frozenset(field.enum) for field in fmt.fields if field.enum}
     for operation, fmt in INSTRUCTIONS.items()
 }
+_PREDICATES = 8
+_COMPARE = {
+    Compare.EQ: np.equal, Compare.NE: np.not_equal, Compare.LT: np.less, Compare.LE: np.less_equal,
+    Compare.GT: np.greater, Compare.GE: np.greater_equal, Compare.LTU: np.less, Compare.LEU: np.less_equal,
+    Compare.GTU: np.greater, Compare.GEU: np.greater_equal,
+}  # fmt: skip
 
 
 def decode(word):
@@ -50,9 +60,9 @@ def decode(word):
 
 
 def refusal(values, pe):
-    """Code and register of the error that stops an instruction with these fields on ``pe``, a machine.
+    """The error that stops the whole instruction with these fields on ``pe``, in the order of docs/pe.md, "Errors".
 
-    The code is ``PeError.NONE`` if the instruction can be executed.
+    Returns its code and register; the code is ``PeError.NONE`` if the instruction can be executed.
     """
     operation, sizes = values["opcode"], pe.sizes
     if operation == Operation.MM and MmType(values["type"]).family not in sizes.types:
@@ -72,7 +82,7 @@ def refusal(values, pe):
 
 
 def _refusal_of_access(operation, values, pe):
-    """The same of an instruction with a logical address."""
+    """The same for an instruction with a logical address."""
     sizes, ur = pe.sizes, values["ur"]
     number = pe.uniform[ur] if ur < sizes.uniform_regs else None
     if number is None:
@@ -81,8 +91,8 @@ def _refusal_of_access(operation, values, pe):
     if segment is None:
         return PeError.SEGMENT, ur
     if operation == Operation.MM:
-        unfit = segment.element.bytes != MmType(values["type"]).bytes
-        if unfit or (values["transpose"] and segment.rank == 1):
+        misfit = segment.element.bytes != MmType(values["type"]).bytes
+        if misfit or (values["transpose"] and segment.rank == 1):
             return PeError.SEGMENT, ur
         first, count = values["ra"], sizes.factor_regs
     else:
@@ -94,20 +104,12 @@ def _refusal_of_access(operation, values, pe):
     return PeError.NONE, 0
 
 
-_PREDICATES = 8
-_COMPARE = {
-    Compare.EQ: np.equal, Compare.NE: np.not_equal, Compare.LT: np.less, Compare.LE: np.less_equal,
-    Compare.GT: np.greater, Compare.GE: np.greater_equal, Compare.LTU: np.less, Compare.LEU: np.less_equal,
-    Compare.GTU: np.greater, Compare.GEU: np.greater_equal,
-}  # fmt: skip
-
-
 class BarrierNotCompleteError(RuntimeError):
-    """A bar.wait whose phase is not complete: hardware would wait until it is."""
+    """A bar.wait for a phase that is not complete: hardware would wait for it."""
 
 
 class Fault(NamedTuple):
-    """An error record: what the instruction ``number`` met first, in the threads ``first`` to ``last``."""
+    """An error record: the first error of instruction ``number``, in the threads ``first`` to ``last``."""
 
     code: PeError
     number: int
@@ -135,8 +137,8 @@ class PeSizes:
         object.__setattr__(self, "types", families(self.types))
 
 
-def sizes_or_usual(sizes):
-    """``sizes``, or the usual ones if they are None; TypeError if they are none."""
+def sizes_or_default(sizes):
+    """``sizes``, or default ones if None; TypeError if they lack an attribute of :class:`PeSizes`."""
     if sizes is None:
         return PeSizes()
     if not all(hasattr(sizes, name) for name in PeSizes.__dataclass_fields__):
@@ -145,7 +147,7 @@ def sizes_or_usual(sizes):
 
 
 def instruction_word(operation, **fields):
-    """A packed instruction of 128 bits; fields left out have their lowest value."""
+    """A packed instruction of 128 bits; omitted fields have their lowest value."""
     operation = member("operation", Operation, operation)
     fmt = INSTRUCTIONS[operation]
     lowest = {field.name: field.range[0] for field in fmt.fields}
@@ -153,7 +155,7 @@ def instruction_word(operation, **fields):
 
 
 class Pe:
-    """What the hardware means, instruction by instruction; each is complete when :meth:`execute` returns.
+    """A processing engine; each instruction is complete when :meth:`execute` returns.
 
     Parameters
     ----------
@@ -161,43 +163,43 @@ class Pe:
         Shared memory, changed in place.
     sizes : PeSizes, or anything with its attributes
     core : int
-        Number of the core that it is part of (docs/cluster.md, "Programs"); 0 where there is no other one.
+        Number of its core in the cluster (docs/cluster.md, "Programs").
     open_bytes : OpenBytes or None
-        Bytes of shared memory that the specification leaves open, where other engines know of some.
+        Bytes of shared memory that the specification leaves open, if other engines share this record.
 
     Attributes
     ----------
     core : int
     registers : uint32 array of shape (threads, regs)
-        Zeros at first, while hardware promises nothing.
+        Zeros at first; the specification leaves them open.
     open : OpenState
-        Which registers, predicates and bytes of shared memory the specification leaves open.
+        The registers, predicates and bytes of shared memory that the specification leaves open.
     predicates : bool array of shape (8, threads)
-        False at first, while hardware promises nothing.
+        False at first; the specification leaves them open.
     uniform : list
-        The number in every uniform register; None if it is not set.
+        The number in each uniform register, None before it is set.
     segments : list
-        Every :class:`Segment`; None if it is wrong or was not written.
+        Each :class:`Segment`, None if it is wrong or was not written.
     pages : PageTable
     faults : list of Fault
-        In program order, one for each instruction that met an error.
+        One for each instruction with an error, in program order.
     number : int
         Of the next instruction.
     halts : int
-        Times a halt was executed; a program goes on behind it.
+        Executed halts; a program may go on after one.
     stopped : bool
-        Whether it refuses every instruction (docs/cluster.md, "Stopping one core").
+        Whether all instructions are refused (docs/cluster.md, "Stopping one core").
     """
 
     def __init__(self, smem, sizes=None, core=0, open_bytes=None):
         check_shared(smem)
         self.core = integer("core", core, 0, MOST_CORES - 1)
         self.smem = smem
-        self.sizes = sizes = sizes_or_usual(sizes)
+        self.sizes = sizes = sizes_or_default(sizes)
         self.registers = np.zeros((sizes.threads, sizes.regs), np.uint32)
         self.predicates = np.zeros((_PREDICATES, sizes.threads), bool)
-        held = OpenBytes(smem) if open_bytes is None else open_bytes
-        self.open = OpenState(self.registers.shape, self.predicates.shape, held)
+        open_bytes = OpenBytes(smem) if open_bytes is None else open_bytes
+        self.open = OpenState(self.registers.shape, self.predicates.shape, open_bytes)
         self.uniform = [None] * sizes.uniform_regs
         self.segments = [None] * sizes.segments
         self.pages = PageTable(sizes.pages)
@@ -207,7 +209,7 @@ class Pe:
         self.stopped = False
 
     def write_segment(self, index, word):
-        """A processor writes segment ``index``, a packed word; a wrong one is refused when it is used."""
+        """A processor writes segment ``index``, a packed word; a wrong segment is refused when it is used."""
         index, word = self._entry("segment", index, self.sizes.segments, word, SEGMENT)
         self.segments[index] = None if wrong_segment(word, self.sizes.pages) else Segment.unpack(word)
 
@@ -227,8 +229,7 @@ class Pe:
     def execute(self, word):
         """Executes one packed instruction; returns its :class:`Fault`, or None.
 
-        Raises :class:`BarrierNotCompleteError` or ``PageNotLoadedError``, and changes nothing,
-        where the hardware would wait.
+        Raises :class:`BarrierNotCompleteError` or ``PageNotLoadedError``, and changes nothing, if hardware would wait.
         """
         values = decode(packed("word", word, INSTRUCTIONS[Operation.HALT].bits))
         if self.stopped:
@@ -246,25 +247,25 @@ class Pe:
         return fault
 
     def _taking_part(self, guard, predicate):
-        """Which threads take part."""
+        """The threads that take part, a bool each."""
         return self.predicates[predicate].copy() if guard else np.ones(self.sizes.threads, bool)
 
     def _address(self, guard, predicate, ur, rf, imm, words=None):
-        """The segment, and the coordinates of each thread's element; notes if it is open what is accessed.
+        """The segment, and the coordinates of each thread's first element; notes open addresses.
 
-        That is one element, or so many ``words`` of elements.
+        A thread accesses one element, or ``words`` words of elements.
         """
         segment = self.segments[self.uniform[ur]]
         coordinates = self.registers[:, rf : rf + segment.rank].astype(np.int64)
         coordinates[:, 0] = coordinates[:, 0] + imm & 0xFFFFFFFF
         threads, unsure = self._taking_part(guard, predicate), self.open.guards(guard, predicate)
         count = 4 * words // segment.element.bytes if words else 1
-        what = f"what instruction {self.number} accesses"
-        self.open.rely_on_address(segment, coordinates, threads, unsure, rf, count, what)
+        name = f"what instruction {self.number} accesses"
+        self.open.rely_on_address(segment, coordinates, threads, unsure, rf, count, name)
         return segment, coordinates
 
     def _fault(self, codes, register):
-        """The record of errors of threads, one code each; None if there is none."""
+        """The record of the errors of threads, a code each; None if there is none."""
         if not codes.any():
             return None
         code = codes[codes != PeError.NONE].min()
@@ -289,24 +290,24 @@ class Pe:
 
         groups = sizes.threads // (ka * kb)
         view = self.registers[: groups * ka * kb].reshape(groups, ka, kb, sizes.regs)
-        # Elements of A by group and qa, those of the members qb behind each other; read before any product changes.
+        # Elements of A by group and qa, in the order of qb; read before any product changes.
         rows = np.ascontiguousarray(view[..., ra : ra + sizes.factor_regs].astype("<u4")).view(f"<u{type.bytes}")
         rows = rows.reshape(groups, ka, kb * k)
         open_view = self.open.registers[: groups * ka * kb].reshape(groups, ka, kb, sizes.regs)
         open_rows = open_view[..., ra : ra + sizes.factor_regs].any(axis=(2, 3))
         for qa in range(ka):
-            mine = np.flatnonzero(on[qa::ka]) * ka + qa
-            sums = view[:, qa, 0, product[mine]]
-            view[:, qa, 0, product[mine]] = dot(sums, rows[:, qa, np.newaxis], columns[mine], type)
-            open_view[:, qa, 0, product[mine]] |= open_columns[mine] | open_rows[:, qa, np.newaxis]
+            threads = np.flatnonzero(on[qa::ka]) * ka + qa
+            target = np.s_[:, qa, 0, product[threads]]
+            view[target] = dot(view[target], rows[:, qa, np.newaxis], columns[threads], type)
+            open_view[target] |= open_columns[threads] | open_rows[:, qa, np.newaxis]
         return self._fault(codes, rc)
 
     def _ld(self, guard, predicate, rd, n, rf, ur, imm):
         threads = self._taking_part(guard, predicate)
         address = self._address(guard, predicate, ur, rf, imm, n)
         words, codes = read_words(self.smem, self.pages, *address, threads, n)
-        kept, loaded = self.registers[:, rd : rd + n], threads[:, np.newaxis] & (codes == 0)
-        self.registers[:, rd : rd + n] = np.where(loaded, words, kept)
+        targets, loaded = self.registers[:, rd : rd + n], threads[:, np.newaxis] & (codes == 0)
+        targets[...] = np.where(loaded, words, targets)
         self.open.load(self.pages, *address, threads, loaded, rd)
         return self._fault(lowest(codes), rd)
 
@@ -339,8 +340,8 @@ class Pe:
         self.predicates[pd] = np.where(threads, result, self.predicates[pd])
 
     def _bar_wait(self, parity, imm):
-        what = f"the barrier that instruction {self.number} waits for"
-        self.open.memory.rely_on(slice(imm, imm + BARRIER.bytes), what)
+        name = f"the barrier that instruction {self.number} waits for"
+        self.open.memory.rely_on(slice(imm, imm + BARRIER.bytes), name)
         if not Barrier.read(self.smem, imm).try_wait(parity):
             raise BarrierNotCompleteError(f"the phase of parity {parity} of the barrier at {imm:#x} is not complete")
 

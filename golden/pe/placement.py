@@ -2,21 +2,18 @@
 
 import numpy as np
 
-from tilewright.spec.memory import Swizzle
+from tilewright.spec import CHUNK_BYTES, LINE_BYTES, Swizzle
 from tilewright.spec.pe import PAGE_ENTRY, SEGMENT, SegmentElement
 
 from ..arguments import integers, member, pair, room, shown, truth
-from .machine import sizes_or_usual
+from .machine import sizes_or_default
 from .segment import PageTable, Segment, wrong_segment
 
 __all__ = ["Placement"]
 
-_LINE_BYTES = 128
-_CHUNK_BYTES = 16
-
 
 class Placement:
-    """Shared memory that is filled from its beginning on.
+    """Shared memory that is filled from its beginning.
 
     Parameters
     ----------
@@ -28,13 +25,13 @@ class Placement:
     ----------
     smem : uint8 array
     segments : list of Segment
-        By their numbers.
+        In the order of their numbers.
     entries : list of int
-        Packed page entries, from entry 0 on.
+        Packed page entries, from entry 0.
     """
 
     def __init__(self, size_bytes, sizes=None):
-        self.sizes = sizes_or_usual(sizes)
+        self.sizes = sizes_or_default(sizes)
         self.smem = np.zeros(room("size_bytes", size_bytes), np.uint8)
         self.segments = []
         self.entries = []
@@ -42,7 +39,7 @@ class Placement:
         self._end = 0
 
     def add(self, size, element, *, page_log2=None, swizzle=Swizzle.NONE, paged=None, repeated=False):
-        """Makes room for a tensor; returns the number of its segment.
+        """Reserves memory for a tensor; returns the number of its segment.
 
         Parameters
         ----------
@@ -50,19 +47,19 @@ class Placement:
             Elements of each dimension, innermost first.
         element : SegmentElement or str
         page_log2 : tuple of int, optional
-            Log2 of a page's elements in each dimension. Without it pages are tiles as the TMAU loads them: rows of
-            128 bytes, or of the next power of two if they are shorter, and all elements of the other dimensions.
+            Log2 of the elements of a page in each dimension. By default, pages are tiles as the TMAU loads them: rows
+            of 128 bytes, or of the next power of two if they are shorter, and all elements of the other dimensions.
         swizzle : Swizzle or str
         paged : bool, optional
-            Whether there are page entries; without it, if there is more than one page.
+            Whether there are page entries; by default, if there is more than one page.
         repeated : bool
-            All pages lie at the same place: a tensor that repeats itself, larger than the memory.
+            All pages share one address: a tensor that repeats itself and may be larger than the memory.
 
         Raises
         ------
         ValueError
-            The segment would be wrong, or does not fit. A product whose operands do not fit shared memory at once must
-            be split by the caller: by rows, by columns, or along K with C accumulated.
+            If the segment would be wrong or does not fit. The caller must then split the product: by rows, by columns,
+            or along K with C accumulated.
         """
         element, swizzle = member("element", SegmentElement, element), member("swizzle", Swizzle, swizzle)
         size, repeated = integers("size", size), truth("repeated", repeated)
@@ -72,7 +69,7 @@ class Placement:
         for name, values in (("size", size), ("page_log2", page_log2)):
             low, high = SEGMENT[name].range
             if not all(low <= value <= high for value in values):
-                raise ValueError(f"{name} must be made of {low} to {high}, not {shown(values)}")
+                raise ValueError(f"{name} must have values of {low} to {high}, not {shown(values)}")
         segment = Segment(element, size, page_log2, swizzle)
         count = int(np.prod(segment.pages))
         if count > 1 if paged is None else truth("paged", paged):
@@ -94,17 +91,17 @@ class Placement:
         return len(self.segments) - 1
 
     def put(self, number, array):
-        """Writes a tensor of raw bits; ``array`` has the outermost dimension first, and any type of the right size."""
+        """Writes a tensor of raw bits: ``array``, with the outermost dimension first, of any type of the right size."""
         segment = self.segments[number]
         contents = np.ascontiguousarray(array)
         if contents.shape != segment.size[::-1] or contents.itemsize != segment.element.bytes:
-            raise ValueError(f"a tensor of shape {contents.shape} and {contents.dtype} is not what {segment} holds")
+            raise ValueError(f"a tensor of shape {contents.shape} and {contents.dtype} does not fit {segment}")
         self.smem[self._addresses(segment)] = contents.view(np.uint8).reshape(-1, segment.element.bytes)
         if self.get(number).tobytes() != contents.tobytes():
             raise ValueError(f"segment {number} has pages that share memory, and the tensor does not repeat itself")
 
     def get(self, number, smem=None):
-        """The tensor in ``smem``, or in this shared memory: raw bits, the outermost dimension first."""
+        """The raw bits of the tensor in ``smem``, or in this shared memory, with the outermost dimension first."""
         segment = self.segments[number]
         contents = (self.smem if smem is None else smem)[self._addresses(segment)]
         return contents.view(f"<u{segment.element.bytes}").reshape(segment.size[::-1])
@@ -117,11 +114,11 @@ class Placement:
             pe.write_page(index, word)
 
     def _take_page(self, segment):
-        """Address of room for a page."""
+        """Reserves memory for a page; returns its address."""
         last = [min(size, 1 << log2) - 1 for size, log2 in zip(segment.size, segment.page_log2, strict=True)]
         bytes_used = int(segment.locate(np.array(last))[1]) + segment.element.bytes
         address = self._end
-        self._end += -(-bytes_used // _LINE_BYTES) * _LINE_BYTES
+        self._end += -(-bytes_used // LINE_BYTES) * LINE_BYTES
         if self._end > len(self.smem):
             raise ValueError(f"{len(self.smem)} bytes of shared memory do not hold all operands: split the product")
         return address
@@ -132,7 +129,7 @@ class Placement:
         self.entries.append(word)
 
     def _addresses(self, segment):
-        """Addresses of the bytes of all elements, of shape (elements, bytes), dimension 0 running fastest."""
+        """Addresses of the bytes of all elements, of shape (elements, bytes), with dimension 0 fastest."""
         coordinates = np.indices(segment.size[::-1]).reshape(segment.rank, -1)[::-1].T
         touched = np.ones(len(coordinates), bool)
         addresses, _ = self._pages.translate(segment, coordinates, touched, len(self.smem))
@@ -140,7 +137,7 @@ class Placement:
 
 
 def _tile_log2(size, element_bytes):
-    """Log2 of the elements of a page whose rows have 16 to 128 bytes, and that has all elements of other dimensions."""
-    row_bytes = min(max(size[0] * element_bytes, _CHUNK_BYTES), _LINE_BYTES)
+    """Log2 of the elements of a page with rows of 16 to 128 bytes and all elements of the other dimensions."""
+    row_bytes = min(max(size[0] * element_bytes, CHUNK_BYTES), LINE_BYTES)
     row = -(-row_bytes // element_bytes)
     return ((row - 1).bit_length(), *((count - 1).bit_length() for count in size[1:]))

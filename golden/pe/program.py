@@ -1,7 +1,8 @@
-"""Products of tensors of higher rank as products of matrices (docs/pe.md, "Higher ranks").
+"""Products of arrays as programs of the processing engine, with operands placed in shared memory.
 
-A (m × x × k) times B (k × n × y × z) is the product of the (m·x) × k matrix with the k × (n·y·z) matrix: C is
-m × x × n × y × z. K is never split, so only the threads' offsets differ from those of matrices.
+Tensors of higher rank are multiplied as matrices (docs/pe.md, "Higher ranks"): A (m × x × k) times B (k × n × y × z) is
+the product of the (m·x) × k matrix and the k × (n·y·z) matrix, and C is m × x × n × y × z. K is never split, so only
+the offsets of threads differ.
 """
 
 import math
@@ -17,16 +18,21 @@ from ..arguments import shown, truth
 from ..dot_product import mm_type, operand, segment_elements, values
 from .gemm import lower_gemm
 from .gemm_plan import Gemm, Plan
-from .machine import Pe, PeSizes, sizes_or_usual
+from .machine import Pe, PeSizes, sizes_or_default
 from .placement import Placement
 
 __all__ = ["Program", "flat_product_shape", "gemm_of_shapes", "gemm_program", "laid_out", "multiply"]
 
+_B = 1  # position of B among the operands
+_OPERANDS = 3
+#: Attributes of a Gemm that the caller chooses and the operands do not decide.
+_OPTIONS = ("ka", "kb", "transpose", "order", "depth")
+
 
 def gemm_of_shapes(a_shape, b_shape, kind, **options):
-    """The :class:`Gemm` of A, whose last dimension is K, and B, whose first is; ``kind`` is its type.
+    """The :class:`Gemm` of A, with K last, and B, with K first, of the type ``kind``.
 
-    ``options`` are further attributes.
+    ``options`` are its other attributes.
     """
     for name, shape in (("a", a_shape), ("b", b_shape)):
         if len(shape) < 2:
@@ -39,24 +45,18 @@ def gemm_of_shapes(a_shape, b_shape, kind, **options):
 
 
 def laid_out(b, transpose):
-    """The array B (k × …) as it lies in memory: K as the last dimension or, ``transpose``, the last but one."""
+    """The array B (k × …) as it lies in memory: with K as the last dimension or, if ``transpose``, the last but one."""
     return np.ascontiguousarray(np.moveaxis(b, 0, -2 if transpose else -1))
 
 
 def flat_product_shape(a_shape, b_shape):
-    """Rows and columns of the matrix that C lies as; in this order its elements are those of the tensor."""
+    """Shape of C as a matrix, with elements in the order of the tensor."""
     return math.prod(a_shape[:-1]), math.prod(b_shape[1:])
-
-
-_B = 1  # position of B among the operands
-_OPERANDS = 3
-#: Attributes of a Gemm that a caller chooses, and that do not follow from the operands.
-_OPTIONS = ("ka", "kb", "transpose", "order", "depth")
 
 
 @dataclass
 class Program:
-    """What a processor hands to the engine, and where the result will be.
+    """Instructions and memory that a processor hands to the engine, and the place of the result.
 
     Attributes
     ----------
@@ -81,25 +81,25 @@ class Program:
 
     def __repr__(self):
         (m, k), n = (self.gemm.m, self.gemm.k), self.gemm.n
-        held = f"{len(self.words)} instructions, {len(self.placement.smem)} bytes of shared memory"
-        return f"Program({m} × {k} times {k} × {n}, {self.gemm.type.name.lower()}: {held})"
+        contents = f"{len(self.words)} instructions, {len(self.placement.smem)} bytes of shared memory"
+        return f"Program({m} × {k} times {k} × {n}, {self.gemm.type.name.lower()}: {contents})"
 
     def pe(self):
-        """A golden machine, ready to run the words, with a copy of the shared memory."""
+        """A golden machine with a copy of the shared memory, ready to run the words."""
         pe = Pe(self.placement.smem.copy(), self.sizes)
         self.placement.load(pe)
         return pe
 
     def result(self, smem):
-        """C as it lies in ``smem``: raw 32 bits."""
+        """Raw 32-bit elements of C in ``smem``."""
         return self.placement.get(self.c, smem).reshape(self.shape)
 
     def product(self, smem):
-        """C as it lies in ``smem``: int32, uint32 or float32."""
+        """C in ``smem``: int32, uint32 or float32."""
         return values(self.result(smem), self.placement.segments[self.c].element)
 
     def run(self):
-        """C as the golden machine computes it; RuntimeError if it meets an error."""
+        """Raw 32-bit elements of C as the golden machine computes them; RuntimeError on an error."""
         pe = self.pe()
         pe.run(self.words)
         if pe.faults:
@@ -107,7 +107,7 @@ class Program:
         return self.result(pe.smem)
 
 
-def multiply(a, b, type, c=None, **options):  # noqa: A002 - what the instruction calls it
+def multiply(a, b, type, c=None, **options):  # noqa: A002 - as in the instruction
     """A × B, or C + A × B, as the processing engine computes it.
 
     Arguments and errors are those of :func:`gemm_program`.
@@ -115,7 +115,7 @@ def multiply(a, b, type, c=None, **options):  # noqa: A002 - what the instructio
     Returns
     -------
     ndarray of int32, uint32 or float32
-        Of the shape (… of A, … of B). Integers wrap; floats are rounded once for every issue along K.
+        Of shape (… of A, … of B). Integers wrap; floats are rounded once for each issue along K.
     """
     program = gemm_program(a, b, type, c=c, **options)
     return values(program.run(), program.placement.segments[program.c].element)
@@ -130,34 +130,33 @@ def gemm_program(
     Parameters
     ----------
     a, b : arrays of shape (…, k) and (k, …)
-        Of the elements' type, in any byte order; or unsigned integers of its size, which are raw bits. B is laid out
-        as ``transpose`` says.
+        Of the type of the elements, in any byte order; or raw bits, as unsigned integers of the same size.
     type : MmType or str
         ``"s8s8"``, ``"s8u8"`` … ``"u16u16"``, ``"f16"``, ``"bf16"``.
     c : array of the result's shape, optional
-        What is added to: int32, uint32 or float32, as the result; or uint32 as raw bits. Zero without it.
+        Added to the product: int32, uint32 or float32 like the result; or raw bits, uint32.
     sizes : PeSizes, or anything with its attributes
     size_bytes : int
         Bytes of shared memory.
     swizzle, paged, page_log2 : optional
-        As :meth:`Placement.add` takes them; ``page_log2`` for A, B and C.
+        Arguments of :meth:`Placement.add`; ``page_log2`` for A, B and C.
     repeated : bool
-        B repeats itself from page to page, and only one page of it is in memory.
+        B repeats itself from page to page, and memory holds one page of it.
     options : optional
         ``ka``, ``kb``, ``transpose``, ``order`` and ``depth`` of :class:`Gemm`.
 
     Raises
     ------
     TypeError
-        If the elements are not those of the type, or an argument is of the wrong kind.
+        If elements do not have the type, or an argument is of the wrong kind.
     ValueError
-        If operands and result do not fit shared memory at once: the caller splits the product. If shapes do not fit
-        each other, or there is no such type.
+        If operands and result do not fit shared memory at once, so that the caller must split the product; if shapes
+        do not match; if there is no such type.
     """
     kind = mm_type(type)
     elements = segment_elements(kind)
     a, b = operand("a", a, kind, elements[0]), operand("b", b, kind, elements[1])
-    sizes, repeated = sizes_or_usual(sizes), truth("repeated", repeated)
+    sizes, repeated = sizes_or_default(sizes), truth("repeated", repeated)
     _check_options(options, page_log2)
     gemm = gemm_of_shapes(a.shape, b.shape, kind, accumulate=c is not None, **options)
     stored = (a, laid_out(b, gemm.transpose), np.zeros(flat_product_shape(a.shape, b.shape), np.uint32))
@@ -189,7 +188,6 @@ def _check_options(options, page_log2):
 
 
 def _summand(c, kind, element, shape):
-    """C as it is placed."""
     c = operand("c", c, kind, element)
     if c.shape != shape:
         raise ValueError(f"c must have the shape {shape} of the product, not {c.shape}")
@@ -197,5 +195,5 @@ def _summand(c, kind, element, shape):
 
 
 def _one_page(count):
-    """Log2 of the elements of a page with ``count`` words, at least a chunk of them."""
+    """Log2 of the elements of a page with ``count`` words, at least those of a chunk."""
     return (max(2, (count - 1).bit_length()),)

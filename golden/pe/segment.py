@@ -1,11 +1,11 @@
-"""Segments: tensors that instructions address by element (docs/pe.md, "Logical addresses")."""
+"""Segments, tensors that instructions address by element, and the page table (docs/pe.md, "Logical addresses")."""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.spec.memory import Swizzle
+from tilewright.spec import CHUNK_BYTES, Swizzle
 from tilewright.spec.pe import MAX_PAGE_LOG2, PAGE_ENTRY, SEGMENT, PeError, SegmentElement
 
 from ..arguments import integer, packed
@@ -13,7 +13,8 @@ from ..smem import swizzle
 
 __all__ = ["PageNotLoadedError", "PageTable", "Segment", "wrong_segment"]
 
-_CHUNK_BYTES = 16
+_ADDRESS_MASK = 0xFFFFFFFF
+_CHUNK_MASK = 0xFFFFFFF0
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,10 @@ class Segment:
     ----------
     element : SegmentElement
     size, page_log2 : tuple of int
-        Elements of each dimension, and log2 of those of a page.
+        Elements of each dimension, and log2 of the elements of a page.
     swizzle : Swizzle
     paged : bool
-        Pages lie where the entries from ``first_entry`` on say; otherwise there is one, at ``base``.
+        Page entries from ``first_entry`` hold the addresses of pages; otherwise there is one page, at ``base``.
     """
 
     element: SegmentElement
@@ -69,7 +70,7 @@ class Segment:
         return self.element.bytes << sum(self.page_log2)
 
     def inside(self, coordinates):
-        """Which of the ``coordinates``, integers of shape (..., rank), are those of elements; shape (...)."""
+        """Which of the ``coordinates``, integers of shape (..., rank), belong to an element; shape (...)."""
         return (coordinates < np.array(self.size)).all(axis=-1)
 
     def locate(self, coordinates):
@@ -88,13 +89,13 @@ class Segment:
 
 
 def wrong_segment(word, pages):
-    """What is wrong with the packed segment ``word`` on a machine of so many page entries: a sentence, or None."""
+    """What is wrong with the packed segment ``word`` on a machine with ``pages`` page entries: a sentence, or None."""
     word, pages = packed("segment", word, SEGMENT.bits), integer("pages", pages, 0)
     values = SEGMENT.unpack(word)
     if values["element"] not in set(SegmentElement):
         return f"there is no element {values['element']}"
     if word & SEGMENT.reserved_mask:
-        return "a bit of no field is set"
+        return "a reserved bit is set"
     rank = values["rank"]
     if 0 in values["size"][:rank]:
         return f"a dimension has no elements: {values['size'][:rank]}"
@@ -104,8 +105,8 @@ def wrong_segment(word, pages):
 
 
 def _wrong_pages(segment, pages):
-    if segment.element.bytes << segment.page_log2[0] < _CHUNK_BYTES:
-        return f"a row of a page has less than {_CHUNK_BYTES} bytes"
+    if segment.element.bytes << segment.page_log2[0] < CHUNK_BYTES:
+        return f"a row of a page has less than {CHUNK_BYTES} bytes"
     if segment.page_bytes > 1 << MAX_PAGE_LOG2:
         return f"a page has more than {1 << MAX_PAGE_LOG2} bytes"
     if segment.paged:
@@ -115,19 +116,15 @@ def _wrong_pages(segment, pages):
             return f"{math.prod(segment.pages)} pages from entry {segment.first_entry} on, of {pages} entries"
     elif math.prod(segment.pages) > 1:
         return f"size {segment.size} is larger than the only page"
-    elif segment.base % _CHUNK_BYTES:
-        return f"base {segment.base:#x} is not a multiple of {_CHUNK_BYTES}"
+    elif segment.base % CHUNK_BYTES:
+        return f"base {segment.base:#x} is not a multiple of {CHUNK_BYTES}"
     elif segment.first_entry:
         return "a segment without pages has no first entry"
     return None
 
 
-_ADDRESS_MASK = 0xFFFFFFFF
-_CHUNK_MASK = 0xFFFFFFF0
-
-
 class PageNotLoadedError(RuntimeError):
-    """An access to a page that is valid but not loaded: hardware would wait until somebody loads it."""
+    """An access to a page that is valid but not loaded: hardware would wait until it is loaded."""
 
 
 class PageTable:
@@ -152,21 +149,21 @@ class PageTable:
         self.address[index] &= _CHUNK_MASK
 
     def translate(self, segment, coordinates, touched, size_bytes):
-        """Addresses of elements, and what is wrong with them.
+        """Addresses and errors of elements.
 
         Parameters
         ----------
         segment : Segment
         coordinates : integers of shape (..., rank)
         touched : bool, of shape (...)
-            The elements that are accessed; all of them are inside. What is said of others means nothing.
+            The accessed elements, which are inside. Results for others are meaningless.
         size_bytes : int
             Bytes of shared memory.
 
         Returns
         -------
         addresses, codes : two arrays of shape (...)
-            Of an element with a code other than ``PeError.NONE``, or that is not touched, the address is 0.
+            The address is 0 for elements that are not touched or have a code other than ``PeError.NONE``.
         """
         number, offset = segment.locate(np.where(touched[..., np.newaxis], coordinates, 0))
         codes = np.full(number.shape, int(PeError.NONE))

@@ -1,1 +1,1 @@
-"""What the tensor memory access unit means: descriptors, tiles, fill, swizzle."""
+"""The golden model of the tensor memory access unit: descriptors, tiles, transfers, commands."""

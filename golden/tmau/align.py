@@ -1,9 +1,8 @@
-"""Tensors of small elements made fit for movers with a coarse granularity: padding by class of operator.
+"""Padding of tensors for engines with a coarse granularity, by class of operator.
 
-A mover that only takes addresses, sizes and strides of a multiple of 4 bytes cannot read an odd number of 2-byte
-elements. How an operator sees a tensor (N, C, H, W) decides where padding does not disturb it, and how little will do.
-The TMAU makes the copy: rows that begin at any element are read with ``unaligned``, and what a box reaches over the
-tensor's end becomes padding by the fill of out-of-bounds elements.
+An engine whose addresses, sizes and strides must be multiples of 4 bytes cannot read an odd number of 2-byte elements.
+The operator's view of a tensor (N, C, H, W) decides where padding does no harm and how little is enough. The TMAU makes
+the copy: ``unaligned`` reads rows from any element, and the fill of elements outside the tensor becomes the padding.
 
 Specification: docs/layouts.md, "Half precision".
 """
@@ -24,9 +23,9 @@ from .transfer import load, store
 __all__ = ["Alignment", "Operator", "Padding", "align", "unalign"]
 
 _BOX_MAX = 256
-#: Bytes of shared memory that a box takes at most, unless told otherwise.
+#: Default of the most bytes of shared memory for a box.
 _BOX_BYTES = 16384
-#: Bits of the lowest number of each float type; where there is an infinity, those of minus infinity are one more.
+#: Bits of the lowest number of each float type; plus 1: minus infinity, if the type has it.
 _LOWEST = {
     Element.F16: 0xFBFF, Element.BF16: 0xFF7F, Element.F32: 0xFF7FFFFF, Element.F64: 0xFFEFFFFFFFFFFFFF,
     Element.TF32: 0xFF7FFFFF, Element.F8E4M3: 0xFE, Element.F8E5M2: 0xFB,
@@ -34,22 +33,22 @@ _LOWEST = {
 
 
 class Operator(Enum):
-    """Class of an operator, by how it sees the tensor."""
+    """Class of an operator, by its view of the tensor."""
 
     ELEMENTWISE = "elementwise"  #: one row of N·C·H·W: activations
-    ROW = "row"  #: N rows of C·H·W; whole rows are added: fc, softmax
-    COLUMN = "column"  #: N rows of C·H·W; each row is made longer: fc, softmax
+    ROW = "row"  #: N rows of C·H·W; padded by whole rows: fc, softmax
+    COLUMN = "column"  #: N rows of C·H·W; each row is padded: fc, softmax
     BATCH_NORM_2D = "batch_norm_2d"  #: N·C rows of H·W
     POOL = "pool"  #: N·C·H rows of W
-    BATCH_NORM_3D = "batch_norm_3d"  #: N planes of C rows of H·W; both are made longer
+    BATCH_NORM_3D = "batch_norm_3d"  #: N planes of C rows of H·W; rows and planes are padded
 
 
 class Padding(Enum):
-    """What is put where nothing was.
+    """Value of the padding.
 
-    Zeros are neutral for element-wise operators, fc, sums (batch norm, average pool), and for all rows that are added
-    whole. A softmax over columns needs ``MINUS_INFINITY``, whose exponential is zero; a maximum needs that, or the
-    ``LOWEST`` number where a type has no infinity.
+    Zeros are neutral for element-wise operators, fc, sums (batch norm, average pool), and for whole rows of padding. A
+    softmax over columns needs ``MINUS_INFINITY``, whose exponential is zero; a maximum needs that, or the ``LOWEST``
+    number if the type has no infinity.
     """
 
     ZERO = "zero"
@@ -61,9 +60,8 @@ class Padding(Enum):
 class Alignment:
     """A tensor and its padded copy.
 
-    It is copied box by box. For each of ``starts``, a load of ``source`` and a store of ``target``, at the same
-    coordinates and the same place in shared memory, make the padded tensor; with the two maps exchanged they take the
-    padding away.
+    For each of ``starts``, a load of ``source`` and a store of ``target``, at the same coordinates and the same place
+    in shared memory, make a box of the padded tensor; with the two maps exchanged they remove the padding.
 
     Attributes
     ----------
@@ -76,7 +74,7 @@ class Alignment:
     strides : tuple of int
         Bytes from index to index in the padded tensor, outermost dimension first.
     source, target : TensorMap
-        Of the tensor and of the padded one.
+        Of the tensor and of its padded copy.
     """
 
     shape: tuple
@@ -103,12 +101,12 @@ class Alignment:
         _copy(self.source, self.target, self.starts, gmem)
 
     def strip(self, gmem):
-        """Makes the tensor of the padded one in ``gmem``, as the TMAU does."""
+        """Makes the tensor from its padded copy in ``gmem``, as the TMAU does."""
         _copy(self.target, self.source, self.starts, gmem)
 
 
 def align(shape, element, operator, granularity, *, padding=Padding.ZERO, source=0, target=0, box_bytes=_BOX_BYTES):
-    """The :class:`Alignment` of a tensor (N, C, H, W) for a mover that takes multiples of ``granularity`` bytes.
+    """The :class:`Alignment` of a tensor (N, C, H, W) to multiples of ``granularity`` bytes.
 
     Parameters
     ----------
@@ -118,11 +116,11 @@ def align(shape, element, operator, granularity, *, padding=Padding.ZERO, source
     granularity : int
         Bytes; a power of two.
     padding : Padding or str
-        What the padding holds.
+        Value of the padding.
     source, target : int
-        Addresses of the tensor, a multiple of the element, and of the padded one, a multiple of ``granularity``.
+        Addresses of the tensor, a multiple of the element, and of the copy, a multiple of ``granularity``.
     box_bytes : int
-        Most bytes of shared memory that a copy may use at a time.
+        Most bytes of shared memory for a box.
     """
     element = member("element", Element, element)
     operator, padding = member("operator", Operator, operator), member("padding", Padding, padding)
@@ -151,13 +149,13 @@ def align(shape, element, operator, granularity, *, padding=Padding.ZERO, source
 
 
 def unalign(alignment, padded):
-    """The tensor (N, C, H, W) out of its padded copy, an array of any shape with as many elements."""
+    """The tensor (N, C, H, W) of its padded copy, an array of any shape with this number of elements."""
     inner = np.reshape(padded, alignment.padded)[tuple(map(slice, alignment.view))]
     return inner.reshape(alignment.shape)
 
 
 def _view(shape, operator):
-    """The tensor as the operator sees it, outermost first, and which of its dimensions are made longer."""
+    """The tensor as the operator sees it, outermost first, and which of its dimensions are padded."""
     n, c, h, w = shape
     return {
         Operator.ELEMENTWISE: ((n * c * h * w,), (True,)),
@@ -175,7 +173,7 @@ def _strides(shape, element):
 
 
 def _box(size, element, box_bytes):
-    """The largest box, innermost first, that a command takes and shared memory holds."""
+    """The largest box, innermost first, of a command within ``box_bytes``."""
     room, box = box_bytes // element.bytes, []
     for n in size:
         box.append(max(min(n, _BOX_MAX, room), 1))

@@ -1,4 +1,4 @@
-"""Blocks of bytes, copied without a descriptor (docs/tmau.md, "Block copies")."""
+"""Copies of blocks of bytes, without a descriptor (docs/tmau.md, "Block copies"): their rules, and as calls."""
 
 import math
 
@@ -14,29 +14,113 @@ from .checks import Windows, barrier_rules, first_refusal
 from .reduce import is_legal, reduce
 from .transfer import CommandError, combine
 
-__all__ = ["block_bytes", "block_command", "block_source", "check_block", "copy_block", "land_block",
-           "prefetch_block", "prefetch_block_command", "refuse_block", "run_block"]  # fmt: skip
+__all__ = [
+    "block_bytes", "block_command", "block_source", "check_block", "copy_block", "land_block", "prefetch_block",
+    "prefetch_block_command", "refuse_block", "run_block",
+]  # fmt: skip
 
 _GRANULE = 16
+_ADDR_WIDTH = 64  # of calls
 
 
-def check_block(command, smem_bytes, windows=None, addr_width=64, features=tuple(FEATURES), *, apart=False):
-    """What hardware must report for a COPY_BLOCK or PREFETCH_BLOCK, as ``BLOCK.unpack`` gives it; or None.
+def copy_block(source, destination, size, gmem=None, smem=None, source_space="global", destination_space="shared",
+               reduction="none", element="u8"):  # fmt: skip
+    """Copies a block of bytes within or between memories, and returns the destination memory.
 
-    ``apart``: source and destination lie in different shared memories, and may overlap. Other arguments are those of
-    ``check_command``.
+    Parameters
+    ----------
+    source, destination : int
+        Byte addresses, multiples of 16.
+    size : int
+        Bytes, a multiple of 16, at most the size of shared memory.
+    gmem : Memory or None
+        Global memory, which must be given if one of the spaces is ``"global"``.
+    smem : uint8 array or None
+        Shared memory, which must be given if one of the spaces is ``"shared"``.
+    source_space, destination_space : Space or str
+        ``"global"`` or ``"shared"``.
+    reduction : Reduction or str
+        New value of the destination.
+    element : Element or str
+        Of a reduction.
+
+    Returns
+    -------
+    Memory or uint8 array
+        ``gmem`` or ``smem``, changed in place.
+
+    Raises
+    ------
+    CommandError, TypeError, ValueError, IndexError
+        As in :func:`golden.load`.
     """
-    return first_refusal(command, _rules(command, smem_bytes, windows or Windows(), addr_width, features, apart))
+    command = block_command(source, destination, size, source_space, destination_space, reduction, element)
+    spaces = {command["source_space"], command["destination_space"]}
+    if Space.GLOBAL in spaces:
+        check_global(gmem)
+    if Space.SHARED in spaces:
+        check_shared(smem, written=command["destination_space"] == Space.SHARED)
+    refuse_block(command, len(smem) if Space.SHARED in spaces else math.inf)
+    run_block(command, gmem, smem, _ADDR_WIDTH)
+    return smem if command["destination_space"] == Space.SHARED else gmem
+
+
+def prefetch_block(source, size):
+    """Checks a block in global memory as a PREFETCH_BLOCK does, and moves nothing; errors as in :func:`copy_block`."""
+    refuse_block(prefetch_block_command(source, size), math.inf)
+
+
+def block_command(source, destination, size, source_space, destination_space, reduction, element):
+    """Fields of a COPY_BLOCK; ValueError or TypeError if no command can have them."""
+    return _addresses(source=source, destination=destination, size=size) | {
+        "opcode": Opcode.COPY_BLOCK,
+        "source_space": member("source_space", Space, source_space),
+        "destination_space": member("destination_space", Space, destination_space),
+        "reduction": member("reduction", Reduction, reduction),
+        "element": member("element", Element, element),
+    }
+
+
+def prefetch_block_command(source, size):
+    """The same of a PREFETCH_BLOCK."""
+    return _addresses(source=source, size=size) | {"opcode": Opcode.PREFETCH_BLOCK}
+
+
+def _addresses(**values):
+    return {name: integer(name, value, *BLOCK[name].range) for name, value in values.items()}
+
+
+def refuse_block(command, smem_bytes):
+    """Raises ``CommandError`` if hardware with ``smem_bytes`` of shared memory would refuse a call's command."""
+    refusal = check_block({"signal": 0, "reduction": 0} | command, smem_bytes)
+    if refusal:
+        raise CommandError(refusal, BLOCK, _sentence(refusal, command, smem_bytes))
+
+
+def _sentence(refusal, command, smem_bytes):
+    """The sentence about a refused command."""
+    error = CommandError(refusal, BLOCK, "")
+    value = f"{error.value:#x}"
+    match error.code:
+        case Error.BLOCK_ALIGNMENT:
+            return f"{error.field} must be a multiple of 16, not {error.value}"
+        case Error.BLOCK_RANGE:
+            return f"{error.field} {value} puts the end of the block past the {smem_bytes} bytes of smem"
+        case Error.OVERLAP:
+            source = f"{command['source']:#x}"
+            return f"destination {value} must not be in the {command['size']} bytes of the source, {source}"
+        case Error.REDUCTION:
+            return f"reduction {spoken(command['reduction'])} is not defined for {spoken(command['element'])}"
 
 
 def block_bytes(address, size, addr_width):
-    """Global address of every byte of a block, wrapped modulo 2^addr_width; uint64."""
-    first = np.uint64(address & (1 << addr_width) - 1)
-    return first + np.arange(size, dtype=np.uint64) & np.uint64((1 << addr_width) - 1)
+    """Global address of every byte of a block, modulo 2^addr_width; uint64."""
+    mask = np.uint64((1 << addr_width) - 1)
+    return np.uint64(address & int(mask)) + np.arange(size, dtype=np.uint64) & mask
 
 
 def run_block(command, gmem, smem, addr_width):
-    """Carries out a legal COPY_BLOCK; its global source must lie in ``gmem``, what it writes need not."""
+    """Executes a legal COPY_BLOCK; its global source must lie in ``gmem``, its destination need not."""
     data = block_source(command, gmem, smem, addr_width)
     if command["destination_space"] == Space.SHARED:
         land_block(command, data, smem)
@@ -46,14 +130,14 @@ def run_block(command, gmem, smem, addr_width):
 
 
 def block_source(command, gmem, smem, addr_width):
-    """The bytes that a legal COPY_BLOCK reads, in an array of their own."""
+    """The bytes that a legal COPY_BLOCK reads, as a new array."""
     if command["source_space"] == Space.SHARED:
         return smem[command["source"] : command["source"] + command["size"]].copy()
     return gmem.at(block_bytes(command["source"], command["size"], addr_width))
 
 
 def land_block(command, data, smem):
-    """Writes or reduces them into shared memory."""
+    """Writes or reduces ``data`` into shared memory."""
     target = smem[command["destination"] : command["destination"] + command["size"]]
     reduction, element = _reduction(command)
     target[:] = reduce(reduction, element, target, data) if reduction else data
@@ -62,6 +146,15 @@ def land_block(command, data, smem):
 def _reduction(command):
     reduction = Reduction(command["reduction"])
     return reduction, Element(command["element"]) if reduction else None
+
+
+def check_block(command, smem_bytes, windows=None, addr_width=64, features=tuple(FEATURES), *, apart=False):
+    """What hardware must report for a COPY_BLOCK or PREFETCH_BLOCK, as ``BLOCK.unpack`` gives it; or None.
+
+    ``apart``: source and destination lie in different shared memories, and may overlap. Other arguments as in
+    ``check_command``.
+    """
+    return first_refusal(command, _rules(command, smem_bytes, windows or Windows(), addr_width, features, apart))
 
 
 def _rules(command, smem_bytes, windows, addr_width, features, apart):
@@ -90,34 +183,32 @@ def _rules(command, smem_bytes, windows, addr_width, features, apart):
         overlaps = not apart and _overlaps(command, addr_width)
         yield Error.OVERLAP, "destination", overlaps, command["destination"]
     if signals:
-        held = windows.hold_shared(command["barrier"], 8)
-        yield Error.WINDOW, "barrier", not held, command["barrier"]
+        inside = windows.hold_shared(command["barrier"], 8)
+        yield Error.WINDOW, "barrier", not inside, command["barrier"]
     for name, space in sides:
         if space == Space.SHARED:
-            held = windows.hold_shared(command[name], size)
+            inside = windows.hold_shared(command[name], size)
         else:
-            held = not size or windows.hold_global(command[name], size, addr_width)
-        yield Error.WINDOW, name, not held, command[name]
+            inside = not size or windows.hold_global(command[name], size, addr_width)
+        yield Error.WINDOW, name, not inside, command[name]
 
 
 def _feature_rules(command, features):
-    """What a copy asks for, by field."""
+    """Fields of a copy that need a missing feature."""
     source, destination = command["source_space"], command["destination_space"]
     reduction, element = command["reduction"], command["element"]
     into = "global" if destination == Space.GLOBAL else "shared"
-    missing = (destination == Space.GLOBAL and "stores" not in features) or (
+    lacks_copy = (destination == Space.GLOBAL and "stores" not in features) or (
         source == destination and "local_copies" not in features
     )
-    asks = {
-        "destination_space": (missing, destination),
-        "reduction": (reduction != Reduction.NONE and f"reductions_{into}" not in features, reduction),
-        "element": (
-            reduction != Reduction.NONE and element in FLOAT_SUMS and "reductions_float" not in features,
-            element,
-        ),
+    reduces = reduction != Reduction.NONE
+    rules = {
+        "destination_space": (lacks_copy, destination),
+        "reduction": (reduces and f"reductions_{into}" not in features, reduction),
+        "element": (reduces and element in FLOAT_SUMS and "reductions_float" not in features, element),
     }
-    for field in sorted(asks, key=BLOCK.index):
-        yield Error.UNSUPPORTED, field, *asks[field]
+    for field in sorted(rules, key=BLOCK.index):
+        yield Error.UNSUPPORTED, field, *rules[field]
 
 
 def _overlaps(command, addr_width):
@@ -125,101 +216,3 @@ def _overlaps(command, addr_width):
     distance = (command["destination"] - command["source"]) % (1 << addr_width)
     near = distance < command["size"] or (1 << addr_width) - distance < command["size"]
     return near and command["source_space"] == command["destination_space"]
-
-
-_ADDR_WIDTH = 64
-
-
-def copy_block(source, destination, size, gmem=None, smem=None, source_space="global", destination_space="shared",
-               reduction="none", element="u8"):  # fmt: skip
-    """Copies a block of bytes within or between memories, and returns the memory that it was copied to.
-
-    Parameters
-    ----------
-    source, destination : int
-        Byte addresses, multiples of 16.
-    size : int
-        Bytes, a multiple of 16, at most the size of shared memory.
-    gmem : Memory or None
-        Global memory, which must be given if one of the spaces is ``"global"``.
-    smem : uint8 array or None
-        Shared memory, which must be given if one of the spaces is ``"shared"``.
-    source_space, destination_space : Space or str
-        ``"global"`` or ``"shared"``.
-    reduction : Reduction or str
-        What becomes of the destination.
-    element : Element or str
-        Of a reduction.
-
-    Returns
-    -------
-    Memory or uint8 array
-        ``gmem`` or ``smem``, changed in place.
-
-    Raises
-    ------
-    CommandError
-        If hardware would refuse the command.
-    TypeError, ValueError
-        If an argument is of the wrong kind, or no command could hold it.
-    IndexError
-        If ``gmem`` does not hold what is read.
-    """
-    command = block_command(source, destination, size, source_space, destination_space, reduction, element)
-    spaces = {command["source_space"], command["destination_space"]}
-    if Space.GLOBAL in spaces:
-        check_global(gmem)
-    if Space.SHARED in spaces:
-        check_shared(smem, written=command["destination_space"] == Space.SHARED)
-    refuse_block(command, len(smem) if Space.SHARED in spaces else math.inf)
-    run_block(command, gmem, smem, _ADDR_WIDTH)
-    return smem if command["destination_space"] == Space.SHARED else gmem
-
-
-def prefetch_block(source, size):
-    """Checks a block in global memory as a PREFETCH_BLOCK does, and moves nothing; errors are those of the copy."""
-    refuse_block(prefetch_block_command(source, size), math.inf)
-
-
-def block_command(source, destination, size, source_space, destination_space, reduction, element):
-    """Fields of a COPY_BLOCK; ValueError or TypeError if no command has them."""
-    return _addresses(source=source, destination=destination, size=size) | {
-        "opcode": Opcode.COPY_BLOCK,
-        "source_space": member("source_space", Space, source_space),
-        "destination_space": member("destination_space", Space, destination_space),
-        "reduction": member("reduction", Reduction, reduction),
-        "element": member("element", Element, element),
-    }
-
-
-def prefetch_block_command(source, size):
-    """The same of a PREFETCH_BLOCK."""
-    return _addresses(source=source, size=size) | {"opcode": Opcode.PREFETCH_BLOCK}
-
-
-def refuse_block(command, smem_bytes):
-    """Raises ``CommandError`` if hardware with so many bytes of shared memory would refuse a call's command."""
-    refusal = check_block({"signal": 0, "reduction": 0} | command, smem_bytes)
-    if refusal:
-        raise CommandError(refusal, BLOCK, _sentence(refusal, command, smem_bytes))
-
-
-def _addresses(**values):
-    return {name: integer(name, value, *BLOCK[name].range) for name, value in values.items()}
-
-
-def _sentence(refusal, command, smem_bytes):
-    """What is wrong with a command that is refused."""
-    error = CommandError(refusal, BLOCK, "")
-    value = f"{error.value:#x}"
-    match error.code:
-        case Error.BLOCK_ALIGNMENT:
-            return f"{error.field} must be a multiple of 16, not {error.value}"
-        case Error.BLOCK_RANGE:
-            return f"{error.field} {value} puts the end of the block past the {smem_bytes} bytes of smem"
-        case Error.OVERLAP:
-            return (
-                f"destination {value} must not be in the {command['size']} bytes of the source, {command['source']:#x}"
-            )
-        case Error.REDUCTION:
-            return f"reduction {spoken(command['reduction'])} is not defined for {spoken(command['element'])}"

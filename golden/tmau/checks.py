@@ -1,4 +1,7 @@
-"""The windows that confine commands (docs/tmau.md, "Windows")."""
+"""Rules of commands: what hardware refuses before a transfer, and the windows that confine commands.
+
+Specification: docs/tmau.md, "Errors" and "Windows".
+"""
 
 from dataclasses import dataclass
 
@@ -9,17 +12,26 @@ from .descriptor import SPATIAL_BITS, Refusal
 from .reduce import is_legal
 from .tile import bounding_box, extent, footprint, spatial_dimensions
 
-__all__ = ["Windows", "barrier_rules", "check_command", "check_features", "check_opcode", "first_refusal"]
+__all__ = ["Windows", "barrier_rules", "check_command", "check_features", "first_refusal"]
 
 _PAGE_BITS, _LINE_BITS = 12, 7
+_WRITES = (Opcode.STORE, Opcode.REDUCE)
+
+#: Operations that need a feature.
+_FEATURES = {
+    Opcode.STORE: "stores",
+    Opcode.REDUCE: "reductions_global",
+    Opcode.REPLACE: "reductions_global",
+    Opcode.LANES: "lanes",
+}
 
 
 @dataclass(frozen=True)
 class Windows:
-    """First and last byte that commands may touch, in each memory; None: all of it.
+    """First and last byte that commands may access, in each memory; None: all of it.
 
-    Like the registers, a global window is made of whole pages of 4096 bytes and a shared one of lines of 128: the low
-    bits of a first byte count as zeros, those of a last byte as ones.
+    As in the registers, a global window consists of whole pages of 4096 bytes and a shared one of lines of 128: the low
+    bits of a first byte count as zeros, the low bits of a last byte as ones.
 
     Attributes
     ----------
@@ -30,11 +42,11 @@ class Windows:
     shared: tuple[int, int] | None = None
 
     def within(self, others):
-        """What lies in these and in ``others``."""
-        return Windows(_common(self.global_, others.global_), _common(self.shared, others.shared))
+        """The intersection with ``others``."""
+        return Windows(_intersection(self.global_, others.global_), _intersection(self.shared, others.shared))
 
     def registers(self, processor=None):
-        """Values of the registers that set them, by name: of the unit, or of one of its processors."""
+        """Values of the registers of these windows, by name: of the unit, or of one of its processors."""
         if processor is not None:
             return {f"{name}_{processor}": value for name, value in self.registers().items()}
         (base, limit), (first, last) = self.global_ or (0, 0), self.shared or (0, 0)
@@ -49,18 +61,18 @@ class Windows:
         }
 
     def hold_global(self, address, count, addr_width):
-        """Whether ``count`` bytes from ``address`` on, which do not wrap, lie in the global window and exist."""
+        """Whether ``count`` bytes from ``address``, without wrapping, exist and lie in the global window."""
         return self.global_ is None or (
             address + count <= 1 << addr_width and _inside(address, count, self.global_, _PAGE_BITS)
         )
 
     def hold_shared(self, address, count):
-        """Whether ``count`` bytes from ``address`` on lie in the shared window."""
+        """Whether ``count`` bytes from ``address`` lie in the shared window."""
         return self.shared is None or _inside(address, count, self.shared, _LINE_BITS)
 
 
-def _common(window, other):
-    """What lies in both; of which the end may lie before the beginning."""
+def _intersection(window, other):
+    """Bytes in both windows; an empty one may end before it begins."""
     if window is None or other is None:
         return window or other
     return max(window[0], other[0]), min(window[1], other[1])
@@ -70,25 +82,6 @@ def _inside(address, count, window, bits):
     """Whether the range lies in the window; a range of no bytes always does."""
     first, last = window
     return not count or (first >> bits <= address >> bits and address + count - 1 >> bits <= last >> bits)
-
-
-_WRITES = (Opcode.STORE, Opcode.REDUCE)
-
-#: Operations that exist with a feature only.
-_FEATURES = {
-    Opcode.STORE: "stores",
-    Opcode.REDUCE: "reductions_global",
-    Opcode.REPLACE: "reductions_global",
-    Opcode.LANES: "lanes",
-}
-
-
-def check_opcode(command):
-    """The first check of all: a :class:`Refusal` if the operation is unknown, otherwise None."""
-    opcode = command["opcode"]
-    if opcode in FORMATS:
-        return None
-    return Refusal(Error.OPCODE, COMMAND_FIELD, opcode)
 
 
 def check_features(command, features):
@@ -107,7 +100,7 @@ def check_command(command, tmap, smem_bytes, windows=None, addr_width=64, featur
     command : dict
         Fields as ``unpack`` of its format gives them, of one of the formats ``COMMAND``, ``GROUP`` and ``REPLACE``.
     tmap : TensorMap or None
-        The descriptor, which is legal. None checks only what needs none, which comes first.
+        The descriptor, which is legal. None: only the rules that need no descriptor, which come first.
     smem_bytes : int
         Size of shared memory.
     windows : Windows or None
@@ -115,11 +108,11 @@ def check_command(command, tmap, smem_bytes, windows=None, addr_width=64, featur
     addr_width : int
         Bits of global addresses.
     features : sequence of str
-        Those that the hardware was built with.
+        Of the hardware.
     """
-    refusal = check_opcode(command)
-    if refusal:
-        return refusal
+    opcode = command["opcode"]
+    if opcode not in FORMATS:
+        return Refusal(Error.OPCODE, COMMAND_FIELD, opcode)
     windows = windows or Windows()
     if tmap is None:
         rules = _fetch_rules(command, windows, addr_width, features)
@@ -131,7 +124,7 @@ def check_command(command, tmap, smem_bytes, windows=None, addr_width=64, featur
 def first_refusal(command, rules):
     """The first broken one of ``rules``, tuples of code, field, whether it is broken, and value, as a Refusal or None.
 
-    A field is one of the command, or with ``DESCRIPTOR.`` before it one of the descriptor.
+    A field belongs to the command or, with the prefix ``DESCRIPTOR.``, to the descriptor.
     """
     for code, name, broken, value in rules:
         if broken:
@@ -143,7 +136,7 @@ def first_refusal(command, rules):
 
 
 def barrier_rules(command, smem_bytes):
-    """Rules of the barrier of a command whose bytes land in shared memory."""
+    """Rules of the barrier of a command that writes shared memory."""
     barrier = command["barrier"]
     yield Error.BARRIER_ALIGNMENT, "barrier", barrier % 8 != 0, barrier
     yield Error.BARRIER_RANGE, "barrier", barrier + 8 > smem_bytes, barrier
@@ -162,19 +155,19 @@ def _fetch_rules(command, windows, addr_width, features):
     if opcode == Opcode.REPLACE:
         yield from _field_rules(command)
     if opcode != Opcode.INVALIDATE:
-        held = windows.hold_global(descriptor, DESCRIPTOR.bytes, addr_width)
-        yield Error.WINDOW, "descriptor", not held, descriptor
+        inside = windows.hold_global(descriptor, DESCRIPTOR.bytes, addr_width)
+        yield Error.WINDOW, "descriptor", not inside, descriptor
 
 
 def _field_rules(command):
-    """Rules of the field that is to be replaced."""
+    """Rules of the field that a REPLACE changes."""
     number, index, value = command["field"], command["index"], command["value"]
     known = number < len(DESCRIPTOR.fields)
     yield Error.FIELD, "field", not known, number
     if known:
         field = DESCRIPTOR.fields[number]
-        yield Error.FIELD, "index", index >= max(field.count, 1), index
-        yield Error.FIELD, "value", value >> field.width != 0, value
+        yield Error.FIELD, "index", index >= len(field.lsbs), index
+        yield Error.FIELD, "value", value > field.mask, value
 
 
 def _tensor_rules(command, tmap, smem_bytes, windows, addr_width, features):
@@ -195,11 +188,13 @@ def _tensor_rules(command, tmap, smem_bytes, windows, addr_width, features):
     for d, coord in enumerate(command["coords"]):
         yield Error.COORDS, "coords", coord != 0 if d >= tmap.rank else writes and coord < 0, coord
     if im2col:
-        yield from _start_rules(command, tmap)
+        starts = [command["coords"][d] for d in spatial_dimensions(tmap)]
+        for coord, low, high in zip(starts, *bounding_box(tmap), strict=True):
+            yield Error.START, "coords", not low <= coord < high, coord
     if uses_shared:
         yield Error.SMEM_ALIGNMENT, "smem", smem % 128 != 0, smem
     if opcode != Opcode.PREFETCH:
-        # A transfer is never larger than shared memory, not even if it has nothing to do with it.
+        # A transfer is never larger than shared memory, even if it does not use it.
         end = (smem if uses_shared else 0) + footprint(tmap)
         yield Error.SMEM_RANGE, "smem", end > smem_bytes, smem
     if signals:
@@ -209,16 +204,9 @@ def _tensor_rules(command, tmap, smem_bytes, windows, addr_width, features):
         yield Error.OFFSETS, "offsets", offset >> (offset_bits if k < tmap.rank - 2 else 0) != 0, offset
     if opcode == Opcode.REDUCE:
         yield Error.REDUCTION, "reduction", not is_legal(reduction, tmap.element), reduction
-    held = windows.hold_global(tmap.address, extent(tmap), addr_width)
-    yield Error.WINDOW, "DESCRIPTOR.address", not held, tmap.address
+    inside = windows.hold_global(tmap.address, extent(tmap), addr_width)
+    yield Error.WINDOW, "DESCRIPTOR.address", not inside, tmap.address
     if uses_shared:
         yield Error.WINDOW, "smem", not windows.hold_shared(smem, footprint(tmap)), smem
     if signals:
         yield Error.WINDOW, "barrier", not windows.hold_shared(barrier, 8), barrier
-
-
-def _start_rules(command, tmap):
-    """An im2col walk starts inside its bounding box."""
-    coords = [command["coords"][d] for d in spatial_dimensions(tmap)]
-    for coord, low, high in zip(coords, *bounding_box(tmap), strict=True):
-        yield Error.START, "coords", not low <= coord < high, coord

@@ -1,4 +1,4 @@
-"""The least that a transfer can cost: what must cross the bus, and what must be written.
+"""Lower bounds of the cost of a transfer: bus words, rows, and lines of shared memory.
 
 Specification: docs/tmau.md, "Memory side".
 """
@@ -25,14 +25,14 @@ class Limits:
     Attributes
     ----------
     words : int
-        Distinct bus words that hold a needed byte: each must cross the bus once.
+        Distinct bus words with a needed byte: each must cross the bus once.
     rows : int
-        Rows of the box with bytes in the tensor: what an engine that asks row by row takes. Where dimension 0 is
+        Rows of the box with bytes in the tensor: requests of an engine that reads row by row. If dimension 0 is
         gathered, every element or slice is a row.
     lines : int
-        Lines of shared memory that are written.
+        Written lines of shared memory.
     fill_lines : int
-        Those of them that hold no byte of the tensor.
+        Written lines without a byte of the tensor.
     """
 
     words: int
@@ -44,7 +44,7 @@ class Limits:
 def limits(tmap, coords, bus_bytes, address=0, addr_width=64, offsets=(0, 0, 0)):
     """The :class:`Limits` of a load of ``tmap`` at ``coords`` to shared-memory ``address``, with this bus width.
 
-    ``words`` is also that of a store.
+    A store has the same ``words``.
     """
     bus_bytes, address = power_of_two("bus_bytes", bus_bytes), integer("address", address, 0, _ADDRESSES)
     addr_width = integer("addr_width", addr_width, 1, 64)
@@ -57,7 +57,7 @@ def limits(tmap, coords, bus_bytes, address=0, addr_width=64, offsets=(0, 0, 0))
 
 
 def _spans(starts, count, unit):
-    """Sorted numbers of the distinct blocks of ``unit`` bytes that ``count`` bytes from each of ``starts`` touch."""
+    """Sorted numbers of the distinct blocks of ``unit`` bytes with one of ``count`` bytes from each of ``starts``."""
     if not len(starts) or not count:
         return np.zeros(0, np.uint64)
     starts = starts.astype(np.uint64)

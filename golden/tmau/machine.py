@@ -21,11 +21,10 @@ from tilewright.spec import (
     Space,
 )
 from tilewright.spec.cluster import ClusterError
-from tilewright.spec.names import suggestion
 from tilewright.spec.tmau_registers import FEATURES, MOST_PROCESSORS, TMAU_REGISTERS, processor_of
 from tilewright.spec.tmau_registers import features as known_features
 
-from ..arguments import field_value, integer, listed, member, packed, power_of_two, shown
+from ..arguments import field_value, format_values, integer, listed, member, packed, power_of_two, shown
 from ..memory import OpenBytes, check_global, check_shared
 from ..smem import Barrier
 from .block import block_bytes, block_source, check_block, land_block, run_block
@@ -37,13 +36,16 @@ from .tensor_map import TensorMap
 from .tile import tx_bytes, walk
 from .transfer import combine, load_tile, store_tile
 
-__all__ = ["ErrorRecord", "Machine", "Windows", "command_word"]
+__all__ = ["ErrorRecord", "Machine", "command_word", "is_unsupported"]
+
+_SIDES = ("source", "destination")
+_ROOM = 1 << 20  # bytes of shared memory that no rule but a missing feature refuses
 
 
 class ErrorRecord(NamedTuple):
     """An error record (docs/tmau.md, "Errors"), as the registers show it.
 
-    ``others`` are addresses that hardware may report instead of ``address``: of a write error only.
+    ``others`` are addresses that hardware may report instead of ``address``, for a write error only.
     """
 
     code: Error | ClusterError
@@ -54,13 +56,13 @@ class ErrorRecord(NamedTuple):
 
     @classmethod
     def of_registers(cls, error, address_lo, address_hi):
-        """The record that the three registers hold; of ``Error.NONE`` if there is none."""
+        """The record in the three registers; its code is ``Error.NONE`` if there is none."""
         fields = _ERROR_REGISTER.unpack(error)
         kind = ClusterError if fields["code"] in list(ClusterError) else Error
         return cls(kind(fields["code"]), fields["tag"], fields["field"], address_lo | address_hi << 32)
 
     def admits(self, record):
-        """Whether hardware that reports ``record`` does what the specification says."""
+        """Whether hardware that reports ``record`` obeys the specification."""
         return self[:3] == record[:3] and (record.address == self.address or record.address in self.others)
 
 
@@ -68,36 +70,58 @@ _ERROR_REGISTER = next(register.format for register in TMAU_REGISTERS if registe
 
 
 def command_word(opcode=Opcode.LOAD, **fields):
-    """A packed 512-bit command of the format that ``opcode`` has; fields left out are zero.
+    """A packed 512-bit command of the format of ``opcode``; omitted fields are zero.
 
-    What has an enumeration may be given by name: ``command_word("store", reduction="add")``. An opcode may be one of no
-    operation, whose fields are those of ``COMMAND``. ValueError for a field that the format does not have or a value
-    that does not fit it, TypeError for a value of the wrong kind.
+    Members of enumerations may be names: ``command_word("store", reduction="add")``. An unknown opcode has the fields
+    of ``COMMAND``. ValueError for an unknown field or a value out of range, TypeError for a value of the wrong kind.
     """
     opcode = field_value(COMMAND["opcode"], opcode)
     fmt = FORMATS.get(opcode, COMMAND)
-    known = {field.name: field for field in fmt.fields}
-    for name in fields:
-        if name not in known:
-            fields_are = f"its fields are {', '.join(known)}{suggestion(name, known)}"
-            raise ValueError(f"a {fmt.name} command has no field {name!r}: {fields_are}")
-    return fmt.pack(opcode=opcode, **{name: field_value(known[name], value) for name, value in fields.items()})
+    return fmt.pack(opcode=opcode, **format_values(f"{fmt.name} command", fmt.fields, fields))
+
+
+def is_unsupported(fields, descriptor, features):
+    """Whether hardware with these features answers a command with UNSUPPORTED, if no other rule is broken.
+
+    Parameters
+    ----------
+    fields : dict
+        Of the command's format, with the opcode; omitted ones are zero.
+    descriptor : bytes or None
+        Packed, for a command on a tensor.
+    features : sequence of str
+        Names in ``spec.tmau_registers.FEATURES``.
+    """
+    opcode = fields["opcode"]
+    if opcode not in FORMATS:
+        return False
+    command = FORMATS[opcode].unpack(FORMATS[opcode].pack(**fields))
+    refusals = [check_command(command, None, _ROOM, features=features)]
+    if opcode in (Opcode.COPY_BLOCK, Opcode.PREFETCH_BLOCK):
+        refusals.append(check_block(command, _ROOM, features=features))
+    if opcode == Opcode.LANES:
+        refusals.append(check_lanes(command, _ROOM, features=features))
+    if descriptor:
+        refusal = check_word(int.from_bytes(descriptor, "little"), features)
+        tmap = None if refusal else TensorMap.unpack(descriptor)
+        refusals.append(refusal or check_command(command, tmap, _ROOM, features=features))
+    return any(refusal and refusal.code == Error.UNSUPPORTED for refusal in refusals)
 
 
 class Machine:
-    """What the hardware means, command by command; each is complete when :meth:`execute` returns.
+    """An access unit; each command is complete when :meth:`execute` returns.
 
-    Descriptors are read from memory every time, as if nothing were cached: after a change one must be
-    invalidated before hardware is sure to see the same.
+    Descriptors are read from memory every time, as if nothing were cached: hardware is sure to see a change only after
+    the descriptor has been invalidated.
 
     Parameters
     ----------
     gmem : Memory
-        Global memory; an access outside is answered as by a bus that answers with an error.
+        Global memory; an access outside is answered like a bus error.
     smem : uint8 array
         Shared memory, changed in place.
     bus_bytes : int
-        Bus width, which decides the address in the record of a bus error.
+        Bus width, on which the address in the record of a bus error depends.
     addr_width : int
         Global addresses wrap modulo 2^addr_width.
     windows : Windows or None
@@ -105,25 +129,25 @@ class Machine:
     features : sequence of str
         Of ``spec.tmau_registers.FEATURES``; commands that need another one are refused.
     processors : sequence of Windows, or ()
-        Of each of the processors that share the unit, beside those of the unit: the upper bits of a tag say whose
-        command it is.
+        Of each processor that shares the unit, in addition to ``windows``: the upper bits of a tag are the number of
+        the processor.
 
     Attributes
     ----------
     errors : list of ErrorRecord
         In order of the commands.
     open_bytes : OpenBytes
-        Bytes of shared memory that the specification leaves open; ``gmem`` has those of global memory. Who writes
-        memory without the machine does not close them.
+        Bytes of shared memory that the specification leaves open; ``gmem`` has those of global memory. Memory that is
+        written without the machine stays open.
     """
 
     def __init__(self, gmem, smem, bus_bytes=64, addr_width=64, windows=None, features=tuple(FEATURES),
                  processors=()):  # fmt: skip
         check_global(gmem)
         check_shared(smem)
-        for given in (Windows() if windows is None else windows, *listed("processors", processors)):
-            if not isinstance(given, Windows):
-                raise TypeError(f"windows must be golden.Windows, not {shown(given)}")
+        for confining in (Windows() if windows is None else windows, *listed("processors", processors)):
+            if not isinstance(confining, Windows):
+                raise TypeError(f"windows must be golden.Windows, not {shown(confining)}")
         self.gmem = gmem
         self.smem = smem
         self.open_bytes = OpenBytes(smem)
@@ -140,24 +164,23 @@ class Machine:
     def execute(self, word):
         """Runs one packed command; returns the bytes of its transfer, or None if it ended with an error record.
 
-        Commands that transfer nothing return 0. A refused command changes nothing. A load that meets a read error does
-        not complete its barrier; what it leaves in its destination is open, here what was there before. A write error
-        keeps what did not fail.
+        Commands without a transfer return 0. A refused command changes nothing. A load with a read error does not
+        complete its barrier; its destination is open, here unchanged. A write error keeps what did not fail.
         """
         word = packed("word", word, COMMAND.bits)
         command = FORMATS.get(COMMAND.unpack(word)["opcode"], COMMAND).unpack(word)
         return self._recorded(command, self._run(command))
 
     def execute_on(self, descriptor, opcode=Opcode.LOAD, **fields):
-        """Runs a command on a packed descriptor (an int) that need not lie in memory; returns as :meth:`execute`."""
+        """Runs a command on a packed descriptor (an int), instead of one in memory; returns as :meth:`execute`."""
         command = COMMAND.unpack(command_word(opcode, **fields))
         return self._recorded(command, self._transfer_on(command, packed("descriptor", descriptor, DESCRIPTOR.bits)))
 
     def barrier(self, op, address, value=0):
         """Operation ``op`` of a processor on the barrier at ``address``.
 
-        Returns whether the asked phase is complete for TRY_WAIT, or whether this operation completed one; None if it
-        ended with an error record (tag 0), and nothing changed.
+        Returns whether the phase is complete for TRY_WAIT, or whether another operation completed one; None if it ended
+        with an error record (tag 0), and nothing changed.
         """
         operation, address, value = member("op", BarrierOp, op), integer("address", address, 0), integer("value", value)
         done = self._operate(operation, address, value)
@@ -166,7 +189,7 @@ class Machine:
         return done
 
     def _recorded(self, command, outcome):
-        """Passes bytes on; keeps a refusal or a bus error as an error record and makes it None."""
+        """Forwards a number of bytes; appends a refusal or a bus error to the error records, and returns None."""
         if isinstance(outcome, Refusal):
             self.errors.append(ErrorRecord(outcome.code, command["tag"], outcome.field, 0))
         elif isinstance(outcome, BusError):
@@ -191,15 +214,12 @@ class Machine:
         return 0
 
     def _limits(self, command):
-        """What rules of commands depend on besides the command."""
-        return len(self.smem), self._confining(command), self.addr_width, self.features
-
-    def _confining(self, command):
-        """The windows of a command."""
-        if len(self.processors) < 2:
-            return self.windows
-        number = processor_of(command["tag"], len(self.processors))
-        return self.processors[number].within(self.windows)
+        """Further arguments of the checks of a command."""
+        windows = self.windows
+        if len(self.processors) > 1:
+            number = processor_of(command["tag"], len(self.processors))
+            windows = self.processors[number].within(self.windows)
+        return len(self.smem), windows, self.addr_width, self.features
 
     def _fetch_and_transfer(self, command):
         address = command["descriptor"] & (1 << self.addr_width) - 1
@@ -226,12 +246,13 @@ class Machine:
         tile = walk(tmap, command["coords"][: tmap.rank], self.addr_width, command["offsets"])
         if command["opcode"] == Opcode.LOAD:
             touched = tile.shared_bytes(command["smem"], tmap.swizzle)
-            refused = self._undeliverable(command)
-            failed = refused or failed_read(self.gmem, tile.global_bytes(), self.bus_bytes)
-            if failed:
-                if not refused:
-                    self._spoil(command, touched)
-                return failed
+            refusal = self._undeliverable(command)
+            if refusal:
+                return refusal
+            failure = failed_read(self.gmem, tile.global_bytes(), self.bus_bytes)
+            if failure:
+                self._spoil(command, touched)
+                return failure
             write = partial(load_tile, tmap, tile, self.gmem, command["smem"])
             return self._deliver(command, "smem", touched, write, tx_bytes(tmap), loaded(tmap, tile, self.gmem))
         reduction = Reduction(command["reduction"] if command["opcode"] == Opcode.REDUCE else 0)
@@ -250,70 +271,64 @@ class Machine:
         if not copies or not command["size"]:
             return 0
         size, owner = command["size"], self._source_owner(command)
-        from_global, to_global = (command[f"{side}_space"] == Space.GLOBAL for side in ("source", "destination"))
+        in_global = [command[f"{side}_space"] == Space.GLOBAL for side in _SIDES]
         sources, targets = (
             block_bytes(command[side], size, self.addr_width)
-            if in_global
+            if is_global
             else np.arange(command[side], command[side] + size)
-            for side, in_global in (("source", from_global), ("destination", to_global))
+            for side, is_global in zip(_SIDES, in_global, strict=True)
         )
-        failed, marks = self._source(owner, sources, from_global)
         reduction = Reduction(command["reduction"])
         element = Element(command["element"]) if reduction else None
-        if to_global:
-            carry_out = partial(run_block, command, self.gmem, owner.smem, self.addr_width)
-            if failed:
-                self.gmem.open_bytes.spoil(self.gmem.places(targets[self.gmem.holds(targets, 1)]))
-                return failed
-            marks = None if marks is None else marks[None]
-            return self._store(targets[None], carry_out, size, marks, reduction, element)
-        if failed:
-            self._spoil(command, targets)
-            return failed
-        data = block_source(command, self.gmem, owner.smem, self.addr_width)
-        write = partial(land_block, command, data)
-        return self._deliver(command, "destination", targets, write, size, marks, element.bytes if reduction else 0)
+
+        def write(smem):
+            land_block(command, block_source(command, self.gmem, owner.smem, self.addr_width), smem)
+
+        carry_out = partial(run_block, command, self.gmem, owner.smem, self.addr_width)
+        return self._copy(command, size, owner, sources, targets, in_global, carry_out, write, reduction, element)
 
     def _lanes(self, command):
         refusal = check_lanes(command, *self._limits(command))
         if refusal:
             return refusal
         size = math.prod(command["shape"]) * Element(command["element"]).bytes
-        from_global, to_global = (command[f"{side}_layout"] == LaneLayout.GLOBAL for side in ("source", "destination"))
-        sources, targets = (
-            lane_places(command, side, len(self.smem), self.addr_width) for side in ("source", "destination")
-        )
-        failed, marks = self._source(self, sources, from_global)
+        in_global = [command[f"{side}_layout"] == LaneLayout.GLOBAL for side in _SIDES]
+        places = (lane_places(command, side, len(self.smem), self.addr_width) for side in _SIDES)
         carry_out = partial(copy_lanes, command, self.gmem, self.smem, self.addr_width)
-        if to_global:
-            return self._store(targets[None], carry_out, size, None if marks is None else marks[None])
-        if failed:
-            self.open_bytes.spoil(targets)
-            return failed
-        carry_out()
-        self.open_bytes.write(targets, marks)
-        return self._signal(command, size)
+        return self._copy(command, size, self, *places, in_global, carry_out, lambda smem: carry_out())
 
-    def _source(self, owner, sources, from_global):
-        """Of bytes to be read, from global memory or the shared memory of ``owner``: the bus error, and the open ones.
+    def _copy(self, command, size, owner, sources, targets, in_global, carry_out, write, reduction=Reduction.NONE,
+              element=None):  # fmt: skip
+        """Copies bytes between two places, each in global memory if ``in_global``, otherwise in shared memory.
 
-        The error is None if there is none; the open ones are a bool array, or None if none is.
+        ``owner`` is the machine whose shared memory is read. ``carry_out`` writes global memory, ``write`` the shared
+        memory that is its argument. Returns ``size``, or the bus error.
         """
-        failed = failed_read(self.gmem, sources, self.bus_bytes) if from_global else None
-        held = self.gmem if from_global else owner
-        if failed or not held.open_bytes:
-            return failed, None
-        return None, held.open_bytes.at(self.gmem.places(sources) if from_global else sources)
+        from_global, to_global = in_global
+        failure = failed_read(self.gmem, sources, self.bus_bytes) if from_global else None
+        if failure:
+            if to_global:
+                self.gmem.open_bytes.spoil(self.gmem.places(targets[self.gmem.holds(targets, 1)]))
+            else:
+                self._spoil(command, targets)
+            return failure
+        open_bytes, marks = (self.gmem if from_global else owner).open_bytes, None
+        if open_bytes:
+            marks = open_bytes.at(self.gmem.places(sources) if from_global else sources)
+        if to_global:
+            marks = None if marks is None else marks[None]
+            return self._store(targets[None], carry_out, size, marks, reduction, element)
+        return self._deliver(command, "destination", targets, write, size, marks, element.bytes if element else 0)
 
     def _store(self, targets, carry_out, count, marks, reduction=Reduction.NONE, element=None):
-        """Lets ``carry_out`` write global memory at ``targets``; ``count``, or the bus error."""
+        """Lets ``carry_out`` write global memory at ``targets``; returns ``count``, or the bus error."""
         write_global(self.gmem, targets, carry_out, marks, reduction, element)
         return failed_write(self.gmem, targets.ravel(), self.bus_bytes) or count
 
-    # What a core of a cluster does otherwise (docs/cluster.md).
+    # Methods that a core of a cluster overrides (docs/cluster.md).
 
     def _undeliverable(self, command):
-        """Why what a command reads cannot land in shared memory, as a refusal, or None."""
+        """Why the data of a command cannot be written to shared memory, as a refusal, or None."""
 
     def _is_apart(self, command):
         """Whether a COPY_BLOCK reads another shared memory than it writes."""
@@ -324,29 +339,29 @@ class Machine:
         return self
 
     def _deliver(self, command, name, touched, write, count, marks=None, reduced_bytes=0):
-        """Lets ``write`` put bytes at the addresses ``touched``, which come of the field ``name``, and counts them.
+        """Lets ``write`` put bytes at the addresses ``touched``, which the field ``name`` gives, and counts them.
 
-        ``marks`` and ``reduced_bytes`` are those of ``OpenBytes.write``.
+        ``marks`` and ``reduced_bytes`` as in ``OpenBytes.write``.
         """
         write(self.smem)
         self.open_bytes.write(touched, marks, reduced_bytes)
         return self._signal(command, count)
 
     def _spoil(self, command, touched):
-        """What is at ``touched`` in shared memory is open: what was to come there could not be read."""
+        """Marks the bytes at ``touched`` in shared memory as open, because their new values could not be read."""
         self.open_bytes.spoil(touched)
 
     def _replace(self, command):
-        """Two reductions of the 64-bit word with the field: AND takes the old number away, OR puts the new one in.
+        """Two reductions of the 64-bit word with the field: AND clears the old number, OR inserts the new one.
 
-        No field of a descriptor lies in two words.
+        No field of a descriptor crosses a word.
         """
         field = DESCRIPTOR.fields[command["field"]]
         word, lsb = divmod(field.lsbs[command["index"]], 64)
         targets = block_bytes(command["descriptor"] + 8 * word, 8, self.addr_width)[None]
-        kept = ~((1 << field.width) - 1 << lsb) & (1 << 64) - 1
+        others = ~(field.mask << lsb) & (1 << 64) - 1
         outcome = 0
-        for reduction, operand in ((Reduction.AND, kept), (Reduction.OR, command["value"] << lsb)):
+        for reduction, operand in ((Reduction.AND, others), (Reduction.OR, command["value"] << lsb)):
             source = np.frombuffer(operand.to_bytes(8, "little"), np.uint8)[None]
             carry_out = partial(combine, self.gmem, targets, source, reduction, Element.U64)
             outcome = outcome or self._store(targets, carry_out, 0, None, reduction, Element.U64)
@@ -355,14 +370,14 @@ class Machine:
     def _signal(self, command, landed):
         """Completes the transaction count of the command's barrier, after the bytes landed.
 
-        The command has then done its work: a barrier that cannot count the bytes refuses for itself.
+        The command itself has then succeeded: a barrier that cannot count the bytes has its own error record.
         """
         if command["signal"]:
             self.barrier(BarrierOp.COMPLETE_TX, command["barrier"], landed)
         return landed
 
     def _operate(self, op, address, value):
-        """Applies one operation to the barrier at ``address``; None if it refuses, or if there can be none."""
+        """Applies one operation to the barrier at ``address``; None if it is refused or the address is misaligned."""
         if address % BARRIER.bytes:
             return None
         if address >= len(self.smem):

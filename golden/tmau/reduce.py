@@ -1,4 +1,9 @@
-"""Reductions, element by element and bit by bit: what a destination becomes (docs/tmau.md, "Stores and reductions")."""
+"""Reductions, element by element and bit by bit: the new value of a destination.
+
+Specification: docs/tmau.md, "Stores and reductions".
+"""
+
+from functools import partial
 
 import numpy as np
 
@@ -21,16 +26,26 @@ _LEGAL = {
     Reduction.XOR: _WORDS,
 }
 
+#: Operations on integers, of the old value and the source; sums wrap.
+_INTEGER = {
+    Reduction.ADD: np.add,
+    Reduction.MIN: np.minimum,
+    Reduction.MAX: np.maximum,
+    Reduction.INC: lambda old, source: np.where(old >= source, 0, old + 1),
+    Reduction.DEC: lambda old, source: np.where((old == 0) | (old > source), source, old - 1),
+    Reduction.AND: np.bitwise_and,
+    Reduction.OR: np.bitwise_or,
+    Reduction.XOR: np.bitwise_xor,
+}
+
 #: Float types -> exponent bits, mantissa bits, whether sums have subnormal numbers.
 _FLOATS = {Element.F16: (5, 10, True), Element.BF16: (8, 7, True), Element.F32: (8, 23, False)}
 
-_SIGNED = {Element.S32, Element.S64}
-
-#: Bits below the last place of a sum's larger operand. Enough to shift the smaller one without a loss wherever a
-#: difference may cancel leading bits, and few enough for 24 bits and a carry above them to fit a float64.
+#: Bits below the last place of a sum's larger operand: enough to shift the smaller operand without loss wherever a
+#: difference may cancel leading bits, and few enough that 24 bits and a carry above them fit a float64.
 _EXTRA = 27
 
-_HALF_NAN = 0x7FFF  # of a minimum or maximum of two NaNs
+_HALF_NAN = 0x7FFF  # minimum or maximum of two NaNs
 
 
 def is_legal(op, element):
@@ -39,7 +54,7 @@ def is_legal(op, element):
 
 
 def reduce(op, element, old, source):
-    """What the destination ``old`` becomes.
+    """The new value of the destination ``old``.
 
     Parameters
     ----------
@@ -56,7 +71,7 @@ def reduce(op, element, old, source):
     Raises
     ------
     ValueError
-        If the operation is not defined for the element type, or the shapes are not as they must be.
+        If the operation is not defined for the element type, or the shapes are wrong.
     """
     if not is_legal(op, element):
         raise ValueError(f"{Reduction(op).name} is not defined for {Element(element).name}")
@@ -67,52 +82,26 @@ def reduce(op, element, old, source):
         raise ValueError(f"the last axis must hold whole elements of {element.bytes} bytes, not shape {old.shape}")
 
     words = np.dtype(f"<u{element.bytes}")
-    old_words, source_words = old.view(words), source.view(words)
-    if op == Reduction.ADD and element in _FLOATS:
-        new = _float_add(old_words, source_words, *_FLOATS[element])
-    elif element in _FLOATS:
-        new = _float_choice(op, old_words, source_words, _FLOATS[element])
+    if element in _FLOATS:
+        operation = _float_add if op == Reduction.ADD else partial(_float_choice, op)
+        new = operation(old.view(words), source.view(words), *_FLOATS[element])
     else:
-        new = _integer(op, old_words, source_words, element in _SIGNED)
+        signed = element in (Element.S32, Element.S64) and op in (Reduction.MIN, Reduction.MAX)
+        numbers = np.dtype(f"<i{element.bytes}") if signed else words
+        new = _INTEGER[op](old.view(numbers), source.view(numbers))
     return new.astype(words).view(np.uint8)
 
 
-def _integer(op, old, source, signed):
-    """All operations on integers; sums wrap."""
-    if op in (Reduction.MIN, Reduction.MAX) and signed:
-        old, source = (words.view(f"<i{words.itemsize}") for words in (old, source))
-    one = old.dtype.type(1)
-    match op:
-        case Reduction.ADD:
-            return old + source
-        case Reduction.MIN:
-            return np.minimum(old, source)
-        case Reduction.MAX:
-            return np.maximum(old, source)
-        case Reduction.INC:
-            return np.where(old >= source, 0, old + one)
-        case Reduction.DEC:
-            return np.where((old == 0) | (old > source), source, old - one)
-        case Reduction.AND:
-            return old & source
-        case Reduction.OR:
-            return old | source
-        case Reduction.XOR:
-            return old ^ source
-
-
-def _float_choice(op, old, source, kind):
-    """The smaller or larger of two 16-bit floats; a NaN is neither, and -0 is smaller than +0."""
-    exponent, mantissa, _ = kind
-    infinity = (1 << exponent) - 1 << mantissa
+def _float_choice(op, old, source, exponent_bits, mantissa_bits, _):
+    """The smaller or larger of two 16-bit floats; of a number and a NaN the number, and -0 is smaller than +0."""
+    infinity = (1 << exponent_bits) - 1 << mantissa_bits
 
     def order(words):
         """Integers in the order of the numbers: magnitudes count up from +0 and down from -0, which is -1."""
         magnitude = (words & 0x7FFF).astype(np.int32)
         return np.where(words >> 15, ~magnitude, magnitude)
 
-    smaller = order(old) < order(source)
-    chosen = np.where(smaller == (op == Reduction.MIN), old, source)
+    chosen = np.where((order(old) < order(source)) == (op == Reduction.MIN), old, source)
     old_nan, source_nan = ((words & 0x7FFF) > infinity for words in (old, source))
     chosen = np.where(old_nan, source, np.where(source_nan, old, chosen))
     return np.where(old_nan & source_nan, _HALF_NAN, chosen)
@@ -121,8 +110,8 @@ def _float_choice(op, old, source, kind):
 def _float_add(old, source, exponent_bits, mantissa_bits, subnormal):
     """The sum, rounded once to nearest even, in integers alone.
 
-    Both numbers become multiples of 2^-_EXTRA of the last place of the larger exponent; what of the smaller number is
-    below that sets its last bit, which is far below where the sum is rounded.
+    Both numbers become multiples of 2^-_EXTRA of the last place of the larger exponent; lower bits of the smaller
+    number set its last bit, which is far below the rounding position of the sum.
     """
     top = (1 << exponent_bits) - 1
     infinity = top << mantissa_bits
@@ -130,7 +119,7 @@ def _float_add(old, source, exponent_bits, mantissa_bits, subnormal):
     old, source = old.astype(np.int64), source.astype(np.int64)
 
     def parts(words):
-        """Exponent as of the smallest normal number for subnormals, and significand, flushed where sums are."""
+        """Exponent, for subnormals that of the smallest normal number, and significand, flushed where sums are."""
         exponent, mantissa = words >> mantissa_bits & top, words & (1 << mantissa_bits) - 1
         hidden = exponent != 0
         significand = mantissa + (hidden.astype(np.int64) << mantissa_bits)
@@ -151,11 +140,11 @@ def _float_add(old, source, exponent_bits, mantissa_bits, subnormal):
     length = np.frexp(size.astype(np.float64))[1]  # of the number in bits: exact, as it fits a float64
     leading = exponent + length - 1 - (mantissa_bits + _EXTRA)  # exponent of the leading one
     field = np.where(total == 0, 1, np.maximum(leading, 1))
-    dropped = np.maximum(field - exponent + _EXTRA, 1)  # never less, but for zero
-    kept, rest, half = size >> dropped, size & (1 << dropped) - 1, 1 << dropped - 1
-    kept += (rest > half) | ((rest == half) & (kept & 1 == 1))
-    # The hidden one counts the exponent up, and so does a carry out of the mantissa.
-    number = np.minimum((field - 1 << mantissa_bits) + kept, infinity)
+    dropped = np.maximum(field - exponent + _EXTRA, 1)  # never less, except for zero
+    mantissa, rest, half = size >> dropped, size & (1 << dropped) - 1, 1 << dropped - 1
+    mantissa += (rest > half) | ((rest == half) & (mantissa & 1 == 1))
+    # The hidden one, and a carry out of the mantissa, increment the exponent.
+    number = np.minimum((field - 1 << mantissa_bits) + mantissa, infinity)
     if not subnormal:
         number = np.where(number >> mantissa_bits, number, 0)
     negative = np.where(total == 0, old & source & sign_bit != 0, total < 0)

@@ -1,4 +1,4 @@
-"""The tensor map: a descriptor as software makes it, checked, packed to 128 bytes, or taken from an array."""
+"""The tensor map: a descriptor in software, made from fields or from an array, checked, and packed to 128 bytes."""
 
 import math
 from dataclasses import InitVar, dataclass, field
@@ -32,8 +32,7 @@ _ENUMS = {
     "fill": (Fill, Error.FILL),
     "l2_promotion": (L2Promotion, Error.NONE),
 }
-#: Element type by the name of a numpy type, also of those that ml_dtypes adds; tf32 shares its bits with float32 and
-#: must be asked for.
+#: Element types by names of numpy and ml_dtypes types. tf32 has the numpy type of f32 and must be given explicitly.
 _DTYPES = {
     **{f"{kind}{bits}": Element[f"{letter}{bits}"] for kind, letter in (("uint", "U"), ("int", "S"))
        for bits in (8, 16, 32, 64)},
@@ -50,11 +49,11 @@ class DescriptorError(ValueError):
     Attributes
     ----------
     code : spec.Error
-        What hardware reports for it; NONE where no descriptor word can break the rule.
+        What hardware reports for it; NONE if no descriptor word can break the rule.
     field : str
-        Name in ``spec.DESCRIPTOR``.
+        Name in ``DESCRIPTOR``.
     value
-        What was given for the field, of one dimension if it has several.
+        The offending value, of one dimension if the field has several.
     """
 
     def __init__(self, code, field, value, sentence):
@@ -66,9 +65,9 @@ class DescriptorError(ValueError):
 class TensorMap:
     """A tensor in global memory and the box that one command takes from it.
 
-    Dimension 0 is the innermost everywhere. Enumerations are given as members of ``spec`` or by name: ``"f16"``,
-    ``"none"``, ``"128B"``. TypeError for the wrong kind of value, ValueError for lists that do not fit together, and
-    its subclass :class:`DescriptorError` for a broken rule.
+    Dimension 0 is the innermost everywhere. Enumerations are given as members or by name: ``"f16"``, ``"none"``,
+    ``"128B"``. TypeError for a value of the wrong kind, ValueError for lists of wrong length, and its subclass
+    :class:`DescriptorError` for a broken rule.
 
     Attributes
     ----------
@@ -85,13 +84,13 @@ class TensorMap:
         Step in each dimension; all 1 when left out.
     swizzle, interleave, fill, fill_constant, l2_promotion, mode, unaligned, gather0
         As in docs/tmau.md, "Tensor descriptor".
-        ``fill={"constant": n}`` stands for ``fill="constant", fill_constant=n``.
+        ``fill={"constant": n}`` means ``fill="constant", fill_constant=n``.
     lower, upper : tuple of int
         Corners of the im2col bounding box, W first; im2col mode only, as are ``channels`` and ``pixels``.
     array : ndarray or None
-        What the map was made from; takes no part in comparisons.
+        The array that the map was made from; comparisons ignore it.
     check : bool
-        False leaves the rules unchecked, to make descriptors that hardware must refuse.
+        False: the rules are not checked, to make descriptors that hardware must refuse.
     """
 
     element: Element
@@ -130,8 +129,8 @@ class TensorMap:
     def tiled(cls, array, *, box, element=None, **options):
         """A map of ``array`` for tiles of ``box``; numpy's last axis is dimension 0.
 
-        The array may be a view with strides, as long as they are legal and the last axis is contiguous. ``element``
-        says that the bits are of another type of the same size; ``options`` are fields of the map.
+        The array may be a view with strides if they are legal and the last axis is contiguous. ``element`` reinterprets
+        the bits as another type of the same size; ``options`` are fields of the map.
         """
         return cls(**_fields_of_array(array, element), box=box, **options)
 
@@ -142,16 +141,16 @@ class TensorMap:
         Parameters
         ----------
         array : array or tuple of int
-            As :meth:`tiled` takes it; or the shape of a contiguous one, which then needs ``element``.
+            As in :meth:`tiled`; or the shape of a contiguous one, which then needs ``element``.
         pixels : int
-            Pixels that a command takes, 1 to 1024.
+            Pixels of a command, 1 to 1024.
         channels : int, optional
-            Channels of a pixel that a command takes; all of them if left out.
+            Channels of a pixel in a command; default: all.
         lower, upper : sequence of int
-            Corners of the bounding box, W first: of a convolution with padding p and kernel size k, ``lower`` is -p
-            and ``upper`` p - (k - 1) · dilation.
+            Corners of the bounding box, W first: for a convolution with padding p and kernel size k, -p and
+            p - (k - 1) · dilation.
         element, **options
-            As of :meth:`tiled`: ``traversal=(1, step, step, 1)`` is the step of a convolution.
+            As in :meth:`tiled`: ``traversal=(1, step, step, 1)`` is the step of a convolution.
         """
         fields = (_fields_of_shape if isinstance(array, tuple) else _fields_of_array)(array, element)
         channels = fields["size"][0] if channels is None else channels
@@ -159,7 +158,7 @@ class TensorMap:
         return cls(**fields, mode=Mode.IM2COL, pixels=pixels, channels=channels, **corners, **options)
 
     def __repr__(self):
-        """What makes the map again, without what has its default."""
+        """A call that makes the map again, without defaults."""
         shown = {"element": spoken(self.element), "size": self.size, "stride": self.stride, "box": self.box}
         for name in ("lower", "upper", "channels", "pixels") if self.mode == Mode.IM2COL else ():
             shown[name] = getattr(self, name)
@@ -181,13 +180,12 @@ class TensorMap:
     def pack(self):
         """The 128 bytes that hardware reads. ValueError if an unchecked value cannot be encoded."""
         values = {name: getattr(self, name) for name in _packed_fields(self.mode)}
-        return DESCRIPTOR.pack(version=DESCRIPTOR_VERSION, rank=self.rank, **values).to_bytes(
-            DESCRIPTOR.bytes, "little"
-        )
+        word = DESCRIPTOR.pack(version=DESCRIPTOR_VERSION, rank=self.rank, **values)
+        return word.to_bytes(DESCRIPTOR.bytes, "little")
 
     @classmethod
     def unpack(cls, data):
-        """The map that 128 bytes stand for; DescriptorError if they break a rule."""
+        """The map of 128 packed bytes; DescriptorError if they break a rule."""
         data = as_bytes(data)
         if len(data) != DESCRIPTOR.bytes:
             raise ValueError(f"a descriptor must be {DESCRIPTOR.bytes} bytes, not {len(data)}")
@@ -198,7 +196,7 @@ class TensorMap:
         return cls(**{name: getattr(values, name) for name in _packed_fields(values.mode)})
 
     def _check_lengths(self):
-        """Every list has the length that the rank asks for."""
+        """ValueError unless every list has the length that the rank needs."""
         im2col = self.mode == Mode.IM2COL
         corners = max(self.rank - 2, 0) if im2col else 0
         lengths = {
@@ -218,13 +216,13 @@ class TensorMap:
 
 
 def check_map(tmap):
-    """Raises unless ``tmap`` is a map."""
+    """TypeError unless ``tmap`` is a map."""
     if not isinstance(tmap, TensorMap):
         raise TypeError(f"tmap must be a TensorMap, not {shown(tmap)}")
 
 
 def _fields_of_array(array, element):
-    """Element, size, stride and array of a map of ``array``; ``element`` None takes the one of its type."""
+    """Element, size, stride and array of a map of ``array``; ``element`` None: the element of its type."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"array must be a numpy array, not {type(array).__name__}")
     if array.dtype.name not in _DTYPES or not array.dtype.isnative:
@@ -243,7 +241,7 @@ def _fields_of_array(array, element):
 
 
 def _fields_of_shape(shape, element):
-    """The same without an array, of a contiguous one of ``shape``, outermost dimension first."""
+    """The same for a contiguous array of ``shape``, outermost dimension first, without the array."""
     if element is None:
         raise ValueError(f"element must be given for the shape {shape}, which has no type")
     element, size = _member("element", element), integers("array", shape)[::-1]
@@ -252,7 +250,7 @@ def _fields_of_shape(shape, element):
 
 
 def _packed_fields(mode):
-    """Names of the fields, rank and version apart, that mean something in ``mode``."""
+    """Names of the fields that ``mode`` uses, except rank and version."""
     other = ("box",) if mode == Mode.IM2COL else ("lower", "upper", "channels", "pixels")
     return [field.name for field in DESCRIPTOR.fields if field.name not in ("version", "rank", *other)]
 
@@ -262,16 +260,15 @@ def _normalised(t):
     values = {"fill": t.fill}
     if isinstance(t.fill, dict):
         if list(t.fill) != ["constant"]:
-            raise DescriptorError(
-                Error.FILL, "fill", t.fill, f'fill must be a name or {{"constant": n}}, not {t.fill!r}'
-            )
+            sentence = f'fill must be a name or {{"constant": n}}, not {t.fill!r}'
+            raise DescriptorError(Error.FILL, "fill", t.fill, sentence)
         values["fill"], values["fill_constant"] = Fill.CONSTANT, t.fill["constant"]
     for name in _ENUMS:
         values[name] = _member(name, values.get(name, getattr(t, name)))
     for name in ("size", "stride", "box", "traversal", "lower", "upper"):
         values[name] = integers(name, getattr(t, name))
     for name in ("address", "fill_constant", "channels", "pixels"):
-        values[name] = integer(name, values.get(name, getattr(t, name)), what="made of integers")
+        values[name] = integer(name, values.get(name, getattr(t, name)), description="made of integers")
     for name in ("unaligned", "gather0"):
         values[name] = truth(name, getattr(t, name))
     if t.array is not None and not isinstance(t.array, np.ndarray):
@@ -279,9 +276,8 @@ def _normalised(t):
     values["traversal"] = values["traversal"] or (1,) * len(values["size"])
     if not 0 <= values["fill_constant"] < 1 << 32:
         constant = values["fill_constant"]
-        raise DescriptorError(
-            Error.NONE, "fill_constant", constant, f"fill_constant must be 0 to 2^32 - 1, not {constant}"
-        )
+        sentence = f"fill_constant must be 0 to 2^32 - 1, not {constant}"
+        raise DescriptorError(Error.NONE, "fill_constant", constant, sentence)
     return values
 
 

@@ -1,4 +1,7 @@
-"""The walk over the pixels of a convolution (docs/tmau.md, "Im2col mode")."""
+"""The walk of a transfer: which bytes of global memory it moves, and their places in shared memory.
+
+Loads and stores make the same walk. Specification: docs/tmau.md, "Tile mode" and "Im2col mode".
+"""
 
 import math
 from dataclasses import dataclass
@@ -11,48 +14,10 @@ from ..arguments import integers
 from ..smem import swizzle
 from .tensor_map import check_map
 
-__all__ = ["Tile", "bounding_box", "coordinates", "counts", "extent", "footprint", "gathers", "pitch",
-           "pixel_coordinates", "row_bytes", "spatial_dimensions", "tx_bytes", "unit_bytes", "walk"]  # fmt: skip
-
-
-def spatial_dimensions(tmap):
-    """Numbers of the dimensions W, H, D of an im2col map: dimension 0 is C, or W with interleave."""
-    first = 0 if tmap.interleave else 1
-    return range(first, first + tmap.rank - 2)
-
-
-def bounding_box(tmap):
-    """Lower corner, and upper corner (exclusive), of the positions that a walk takes in W, H, D; without offset."""
-    sizes = [tmap.size[d] for d in spatial_dimensions(tmap)]
-    return tmap.lower, tuple(size + upper for size, upper in zip(sizes, tmap.upper, strict=True))
-
-
-def pixel_coordinates(tmap, coords, offsets):
-    """Tensor coordinates of each pixel, an int64 array of pixels by rank; the channel, or slice, is that of the start.
-
-    Parameters
-    ----------
-    tmap : TensorMap
-    coords : sequence of int
-        Of the first pixel, its spatial ones inside the bounding box.
-    offsets : sequence of int
-        Added to W, H, D of every pixel.
-    """
-    spatial = spatial_dimensions(tmap)
-    low, high = bounding_box(tmap)
-    current = list(coords)
-    pixels = np.empty((tmap.pixels, tmap.rank), np.int64)
-    for pixel in range(tmap.pixels):
-        pixels[pixel] = current
-        for d, first, end in zip(spatial, low, high, strict=True):
-            current[d] += tmap.traversal[d]
-            if current[d] < end:
-                break
-            current[d] = first
-        else:
-            current[-1] += tmap.traversal[-1]
-    pixels[:, spatial.start : spatial.stop] += np.array(offsets[: len(spatial)], np.int64)
-    return pixels
+__all__ = [
+    "Tile", "bounding_box", "coordinates", "counts", "extent", "footprint", "gathers", "pitch", "pixel_coordinates",
+    "row_bytes", "spatial_dimensions", "tx_bytes", "unit_bytes", "walk",
+]  # fmt: skip
 
 
 def unit_bytes(tmap):
@@ -66,16 +31,16 @@ def gathers(tmap):
 
 
 def counts(tmap):
-    """Indices that a tile takes in each dimension: ceil(box / traversal), with two exceptions.
+    """Indices of a tile in each dimension: ceil(box / traversal), with two exceptions.
 
-    Traversal of dimension 0 is ignored unless it gathers; with interleave a command takes one slice of C.
+    Traversal of dimension 0 is ignored unless it gathers; with interleave a command moves one slice of C.
     """
-    taken = [-(-box // step) for box, step in zip(tmap.box, tmap.traversal, strict=True)]
+    indices = [-(-box // step) for box, step in zip(tmap.box, tmap.traversal, strict=True)]
     if not gathers(tmap):
-        taken[0] = tmap.box[0]
+        indices[0] = tmap.box[0]
     if tmap.interleave:
-        taken[tmap.rank - 2] = 1
-    return tuple(taken)
+        indices[tmap.rank - 2] = 1
+    return tuple(indices)
 
 
 def row_bytes(tmap):
@@ -86,12 +51,12 @@ def row_bytes(tmap):
 
 
 def pitch(tmap):
-    """Bytes from row to row in shared memory. Interleaved rows adjoin whatever their swizzle."""
+    """Bytes from row to row in shared memory. Interleaved rows are contiguous with any swizzle."""
     return row_bytes(tmap) if tmap.interleave else max(row_bytes(tmap), tmap.swizzle.span)
 
 
 def footprint(tmap):
-    """Bytes of shared memory from the first row to the end of the last one's pitch."""
+    """Bytes of shared memory from the first row to the end of the last row's pitch."""
     return _rows(tmap) * pitch(tmap)
 
 
@@ -111,18 +76,41 @@ def _rows(tmap):
     return tmap.pixels if tmap.mode == Mode.IM2COL else math.prod(counts(tmap)[1:])
 
 
+def spatial_dimensions(tmap):
+    """Numbers of the dimensions W, H, D of an im2col map: dimension 0 is C, or W with interleave."""
+    first = 0 if tmap.interleave else 1
+    return range(first, first + tmap.rank - 2)
+
+
+def bounding_box(tmap):
+    """Lower and upper corner (exclusive) of the positions of an im2col walk in W, H, D, without offset."""
+    sizes = [tmap.size[d] for d in spatial_dimensions(tmap)]
+    return tmap.lower, tuple(size + upper for size, upper in zip(sizes, tmap.upper, strict=True))
+
+
+def coordinates(tmap, coords):
+    """``coords``, an integer for each dimension of the map, as a tuple of int; TypeError or ValueError otherwise."""
+    coords = integers("coords", coords)
+    if len(coords) != tmap.rank:
+        raise ValueError(f"coords must have {tmap.rank} entries for rank {tmap.rank}, not {len(coords)}")
+    for coord in coords:
+        if not -(1 << 31) <= coord < 1 << 31:
+            raise ValueError(f"coords must be -2^31 to 2^31 - 1, not {coord}")
+    return coords
+
+
 @dataclass(frozen=True)
 class Tile:
-    """One transfer, run by run in the order in which they are laid down.
+    """One transfer, run by run in the order of the walk.
 
-    A run is contiguous in both memories: a row, or one element or slice of it where dimension 0 is gathered.
+    A run is contiguous in both memories: a row, or one element or slice of it if dimension 0 is gathered.
 
     Attributes
     ----------
     inside : bool array
         Whether a run has bytes in the tensor.
     addresses : uint64 array
-        Global address of the first byte of each run that lies in the tensor; meaningless where not ``inside``.
+        Global address of each run's first byte in the tensor; meaningless where not ``inside``.
     places : int64 array
         Bytes in shared memory from the start of the transfer to each run.
     start, stop : int
@@ -143,69 +131,81 @@ class Tile:
 
     def global_bytes(self):
         """Address of every byte in the tensor, a uint64 array of inside runs by their bytes."""
-        wanted = self.addresses[self.inside, None] + np.arange(self.stop - self.start, dtype=np.uint64)
-        return wanted & np.uint64((1 << self.addr_width) - 1)
+        linear = self.addresses[self.inside, None] + np.arange(self.stop - self.start, dtype=np.uint64)
+        return linear & np.uint64((1 << self.addr_width) - 1)
 
     def linear_bytes(self, address):
-        """Where every byte would lie in shared memory without swizzle, an int64 array of runs by their bytes."""
+        """Place of every byte in shared memory before the swizzle, an int64 array of runs by their bytes."""
         return address + self.places[:, None] + np.arange(self.run_bytes)
 
     def shared_bytes(self, address, mode):
-        """Where every byte lies in shared memory, with swizzle ``mode``."""
+        """Place of every byte in shared memory, after swizzle ``mode``."""
         return swizzle(self.linear_bytes(address), mode)
-
-
-def coordinates(tmap, coords):
-    """``coords`` as a tuple of int, one for each dimension of the map; TypeError or ValueError if they are none."""
-    coords = integers("coords", coords)
-    if len(coords) != tmap.rank:
-        raise ValueError(f"coords must have {tmap.rank} entries for rank {tmap.rank}, not {len(coords)}")
-    for coord in coords:
-        if not -(1 << 31) <= coord < 1 << 31:
-            raise ValueError(f"coords must be -2^31 to 2^31 - 1, not {coord}")
-    return coords
 
 
 def walk(tmap, coords, addr_width=64, offsets=(0, 0, 0)):
     """The :class:`Tile` of ``tmap`` at ``coords``, innermost first; ``offsets`` (W, H, D) are those of im2col loads."""
     coords = coordinates(tmap, coords)
-    walked = _pixels if tmap.mode == Mode.IM2COL else _box
-    (first, stop, length), inside, addresses, places = walked(tmap, coords, offsets)
+    runs = _pixel_runs(tmap, coords, offsets) if tmap.mode == Mode.IM2COL else _box_runs(tmap, coords)
+    (first, stop, length), inside, addresses, places = runs
     unit = unit_bytes(tmap)
     # uint64 wraps, also for coordinates outside the tensor, whose addresses are not used.
     addresses = (addresses + np.uint64(first * unit) + np.uint64(tmap.address)) & np.uint64((1 << addr_width) - 1)
     return Tile(inside & (stop > first), addresses, places, first * unit, stop * unit, length * unit, addr_width)
 
 
-def _box(tmap, coords, _offsets):
-    """Interval of dimension 0 in a run, and inside, address of the run from the tensor's on, and place of each run."""
-    taken = counts(tmap)
+def _box_runs(tmap, coords):
+    """Interval of dimension 0 in a run; then of each run: inside, address relative to the tensor's, and place."""
+    indices = counts(tmap)
     gathered = gathers(tmap) and tmap.traversal[0] > 1
-    whole = (0, 1, 1) if gathered else _interval(coords[0], taken[0], tmap.size[0])
+    whole = (0, 1, 1) if gathered else _interval(coords[0], indices[0], tmap.size[0])
     inside = np.full(1, True)
     addresses = np.full(1, 0 if gathered else coords[0] * unit_bytes(tmap) & (1 << 64) - 1, np.uint64)
     for d in range(0 if gathered else 1, tmap.rank):
-        x = coords[d] + np.arange(taken[d]) * tmap.traversal[d]
+        x = coords[d] + np.arange(indices[d]) * tmap.traversal[d]
         addresses = (_distances(tmap, d, x)[:, None] + addresses).ravel()
         inside = (((x >= 0) & (x < tmap.size[d]))[:, None] & inside).ravel()
-    runs = taken[0] if gathered else 1
+    runs = indices[0] if gathered else 1
     rows = pitch(tmap) * np.arange(len(inside) // runs)
     return whole, inside, addresses, (rows[:, None] + unit_bytes(tmap) * np.arange(runs)).ravel()
 
 
-def _pixels(tmap, coords, offsets):
+def _pixel_runs(tmap, coords, offsets):
     """The same for the pixels of an im2col transfer."""
     pixels = pixel_coordinates(tmap, coords, offsets)
     contiguous = not tmap.interleave  # dimension 0 is then C; otherwise a pixel is one slice
     whole = _interval(coords[0], tmap.channels, tmap.size[0]) if contiguous else (0, 1, 1)
-    walked = range(1 if contiguous else 0, tmap.rank)
-    inside = np.all([(pixels[:, d] >= 0) & (pixels[:, d] < tmap.size[d]) for d in walked], axis=0)
+    bounded = range(1 if contiguous else 0, tmap.rank)
+    inside = np.all([(pixels[:, d] >= 0) & (pixels[:, d] < tmap.size[d]) for d in bounded], axis=0)
     addresses = sum(_distances(tmap, d, pixels[:, d]) for d in range(tmap.rank))
     return whole, inside, addresses, pitch(tmap) * np.arange(len(pixels))
 
 
+def pixel_coordinates(tmap, coords, offsets):
+    """Tensor coordinates of each pixel, an int64 array of pixels by rank.
+
+    The walk starts at ``coords``, inside the bounding box; the channel, or slice, stays. ``offsets`` are added to W, H,
+    D of every pixel.
+    """
+    spatial = spatial_dimensions(tmap)
+    low, high = bounding_box(tmap)
+    current = list(coords)
+    pixels = np.empty((tmap.pixels, tmap.rank), np.int64)
+    for pixel in range(tmap.pixels):
+        pixels[pixel] = current
+        for d, first, end in zip(spatial, low, high, strict=True):
+            current[d] += tmap.traversal[d]
+            if current[d] < end:
+                break
+            current[d] = first
+        else:
+            current[-1] += tmap.traversal[-1]
+    pixels[:, spatial.start : spatial.stop] += np.array(offsets[: len(spatial)], np.int64)
+    return pixels
+
+
 def _interval(coord, length, size):
-    """First and last (exclusive) of ``length`` contiguous indices from ``coord`` on that are inside; and ``length``."""
+    """First and last (exclusive) of ``length`` contiguous indices from ``coord`` that are inside; and ``length``."""
     first = min(max(-coord, 0), length)
     return first, min(max(size - coord, first), length), length
 

@@ -102,12 +102,12 @@ class ConvControl(wiring.Component):
             registers.irq_status_set.done.eq(self.ended & ~failed),
             errors.errors.eq(self.ended & failed),
             errors.record.eq(self.end),
-            registers.error.eq(errors.first),
+            registers.error.eq(errors.kept),
         ]
         m.d.comb += [
             self.state.idle.eq(self.idle),
-            self.state.failed.eq(errors.first.code != 0),
-            self.state.tag.eq(errors.first.tag),
+            self.state.failed.eq(errors.kept.code != 0),
+            self.state.tag.eq(errors.kept.tag),
         ]
         m.d.comb += self.irq.eq(connect_status(m, registers, errors, counted, self.state.clear_error))
         return m

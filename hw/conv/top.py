@@ -9,7 +9,7 @@ from tilewright.spec.conv import CONV_REGISTERS, JOB
 from ..bus.axi4_lite import AccessSignature, Axi4LiteSignature, address_map, map_addr_width, serve_registers
 from ..bus.registers import EngineStateSignature
 from ..lib.component import bundle, join
-from ..lib.stream import ShallowQueue
+from ..lib.stream import SlowQueue
 from ..smem.layouts import SharedMemorySignature
 from .array.array import ConvArray
 from .array.lane_steps import LaneSteps
@@ -76,18 +76,14 @@ class ConvDatapath(wiring.Component):
 
     def _jobs(self, m):
         params, processor, smem = self._params, self.processor, self.smem
-        m.submodules.queue = queue = ShallowQueue(unsigned(JOB.bits), params.conv.queue_depth)
+        m.submodules.queue = queue = self._queue = SlowQueue(unsigned(JOB.bits), params.conv.queue_depth)
         m.submodules.checker = checker = JobChecker(params, self._cores)
         m.submodules.setup = setup = JobSetup(params)
         m.submodules.runner = runner = self._runner = JobRunner(params)
         connect(m, jobs=flipped(processor.jobs), queue=queue.i)
         # Checked and set up at once: both take a job in the cycle after the runner has taken what they make of it.
-        # The oldest job is copied from the queue, where it stays, into a register: jobs are wide and rare.
-        job, job_valid = Signal(JOB.bits), Signal()
-        m.d.sync += [job.eq(queue.o.payload), job_valid.eq(queue.o.valid & ~queue.o.ready)]
-        m.d.comb += queue.o.ready.eq(job_valid & checker.i.ready)
-        m.d.comb += [port.i.valid.eq(job_valid) for port in (checker, setup)]
-        m.d.comb += [port.i.payload.eq(job) for port in (checker, setup)]
+        connect(m, queue=queue.o, checker=checker.i)
+        m.d.comb += [setup.i.valid.eq(queue.o.valid), setup.i.payload.eq(queue.o.payload)]
         connect(m, checker=checker.o, runner=runner.checked)
         connect(m, setup=setup.o, runner=runner.plans)
         join(m, runner=runner.barriers, smem=flipped(smem.barriers))

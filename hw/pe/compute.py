@@ -1,15 +1,14 @@
-"""Factors: reads the rows of A for the next mm while the current one multiplies."""
+"""Compute path: columns are multiplied with the rows of A, and results are written to the register file."""
 
 from itertools import pairwise
 
-from amaranth import Cat, Module, Mux, Signal, unsigned
-from amaranth.hdl import Module as MacModule
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..dot_product.integer_row import IntegerRow
 from ..dot_product.row import DotRow
-from ..lib.logic import chosen
+from ..lib.logic import mux_tree
 from ..lib.routing import Fork
 from ..lib.stream import Queue
 from .broadcast import STEP_UNITS, Broadcaster, place_of_unit
@@ -23,34 +22,27 @@ from .layouts import (
     sharing_code,
 )
 
-__all__ = ["ComputePath", "FactorFetcher", "MacArray", "Spread", "writers"]
+__all__ = ["ComputePath", "FactorFetcher", "Spread", "mac_array", "writers"]
+
+
+def mac_array(params):
+    """The multipliers: a row of dot-product units, one for each thread.
+
+    ``kb`` neighboring threads share an accumulator (docs/pe.md, "mm" and "Numbers"). Without floats, the latency is
+    shorter and the accumulators are needed ``ACCUMULATORS_AFTER`` cycles later.
+    """
+    sizes = {"count": params.threads, "unit_bytes": params.unit_bytes, "sizes": (1, 2, 3, 4)}
+    if params.floats:
+        return DotRow(**sizes)
+    return IntegerRow(**sizes, wide="i16" in params.types, free_adders=params.dsp_adders)
 
 
 class FactorFetcher(wiring.Component):
     """Two sets of factor registers for all threads: one in use, one for the next mm.
 
-    The next mm's F registers are read, one a cycle, as soon as the scoreboard lets them and the set of before has been
-    claimed. ``held`` says, from the cycle after the first read on, that a first step may claim them; they are in use
-    three cycles after the claim, when they are surely there. So mm of two steps follow one another without a bubble.
-
-    Members
-    -------
-    registers : In(stream of unsigned(params.reg_width))
-        First factor register of each mm, in order.
-    ready : In(1)
-        From the scoreboard: the next mm may read.
-    taken : Out(1)
-        Strobe to the scoreboard, with the first read.
-    reads : Out(stream of unsigned(params.reg_width), always ready)
-    row : In(array of params.threads 32)
-        One cycle after ``reads``.
-    held : Out(1)
-    claim : In(1)
-        Strobe, only while ``held``: the first step of the mm sets off.
-    use : In(1)
-        Strobe, two cycles after ``claim``: from the next cycle on, ``o`` holds the factors of this mm.
-    o : Out(array of params.threads params.unit_bits)
-        Registered; a factor's first register in the low bits.
+    The F registers of the next mm are read, one a cycle, as soon as the scoreboard allows and the previous set has been
+    claimed. From the cycle after the first read on, ``available`` allows a first step to claim the set. It is in use
+    three cycles after the claim, when all of it has been read. Thus mm of two steps follow each other without a bubble.
     """
 
     def __init__(self, params):
@@ -58,15 +50,15 @@ class FactorFetcher(wiring.Component):
         register = unsigned(params.reg_width)
         super().__init__(
             {
-                "registers": In(stream.Signature(register)),
-                "ready": In(1),
-                "taken": Out(1),
+                "registers": In(stream.Signature(register)),  # first factor register of each mm, in order
+                "ready": In(1),  # from the scoreboard: the next mm may read
+                "taken": Out(1),  # strobe to the scoreboard, with the first read
                 "reads": Out(stream.Signature(register, always_ready=True)),
-                "row": In(data.ArrayLayout(32, params.threads)),
-                "held": Out(1),
-                "claim": In(1),
-                "use": In(1),
-                "o": Out(data.ArrayLayout(params.unit_bits, params.threads)),
+                "row": In(data.ArrayLayout(32, params.threads)),  # one cycle after ``reads``
+                "available": Out(1),
+                "claim": In(1),  # strobe, only while ``available``: the first step of the mm starts
+                "use": In(1),  # strobe, two cycles after ``claim``: from the next cycle on, ``o`` has these factors
+                "o": Out(data.ArrayLayout(params.unit_bits, params.threads)),  # registered; first register in low bits
             }
         )
 
@@ -75,24 +67,24 @@ class FactorFetcher(wiring.Component):
         count, threads = self._params.factor_regs, self._params.threads
         begins = Signal()
         m.d.comb += [
-            begins.eq(self.registers.valid & self.ready & ~self.held),
-            self.registers.ready.eq(self.ready & ~self.held),
+            begins.eq(self.registers.valid & self.ready & ~self.available),
+            self.registers.ready.eq(self.ready & ~self.available),
             self.taken.eq(begins),
             self.reads.valid.eq(begins),
-            self.reads.p.eq(self.registers.p),
+            self.reads.payload.eq(self.registers.payload),
         ]
         with m.If(begins):
-            m.d.sync += self.held.eq(1)
+            m.d.sync += self.available.eq(1)
         with m.Elif(self.claim):
-            m.d.sync += self.held.eq(0)
+            m.d.sync += self.available.eq(0)
 
-        arrives = Signal(count)  # the row of this register is on ``row``
+        arrives = Signal(count)  # the row of this register is at ``row``
         m.d.sync += arrives.eq((arrives << 1) | begins)
         if count == 2:
             second = Signal(self._params.reg_width)
-            m.d.sync += second.eq(self.registers.p + 1)
+            m.d.sync += second.eq(self.registers.payload + 1)
             with m.If(arrives[0]):
-                m.d.comb += [self.reads.valid.eq(1), self.reads.p.eq(second)]
+                m.d.comb += [self.reads.valid.eq(1), self.reads.payload.eq(second)]
 
         following = Signal(data.ArrayLayout(data.ArrayLayout(32, count), threads))
         for index in range(count):
@@ -104,21 +96,12 @@ class FactorFetcher(wiring.Component):
 
 
 class Spread(wiring.Component):
-    """Thread i takes unit i mod (ka·kb).
+    """Gives thread i unit i mod (ka·kb) of a step.
 
-    Latency: ``LATENCY`` cycles. Throughput: one step a cycle; nothing stalls it.
+    Few units of a step can be for a given thread: thread 15 only uses units 0, 1, 3, 7, 8 and 15. The select is
+    registered in the first cycle, the unit in the second.
 
-    Few places of a step are ever for a thread: thread 15 takes what is at 0, 1, 3, 7, 8 or 15. Which of them is found
-    in the first cycle, and taken in the second.
-
-    Members
-    -------
-    ka, kb : In(2)
-        As stored.
-    units : In(array of STEP_UNITS params.unit_bits)
-        Each at its ``place_of_unit``.
-    o : Out(array of params.threads params.unit_bits)
-        Registered.
+    Latency: ``LATENCY`` cycles. Throughput: one step a cycle, without stalls.
     """
 
     LATENCY = 2
@@ -127,10 +110,10 @@ class Spread(wiring.Component):
         self._params = params
         super().__init__(
             {
-                "ka": In(2),
-                "kb": In(2),
-                "units": In(data.ArrayLayout(params.unit_bits, STEP_UNITS)),
-                "o": Out(data.ArrayLayout(params.unit_bits, params.threads)),
+                "ka": In(2),  # as stored
+                "kb": In(2),  # as stored
+                "units": In(data.ArrayLayout(params.unit_bits, STEP_UNITS)),  # each at its ``place_of_unit``
+                "o": Out(data.ArrayLayout(params.unit_bits, params.threads)),  # registered
             }
         )
 
@@ -139,25 +122,25 @@ class Spread(wiring.Component):
         code = sharing_code(self.ka, self.kb)
         units = Signal.like(self.units)
         m.d.sync += units.eq(self.units)
-        choices = {}  # units of a thread by sharing -> which of them it is now
+        selects = {}  # by units of a thread for every sharing
         for thread in range(self._params.threads):
-            taken = tuple(place_of_unit(ka, kb, thread % (ka * kb)) for ka, kb in SHARINGS)
-            if taken not in choices:
-                choices[taken] = self._choice(m, code, taken, f"choice{thread}")
+            sources = tuple(place_of_unit(ka, kb, thread % (ka * kb)) for ka, kb in SHARINGS)
+            if sources not in selects:
+                selects[sources] = self._select(m, code, sources, f"choice{thread}")
             m.d.sync += self.o[thread].eq(
-                chosen(choices[taken], dict(enumerate(units[unit] for unit in sorted(set(taken)))))
+                mux_tree(selects[sources], dict(enumerate(units[unit] for unit in sorted(set(sources)))))
             )
         return m
 
     @staticmethod
-    def _choice(m, code, taken, name):
-        """The number of the unit that is taken among those that ever are, for the sharing of the cycle before."""
-        numbers = {unit: number for number, unit in enumerate(sorted(set(taken)))}
-        choice = Signal(range(len(numbers)), name=name)
-        for bit in range(len(choice)):
-            has_bit = {sharing for sharing, unit in zip(SHARINGS, taken, strict=True) if numbers[unit] >> bit & 1}
-            m.d.sync += choice[bit].eq(of_sharing(code, lambda ka, kb, has_bit=has_bit: (ka, kb) in has_bit))
-        return choice
+    def _select(m, code, sources, name):
+        """Number of the unit among all that the thread can use, for the sharing of the previous cycle."""
+        numbers = {unit: number for number, unit in enumerate(sorted(set(sources)))}
+        select = Signal(range(len(numbers)), name=name)
+        for bit in range(len(select)):
+            has_bit = {sharing for sharing, unit in zip(SHARINGS, sources, strict=True) if numbers[unit] >> bit & 1}
+            m.d.sync += select[bit].eq(of_sharing(code, lambda ka, kb, has_bit=has_bit: (ka, kb) in has_bit))
+        return select
 
 
 def writers(code, on, threads):
@@ -166,7 +149,7 @@ def writers(code, on, threads):
     Parameters
     ----------
     code : Value
-        Of ``sharing_code``.
+        From ``sharing_code``.
     on : Value
         Columns that are on, by member qa.
     threads : int
@@ -176,67 +159,19 @@ def writers(code, on, threads):
     Value
         One bit for each thread.
     """
-    return Cat(
-        Cat(_writes(code, thread, threads, member) & on[member] for member in range(4)).any()
-        for thread in range(threads)
-    )
 
+    def writes(thread, member):
+        def holds(ka, kb):
+            group, place = divmod(thread, ka * kb)
+            return group < threads // (ka * kb) and place == member * kb
 
-def _writes(code, thread, threads, member):
-    """Whether the thread holds the accumulators of this member of its group."""
+        return of_sharing(code, holds) & on[member]
 
-    def writes(ka, kb):
-        group, place = divmod(thread, ka * kb)
-        return group < threads // (ka * kb) and place == member * kb
-
-    return of_sharing(code, writes)
-
-
-class MacArray(wiring.Component):
-    """A dot-product unit for each thread; kb neighbours share an accumulator (docs/pe.md, "mm" and "Numbers").
-
-    Latency: ``LATENCY`` cycles, for all types and kb; without floats it is shorter, and accumulators come
-    ``ACCUMULATORS_AFTER`` cycles behind the rest. Throughput: one step a cycle; nothing stalls it.
-
-    Parameters
-    ----------
-    params : PeParams
-
-    Members
-    -------
-    type : In(4)
-        ``MmType``, one of ``params.types``.
-    select : In(2)
-        kb, as stored.
-    a, b : In(array of params.threads params.unit_bits)
-        Of every thread its elements of A, and those of its column.
-    accumulators : In(array of params.threads 32)
-    others : In(array of params.threads 32) if not params.floats
-        Of each accumulator or of its other word one is zero; the other counts.
-    o : Out(array of params.threads 32)
-        For the first of every kb threads, if all of them are there: its accumulator with all their products added. The
-        other accumulators do not matter, and the other results mean nothing.
-    """
-
-    def __init__(self, params):
-        sizes = {"count": params.threads, "unit_bytes": params.unit_bytes, "sizes": (1, 2, 3, 4)}
-        if params.floats:
-            self._row = DotRow(**sizes)
-        else:
-            wide = "i16" in params.types
-            self._row = IntegerRow(**sizes, wide=wide, free_adders=params.free_adders)
-        self.LATENCY, self.ACCUMULATORS_AFTER = self._row.LATENCY, self._row.ACCUMULATORS_AFTER
-        super().__init__(dict(self._row.signature.members))
-
-    def elaborate(self, platform):
-        m = MacModule()
-        m.submodules.row = self._row
-        wiring.connect(m, wiring.flipped(self), self._row)
-        return m
+    return Cat(Cat(writes(thread, member) for member in range(4)).any() for thread in range(threads))
 
 
 class _ResultLayout(data.StructLayout):
-    """What is known of a step while it is under way to the register file."""
+    """A step on its way to the register file."""
 
     def __init__(self, params):
         super().__init__(
@@ -255,137 +190,120 @@ class _ResultLayout(data.StructLayout):
 class ComputePath(wiring.Component):
     """Multiplies the rows of A, in the registers of the threads, with columns of B.
 
-    A step sets off when its accumulator is not written by a step under way, and, of the first step of an mm, when the
-    factors are there. From then on nothing stops it. In cycles after the one in which it sets off:
+    A step starts when no step in flight still writes its accumulator and, for the first step of an mm, when the
+    factors are available. It does not stall afterwards. In cycles after its start:
 
     === ===========================================================================
-     1  it is in a register, before it fans out
-     2  the unit of each thread is found, then taken; accumulators are read, or ``ACCUMULATORS_AFTER`` cycles later
-     3  the array is fed
+     1  it is registered, before it fans out
+     2  the unit of each thread is selected; accumulators are read, or ``ACCUMULATORS_AFTER`` cycles later
+     3  inputs of the array are valid
      …  ``array.LATENCY`` cycles
      n  results are written to the register file; ``mm_done`` with the last of an mm
     === ===========================================================================
 
     Throughput: one step a cycle, without a bubble between instructions, if an mm has two steps or more, its factors are
-    there, and steps of one accumulator are ``array.LATENCY`` + 2 apart, less ``array.ACCUMULATORS_AFTER``.
+    available, and steps of one accumulator are ``array.LATENCY`` + 2 apart, less ``array.ACCUMULATORS_AFTER``.
 
     Parameters
     ----------
     params : PeParams
     array : Component
-        The multipliers: ``MacArray``, or one with its ports, its ``LATENCY`` and ``ACCUMULATORS_AFTER``. One with a
-        port ``others`` gets both rows of accumulators, of which one is zero: that is a reset in place of a choice.
-
-    Members
-    -------
-    multiplies : In(stream of MultiplyLayout)
-        ``mm_in_flight`` wait.
-    columns : In(stream of ColumnsLayout)
-    registers : Out(ComputeRegistersSignature)
-    order : Out(MultiplyOrderSignature)
-    step : Out(1)
-        Strobe: a step sets off that has a column.
-    stall_columns : Out(1)
-        Strobe, as the following: nothing sets off. There is an mm, and no step of it to broadcast.
-    stall_factors : Out(1)
-        The first step of an mm waits for factors.
-    stall_product : Out(1)
-        A step waits for one before it with the same accumulator.
+        :func:`mac_array`, or another with its ports, ``LATENCY`` and ``ACCUMULATORS_AFTER``. With a port ``others`` it
+        gets both rows of accumulators, one of which is zero: a reset replaces a multiplexer.
     """
 
     def __init__(self, params, array):
         self._params = params
-        self.array = array
-        self.broadcaster = Broadcaster(params)
-        self.factors = FactorFetcher(params)
-        self.spread = Spread(params)
-        #: Cycles from a step's setting off to its results.
-        self.latency = 1 + self.spread.LATENCY + array.LATENCY
-        # Element n is the step that set off n + 1 cycles ago.
-        self.stages = [Signal(_ResultLayout(params), name=f"stage{n + 1}") for n in range(self.latency)]
+        self._array = array
+        self._broadcaster, self._factors, self._spread = Broadcaster(params), FactorFetcher(params), Spread(params)
+        #: Cycles from the start of a step to its results.
+        self._latency = 1 + self._spread.LATENCY + array.LATENCY
+        # Element n is the step that started n + 1 cycles ago.
+        self._stages = [Signal(_ResultLayout(params), name=f"stage{n + 1}") for n in range(self._latency)]
         super().__init__(
             {
-                "multiplies": In(stream.Signature(MultiplyLayout(params))),
+                "multiplies": In(stream.Signature(MultiplyLayout(params))),  # to queues of ``mm_in_flight``
                 "columns": In(stream.Signature(ColumnsLayout(params))),
                 "registers": Out(ComputeRegistersSignature(params)),
                 "order": Out(MultiplyOrderSignature()),
-                "step": Out(1),
-                "stall_columns": Out(1),
-                "stall_factors": Out(1),
-                "stall_product": Out(1),
+                "step": Out(1),  # strobe: a step starts that has a column
+                # Strobes of cycles without a start:
+                "stall_columns": Out(1),  # there is an mm, but no step of it
+                "stall_factors": Out(1),  # the first step of an mm waits for factors
+                "stall_product": Out(1),  # a step waits for an earlier one with the same accumulator
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.broadcaster = self.broadcaster
-        m.submodules.factors = self.factors
-        m.submodules.spread = self.spread
-        m.submodules.array = self.array
-        connect(m, compute=flipped(self.columns), broadcaster=self.broadcaster.columns)
-        connect(m, factors=self.factors.reads, registers=flipped(self.registers.factor_reads))
-        self._hand_out(m)
-        self._set_off(m)
-        self._multiply(m)
-        return m
-
-    def _hand_out(self, m):
-        """Columns and factors of an mm come each in their own time."""
-        params, factors = self._params, self.factors
+        params, factors = self._params, self._factors
+        m.submodules.broadcaster = broadcaster = self._broadcaster
+        m.submodules.factors = factors
+        m.submodules.spread = self._spread
+        m.submodules.array = self._array
+        # Columns and factors of an mm are processed independently.
         m.submodules.fork = fork = Fork(MultiplyLayout(params), 2)
         m.submodules.to_broadcast = to_broadcast = Queue(MultiplyLayout(params), params.mm_in_flight)
         m.submodules.to_factors = to_factors = Queue(unsigned(params.reg_width), params.mm_in_flight)
+        connect(m, compute=flipped(self.columns), broadcaster=broadcaster.columns)
+        connect(m, factors=factors.reads, registers=flipped(self.registers.factor_reads))
         connect(m, compute=flipped(self.multiplies), fork=fork.i)
         connect(m, fork=fork.o[0], to_broadcast=to_broadcast.i)
-        connect(m, to_broadcast=to_broadcast.o, broadcaster=self.broadcaster.multiplies)
+        connect(m, to_broadcast=to_broadcast.o, broadcaster=broadcaster.multiplies)
         connect(m, to_factors=to_factors.o, factors=factors.registers)
         m.d.comb += [
             to_factors.i.valid.eq(fork.o[1].valid),
-            to_factors.i.p.eq(fork.o[1].p.ra),
+            to_factors.i.payload.eq(fork.o[1].payload.ra),
             fork.o[1].ready.eq(to_factors.i.ready),
             factors.ready.eq(self.order.factors_ready),
             factors.row.eq(self.registers.factor_row),
             self.order.factors_taken.eq(factors.taken),
         ]
+        self._start(m)
+        self._multiply(m)
+        return m
 
-    def _set_off(self, m):
-        steps, factors = self.broadcaster.steps, self.factors
-        step = steps.p
-        lacks_factors, lacks_accumulator, goes = Signal(), Signal(), Signal()
-        unwritten = self._find_unwritten(m, goes)
+    def _start(self, m):
+        steps, factors = self._broadcaster.steps, self._factors
+        step = steps.payload
+        lacks_factors, lacks_accumulator, starts = Signal(), Signal(), Signal()
+        unwritten = self._find_unwritten(m, starts)
         m.d.comb += [
-            lacks_factors.eq(step.first & ~factors.held),
+            lacks_factors.eq(step.first & ~factors.available),
             lacks_accumulator.eq(step.on.any() & unwritten),
             steps.ready.eq(~lacks_factors & ~lacks_accumulator & ~self.registers.starved),
-            goes.eq(steps.valid & steps.ready),
-            factors.claim.eq(goes & step.first),
-            self.step.eq(goes & step.on.any()),
-            self.stall_columns.eq(self.broadcaster.busy & ~steps.valid),
+            starts.eq(steps.valid & steps.ready),
+            factors.claim.eq(starts & step.first),
+            self.step.eq(starts & step.on.any()),
+            self.stall_columns.eq(self._broadcaster.busy & ~steps.valid),
             self.stall_factors.eq(steps.valid & lacks_factors),
             self.stall_product.eq(steps.valid & ~lacks_factors & lacks_accumulator),
         ]
-        first = self.stages[0]
+        first = self._stages[0]
         m.d.sync += [first[name].eq(step[name]) for name in ("register", "ka", "kb", "type")]
         m.d.sync += [
-            first.on.eq(step.on & goes.replicate(4)),
-            first.first.eq(step.first & goes),
-            first.last.eq(step.last & goes),
+            first.on.eq(step.on & starts.replicate(4)),
+            first.first.eq(step.first & starts),
+            first.last.eq(step.last & starts),
         ]
-        m.d.sync += [later.eq(earlier) for earlier, later in pairwise(self.stages)]
-        with m.If(goes):
-            m.d.sync += self.spread.units.eq(step.units)
+        m.d.sync += [later.eq(earlier) for earlier, later in pairwise(self._stages)]
+        with m.If(starts):
+            m.d.sync += self._spread.units.eq(step.units)
 
-    def _find_unwritten(self, m, goes):
-        """Whether a step under way writes the accumulator of the one that is to set off. A register: many wait for it.
+    def _find_unwritten(self, m, starts):
+        """Whether a step in flight writes the accumulator of the next step: a register, because of its fan-out.
 
-        Accumulators are read two cycles after a step sets off, or later, and must have been written before.
+        Accumulators are read two cycles after a step starts, or later, and must have been written before.
         """
-        broadcaster, step = self.broadcaster, self.broadcaster.steps.p
-        unread = 2 + self.array.ACCUMULATORS_AFTER
-        same, before = (Signal(self.latency - unread, name=name) for name in ("same", "before"))  # by stage
+        broadcaster, step = self._broadcaster, self._broadcaster.steps.payload
+        unread = 2 + self._array.ACCUMULATORS_AFTER
+        same, before = (Signal(self._latency - unread, name=name) for name in ("same", "before"))  # by stage
         unwritten = Signal()
-        # Those that the next step, or this one, finds a stage further on.
-        leaving = [(step.on & goes.replicate(4), step.register), *((stage.on, stage.register) for stage in self.stages)]
+        # Steps by the stage in which they are in the next cycle.
+        leaving = [
+            (step.on & starts.replicate(4), step.register),
+            *((stage.on, stage.register) for stage in self._stages),
+        ]
         with m.If(broadcaster.begins):
             for n, (on, register) in enumerate(leaving[: len(same)]):
                 m.d.comb += same[n].eq(on.any() & (register == broadcaster.register))
@@ -395,24 +313,30 @@ class ComputePath(wiring.Component):
         return unwritten
 
     def _multiply(self, m):
-        array, spread, factors, stages = self.array, self.spread, self.factors, self.stages
+        array, spread, factors, stages = self._array, self._spread, self._factors, self._stages
         spreading, _, feeding, *_, finishing, done = stages
         reading, fed = stages[1 + array.ACCUMULATORS_AFTER :][:2]
+        registers = self.registers
+        code = sharing_code(finishing.ka, finishing.kb)
         m.d.comb += [
             spread.ka.eq(spreading.ka),
             spread.kb.eq(spreading.kb),
-            self.registers.accumulator_register.eq(reading.register),
-            self.registers.accumulator_enable.eq(reading.on.any()),
+            registers.accumulator_register.eq(reading.register),
+            registers.accumulator_enable.eq(reading.on.any()),
             factors.use.eq(stages[1].first),
             array.type.eq(feeding.type),
             array.select.eq(feeding.kb),
             array.a.eq(factors.o),
             array.b.eq(spread.o),
-            self.registers.results_register.eq(done.register),
-            self.registers.results_data.eq(array.o),
+            registers.results_register.eq(done.register),
+            registers.results_data.eq(array.o),
             self.order.mm_done.eq(done.last),
         ]
-        rows, odd = self.registers.accumulator_rows, fed.register[0]
+        m.d.sync += [
+            registers.results_valid.eq(finishing.on.any()),
+            registers.results_threads.eq(writers(code, finishing.on, self._params.threads)),
+        ]
+        rows, odd = registers.accumulator_rows, fed.register[0]
         if "others" in array.signature.members:
             m.d.comb += [
                 array.accumulators.eq(Mux(odd, 0, rows[0].as_value())),
@@ -420,8 +344,3 @@ class ComputePath(wiring.Component):
             ]
         else:
             m.d.comb += array.accumulators.eq(Mux(odd, rows[1], rows[0]))
-        code = sharing_code(finishing.ka, finishing.kb)
-        m.d.sync += [
-            self.registers.results_valid.eq(finishing.on.any()),
-            self.registers.results_threads.eq(writers(code, finishing.on, self._params.threads)),
-        ]

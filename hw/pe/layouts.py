@@ -1,9 +1,9 @@
-"""Bits that depend on ka and kb alone: threads that share a row of C, or an accumulator (docs/pe.md, "mm")."""
+"""Payloads and ports between the blocks of the processing engine, and the lane geometry of ka and kb."""
 
 from enum import IntEnum
 from itertools import product
 
-from amaranth import Cat, unsigned
+from amaranth.hdl import Cat, unsigned
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
@@ -45,43 +45,41 @@ __all__ = [
     "is_split",
     "of_sharing",
     "sharing_code",
-]  # fmt: skip
+]
 
-#: Every (ka, kb).
+INSTRUCTION_BITS = 128
+#: Width of an instruction number. Instructions are numbered from 0 after reset.
+NUMBER_BITS = 32
+#: Cycles from the handshake of a lane read to its answer.
+LANE_READ_LATENCY = 2
+#: Sets of offsets of all threads that the loading side holds, so that alternating jobs do not read theirs again.
+BASES_SETS = 4
+#: Predicates of a thread.
+PREDICATES = 8
+#: Every (ka, kb): ka·kb neighboring threads share a row of C, kb of them an accumulator (docs/pe.md, "mm").
 SHARINGS = tuple(product(range(1, 5), repeat=2))
-#: Columns in the first of the two items of a step that is split.
+#: Columns in the first of the two items of a split step.
 SPLIT_COLUMNS = 2
 
 
 def is_split(ka, kb):
-    """Whether a step of mm does not fit eight lanes: it has two items, and each of them a part of it."""
+    """Whether a step of mm does not fit in eight lanes and is split into two items."""
     return ka * kb > LANES
 
 
 def columns_per_item(ka, kb):
-    """Columns of an item of mm: whole steps of ka columns if they fit eight lanes, or else a part of one."""
+    """Columns of an item of mm: whole steps of ka columns, or the first part of a split step."""
     return SPLIT_COLUMNS if is_split(ka, kb) else LANES // kb // ka * ka
 
 
 def sharing_code(ka, kb):
-    """Four bits that tell ``ka`` and ``kb``, as they are stored, as :func:`of_sharing` takes them."""
+    """The 4-bit code of ``ka`` and ``kb``, as stored, that :func:`of_sharing` takes."""
     return Cat(kb, ka)
 
 
 def of_sharing(code, predicate):
-    """Whether ``predicate(ka, kb)`` is true of the sharing with this code: a table of four inputs."""
+    """Whether ``predicate(ka, kb)`` is true for a sharing code: one LUT4."""
     return is_one_of(code, (4 * (ka - 1) + kb - 1 for ka, kb in SHARINGS if predicate(ka, kb)))
-
-
-INSTRUCTION_BITS = 128
-#: Bits of an instruction's number: they are counted from 0 on after reset.
-NUMBER_BITS = 32
-#: Cycles from the handshake of a lane read to the one in which its answer is there.
-LANE_READ_LATENCY = 2
-#: Sets of offsets of all threads that the loading side holds: jobs that take turns need not read theirs again.
-BASES_SETS = 4
-#: Predicates of a thread.
-PREDICATES = 8
 
 
 class JobKind(IntEnum):
@@ -93,7 +91,7 @@ class JobKind(IntEnum):
 
 
 class SegmentEntryLayout(data.StructLayout):
-    """A segment with what is derived from it once, when it is written."""
+    """A segment, with values derived from it when it is written."""
 
     def __init__(self, params):
         super().__init__(
@@ -109,13 +107,13 @@ class SegmentEntryLayout(data.StructLayout):
                 "page_log2": data.ArrayLayout(4, 4),
                 # Derived, for dimensions 1 to 3:
                 "pages_below": data.ArrayLayout(params.page_width + 1, 3),  # pages from one page coordinate to the next
-                "shift": data.ArrayLayout(5, 3),  # log2 of bytes from one place to the next
+                "shift": data.ArrayLayout(5, 3),  # log2 of the bytes from one coordinate in the page to the next
             }
         )
 
 
 class JobLayout(data.StructLayout):
-    """A memory instruction without an error that concerns all of it, issued to the loading side in program order."""
+    """A memory instruction for the loading side, issued in program order. No error concerns the whole instruction."""
 
     def __init__(self, params):
         super().__init__(
@@ -128,14 +126,14 @@ class JobLayout(data.StructLayout):
                 "imm": unsigned(32),
                 "guard": 1,
                 "predicate": unsigned(3),
-                "register": unsigned(16),  # rc, rd or rs; of mm it may be past the end of the file
+                "register": unsigned(16),  # rc, rd or rs; rc may be past the end of the file
                 "count": unsigned(params.reg_width + 1),  # registers that LOAD and STORE move
                 "ka": 2,  # as stored: 0 to 3
                 "kb": 2,  # as stored
                 "transpose": 1,
-                "bases_set": unsigned((BASES_SETS - 1).bit_length()),  # in which its offsets are held
-                "rebuild": 1,  # they are not there, or may have changed: read the registers
-                "flush": 1,  # memory or pages may have changed since the job before: forget lines and translations
+                "bases_set": unsigned((BASES_SETS - 1).bit_length()),  # the set that holds its offsets
+                "rebuild": 1,  # the set does not hold current offsets: read the registers
+                "flush": 1,  # memory or pages may have changed since the previous job: forget lines and translations
             }
         )
 
@@ -155,7 +153,7 @@ class LaneWriteLayout(data.StructLayout):
             {
                 "register": unsigned(params.reg_width),
                 "group": unsigned(params.group_width),
-                "lanes": unsigned(LANES),  # threads that are written; never one that does not exist
+                "lanes": unsigned(LANES),  # threads to be written; all of them exist
                 "data": data.ArrayLayout(32, LANES),
             }
         )
@@ -183,11 +181,11 @@ class AccessKind(IntEnum):
     PICK = 2  #: nothing is read: columns come out of a block of the line cache, t1
     LOAD = 3  #: a word of each lane goes to a register of its thread
     STORE = 4  #: a word of each lane is written
-    NOTHING = 5  #: a LOAD ends without an access; a STORE ends with STORE, maybe without a lane
+    NOTHING = 5  #: ends a LOAD without an access; a STORE always ends with a STORE, which may have no lane
 
 
 def access_fields(params):
-    """Fields that accesses have besides their lanes, before and after their pages are looked up."""
+    """Fields of accesses, other than their lanes, before and after translation."""
     return {
         "kind": unsigned(3),  # AccessKind
         "last": 1,  # the instruction's last
@@ -209,8 +207,8 @@ class AccessLayout(data.StructLayout):
     """Eight lanes of addresses in shared memory, translated, without errors, in program order.
 
     COLUMNS and PICK are one item of ``ColumnsLayout`` each: lane l holds unit l mod kb of column l div kb of the item,
-    for all whole columns that fit eight lanes. Of COLUMNS ``lanes[l].enable`` says that the unit has an element inside;
-    of PICK, which reads nothing, it means nothing.
+    for as many whole columns as fit in eight lanes. In COLUMNS, ``lanes[l].enable`` says that the unit has an element
+    inside. In PICK, which does not read, it has no meaning.
     """
 
     def __init__(self, params):
@@ -218,8 +216,8 @@ class AccessLayout(data.StructLayout):
             {
                 "enable": 1,  # this lane reads or writes its chunk
                 "chunk": unsigned(params.chunk_width),
-                "byte": unsigned(4),  # of the unit, or the word, in its chunk
-                "keep": unsigned(8),  # bytes of the unit, or the word, that are inside; FILL: unused
+                "byte": unsigned(4),  # position of the unit, or the word, in its chunk
+                "keep": unsigned(8),  # bytes of the unit, or the word, that are inside; unused in FILL
             }
         )
         super().__init__({"lanes": data.ArrayLayout(lane, LANES), **access_fields(params)})
@@ -230,8 +228,8 @@ class ColumnsLayout(data.StructLayout):
 
     The columns belong to consecutive loading threads j0, j0 + 1, …; column c is for member qa = (first_member + c) mod
     ka, and for the accumulator ``register`` + (first_member + c) div ka. If ka columns or more fit, first_member
-    is 0 and their number a multiple of ka. Otherwise (ka ≥ 3 with kb ≥ 3) a step has two items: one of its first two
-    columns, and one of the others, of first_member 2.
+    is 0 and the number of columns is a multiple of ka. Otherwise (ka ≥ 3 with kb ≥ 3) a step has two items: one of its
+    first two columns, and one of the others, with a first_member of 2.
     """
 
     def __init__(self, params):
@@ -241,13 +239,13 @@ class ColumnsLayout(data.StructLayout):
                 "on": unsigned(LANES),  # by column
                 "register": unsigned(params.reg_width),
                 "first_member": 2,  # 0 or SPLIT_COLUMNS
-                "last": 1,  # the instruction's last item; it may have no column that is on
+                "last": 1,  # the instruction's last item; all of its columns may be off
             }
         )
 
 
 class MultiplyLayout(data.StructLayout):
-    """An mm, for the computing side. One for each job of kind MULTIPLY, in the same order."""
+    """An mm for the computing side: one for each job of kind MULTIPLY, in the same order."""
 
     def __init__(self, params):
         super().__init__(
@@ -261,16 +259,16 @@ class MultiplyLayout(data.StructLayout):
 
 
 class FaultLayout(data.StructLayout):
-    """An error record, or with code 0 the absence of one: one for each instruction that ends in a block."""
+    """The report of an instruction: an error record, or code 0 if there was no error."""
 
     def __init__(self, params):
         super().__init__(
             {
                 "code": unsigned(4),  # PeError; 0 if there was none
-                "number": unsigned(NUMBER_BITS),  # of the instruction, counted from 0 on after reset
+                "number": unsigned(NUMBER_BITS),  # of the instruction, counted from 0 after reset
                 "first": unsigned(params.thread_width),  # lowest thread that met the error
-                "last": unsigned(params.thread_width),  # highest of them
-                "register": unsigned(16),  # the one that the code tells of, or 0
+                "last": unsigned(params.thread_width),  # highest thread that met it
+                "register": unsigned(16),  # the register that the code refers to, or 0
             }
         )
 
@@ -300,33 +298,20 @@ class PageWriteLayout(data.StructLayout):
 
 
 class ProcessorSignature(Port):
-    """What a processor sees of a processing engine besides registers. As the engine sees it.
-
-    Members
-    -------
-    instructions : In(stream of INSTRUCTION_BITS)
-        Instructions as words of 128 bits, in program order; the opcode says which format one has.
-    segments : In(stream of SegmentWriteLayout)
-        Entries of the segment table, not while an instruction uses them.
-    pages : In(stream of PageWriteLayout)
-        Entries of the page table, not while an instruction uses them.
-    fault_valid : Out(1)
-        Strobe: an instruction has reported. That is known long before the instruction has been performed.
-    fault : Out(FaultLayout)
-        What it has reported.
-    halted : Out(1)
-        Strobe: a halt is performed, and so is all before it.
-    """
+    """What a processor sees of a processing engine besides its registers, from the engine's side."""
 
     def __init__(self, params):
         super().__init__(
             {
+                # Words of 128 bits in program order; the opcode selects the format.
                 "instructions": In(stream.Signature(INSTRUCTION_BITS)),
+                # Entries of the segment table, not while an instruction uses them.
                 "segments": In(stream.Signature(SegmentWriteLayout(params))),
+                # Entries of the page table, not while an instruction uses them.
                 "pages": In(stream.Signature(PageWriteLayout(params))),
-                "fault_valid": Out(1),
-                "fault": Out(FaultLayout(params)),
-                "halted": Out(1),
+                "fault_valid": Out(1),  # Strobe: an instruction reports, long before its effects are complete.
+                "fault": Out(FaultLayout(params)),  # The report of the instruction.
+                "halted": Out(1),  # Strobe: a halt and everything before it have been performed.
             }
         )
 
@@ -334,11 +319,7 @@ class ProcessorSignature(Port):
 class LaneReadSignature(Port):
     """Reads registers of a group of threads.
 
-    Members
-    -------
-    requests : Out(stream of LaneReadLayout)
-    data : In(array of LANES 32)
-        Exactly ``LANE_READ_LATENCY`` cycles after each handshake. Lanes of threads that do not exist are 0.
+    ``data`` is valid exactly ``LANE_READ_LATENCY`` cycles after each handshake. Lanes without a thread read 0.
     """
 
     def __init__(self, params):
@@ -351,22 +332,9 @@ class LaneReadSignature(Port):
 
 
 class ThreadReadSignature(Port):
-    """Reads what is held of eight threads, each in a group of its own.
+    """Reads a value of ``shape`` of eight threads: lane l reads thread l of group ``groups[l]``.
 
-    Parameters
-    ----------
-    params : PeParams
-    shape : shape-like
-        Of what is held of a thread.
-
-    Members
-    -------
-    groups : Out(array of LANES params.group_width)
-        Lane l reads thread l of group ``groups[l]``.
-    enable : Out(1)
-        Otherwise ``rows`` stays.
-    rows : In(array of LANES shape)
-        In the cycle after.
+    ``rows`` follows one cycle after ``enable``, and keeps its value without it.
     """
 
     def __init__(self, params, shape):
@@ -380,17 +348,9 @@ class ThreadReadSignature(Port):
 
 
 class GuardReadSignature(Port):
-    """Reads one predicate of eight threads, each in a group of its own.
+    """Reads one predicate of eight threads: lane l reads thread l of group ``groups[l]``.
 
-    Members
-    -------
-    predicate : Out(3)
-    groups : Out(array of LANES params.group_width)
-        Lane l reads thread l of group ``groups[l]``.
-    enable : Out(1)
-        Otherwise ``values`` stay.
-    values : In(LANES)
-        In the cycle after.
+    ``values`` follow one cycle after ``enable``, and keep their value without it.
     """
 
     def __init__(self, params):
@@ -405,54 +365,21 @@ class GuardReadSignature(Port):
 
 
 class PredicateReadSignature(Port):
-    """Reads one predicate of a group of threads, in every cycle.
-
-    Members
-    -------
-    predicate : Out(3)
-    group : Out(params.group_width)
-    values : In(LANES)
-        In the cycle after.
-    """
+    """Reads one predicate of a group of threads in every cycle; ``values`` follow one cycle later."""
 
     def __init__(self, params):
         super().__init__({"predicate": Out(range(PREDICATES)), "group": Out(params.group_width), "values": In(LANES)})
 
 
 class SegmentReadSignature(Port):
-    """Reads an entry of the segment table, in every cycle.
-
-    Members
-    -------
-    number : Out(params.segment_width)
-    entry : In(SegmentEntryLayout)
-        One cycle later.
-    """
+    """Reads an entry of the segment table in every cycle; ``entry`` follows one cycle later."""
 
     def __init__(self, params):
         super().__init__({"number": Out(params.segment_width), "entry": In(SegmentEntryLayout(params))})
 
 
 class ComputeRegistersSignature(Port):
-    """What the computing side reads and writes of the registers of all threads; nothing of it waits.
-
-    Members
-    -------
-    accumulator_register : Out(params.reg_width)
-    accumulator_enable : Out(1)
-    accumulator_rows : In(data.ArrayLayout(data.ArrayLayout(32, params.threads), 2))
-        One cycle after ``accumulator_enable``: the first one, if the register is even, else the second one.
-    factor_reads : Out(stream of unsigned(params.reg_width), always ready)
-    factor_row : In(array of params.threads 32)
-        One cycle after ``factor_reads``.
-    results_valid : Out(1)
-    results_register : Out(params.reg_width)
-    results_threads : Out(params.threads)
-        Threads whose register is written.
-    results_data : Out(array of params.threads 32)
-    starved : In(1)
-        Strobe: another write waits; it goes when for one cycle there is no result.
-    """
+    """Reads and writes of the registers of all threads by the computing side. None of them waits."""
 
     def __init__(self, params):
         row = data.ArrayLayout(32, params.threads)
@@ -460,31 +387,30 @@ class ComputeRegistersSignature(Port):
             {
                 "accumulator_register": Out(params.reg_width),
                 "accumulator_enable": Out(1),
+                # One cycle after accumulator_enable: row 0 if the register is even, else row 1.
                 "accumulator_rows": In(data.ArrayLayout(row, 2)),
                 "factor_reads": Out(stream.Signature(unsigned(params.reg_width), always_ready=True)),
-                "factor_row": In(row),
+                "factor_row": In(row),  # one cycle after factor_reads
                 "results_valid": Out(1),
                 "results_register": Out(params.reg_width),
-                "results_threads": Out(params.threads),
+                "results_threads": Out(params.threads),  # threads whose register is written
                 "results_data": Out(row),
-                "starved": In(1),
+                "starved": In(1),  # strobe: another write waits for one cycle without a result
             }
         )
 
 
 class MultiplyOrderSignature(Port):
-    """Keeps mm on the computing side in order with loads and with one another.
-
-    Members
-    -------
-    factors_ready : In(1)
-        The oldest mm whose factors are not taken may read them, and then its accumulators. Registered: two cycles after
-        ``factors_taken``, or after what it waited for, it is that of the next mm.
-    factors_taken : Out(1)
-        Strobe, only while ``factors_ready``: they are read from this cycle on, one register a cycle.
-    mm_done : Out(1)
-        Strobe: the last result of the oldest mm is written in this cycle.
-    """
+    """Keeps mm on the computing side in order with loads and with one another."""
 
     def __init__(self):
-        super().__init__({"factors_ready": In(1), "factors_taken": Out(1), "mm_done": Out(1)})
+        super().__init__(
+            {
+                # The oldest mm whose factors have not been read may read them, and then its accumulators. Registered:
+                # it applies to the next mm two cycles after factors_taken, or after the event that this mm waits for.
+                "factors_ready": In(1),
+                # Strobe, only while factors_ready: factors are read from this cycle on, one register a cycle.
+                "factors_taken": Out(1),
+                "mm_done": Out(1),  # strobe: the last result of the oldest mm is written in this cycle
+            }
+        )

@@ -1,14 +1,13 @@
-"""Line cache: rows of B that lie across memory, out of which columns are picked."""
+"""Line cache: rows of B that cross memory, from which columns are picked."""
 
 from itertools import product
 
-from amaranth import unsigned
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from ..lib.logic import chosen
+from ..lib.logic import mux_tree
 from ..smem.layouts import CHUNK_BITS
 from .params import LANES
 
@@ -16,11 +15,11 @@ __all__ = ["LineCache", "PickLayout", "PlaceLayout", "RowsLayout", "pick_places"
 
 _BLOCKS = 2
 _MAX_KB = 4
-_PLACES = CHUNK_BITS // 8
+_ROW_BYTES = CHUNK_BITS // 8
 
-#: Places that unit q of a column lies further on than unit 0. Columns that are picked together have so many units that
-#: no two bytes of one bank are in the same position, which is the place modulo 8: kb1 0–7; kb2 0–3 and 4–7; kb3 and kb4
-#: 0–1, 4–5, 2–3 and 6–7.
+#: Distance of unit q of a column from unit 0, in positions. The position of unit 0 is its byte in the row, modulo 8.
+#: Columns that are picked together have so few units that no two bytes of a bank share a position: kb1 uses 0–7; kb2
+#: 0–3 and 4–7; kb3 and kb4 0–1, 4–5, 2–3 and 6–7.
 _AHEAD = (0, 4, 2, 6)
 
 
@@ -33,7 +32,6 @@ class RowsLayout(data.StructLayout):
                 "slot": 1,
                 "octet": 2,
                 "wide": 1,  # elements have 16 bits
-                "complement": 3,  # ~Cat(octet, wide), from registers of its own: no tool sees that they tell the same
                 "enable": unsigned(LANES),  # rows that are inside; the others are zero
                 "rows": data.ArrayLayout(CHUNK_BITS, LANES),
             }
@@ -41,14 +39,14 @@ class RowsLayout(data.StructLayout):
 
 
 class PlaceLayout(data.StructLayout):
-    """Where in a position a pick finds what it needs there, of a block."""
+    """Address in the memory of a position, within a block."""
 
     def __init__(self, params):
         super().__init__({"share": range(_shares(params)), "octet": _octet_width(params)})
 
 
 class PickLayout(data.StructLayout):
-    """Columns of a block side by side: lane l gets unit l mod kb of column l div kb."""
+    """Adjacent columns of a block: lane l gets unit l mod kb of column l div kb."""
 
     def __init__(self, params):
         ways = params.smem.chunks_a_cycle
@@ -59,22 +57,32 @@ class PickLayout(data.StructLayout):
                 "wide": 1,  # elements have 16 bits
                 "place": 4,  # byte of column 0 in the rows; column c is c elements further on, modulo 16 bytes
                 "part": range(LANES // ways),  # lanes from ways · part on
-                "positions": data.ArrayLayout(3, ways),  # of these lanes, pick_positions of kb, wide and place
+                "positions": data.ArrayLayout(3, ways),  # of these lanes: pick_positions of kb, wide and place
                 "places": data.ArrayLayout(PlaceLayout(params), LANES),  # pick_places of kb, wide and place
             }
         )
 
 
 def _shares(params):
-    return _PLACES // params.unit_bytes
+    return _ROW_BYTES // params.unit_bytes
 
 
 def _octet_width(params):
     return (_MAX_KB * params.unit_bytes // LANES - 1).bit_length()
 
 
+def _units_log2(params):
+    """Log2 of the units of 8-bit elements in an octet; an octet has twice as many units of 16-bit elements."""
+    return (LANES // params.unit_bytes).bit_length() - 1
+
+
+def _first_position(pick):
+    """Position of column 0, unit 0."""
+    return Mux(pick.wide, pick.place[1:], pick.place[:3])
+
+
 def pick_positions(m, pick):
-    """In which position of a bank the unit of each lane lies: so that it need not be found while it is read.
+    """Position of the unit of each lane, to be registered before the pick.
 
     Parameters
     ----------
@@ -99,7 +107,7 @@ def pick_positions(m, pick):
 
 
 def pick_places(m, params, pick):
-    """Where in each position a pick finds what it needs: so that memories need not wait for it.
+    """Address of a pick in the memory of each position, to be registered before the pick.
 
     Parameters
     ----------
@@ -111,121 +119,100 @@ def pick_places(m, params, pick):
     Returns
     -------
     list of View
-        Of :class:`PlaceLayout`, by position.
+        A :class:`PlaceLayout` for each position.
     """
-    # Log2 of the units of 8-bit elements that an octet has; of 16-bit elements it has twice as many.
-    log2 = (LANES // params.unit_bytes).bit_length() - 1
-    first = Signal(3)  # position of column 0, unit 0
+    log2 = _units_log2(params)
+    first = Signal(3)
     m.d.comb += first.eq(_first_position(pick))
-    found = []
+    places = []
     for position in range(LANES):
         distance, unit = Signal(3, name=f"distance{position}"), Signal(2, name=f"unit{position}")
-        byte = Signal(3, name=f"byte{position}")  # its place, modulo 8
+        byte = Signal(3, name=f"byte{position}")  # byte in the row, modulo 8
         place = Signal(PlaceLayout(params), name=f"place{position}")
-        behind = pick.place[3] ^ (first > byte)  # the second of the two places
+        upper = pick.place[3] ^ (first > byte)  # the byte is in the upper half of the row
         m.d.comb += [
             distance.eq(position - first),
-            # The inverse of _AHEAD, for units that there are.
+            # The inverse of _AHEAD, for units below kb.
             unit.eq(Cat(distance[2] & (pick.kb != 0), distance[1] & pick.kb[1])),
             byte.eq(position - Cat(Const(0, 1), unit[1], unit[0])),
-            place.share.eq(Mux(pick.wide, unit[: log2 + 1], Cat(behind, unit[:log2]))),
+            place.share.eq(Mux(pick.wide, unit[: log2 + 1], Cat(upper, unit[:log2]))),
             place.octet.eq(Mux(pick.wide, unit >> (log2 + 1), unit >> log2)),
         ]
-        found.append(place)
-    return found
-
-
-def _first_position(pick):
-    """That of column 0, unit 0."""
-    return Mux(pick.wide, pick.place[1:], pick.place[:3])
+        places.append(place)
+    return places
 
 
 class LineCache(wiring.Component):
-    """Two blocks of up to four units of rows, of which columns are picked that lie side by side.
+    """Two blocks of up to four units of rows, from which adjacent columns are picked.
 
-    Element e of unit q of a column is in row q·k + e, where k is the unit's number of elements. An octet of rows comes
-    in at once, and a lane takes a unit. So bytes are kept in banks: bank b has byte b of every unit, and a bank has
-    eight positions, each a memory, of which one read gives what a pick needs there. The units of a column lie in
-    different positions of a bank: bytes are turned on their way in. What has been read is turned back by two choices of
-    four for each lane, one of which is its unit.
+    Element e of unit q of a column is in row q·k + e, where k is the number of elements of a unit. An octet of rows is
+    written at once, and a lane reads a unit. Therefore bytes are stored in banks: bank b has byte b of every unit, and
+    a bank has eight positions, each a memory, of which one read returns the byte that a pick needs there. The units of
+    a column are in different positions of a bank: bytes are rotated when they are written, and rotated back after the
+    read by two 4-to-1 multiplexers for each lane, one of which returns its unit.
 
-    A position takes one byte of a bank in a cycle, and of an octet it gets several: those of its *shares*. A share is
-    one unit of eight columns. One after the other is written while the octet stays at ``fill``.
+    A position stores one byte of a bank in a cycle, and there are several in an octet: one for each *share*. A share is
+    one unit of eight columns. Shares are written one after the other while the octet is held at ``fill``.
 
-    Latency: none from ``pick`` to ``units``; what was written can be picked in the next cycle. Throughput: one pick a
+    Latency: none from ``pick`` to ``units``; written data can be picked in the next cycle. Throughput: one pick a
     cycle; one octet in ``16 / params.unit_bytes`` cycles.
-
-    Members
-    -------
-    fill : In(stream of RowsLayout)
-        All octets of a block come before it is picked from. Taken with the last share. ``ready`` is a register.
-    pick : In(PickLayout(params))
-        ``wide`` as it was in ``fill``.
-    pickable : Out(1)
-        Nothing that may be needed for ``pick`` is still to be written.
-    units : Out(array of params.smem.chunks_a_cycle data.ArrayLayout(params.unit_bits, 2))
-        The first one of a lane is its unit if that lies in the lower four positions, else the second one. Of lanes that
-        belong to no whole column: anything. So are bytes of rows that are outside.
-    inside : Out(array of params.smem.chunks_a_cycle params.unit_bytes)
-        Bytes of ``units`` whose rows are inside; the others are to be zero.
     """
 
     def __init__(self, params):
+        self._params = params
         self._unit_bytes, self._ways = params.unit_bytes, params.smem.chunks_a_cycle
-        #: Log2 of the units of 8-bit elements that an octet has; of 16-bit elements it has twice as many.
-        self._units_log2 = (LANES // params.unit_bytes).bit_length() - 1
         self._shares, self._octet_width = _shares(params), _octet_width(params)
         depth = _BLOCKS * self._shares << self._octet_width
-        self.positions = [Memory(shape=unsigned(params.unit_bits), depth=depth, init=[]) for _ in range(LANES)]
+        self._positions = [Memory(shape=unsigned(params.unit_bits), depth=depth, init=[]) for _ in range(LANES)]
         super().__init__(
             {
+                # All octets of a block come before it is picked from. Accepted with the last share; ``ready`` is a
+                # register.
                 "fill": In(stream.Signature(RowsLayout())),
-                "pick": In(PickLayout(params)),
-                "pickable": Out(1),
+                "pick": In(PickLayout(params)),  # ``wide`` as in the fills of the block
+                "pickable": Out(1),  # all data that ``pick`` may need has been written
+                # Unit of each lane: [0] if it is in the lower four positions, else [1]. Bytes of rows that are outside,
+                # and lanes without a whole column, are undefined.
                 "units": Out(data.ArrayLayout(data.ArrayLayout(params.unit_bits, 2), self._ways)),
+                # Bytes of ``units`` whose rows are inside; the others must be cleared.
                 "inside": Out(data.ArrayLayout(params.unit_bytes, self._ways)),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        width = self._octet_width
+        fill, width = self.fill.payload, self._octet_width
         share = Signal(range(self._shares))
-        turned = self._write(m, share)
-        found = Signal(data.ArrayLayout(8 * self._unit_bytes, LANES))  # by position: a byte of every bank
-        for position, memory in enumerate(self.positions):
-            m.submodules[f"position{position}"] = memory
-            write, read = memory.write_port(), memory.read_port(domain="comb")
-            m.d.comb += [
-                write.addr.eq(Cat(share, self.fill.p.octet[:width], self.fill.p.slot)),
-                write.data.eq(Cat(bank[position] for bank in turned)),
-                write.en.eq(self.fill.valid),
-                read.addr.eq(Cat(self.pick.places[position], self.pick.slot)),
-                found[position].eq(read.data),
-            ]
-        self._hand_out(m, found)
-        self._cut(m, share)
-        return m
-
-    def _write(self, m, share):
-        """Bytes of the share that is written: by bank, then by position."""
-        fill, log2, unit_bytes = self.fill.p, self._units_log2, self._unit_bytes
         m.d.comb += self.fill.ready.eq(share == self._shares - 1)
         with m.If(self.fill.valid):
             m.d.sync += share.eq(share + 1)
-        other_share = Signal(len(share), init=-1)  # its complement
-        with m.If(self.fill.valid):
-            m.d.sync += other_share.eq(other_share - 1)
-        units = []  # the one of the column, twice
-        for number, known in enumerate((Cat(share, fill.octet, fill.wide), ~Cat(other_share, fill.complement))):
-            now, octet, wide = known[: len(share)], known[len(share) : -1], known[-1]
-            narrow = Cat(now[1:], octet)[: log2 + 2] if log2 else octet
-            unit = Signal(2, name=f"unit{number}")
-            m.d.comb += unit.eq(Mux(wide, Cat(now, octet), narrow))
-            units.append(unit)
-        turned = []
+        rotated = self._rotate(m, share)
+        words = []  # read data by position: a byte of every bank
+        for position, memory in enumerate(self._positions):
+            m.submodules[f"position{position}"] = memory
+            write, read = memory.write_port(), memory.read_port(domain="comb")
+            m.d.comb += [
+                write.addr.eq(Cat(share, fill.octet[:width], fill.slot)),
+                write.data.eq(Cat(bank[position] for bank in rotated)),
+                write.en.eq(self.fill.valid),
+                read.addr.eq(Cat(self.pick.places[position], self.pick.slot)),
+            ]
+            words.append(read.data)
+        for position, halves in zip(self.pick.positions, self.units, strict=True):
+            for half, unit in enumerate(halves):
+                m.d.comb += unit.eq(mux_tree(position[:2], {n: words[4 * half + n] for n in range(4)}))
+        self._mask(m, share)
+        return m
+
+    def _rotate(self, m, share):
+        """Bytes of the share that is written: by bank, then by position."""
+        fill, log2, unit_bytes = self.fill.payload, _units_log2(self._params), self._unit_bytes
+        unit = Signal(2)  # number of the unit in its column
+        narrow = Cat(share[1:], fill.octet)[: log2 + 2] if log2 else fill.octet
+        m.d.comb += unit.eq(Mux(fill.wide, Cat(share, fill.octet), narrow))
+        rotated = []
         for bank in range(unit_bytes):
-            cells = [Signal(8, name=f"cell{bank}_{byte}") for byte in range(LANES)]  # by column, or place modulo 8
+            cells = [Signal(8, name=f"cell{bank}_{byte}") for byte in range(LANES)]  # by byte of the row, modulo 8
             for byte, cell in enumerate(cells):
                 sources = {}  # by ``wide`` and share
                 for number in range(self._shares):
@@ -233,23 +220,16 @@ class LineCache(wiring.Component):
                     places = (number % 2 * LANES + byte, 2 * byte + bank % 2)
                     for wide, (row, place) in enumerate(zip(rows, places, strict=True)):
                         sources[number << 1 | wide] = fill.rows[row].word_select(place, 8)
-                m.d.comb += cell.eq(chosen(Cat(fill.wide, share), sources))
-            turned.append([Signal(8, name=f"turned{bank}_{position}") for position in range(LANES)])
-            for position, value in enumerate(turned[-1]):
+                m.d.comb += cell.eq(mux_tree(Cat(fill.wide, share), sources))
+            rotated.append([Signal(8, name=f"turned{bank}_{position}") for position in range(LANES)])
+            for position, value in enumerate(rotated[-1]):
                 sources = {number: cells[(position - ahead) % LANES] for number, ahead in enumerate(_AHEAD)}
-                # Positions two apart have the same sources, and would share halves of their choices.
-                m.d.comb += value.eq(chosen(units[position >> 1 & 1], sources))
-        return turned
+                m.d.comb += value.eq(mux_tree(unit, sources))
+        return rotated
 
-    def _hand_out(self, m, found):
-        """To every lane what may be its unit: from the lower four positions, and from the upper ones."""
-        for position, units in zip(self.pick.positions, self.units, strict=True):
-            for half, unit in enumerate(units):
-                m.d.comb += unit.eq(chosen(position[:2], {n: found[4 * half + n] for n in range(4)}))
-
-    def _cut(self, m, share):
-        """Which rows are inside, and whether all is there."""
-        fill, pick, unit_bytes = self.fill.p, self.pick, self._unit_bytes
+    def _mask(self, m, share):
+        """Which rows are inside, and whether all data has been written."""
+        fill, pick, unit_bytes = self.fill.payload, self.pick, self._unit_bytes
         octets = _MAX_KB * unit_bytes // LANES
         inside = Signal(data.ArrayLayout(data.ArrayLayout(LANES, octets), _BLOCKS))
         for block, octet in product(range(_BLOCKS), range(octets)):
@@ -268,7 +248,7 @@ class LineCache(wiring.Component):
                 with m.Case(kb - 1):
                     for way, bits in enumerate(self.inside):
                         lanes = range(way, LANES, self._ways)
-                        m.d.comb += bits.eq(chosen(pick.part, {n: units[lane % kb] for n, lane in enumerate(lanes)}))
-        # With two shares: a first one has the places before 8, or unit 0 of 16-bit elements.
+                        m.d.comb += bits.eq(mux_tree(pick.part, {n: units[lane % kb] for n, lane in enumerate(lanes)}))
+        # The first of two shares has the lower half of the rows, or unit 0 of 16-bit elements.
         in_first = Mux(pick.wide, pick.kb == 0, pick.place == 0) if self._shares == 2 else 0
         m.d.comb += self.pickable.eq((share == 0) | in_first)

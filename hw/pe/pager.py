@@ -1,13 +1,9 @@
-"""The pager: pages come and go by commands of the TMAU, whose completion changes their entries.
-
-Specification: docs/pe.md, "Pages".
-"""
+"""The pager: moves pages by TMAU commands, whose completions update the page entries (docs/pe.md, "Pages")."""
 
 from enum import IntEnum
 
-from amaranth import Cat, Module, Signal, unsigned
+from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.data import View
 from amaranth.lib.wiring import In, Out
 
 from tilewright.spec.pe import PAGE_ENTRY
@@ -17,64 +13,51 @@ from .layouts import PageWriteLayout
 
 __all__ = ["PAGER_TAG", "MoveDoneLayout", "Pager", "PagerOp", "PagerRequestLayout"]
 
-#: Tags of the pager's commands: this plus the number of the page entry. No other command has a tag from here on.
+#: The pager's commands have this tag plus the number of the page entry. All other commands have lower tags.
 PAGER_TAG = 0x8000
 
 
 class PagerOp(IntEnum):
     """What is done with a page."""
 
-    IN = 0  #: the command brings it; then its entry says valid, loaded and on chip, at ``address``
-    OUT = 1  #: the command takes it away; then its entry is deleted
-    DROP = 2  #: its entry is deleted; there is no command
+    IN = 0  #: the command loads the page; then its entry is valid, loaded and on chip, at ``address``
+    OUT = 1  #: the command stores the page; then its entry is deleted
+    DROP = 2  #: the entry is deleted, without a command
 
 
 class PagerRequestLayout(data.StructLayout):
-    """A page to be moved, and how."""
+    """A page to be moved or dropped."""
 
     def __init__(self, params):
         super().__init__(
             {
                 "op": unsigned(2),  # PagerOp
                 "entry": unsigned(params.page_width),
-                "address": unsigned(32),  # IN: byte address that the entry is to hold
-                "command": unsigned(512),  # IN, OUT: of the TMAU; its tag does not matter
+                "address": unsigned(32),  # IN: byte address for the entry
+                "command": unsigned(512),  # IN, OUT: TMAU command; its tag is replaced
             }
         )
 
 
 class MoveDoneLayout(data.StructLayout):
-    """A command of the TMAU is complete."""
+    """Completion of a TMAU command."""
 
     def __init__(self):
         super().__init__(
             {
                 "valid": 1,  # strobe
                 "tag": unsigned(16),  # of the command
-                "error": 1,  # it ended with one
+                "error": 1,  # it ended with an error
             }
         )
 
 
 class Pager(wiring.Component):
-    """Moves pages, one after the other.
+    """Moves pages, one at a time.
 
-    A request is accepted in the cycle after its entry is written, or, after an error, is known not to be. DROP takes
-    three cycles; IN and OUT take none from request to command, and two from completion to acceptance.
-
-    Members
-    -------
-    requests : In(stream of PagerRequestLayout)
-    commands : Out(stream of command_layout())
-        With the tag ``PAGER_TAG`` + entry. Combinational from ``requests``.
-    done : In(MoveDoneLayout)
-        Strobe with the completions of all commands of the TMAU; other tags are ignored.
-    writes : Out(stream of PageWriteLayout)
-        To the page table. Combinational from ``requests``.
-    moved : Out(1)
-        Strobe: a request is done.
-    failed : Out(1)
-        Strobe: a request has ended without effect, as its command has failed, or its operation is unknown.
+    ``commands`` and ``writes`` are combinational from ``requests``. A request is accepted in the cycle after its entry
+    is written, or after an error. DROP takes three cycles. IN and OUT issue their command without latency, and are
+    accepted two cycles after its completion.
     """
 
     def __init__(self, params):
@@ -82,23 +65,23 @@ class Pager(wiring.Component):
             {
                 "requests": In(stream.Signature(PagerRequestLayout(params))),
                 "commands": Out(stream.Signature(command_layout())),
-                "done": In(MoveDoneLayout()),
+                "done": In(MoveDoneLayout()),  # completions of all TMAU commands; other tags are ignored
                 "writes": Out(stream.Signature(PageWriteLayout(params))),
-                "moved": Out(1),
-                "failed": Out(1),
+                "moved": Out(1),  # strobe: a request is done
+                "failed": Out(1),  # strobe: a request ended without effect, by a failed command or an unknown op
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        request = self.requests.p
+        request = self.requests.payload
         tag = Signal(16)
-        word = View(packed_layout(PAGE_ENTRY), self.writes.p.word)
+        word = data.View(packed_layout(PAGE_ENTRY), self.writes.payload.word)
         m.d.comb += [
             tag.eq(PAGER_TAG | request.entry),
-            self.commands.p.eq(request.command),
-            self.commands.p.tag.eq(tag),
-            self.writes.p.index.eq(request.entry),
+            self.commands.payload.eq(request.command),
+            self.commands.payload.tag.eq(tag),
+            self.writes.payload.index.eq(request.entry),
             self.requests.ready.eq(self.moved | self.failed),
         ]
         with m.If(request.op == PagerOp.IN):
@@ -125,7 +108,7 @@ class Pager(wiring.Component):
                 m.d.comb += self.writes.valid.eq(1)
                 with m.If(self.writes.ready):
                     m.next = "Moved"
-            # The request is accepted from a register: who else writes pages is not waited for.
+            # States of their own keep requests.ready independent of the other writers of the page table.
             for state, strobe in (("Moved", self.moved), ("Failed", self.failed)):
                 with m.State(state):
                     m.d.comb += strobe.eq(1)

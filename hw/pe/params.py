@@ -10,7 +10,7 @@ from ..smem.params import SmemParams
 
 __all__ = ["LANES", "PE_PRESETS", "PeParams"]
 
-#: Threads whose addresses are made, and chunks of shared memory that are read, at once.
+#: Threads whose addresses are computed, and chunks of shared memory that are read, in parallel.
 LANES = BANKS
 
 _RANGES = {
@@ -34,26 +34,26 @@ class PeParams:
     threads : int
         Rows of C, each with a dot-product unit, 4 to 256.
     regs : int
-        Registers of 32 bits a thread, 16 to 512, even; one memory of this depth.
+        Registers of 32 bits of a thread, 16 to 512, even.
     factor_regs : int
         F: registers of A that one issue multiplies, 1 or 2. A dot-product unit has 4·F multipliers of 8 bits.
     uniform_regs : int
-        8 to 16.
+        Uniform registers, 8 to 16.
     segments : int
         Entries of the segment table, 2 to 64, a power of two.
     pages : int
-        Entries of the page table, 2 to 4096, a power of two; one memory of this depth.
+        Entries of the page table, 2 to 4096, a power of two.
     mm_in_flight : int
-        MM instructions that have been issued to memory and not ended, 2 to 16, a power of two. One lives for about 50
-        cycles; with sixteen of them, four steps each suffice to keep the array busy.
+        MM instructions between issue and their end, 2 to 16, a power of two. One takes about 50 cycles; with sixteen
+        in flight, four steps each suffice to keep the array busy.
     types : tuple of str
-        What MM multiplies, one or more of ``i8``, ``i16`` (integers of 8 and of 16 bits), ``f16`` and ``bf16``. Without
-        floats there are no sums with one rounding, by far the largest part of an engine.
-    free_adders : bool
-        Without floats: the device has an adder of 48 bits behind each multiplier, as AMD's have, not Lattice's. Only
-        size depends on it.
+        Types that MM multiplies, one or more of ``i8``, ``i16`` (integers of 8 and 16 bits), ``f16`` and ``bf16``. The
+        exactly rounded sums of floats are by far the largest part of an engine.
+    dsp_adders : bool
+        Without floats: whether the DSP blocks of the device have a 48-bit adder after the multiplier. Those of AMD do,
+        those of Lattice do not. It affects size and latency, not results.
     smem : SmemParams
-        The shared memory that operands are in.
+        The shared memory that holds the operands.
     """
 
     threads: int = 16
@@ -64,7 +64,7 @@ class PeParams:
     pages: int = 256
     mm_in_flight: int = 16
     types: tuple[str, ...] = MM_FAMILIES
-    free_adders: bool = True
+    dsp_adders: bool = True
     smem: SmemParams = field(default_factory=SmemParams)
 
     def __post_init__(self):
@@ -72,8 +72,8 @@ class PeParams:
         if self.regs % 2:
             raise ValueError(f"regs must be even, not {self.regs!r}")
         object.__setattr__(self, "types", families(self.types))
-        if not isinstance(self.free_adders, bool):
-            raise TypeError(f"free_adders must be a bool, not {self.free_adders!r}")
+        if not isinstance(self.dsp_adders, bool):
+            raise TypeError(f"dsp_adders must be a bool, not {self.dsp_adders!r}")
         if not isinstance(self.smem, SmemParams):
             raise TypeError(f"smem must be SmemParams, not {self.smem!r}")
 
@@ -93,22 +93,22 @@ class PeParams:
 
     @property
     def group_width(self):
-        """Bits of a group's number."""
+        """Bits of the number of a group."""
         return max(1, (self.groups - 1).bit_length())
 
     @property
     def thread_width(self):
-        """Bits of a thread's number."""
+        """Bits of the number of a thread."""
         return (self.threads - 1).bit_length()
 
     @property
     def reg_width(self):
-        """Bits of a register's number, as it is in the file."""
+        """Bits of the number of a register in the file."""
         return (self.regs - 1).bit_length()
 
     @property
     def unit_bytes(self):
-        """Bytes of A, or of a column, that one dot-product unit multiplies in a cycle."""
+        """Bytes of A, and of a column, that one dot-product unit multiplies in a cycle."""
         return 4 * self.factor_regs
 
     @property
@@ -117,19 +117,19 @@ class PeParams:
 
     @property
     def paced(self):
-        """Whether an access takes two cycles of shared memory: then stages of the loading side take one every other
-        cycle, when they are empty, and no ``ready`` goes through them.
+        """Whether an access takes two cycles of shared memory, with ``smem.chunks_a_cycle`` of 4. Stages of the loading
+        side then accept an access every other cycle, and have no combinational path from ``ready`` to ``ready``.
         """
         return self.smem.paced
 
     @property
     def segment_width(self):
-        """Bits of a segment's number."""
+        """Bits of the number of a segment."""
         return (self.segments - 1).bit_length()
 
     @property
     def page_width(self):
-        """Bits of a page entry's number."""
+        """Bits of the number of a page entry."""
         return (self.pages - 1).bit_length()
 
     @property
@@ -140,7 +140,7 @@ class PeParams:
 
 PE_PRESETS = {
     "unit": PeParams(threads=4, regs=32, segments=8, pages=32, mm_in_flight=2, smem=SmemParams(16 * 1024)),
-    "ecp5": PeParams(threads=8, regs=128, segments=8, pages=64, types=("i8", "i16"), free_adders=False,
+    "ecp5": PeParams(threads=8, regs=128, segments=8, pages=64, types=("i8", "i16"), dsp_adders=False,
                      smem=SmemParams(32 * 1024, chunks_a_cycle=4, writes_a_cycle=2)),
     "default": PeParams(),
     #: Integers only.

@@ -1,6 +1,6 @@
-"""Register file: the registers of all threads, one row of them read or written at a time."""
+"""The registers and predicates of the threads."""
 
-from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In
@@ -19,38 +19,31 @@ from .params import LANES
 
 __all__ = ["PATIENCE", "PredicateFile", "RegisterFile"]
 
-#: Cycles that a write of lanes waits for results before it gets a gap between them.
+#: Cycles that a lane write waits for results before it requests a gap between them.
 PATIENCE = 8
 
 
 class RegisterFile(wiring.Component):
-    """Two banks, one of the even and one of the odd registers, each a memory whose words are a register of all threads.
+    """Two banks, for even and odd registers. A memory word is one register of all threads.
 
-    A bank has a write port and two read ports: one for accumulators, the other for factors, then lane reads, then issue
-    reads. What is written in a cycle is seen by reads of later ones; a register that is read in the cycle in which it
-    is written reads as anything. Results are written at once. Lanes are written in the cycle in which they are
-    accepted: when no result goes to the same bank; loads before moves.
+    A bank has one write port and two read ports: one for accumulators, the other for factors, lane reads and issue
+    reads, in this order of priority. Row reads answer in the next cycle. Lane and issue reads share ``data``, and
+    together are accepted one a cycle.
 
-    Reads of rows answer in the next cycle, one a cycle. Lane and issue reads together are accepted one a cycle.
-
-    Members
-    -------
-    compute : In(ComputeRegistersSignature)
-        ``starved`` in the cycle after a write of lanes has waited for ``PATIENCE`` cycles: registered.
-    lane_reads, issue_reads : In(LaneReadSignature)
-        They share ``data``.
-    loads, moves : In(stream of LaneWriteLayout)
+    A write is visible to reads of later cycles; a register that is read in the cycle in which it is written reads an
+    undefined value. Results are always written at once. A lane write is accepted in a cycle in which no result goes to
+    its bank; loads have priority over moves. ``compute.starved`` is registered: it is set one cycle after a lane write
+    has waited for ``PATIENCE`` cycles.
     """
 
     def __init__(self, params):
         self._params = params
         self.banks = [Memory(shape=unsigned(32 * params.threads), depth=params.regs // 2, init=[]) for _ in range(2)]
-        self.write_ports = [bank.write_port(granularity=32) for bank in self.banks]
-        # Each has its register in ``_row``: so tools see that nothing is read while it is written, which memories of
-        # some devices cannot do by themselves.
-        self.accumulator_ports = [bank.read_port(domain="comb") for bank in self.banks]
-        self.other_ports = [bank.read_port(domain="comb") for bank in self.banks]
-        self.waited = Signal(range(PATIENCE))
+        self._write_ports = [bank.write_port(granularity=32) for bank in self.banks]
+        # The registers of the read ports are in ``_row``. This shows tools that an address is never read and written
+        # in the same cycle, which the block RAMs of some devices do not support.
+        self._accumulator_ports = [bank.read_port(domain="comb") for bank in self.banks]
+        self._other_ports = [bank.read_port(domain="comb") for bank in self.banks]
         super().__init__(
             {
                 "compute": In(ComputeRegistersSignature(params)),
@@ -65,54 +58,44 @@ class RegisterFile(wiring.Component):
         m = Module()
         for index, bank in enumerate(self.banks):
             m.submodules[f"bank{index}"] = bank
-        self._read_accumulators(m)
-        self._read_others(m)
-        self._write(m)
-        return m
-
-    def _read_accumulators(self, m):
         compute = self.compute
-        for index, port in enumerate(self.accumulator_ports):
+        for index, port in enumerate(self._accumulator_ports):
             m.d.comb += port.addr.eq(compute.accumulator_register[1:])
             enable = compute.accumulator_enable & (compute.accumulator_register[0] == index)
             row = self._row(m, index, port, enable, f"accumulators{index}")
             m.d.comb += compute.accumulator_rows[index].eq(row)
+        self._read_others(m)
+        self._write(m)
+        return m
 
     def _row(self, m, index, port, enable, name):
-        """The register behind a read port of a bank; it stays if what it would read is being written."""
-        row, write = Signal(32 * self._params.threads, name=name, reset_less=True), self.write_ports[index]
+        """The register of a read port, which keeps its value while the same address is written."""
+        row, write = Signal(32 * self._params.threads, name=name, reset_less=True), self._write_ports[index]
         with m.If(enable & ~(write.en.any() & (write.addr == port.addr))):
             m.d.sync += row.eq(port.data)
         return row
 
     def _read_others(self, m):
-        """A factor takes its bank; a lane or issue read may have the other one in the same cycle."""
-        params, factor, lane, issue = (
-            self._params,
-            self.compute.factor_reads,
-            self.lane_reads.requests,
-            self.issue_reads.requests,
-        )
-        chosen, taken = Signal(LaneReadLayout(params)), Signal()
-        with m.If(lane.valid):
-            m.d.comb += chosen.eq(lane.p)
-        with m.Else():
-            m.d.comb += chosen.eq(issue.p)
-        blocked = factor.valid & (factor.p[0] == chosen.register[0])
+        """A factor read blocks its bank; a lane or issue read may use the other bank in the same cycle."""
+        params, factor = self._params, self.compute.factor_reads
+        lane, issue = self.lane_reads.requests, self.issue_reads.requests
+        request, accepted = Signal(LaneReadLayout(params)), Signal()
+        m.d.comb += request.eq(Mux(lane.valid, lane.payload, issue.payload))
+        blocked = factor.valid & (factor.payload[0] == request.register[0])
         m.d.comb += [
             lane.ready.eq(~blocked),
             issue.ready.eq(~blocked & ~lane.valid),
-            taken.eq((lane.valid | issue.valid) & ~blocked),
+            accepted.eq((lane.valid | issue.valid) & ~blocked),
         ]
 
         rows = []
-        for index, port in enumerate(self.other_ports):
-            by_factor = factor.valid & (factor.p[0] == index)
-            m.d.comb += port.addr.eq(Mux(by_factor, factor.p[1:], chosen.register[1:]))
-            enable = by_factor | (taken & (chosen.register[0] == index))
+        for index, port in enumerate(self._other_ports):
+            by_factor = factor.valid & (factor.payload[0] == index)
+            m.d.comb += port.addr.eq(Mux(by_factor, factor.payload[1:], request.register[1:]))
+            enable = by_factor | (accepted & (request.register[0] == index))
             rows.append(self._row(m, index, port, enable, f"others{index}"))
-        factor_odd, lane_odd, group = Signal(), Signal(), Signal.like(chosen.group)
-        m.d.sync += [factor_odd.eq(factor.p[0]), lane_odd.eq(chosen.register[0]), group.eq(chosen.group)]
+        factor_odd, lane_odd, group = Signal(), Signal(), Signal.like(request.group)
+        m.d.sync += [factor_odd.eq(factor.payload[0]), lane_odd.eq(request.register[0]), group.eq(request.group)]
         even_row, odd_row = rows
         lane_row = Signal(LANES * 32 * params.groups)
         m.d.comb += [
@@ -126,61 +109,52 @@ class RegisterFile(wiring.Component):
     def _write(self, m):
         params, compute, loads, moves = self._params, self.compute, self.loads, self.moves
         lanes, waiting, free = Signal(LaneWriteLayout(params)), Signal(), Signal()
-        due = Signal()  # it has waited long enough
-        with m.If(loads.valid):
-            m.d.comb += lanes.eq(loads.p)
-        with m.Else():
-            m.d.comb += lanes.eq(moves.p)
-        # Of each by itself: whether a load is there is known late, and much waits for its ready.
+        waited, patience_over = Signal(range(PATIENCE)), Signal()
+        m.d.comb += lanes.eq(Mux(loads.valid, loads.payload, moves.payload))
+        # Computed separately for both, because loads.valid is late and many registers depend on loads.ready.
         load_free, move_free = (
-            ~(compute.results_valid & (compute.results_register[0] == write.p.register[0])) for write in (loads, moves)
+            ~(compute.results_valid & (compute.results_register[0] == write.payload.register[0]))
+            for write in (loads, moves)
         )
         m.d.comb += [
             waiting.eq(loads.valid | moves.valid),
             free.eq(Mux(loads.valid, load_free, move_free)),
             loads.ready.eq(load_free),
             moves.ready.eq(move_free & ~loads.valid),
-            due.eq(waiting & ~free & (self.waited == PATIENCE - 1)),
+            patience_over.eq(waiting & ~free & (waited == PATIENCE - 1)),
         ]
-        m.d.sync += compute.starved.eq(due)
-        with m.If(waiting & ~free):
-            m.d.sync += self.waited.eq(Mux(due, 0, self.waited + 1))
-        with m.Else():
-            m.d.sync += self.waited.eq(0)
+        m.d.sync += [
+            compute.starved.eq(patience_over),
+            waited.eq(Mux(waiting & ~free & ~patience_over, waited + 1, 0)),
+        ]
 
         lane_threads = Signal(params.threads)
         for thread in range(params.threads):
             group, lane = divmod(thread, LANES)
             m.d.comb += lane_threads[thread].eq(lanes.lanes[lane] & (lanes.group == group))
-        for index, port in enumerate(self.write_ports):
+        for index, port in enumerate(self._write_ports):
             by_results, by_lanes = Signal(name=f"results_to_{index}"), Signal(name=f"lanes_to_{index}")
             m.d.comb += [
                 by_results.eq(compute.results_valid & (compute.results_register[0] == index)),
                 by_lanes.eq(waiting & (lanes.register[0] == index)),
                 port.addr.eq(Mux(by_results, compute.results_register[1:], lanes.register[1:])),
+                port.data.eq(
+                    Cat(
+                        Mux(by_results, compute.results_data[thread], lanes.data[thread % LANES])
+                        for thread in range(params.threads)
+                    )
+                ),
             ]
             with m.If(by_results):
                 m.d.comb += port.en.eq(compute.results_threads)
             with m.Elif(by_lanes):
                 m.d.comb += port.en.eq(lane_threads)
-            words = [
-                Mux(by_results, compute.results_data[thread], lanes.data[thread % LANES])
-                for thread in range(params.threads)
-            ]
-            m.d.comb += port.data.eq(Cat(words))
 
 
 class PredicateFile(wiring.Component):
-    """Eight predicates of every thread, in a memory of single bits for each lane of the groups.
+    """Eight predicates of every thread: for each lane, a memory of single bits.
 
-    A write in one cycle is seen by reads of the next. Reads take one cycle, writes are always accepted.
-
-    Members
-    -------
-    writes : In(stream of PredicateWriteLayout)
-        Always ready.
-    reads : In(GuardReadSignature(params))
-    issue_reads : In(PredicateReadSignature)
+    Writes are always accepted, and visible to reads of the next cycle. Reads take one cycle.
     """
 
     def __init__(self, params):
@@ -195,7 +169,7 @@ class PredicateFile(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        writes = self.writes.p
+        writes = self.writes.payload
         m.d.comb += self.writes.ready.eq(1)
         for lane, memory in enumerate(self._memories):
             m.submodules[f"lane{lane}"] = memory

@@ -1,8 +1,7 @@
 """The segment table: segments are checked once, when they are written (docs/pe.md, "Logical addresses")."""
 
-from amaranth import Cat, Module, Mux, Signal, unsigned
-from amaranth.lib import stream, wiring
-from amaranth.lib.data import View
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In
 
@@ -18,20 +17,14 @@ _CHUNK_LOG2 = 4
 
 
 class SegmentTable(wiring.Component):
-    """Segments with what is derived from them. A wrong one is written too, with ``good`` 0.
+    """Segments and values derived from them. An invalid segment is written too, with ``good`` 0.
 
-    A write takes seven cycles from the one in which it is first seen to its handshake, that one included, and is seen
-    by reads from the next cycle on. After a reset all entries are wrong: they are cleared one by one,
-    ``params.segments`` cycles long, in which writes wait and reads find what is not good.
-
-    Members
-    -------
-    writes : In(stream of SegmentWriteLayout)
-    read : In(SegmentReadSignature)
+    A write is accepted in the seventh cycle in which it is valid, and is visible to reads from the next cycle on. After
+    reset, all entries are cleared one a cycle. Meanwhile writes wait, and reads return entries that are not good.
     """
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         super().__init__(
             {
                 "writes": In(stream.Signature(SegmentWriteLayout(params))),
@@ -41,16 +34,16 @@ class SegmentTable(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        params = self.params
+        params = self._params
         layout = SegmentEntryLayout(params)
         m.submodules.memory = memory = Memory(shape=layout, depth=params.segments, init=[])
         write, read = memory.write_port(), memory.read_port()
-        cleared = Signal(range(params.segments + 1))  # entries that have been cleared
+        cleared = Signal(range(params.segments + 1))  # number of cleared entries
         clearing, was_clearing = Signal(), Signal(init=1)
         m.d.comb += clearing.eq(cleared != params.segments)
         m.d.sync += [cleared.eq(cleared + clearing), was_clearing.eq(clearing)]
 
-        segment = View(packed_layout(SEGMENT), self.writes.p.word)
+        segment = data.View(packed_layout(SEGMENT), self.writes.payload.word)
         step = Signal(range(_DIMENSIONS + 3))
         done = Signal()
         m.d.comb += [done.eq(step == _DIMENSIONS + 2), self.writes.ready.eq(done)]
@@ -63,10 +56,10 @@ class SegmentTable(wiring.Component):
         self._copy(m, segment, entry)
         fits = self._count_pages(m, segment, entry, step)
         m.d.comb += [
-            # All that a cleared one needs: nothing else is looked at of one that is not good.
-            entry.good.eq(self._sound(m, segment, entry) & fits & ~clearing),
+            # Sufficient to clear an entry: no block uses the other fields of an entry that is not good.
+            entry.good.eq(self._valid(m, segment, entry) & fits & ~clearing),
             write.en.eq(clearing | done),
-            write.addr.eq(Mux(clearing, cleared, self.writes.p.index)),
+            write.addr.eq(Mux(clearing, cleared, self.writes.payload.index)),
             write.data.eq(entry),
             read.addr.eq(self.read.number),
             self.read.entry.eq(read.data),
@@ -76,13 +69,10 @@ class SegmentTable(wiring.Component):
         return m
 
     def _copy(self, m, segment, entry):
-        """What is in the word already, and the shifts."""
+        """Fields copied from the word, and the shifts."""
         m.d.comb += [
             entry.element_log2.eq(segment.element[:2]),
-            entry.rank.eq(segment.rank),
-            entry.swizzle.eq(segment.swizzle),
-            entry.paged.eq(segment.paged),
-            entry.first_entry.eq(segment.first_entry),
+            *(entry[name].eq(segment[name]) for name in ("rank", "swizzle", "paged", "first_entry")),
             entry.base.eq(segment.base >> _CHUNK_LOG2),
         ]
         shift = entry.element_log2
@@ -93,32 +83,32 @@ class SegmentTable(wiring.Component):
                 m.d.comb += entry.shift[d].eq(shift)
 
     def _count_pages(self, m, segment, entry, step):
-        """Pages of a dimension, one dimension a step, and their product: one and two steps after its sizes.
+        """Counts the pages of one dimension a step, and multiplies the counts, one and two steps later.
 
-        Returns, in the last step, whether there are as many entries as pages, or one page, if it is not paged.
+        Returns, in the last step, whether the page table has entries for all pages, or an unpaged segment is one page.
         """
-        params = self.params
+        params = self._params
         length = params.page_width + 1
-        last_page = Signal(16)  # pages of the dimension before, less one
-        several = Signal()  # a dimension has more than one
-        product, large = Signal(length), Signal()  # pages of all dimensions so far; it has been cut
-        size, page_log2 = Signal(16), Signal(4)  # of the dimension of the step before
+        last_page = Signal(16)  # pages of the previous dimension, less one
+        several = Signal()  # a dimension has more than one page
+        product, overflow = Signal(length), Signal()  # pages of all dimensions so far; the product was truncated
+        size, page_log2 = Signal(16), Signal(4)  # of the dimension of the previous step
         with m.Switch(step):
             for d in range(_DIMENSIONS):
                 with m.Case(d):
                     m.d.sync += [size.eq(segment[f"size{d}"]), page_log2.eq(segment[f"page_log2{d}"])]
-        # A dimension that is not used counts as one page. A size of 0 in one that is used is found elsewhere.
+        # An unused dimension counts as one page. ``_valid`` rejects a size of 0 in a used dimension.
         m.d.sync += last_page.eq(Mux(step <= segment.rank + 1, (size - 1)[:16] >> page_log2, 0))
 
-        # No factor is zero: what is cut once would have stayed too large.
+        # No factor is zero, so a product that was truncated once is too large.
         full = Signal(length + 16)
         m.d.comb += full.eq(product * (last_page + 1)[:16])
         with m.If(step <= 1):
-            m.d.sync += [product.eq(1), large.eq(0), several.eq(0)]
+            m.d.sync += [product.eq(1), overflow.eq(0), several.eq(0)]
         with m.Else():
             m.d.sync += [
                 product.eq(full),
-                large.eq(large | full[length:].any()),
+                overflow.eq(overflow | full[length:].any()),
                 several.eq(several | (last_page != 0)),
             ]
         for d in range(_DIMENSIONS - 1):
@@ -128,10 +118,10 @@ class SegmentTable(wiring.Component):
             m.d.comb += entry.pages_below[d].eq(below)
         end = Signal(unsigned(18))
         m.d.comb += end.eq(segment.first_entry + product)
-        return Mux(segment.paged, ~large & (end <= params.pages), ~several)
+        return Mux(segment.paged, ~overflow & (end <= params.pages), ~several)
 
-    def _sound(self, m, segment, entry):
-        """Whether no rule is broken but those on the number of pages."""
+    def _valid(self, m, segment, entry):
+        """Whether all rules hold, other than those on the number of pages."""
         known, dimensions, row, page = Signal(), Signal(_DIMENSIONS), Signal(5), Signal(7)
         with m.Switch(segment.element):
             with m.Case(*SegmentElement):
@@ -140,15 +130,15 @@ class SegmentTable(wiring.Component):
             size, page_log2 = segment[f"size{d}"], segment[f"page_log2{d}"]
             unused = ~(size.any() | page_log2.any())
             m.d.comb += dimensions[d].eq(Mux(segment.rank >= d, size.any(), unused))
-        # Registers, as the word has been there for some steps.
+        # Registered, because the word is stable for several steps.
         m.d.sync += [
             row.eq(entry.page_log2[0] + entry.element_log2),
             page.eq(sum(entry.page_log2) + entry.element_log2),
         ]
-        reserved = self.writes.p.word & SEGMENT.reserved_mask
+        reserved = self.writes.payload.word & SEGMENT.reserved_mask
         placed = Mux(segment.paged, segment.base == 0, ~segment.base[:_CHUNK_LOG2].any() & (segment.first_entry == 0))
-        sound = Signal()
-        m.d.sync += sound.eq(
+        valid = Signal()
+        m.d.sync += valid.eq(
             Cat(known, dimensions, row >= _CHUNK_LOG2, page <= MAX_PAGE_LOG2, ~reserved.any(), placed).all()
         )
-        return sound
+        return valid

@@ -1,1 +1,1 @@
-"""Commands and instructions as text."""
+"""Text of commands, instructions, jobs and programs, and their packed words."""

@@ -1,4 +1,13 @@
-"""One line of the text of jobs of the convolution engine, word by word."""
+"""The text of jobs of the convolution engine: each line is a job of 1024 bits.
+
+::
+
+    operation.type.output{.bias}{.raster}{.early} {field=value | field=(value,value…)} …
+
+``operation`` is convolution, depthwise, sum_pool or max_pool; fields have the names of the job format, in any order.
+Omitted fields have their lowest values. A line with ``barrier`` signals it, and a line with ``addend`` adds it. ``//``
+begins a comment. ``word n`` is a raw job. Numbers are decimal, or hexadecimal with 0x.
+"""
 
 import re
 
@@ -6,66 +15,34 @@ from tilewright.spec.conv import JOB, JOB_VERSION, ConvOperation, ConvOutput
 from tilewright.spec.fields import names
 from tilewright.spec.pe import MmType
 
-from .language import Language, Optional, Part, TextLine
+from .language import Flag, Language, Part, TextLine
 
 __all__ = ["BITS", "ConvLine", "assemble_jobs", "disassemble_job"]
 
-_TOKEN = re.compile(r"\w+=\([^()]*\)|\S+")
+#: Fields that are parts of the operation, or follow from other fields.
+_PARTS = {"version", "operation", "type", "output", "bias", "add", "signal", "raster", "early"}
+_FIELDS = {field.name: field for field in JOB.fields if field.name not in _PARTS}
+#: Fields with a field that says that they are used.
+_SWITCHES = {"barrier": "signal", "addend": "add"}
+#: Fields in hexadecimal.
+_HEXADECIMAL = {"barrier", "x", "k", "table", "y", "addend", "ratio", "offset"}
 
 
 class ConvLine(TextLine):
-    """A line of operands with spaces between them, each a name, ``=`` and a number or numbers in parentheses.
+    """A line of operands with spaces between them, each a name, ``=``, and a number or numbers in parentheses."""
 
-    Parameters
-    ----------
-    text : str
-    number : int
-        Of the line.
-    """
-
-    def __init__(self, text, number):
-        operation, *operands = _TOKEN.findall(text)
-        super().__init__(number, operation, operands)
-
-    @staticmethod
-    def written(operation, operands, fields):
-        """The text of a line."""
-        return " ".join([operation, *operands])
+    _TOKEN = re.compile(r"\w+=\([^()]*\)|\S+")
 
     def assignment(self, fields):
-        """Takes the next operand, ``name=value`` of one of ``fields``, by name; returns name and value."""
+        """Reads the next operand, ``name=value`` of one of ``fields``; returns name and value."""
         word = self.operand("a field, as name=value")
         name, equals, value = word.partition("=")
         if not equals or name not in fields:
             raise self.wrong(word, f"must be name=value with one of {', '.join(fields)}")
         field = fields[name]
-        if not field.count:
-            return name, self.integer(word, field.range, value)
-        entries = value[1:-1].replace(",", " ").split()
-        if value[:1] != "(" or value[-1:] != ")" or len(entries) != field.count:
-            raise self.wrong(word, f"must be {field.count} numbers in parentheses")
-        return name, [self.integer(word, field.range, entry) for entry in entries]
-
-
-#: Fields that are parts of the operation, or follow from others.
-_PARTS = {"version", "operation", "type", "output", "bias", "add", "signal", "raster", "early"}
-_FIELDS = {field.name: field for field in JOB.fields if field.name not in _PARTS}
-#: Fields that are used if they are given, and what then is one.
-_SWITCHES = {"barrier": "signal", "addend": "add"}
-#: Fields that are written in hexadecimal.
-_HEXADECIMAL = {"barrier", "x", "k", "table", "y", "addend", "ratio", "offset"}
-
-
-class _Flag(Optional):
-    """A part that is there or not: the name of a field of one bit."""
-
-    def __init__(self, field):
-        super().__init__(Part(field, {field: 1}, "nothing or"))
-        self._name = field
-
-    def read(self, line, fmt, fields):
-        if line.parts[:1] == [self._name]:
-            super().read(line, fmt, fields)
+        if field.count:
+            return name, self.integers(word, field.range, field.count, value)
+        return name, self.integer(word, field.range, value)
 
 
 class _Fields:
@@ -99,8 +76,10 @@ def _written(value, form):
     return format(value, form)
 
 
-_SYNTAX = (Part("type", names(MmType), "a type"), Part("output", names(ConvOutput), "an output"),
-           _Flag("bias"), _Flag("raster"), _Flag("early"), _Fields())  # fmt: skip
+_SYNTAX = (
+    Part("type", names(MmType), "a type"), Part("output", names(ConvOutput), "an output"), Flag("bias"),
+    Flag("raster"), Flag("early"), _Fields(),
+)  # fmt: skip
 _LANGUAGE = Language(
     ConvLine,
     dict.fromkeys(ConvOperation, JOB),

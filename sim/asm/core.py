@@ -1,4 +1,4 @@
-"""The text of programs of the command processor: words of 512 bits, a line for each but those of jobs and tables.
+"""The text of programs of the command processor: each line is a word of 512 bits, or the words of a job or table entry.
 
 ::
 
@@ -10,10 +10,10 @@
     register.engine offset value
     loop count back | loop count label
     end{.interrupt}
-    segment index word | page index word   the words that write a table of the processing engine
+    segment index word | page index word   the words that write an entry of the processing engine
 
-``name:`` alone is a label. ``engine`` is tmau, pe or conv. ``tag=n`` may end a line; commands and jobs have their own.
-``//`` begins a comment. ``word n`` is a word as it is. Numbers are decimal, or hexadecimal with 0x.
+A line ``name:`` is a label. ``engine`` is tmau, pe or conv. A line may end with ``tag=n``; commands and jobs have their
+own tags. ``//`` begins a comment. ``word n`` is a raw word. Numbers are decimal, or hexadecimal with 0x.
 """
 
 import re
@@ -25,7 +25,7 @@ from tilewright.spec.core import JOB_WORDS, PROGRAM_WORDS, WORD_BITS, Engine, Ki
 from tilewright.spec.fields import names
 
 from .conv import assemble_jobs, disassemble_job
-from .language import Language, Number, Optional, Part
+from .language import Flag, Language, Number, Part
 from .tmau import AsmLine, assemble, disassemble
 
 __all__ = ["BITS", "assemble_core", "disassemble_core"]
@@ -38,7 +38,7 @@ _TABLES = {"segment": segment_words, "page": page_words}
 
 
 class _Engines:
-    """Engines that are waited for, with commas between them; none: all."""
+    """Engines of a wait, with commas between them; all engines if there is none."""
 
     def read(self, line, fmt, fields):
         for name in line.parts.pop(0).split(",") if line.parts else ():
@@ -71,7 +71,7 @@ _SYNTAXES = {
         Number("count", "a number of rounds", "d"),
         Number("back", "a number of words, or a label", "d"),
     ),
-    "end": (Kind.END, Optional(Part("interrupt", {"interrupt": 1}, "nothing or"))),
+    "end": (Kind.END, Flag("interrupt")),
 }
 _LANGUAGE = Language(AsmLine, PROGRAM_WORDS, _SYNTAXES, opcode="kind")
 
@@ -80,13 +80,13 @@ BITS = _LANGUAGE.bits
 
 
 def assemble_core(text):
-    """The words of a program, as a list; UsageError names line and word of what is wrong."""
+    """The list of words of a program; a UsageError names the wrong line and word."""
     words, labels = [], {}
     for number, line in enumerate(text.splitlines(), 1):
         line = line.split("//")[0].strip()
         label = _LABEL.fullmatch(line)
         if label and label[1] in labels:
-            raise UsageError(f"line {number}: label {label[1]!r} is there twice")
+            raise UsageError(f"line {number}: label {label[1]!r} is defined twice")
         if label:
             labels[label[1]] = len(words)
         elif line:
@@ -95,15 +95,15 @@ def assemble_core(text):
 
 
 def _words(line, number, index, labels):
-    """The words of a line, the first of which has this index."""
-    name, *rest = line.split(None, 1)
-    blank = "\n" * (number - 1)  # so that errors name this line
-    if name in ("tmau", "conv", *_TABLES) and not rest:
-        raise UsageError(f"line {number}: {name!r} must be followed by what it hands over")
+    """The words of a line; the first has the index ``index``."""
+    name, *operands = line.split(None, 1)
+    blank = "\n" * (number - 1)  # errors then name this line
+    if name in ("tmau", "conv", *_TABLES) and not operands:
+        raise UsageError(f"line {number}: {name!r} needs operands")
     if name == "tmau":
-        return _packed(number, lambda: [tmau_word(word) for word in assemble(blank + rest[0])])
+        return _packed(number, lambda: [tmau_word(word) for word in assemble(blank + operands[0])])
     if name == "conv":
-        return [word for job in assemble_jobs(blank + rest[0]) for word in conv_words(job)]
+        return [word for job in assemble_jobs(blank + operands[0]) for word in conv_words(job)]
     if name in _TABLES:
         return _packed(number, lambda: _TABLES[name](*_table_entry(line, number)))
     if name == "loop":
@@ -114,7 +114,7 @@ def _words(line, number, index, labels):
 
 
 def _packed(number, words):
-    """What ``words`` returns; what it refuses is an error of the line."""
+    """The result of ``words``, whose ValueError becomes an error of the line."""
     try:
         return words()
     except ValueError as error:
@@ -122,7 +122,7 @@ def _packed(number, words):
 
 
 def _table_entry(text, number):
-    """Index and word of a table's entry, and the tag."""
+    """Index and word of an entry, and the tag."""
     line = AsmLine(text, number)
     line.parts.pop(0)
     index = line.integer(line.operand("an index"), (0, 65535))
@@ -132,7 +132,7 @@ def _table_entry(text, number):
 
 
 def disassemble_core(words):
-    """The lines of a program, as a list; a word whose bits no line says is ``word n``."""
+    """The list of lines of a program, with ``word n`` for words that no line stands for."""
     words, lines = list(words), []
     while words:
         word = words.pop(0)
@@ -152,10 +152,10 @@ def disassemble_core(words):
 
 
 def _checked(line, words):
-    """``line`` if it stands for ``words``, and otherwise the first one as it is."""
+    """``line`` if it stands for ``words``, otherwise the first of them as a raw word."""
     try:
         if assemble_core(line) == words:
             return line
     except UsageError:
-        pass  # a tag that no line may have
+        pass  # a tag out of range
     return f"word {words[0]:#x}"

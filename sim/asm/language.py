@@ -1,68 +1,81 @@
-"""A line of the text of commands or instructions, taken word by word."""
+"""Languages of lines, each for one packed word, which one table of operations and items reads and writes.
+
+An item reads its words from a :class:`TextLine` and writes them: ``read(line, fmt, fields)`` sets ``fields`` of the
+format ``fmt``; ``write(fields)`` returns the text: parts of the operation, each after a point, or one operand, or "".
+"""
+
+import re
 
 from tilewright.errors import UsageError
 from tilewright.spec.names import suggestion
 
-__all__ = ["Language", "Number", "Optional", "Part", "TextLine", "When"]
+__all__ = ["Flag", "Language", "Number", "Optional", "Part", "TextLine", "When"]
 
 
 class TextLine:
-    """The words of one line, taken from left to right; a wrong one is a UsageError that names line and word.
+    """The words of one line, read from left to right; each error is a UsageError that names the line and the word.
 
     Parameters
     ----------
+    text : str
+        An operation, whose parts have points between them, and operands.
     number : int
         Of the line.
-    operation : str
-        Its parts have points between them.
-    operands : list of str
 
     Attributes
     ----------
     parts, operands : list of str
-        What has not been taken.
+        Words that have not been read.
     last : str
-        The operation, or the operand that was taken last.
+        The operation, or the last operand read.
     common : dict
-        Fields that every operation may have, and that are not written as its operands; a subclass sets them.
+        Fields of any operation that are not written as operands; subclasses set them.
     """
 
-    #: Why an operation cannot have them.
-    WITHOUT_COMMON = "takes its operands alone"
+    #: The error for an operation that cannot have ``common``.
+    WITHOUT_COMMON = ""
+    _TOKEN = re.compile(r"\S+")
 
-    def __init__(self, number, operation, operands):
+    def __init__(self, text, number):
         self.number = number
-        self.operands = operands
-        self.parts = operation.split(".")
-        self.last = operation
+        self.last, *self.operands = self._split(text)
+        self.parts = self.last.split(".")
         self.common = {}
 
-    def wrong(self, word, why):
-        """The error for a word of this line."""
-        return UsageError(f"line {self.number}: {word!r} {why}")
+    def _split(self, text):
+        return self._TOKEN.findall(text)
 
-    def part_text(self, what):
-        """Takes the next part of the operation, whatever it is."""
+    @staticmethod
+    def written(operation, operands, fields):
+        """The text of a line."""
+        return " ".join([operation, *operands])
+
+    def wrong(self, word, reason):
+        """The error for a word of this line."""
+        return UsageError(f"line {self.number}: {word!r} {reason}")
+
+    def part_text(self, description):
+        """Reads the next part of the operation."""
         if not self.parts:
-            raise self.wrong(self.last, f"must go on with {what}")
+            raise self.wrong(self.last, f"must go on with {description}")
         return self.parts.pop(0)
 
-    def part(self, names, what):
-        """Takes the next part of the operation, one of ``names``; of a dictionary, the value."""
-        word = self.part_text(f"{what}: {', '.join(names)}")
+    def part(self, names, description):
+        """Reads the next part of the operation, one of ``names``, a dictionary; returns its value."""
+        word = self.part_text(f"{description}: {', '.join(names)}")
         if word not in names:
-            raise self.wrong(word, f"must be {what}: {', '.join(names)}{suggestion(word, names)}")
-        return names[word] if isinstance(names, dict) else word
+            raise self.wrong(word, f"must be {description}: {', '.join(names)}{suggestion(word, names)}")
+        return names[word]
 
-    def operand(self, what):
-        """Takes the next operand as text."""
+    def operand(self, description):
+        """Reads the next operand as text."""
         if not self.operands:
-            raise self.wrong(self.last, f"must be followed by {what}")
+            raise self.wrong(self.last, f"must be followed by {description}")
         self.last = self.operands.pop(0)
         return self.last
 
     def integer(self, word, limits, text=None):
-        """``word``, or the part ``text`` of it, as an integer within ``limits``."""
+        """``word``, or its part ``text``, as an integer within ``limits``."""
         text = word if text is None else text
         try:
             value = int(text, 16 if text.lower().startswith("0x") else 10)
@@ -72,32 +85,39 @@ class TextLine:
             raise self.wrong(word, f"must be {limits[0]} to {limits[1]}")
         return value
 
+    def integers(self, word, limits, count, text, description=""):
+        """``word``, or its part ``text``, as ``count`` integers in parentheses."""
+        entries = text[1:-1].replace(",", " ").split()
+        if text[:1] != "(" or text[-1:] != ")" or len(entries) != count:
+            raise self.wrong(word, f"must be {description}{count} numbers in parentheses")
+        return tuple(self.integer(word, limits, entry) for entry in entries)
+
     def end(self):
-        """Raises if something is left."""
+        """Raises an error if words remain."""
         for word in (*self.parts, *self.operands):
             raise self.wrong(word, "is more than the command takes")
 
 
 class Number:
-    """An operand that is the value of a field.
+    """An operand with the value of a field.
 
     Parameters
     ----------
     field : str
-    what : str
-        What it is called when it is missing.
+    description : str
+        For the error if it is missing.
     form : str
-        How it is written: ``#x`` or ``d``.
+        Format of its text: ``#x`` or ``d``.
     """
 
-    def __init__(self, field, what, form="#x"):
-        self.field, self.what, self.form = field, what, form
+    def __init__(self, field, description, form="#x"):
+        self.field, self.description, self.form = field, description, form
 
     def read(self, line, fmt, fields):
-        self.parse(line.operand(self.what), line, fmt, fields)
+        self.parse(line.operand(self.description), line, fmt, fields)
 
     def parse(self, word, line, fmt, fields):
-        """Reads ``word``, which has been taken."""
+        """Sets ``fields`` from the operand ``word``."""
         fields[self.field] = line.integer(word, fmt[self.field].range)
 
     def write(self, fields):
@@ -105,21 +125,35 @@ class Number:
 
 
 class Part:
-    """A part of the operation: the value of a field, by its name in the dictionary ``names``."""
+    """A part of the operation: the name of a field's value in the dictionary ``names``."""
 
-    def __init__(self, field, names, what):
-        self.field, self._names, self._what = field, names, what
+    def __init__(self, field, names, description):
+        self.field, self._names, self._description = field, names, description
         self._written = {value: name for name, value in names.items()}
 
     def read(self, line, fmt, fields):
-        fields[self.field] = line.part(self._names, self._what)
+        fields[self.field] = line.part(self._names, self._description)
 
     def write(self, fields):
         return f".{self._written[fields[self.field]]}"
 
 
+class Flag:
+    """A part of the operation, the name of a field of one bit, if the bit is set."""
+
+    def __init__(self, field):
+        self._field = field
+
+    def read(self, line, fmt, fields):
+        if line.parts[:1] == [self._field]:
+            fields[line.parts.pop(0)] = 1
+
+    def write(self, fields):
+        return f".{self._field}" * fields[self._field]
+
+
 class Optional:
-    """Parts that are there together, or not at all: then the field of the first one is 0."""
+    """Items that may all be omitted; the field of the first item is then 0."""
 
     def __init__(self, *items):
         self._items = items
@@ -133,7 +167,7 @@ class Optional:
 
 
 class When:
-    """An item that is there if ``condition`` holds for the fields of the items before."""
+    """An item that exists if ``condition(fields)``, with the fields of the items before it."""
 
     def __init__(self, condition, item):
         self._condition, self._item = condition, item
@@ -147,19 +181,19 @@ class When:
 
 
 class Language:
-    """Lines and words, in both directions.
+    """A reader and writer of lines.
 
     Parameters
     ----------
     line : type
-        A kind of :class:`TextLine`.
+        A subclass of :class:`TextLine`.
     formats : dict
-        The format of each opcode; all of them have ``bits`` bits, and the field ``opcode`` in one place.
+        The format of each opcode; all of them have the same number of bits, and the opcode at one place.
     syntaxes : dict
-        By the name of an operation a tuple of its opcode and its items (:mod:`items`), in the order of the text. An
-        operation with several opcodes has a tuple of them; it is the first one unless an item changes the field.
+        For each name of an operation a tuple of its opcode and its items, in the order of the text. An operation with
+        several opcodes has a tuple of them, and items may replace the first one.
     opcode : str
-        What the field is called.
+        Name of the field with the opcode.
 
     Attributes
     ----------
@@ -176,12 +210,12 @@ class Language:
         self.bits, self._opcode = first.bits, first[opcode]
 
     def assemble(self, text):
-        """The words of a program, as a list; UsageError names line and word of what is wrong."""
+        """The list of words of a program; a UsageError names the wrong line and word."""
         lines = ((number, line.split("//")[0].strip()) for number, line in enumerate(text.splitlines(), 1))
         return [self._word(line, number) for number, line in lines if line]
 
     def disassemble(self, word, **known):
-        """The line of a word; ``word n`` if it has bits that no line says. ``known`` is what the word leaves open."""
+        """The line of a word, or ``word n`` if no line stands for it; ``known`` are fields that it does not have."""
         opcode = word >> self._opcode.lsb & (1 << self._opcode.width) - 1
         for name, (opcodes, items) in self._syntaxes.items():
             if opcode in opcodes:
@@ -194,14 +228,14 @@ class Language:
                     if self._word(text, 1) == word:
                         return text
                 except (UsageError, ValueError, LookupError):
-                    pass  # a number has no name, or no line may have it
+                    pass  # a number without a name, or out of the range of lines
         return f"word {word:#x}"
 
     def _word(self, text, number):
         line = self._line(text, number)
         name = line.parts.pop(0)
         if name not in self._syntaxes and name != "word":
-            raise line.wrong(name, f"is no operation{suggestion(name, self._syntaxes)}")
+            raise line.wrong(name, f"is not an operation{suggestion(name, self._syntaxes)}")
         (opcode, *_), items = self._syntaxes.get(name, ((None,), ()))
         fmt = self._formats.get(opcode)
         known = {field.name for field in fmt.fields} if fmt else set()

@@ -1,4 +1,20 @@
-"""One line of the text of instructions of the processing engine, word by word."""
+"""The text of instructions of the processing engine: each line is an instruction of 128 bits.
+
+::
+
+    mm8{.kaN}{.kbN}{.tN}{.sa|.ua}{.sb|.ub} rC, urS:rfO:imm, rA
+    mm16{.kaN}{.kbN}{.tN}{.sa|.ua}{.sb|.ub}{.f|.bf} rC, urS:rfO:imm, rA
+    ld rD, urS:rfO:imm, n
+    st rS, urS:rfO:imm, n
+    mov rD, imm | mov rD, tid | mov rD, core
+    movu urD, imm
+    setp.compare pD, rS, imm | setp.compare pD, tid, imm
+    bar.wait address, parity
+    fence | halt
+
+``@pN, `` before mm, ld, st, mov or setp is a guard. The parts of mm may have any order. ``//`` begins a comment.
+``word n`` is a raw instruction. Numbers are decimal, or hexadecimal with 0x.
+"""
 
 import re
 
@@ -11,44 +27,38 @@ __all__ = ["BITS", "PeLine", "assemble_program", "disassemble_instruction"]
 
 _GUARD = re.compile(r"(@[^\s,]*)\s*(,?)\s*(.*)")
 _LD = INSTRUCTIONS[Operation.LD]
+#: Parts of mm16 for types of floating-point numbers.
+_FLOATS = {"f": MmType.F16, "bf": MmType.BF16}
+#: Parts of mm for the signs of A and of B.
+_SIGNS = ({"sa": 0, "ua": MmType.U8S8}, {"sb": 0, "ub": MmType.S8U8})
+_NUMBERS = {"ka": "ka", "kb": "kb", "t": "transpose"}
 
 
 class PeLine(TextLine):
-    """A line of operands with commas between them, perhaps with a guard in front.
-
-    Parameters
-    ----------
-    text : str
-    number : int
-        Of the line.
-
-    Attributes
-    ----------
-    common : dict
-        Fields of the guard, if there is one.
-    """
+    """A line of operands with commas between them, with or without a guard, whose fields are ``common``."""
 
     WITHOUT_COMMON = "cannot be guarded by a predicate"
 
     def __init__(self, text, number):
         guard = _GUARD.fullmatch(text)
-        if guard:
-            text = guard[3]
-        operation, _, operands = text.partition(" ")
-        super().__init__(number, operation, [word.strip() for word in operands.split(",")] if operands.strip() else [])
+        super().__init__(guard[3] if guard else text, number)
         if guard:
             word = guard[1]
             if not guard[2]:
                 raise self.wrong(word, "must be followed by a comma")
-            if not text:
+            if not guard[3]:
                 raise self.wrong(word, "must be followed by an instruction")
             self.common = {"guard": 1, "predicate": self.named(word, "@p", _LD["predicate"], "a predicate")}
 
-    def named(self, word, prefix, field, what):
-        """The number of something that is written as ``prefix`` and a number: r5, ur4, p1."""
+    def _split(self, text):
+        operation, _, operands = text.partition(" ")
+        return [operation, *(word.strip() for word in operands.split(",") if operands.strip())]
+
+    def named(self, word, prefix, field, description):
+        """The number in a name such as r5, ur4 or p1, which begins with ``prefix``."""
         digits = word.removeprefix(prefix)
         if not word.startswith(prefix) or not digits.isascii() or not digits.isdigit():
-            raise self.wrong(word, f"must be {what}, as {prefix}0")
+            raise self.wrong(word, f"must be {description}, as {prefix}0")
         return self.integer(word, field.range, digits)
 
     @staticmethod
@@ -58,21 +68,15 @@ class PeLine(TextLine):
         return f"{guard}{operation} {', '.join(operands)}".rstrip()
 
 
-#: Parts of mm16 that say that elements are floating-point numbers, and of both that say of A and of B what they are.
-_FLOATS = {"f": MmType.F16, "bf": MmType.BF16}
-_SIGNS = ({"sa": 0, "ua": MmType.U8S8}, {"sb": 0, "ub": MmType.S8U8})
-_NUMBERS = {"ka": "ka", "kb": "kb", "t": "transpose"}
-
-
 class _Named(Number):
     """A register or predicate: ``prefix`` and its number."""
 
-    def __init__(self, prefix, field, what):
-        super().__init__(field, what)
+    def __init__(self, prefix, field, description):
+        super().__init__(field, description)
         self._prefix = prefix
 
     def parse(self, word, line, fmt, fields):
-        fields[self.field] = line.named(word, self._prefix, fmt[self.field], self.what)
+        fields[self.field] = line.named(word, self._prefix, fmt[self.field], self.description)
 
     def write(self, fields):
         return f"{self._prefix}{fields[self.field]}"
@@ -87,7 +91,7 @@ class _Address(Number):
     def parse(self, word, line, fmt, fields):
         places = word.split(":")
         if len(places) != 3:
-            raise line.wrong(word, f"must be {self.what}")
+            raise line.wrong(word, f"must be {self.description}")
         uniform, offsets, immediate = places
         fields["ur"] = line.named(uniform, "ur", fmt["ur"], "a uniform register")
         fields["rf"] = line.named(offsets, "rf", fmt["rf"], "the first offset register")
@@ -98,20 +102,20 @@ class _Address(Number):
 
 
 class _Registers(Number):
-    """How many registers: at least one."""
+    """A number of registers, at least one."""
 
     def parse(self, word, line, fmt, fields):
         fields[self.field] = line.integer(word, (1, fmt[self.field].range[1]))
 
 
 class _Or:
-    """An operand, or one of ``names`` in its place: for each the field that says so, and its value."""
+    """An operand, or one of ``names`` instead, each with a field and its value."""
 
     def __init__(self, item, names):
         self._item, self._names = item, names
 
     def read(self, line, fmt, fields):
-        word = line.operand(self._item.what)
+        word = line.operand(self._item.description)
         if word in self._names:
             field, value = self._names[word]
             fields[field] = value
@@ -126,18 +130,17 @@ class _Or:
 
 
 class _Compared(Number):
-    """What is compared with: in decimal if that is the index of the thread."""
+    """The second operand of a comparison, in decimal for the index of the thread."""
 
     def write(self, fields):
         return str(fields[self.field]) if fields["source"] == Source.THREAD else super().write(fields)
 
 
 class _Variant:
-    """The parts of mm8, or ``wide`` of mm16, in any order; they are written in that of the text above."""
+    """The parts of mm8 or, if ``wide``, of mm16, in any order; they are written in the order above."""
 
     def __init__(self, wide):
         self._first = MmType.S16S16 if wide else MmType.S8S8
-        #: What says the type: parts, of which there is one at most.
         self._types = [*_SIGNS, _FLOATS] if wide else list(_SIGNS)
 
     def read(self, line, fmt, fields):
@@ -146,16 +149,16 @@ class _Variant:
         while line.parts:
             part = line.parts[0]
             name = part.rstrip("0123456789")
-            of = next((place for place, known in enumerate(self._types) if part in known), None)
+            place = next((place for place, known in enumerate(self._types) if part in known), None)
             if name in _NUMBERS and name not in numbers:
                 first, last = fmt[_NUMBERS[name]].range
                 known = {f"{name}{n}": n for n in range(first, last + 1)}
                 fields[_NUMBERS[name]] = line.part(known, f"{name} and a number")
                 numbers.add(name)
-            elif of is not None and of not in types and (of < len(_SIGNS) or not types) and len(_SIGNS) not in types:
-                types[of] = self._types[of][line.parts.pop(0)]
+            elif place not in {None, *types} and (place < len(_SIGNS) or not types) and len(_SIGNS) not in types:
+                types[place] = self._types[place][line.parts.pop(0)]
             else:
-                raise line.wrong(part, f"must be a part of {line.last.split('.')[0]} that goes with the others")
+                raise line.wrong(part, f"cannot be a part of {line.last.split('.')[0]} with the others")
         fields["type"] = types.get(len(_SIGNS)) or MmType(self._first + sum(types.values()))
 
     def write(self, fields):

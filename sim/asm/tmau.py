@@ -1,4 +1,19 @@
-"""One line of the text of TMAU commands, word by word."""
+"""The text of TMAU commands: each line is a command of 512 bits.
+
+::
+
+    copy_tensor.mode.dim.dst,src{.op} descriptor (coordinates) {smem {barrier}} {(offsets)}
+    prefetch_tensor.mode.dim descriptor (coordinates) {(offsets)}
+    copy_block.dst,src{.op.type} dst_address {barrier} src_address blocks
+    prefetch_block address blocks
+    commit | wait{.read} groups | wait_all | invalidate descriptor | invalidate_all
+    replace descriptor field{[index]} value
+    lanes.type.dst_layout,src_layout dst_address{:lane} {barrier} src_address{:lane} (W,H,C,N) lanes eu_bytes
+
+``mode`` is tiles or im2col, ``dim`` 1d to 5d, ``dst`` and ``src`` are shared or global; ``src`` of a store may also be
+fill, without an address in shared memory. ``op`` is a reduction; blocks have 16 bytes. A line may end with ``tag=n``.
+``//`` begins a comment. ``word n`` is a raw command. Numbers are decimal, or hexadecimal with 0x.
+"""
 
 import re
 
@@ -7,33 +22,23 @@ from tilewright.spec.fields import names
 from tilewright.spec.names import suggestion
 from tilewright.spec.tmau import REDUCTIONS
 
-from .language import Language, Number, Optional, Part, TextLine, When
+from .language import Flag, Language, Number, Optional, Part, TextLine, When
 
 __all__ = ["BITS", "AsmLine", "assemble", "disassemble"]
 
-_TOKEN = re.compile(r"\([^()]*\)|\S+")
+_BLOCK_BYTES = 16
+_SPACES = names(Space)
+_REDUCTION = Part("reduction", REDUCTIONS, "a reduction")
 
 
 class AsmLine(TextLine):
-    """A line of operands with spaces between them.
-
-    Parameters
-    ----------
-    text : str
-    number : int
-        Of the line.
-
-    Attributes
-    ----------
-    common : dict
-        ``{"tag": n}`` if the line ends with ``tag=n``.
-    """
+    """A line of operands with spaces between them, which may end with ``tag=n``, the field ``tag`` of ``common``."""
 
     WITHOUT_COMMON = "cannot have a tag"
+    _TOKEN = re.compile(r"\([^()]*\)|\S+")
 
     def __init__(self, text, number):
-        operation, *operands = _TOKEN.findall(text)
-        super().__init__(number, operation, operands)
+        super().__init__(text, number)
         if self.operands and self.operands[-1].startswith("tag="):
             word = self.operands.pop()
             self.common = {"tag": self.integer(word, COMMAND["tag"].range, word.removeprefix("tag="))}
@@ -44,54 +49,26 @@ class AsmLine(TextLine):
         tag = [f"tag={fields['tag']}"] if fields["tag"] else []
         return " ".join([operation, *operands, *tag])
 
-    def part(self, names, what):
-        """Takes the next part of the operation, one of ``names``; of a dictionary, the value."""
-        if self.parts[:1] == ["multicast"]:
-            raise self._multicast()
-        return super().part(names, what)
-
-    def route(self, targets, sources, what):
-        """Takes the part ``dst,src``; returns the two values."""
-        word = self.part_text(f"{what}, as dst,src")
+    def route(self, targets, sources, description):
+        """Reads the part ``dst,src``; returns the two values."""
+        word = self.part_text(f"{description}, as dst,src")
         target, comma, source = word.partition(",")
         if not comma or target not in targets or source not in sources:
-            unknown = [each for each in word.split(",") if each not in sources]
+            unknown = [name for name in word.split(",") if name not in sources]
             sentence = f"must be dst,src with dst {', '.join(targets)} and src {', '.join(sources)}"
             raise self.wrong(word, sentence + (suggestion(unknown[0], sources) if comma and unknown else ""))
         return targets[target], sources[source]
 
-    def tuple(self, what, field, count):
-        """Takes ``count`` numbers in parentheses."""
-        word = self.operand(f"{what} in parentheses")
-        entries = word[1:-1].replace(",", " ").split()
-        if word[0] != "(" or word[-1] != ")" or len(entries) != count:
-            raise self.wrong(word, f"must be {what}: {count} numbers in parentheses")
-        return tuple(self.integer(word, field.range, entry) for entry in entries)
-
-    def end(self):
-        """Raises if something is left."""
-        if "multicast" in self.parts:
-            raise self._multicast()
-        super().end()
-
-    def _multicast(self):
-        return self.wrong("multicast", "needs a cluster of cores, and there is one core")
-
-
-_BLOCK_BYTES = 16
-_SPACES = names(Space)
-_REDUCTION = Part("reduction", REDUCTIONS, "a reduction")
-
 
 class _Barrier(Number):
-    """A barrier that is signalled, if there is one; so many operands stand behind it."""
+    """A barrier to signal, which may be omitted; ``following`` more operands are required."""
 
-    def __init__(self, behind=0):
+    def __init__(self, following=0):
         super().__init__("barrier", "a barrier")
-        self._behind = behind
+        self._following = following
 
     def read(self, line, fmt, fields):
-        if len(line.operands) > self._behind and line.operands[0][0] != "(":
+        if len(line.operands) > self._following and line.operands[0][0] != "(":
             fields["signal"] = 1
             super().read(line, fmt, fields)
 
@@ -100,7 +77,7 @@ class _Barrier(Number):
 
 
 class _Blocks(Number):
-    """A number of bytes, counted in blocks."""
+    """A number of bytes, in blocks."""
 
     def parse(self, word, line, fmt, fields):
         fields[self.field] = _BLOCK_BYTES * line.integer(word, (0, fmt[self.field].range[1] // _BLOCK_BYTES))
@@ -110,7 +87,7 @@ class _Blocks(Number):
 
 
 class _DescriptorField(Number):
-    """The name of a field of the descriptor, perhaps with an index."""
+    """The name of a field of the descriptor, with or without an index."""
 
     def __init__(self):
         super().__init__("field", "a field")
@@ -118,8 +95,8 @@ class _DescriptorField(Number):
     def parse(self, word, line, fmt, fields):
         name, _, index = word.partition("[")
         if name not in (field.name for field in DESCRIPTOR.fields) or (index and index[-1] != "]"):
-            meant = suggestion(name, (field.name for field in DESCRIPTOR.fields))
-            raise line.wrong(word, f"must be a field of the descriptor, or one with an [index]{meant}")
+            hint = suggestion(name, (field.name for field in DESCRIPTOR.fields))
+            raise line.wrong(word, f"must be a field of the descriptor, or one with an [index]{hint}")
         fields["field"] = DESCRIPTOR.index(name)
         if index:
             fields["index"] = line.integer(word, fmt["index"].range, index[:-1])
@@ -130,7 +107,7 @@ class _DescriptorField(Number):
 
 
 class _LaneAddress(Number):
-    """An address in every lane, perhaps with the lane of channel 0."""
+    """An address in each lane, with or without the lane of channel 0."""
 
     def parse(self, word, line, fmt, fields):
         address, _, lane = word.partition(":")
@@ -144,7 +121,7 @@ class _LaneAddress(Number):
 
 
 class _PowerOfTwo(Number):
-    """A number whose logarithm the field has."""
+    """A power of two, whose logarithm is the value of the field."""
 
     def parse(self, word, line, fmt, fields):
         number = line.integer(word, (1, 1 << fmt[self.field].range[1]))
@@ -157,20 +134,22 @@ class _PowerOfTwo(Number):
 
 
 class _Tuple:
-    """Numbers in parentheses; how many, ``count`` tells from the fields before."""
+    """``count(fields)`` numbers in parentheses, with the fields of the items before."""
 
-    def __init__(self, field, what, count):
-        self._field, self._what, self._count = field, what, count
+    def __init__(self, field, description, count):
+        self._field, self._description, self._count = field, description, count
 
     def read(self, line, fmt, fields):
-        fields[self._field] = line.tuple(self._what, fmt[self._field], self._count(fields))
+        word = line.operand(f"{self._description} in parentheses")
+        limits, count = fmt[self._field].range, self._count(fields)
+        fields[self._field] = line.integers(word, limits, count, word, f"{self._description}: ")
 
     def write(self, fields):
         return f"({','.join(map(str, fields[self._field][: self._count(fields)]))})"
 
 
 class _Offsets(_Tuple):
-    """Offsets of an im2col load, which may be left out."""
+    """Offsets of an im2col load, which may be omitted."""
 
     def __init__(self):
         super().__init__("offsets", "offsets", lambda fields: fields["rank"] - 2)
@@ -184,45 +163,47 @@ class _Offsets(_Tuple):
 
 
 class _Route:
-    """The part ``dst,src``: two fields that end alike, with values by their name."""
+    """The part ``dst,src``: names of values of the two fields with this ending."""
 
-    def __init__(self, ending, names, what):
-        self._fields, self._names, self._what = (f"destination_{ending}", f"source_{ending}"), names, what
+    def __init__(self, ending, names, description):
+        self._fields, self._names = (f"destination_{ending}", f"source_{ending}"), names
+        self._description = description
         self._written = {value: name for name, value in names.items()}
 
     def read(self, line, fmt, fields):
-        fields |= zip(self._fields, line.route(self._names, self._names, self._what), strict=True)
+        fields |= zip(self._fields, line.route(self._names, self._names, self._description), strict=True)
 
     def write(self, fields):
         return f".{','.join(self._written[fields[field]] for field in self._fields)}"
 
 
 class _TensorKind:
-    """The parts ``mode.dim``, which are the descriptor's.
+    """The parts ``mode.dim``, which belong to the descriptor.
 
-    Without it im2col is seen by offsets, and a tile has two dimensions unless a coordinate that is not 0 asks for more.
+    If they are unknown, nonzero offsets mean im2col, and a tile has two dimensions or as many as nonzero coordinates
+    need.
     """
 
     def read(self, line, fmt, fields):
-        fields["mode"] = line.part(("tiles", "im2col"), "a mode")
+        fields["mode"] = line.part({mode: mode for mode in ("tiles", "im2col")}, "a mode")
         ranks = {f"{rank}d": rank for rank in range(3 if fields["mode"] == "im2col" else 1, 6)}
         fields["rank"] = line.part(ranks, "a number of dimensions")
 
     def write(self, fields):
         fields.setdefault("mode", "im2col" if any(fields["offsets"]) else "tiles")
         if "rank" not in fields:
-            least = 2 + _used(fields["offsets"])  # im2col has an offset that is not 0
+            least = 2 + _used(fields["offsets"])
             fields["rank"] = max(least, _used(fields["coords"]))
         return f".{fields['mode']}.{fields['rank']}d"
 
 
 def _used(numbers):
-    """How many numbers there are up to the last one that is not 0; 0 if there is none."""
+    """The count of numbers up to the last nonzero one."""
     return max((place for place, number in enumerate(numbers, 1) if number), default=0)
 
 
 class _CopiedTensor:
-    """The parts ``dst,src{.op}``, which tell a load, a store and a reduction apart."""
+    """The parts ``dst,src{.op}``, which make a load, a store or a reduction."""
 
     _reduction = Optional(_REDUCTION)
 
@@ -263,7 +244,7 @@ _SYNTAXES = {
         _Route("space", _SPACES, "memories"),
         Optional(_REDUCTION, _ELEMENT),
         Number("destination", "the destination"),
-        _Barrier(behind=2),
+        _Barrier(following=2),
         Number("source", "the source"),
         _BLOCKS,
     ),
@@ -271,7 +252,7 @@ _SYNTAXES = {
     "commit": (Opcode.COMMIT,),
     "wait": (
         Opcode.WAIT,
-        Optional(Part("read", {"read": 1}, "nothing or")),
+        Flag("read"),
         Number("count", "a number of groups", "d"),
     ),
     "wait_all": (Opcode.WAIT_ALL,),
@@ -283,7 +264,7 @@ _SYNTAXES = {
         _ELEMENT,
         _Route("layout", names(LaneLayout), "layouts"),
         _LaneAddress("destination", "the destination"),
-        _Barrier(behind=4),
+        _Barrier(following=4),
         _LaneAddress("source", "the source"),
         _Tuple("shape", "a shape W,H,C,N", lambda fields: 4),
         _PowerOfTwo("lanes_log2", "a number of lanes"),
@@ -299,10 +280,10 @@ assemble = _LANGUAGE.assemble
 
 
 def disassemble(word, tmap=None):
-    """The line of a command; ``word n`` if it has bits that no line says.
+    """The line of a command, or ``word n`` if no line stands for it.
 
-    Mode and rank are the descriptor's. Without ``tmap``, im2col is seen by its offsets, and the rank is the smallest,
-    from 2 on, that has all coordinates and offsets other than 0.
+    Mode and rank belong to the descriptor. Without ``tmap``, nonzero offsets mean im2col, and the rank is the smallest
+    from 2 with all nonzero coordinates and offsets.
     """
     known = {} if tmap is None else {"mode": "im2col" if tmap.mode == Mode.IM2COL else "tiles", "rank": tmap.rank}
     return _LANGUAGE.disassemble(word, **known)

@@ -6,7 +6,7 @@ import numpy as np
 from ml_dtypes import bfloat16
 
 from tilewright.golden.pe.program import gemm_program
-from tilewright.hw.pe.compute import MacArray
+from tilewright.hw.pe.compute import mac_array
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.spec.memory import Swizzle
 from tilewright.spec.pe import MmType
@@ -157,7 +157,7 @@ def measure(preset, settings=(), *, simulator="verilator"):
 
 def _lines(session, preset):
     params = session.params
-    cycles = MacArray(params).LATENCY
+    cycles = mac_array(params).LATENCY
     yield Line(preset, "MAC array: operands to results", None, cycles, cycles, f"{cycles} cycles", "none", True)
     for product in products(preset, params):
         span, counters = _run(session, product)

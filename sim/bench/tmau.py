@@ -8,7 +8,7 @@ Specification: docs/tmau.md, "Speed".
 import numpy as np
 
 from tilewright.golden import TensorMap, limits
-from tilewright.golden.tmau.features import is_unsupported
+from tilewright.golden.tmau.machine import is_unsupported
 from tilewright.golden.tmau.tile import footprint
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import BarrierOp, Opcode

@@ -62,7 +62,7 @@ def shared_memory_arrays(smem, path="dut", prefix=""):
 def register_arrays(params):
     """The register file of a processing engine by itself, whose even and odd registers lie apart; PeParams."""
     return {
-        f"{parity}_registers": Array(f"dut.pe.core.registers.bank{bank}", 32 * params.threads, params.regs // 2)
+        f"{parity}_registers": Array(f"dut.pe.registers.bank{bank}", 32 * params.threads, params.regs // 2)
         for bank, parity in enumerate(("even", "odd"))
     }
 

@@ -1,1 +1,1 @@
-"""Replay cases: read, run on golden model or RTL, compared."""
+"""Replay of cases from files on the golden model or the RTL."""

@@ -1,7 +1,4 @@
-"""Replay cases of the kinds lanes and align: what commands they stand for, and the strides.
-
-Specification: docs/replay.md, "Kinds lanes and align".
-"""
+"""Files of replay cases, and cases of the kinds tmau, lanes and align (docs/replay.md)."""
 
 import json
 import lzma
@@ -27,102 +24,25 @@ from .fields import Fields
 from .maps import MapSpec, read_placed_map, read_processors, read_windows, with_maps
 from .outcome import read_expectation
 
-__all__ = [
-    "ENGINE_KINDS",
-    "PE_KINDS",
-    "Case",
-    "LayoutCase",
-    "cases_of",
-    "read_align",
-    "read_cases",
-    "read_document",
-    "read_lanes",
-]  # fmt: skip
+__all__ = ["ENGINE_KINDS", "PE_KINDS", "Case", "cases_of", "read_cases", "read_document"]
 
-#: Most bytes of shared memory that a copy with padding takes at a time.
-_BOX_BYTES = 16384
-
-
-class LayoutCase(NamedTuple):
-    """What a case of these kinds comes to: maps and commands of one of kind tmau, and strides for its result."""
-
-    maps: dict
-    commands: tuple
-    strides: dict | list
-
-
-def read_lanes(fields, smem_bytes):
-    """One LANES command. Fields are those of the command ``lanes``, but ``shape`` is N, C, H, W as on the page.
-
-    Strides of both sides, in bytes.
-    """
-    values = lane_fields(fields, _shape(fields)[::-1])
-    sides = {}
-    for side in ("source", "destination"):
-        strides = lane_strides(
-            values["shape"],
-            Element(values["element"]).bytes,
-            values[f"{side}_lane"],
-            1 << values["lanes_log2"],
-            1 << values["eu_log2"],
-            LaneLayout(values[f"{side}_layout"]),
-        )
-        sides[side] = strides._asdict()
-    return LayoutCase({}, (Command(Opcode.LANES, fields=values),), sides)
-
-
-def read_align(fields, smem_bytes):
-    """A load and a store for each box, there or ``back``. Strides of the padded tensor in bytes, outermost first."""
-    values = {"shape": tuple(_shape(fields)), "element": fields.choice("element", list(names(Element)))}
-    values["operator"] = fields.choice("operator", [operator.value for operator in Operator])
-    values["granularity"] = fields.integer("granularity", 1, 4096)
-    values["padding"] = fields.choice("padding", [padding.value for padding in Padding], Padding.ZERO.value)
-    for name in ("source", "target"):
-        values[name] = fields.integer(name, 0, (1 << 32) - 1)
-    back = fields.flag("back", False)
-    try:
-        alignment = align(**values, box_bytes=min(_BOX_BYTES, smem_bytes))
-    except ValueError as error:
-        raise UsageError(f"{fields.case}: {error}") from None
-    maps = {
-        name: MapSpec(tmap, int.from_bytes(tmap.pack(), "little"), None, None)
-        for name, tmap in (("source", alignment.source), ("target", alignment.target))
-    }
-    ends = ("target", "source") if back else ("source", "target")
-    commands = [
-        Command(opcode, name, {"coords": list(start), "smem": 0})
-        for start in alignment.starts
-        for opcode, name in zip((Opcode.LOAD, Opcode.STORE), ends, strict=True)
-    ]
-    return LayoutCase(maps, tuple(commands), list(alignment.strides))
-
-
-def _shape(fields):
-    shape = fields.integers("shape", *LANES["shape"].range)
-    if len(shape) != LANES["shape"].count:
-        raise fields.wrong("shape", f"must have 4 entries, N C H W, not {len(shape)}")
-    return shape
-
-
-#: Kinds of the processing engine. Their module, and that of kind core, needs more than numpy, and is imported when such
-#: a case comes.
+#: Kinds of the processing engine. Their module and the module of kind core need more than numpy and are imported for
+#: such cases.
 PE_KINDS = ("program", "gemm")
-#: Kinds that are not commands of the TMAU, and do not stand for them.
+#: Kinds of cases without commands of the TMAU.
 ENGINE_KINDS = (*PE_KINDS, "conv", "core")
-
-#: Control characters, and halves of characters: a name is printed, and part of the names of files.
+#: Most bytes of shared memory for a part of a copy with padding.
+_BOX_BYTES = 16384
+#: Control characters and surrogates: names are printed, and are parts of file names.
 _UNFIT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-
-#: Kinds that stand for commands of a TMAU.
-_LAYOUT_KINDS = {"lanes": read_lanes, "align": read_align}
 
 
 @dataclass(frozen=True)
 class Case:
-    """One case of kind tmau, or as if. ``processors`` are windows of each, where several share the unit.
+    """A case of kind tmau, or the commands of one of kind lanes or align.
 
-    ``strides`` is part of the result of the kinds lanes and align, and otherwise None. ``why`` is what a case of kind
-    tmau says of itself.
+    ``processors`` are the windows of each processor, if several share the unit. ``strides`` is part of the result of
+    the kinds lanes and align, and otherwise None. ``why`` is the description of a case of kind tmau.
     """
 
     name: str
@@ -139,18 +59,18 @@ class Case:
     processors: tuple[Windows, ...] = ()
 
     def global_contents(self):
-        """Global memory at the start, descriptors included, as a new uint8 array."""
+        """Global memory at the start with its descriptors, a new uint8 array."""
         return with_maps(self.gmem.contents(), self.maps)
 
 
 def read_cases(path):
-    """All cases of a file, :class:`Case` or those of another engine; UsageError if anything is not valid."""
+    """All cases of a file, each a :class:`Case` or a case of another engine; UsageError if one is invalid."""
     path = Path(path)
     return cases_of(read_document(path), path.name, path.parent)
 
 
 def read_document(path):
-    """What a file has, in JSON or in JSON in xz, whatever it means; UsageError if it is neither."""
+    """The contents of a file of JSON, or of JSON compressed by xz; UsageError for others."""
     try:
         raw = path.read_bytes()
         text = lzma.decompress(raw) if path.suffix == ".xz" else raw
@@ -164,7 +84,7 @@ def read_document(path):
 
 
 def cases_of(document, name, folder):
-    """The cases of what a file called ``name`` in ``folder`` has."""
+    """The cases of a document from the file ``name`` in ``folder``."""
     fields = Fields(document, name)
     fields.integer("version", 1, 1)
     _check_silicon(fields.inner("silicon", None))
@@ -189,7 +109,7 @@ def _without_repetition(pairs):
 
 
 def _check_silicon(fields):
-    """Of a capture: on what its expectations were measured, and when."""
+    """Checks the member ``silicon`` of a capture: where and when its expectations were measured."""
     if fields is not None:
         for name in ("gpu", "driver", "cuda", "date"):
             fields.text(name)
@@ -224,7 +144,8 @@ def _read_case(entry, index, folder):
     processors = read_processors(fields)
     listed = fields.inner("maps")
     maps = {
-        map_name: read_placed_map(listed.inner(map_name), gmem.size, windows, *processors) for map_name in listed.rest()
+        map_name: read_placed_map(listed.inner(map_name), gmem.size, windows, *processors)
+        for map_name in listed.remaining()
     }
     commands = [
         read_command(Fields(command, fields.case, f"commands[{position}]"), maps, cores, len(processors))
@@ -234,3 +155,64 @@ def _read_case(entry, index, folder):
     return Case(
         name, kind, expect, gmem, smem, maps, tuple(commands), windows, why=why, cores=cores, processors=processors
     )
+
+
+class _Layout(NamedTuple):
+    """Maps and commands for a case of kind lanes or align, and strides for its result."""
+
+    maps: dict
+    commands: tuple
+    strides: dict | list
+
+
+def _read_lanes(fields, smem_bytes):
+    """One LANES command, and the strides of both sides in bytes.
+
+    Fields are those of the command ``lanes``, but ``shape`` is N, C, H, W as on the page.
+    """
+    values = lane_fields(fields, _shape(fields)[::-1])
+    sides = {}
+    for side in ("source", "destination"):
+        strides = lane_strides(
+            values["shape"], Element(values["element"]).bytes, values[f"{side}_lane"], 1 << values["lanes_log2"],
+            1 << values["eu_log2"], LaneLayout(values[f"{side}_layout"]),
+        )  # fmt: skip
+        sides[side] = strides._asdict()
+    return _Layout({}, (Command(Opcode.LANES, fields=values),), sides)
+
+
+def _read_align(fields, smem_bytes):
+    """A load and a store for each box, in either direction; strides of the padded tensor in bytes, outermost first."""
+    values = {"shape": tuple(_shape(fields)), "element": fields.choice("element", list(names(Element)))}
+    values["operator"] = fields.choice("operator", [operator.value for operator in Operator])
+    values["granularity"] = fields.integer("granularity", 1, 4096)
+    values["padding"] = fields.choice("padding", [padding.value for padding in Padding], Padding.ZERO.value)
+    for name in ("source", "target"):
+        values[name] = fields.integer(name, 0, (1 << 32) - 1)
+    back = fields.flag("back", False)
+    try:
+        alignment = align(**values, box_bytes=min(_BOX_BYTES, smem_bytes))
+    except ValueError as error:
+        raise UsageError(f"{fields.case}: {error}") from None
+    maps = {
+        name: MapSpec(tmap, int.from_bytes(tmap.pack(), "little"), None, None)
+        for name, tmap in (("source", alignment.source), ("target", alignment.target))
+    }
+    ends = ("target", "source") if back else ("source", "target")
+    commands = [
+        Command(opcode, name, {"coords": list(start), "smem": 0})
+        for start in alignment.starts
+        for opcode, name in zip((Opcode.LOAD, Opcode.STORE), ends, strict=True)
+    ]
+    return _Layout(maps, tuple(commands), list(alignment.strides))
+
+
+def _shape(fields):
+    shape = fields.integers("shape", *LANES["shape"].range)
+    if len(shape) != LANES["shape"].count:
+        raise fields.wrong("shape", f"must have 4 entries, N C H W, not {len(shape)}")
+    return shape
+
+
+#: Kinds that stand for commands of a TMAU.
+_LAYOUT_KINDS = {"lanes": _read_lanes, "align": _read_align}

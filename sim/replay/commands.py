@@ -1,14 +1,13 @@
-"""Commands of replay cases: read strictly as to kinds and names, but free to break the rules; and written.
-
-Specification: docs/replay.md, "Commands".
-"""
+"""Commands of replay cases (docs/replay.md, "Commands"), read and written; they may break rules of hardware."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tilewright.golden import CommandError, limits
+from tilewright.golden import CommandError, TensorMap, limits
+from tilewright.golden.tmau.descriptor import check_word
+from tilewright.golden.tmau.tile import footprint
 from tilewright.spec import (
     BLOCK,
     COMMAND,
@@ -26,11 +25,11 @@ from tilewright.spec import (
 )
 from tilewright.spec.fields import names, spoken
 from tilewright.spec.tmau import REDUCTIONS
-from tilewright.spec.tmau_registers import own_tag_bits
+from tilewright.spec.tmau_registers import FEATURES, own_tag_bits
 
 from .fields import REQUIRED
 
-__all__ = ["Command", "command_entry", "lane_fields", "needed_words", "read_command"]
+__all__ = ["Command", "command_entry", "lane_fields", "needed_words", "read_command", "shared_reach"]
 
 
 @dataclass(frozen=True)
@@ -43,17 +42,18 @@ class Command:
     map : str
         Name of the descriptor; empty if there is none.
     fields : dict
-        Of the command's format; opcode and descriptor apart. A tag is there where it says whose command it is.
+        Of the command's format, without opcode and descriptor; with a tag that names the processor, if there are
+        several.
     repeat, step : int
-        How often it is issued, and bytes of shared memory from one issue to the next.
+        Number of issues, and bytes of shared memory between two issues.
     wait : bool
-        Whether it starts only after the one before is complete (not ``async``).
+        Whether it starts only after the previous command is complete (not ``async``).
     core : int
-        Which issues it.
+        The core that issues it.
     receivers : int or None
-        Mask of the cores in which its data land; None: where it was issued.
+        Mask of the cores that receive its data; None: the issuer.
     source_core : int or None
-        Whose shared memory it copies from; None likewise.
+        The core whose shared memory it copies from; None: the issuer.
     """
 
     opcode: Opcode
@@ -75,7 +75,7 @@ class Command:
 
 
 def read_command(fields, maps, cores, processors=1):
-    """A :class:`Command` on one of ``maps``, a dictionary of ``MapSpec``, of one of so many cores and processors."""
+    """A :class:`Command` on one of ``maps``, a dictionary of ``MapSpec``, from one of the cores and processors."""
     opcode = Opcode[fields.choice("op", [opcode.name.lower() for opcode in _MEMBERS]).upper()]
     options, tmap, values = {}, None, {}
     if opcode in _ON_MAPS:
@@ -97,7 +97,7 @@ def read_command(fields, maps, cores, processors=1):
 
 
 def _read_cores(fields, opcode, values, cores):
-    """Who issues a command, and whose shared memories it concerns; a mask may name cores that do not exist."""
+    """The issuer of a command, and cores whose shared memories it uses; a mask may name cores that do not exist."""
     issuer = fields.integer("core", 0, cores - 1, 0)
     source, destination = (values.pop(f"{side}_core", None) for side in ("source", "destination"))
     for core in (source, destination):
@@ -108,13 +108,13 @@ def _read_cores(fields, opcode, values, cores):
         receivers = fields.integer("multicast", 0, (1 << 16) - 1, None)
     if destination is not None:
         if receivers is not None:
-            raise fields.wrong("multicast", "must be left out where dst names a core")
+            raise fields.wrong("multicast", "must be omitted if dst names a core")
         receivers = None if destination == issuer else 1 << destination
     return {"core": issuer, "receivers": receivers, "source_core": None if source == issuer else source}
 
 
 def command_entry(opcode, fields, tmap=None):
-    """What a case says of a command, but for ``map`` and how it is issued; ValueError if it cannot say it."""
+    """The entry of a command without ``map`` and the way it is issued; ValueError if a case cannot have it."""
     values = FORMATS[opcode].unpack(0) | fields
     entry = {"op": Opcode(opcode).name.lower()}
     for member in _MEMBERS[opcode]:
@@ -139,7 +139,7 @@ def _read_repetition(fields, first):
 
 
 class _Member(NamedTuple):
-    """A member of an entry that stands for one field: ``take`` reads it, ``give`` is what JSON has of a value."""
+    """A member of an entry for one field: ``take`` reads its value, and ``give`` returns the JSON of a value."""
 
     name: str
     key: str
@@ -204,7 +204,7 @@ class _Coords:
 
 
 class _Shared:
-    """The address in shared memory of a store, which may be left out with ``fill``."""
+    """The address in shared memory of a store, which may be omitted with ``fill``."""
 
     def read(self, fields, values, tmap):
         _number(COMMAND, "smem", default=0 if values["fill"] else REQUIRED).read(fields, values, tmap)
@@ -233,7 +233,7 @@ class _Place:
 
 
 class _Reduced:
-    """Of a block, a reduction and with it an element type; or neither."""
+    """A reduction of a block and its element type, or neither."""
 
     def read(self, fields, values, tmap):
         if "reduce" in fields:
@@ -245,7 +245,7 @@ class _Reduced:
 
 
 class _LaneSide:
-    """An object of address, layout and lane."""
+    """An object with address, layout and lane."""
 
     def __init__(self, key, side):
         self._key = key
@@ -281,18 +281,13 @@ _LANES = (
 
 _STORED = (_flag("fill"), _Shared())
 
-#: What a command has beside the name of a map: each member takes values from an entry, and puts them there.
+#: Members of a command except the name of a map; each reads values from an entry and writes them.
 _MEMBERS = {
     Opcode.LOAD: (_Coords(), _number(COMMAND, "smem")),
     Opcode.STORE: (_Coords(), *_STORED),
     Opcode.REDUCE: (_Coords(), _REDUCE, *_STORED),
     Opcode.PREFETCH: (_Coords(),),
-    Opcode.COPY_BLOCK: (
-        _Place("src", "source"),
-        _Place("dst", "destination"),
-        _number(BLOCK, "size"),
-        _Reduced(),
-    ),
+    Opcode.COPY_BLOCK: (_Place("src", "source"), _Place("dst", "destination"), _number(BLOCK, "size"), _Reduced()),
     Opcode.PREFETCH_BLOCK: (_number(BLOCK, "source", "src"), _number(BLOCK, "size")),
     Opcode.COMMIT: (),
     Opcode.WAIT: (_number(GROUP, "count"), _flag("read")),
@@ -306,15 +301,15 @@ _ON_MAPS = (*TENSOR_OPCODES, Opcode.INVALIDATE, Opcode.REPLACE)
 
 
 def needed_words(opcode, tmap, fields, bus_bytes, addr_width):
-    """Distinct bus words that a command must read and must write, as a pair; none of one that is refused.
+    """The pair of distinct bus words that a command must read and must write; none for a refused command.
 
     Parameters
     ----------
     opcode : Opcode
     tmap : TensorMap or None
-        Of a command on a tensor.
+        For a command on a tensor.
     fields : dict
-        Of the command; what is left out is zero.
+        Of the command; omitted fields are zero.
     bus_bytes, addr_width : int
         Of the hardware.
     """
@@ -339,7 +334,7 @@ def needed_words(opcode, tmap, fields, bus_bytes, addr_width):
 
 
 def _span(fields, side, bus_bytes):
-    """Bus words of one side of a block: none in shared memory."""
+    """Bus words of one side of a block, which are none in shared memory."""
     if fields[f"{side}_space"] == Space.SHARED or not fields["size"]:
         return 0
     return _words(fields[side], fields["size"], bus_bytes)
@@ -347,3 +342,36 @@ def _span(fields, side, bus_bytes):
 
 def _words(first, size, bus_bytes):
     return (first + size - 1) // bus_bytes - first // bus_bytes + 1
+
+
+def shared_reach(case):
+    """The end of the shared memory that the commands of a case use; infinite if they depend on its size."""
+    reach, words = 0, {name: spec.word for name, spec in case.maps.items()}
+    for command in case.commands:
+        if command.opcode == Opcode.LANES:
+            return math.inf
+        for fields in command.issues:
+            if command.opcode == Opcode.REPLACE:
+                words[command.map] = _replaced(words[command.map], **fields)
+            size = _footprint(words[command.map]) if "smem" in fields else None
+            if size is not None:
+                reach = max(reach, fields["smem"] + size)
+            if command.opcode == Opcode.COPY_BLOCK:
+                shared = [fields[side] for side in ("source", "destination") if fields[f"{side}_space"] == Space.SHARED]
+                reach = max(reach, fields["size"] + max(shared, default=0))
+    return reach
+
+
+def _replaced(word, field, index, value, **_):
+    """A descriptor, an int, with another value in a field; unchanged if the field does not exist."""
+    if field >= len(DESCRIPTOR.fields) or index >= len(DESCRIPTOR.fields[field].lsbs):
+        return word
+    lsb, width = DESCRIPTOR.fields[field].lsbs[index], DESCRIPTOR.fields[field].width
+    return word if value >> width else word & ~((1 << width) - 1 << lsb) | value << lsb
+
+
+def _footprint(word):
+    """Bytes of shared memory for a command on a descriptor; None if it is refused."""
+    if word is None or check_word(word, tuple(FEATURES)):
+        return None
+    return footprint(TensorMap.unpack(word.to_bytes(DESCRIPTOR.bytes, "little")))

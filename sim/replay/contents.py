@@ -1,4 +1,4 @@
-"""Memories of a replay case: how large they are and what is in them at the start."""
+"""Memories, operands and texts of replay cases (docs/replay.md)."""
 
 from dataclasses import dataclass
 
@@ -8,13 +8,19 @@ from tilewright.errors import UsageError
 from tilewright.golden.memory import fill_pattern, hex_pattern, mix_pattern
 from tilewright.spec.pe import MmType
 
-__all__ = ["MemoryImage", "read_image", "read_init", "read_operand", "read_spots", "read_text", "read_type",
-           "whole_words"]  # fmt: skip
+__all__ = [
+    "MemoryImage", "read_image", "read_init", "read_operand", "read_spots", "read_text", "read_type", "whole_words",
+]  # fmt: skip
+
+_TYPES = {
+    "s8": MmType.S8S8, "u8": MmType.U8U8, "s8u8": MmType.S8U8, "u8s8": MmType.U8S8, "s16": MmType.S16S16,
+    "u16": MmType.U16U16, "s16u16": MmType.S16U16, "u16s16": MmType.U16S16, "f16": MmType.F16, "bf16": MmType.BF16,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class MemoryImage:
-    """``size`` bytes from address 0 on, made by the functions ``layers`` one over the other."""
+    """``size`` bytes from address 0, which the functions ``layers`` write one after another."""
 
     size: int
     layers: tuple
@@ -28,14 +34,14 @@ class MemoryImage:
 
 
 def whole_words(contents, bus_bytes):
-    """A copy of the contents of global memory, with zeros up to the end of its last bus word."""
+    """A copy of the contents of global memory, padded with zeros to whole bus words."""
     memory = np.zeros(-(-len(contents) // bus_bytes) * bus_bytes, np.uint8)
     memory[: len(contents)] = contents
     return memory
 
 
 def read_image(fields, limit, default, folder):
-    """Reads a memory of at most ``limit`` bytes; ``default`` is its init when left out, ``folder`` where files are."""
+    """Reads a memory of at most ``limit`` bytes, with ``default`` contents, and files from ``folder``."""
     size = fields.integer("bytes", 1, limit)
     init = fields.inner("init", None)
     fields.end()
@@ -45,17 +51,17 @@ def read_image(fields, limit, default, folder):
 
 
 def read_init(fields, size, folder):
-    """Reads contents of ``size`` bytes; ``folder`` is where files are."""
+    """Reads contents of ``size`` bytes, with files from ``folder``."""
     return MemoryImage(size, tuple(_read_layers(fields, size, folder)))
 
 
 def read_spots(fields, field, size):
-    """Takes a list of pairs of an address and hex digits within ``size`` bytes; returns addresses with uint8 arrays."""
+    """Reads a list of pairs of an address and hex digits within ``size`` bytes; returns addresses and uint8 arrays."""
     return [_read_spot(fields, f"{field}[{index}]", spot, size) for index, spot in enumerate(fields.listed(field))]
 
 
 def _read_layers(fields, size, folder):
-    """Functions that each write a part of the contents, in order."""
+    """Functions that each write a layer of the contents, in order."""
     if "set" in fields:
         spots = read_spots(fields, "set", size)
         layers = [*_read_layers(fields.inner("over"), size, folder), *(_spot(*spot) for spot in spots)]
@@ -76,7 +82,7 @@ def _read_layers(fields, size, folder):
 
 
 def _whole(pattern, argument):
-    """A layer that covers the memory with a pattern."""
+    """A layer that fills the memory with a pattern."""
     return lambda memory: memory.__setitem__(slice(None), pattern(len(memory), argument))
 
 
@@ -114,27 +120,13 @@ def _read_npy(fields, size, folder):
     return data
 
 
-_TYPES = {
-    "s8": MmType.S8S8,
-    "u8": MmType.U8U8,
-    "s8u8": MmType.S8U8,
-    "u8s8": MmType.U8S8,
-    "s16": MmType.S16S16,
-    "u16": MmType.U16U16,
-    "s16u16": MmType.S16U16,
-    "u16s16": MmType.U16S16,
-    "f16": MmType.F16,
-    "bf16": MmType.BF16,
-}
-
-
 def read_type(fields):
-    """The member ``type``: elements of the first and of the second operand."""
+    """Reads the member ``type``, for the elements of both operands; returns an ``MmType``."""
     return _TYPES[fields.choice("type", list(_TYPES))]
 
 
 def read_operand(fields, name, shape, kind, folder):
-    """Raw bits of an operand: an init as of a memory, or normally distributed numbers."""
+    """Reads the raw bits of an operand: contents as of a memory, or normally distributed numbers."""
     init = fields.inner(name)
     size = int(np.prod(shape))
     if "normal" in init:
@@ -148,19 +140,19 @@ def read_operand(fields, name, shape, kind, folder):
 
 
 def _rounded(numbers, kind):
-    """Raw bits of float64 ``numbers`` rounded once to fp16 or bf16; of bf16, those that are no subnormal numbers."""
+    """Raw bits of float64 ``numbers``, rounded once to fp16 or, if they are normal numbers, to bf16."""
     if kind == MmType.F16:
         return numbers.astype(np.float16).view(np.uint16)
     bits = numbers.view(np.uint64)
     dropped = np.uint64(52 - 7)
     odd = bits >> dropped & np.uint64(1)
-    kept = (bits + odd + np.uint64((1 << 52 - 8) - 1)) >> dropped << dropped
+    rounded = (bits + odd + np.uint64((1 << 52 - 8) - 1)) >> dropped << dropped
     # A bfloat16 is the upper half of a float32, which holds the rounded number exactly.
-    return (kept.view(np.float64).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    return (rounded.view(np.float64).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
 
 
 def read_text(fields, name, assemble):
-    """Takes text, one string or a list of lines; returns what ``assemble`` makes of it, as a tuple."""
+    """Reads text, a string or a list of lines; returns the words of ``assemble``, a tuple."""
     text = fields.raw(name)
     lines = text if isinstance(text, list) else [text]
     if not all(isinstance(line, str) for line in lines):

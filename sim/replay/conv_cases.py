@@ -23,15 +23,15 @@ _LIMITS = {"u8": (0, 255), "s8": (-128, 127)}
 
 @dataclass(frozen=True)
 class ConvCase:
-    """One case of kind conv.
+    """A case of kind conv.
 
     Attributes
     ----------
     name, kind : str
     expect : dict
-        As of :class:`cases.Case`.
+        As in :class:`cases.Case`.
     layer : ConvLayer
-        The job, its shared memory, and the engine that it is planned for.
+        The job with its shared memory and the parameters of its engine.
     """
 
     name: str
@@ -41,7 +41,7 @@ class ConvCase:
 
 
 def read_conv_case(fields, name, expect, folder):
-    """The rest of a case; ``expect`` is its member of this name, or None."""
+    """Reads the rest of a case; ``expect`` is its member of this name, or None."""
     kind = read_type(fields)
     size = _numbers(fields, "x", (1,) * 4, (65536,) * 4)
     out_channels, *kernel = _numbers(fields, "k", (1,) * 3, (65536, 256, 256))
@@ -61,12 +61,12 @@ def read_conv_case(fields, name, expect, folder):
     options["zeros"] = tuple(_read_zero(fields, name, kind, bit) for name, bit in (("x_zero", 2), ("k_zero", 1)))
     try:
         shape = ConvShape.of(size, out_channels, kernel, *(options[key] for key in ("stride", "padding", "dilation")))
-        made = shape.batch, shape.out_height, shape.out_width, shape.out_channels
-        options["post"] = _read_post(fields, kind, folder, made)
+        results = shape.batch, shape.out_height, shape.out_width, shape.out_channels
+        options["post"] = _read_post(fields, kind, folder, results)
         fields.end()
         operands = (x, k[..., 0]) if depthwise else (x, k)
         layer = ConvLayer(*operands, kind, operation="depthwise" if depthwise else "convolution", **options)
-    except ValueError as error:  # what only the model can judge: sizes that do not fit together
+    except ValueError as error:  # sizes that do not fit together
         raise UsageError(f"{fields.case}: {error}") from None
     sizes = {"smem": len(layer.smem), "output": layer.shape.bytes_written}
     return ConvCase(name, "conv", read_expectation(expect, ConvError, sizes), layer)
@@ -82,7 +82,7 @@ def run_conv_case(case):
 
 
 def conv_outcome(case, error, smem, **figures):
-    """The :class:`Outcome` of a case: an error or None, what shared memory holds then, and further fields."""
+    """The :class:`Outcome` of a case from its error or None, shared memory after it, and other members."""
     layer = case.layer
     output = np.ascontiguousarray(layer.result(smem)).reshape(-1).view(np.uint8)
     record = {
@@ -96,29 +96,29 @@ def conv_outcome(case, error, smem, **figures):
 
 
 def _numbers(fields, name, low, high):
-    """A list of as many numbers as ``low`` has, each within its limits."""
+    """Reads a list of numbers, each within its limits."""
     values = fields.listed(name)
     if len(values) != len(low):
         raise fields.wrong(name, f"must have {len(low)} entries, not {len(values)}")
-    for index, (value, least, most) in enumerate(zip(values, low, high, strict=True)):
-        fields.check_integer(f"{name}[{index}]", value, least, most)
+    for index, (value, lowest, highest) in enumerate(zip(values, low, high, strict=True)):
+        fields.check_integer(f"{name}[{index}]", value, lowest, highest)
     return tuple(values)
 
 
 def read_conv_params(fields):
-    """The member ``conv``: a preset, and parameters that are others than its own."""
-    given = fields.inner("conv", None) or Fields({}, fields.case, "conv")
-    params = CONV_PRESETS[given.choice("preset", list(CONV_PRESETS), "default")]
-    changes = {each.name: given.raw(each.name) for each in dataclass_fields(params) if each.name in given}
-    given.end()
+    """Reads the member ``conv``: a preset and changed parameters."""
+    member = fields.inner("conv", None) or Fields({}, fields.case, "conv")
+    params = CONV_PRESETS[member.choice("preset", list(CONV_PRESETS), "default")]
+    changes = {name: member.raw(name) for name in (field.name for field in dataclass_fields(params)) if name in member}
+    member.end()
     try:
         return params.replace(**changes)
     except (TypeError, ValueError) as error:
-        raise given.wrong("", f"cannot be: {error}") from None
+        raise member.wrong("", f"cannot be: {error}") from None
 
 
 def _read_groups(fields, channels, out_channels):
-    """Whether each channel is convolved for itself."""
+    """Whether each channel is a group."""
     groups = fields.choice("groups", [1, channels], 1)
     if groups == 1:
         return False
@@ -128,55 +128,55 @@ def _read_groups(fields, channels, out_channels):
 
 
 def _read_zero(fields, name, kind, unsigned):
-    """A zero point: 0, or of integers any number of their type."""
+    """Reads a zero point, which is 0 for floats."""
     bits = 0 if kind.is_float else 8 * kind.bytes
     low = 0 if kind.is_float or kind & unsigned else -(1 << bits - 1)
     return fields.integer(name, low, low + (1 << bits) - 1, 0)
 
 
-def _read_post(fields, kind, folder, made):
-    """The member ``post``, as :class:`PostProcessing` or None, of results of the shape ``made``."""
-    given = fields.inner("post", None)
-    if given is None:
+def _read_post(fields, kind, folder, results):
+    """Reads the member ``post``, for results of the shape ``results``; returns :class:`PostProcessing` or None."""
+    member = fields.inner("post", None)
+    if member is None:
         return None
     if kind.is_float:
         raise fields.wrong("post", "needs elements that are integers")
-    output = given.choice("type", list(_LIMITS))
+    output = member.choice("type", list(_LIMITS))
     low, high = _LIMITS[output]
-    bias = given.integers("bias", -(1 << 31), (1 << 31) - 1, [0] * made[3])
-    scale = [_binary32(given, f"scale[{index}]", value) for index, value in enumerate(given.listed("scale"))]
+    bias = member.integers("bias", -(1 << 31), (1 << 31) - 1, [0] * results[3])
+    scale = [_binary32(member, f"scale[{index}]", value) for index, value in enumerate(member.listed("scale"))]
     for name, values in (("bias", bias), ("scale", scale)):
-        if len(values) != made[3]:
-            raise given.wrong(name, f"must have {made[3]} entries, one a channel, not {len(values)}")
-    options = {"zero": given.integer("zero", low, high, 0)} | _read_clamp(given, low, high, "")
-    added = given.inner("add", None)
-    if added is not None:
-        contents = read_init(added.inner("init"), int(np.prod(made)), folder).contents()
-        ratio = added.listed("ratio")
+        if len(values) != results[3]:
+            raise member.wrong(name, f"must have {results[3]} entries, one for each channel, not {len(values)}")
+    options = {"zero": member.integer("zero", low, high, 0)} | _read_clamp(member, low, high, "")
+    addition = member.inner("add", None)
+    if addition is not None:
+        contents = read_init(addition.inner("init"), int(np.prod(results)), folder).contents()
+        ratio = addition.listed("ratio")
         if len(ratio) != 2:
-            raise added.wrong("ratio", f"must have 2 entries, not {len(ratio)}")
+            raise addition.wrong("ratio", f"must have 2 entries, not {len(ratio)}")
         options |= {
-            "addend": contents.reshape(made),
-            "ratio": tuple(_binary32(added, f"ratio[{index}]", value) for index, value in enumerate(ratio)),
-            "offset": _binary32(added, "offset", added.raw("offset")),
-        } | _read_clamp(added, low, high, "add_")
-        added.end()
-    given.end()
+            "addend": contents.reshape(results),
+            "ratio": tuple(_binary32(addition, f"ratio[{index}]", value) for index, value in enumerate(ratio)),
+            "offset": _binary32(addition, "offset", addition.raw("offset")),
+        } | _read_clamp(addition, low, high, "add_")
+        addition.end()
+    member.end()
     return PostProcessing(output, bias, scale, **options)
 
 
 def _read_clamp(fields, low, high, prefix):
-    """Least and largest result."""
+    """The least and the largest result."""
     return {f"{prefix}{name}imum": fields.integer(name, low, high, None) for name in ("min", "max")}
 
 
 def _binary32(fields, name, value):
-    """A number that binary32 holds exactly."""
+    """``value``, which must be a number of binary32."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     try:
         with np.errstate(over="ignore"):
             if is_number and float(np.float32(value)) == value:
                 return float(value)
     except OverflowError:
-        pass  # an integer that is larger than any float
+        pass  # an integer above all floats
     raise fields.wrong(name, f"must be a number that binary32 holds, not {reprlib.repr(value)}")

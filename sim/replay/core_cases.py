@@ -29,26 +29,26 @@ _INSTRUCTION_BYTES = BITS // 8
 
 @dataclass(frozen=True)
 class CoreCase:
-    """One case of kind core.
+    """A case of kind core.
 
     Attributes
     ----------
     name, kind : str
     expect : dict
-        As of :class:`cases.Case`.
+        As in :class:`cases.Case`.
     gmem, smem : uint8 array
-        At the start; descriptors, program and instructions included.
+        At the start, with descriptors, program and instructions.
     address, words : int
         Of the program.
     pe : PeParams
         With the shared memory.
     conv : ConvParams or None
-        None: there is no convolution engine.
+        None: the core has no convolution engine.
     windows : Windows
         Of the TMAU.
     program_window : (int, int) or None
     watchdog : int
-        Cycles; 0: there is none.
+        In cycles; 0: no watchdog.
     """
 
     name: str
@@ -66,7 +66,7 @@ class CoreCase:
 
 
 def read_core_case(fields, name, expect, folder):
-    """The rest of a case; ``expect`` is its member of this name, or None."""
+    """Reads the rest of a case; ``expect`` is its member of this name, or None."""
     gmem = read_image(fields.inner("gmem"), 1 << 28, (mix_pattern, 0), folder)
     smem = read_image(fields.inner("smem"), 1 << 20, (fill_pattern, 205), folder)
     pe = read_params(fields, smem.size)
@@ -76,10 +76,10 @@ def read_core_case(fields, name, expect, folder):
     windows = read_windows(confined)
     memory = with_maps(gmem.contents(), _read_maps(fields, gmem.size))
     for index, entry in enumerate(fields.listed("instructions", [])):
-        given = Fields(entry, fields.case, f"instructions[{index}]")
-        words = read_text(given, "text", assemble_program)
-        _place(given, memory, b"".join(word.to_bytes(_INSTRUCTION_BYTES, "little") for word in words))
-        given.end()
+        member = Fields(entry, fields.case, f"instructions[{index}]")
+        words = read_text(member, "text", assemble_program)
+        _place(member, memory, b"".join(word.to_bytes(_INSTRUCTION_BYTES, "little") for word in words))
+        member.end()
     program = read_text(fields, "program", assemble_core)
     address = _place(fields, memory, program_bytes(program))
     words = fields.integer("words", 0, (1 << 32) - 1, len(program))
@@ -91,10 +91,10 @@ def read_core_case(fields, name, expect, folder):
 
 
 def _read_maps(fields, gmem_bytes):
-    """Maps by name, each at its place in global memory."""
+    """Reads maps by name; each must have an address in global memory."""
     listed = fields.inner("maps", None)
     maps = {}
-    for name in listed.rest() if listed else ():
+    for name in listed.remaining() if listed else ():
         inner = listed.inner(name)
         if "at" not in inner:
             raise inner.wrong("at", "is missing")
@@ -103,7 +103,7 @@ def _read_maps(fields, gmem_bytes):
 
 
 def _place(fields, memory, raw):
-    """Writes bytes at the address ``at`` of the case, which is returned."""
+    """Writes bytes at the address in the member ``at``; returns the address."""
     address = fields.integer("at", 0, len(memory))
     if address + len(raw) > len(memory):
         raise fields.wrong("at", f"must keep {len(raw)} bytes in the {len(memory)} bytes of gmem, not {address}")
@@ -112,9 +112,9 @@ def _place(fields, memory, raw):
 
 
 def judge_core_case(case, hardware=None):
-    """Runs a case on the golden model, which stands for ``hardware``, CoreParams, or None; a :class:`Judgement`.
+    """Runs a case on the golden model of ``hardware``, CoreParams or None; a :class:`Judgement`.
 
-    UsageError if it waits for ever and has no watchdog.
+    UsageError if it waits for ever without a watchdog.
     """
     options = core_options(hardware) if hardware else {"pe": case.pe, "conv": case.conv}
     core = Core(
@@ -134,14 +134,14 @@ def judge_core_case(case, hardware=None):
 
 
 def core_outcome(case, record, interrupt, gmem, smem):
-    """The :class:`Outcome` of a case: its ProgramRecord or None, whether its end raised the interrupt, and memories."""
+    """The :class:`Outcome` of a case from its ProgramRecord or None, the interrupt at its end, and memories."""
     fields = {
         "name": case.name,
         "error": record and record.code.name.lower(),
         "record": record and {
             "tag": record.tag,
             "engine": spoken(record.engine) if record.engine else None,
-            # Where a program stops for an engine's error is hardware's.
+            # Hardware decides at which word an engine's error stops a program.
             "word": None if record.code == ProgramError.ENGINE else record.word,
         },
         "interrupt": interrupt,

@@ -18,19 +18,19 @@ __all__ = ["Run", "hardware", "judge", "result_record", "run_case", "run_command
 
 
 class Run(NamedTuple):
-    """What became of the commands of a case.
+    """The results of the commands of a case.
 
     Attributes
     ----------
     errors : list of Error or None
-        Of each issue of a command.
+        For each issue of a command.
     tx_bytes : list of int
-        Bytes of its transfer; 0 if it was refused.
+        Bytes of each transfer; 0 if it was refused.
     gmem : uint8 array
     smems : list of uint8 array
-        Of each core.
+        For each core.
     open_bytes : list of OpenBytes
-        Of global memory, and of the shared memory of each core.
+        For global memory, and for the shared memory of each core.
     """
 
     errors: list
@@ -41,17 +41,17 @@ class Run(NamedTuple):
 
 
 def hardware(case, args):
-    """Parameters of the hardware that golden stands for, or None: see :func:`run_case`."""
+    """Parameters of the hardware for :func:`judge`, or None."""
     return _hardware_module().hardware_of(case, args.preset) if args.preset else None
 
 
 def why_not(case, args):
-    """Why there is no such hardware, as a sentence, or None."""
+    """A sentence on why that hardware does not exist, or None."""
     return _hardware_module().why_no_hardware(case, args.preset) if args.preset else None
 
 
 def _hardware_module():
-    """Imported late: golden alone needs no hardware."""
+    """The module for hardware, which is imported only if it is needed."""
     return import_module("tilewright.sim.replay.hardware")
 
 
@@ -67,8 +67,8 @@ def judge(case, hardware=None):
     ----------
     case : Case or one of another engine
     hardware : TmauParams, ClusterParams, CoreParams, ConvUnitParams, PeParams or None
-        What golden stands for, as ``hardware_of`` gives it; global memory then ends with a whole bus word. None: 64
-        address bits, a bus of 64 bytes, all features.
+        The hardware to model, from ``hardware_of``; global memory then has whole bus words. None: 64 address bits, a
+        bus of 64 bytes, all features.
     """
     if case.kind == "conv":
         return Judgement(run_conv_case(case))
@@ -84,29 +84,29 @@ def judge(case, hardware=None):
 
 
 def run_commands(case, hardware=None):
-    """Runs the commands of a case of the TMAU; a :class:`Run`. ``hardware`` is that of :func:`run_case`."""
+    """Runs the commands of a case of the TMAU; a :class:`Run`. ``hardware`` is as for :func:`judge`."""
     gmem, smems = case.global_contents(), [case.smem.contents() for _ in range(case.cores)]
     options = import_module("tilewright.sim.session.golden_options").machine_options(hardware) if hardware else {}
     memory = whole_words(gmem, options.get("bus_bytes", 1))
     cluster = Cluster(
         Memory(memory, "global memory"), smems, windows=case.windows, processors=case.processors, **options
     )
-    landed, errors = [], []
+    tx_bytes, errors = [], []
     for command in case.commands:
         spec = case.maps.get(command.map)
         for fields in command.issues:
-            if spec and spec.word is None:  # no hardware ever sees it: software refuses it
-                landed.append(0)
+            if spec and spec.word is None:  # software refuses it
+                tx_bytes.append(0)
                 errors.append(spec.refused)
                 continue
-            landed.append(_issue(cluster, command, spec, fields) or 0)
+            tx_bytes.append(_issue(cluster, command, spec, fields) or 0)
             errors.append(_error(cluster, command.core))
     open_bytes = [cluster.cores[0].gmem.open_bytes, *(core.open_bytes for core in cluster.cores)]
-    return Run(errors, landed, memory[: len(gmem)], smems, open_bytes)
+    return Run(errors, tx_bytes, memory[: len(gmem)], smems, open_bytes)
 
 
 def _issue(cluster, command, spec, fields):
-    """Runs one command; a descriptor that the case does not place lies outside of all memory."""
+    """Runs one command; a descriptor without an address in the case lies outside all memories."""
     placed = {"descriptor": spec.at} if spec and spec.at is not None else {}
     word = command_word(command.opcode, **placed, **fields) | delivery_bits(command.receivers, command.source_core)
     if spec is None or placed:
@@ -117,15 +117,15 @@ def _issue(cluster, command, spec, fields):
 
 
 def _error(cluster, issuer):
-    """The error of what has just been run: the issuer's, or else that of the first core that has one; or None."""
-    found = [core.errors[-1].code for core in (cluster.cores[issuer], *cluster.cores) if core.errors]
+    """The error of the last command: the issuer's, or that of the first core with one; or None."""
+    codes = [core.errors[-1].code for core in (cluster.cores[issuer], *cluster.cores) if core.errors]
     for core in cluster.cores:
         core.errors.clear()
-    return found[0] if found else None
+    return codes[0] if codes else None
 
 
 def result_record(case, error, tx_bytes, gmem, *smems):
-    """The part of a result record that every backend has; ``error`` is a ``spec.Error`` or None."""
+    """The members of a result record that all backends have; ``error`` is a ``spec.Error`` or None."""
     strides = {} if case.strides is None else {"strides": case.strides}
     return {
         "name": case.name,

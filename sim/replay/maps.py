@@ -1,4 +1,4 @@
-"""Descriptors of replay cases: read strictly as to kinds and names, but free to break the descriptor's rules."""
+"""Descriptors and windows of replay cases (docs/replay.md); descriptors may break rules of hardware."""
 
 from dataclasses import dataclass, replace
 
@@ -12,7 +12,7 @@ from .fields import REQUIRED, Fields
 
 __all__ = ["MapSpec", "read_map", "read_placed_map", "read_processors", "read_window", "read_windows", "with_maps"]
 
-_ANY = (-(1 << 63), (1 << 64) - 1)  # a number whose range is a rule of the descriptor
+_ANY = (-(1 << 63), (1 << 64) - 1)  # for numbers whose range is a rule of the descriptor
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,13 @@ class MapSpec:
     Attributes
     ----------
     tmap : TensorMap
-        With its rules unchecked: a case may be about a refusal.
+        Without checks of its rules, since cases may test refusals.
     word : int or None
-        The descriptor as packed; None if a value cannot be encoded, so that only software can refuse it.
+        The packed descriptor; None if a value cannot be encoded, so that software refuses it.
     refused : Error or None
         Code of the first broken rule.
     at : int or None
-        Address in global memory at which the case wants the descriptor; None: wherever there is room.
+        Address of the descriptor in global memory; None: anywhere.
     """
 
     tmap: TensorMap
@@ -38,7 +38,7 @@ class MapSpec:
 
 
 def read_map(fields):
-    """Kinds, names and lengths must be right; whether the rules of the descriptor hold is part of the result."""
+    """Reads a :class:`MapSpec`, which may break rules of the descriptor but no others."""
     mode = fields.choice("mode", list(names(Mode)), "tile")
     values = {
         "mode": mode,
@@ -66,7 +66,7 @@ def read_map(fields):
 
 
 def read_windows(fields):
-    """The windows of a case: first and last byte of each that there is."""
+    """The windows of a case: the first and the last byte of each."""
     if fields is None:
         return Windows()
     limits = [read_window(fields, name, bits) for name, bits in (("global", 64), ("shared", 32))]
@@ -75,7 +75,7 @@ def read_windows(fields):
 
 
 def read_processors(fields):
-    """Takes the windows of each processor of a case, ``processors``; none if one has the unit alone."""
+    """Reads the windows of each processor, ``processors``, if several share the unit."""
     entries = fields.listed("processors", [])
     if len(entries) == 1 or len(entries) > MOST_PROCESSORS:
         raise fields.wrong("processors", f"must have 2 to {MOST_PROCESSORS} entries, not {len(entries)}")
@@ -84,7 +84,7 @@ def read_processors(fields):
 
 
 def read_window(fields, name, bits):
-    """Takes first and last byte of a window, numbers of so many bits; None if there is none."""
+    """Reads the first and the last byte of a window, numbers of ``bits`` bits; None if it is missing."""
     pair = fields.integers(name, 0, (1 << bits) - 1, None)
     if pair is not None and len(pair) != 2:
         raise fields.wrong(name, f"must be first and last byte, not {len(pair)} numbers")
@@ -92,20 +92,20 @@ def read_window(fields, name, bits):
 
 
 def read_placed_map(fields, gmem_bytes, *windows):
-    """A map; a global window wants its descriptor in global memory, where the window can be asked about it."""
+    """Reads a map, whose descriptor must lie in global memory if a window is checked for it."""
     spec = read_map(fields)
     if spec.at is None:
-        if any(each.global_ for each in windows):
+        if any(window.global_ for window in windows):
             raise fields.wrong("at", "must be given in a case with a global window")
     elif spec.word is None:
-        raise fields.wrong("at", "must be left out for a map that cannot be encoded")
+        raise fields.wrong("at", "must be omitted for a map that cannot be encoded")
     elif spec.at + DESCRIPTOR.bytes > gmem_bytes:
         raise fields.wrong("at", f"must keep the descriptor in the {gmem_bytes} bytes of gmem, not {spec.at}")
     return spec
 
 
 def with_maps(gmem, maps):
-    """``gmem``, a uint8 array, with the descriptors of ``maps`` that have a place in it."""
+    """``gmem``, a uint8 array, with the descriptors of ``maps`` that have addresses."""
     for spec in maps.values():
         if spec.at is not None:
             gmem[spec.at : spec.at + DESCRIPTOR.bytes] = list(spec.word.to_bytes(DESCRIPTOR.bytes, "little"))

@@ -1,4 +1,4 @@
-"""What comes out of a replay case, wherever it ran."""
+"""Outcomes of replay cases on any backend, expectations, and comparisons (docs/replay.md, "Results")."""
 
 import hashlib
 from types import MappingProxyType
@@ -16,23 +16,30 @@ from .fields import Fields
 __all__ = ["Judgement", "Outcome", "differences", "mismatches", "read_expectation", "settled", "shared_names"]
 
 
+#: Errors of silicon that hardware of ours does not have (``silicon/replay.py``), and the beginning of the others.
+_OF_SILICON = ("refused by the driver", "no such instruction", "unfinished", "counted unevenly")
+_FAILED = "failed: "
+#: Numbers in error records.
+_RECORDS = {PeError: ("instruction", "first", "last", "register"), ProgramError: ("tag",)}
+
+
 class Outcome(NamedTuple):
-    """What came out of a case: its result record (docs/replay.md, "Results"), and memories by name as uint8 arrays."""
+    """The outcome of a case: its result record, and memories by name as uint8 arrays."""
 
     record: dict
     memories: dict
 
 
 class Judgement(NamedTuple):
-    """What golden makes of a case, and what the specification leaves open of that.
+    """The outcome of a case on the golden model, and the parts that the specification leaves open.
 
     Attributes
     ----------
     outcome : Outcome
     open_bytes : dict of str to OpenBytes
-        By the names of memories; of those that are not there, no byte is open.
+        By the names of memories; other memories have no open byte.
     undecided : str or None
-        Why what comes out depends on open bytes in another way, as a sentence.
+        A sentence on why other parts of the outcome depend on open bytes.
     """
 
     outcome: Outcome
@@ -41,36 +48,28 @@ class Judgement(NamedTuple):
 
     @classmethod
     def of(cls, outcome, open_bytes):
-        """With the reason that the first of the memories has, if one has."""
-        return cls(outcome, open_bytes, next(filter(None, (held.undecided for held in open_bytes.values())), None))
+        """A judgement with the reason of the first memory that has one."""
+        return cls(outcome, open_bytes, next(filter(None, (memory.undecided for memory in open_bytes.values())), None))
 
 
 def shared_names(cores):
-    """Names of the shared memories of so many cores."""
+    """Names of the shared memories of ``cores`` cores."""
     return [f"smem{core}" for core in range(cores)] if cores > 1 else ["smem"]
 
 
-#: Errors of silicon that are none of ours (``silicon/replay.py``), and how the rest of them begins.
-_OF_SILICON = ("refused by the driver", "no such instruction", "unfinished", "counted unevenly")
-_FAILED = "failed: "
-
-#: Numbers in error records, of those kinds that have one.
-_RECORDS = {PeError: ("instruction", "first", "last", "register"), ProgramError: ("tag",)}
-
-
 def read_expectation(fields, errors, sizes=None):
-    """What must come out of a case, in the form of a result record; only what is expected.
+    """Reads the expected members of the result record of a case.
 
-    A further entry, ``bytes``, has by the name of a memory a list of addresses and the bytes (uint8) from there on.
+    The entry ``bytes`` has, for names of memories, a list of addresses and the bytes (uint8) there.
 
     Parameters
     ----------
     fields : Fields or None
         The member ``expect``.
     errors : enum
-        Errors that there are: of the TMAU, ``PeError``, ``ConvError`` or ``ProgramError``.
+        ``Error``, ``PeError``, ``ConvError`` or ``ProgramError``.
     sizes : dict or None
-        Bytes of the memories of which single bytes may be expected, of a case of one core.
+        Sizes of the memories with expected bytes, for a case with one core.
     """
     if fields is None:
         return {}
@@ -91,39 +90,39 @@ def read_expectation(fields, errors, sizes=None):
 
 
 def mismatches(expect, outcome):
-    """Sentences on every field in which an outcome is not what was expected, and on the first byte of each memory."""
+    """A sentence for each field, and for the first byte of each memory, that is not as expected."""
     sentences = [
         f"{field} is {outcome.record.get(field)}, not {value} as expected"
         for field, value in expect.items()
         if field != "bytes" and outcome.record.get(field) != value
     ]
     for memory, spots in expect.get("bytes", {}).items():
-        wrong = _first_difference(outcome.memories[memory], spots)
-        if wrong:
-            address, found, value = wrong
-            sentences.append(f"{memory} at {address:#x} is {found:#04x}, not {value:#04x} as expected")
+        difference = _first_difference(outcome.memories[memory], spots)
+        if difference:
+            address, actual, value = difference
+            sentences.append(f"{memory} at {address:#x} is {actual:#04x}, not {value:#04x} as expected")
     return sentences
 
 
 def differences(outcome, golden, open_bytes=MappingProxyType({})):
-    """Sentences on how an outcome differs from golden's, with the first differing address of each memory.
+    """A sentence for each field and each memory in which an outcome differs from golden's.
 
-    ``open_bytes`` are an OpenBytes by the name of a memory: what the specification leaves open may differ.
+    ``open_bytes``, an OpenBytes for names of memories, may differ.
     """
     compared = [field for field in golden.record if not field.endswith("sha256")]
     fields = [field for field in compared if outcome.record[field] != golden.record[field]]
     sentences = [f"{field} is {outcome.record[field]}, not {golden.record[field]} as on golden" for field in fields]
     for memory, data in golden.memories.items():
-        seen, held = outcome.memories[memory], open_bytes.get(memory)
-        differing = (held.wrong(seen) if held else seen != data).nonzero()[0]
+        actual, allowed = outcome.memories[memory], open_bytes.get(memory)
+        differing = (allowed.wrong(actual) if allowed else actual != data).nonzero()[0]
         if len(differing):
             sentences.append(f"{memory} differs from golden in {len(differing)} bytes, first at {differing[0]:#x}")
     return sentences
 
 
 def settled(outcome, open_bytes):
-    """An outcome in which bytes that the specification leaves open are as on golden, so that its hashes are too."""
-    memories = {name: held.settled(outcome.memories[name]) for name, held in open_bytes.items() if held}
+    """The outcome with golden's values in all open bytes, and hashes of that."""
+    memories = {name: marked.settled(outcome.memories[name]) for name, marked in open_bytes.items() if marked}
     record = dict(outcome.record)
     for name, memory in memories.items():
         digest = hashlib.sha256(memory).hexdigest()
@@ -137,7 +136,7 @@ def settled(outcome, open_bytes):
 
 
 def _first_difference(memory, spots):
-    """Address, byte found and byte expected of the first spot that differs; None if none does."""
+    """Address, actual byte and expected byte of the first difference from ``spots``, or None."""
     for start, data in spots:
         differing = (memory[start : start + len(data)] != data).nonzero()[0]
         if len(differing):
@@ -156,15 +155,16 @@ def _read_error(fields, errors):
 
 
 def _read_memories(fields, sizes):
-    """Hashes of memories, of shared memory one a core; and single bytes, of a case of one core."""
-    expect, kept = {}, {}
+    """Hashes of memories, of shared memory one for each core; and single bytes, for a case with one core."""
+    expect, spots = {}, {}
     if "smem" in fields:
-        listed = fields.raw("smem")
-        cores = [Fields(core, fields.case, fields.name("smem")) for core in _as_list(listed)]
+        entries = fields.raw("smem")
+        entries = entries if isinstance(entries, list) else [entries]
+        cores = [Fields(core, fields.case, fields.name("smem")) for core in entries]
         hashes = [_read_sha256(core) for core in cores]
-        # Of one core the hash may be left out.
+        # A single core may omit the hash.
         expect |= {"smem_sha256": hashes} if hashes != [None] else {}
-        kept["smem"] = _read_bytes(cores[0], sizes.get("smem")) if len(cores) == 1 else []
+        spots["smem"] = _read_bytes(cores[0], sizes.get("smem")) if len(cores) == 1 else []
         for core in cores:
             core.end()
     for memory in ("gmem", "output"):
@@ -172,18 +172,14 @@ def _read_memories(fields, sizes):
             inner = fields.inner(memory)
             digest = _read_sha256(inner)
             expect |= {f"{memory}_sha256": digest} if digest else {}
-            kept[memory] = _read_bytes(inner, sizes.get(memory))
+            spots[memory] = _read_bytes(inner, sizes.get(memory))
             inner.end()
-    kept = {memory: spots for memory, spots in kept.items() if spots}
-    return expect | ({"bytes": kept} if kept else {})
-
-
-def _as_list(value):
-    return value if isinstance(value, list) else [value]
+    spots = {memory: listed for memory, listed in spots.items() if listed}
+    return expect | ({"bytes": spots} if spots else {})
 
 
 def _read_sha256(fields):
-    """The hash, or None where single bytes stand in its place."""
+    """The hash, or None if there are single bytes instead."""
     digest = fields.text("sha256", None) if fields.peek("bytes") else fields.text("sha256")
     if digest is None:
         return None
@@ -193,19 +189,19 @@ def _read_sha256(fields):
 
 
 def _read_bytes(fields, size):
-    """Spots of a memory of ``size`` bytes; none where nothing is known of its size."""
+    """Addresses and bytes of a memory of ``size`` bytes; none if ``size`` is None."""
     return [] if size is None or "bytes" not in fields else read_spots(fields, "bytes", size)
 
 
 def _read_record(fields, errors):
-    """An error record of the processing engine, or of a program; or None."""
+    """The error record of the processing engine or of a program, or None."""
     if fields.peek("record") is None:
         return fields.raw("record")
     inner = fields.inner("record")
     record = {name: inner.integer(name, 0, (1 << 32) - 1) for name in _RECORDS[errors]}
     if errors is ProgramError:
         record["engine"] = inner.choice("engine", [None, *list(names(Engine))[1:]])
-        # Where a program stops for an engine's error is hardware's.
+        # null: hardware decides at which word an engine's error stops a program.
         record["word"] = inner.raw("word") if inner.peek("word") is None else inner.integer("word", 0, (1 << 32) - 1)
     inner.end()
     return record

@@ -1,7 +1,4 @@
-"""Sizes, segments, page entries and registers of replay cases of the processing engine.
-
-Specification: docs/replay.md, "Kind program".
-"""
+"""Replay cases of the processing engine: programs and products (docs/replay.md, "Kind program", "Kind gemm")."""
 
 import hashlib
 from collections.abc import Callable
@@ -26,39 +23,41 @@ from .contents import read_image, read_operand, read_text, read_type
 from .fields import Fields
 from .outcome import Judgement, Outcome, read_expectation
 
-__all__ = ["PE_KINDS", "PeCase", "ProgramResult", "golden_engine", "judge_pe_case", "pe_outcome", "read_pages",
-           "read_params", "read_pe_case", "read_registers", "read_segments", "run_on_golden"]  # fmt: skip
+__all__ = [
+    "PE_KINDS", "PeCase", "ProgramResult", "golden_engine", "judge_pe_case", "pe_outcome", "read_pages", "read_params",
+    "read_pe_case", "read_registers", "read_segments", "run_on_golden",
+]  # fmt: skip
 
 _ELEMENTS = names(SegmentElement)
 _SWIZZLES = names(Swizzle)
-#: The predicate that giving registers their values changes.
+#: The predicate that initialisation of registers uses.
 _SCRATCH = 7
 _U32 = (1 << 32) - 1
 
 
 def read_params(fields, smem_bytes=None):
-    """The member ``pe``: a preset, and sizes that are others than its own; ``smem_bytes``: as the case says."""
-    given = fields.inner("pe", None) or Fields({}, fields.case, "pe")
-    params = PE_PRESETS[given.choice("preset", list(PE_PRESETS), "default")]
+    """Reads the member ``pe``: a preset and changed parameters. ``smem_bytes``, if any, are those of the case."""
+    member = fields.inner("pe", None) or Fields({}, fields.case, "pe")
+    params = PE_PRESETS[member.choice("preset", list(PE_PRESETS), "default")]
     names = [field.name for field in dataclass_fields(params) if field.name not in ("smem", "types")]
     changes = {
-        name: given.flag(name) if isinstance(getattr(params, name), bool) else given.integer(name, 1, 1 << 16)
+        name: member.flag(name) if isinstance(getattr(params, name), bool) else member.integer(name, 1, 1 << 16)
         for name in names
-        if name in given
+        if name in member
     }
-    if "types" in given:
-        changes["types"] = given.raw("types")
-    given.end()
+    if "types" in member:
+        changes["types"] = member.raw("types")
+    member.end()
     try:
         if smem_bytes is not None:
             changes["smem"] = params.smem.replace(size_bytes=smem_bytes)
         return params.replace(**changes)
     except (TypeError, ValueError) as error:
-        raise given.wrong("", f"cannot be: {error}") from None
+        raise member.wrong("", f"cannot be: {error}") from None
 
 
 def read_segments(fields, params):
-    """The list ``segments``: words by their index. null leaves one out; a wrong one is an error when it is used."""
+    """Reads the list ``segments``: words by index. null skips a segment; a wrong one is an error at its use."""
     words = {}
     for index, entry in enumerate(fields.listed("segments", [])):
         name = f"segments[{index}]"
@@ -80,7 +79,7 @@ def _read_segment(fields):
     values["rank"] = len(values["size"])
     pages = fields.integers("page", 1, 1 << 15, None)
     if pages is None:
-        # The smallest page that holds all of it, and that is not too short.
+        # The smallest page for the whole segment.
         shortest = 16 // values["element"].bytes
         pages = [1 << max(size - 1, 0).bit_length() for size in values["size"]]
         pages[0] = max(pages[0], shortest)
@@ -102,7 +101,7 @@ def _dimensions(fields, name, numbers):
 
 
 def read_pages(fields, params):
-    """The list ``pages``: words by their index; null leaves one out, and it is not valid. All others are loaded."""
+    """Reads the list ``pages``: words by index, of loaded pages. null skips an entry, which is then invalid."""
     words = {}
     for index, entry in enumerate(fields.listed("pages", [])):
         name = f"pages[{index}]"
@@ -118,13 +117,13 @@ def read_pages(fields, params):
 
 
 def read_registers(fields, params):
-    """The object ``registers``: instructions that give registers their values, and that change predicate 7.
+    """Reads the object ``registers``: instructions that initialise registers, and change predicate 7.
 
-    A value is a number, "tid", or a list of one number a thread.
+    A value is a number, "tid", or a list of numbers, one for each thread.
     """
     words = []
     registers = fields.inner("registers", None)
-    for name in registers.rest() if registers else []:
+    for name in registers.remaining() if registers else []:
         number = int(name[1:]) if name[:1] == "r" and name[1:].isdecimal() else params.regs
         if number >= params.regs:
             raise registers.wrong(name, f"must be a register, r0 to r{params.regs - 1}")
@@ -133,15 +132,15 @@ def read_registers(fields, params):
 
 
 def _set_register(registers, name, number, threads):
-    given = registers.peek(name)
-    if given == "tid":
+    member = registers.peek(name)
+    if member == "tid":
         registers.raw(name)
         return [instruction_word(Operation.MOV, rd=number, source=Source.THREAD)]
-    if not isinstance(given, list):
+    if not isinstance(member, list):
         return [instruction_word(Operation.MOV, rd=number, imm=registers.integer(name, 0, _U32))]
     values = registers.integers(name, 0, _U32)
     if len(values) != threads:
-        raise registers.wrong(name, f"must have {threads} entries, one a thread, not {len(values)}")
+        raise registers.wrong(name, f"must have {threads} entries, one for each thread, not {len(values)}")
     chosen = {"guard": 1, "predicate": _SCRATCH}
     setters = [
         (
@@ -166,19 +165,19 @@ def _hexadecimal(fields, bits):
 
 @dataclass(frozen=True)
 class PeCase:
-    """One case. It runs if its program does; all that it says is in the program.
+    """A case of one of ``PE_KINDS``, with all its members in the program.
 
     Attributes
     ----------
     name, kind : str
     expect : dict
-        As of :class:`cases.Case`.
+        As in :class:`cases.Case`.
     program : PeProgram
-        Instructions in ``setup`` do not count in error records.
+        Error records do not count instructions in ``setup``.
     output : callable or None
-        The result of a product in shared memory as the program left it: uint32, row by row.
+        Reads the result of a product from shared memory: uint32, row by row.
     macs : int or None
-        Multiplications that the result needs.
+        Multiplications for the result.
     """
 
     name: str
@@ -190,11 +189,11 @@ class PeCase:
 
 
 def read_pe_case(fields, name, kind, expect, folder):
-    """The rest of a case of one of ``PE_KINDS``; ``expect`` is its member of this name, or None."""
+    """Reads the rest of a case of one of ``PE_KINDS``; ``expect`` is its member of this name, or None."""
     try:
         attributes, sizes = PE_KINDS[kind](fields, folder)
         return PeCase(name, kind, read_expectation(expect, PeError, sizes), **attributes)
-    except ValueError as error:  # what only the model can judge: sizes that do not fit together
+    except ValueError as error:  # sizes that do not fit together
         raise UsageError(f"{fields.case}: {error}") from None
 
 
@@ -230,19 +229,19 @@ def _read_gemm(fields, folder):
     return attributes, {"smem": params.smem.size_bytes, "output": m * n * 4}
 
 
-#: Kinds, and what reads the rest of such a case: attributes of the ``PeCase``, and bytes of the memories it leaves.
+#: Kinds and their readers, which return attributes of the ``PeCase``, and sizes of its memories.
 PE_KINDS = {"program": _read_program, "gemm": _read_gemm}
 
 
 class ProgramResult(NamedTuple):
-    """What a program leaves, on whatever it ran.
+    """Shared memory and errors after a program.
 
     Attributes
     ----------
     smem : uint8 array
         All of shared memory.
     faults : list of Fault
-        In program order, one for each instruction that met an error; the first is the error record.
+        One for each instruction with an error, in program order; the first is the error record.
     """
 
     smem: np.ndarray
@@ -250,7 +249,7 @@ class ProgramResult(NamedTuple):
 
 
 def golden_engine(program):
-    """The golden model before the first instruction of a :class:`PeProgram`; pages that come late are there."""
+    """The golden model before the first instruction of a :class:`PeProgram`, with its late pages."""
     engine = Pe(program.smem.copy(), program.params)
     for index, word in program.segments.items():
         engine.write_segment(index, word)
@@ -295,7 +294,7 @@ def judge_pe_case(case):
         engine.run(case.program.words)
     except BarrierNotCompleteError as error:
         raise UsageError(f"case {case.name!r}: {error}") from None
-    held = engine.open.memory
-    if case.output and held:
-        held.undecide("the product")
-    return Judgement.of(pe_outcome(case, ProgramResult(engine.smem, engine.faults)), {"smem": held})
+    open_bytes = engine.open.memory
+    if case.output and open_bytes:
+        open_bytes.undecide("the product")
+    return Judgement.of(pe_outcome(case, ProgramResult(engine.smem, engine.faults)), {"smem": open_bytes})

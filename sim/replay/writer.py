@@ -1,4 +1,4 @@
-"""Replay cases from maps and commands: how a failure that a random run found becomes a vector that is kept."""
+"""Files of replay cases from maps and commands, such as those of a failed random run."""
 
 import json
 from pathlib import Path
@@ -13,15 +13,15 @@ __all__ = ["case_of", "case_text", "map_fields"]
 
 
 def case_text(name, why, commands, *, gmem, smem):
-    """A file of one case with what golden makes of it as expectation, as a string.
+    """The text of a file with one case, whose expectation is golden's result.
 
     Parameters
     ----------
     name, why : str
     commands : sequence of (TensorMap, coords, smem) or (TensorMap, coords, smem, dict)
-        Loads; the dictionary has further fields of the command in the case, or others, such as ``op``.
+        Loads; the dictionary has more or other members of the command, such as ``op``.
     gmem, smem : dict
-        Memories, as in the file.
+        Memories as in the file.
     """
     maps, entries = {}, []
     for tmap, coords, address, *more in commands:
@@ -35,7 +35,7 @@ def case_text(name, why, commands, *, gmem, smem):
 
 
 def case_of(name, why, maps, entries, **memories):
-    """The same from maps and commands as a file names them; ``memories`` are gmem, smem and perhaps windows."""
+    """The same from maps and commands as in a file; ``memories`` are gmem, smem, and windows if any."""
     case = {"name": name, "why": why, "kind": "tmau", **memories, "maps": maps, "commands": entries}
     record = _golden_record(case)
     case["expect"] = {
@@ -48,7 +48,7 @@ def case_of(name, why, maps, entries, **memories):
 
 
 def map_fields(tmap):
-    """A map as a case file names it; defaults are left out."""
+    """A map as in a file, without defaults."""
     im2col = ("lower", "upper", "channels", "pixels") if tmap.mode == Mode.IM2COL else ("box",)
     fields = {name: _plain(getattr(tmap, name)) for name in ("address", "size", "stride", "traversal", *im2col)}
     fields["element"] = spoken(tmap.element)
@@ -69,7 +69,7 @@ def _plain(value):
 
 
 def _golden_record(case):
-    """The result record of a case, read back as a user's file would be."""
+    """The result record of a case, which is read from its JSON."""
     document = json.loads(json.dumps({"version": 1, "cases": [case]}))
-    (read,) = cases_of(document, "case", Path())
-    return run_case(read).record
+    (parsed,) = cases_of(document, "case", Path())
+    return run_case(parsed).record

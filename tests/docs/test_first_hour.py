@@ -15,7 +15,8 @@ from tilewright.tools.docs.fences import fences
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = "docs/first-hour.md"
 BLOCKS = fences((ROOT / PAGE).read_text(encoding="utf-8"))
-FOLDERS = ("hw", "golden", "sim", "network", "tb", "tests", "docs")
+ROOMS = ("spec", "golden", "hw", "sim", "network", "verify", "tools", "board", "silicon", "tb")
+FOLDERS = (*ROOMS, "tilewright", "tests", "docs")
 CHECKER = doctest.OutputChecker()
 
 
@@ -31,8 +32,8 @@ def tree(tmp_path_factory):
             shutil.copy(path, tree)
     package = tree / "build" / "path" / "tilewright"
     package.mkdir(parents=True)
-    for folder in ("hw", "golden", "sim", "network", "tb"):
-        (package / folder).symlink_to(tree / folder)
+    for path in (*(tree / room for room in ROOMS), *(tree / "tilewright").glob("*.py")):
+        (package / path.name).symlink_to(path)
     (tree / ".venv").mkdir()
     (tree / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
     return tree

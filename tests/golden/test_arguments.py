@@ -1,4 +1,4 @@
-"""Arguments of the golden model and of sessions: what is taken, and the sentence where it is not."""
+"""Arguments of the golden model and of sessions, and the sentences that refuse wrong ones."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ from tilewright.spec import Reduction, Swizzle
 from tilewright.verify.wrong_kinds import wrong_answers
 
 
-def test_integers_of_every_kind_are_taken():
+def test_kinds_of_integers():
     assert integer("n", np.uint8(3), 0, 3) == 3
     assert integers("n", np.array([1, -2], np.int16)) == (1, -2)
     assert integers("n", [np.int64(4), 5]) == (4, 5)
@@ -59,7 +59,7 @@ def test_members_by_name_in_any_case_by_number_and_as_they_are(value):
         (ValueError, lambda: array("a", np.zeros((0, 4))), "a must not be empty, with shape (0, 4)"),
     ],
 )
-def test_what_is_wrong_is_one_sentence(kind, call, sentence):
+def test_refused_arguments(kind, call, sentence):
     with pytest.raises(kind) as caught:
         call()
     assert str(caught.value) == sentence
@@ -95,7 +95,7 @@ def _core():
     return Core(GlobalMemory(4096), np.zeros(16384, np.uint8))
 
 
-#: Each call, and what makes right arguments for it.
+#: Calls, and functions that make right arguments for them.
 CALLS = {
     "TensorMap": (TensorMap, lambda: {"element": "u8", "size": (16, 50, 40), "stride": (16, 800), "box": (16, 8, 8),
         "address": 0, "traversal": (1, 1, 1), "swizzle": "none", "interleave": "none", "fill": "zero",
@@ -208,7 +208,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_an_argument_of_a_wrong_kind_is_one_sentence(name):
+def test_arguments_of_wrong_kinds(name):
     assert wrong_answers(*CALLS[name]) == []
 
 
@@ -230,13 +230,13 @@ def _read_only(array):
         lambda: Conv(_read_only(_smem())),
     ],
 )
-def test_what_is_read_only_is_not_written(call):
+def test_read_only_arrays_are_not_written(call):
     with pytest.raises(ValueError, match=r"read-only") as caught:
         call()
     assert "destination" not in str(caught.value), "this is numpy's sentence"
 
 
-def test_what_is_read_only_is_read():
+def test_read_only_arrays_are_read():
     """A source may be."""
     image = _read_only(_IMAGE.copy())
     assert (golden.load(TensorMap.tiled(image, box=(16, 4, 4)), (0, 0, 0))[:16] == image[0, 0]).all()

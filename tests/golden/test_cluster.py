@@ -25,6 +25,12 @@ def cluster_of(count, **options):
     return Cluster(Memory(mix_pattern(GMEM, 1), "global memory"), smems(count), **options)
 
 
+def unchanged(cluster):
+    """Whether all shared memories have their first contents."""
+    cores = cluster.cores
+    return all((core.smem == before).all() for core, before in zip(cores, smems(len(cores)), strict=True))
+
+
 def packed_map(tmap):
     return int.from_bytes(tmap.pack(), "little")
 
@@ -34,7 +40,7 @@ def load(smem=0, cores=None, tag=7, **fields):
 
 
 def copy(source=None, destination=None, size=64, cores=None, source_core=None, **fields):
-    """A block copy; a number is a shared address, and None stands for global address 512."""
+    """A block copy; a number is an address in shared memory, and None the global address 512."""
     sides = {"source": source, "destination": destination}
     spaces = {f"{side}_space": "global" if place is None else "shared" for side, place in sides.items()}
     places = {side: 512 if place is None else place for side, place in sides.items()}
@@ -42,8 +48,15 @@ def copy(source=None, destination=None, size=64, cores=None, source_core=None, *
     return word | delivery_bits(cores, source_core)
 
 
+def run(cluster, core, word):
+    """Runs a command; loads use the descriptor of ``TILE``."""
+    if word & 15 == Opcode.LOAD:
+        return cluster.execute_on(core, packed_map(TILE), word)
+    return cluster.execute(core, word)
+
+
 def alone(core, word, descriptor=None):
-    """Shared memory of a core alone that runs the command, which then knows no other cores."""
+    """Shared memory of a machine without a cluster after the command, and the bytes of the command."""
     machine = Machine(Memory(mix_pattern(GMEM, 1), "global memory"), mix_pattern(SMEM, 10 + core))
     fields = FORMATS[word & 15].unpack(word)
     opcode = fields.pop("opcode")
@@ -54,11 +67,10 @@ def alone(core, word, descriptor=None):
 
 @pytest.mark.parametrize("word", [load(256), copy(None, 256), copy(None, 256, reduction="add", element="u32")])
 @pytest.mark.parametrize("named", [[0], [1], [0, 2], [1, 3], [0, 1, 2, 3]])
-def test_receivers_get_what_they_would_read_alone(word, named):
+def test_receivers_get_the_data_of_a_core_alone(word, named):
     cluster, descriptor = cluster_of(4), packed_map(TILE) if word & 15 == Opcode.LOAD else None
     word |= delivery_bits(named)
-    run = cluster.execute if descriptor is None else lambda core, word: cluster.execute_on(core, descriptor, word)
-    assert run(2, word) == (128 if descriptor else 64)
+    assert run(cluster, 2, word) == (128 if descriptor else 64)
     for number, core in enumerate(cluster.cores):
         expected = alone(number, word, descriptor)[0] if number in named else smems(4)[number]
         assert (core.smem == expected).all(), number
@@ -67,7 +79,7 @@ def test_receivers_get_what_they_would_read_alone(word, named):
 
 @pytest.mark.parametrize("count", [2, 4])
 def test_random_loads(count):
-    """Tile and im2col, all swizzles and interleaves: each receiver has what a core alone has, others keep theirs."""
+    """Each receiver gets the data of a core alone, in all modes; other memories do not change."""
     print("seed 15")
     rng, received = random.Random(15), 0
     cluster = cluster_of(count)
@@ -102,7 +114,7 @@ def test_every_receiver_counts_all_bytes():
     assert [Barrier.read(core.smem, 64).transactions for core in cluster.cores] == [128, 0, 0]
 
 
-def test_a_barrier_that_cannot_count_is_recorded_by_its_own_core():
+def test_a_barrier_overflow_is_recorded_by_its_core():
     cluster = cluster_of(2)
     Barrier(pending=1, expected=1, transactions=-(1 << 20) + 1).write(cluster.cores[1].smem, 64)
     Barrier(pending=1, expected=1).write(cluster.cores[0].smem, 64)
@@ -118,21 +130,15 @@ def test_a_barrier_that_cannot_count_is_recorded_by_its_own_core():
         copy(0, None, source_core=2), copy(0, 256, source_core=15),
     ],
 )  # fmt: skip
-def test_cores_that_do_not_exist_are_refused(word):
+def test_missing_cores_are_refused(word):
     cluster = cluster_of(2)
-    run = (
-        cluster.execute
-        if word & 15 != Opcode.LOAD
-        else lambda core, word: cluster.execute_on(core, packed_map(TILE), word)
-    )
-    assert run(1, word) is None
+    assert run(cluster, 1, word) is None
     assert cluster.cores[1].errors == [(ClusterError.CORES, 7, 0, 0, range(0))]
     assert not cluster.cores[0].errors
-    for core, before in zip(cluster.cores, smems(2), strict=True):
-        assert (core.smem == before).all()
+    assert unchanged(cluster)
 
 
-def test_a_stopped_core_refuses_what_comes_and_takes_what_others_bring():
+def test_a_stopped_core_refuses_commands_but_receives_data():
     cluster = cluster_of(2)
     before = cluster.cores[0].smem.copy()
     cluster.cores[0].stopped = True
@@ -146,7 +152,7 @@ def test_a_stopped_core_refuses_what_comes_and_takes_what_others_bring():
     assert cluster.execute(0, copy(0, 256, cores=[0, 1]))
 
 
-def test_rules_of_the_issuer_come_first():
+def test_rules_of_the_issuer_have_priority():
     cluster = cluster_of(2)
     assert cluster.execute_on(0, packed_map(TILE), load(64, [5])) is None
     assert cluster.cores[0].errors[0].code == Error.SMEM_ALIGNMENT
@@ -157,8 +163,7 @@ def test_a_bus_error_leaves_every_receiver_as_it_was():
     far = TensorMap(element="u8", address=1 << 20, size=(64, 64), stride=(64,), box=(16, 8))
     assert cluster.execute_on(0, packed_map(far), load(0, [0, 1])) is None
     assert [error.code for error in cluster.cores[0].errors] == [Error.READ]
-    for core, before in zip(cluster.cores, smems(2), strict=True):
-        assert (core.smem == before).all()
+    assert unchanged(cluster)
 
 
 def test_copies_between_cores():
@@ -211,7 +216,7 @@ def remote(mask):
     return ClusterError.REMOTE, 7, 0, mask, range(0)
 
 
-def test_a_core_may_not_name_what_it_does_not_reach():
+def test_a_core_may_not_name_cores_out_of_reach():
     cluster = cluster_of(3)
     cluster.cores[0].reach = 0b010
     assert cluster.execute(0, copy(None, 0, cores=[0, 1])) == 64  # itself always
@@ -221,7 +226,7 @@ def test_a_core_may_not_name_what_it_does_not_reach():
     assert (cluster.cores[2].smem == smems(3)[2]).all()
 
 
-def test_a_receiver_that_does_not_accept_drops_everything_and_others_get_theirs():
+def test_a_receiver_that_does_not_accept_drops_all_data():
     cluster, word = cluster_of(3), copy(None, 256, cores=[0, 1, 2], signal=1, barrier=1024)
     for core in cluster.cores:
         Barrier(pending=1, expected=1).write(core.smem, 1024)
@@ -248,7 +253,7 @@ def test_a_receiver_drops_the_lines_outside_its_window():
     assert (cluster.cores[1].smem[256:] == before[256:]).all()  # and the barrier has counted nothing
 
 
-def test_a_receiver_whose_window_does_not_hold_the_barrier_counts_nothing():
+def test_a_receiver_counts_nothing_if_its_barrier_is_outside_its_window():
     cluster, word = cluster_of(2), copy(None, 128, cores=[1], signal=1, barrier=1024)
     cluster.cores[1].windows = Windows(shared=(0, 255))
     assert cluster.execute(0, word) is None
@@ -257,15 +262,14 @@ def test_a_receiver_whose_window_does_not_hold_the_barrier_counts_nothing():
 
 
 @pytest.mark.parametrize("change", [{"accepts": 0}, {"windows": Windows(shared=(0, 127))}])
-def test_a_core_is_read_only_where_it_allows_it(change):
+def test_a_core_is_read_only_if_it_allows_it(change):
     cluster, word = cluster_of(3), copy(256, 1024, cores=[0, 1], source_core=2)
     for name, value in change.items():
         setattr(cluster.cores[2], name, value)
     assert cluster.execute(0, word) is None
     assert cluster.cores[0].errors == [remote(0b100)]
     assert cluster.cores[2].errors == [record(Error.WINDOW, word, "source")]
-    for core, before in zip(cluster.cores, smems(3), strict=True):
-        assert (core.smem == before).all()
+    assert unchanged(cluster)
 
 
 def test_remote_arrivals():
@@ -297,7 +301,7 @@ def test_refused_remote_operations(op, address, value, change):
     assert (cluster.cores[1].smem == before).all()
 
 
-def test_an_arrival_that_the_barrier_refuses_is_recorded_where_it_lies():
+def test_a_refused_arrival_is_recorded_by_the_core_of_the_barrier():
     cluster = cluster_of(2)
     cluster.cores[1].barrier("init", 64, 2)
     before = cluster.cores[1].smem.copy()
@@ -307,7 +311,7 @@ def test_an_arrival_that_the_barrier_refuses_is_recorded_where_it_lies():
     assert (cluster.cores[1].smem == before).all()
 
 
-def test_garbage_over_cores_writes_nothing_that_was_not_opened():
+def test_garbage_writes_only_into_open_windows():
     print("seed 16")
     rng, cluster = random.Random(16), cluster_of(4, windows=Windows(global_=(0, 8191), shared=(1024, 2047)))
     cluster.cores[3].accepts = 0

@@ -1,4 +1,4 @@
-"""Dot products: against the text's steps done one by one, against exact sums, and against ordinary arithmetic."""
+"""Dot products against the steps of docs/pe.md and exact sums; types and refusals of products of arrays."""
 
 from fractions import Fraction
 
@@ -58,13 +58,13 @@ def by_the_text(accumulator, a, b, kind):
         return NAN
     if infinities:
         return INFINITY if infinities == {1} else INFINITY | 1 << 31
-    there = [term for term in terms if term[1]]
-    if not there:
+    nonzero = [term for term in terms if term[1]]
+    if not nonzero:
         return 1 << 31 if all(sign < 0 for sign, _, _, _ in terms) else 0
-    highest = max(exponent + place for _, _, exponent, place in there)
+    highest = max(exponent + place for _, _, exponent, place in nonzero)
     unit = Fraction(2) ** (highest - WINDOW)  # of the place below the window
     total = 0
-    for sign, size, exponent, _ in there:
+    for sign, size, exponent, _ in nonzero:
         exact = size * Fraction(2) ** exponent / unit
         cut = 2 * int(exact / 2)
         total += sign * (cut + (cut != exact))
@@ -91,9 +91,9 @@ def round_fp32(number):
 @pytest.mark.parametrize("kind", FLOATS)
 def test_by_the_text(kind, elements):
     rows = dot_rows(np.random.default_rng(SEED), kind, ROWS, elements)
-    for accumulator, a, b, came in zip(*rows, dot(*rows, kind), strict=True):
+    for accumulator, a, b, result in zip(*rows, dot(*rows, kind), strict=True):
         expected = by_the_text(int(accumulator), a.tolist(), b.tolist(), kind)
-        assert came == expected, f"{accumulator:#x}, {a}, {b}: {expected:#x}, not {came:#x}"
+        assert result == expected, f"{accumulator:#x}, {a}, {b}: {expected:#x}, not {result:#x}"
 
 
 # --- exact sums -----------------------------------------------------------------------------------------------------
@@ -110,21 +110,21 @@ def exact_sum(accumulator, a, b, fmt):
 
 @pytest.mark.parametrize("kind", FLOATS)
 def test_error(kind):
-    """The result lies within half a place of the exact sum, and what is cut off: below the window a place a term."""
+    """The error is at most half a place of the result, and a place below the window for each term."""
     rows = dot_rows(np.random.default_rng(SEED), kind, ROWS, ELEMENTS)
     all_errors, kept_errors, differ = [], [], 0
-    for accumulator, a, b, came in zip(*rows, dot(*rows, kind).tolist(), strict=True):
+    for accumulator, a, b, result in zip(*rows, dot(*rows, kind).tolist(), strict=True):
         exact = exact_sum(int(accumulator), a.tolist(), b.tolist(), FORMATS[kind])
-        if exact is None or exact[1] is None or came & INFINITY == INFINITY:
+        if exact is None or exact[1] is None or result & INFINITY == INFINITY:
             continue
         number, highest = exact
-        sign, size, exponent = unpack(came, FP32)
+        sign, size, exponent = unpack(result, FP32)
         place = Fraction(2) ** exponent
         error = abs(sign * size * place - number)
         cuts = (ELEMENTS + 1) * Fraction(2) ** (highest - WINDOW)
-        assert error <= place / 2 + cuts, f"{accumulator:#x}, {a}, {b}: {came:#x}"
+        assert error <= place / 2 + cuts, f"{accumulator:#x}, {a}, {b}: {result:#x}"
         all_errors.append(error / place)
-        differ += came & 0x7FFFFFFF != round_fp32(number) & 0x7FFFFFFF
+        differ += result & 0x7FFFFFFF != round_fp32(number) & 0x7FFFFFFF
         if abs(number) >= Fraction(2) ** (highest - WINDOW // 3):
             kept_errors.append(error / place)
     print(
@@ -142,9 +142,9 @@ def test_sums_that_do_not_cancel_are_correctly_rounded(kind):
     rng = np.random.default_rng(SEED)
     a, b = (rng.uniform(1, 4, (ROWS, ELEMENTS)).astype(FLOATS[kind]) for _ in range(2))
     accumulators = rng.uniform(0, 4, ROWS).astype(np.float32)
-    came = dot(accumulators.view(np.uint32), a.view(np.uint16), b.view(np.uint16), kind).view(np.float32)
+    result = dot(accumulators.view(np.uint32), a.view(np.uint16), b.view(np.uint16), kind).view(np.float32)
     exact = accumulators.astype(float) + (a.astype(float) * b.astype(float)).sum(axis=1)
-    assert np.array_equal(came, exact.astype(np.float32))
+    assert np.array_equal(result, exact.astype(np.float32))
 
 
 # --- integers -------------------------------------------------------------------------------------------------------
@@ -155,10 +155,10 @@ def test_integers(kind):
     accumulators, a, b = dot_rows(np.random.default_rng(SEED), kind, ROWS, ELEMENTS)
     a_numbers = a if kind & 2 else a.view(f"i{kind.bytes}")
     b_numbers = b if kind & 1 else b.view(f"i{kind.bytes}")
-    for accumulator, x, y, came in zip(
+    for accumulator, x, y, result in zip(
         accumulators.tolist(), a_numbers.tolist(), b_numbers.tolist(), dot(accumulators, a, b, kind), strict=True
     ):
-        assert came == (accumulator + sum(p * q for p, q in zip(x, y, strict=True))) % (1 << 32)
+        assert result == (accumulator + sum(p * q for p, q in zip(x, y, strict=True))) % (1 << 32)
 
 
 def test_shapes():
@@ -211,7 +211,7 @@ def test_a_summand_of_either_byte_order():
         assert (golden.multiply(A, B, "s8s8", c.astype(kind)) == expected).all()
 
 
-def test_names_wherever_a_user_gives_one():
+def test_names_of_members_as_arguments():
     assert golden.dot([1], [2], [3], "s8s8").tolist() == [7]
     assert golden.instruction_word("halt") == golden.instruction_word(Operation.HALT)
     machine = golden.Machine(golden.Memory(64), np.zeros(64, np.uint8))
@@ -266,7 +266,7 @@ def test_raw_bits_are_unsigned():
          "sizes must be golden.PeSizes, or have its attributes, not 'unit'"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_one_sentence(kind, arguments, options, sentence):
+def test_refused_products(kind, arguments, options, sentence):
     with pytest.raises(kind) as caught:
         golden.multiply(*arguments, **options)
     assert str(caught.value) == sentence
@@ -285,13 +285,13 @@ def test_what_does_not_fit_is_one_sentence(kind, arguments, options, sentence):
          "word must be an integer of 128 bits, not 'halt'"),
     ],
 )  # fmt: skip
-def test_what_is_no_engine_and_no_instruction(kind, call, sentence):
+def test_refused_engines_and_instructions(kind, call, sentence):
     with pytest.raises(kind) as caught:
         call()
     assert str(caught.value) == sentence
 
 
-def test_a_program_says_what_it_is():
+def test_repr_of_a_program():
     program = golden.gemm_program(A, B, "s8s8", swizzle="64B")
     assert (
         repr(program)

@@ -1,4 +1,4 @@
-"""Memories of the golden model, and the initial contents that replay files name."""
+"""Memories of the golden model, initial contents, and open bytes."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def test_place_keeps_the_strides_of_a_view():
     assert gmem.read(32, 8).tolist() == whole[3, :8].tolist()
 
 
-def test_place_refuses_what_is_full():
+def test_place_beyond_the_end():
     with pytest.raises(IndexError, match=r"^200 bytes at 0x0 leave the 100 bytes of global memory$"):
         GlobalMemory(100).place(bytes(200))
 
@@ -66,7 +66,7 @@ def test_bytes_at_any_addresses_are_read_and_written():
         memory.at([0xFF])
 
 
-def test_only_flat_bytes_are_a_memory():
+def test_memories_need_flat_bytes():
     with pytest.raises(TypeError, match=r"^data of memory must be one-dimensional uint8, not 2-dimensional uint8$"):
         Memory(np.zeros((2, 2), np.uint8))
 
@@ -96,30 +96,30 @@ def test_fill_and_hex():
         (ValueError, lambda: GlobalMemory(16).place(b"", align=0), "align must be 1 or more, not 0"),
     ],
 )  # fmt: skip
-def test_what_is_no_memory_is_one_sentence(kind, call, sentence):
+def test_refused_memories(kind, call, sentence):
     with pytest.raises(kind) as caught:
         call()
     assert str(caught.value) == sentence
 
 
-def test_a_memory_says_what_it_is():
+def test_repr_of_a_memory():
     assert repr(Memory(16, "shared memory", base=128)) == "Memory(16 bytes of shared memory from 0x80 on)"
 
 
-def held(count=32):
+def marked(count=32):
     memory = np.arange(count, dtype=np.uint8)
     return memory, OpenBytes(memory)
 
 
 def test_nothing_is_open_at_first():
-    memory, bytes_ = held()
+    memory, bytes_ = marked()
     assert not bytes_ and not bytes_.at(np.arange(32)).any()
     assert bytes_.wrong(memory ^ 1).all() and not bytes_.wrong(memory).any()
     assert (bytes_.settled(memory ^ 1) == memory ^ 1).all()
 
 
 def test_open_bytes_may_hold_anything_and_no_others():
-    memory, bytes_ = held()
+    memory, bytes_ = marked()
     bytes_.spoil(np.arange(4, 9))
     assert bytes_ and np.flatnonzero(~bytes_.wrong(memory ^ 255)).tolist() == [4, 5, 6, 7, 8]
     assert np.flatnonzero(bytes_.settled(memory ^ 255) == memory).tolist() == [4, 5, 6, 7, 8]
@@ -129,8 +129,8 @@ def test_open_bytes_may_hold_anything_and_no_others():
     assert len(bytes_.wrong(memory[:6])) == 6, "the beginning of a memory"
 
 
-def test_open_bytes_are_carried_on():
-    _, bytes_ = held()
+def test_copies_of_open_bytes_are_open():
+    _, bytes_ = marked()
     bytes_.spoil(np.array([1]))
     bytes_.write(np.array([[16, 17, 18, 19]]), bytes_.at(np.array([[0, 1, 2, 3]])))
     assert bytes_.at(np.arange(16, 20)).tolist() == [False, True, False, False]
@@ -140,33 +140,33 @@ def test_open_bytes_are_carried_on():
     assert bytes_.at(np.arange(16, 20)).tolist() == [True, True, False, False], "so is one into an open byte"
 
 
-def test_an_element_of_two_choices_is_one_of_both():
-    memory, bytes_ = held()
-    kept = memory.copy()
+def test_an_element_has_one_of_two_choices():
+    memory, bytes_ = marked()
+    before = memory.copy()
     memory[8:16] += 100
-    bytes_.choose(np.arange(8, 16).reshape(2, 4), kept[8:16].reshape(2, 4))
-    for first, second in ((memory, kept), (kept, memory), (kept, kept), (memory, memory)):
-        seen = memory.copy()
-        seen[8:12], seen[12:16] = first[8:12], second[12:16]
-        assert not bytes_.wrong(seen).any()
+    bytes_.choose(np.arange(8, 16).reshape(2, 4), before[8:16].reshape(2, 4))
+    for first, second in ((memory, before), (before, memory), (before, before), (memory, memory)):
+        mixed = memory.copy()
+        mixed[8:12], mixed[12:16] = first[8:12], second[12:16]
+        assert not bytes_.wrong(mixed).any()
     torn = memory.copy()
-    torn[9] = kept[9]
+    torn[9] = before[9]
     assert np.flatnonzero(bytes_.wrong(torn)).tolist() == [9]
     assert bytes_.wrong(memory ^ 255)[8:16].all(), "and nothing else"
     memory[8] = 3
     bytes_.write(np.array([8]))
-    assert not bytes_.wrong(memory).any() and bytes_.wrong(kept)[8]
+    assert not bytes_.wrong(memory).any() and bytes_.wrong(before)[8]
 
 
-def test_of_what_is_open_there_is_no_choice():
-    memory, bytes_ = held()
+def test_open_elements_have_no_choices():
+    memory, bytes_ = marked()
     bytes_.spoil(np.array([8]))
     bytes_.choose(np.array([[8, 9]]), np.array([[0, 0]], np.uint8))
     assert not bytes_.at(np.array([9])).any() and not bytes_.wrong(memory).any()
 
 
-def test_the_first_that_depends_is_named():
-    _, bytes_ = held()
+def test_the_first_dependence_is_named():
+    _, bytes_ = marked()
     bytes_.spoil(np.array([8]))
     bytes_.rely_on(slice(0, 8), "what is before")
     assert bytes_.undecided is None

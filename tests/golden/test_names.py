@@ -1,4 +1,4 @@
-"""What may have been meant by a name that is unknown: words of CUDA, PTX, numpy and PyTorch, and misspelt ones."""
+"""Suggestions for unknown names: words of CUDA, PTX, numpy and PyTorch, and misspelt names."""
 
 import re
 
@@ -47,14 +47,14 @@ CASES = [(enum, ours, word) for enum, table in WORDS.items() for ours, words in 
 
 
 @pytest.mark.parametrize(("enum", "ours", "word"), CASES)
-def test_a_word_of_others_is_refused_with_ours(enum, ours, word):
+def test_words_of_other_libraries_get_suggestions(enum, ours, word):
     options = {"element": "u8", "size": (64, 64), "stride": (64,), "box": (16, 4)} | {FIELDS[enum]: word}
     with pytest.raises(golden.DescriptorError, match=rf"; did you mean '{re.escape(ours)}'\?$"):
         golden.TensorMap(**options)
 
 
 @pytest.mark.parametrize("enum", FIELDS)
-def test_our_names_need_none(enum):
+def test_our_names_are_suggestions_for_themselves(enum):
     """And no name of ours is a word for another one."""
     for member in enum:
         assert suggestion(spoken(member), names(enum)) == f"; did you mean {spoken(member)!r}?"
@@ -64,8 +64,8 @@ def test_our_names_need_none(enum):
     "word",
     ["", "xyz", "u9", "f61", "CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B", "CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B", 3.5],
 )
-def test_nothing_is_guessed(word):
-    """A type that we lack is none that is spelt alike: silence is better than a trap."""
+def test_no_suggestion(word):
+    """A missing type must not suggest another one with a similar name."""
     assert suggestion(word, names(Element)) == suggestion(word, names(Swizzle)) == ""
 
 

@@ -104,7 +104,7 @@ def tmau_blocks(params):
 
 def pe_blocks(params):
     """Blocks of the processing engine by name, as functions that make them; the MAC array of four threads."""
-    neighbours = partial(_class("MacArray"), params.replace(threads=NEIGHBOURS))
+    neighbours = partial(_class("mac_array"), params.replace(threads=NEIGHBOURS))
     return _made("pe", _PE, params) | {"MacArray": neighbours}
 
 

@@ -8,8 +8,8 @@ of the halves of memory change from epoch to epoch.
 import random
 from dataclasses import dataclass, replace
 
-from tilewright.golden.tmau.features import is_unsupported
 from tilewright.golden.tmau.lanes import lane_strides
+from tilewright.golden.tmau.machine import is_unsupported
 from tilewright.golden.tmau.reduce import is_legal
 from tilewright.golden.tmau.tile import footprint
 from tilewright.spec import DESCRIPTOR, FORMATS, TENSOR_OPCODES, Element, LaneLayout, Opcode, Reduction, Space

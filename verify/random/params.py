@@ -50,7 +50,7 @@ def random_pe(rng):
         mm_in_flight=_power(rng, 2, 16),
         types=_types(rng, 3),
         smem=_smem(rng, rng.choice([4, 8])),
-        free_adders=rng.choice([True, False]),
+        dsp_adders=rng.choice([True, False]),
     )
 
 

@@ -1,8 +1,8 @@
-"""What coordinates of elements add to the numbers of their pages, and to their places in them."""
+"""Bases: the part of each thread's address that does not depend on the immediate of the instruction."""
 
 from itertools import pairwise
 
-from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -12,113 +12,100 @@ from tilewright.spec.pe import MAX_PAGE_LOG2
 from ..layouts import BASES_SETS, LANE_READ_LATENCY, LaneReadSignature, SegmentEntryLayout, ThreadReadSignature
 from ..params import LANES
 
-__all__ = ["Bases", "BasisLayout", "Places"]
+__all__ = ["TERM_LATENCY", "Bases", "BasisLayout", "address_terms"]
 
 
-class Places(wiring.Component):
-    """Splits a coordinate of each lane into page coordinate and place, and weighs both: two products a lane.
+#: Cycles from a coordinate to its terms.
+TERM_LATENCY = 2
 
-    A shift to the left is a product with a power of two. A page coordinate is a shift to the right: it is taken from
-    the upper half of a product with what is shifted to the left by the rest of eight.
 
-    Latency 2, one coordinate a lane and cycle. All is modulo the width of the result: of coordinates that are inside,
-    nothing is lost.
+def address_terms(m, params, coordinates, *, page_log2, pages_below, shift, enable=1):
+    """Splits a coordinate of each lane into page coordinate and offset, and weighs both: two multipliers a lane.
 
-    Members
-    -------
-    enable : In(1)
-        The pipeline moves.
-    coordinates : In(array of LANES 16)
-    page_log2 : In(4)
-        Log2 of the elements of a page in this dimension; goes with the coordinates, as the next two.
-    pages_below : In(unsigned(params.page_width + 1))
+    A left shift is a product with a power of two. A page coordinate is a right shift: the upper half of a product with
+    a weight that is shifted left by the rest of eight. Results are modulo 2 to the power of their width, which loses
+    nothing of coordinates that are inside.
+
+    Parameters
+    ----------
+    m : Module
+    params : PeParams
+    coordinates : list of Value
+        16 bits for each lane, all of one dimension.
+    page_log2 : Value
+        Log2 of the elements of a page in this dimension.
+    pages_below : Value
         Pages from one page coordinate to the next.
-    shift : In(5)
-        Log2 of bytes from one place to the next.
-    pages : Out(array of LANES params.page_width)
-        Shares of the page number, two cycles later.
-    offsets : Out(array of LANES 20)
-        Shares of the offset in the page, in bytes, two cycles later; dimensions have no bit in common.
+    shift : Value
+        Log2 of the bytes from one coordinate in the page to the next.
+    enable : Value
+        The pipeline moves.
+
+    Returns
+    -------
+    list of Value, list of Value
+        For each lane, ``TERM_LATENCY`` cycles later: terms of the page number, and of the offset in the page in bytes.
+        Offsets of different dimensions have no bit in common.
     """
-
-    def __init__(self, params):
-        self._params = params
-        super().__init__(
-            {
-                "enable": In(1),
-                "coordinates": In(data.ArrayLayout(16, LANES)),
-                "page_log2": In(4),
-                "pages_below": In(params.page_width + 1),
-                "shift": In(5),
-                "pages": Out(data.ArrayLayout(params.page_width, LANES)),
-                "offsets": Out(data.ArrayLayout(MAX_PAGE_LOG2, LANES)),
-            }
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        width = self._params.page_width
-        low, high = self.page_log2[:3], self.page_log2[3]
-        weight = Signal(width + 1 + 8)  # of a page coordinate that is ``low`` bits to the left, times 2^8
-        power, far = Signal(16), Signal()  # the shift, modulo 16; it is 16 or more
-        ones, distance, was_far = Signal(16), Signal(5), Signal()
-        mask = Signal(MAX_PAGE_LOG2)  # ones where the place is in an offset
-        with m.If(self.enable):
+    low, high = page_log2[:3], page_log2[3]
+    weight = Signal(params.page_width + 1 + 8)  # of a page coordinate that is shifted left by ``low``, times 2^8
+    power, far = Signal(16), Signal()  # 2^shift, shift modulo 16; shift is 16 or more
+    ones, distance, was_far = Signal(16), Signal(5), Signal()
+    mask = Signal(MAX_PAGE_LOG2)  # bits of this dimension in an offset
+    with m.If(enable):
+        m.d.sync += [
+            weight.eq((pages_below << 8) >> low),
+            power.eq(1 << shift[:4]),
+            far.eq(shift[4]),
+            ones.eq((1 << page_log2) - 1),
+            distance.eq(shift),
+            mask.eq(ones << distance),
+            was_far.eq(far),
+        ]
+    pages, offsets = [], []
+    for lane, coordinate in enumerate(coordinates):
+        whole = Signal(16, name=f"whole{lane}")
+        # Without a reset these are the registers of the multipliers.
+        product = Signal(MAX_PAGE_LOG2, name=f"product{lane}", reset_less=True)
+        page_term = Signal(params.page_width, name=f"page_term{lane}", reset_less=True)
+        # The coordinate without the bits of the offset, which the reset of the register clears.
+        page = Signal(16, name=f"page{lane}", reset_less=True)
+        with m.If(enable):
             m.d.sync += [
-                weight.eq((self.pages_below << 8) >> low),
-                power.eq(1 << self.shift[:4]),
-                far.eq(self.shift[4]),
-                ones.eq((1 << self.page_log2) - 1),
-                distance.eq(self.shift),
-                mask.eq(ones << distance),
-                was_far.eq(far),
+                whole.eq(coordinate),
+                page[:8].eq(Mux(high, coordinate[8:], coordinate[:8])),
+                page[8:].eq(coordinate[8:]),
+                product.eq(whole * power),
+                page_term.eq((page * weight)[8:]),
             ]
-        for lane, coordinate in enumerate(self.coordinates):
-            whole = Signal(16, name=f"whole{lane}")
-            # Without a reset these are registers that multipliers have.
-            product = Signal(MAX_PAGE_LOG2, name=f"product{lane}", reset_less=True)
-            share = Signal(width, name=f"share{lane}", reset_less=True)
-            page = Signal(16, name=f"page{lane}", reset_less=True)  # but for places; its reset is their gate
-            with m.If(self.enable):
-                m.d.sync += [
-                    whole.eq(coordinate),
-                    page[:8].eq(Mux(high, coordinate[8:], coordinate[:8])),
-                    page[8:].eq(coordinate[8:]),
-                    product.eq(whole * power),
-                    share.eq((page * weight)[8:]),
-                ]
-                for bit in range(7):
-                    with m.If(low > bit):
-                        m.d.sync += page[bit].eq(0)
-                with m.If(high):
-                    m.d.sync += page[8:].eq(0)
-            # Where it is far, the mask has no bit before 16.
-            moved = Cat(product[:16], Mux(was_far, product[:4], product[16:]))
-            m.d.comb += [self.offsets[lane].eq(moved & mask), self.pages[lane].eq(share)]
-        return m
-
-
-#: Cycles from a coordinate to its share of the address.
-_PLACE_LATENCY = 2
+            for bit in range(7):
+                with m.If(low > bit):
+                    m.d.sync += page[bit].eq(0)
+            with m.If(high):
+                m.d.sync += page[8:].eq(0)
+        # If the shift is 16 or more, the mask has no bit below 16.
+        offsets.append(Cat(product[:16], Mux(was_far, product[:4], product[16:])) & mask)
+        pages.append(page_term)
+    return pages, offsets
 
 
 class BasisLayout(data.StructLayout):
-    """A thread's offsets, those of the outer dimensions summed to a page number and an offset."""
+    """A thread's offsets, those of the outer dimensions summed to a page number and an offset in the page."""
 
     def __init__(self, params):
         super().__init__(
             {
                 "inner": unsigned(32),  # dimension 0
-                "outer": unsigned(16),  # dimension 1; meaningless if not inside, or without one
-                "page": unsigned(params.page_width),  # from the segment's first entry on
+                "outer": unsigned(16),  # dimension 1; undefined if not inside, or at rank 1
+                "page": unsigned(params.page_width),  # includes the segment's first entry
                 "offset": unsigned(MAX_PAGE_LOG2),  # bytes
                 "inside": 1,  # in all dimensions but 0
             }
         )
 
 
-class _AnswerLayout(data.StructLayout):
-    """What is known of a lane read while it is under way."""
+class _ReadLayout(data.StructLayout):
+    """A lane read in flight."""
 
     def __init__(self, params):
         super().__init__(
@@ -132,49 +119,34 @@ class _AnswerLayout(data.StructLayout):
 
 
 class Bases(wiring.Component):
-    """Reads the offset registers of all threads, group by group, and holds what comes out of them in memory.
+    """Reads the offset registers of all threads, group by group, and stores the bases.
 
-    There are ``BASES_SETS`` sets of them; a build replaces one, and the others stay as they are.
-
-    One lane read a cycle; from the last one's answer to ``busy`` low it takes four cycles. Between builds the read
-    port has a latency of one cycle. The memories are block memories, which have room where tables are short.
-
-    Members
-    -------
-    set : In(range(BASES_SETS))
-        From ``start`` until ``busy`` is low again: the one that is built. With ``reads.enable``: the one that is read.
-    start : In(1)
-        Strobe, while not ``busy``: read them again.
-    segment : In(SegmentEntryLayout)
-    first : In(params.reg_width)
-        Register of dimension 0.
-    by_rows : In(1)
-        Dimension 1 is left out of page and offset. Like ``segment`` and ``first``, it holds from ``start`` until
-        ``busy`` is low again.
-    busy : Out(1)
-    lane_reads : Out(LaneReadSignature)
-    reads : In(ThreadReadSignature(params, BasisLayout(params)))
+    There are ``BASES_SETS`` sets; a build replaces one of them. A build takes one lane read a cycle, and four cycles
+    from the last answer to ``busy`` low. Between builds the read port has a latency of one cycle. The memories are
+    block RAMs, which devices have more of than the design needs.
     """
 
     def __init__(self, params):
         self._params = params
-        # Lanes read groups of their own. Of one group they all read the same row: a wide memory takes fewer blocks.
+        # Lanes read different groups. With one group all read the same row, and one wide memory takes fewer blocks.
         self._lanes = LANES if params.groups == 1 else 1  # of each memory
         row = data.ArrayLayout(BasisLayout(params), self._lanes)
         self._memories = [
             Memory(shape=row, depth=BASES_SETS * params.groups, init=[], attrs={"ram_style": "block"})
             for _ in range(LANES // self._lanes)
         ]
-        self._under_way = [Signal(_AnswerLayout(params), name=f"answer{n}") for n in range(LANE_READ_LATENCY)]
-        self._placed = [Signal(_AnswerLayout(params), name=f"placed{n}") for n in range(_PLACE_LATENCY)]
-        self._written = Signal(_AnswerLayout(params))  # whose sums are in registers
+        self._in_flight = [Signal(_ReadLayout(params), name=f"answer{n}") for n in range(LANE_READ_LATENCY)]
+        self._placed = [Signal(_ReadLayout(params), name=f"placed{n}") for n in range(TERM_LATENCY)]
+        self._summed = Signal(_ReadLayout(params))  # the read whose terms are in the sums
         super().__init__(
             {
+                # The set that is built, stable from ``start`` until ``busy`` is low again, or read.
                 "set": In(range(BASES_SETS)),
-                "start": In(1),
+                "start": In(1),  # strobe, while not ``busy``: read the registers
+                # Stable from ``start`` until ``busy`` is low again:
                 "segment": In(SegmentEntryLayout(params)),
-                "first": In(params.reg_width),
-                "by_rows": In(1),
+                "first": In(params.reg_width),  # register of dimension 0
+                "by_rows": In(1),  # dimension 1 is left out of page and offset
                 "busy": Out(1),
                 "lane_reads": Out(LaneReadSignature(params)),
                 "reads": In(ThreadReadSignature(params, BasisLayout(params))),
@@ -184,20 +156,17 @@ class Bases(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         self._read(m)
-        # What goes with the answer of this cycle, and with the coordinate whose share is known in this cycle.
-        answer, placed = self._under_way[-1], self._placed[-1]
-        m.d.sync += self._placed[0].eq(answer)
-        m.d.sync += [later.eq(now) for now, later in pairwise(self._placed)]
-        written = self._written
-        m.d.sync += written.eq(placed)
-        with m.If(written.valid & written.last & (written.group == self._params.groups - 1)):
+        # The read whose answer is at the input, and the one whose coordinate is placed.
+        answer, placed, summed = self._in_flight[-1], self._placed[-1], self._summed
+        m.d.sync += [self._placed[0].eq(answer), summed.eq(placed)]
+        m.d.sync += [later.eq(earlier) for earlier, later in pairwise(self._placed)]
+        with m.If(summed.valid & summed.last & (summed.group == self._params.groups - 1)):
             m.d.sync += self.busy.eq(0)
 
         segment = self.segment
-        # Of the dimension of the answer: what it is measured with. Dimension 0 has no share here.
-        size, page_log2 = Signal(16), Signal(4)
+        size, page_log2 = Signal(16), Signal(4)  # of the dimension of the answer
         pages_below, shift = Signal(self._params.page_width + 1), Signal(5)
-        counts = Signal()  # the dimension has a share in page and offset
+        counts = Signal()  # the dimension has terms in page and offset; dimension 0 has none here
         m.d.comb += [
             size.eq(segment.size[answer.dimension]),
             page_log2.eq(segment.page_log2[answer.dimension]),
@@ -210,62 +179,60 @@ class Bases(wiring.Component):
                         pages_below.eq(segment.pages_below[dimension - 1]),
                         shift.eq(segment.shift[dimension - 1]),
                     ]
-        m.submodules.places = places = Places(self._params)
-        m.d.comb += [
-            places.enable.eq(1),
-            # Without a share the page has one element, and is none of many.
-            places.page_log2.eq(Mux(counts, page_log2, 0)),
-            places.pages_below.eq(Mux(counts, pages_below, 0)),
-            places.shift.eq(shift),
-        ]
-        m.d.comb += [places.coordinates[lane].eq(self.lane_reads.data[lane][:16]) for lane in range(LANES)]
-        self._hold(m, [self._gather(m, lane, places, size) for lane in range(LANES)])
+        pages, offsets = address_terms(
+            m,
+            self._params,
+            [word[:16] for word in self.lane_reads.data],
+            # A dimension without terms has pages of one element that do not count.
+            page_log2=Mux(counts, page_log2, 0),
+            pages_below=Mux(counts, pages_below, 0),
+            shift=shift,
+        )
+        self._store(m, [self._sum(m, lane, pages[lane], offsets[lane], size) for lane in range(LANES)])
         return m
 
     def _read(self, m):
-        """The registers of a group, dimension by dimension, then those of the next."""
-        reads, sent = self.lane_reads.requests, self._under_way[0]
+        """Reads the registers of a group, dimension by dimension, then those of the next group."""
+        reads, sent = self.lane_reads.requests, self._in_flight[0]
+        request = reads.payload
         dimension, last = Signal(2), Signal()
         m.d.comb += last.eq(dimension == self.segment.rank)
         m.d.sync += [
             sent.valid.eq(reads.valid & reads.ready),
             sent.dimension.eq(dimension),
             sent.last.eq(last),
-            sent.group.eq(reads.p.group),
+            sent.group.eq(request.group),
         ]
-        m.d.sync += [later.eq(now) for now, later in pairwise(self._under_way)]
+        m.d.sync += [later.eq(earlier) for earlier, later in pairwise(self._in_flight)]
         with m.If(self.start):
             m.d.sync += [
                 self.busy.eq(1),
                 reads.valid.eq(1),
-                reads.p.register.eq(self.first),
-                reads.p.group.eq(0),
+                request.register.eq(self.first),
+                request.group.eq(0),
                 dimension.eq(0),
             ]
         with m.Elif(reads.valid & reads.ready):
+            m.d.sync += [request.register.eq(request.register + 1), dimension.eq(dimension + 1)]
             with m.If(last):
                 m.d.sync += [
-                    reads.valid.eq(reads.p.group != self._params.groups - 1),
-                    reads.p.register.eq(self.first),
-                    reads.p.group.eq(reads.p.group + 1),
+                    reads.valid.eq(request.group != self._params.groups - 1),
+                    request.register.eq(self.first),
+                    request.group.eq(request.group + 1),
                     dimension.eq(0),
                 ]
-            with m.Else():
-                m.d.sync += [reads.p.register.eq(reads.p.register + 1), dimension.eq(dimension + 1)]
 
-    def _gather(self, m, lane, places, size):
-        """What the dimensions of one lane's thread add, summed in a register."""
-        params = self._params
-        placed = self._placed[-1]
-        coordinate = self.lane_reads.data[lane]
-        # As old as the shares.
-        below = [Signal(name=f"below{lane}_{n}") for n in range(_PLACE_LATENCY)]
-        values = [Signal(32, name=f"value{lane}_{n}") for n in range(_PLACE_LATENCY)]
+    def _sum(self, m, lane, page, offset, size):
+        """Sums the terms of all dimensions of a lane's thread in a register."""
+        placed, coordinate = self._placed[-1], self.lane_reads.data[lane]
+        # Delayed like the terms:
+        below = [Signal(name=f"below{lane}_{n}") for n in range(TERM_LATENCY)]
+        values = [Signal(32, name=f"value{lane}_{n}") for n in range(TERM_LATENCY)]
         # Coordinates have 32 bits, sizes 16.
         m.d.sync += [below[0].eq(~coordinate[16:].any() & (coordinate[:16] < size)), values[0].eq(coordinate)]
         for delays in (below, values):
-            m.d.sync += [later.eq(now) for now, later in pairwise(delays)]
-        sums = Signal(BasisLayout(params), name=f"sums{lane}")
+            m.d.sync += [later.eq(earlier) for earlier, later in pairwise(delays)]
+        sums = Signal(BasisLayout(self._params), name=f"sums{lane}")
         with m.If(placed.valid):
             with m.If(placed.dimension == 0):
                 m.d.sync += [
@@ -276,28 +243,28 @@ class Bases(wiring.Component):
                 ]
             with m.Else():
                 m.d.sync += [
-                    sums.page.eq(sums.page + places.pages[lane]),
-                    sums.offset.eq(sums.offset | places.offsets[lane]),
+                    sums.page.eq(sums.page + page),
+                    sums.offset.eq(sums.offset | offset),
                     sums.inside.eq(sums.inside & below[-1]),
                 ]
             with m.If(placed.dimension == 1):
                 m.d.sync += sums.outer.eq(values[-1])
         return sums
 
-    def _hold(self, m, sums):
-        """Writes the sums of a group when the last ones have come, and reads those of the groups that are asked for."""
-        written, reads = self._written, self.reads
+    def _store(self, m, sums):
+        """Writes the sums of a group after its last dimension, and reads those of the requested groups."""
+        summed, reads = self._summed, self.reads
         for number, memory in enumerate(self._memories):
             lanes = range(number * self._lanes, (number + 1) * self._lanes)
             m.submodules[f"memory{number}"] = memory
-            # The register of the read port stands here: so tools see that nothing is read while it is written.
+            # The register of the read port is here. This shows tools that a write and a read never coincide.
             write, read = memory.write_port(), memory.read_port(domain="comb")
             row = Signal(memory.shape, name=f"row{number}", reset_less=True)
             with m.If(reads.enable & ~write.en):
                 m.d.sync += row.eq(read.data)
             m.d.comb += [
-                write.addr.eq(Cat(self.set, written.group)),
-                write.en.eq(written.valid & written.last),
+                write.addr.eq(Cat(self.set, summed.group)),
+                write.en.eq(summed.valid & summed.last),
                 read.addr.eq(Cat(self.set, reads.groups[lanes[0]])),
             ]
             for lane, target, source in zip(lanes, write.data, row, strict=True):

@@ -1,10 +1,9 @@
-"""The sequencer: from memory instructions to accesses of eight lanes (docs/pe.md, from "Logical addresses" on)."""
+"""The sequencer: memory instructions become accesses of eight lanes (docs/pe.md, from "Logical addresses" on)."""
 
 from amaranth.hdl import Const, Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from ...lib.component import join
 from ...lib.stream import SkidBuffer, Slot
 from ..layouts import GuardReadSignature, JobLayout, LaneReadSignature
 from .bases import Bases
@@ -19,19 +18,10 @@ __all__ = ["Sequencer"]
 class Sequencer(wiring.Component):
     """Makes the accesses of jobs, in order.
 
-    One access a cycle, every other cycle if ``params.paced``, and no gap between jobs unless offset registers are read
-    again, which takes a cycle for each dimension of each group and a few more. Transposed mm: each 16 bytes of a row
-    that are not in the line cache cost one access for eight rows; columns in several blocks, one access for each block.
-
-    Members
-    -------
-    jobs : In(stream of JobLayout)
-    linear : Out(stream of LinearLayout)
-        Registered.
-    lane_reads : Out(LaneReadSignature)
-    predicates : Out(GuardReadSignature(params))
-    idle : Out(1)
-        There is no job whose registers and predicates are still to be read.
+    Throughput: one access a cycle, or every other cycle with ``params.paced``. There is no gap between jobs unless
+    offset registers must be read, which takes a cycle for each dimension of each group and a few more. In transposed
+    mm, each 16 bytes of a row that are not in the line cache take one access for eight rows, and columns in several
+    blocks take one access for each block. ``linear`` is registered.
     """
 
     def __init__(self, params):
@@ -42,7 +32,7 @@ class Sequencer(wiring.Component):
                 "linear": Out(stream.Signature(LinearLayout(params))),
                 "lane_reads": Out(LaneReadSignature(params)),
                 "predicates": Out(GuardReadSignature(params)),
-                "idle": Out(1),
+                "idle": Out(1),  # no job's registers and predicates are still to be read
             }
         )
 
@@ -56,52 +46,47 @@ class Sequencer(wiring.Component):
         m.submodules.parts = parts = BlockParts(params)
         m.submodules.directory = directory = LineDirectory(params)
         m.submodules.lanes = lanes = AddressLanes(params)
-        waiting = Const(0)  # a job in front of the items
+        jobs, of_items, waiting = flipped(self.jobs), columns.o, Const(0)
         if params.paced:
-            # Who issues does not wait for the last item of the job before.
-            m.submodules.job = job = Slot(JobLayout(params))
-            connect(m, jobs=flipped(self.jobs), job=job.i)
-            connect(m, job=job.o, items=items.jobs)
-            waiting = job.o.valid
+            # Issue does not wait for the last item of the previous job.
+            m.submodules.job = slot = Slot(JobLayout(params))
+            connect(m, jobs=jobs, slot=slot.i)
+            jobs, waiting = slot.o, slot.o.valid
         else:
-            connect(m, flipped(self.jobs), items.jobs)
-        join(m, items=items.o, words=words.i)
-        join(m, words=words.o, columns=columns.i)
-        if params.paced:
-            join(m, columns=columns.o, parts=parts.i)
-        else:
-            # Whether a part is the last of its item is found late in the cycle; the blocks before do not wait for it.
+            # Whether a part is the last of its item is late in the cycle; the earlier blocks do not wait for it.
             m.submodules.skid = skid = SkidBuffer(ColumnsOfItemLayout(params))
-            join(m, columns=columns.o, skid=skid.i)
-            join(m, skid=skid.o, parts=parts.i)
-        join(m, parts=parts.o, directory=directory.i)
-        join(m, directory=directory.o, lanes=lanes.i)
-        join(m, words=words.words, lanes=lanes.words)
-        connect(m, lanes.o, flipped(self.linear))
-        join(m, columns=columns.bases, bases=bases.reads)
-        join(m, columns=columns.predicates, predicates=flipped(self.predicates))
+            connect(m, columns=columns.o, skid=skid.i)
+            of_items = skid.o
+        connect(m, jobs=jobs, items=items.jobs)
+        connect(m, items=items.o, words=words.i)
+        connect(m, words=words.o, columns=columns.i)
+        connect(m, columns=of_items, parts=parts.i)
+        connect(m, parts=parts.o, directory=directory.i)
+        connect(m, directory=directory.o, lanes=lanes.i)
+        connect(m, words=words.words, lanes=lanes.words)
+        connect(m, lanes=lanes.o, linear=flipped(self.linear))
+        connect(m, columns=columns.bases, bases=bases.reads)
+        connect(m, columns=columns.predicates, predicates=flipped(self.predicates))
 
+        job = items.o.payload.job
         m.d.comb += [
-            # That of an item that reads, as it does when it leaves, or of a build: its job's items are all still here.
-            bases.set.eq(items.o.p.job.bases_set),
+            # Of the item that leaves, or of a build: all items of its job are still in ``items``.
+            bases.set.eq(job.bases_set),
             bases.start.eq(items.build),
-            bases.segment.eq(items.o.p.job.segment),
-            bases.first.eq(items.o.p.job.rf),
-            bases.by_rows.eq(items.o.p.job.transpose),
+            bases.segment.eq(job.segment),
+            bases.first.eq(job.rf),
+            bases.by_rows.eq(job.transpose),
             items.building.eq(bases.busy),
             self.idle.eq(~self.jobs.valid & ~waiting & ~items.active & ~words.reading),
         ]
-        self._merge_reads(m, bases.lane_reads, words.lane_reads)
-        return m
-
-    def _merge_reads(self, m, bases, words):
-        """One of the two reads: items wait while offsets are read, so that words which are asked for came before."""
-        requests = self.lane_reads.requests
-        for port, chosen in ((words, words.requests.valid), (bases, ~words.requests.valid)):
+        # Items wait while offsets are read, so a request of words belongs to an earlier item.
+        requests, from_words = self.lane_reads.requests, words.lane_reads.requests.valid
+        for port, selected in ((words.lane_reads, from_words), (bases.lane_reads, ~from_words)):
             m.d.comb += port.data.eq(self.lane_reads.data)
-            with m.If(chosen):
+            with m.If(selected):
                 m.d.comb += [
                     requests.valid.eq(port.requests.valid),
-                    requests.p.eq(port.requests.p),
+                    requests.payload.eq(port.requests.payload),
                     port.requests.ready.eq(requests.ready),
                 ]
+        return m

@@ -1,16 +1,22 @@
-"""Issue: instructions leave in program order, each when the registers it needs are free."""
+"""Issue: instructions leave in program order, each when the registers that it needs are free."""
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out
 
 from tilewright.spec.pe import MEMORY_OPERATIONS, Operation, PeError, Source
 
-from ...lib.component import join
-from ..layouts import FaultLayout, JobLayout, MultiplyLayout, SegmentReadSignature
-from .decode import DecodedLayout, MovedRegisters, UniformRegisters, Verdict, VerdictLayout, instruction_view
-from .jobs import JobSender, OffsetReuse
+from ..layouts import FaultLayout, JobKind, JobLayout, MultiplyLayout, SegmentReadSignature
+from .decode import (
+    DecodedLayout,
+    ErrorLayout,
+    instruction_view,
+    memory_error,
+    moved_registers,
+    uniform_registers,
+)
 from .lane_ops import LaneOperationLayout
+from .offsets import OffsetReuse
 from .scoreboard import ClearanceSignature, MultiplyRegistersLayout, RangeLayout
 from .waits import WaitLayout
 
@@ -18,96 +24,79 @@ __all__ = ["Issue"]
 
 
 class Issue(wiring.Component):
-    """Judges instructions where the word alone does not tell, and hands them to the blocks that perform them.
+    """Performs the checks that need more than the instruction word, and sends instructions to the blocks for them.
 
-    An mm, ld or st takes four cycles if nothing holds it up: uniform register; segment; registers free; job. Every
+    An mm, ld or st takes four cycles if nothing blocks it: uniform register; segment; registers free; job. Every
     instruction either becomes a job, whose faults are reported elsewhere, or ends here with one item of ``faults``.
+    ``multiplies`` has one item for each job of an mm, in the same order.
 
-    Members
-    -------
-    i : In(stream of DecodedLayout)
-        An instruction is accepted when it has left.
-    jobs : Out(stream of JobLayout)
-        Its segment is ``segment.entry``: a segment must not be written while an instruction uses it.
-    multiplies : Out(stream of MultiplyLayout)
-        One for each job of an mm, in the same order.
-    lane_operations : Out(stream of LaneOperationLayout)
-        A mov or setp, when its registers are free; accepted when it is done.
-    waits : Out(stream of WaitLayout)
-        Accepted when the wait is over.
-    faults : Out(stream of FaultLayout)
-        One for each instruction that is not a job.
-    segment : Out(SegmentReadSignature)
-    access : Out(ClearanceSignature)
-        Registers that the instruction reads and writes, other than factors and accumulators. Registered. Once
-        ``clear`` is high it stays so until an mm or ld is added.
-    mm_registers : Out(stream of MultiplyRegistersLayout)
-        Of each mm, not later than its job. Once ready, it must be ready until an mm is added.
-    load_registers : Out(stream of RangeLayout)
-        Likewise of each ld.
-    loading_idle : In(1)
-        No job's registers or predicates are still to be read. Low from the cycle after a job was accepted.
-    segment_written, page_written : In(1)
-        Strobes.
-    idle : Out(1)
-        No instruction is here.
-    stopped : In(1) if cores > 1
-        The core, of so many in a cluster, is stopped: an instruction that has not begun is refused.
-    wait_refused : In(1) if cores > 1
-        With ``waits``: the wait is over since the core is stopped.
+    An mm or ld is entered in the scoreboard; in the same cycle or later, its job and the multiply of an mm are sent.
 
     Attributes
     ----------
     starts, prepares, sends : Signal
-        Where a job is: not here yet, not ready, leaving; for proofs.
-    sender : JobSender
+        State of a job: not started, not ready, being sent; for proofs.
+    is_mm, is_ld, added, job_sent, multiply_sent : Signal
+        Kind of the instruction, and which parts of it have been sent; for proofs.
     """
 
     def __init__(self, params, cores=1):
-        self.params, self._cores = params, cores
+        self._params, self._cores = params, cores
         self.starts, self.prepares, self.sends = Signal(), Signal(), Signal()
-        self.sender = JobSender(params)
-        self._uniform, self._verdict = UniformRegisters(params), Verdict(params)
-        self._moved, self._reuse = MovedRegisters(params), OffsetReuse(params)
+        self.added, self.job_sent, self.multiply_sent = Signal(), Signal(), Signal()
+        self._sent = Signal()  # the last part of a job is sent
         self._is = {operation: Signal(name=f"is_{operation.name.lower()}") for operation in Operation}
-        self._is_mm, self._is_ld = Signal(), Signal()  # registers, as these decide late in a cycle
-        self._fault = Signal(VerdictLayout())
-        self._segment, self._is_set, self._exists = Signal(params.segment_width), Signal(), Signal()  # that it names
+        self.is_mm, self.is_ld = Signal(), Signal()  # registered copies, because late signals depend on them
+        self._error = Signal(ErrorLayout())
+        # Segment that the instruction names:
+        self._segment, self._is_set, self._exists = Signal(params.segment_width), Signal(), Signal()
         self._flush, self._must_flush = Signal(), Signal(init=1)
         super().__init__(
             {
-                "i": In(stream.Signature(DecodedLayout())),
+                "i": In(stream.Signature(DecodedLayout())),  # accepted when the instruction has left
                 "jobs": Out(stream.Signature(JobLayout(params))),
                 "multiplies": Out(stream.Signature(MultiplyLayout(params))),
+                # A mov or setp when its registers are free; accepted when it is done.
                 "lane_operations": Out(stream.Signature(LaneOperationLayout(params))),
-                "waits": Out(stream.Signature(WaitLayout(params))),
+                "waits": Out(stream.Signature(WaitLayout(params))),  # accepted when the wait is over
                 "faults": Out(stream.Signature(FaultLayout(params))),
+                # The segment of a job is its entry: it must not be written while an instruction uses it.
                 "segment": Out(SegmentReadSignature(params)),
+                # Registers that the instruction reads and writes, other than factors and accumulators. Registered.
+                # ``clear`` must remain set until an mm or ld is entered.
                 "access": Out(ClearanceSignature(params)),
+                # Registers of each mm and ld, not later than its job. ``ready`` must remain set until one is entered.
                 "mm_registers": Out(stream.Signature(MultiplyRegistersLayout(params))),
                 "load_registers": Out(stream.Signature(RangeLayout(params))),
+                # No job's registers or predicates are still to be read. Low from the cycle after a job is accepted.
                 "loading_idle": In(1),
-                "segment_written": In(1),
-                "page_written": In(1),
-                "idle": Out(1),
+                "segment_written": In(1),  # strobe
+                "page_written": In(1),  # strobe
+                "idle": Out(1),  # no instruction is in this block
+                # In a cluster. stopped: an instruction that has not started is refused. wait_refused: with ``waits``,
+                # the wait ended because the core is stopped.
                 **({"stopped": In(1), "wait_refused": In(1)} if cores > 1 else {}),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.uniform = self._uniform
-        m.submodules.verdict = self._verdict
-        m.submodules.moved = self._moved
-        m.submodules.reuse = self._reuse
-        m.submodules.sender = sender = self.sender
+        decoded, mm = self.i.payload, instruction_view(Operation.MM, self.i.payload.word)
+        m.submodules.reuse = self._reuse = OffsetReuse(self._params)
+        self._movu = Signal()  # strobe: a movu writes its uniform register
+        self._uniform = uniform_registers(m, self._params, number=mm.ur, write=self._movu, value=mm.imm)
+        self._moved = moved_registers(m, self._params, decoded.word)
+        self._memory_error = memory_error(
+            m, decoded, is_set=self._is_set, exists=self._exists, segment=self.segment.entry
+        )
         m.d.comb += [
-            *(here.eq(self.i.payload.word[:4] == operation) for operation, here in self._is.items()),
+            *(is_operation.eq(decoded.word[:4] == operation) for operation, is_operation in self._is.items()),
             self.idle.eq(~self.i.valid),
-            self.i.ready.eq(sender.sent | (self.faults.valid & self.faults.ready)),
+            self.i.ready.eq(self._sent | (self.faults.valid & self.faults.ready)),
+            self.segment.number.eq(Mux(self.starts, self._uniform.segment, self._segment)),
         ]
-        self._judge(m)
-        self._send(m)
+        self._reuse_offsets(m, mm)
+        self._send(m, mm)
         self._describe(m)
         with m.FSM():
             self._start(m)
@@ -120,127 +109,134 @@ class Issue(wiring.Component):
                     m.next = "REPORT"
                     if self._cores > 1:
                         with m.If(self.wait_refused):
-                            m.d.sync += self._fault.code.eq(PeError.STOPPED)
+                            m.d.sync += self._error.code.eq(PeError.STOPPED)
             with m.State("REPORT"):
                 m.d.comb += self.faults.valid.eq(1)
                 with m.If(self.faults.ready):
                     m.next = "START"
-        with m.If(self.segment_written | self.page_written):
-            m.d.sync += self._must_flush.eq(1)
+        changed = self.segment_written | self.page_written
         if self._cores > 1:
-            with m.If(self.stopped):
-                m.d.sync += self._must_flush.eq(1)
+            changed |= self.stopped
+        with m.If(changed):
+            m.d.sync += self._must_flush.eq(1)
         return m
 
-    def _judge(self, m):
-        """Uniform register, segment and verdict."""
-        decoded, uniform, verdict = self.i.payload, self._uniform, self._verdict
-        mm = instruction_view(Operation.MM, decoded.word)
-        m.d.comb += [
-            uniform.number.eq(mm.ur),
-            uniform.value.eq(mm.imm),
-            self.segment.number.eq(Mux(self.starts, uniform.segment, self._segment)),
-            verdict.decoded.eq(decoded),
-            verdict.is_set.eq(self._is_set),
-            verdict.exists.eq(self._exists),
-            verdict.segment.eq(self.segment.entry),
-        ]
-
-    def _send(self, m):
-        """What leaves for a job, and where its offsets are held."""
-        decoded, sender, moved, reuse = self.i.payload, self.sender, self._moved, self._reuse
-        mm = instruction_view(Operation.MM, decoded.word)
+    def _reuse_offsets(self, m, mm):
+        reuse = self._reuse
         mov_done = self.lane_operations.valid & self.lane_operations.ready & self._is[Operation.MOV]
         m.d.comb += [
-            moved.word.eq(decoded.word),
-            reuse.segment.eq(self._segment),
-            reuse.first.eq(mm.rf),
-            reuse.last.eq(mm.rf + self.segment.entry.rank),
-            reuse.by_rows.eq(self._is[Operation.MM] & mm.transpose),
+            reuse.offsets.segment.eq(self._segment),
+            reuse.offsets.by_rows.eq(self._is[Operation.MM] & mm.transpose),
+            reuse.offsets.first.eq(mm.rf),
+            reuse.offsets.last.eq(mm.rf + self.segment.entry.rank),
             reuse.forget.eq(self.segment_written),
-            reuse.issued.eq(sender.sent),
-            reuse.written.eq((sender.sent & ~self._is[Operation.ST]) | mov_done),
-            reuse.written_first.eq(moved.o.first),
-            reuse.written_last.eq(moved.o.last),
-            sender.send.eq(self.sends),
-            sender.decoded.eq(decoded),
-            sender.is_mm.eq(self._is_mm),
-            sender.is_ld.eq(self._is_ld),
-            sender.segment_number.eq(self._segment),
-            sender.segment.eq(self.segment.entry),
-            sender.bases_set.eq(reuse.bases_set),
-            sender.rebuild.eq(reuse.rebuild),
-            sender.flush.eq(self._flush),
-            sender.moved.eq(moved.o),
+            reuse.issued.eq(self._sent),
+            reuse.written.eq((self._sent & ~self._is[Operation.ST]) | mov_done),
+            reuse.written_first.eq(self._moved.first),
+            reuse.written_last.eq(self._moved.last),
         ]
-        join(m, sender=sender.jobs, jobs=flipped(self.jobs))
-        join(m, sender=sender.multiplies, multiplies=flipped(self.multiplies))
-        join(m, sender=sender.mm_registers, mm_registers=flipped(self.mm_registers))
-        join(m, sender=sender.load_registers, load_registers=flipped(self.load_registers))
+
+    def _send(self, m, mm):
+        """Sends all parts of a job."""
+        is_mm, is_ld, adds, may_send = self.is_mm, self.is_ld, Signal(), Signal()
+        job, multiply, mm_registers, load_registers = self.jobs, self.multiplies, self.mm_registers, self.load_registers
+        m.d.comb += [
+            mm_registers.valid.eq(self.sends & is_mm & ~self.added),
+            load_registers.valid.eq(self.sends & is_ld & ~self.added),
+            adds.eq((mm_registers.valid & mm_registers.ready) | (load_registers.valid & load_registers.ready)),
+            may_send.eq(self.sends & (self.added | adds | ~(is_mm | is_ld))),
+            job.valid.eq(may_send & ~self.job_sent),
+            multiply.valid.eq(may_send & is_mm & ~self.multiply_sent),
+            self._sent.eq(may_send & (self.job_sent | job.ready) & (self.multiply_sent | multiply.ready | ~is_mm)),
+        ]
+        m.d.sync += [
+            self.added.eq((self.added | adds) & ~self._sent),
+            self.job_sent.eq((self.job_sent | (job.valid & job.ready)) & ~self._sent),
+            self.multiply_sent.eq((self.multiply_sent | (multiply.valid & multiply.ready)) & ~self._sent),
+        ]
+        ld, factors = instruction_view(Operation.LD, self.i.payload.word), mm_registers.payload.factors
+        names = ("rf", "imm", "guard", "predicate", "ka", "kb", "transpose")
+        m.d.comb += [
+            job.payload.kind.eq(Mux(is_mm, JobKind.MULTIPLY, Mux(is_ld, JobKind.LOAD, JobKind.STORE))),
+            job.payload.number.eq(self.i.payload.number),
+            job.payload.segment.eq(self.segment.entry),
+            job.payload.segment_number.eq(self._segment),
+            job.payload.register.eq(mm.rc),
+            job.payload.count.eq(ld.n),
+            job.payload.bases_set.eq(self._reuse.bases_set),
+            job.payload.rebuild.eq(self._reuse.rebuild),
+            job.payload.flush.eq(self._flush),
+            *(job.payload[name].eq(mm[name]) for name in names),
+            *(multiply.payload[name].eq(mm[name]) for name in multiply.payload.shape().members),
+            mm_registers.payload.accumulators.eq(self._moved),
+            factors.first.eq(mm.ra),
+            factors.last.eq(mm.ra + self._params.factor_regs - 1),
+            load_registers.payload.eq(self._moved),
+        ]
 
     def _start(self, m):
-        """The state in which an instruction comes."""
+        """The state in which an instruction starts."""
         decoded, uniform = self.i.payload, self._uniform
         in_memory = Cat(self._is[operation] for operation in MEMORY_OPERATIONS).any()
         in_lanes = self._is[Operation.MOV] | self._is[Operation.SETP]
-        begins = decoded.code == PeError.NONE
+        accepted = decoded.code == PeError.NONE
         with m.State("START"):
             m.d.comb += self.starts.eq(1)
             m.d.sync += [
-                self._fault.code.eq(decoded.code),
-                self._fault.register.eq(decoded.register),
+                self._error.code.eq(decoded.code),
+                self._error.register.eq(decoded.register),
                 self._segment.eq(uniform.segment),
                 self._is_set.eq(uniform.is_set),
                 self._exists.eq(uniform.exists),
-                self._is_mm.eq(self._is[Operation.MM]),
-                self._is_ld.eq(self._is[Operation.LD]),
+                self.is_mm.eq(self._is[Operation.MM]),
+                self.is_ld.eq(self._is[Operation.LD]),
             ]
             if self._cores > 1:
-                begins &= ~self.stopped
+                accepted &= ~self.stopped
                 with m.If(self.stopped):
-                    m.d.sync += [self._fault.code.eq(PeError.STOPPED), self._fault.register.eq(0)]
+                    m.d.sync += [self._error.code.eq(PeError.STOPPED), self._error.register.eq(0)]
             with m.If(self.i.valid):
                 m.next = "REPORT"
-                with m.If(begins):
+                with m.If(accepted):
                     with m.If(in_memory):
                         m.next = "CHECK"
                     with m.Elif(in_lanes):
                         m.next = "LANES"
                     with m.Elif(self._is[Operation.MOVU]):
-                        m.d.comb += uniform.write.eq(1)
+                        m.d.comb += self._movu.eq(1)
                     with m.Else():
                         m.next = "WAIT"
 
     def _issue_job(self, m):
         """The states of mm, ld and st."""
-        access, verdict, moved, reuse = self.access, self._verdict.o, self._moved.o, self._reuse
+        access, error, offsets = self.access, self._memory_error, self._reuse.offsets
         second = Signal()  # a store waits for the registers that it stores, a load for those that it writes
         with m.State("CHECK"):
             m.d.comb += self.prepares.eq(1)
             m.d.sync += [
-                self._fault.eq(verdict),
+                self._error.eq(error),
                 access.valid.eq(1),
                 access.writes.eq(0),
-                access.registers.first.eq(reuse.first),
-                access.registers.last.eq(reuse.last),
+                access.registers.first.eq(offsets.first),
+                access.registers.last.eq(offsets.last),
                 second.eq(0),
             ]
             m.next = "REPORT"
-            with m.If(verdict.code == PeError.NONE):
+            with m.If(error.code == PeError.NONE):
                 m.next = "FREE"
         with m.State("FREE"):
-            m.d.comb += [self.prepares.eq(1), reuse.look.eq(1)]
+            m.d.comb += [self.prepares.eq(1), self._reuse.look.eq(1)]
             m.d.sync += self._flush.eq(self._must_flush)
             with m.If(access.clear):
-                with m.If(~self._is_mm & ~second):
+                with m.If(~self.is_mm & ~second):
                     # Two ranges, one after the other.
-                    m.d.sync += [second.eq(1), access.writes.eq(self._is_ld), access.registers.eq(moved)]
+                    m.d.sync += [second.eq(1), access.writes.eq(self.is_ld), access.registers.eq(self._moved)]
                 with m.Else():
                     m.d.sync += self._must_flush.eq(0)
                     m.next = "SEND"
         with m.State("SEND"):
             m.d.comb += self.sends.eq(1)
-            with m.If(self.sender.sent):
+            with m.If(self._sent):
                 m.next = "START"
 
     def _run_lanes(self, m):
@@ -250,7 +246,7 @@ class Issue(wiring.Component):
             m.d.sync += [
                 access.valid.eq(self._is[Operation.MOV] | (setp.source == Source.GIVEN)),
                 access.writes.eq(self._is[Operation.MOV]),
-                access.registers.eq(self._moved.o),
+                access.registers.eq(self._moved),
             ]
             m.next = "LANES_FREE"
         with m.State("LANES_FREE"), m.If(access.clear & self.loading_idle):
@@ -261,8 +257,8 @@ class Issue(wiring.Component):
                 m.next = "REPORT"
 
     def _describe(self, m):
-        """Payloads of what is not a job."""
-        decoded, fault = self.i.payload, self._fault
+        """Payloads of instructions that are not jobs."""
+        decoded, error = self.i.payload, self._error
         mov, setp, bar_wait = (
             instruction_view(op, decoded.word) for op in (Operation.MOV, Operation.SETP, Operation.BAR_WAIT)
         )
@@ -272,16 +268,13 @@ class Issue(wiring.Component):
             lane_operation.source.eq(Mux(lane_operation.setp, setp.source, mov.source)),
             lane_operation.core.eq(mov.core),
             lane_operation.register.eq(setp.rs),
-            lane_operation.imm.eq(setp.imm),
-            lane_operation.compare.eq(setp.compare),
             lane_operation.target.eq(setp.pd),
-            lane_operation.guard.eq(setp.guard),
-            lane_operation.predicate.eq(setp.predicate),
+            *(lane_operation[name].eq(setp[name]) for name in ("imm", "compare", "guard", "predicate")),
             wait.operation.eq(decoded.word),
             wait.address.eq(bar_wait.imm),
             wait.parity.eq(bar_wait.parity),
-            report.code.eq(fault.code),
+            report.code.eq(error.code),
             report.number.eq(decoded.number),
-            report.register.eq(fault.register),
-            report.last.eq(Mux(fault.code == PeError.NONE, 0, self.params.threads - 1)),
+            report.register.eq(error.register),
+            report.last.eq(Mux(error.code == PeError.NONE, 0, self._params.threads - 1)),
         ]

@@ -1,26 +1,26 @@
 """LaneOps: mov and setp, eight threads at a time."""
 
-from amaranth import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.spec.pe import Compare, Source
 
-from ...lib.logic import chosen
+from ...lib.logic import mux_tree
 from ..layouts import LaneReadSignature, LaneWriteLayout, PredicateReadSignature, PredicateWriteLayout
 from ..params import LANES
 
 __all__ = ["LaneOperationLayout", "LaneOps"]
 
-#: The lower half of a register is compared beside the upper half: half as many levels.
+#: Halves of a register are compared in parallel: half as many levels.
 _HALF = 16
-#: Lanes that are compared at once. A setp is rare: it reads its registers for each of these parts of a group.
+#: Lanes that are compared at once. Since setp is rare, it reads its registers again for each such part of a group.
 _AT_ONCE = 2
 _PARTS = LANES // _AT_ONCE
 
 
 class LaneOperationLayout(data.StructLayout):
-    """A mov or a setp that is in order."""
+    """A mov or setp without errors."""
 
     def __init__(self, params):
         super().__init__(
@@ -39,47 +39,35 @@ class LaneOperationLayout(data.StructLayout):
 
 
 class LaneOps(wiring.Component):
-    """Carries out one mov or setp after the other.
+    """Performs one mov or setp after the other. An operation is accepted when it is done.
 
-    Latency: of mov one cycle, and one for each group of eight threads; of setp one, and 13 a group: three for each two
-    threads, and one.
+    Latency: mov takes one cycle, and one for each group of eight threads; setp takes one, and 13 for each group: three
+    for each two threads, and one.
 
     Parameters
     ----------
     params : PeParams
     cores : int
-        Cores of the cluster; 1: no number is known, and 0 stands for it.
-
-    Members
-    -------
-    core_number : In(4) if cores > 1
-        Number of this core; it does not change.
-    i : In(stream of LaneOperationLayout)
-        Accepted when the operation is done. It comes when no instruction before needs its registers any more.
-    predicates : Out(PredicateReadSignature)
-    reads : Out(LaneReadSignature)
-    moves : Out(stream of LaneWriteLayout)
-        What mov writes.
-    predicate_writes : Out(stream of PredicateWriteLayout)
-        What setp writes. Its values are registered.
+        Cores of the cluster. With 1, the core number is 0.
     """
 
     def __init__(self, params, cores=1):
-        self.params, self._cores = params, cores
+        self._params, self._cores = params, cores
         super().__init__(
             {
-                **({"core_number": In(4)} if cores > 1 else {}),
+                **({"core_number": In(4)} if cores > 1 else {}),  # constant
+                # An operation comes when no earlier instruction needs its registers any more.
                 "i": In(stream.Signature(LaneOperationLayout(params))),
                 "predicates": Out(PredicateReadSignature(params)),
                 "reads": Out(LaneReadSignature(params)),
-                "moves": Out(stream.Signature(LaneWriteLayout(params))),
-                "predicate_writes": Out(stream.Signature(PredicateWriteLayout(params))),
+                "moves": Out(stream.Signature(LaneWriteLayout(params))),  # results of mov
+                "predicate_writes": Out(stream.Signature(PredicateWriteLayout(params))),  # of setp; values registered
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        operation, params = self.i.payload, self.params
+        operation, params = self.i.payload, self._params
         group, next_group = Signal(params.group_width), Signal(params.group_width)
         last, written = Signal(), Signal()  # the last group; its writes are accepted in this cycle
         m.d.comb += [last.eq(group == params.groups - 1), next_group.eq(group)]
@@ -88,40 +76,35 @@ class LaneOps(wiring.Component):
         m.d.sync += group.eq(next_group)
 
         exists, lanes = Signal(LANES), Signal(LANES)
+        from_thread = operation.source == Source.THREAD
+        given = operation.imm
+        if self._cores > 1:
+            given = given | Mux(operation.core, self.core_number, 0)
+        reads, move, write = self.reads.requests, self.moves, self.predicate_writes
         m.d.comb += [
             exists.eq(Mux(last, (1 << params.threads - LANES * (params.groups - 1)) - 1, (1 << LANES) - 1)),
             lanes.eq(exists & Mux(operation.guard, self.predicates.values, -1)),
             self.predicates.predicate.eq(operation.predicate),
             self.predicates.group.eq(next_group),
             self.i.ready.eq(written & last),
-        ]
-        threads = Signal(data.ArrayLayout(32, LANES))
-        m.d.comb += [threads[lane].eq(Cat(Const(lane, 3), group)) for lane in range(LANES)]
-
-        reads, move, write = self.reads.requests, self.moves, self.predicate_writes
-        m.d.comb += [
             reads.payload.register.eq(operation.register),
             reads.payload.group.eq(group),
             move.payload.register.eq(operation.register),
             move.payload.group.eq(group),
             move.payload.lanes.eq(lanes),
+            *(move.payload.data[lane].eq(Mux(from_thread, Cat(Const(lane, 3), group), given)) for lane in range(LANES)),
             write.payload.predicate.eq(operation.target),
             write.payload.group.eq(group),
             write.payload.lanes.eq(lanes),
         ]
-        from_thread = operation.source == Source.THREAD
-        given = operation.imm
-        if self._cores > 1:
-            given = given | Mux(operation.core, self.core_number, 0)
-        m.d.comb += [move.payload.data[lane].eq(Mux(from_thread, threads[lane], given)) for lane in range(LANES)]
         compares, part = Signal(), Signal(range(_PARTS))
-        compared = Signal(data.ArrayLayout(32, _AT_ONCE))
+        operands = Signal(data.ArrayLayout(32, _AT_ONCE))
         for lane in range(_AT_ONCE):
             words = {number: self.reads.data[_AT_ONCE * number + lane] for number in range(_PARTS)}
             thread = Cat(Const(lane, (_AT_ONCE - 1).bit_length()), part, group)
-            m.d.comb += compared[lane].eq(Mux(from_thread, thread, chosen(part, words)))
-        values = self._compare(m, compares, compared)
-        earlier = Signal(LANES - _AT_ONCE)  # of the parts before
+            m.d.comb += operands[lane].eq(Mux(from_thread, thread, mux_tree(part, words)))
+        values = self._compare(m, compares, operands)
+        earlier = Signal(LANES - _AT_ONCE)  # values of the previous parts
         with m.If(compares):
             m.d.sync += [earlier.eq(Cat(earlier, values)[_AT_ONCE:]), part.eq(part + 1)]
         m.d.comb += write.payload.values.eq(Cat(earlier, values))
@@ -154,25 +137,23 @@ class LaneOps(wiring.Component):
                         m.next = "IDLE"
         return m
 
-    def _compare(self, m, compares, compared):
-        """Whether each of what was ``compared`` when ``compares`` was high last compares as the operation says."""
+    def _compare(self, m, compares, operands):
+        """Results of the comparisons of ``operands``, sampled when ``compares`` is high, with the immediate."""
         operation = self.i.payload
         values = Signal(_AT_ONCE)
-        # Two's complement is compared as unsigned with the signs turned over.
-        signed = operation.compare < Compare.LTU
-        sign = Signal(32)
-        m.d.comb += sign[31].eq(signed)
+        # Two's complement numbers are compared as unsigned numbers with the sign bits inverted.
+        sign = Cat(Const(0, 31), operation.compare < Compare.LTU)
         for lane in range(_AT_ONCE):
-            one, two = Signal(32, name=f"one{lane}"), Signal(32, name=f"two{lane}")
-            m.d.comb += [one.eq(compared[lane] ^ sign), two.eq(operation.imm ^ sign)]
+            first, second = Signal(32, name=f"first{lane}"), Signal(32, name=f"second{lane}")
+            m.d.comb += [first.eq(operands[lane] ^ sign), second.eq(operation.imm ^ sign)]
             low_less, high_less = Signal(name=f"low_less{lane}"), Signal(name=f"high_less{lane}")
             low_same, high_same = Signal(name=f"low_same{lane}"), Signal(name=f"high_same{lane}")
             with m.If(compares):
                 m.d.sync += [
-                    low_less.eq(one[:_HALF] < two[:_HALF]),
-                    low_same.eq(one[:_HALF] == two[:_HALF]),
-                    high_less.eq(one[_HALF:] < two[_HALF:]),
-                    high_same.eq(one[_HALF:] == two[_HALF:]),
+                    low_less.eq(first[:_HALF] < second[:_HALF]),
+                    low_same.eq(first[:_HALF] == second[:_HALF]),
+                    high_less.eq(first[_HALF:] < second[_HALF:]),
+                    high_same.eq(first[_HALF:] == second[_HALF:]),
                 ]
             less, same = Signal(name=f"less{lane}"), Signal(name=f"same{lane}")
             m.d.comb += [same.eq(low_same & high_same), less.eq(high_less | (high_same & low_less))]

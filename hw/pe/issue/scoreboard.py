@@ -1,13 +1,16 @@
-"""Payloads and ports between the blocks that issue instructions."""
+"""Scoreboard: registers that instructions in flight still have to read or write."""
 
-from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
-from ...lib.component import Port, join
+from ...lib.component import Port
 from ..layouts import MultiplyOrderSignature
 
 __all__ = ["LOADS", "ClearanceSignature", "MultiplyRegistersLayout", "RangeLayout", "Scoreboard"]
+
+#: Maximum number of loads in flight.
+LOADS = 4
 
 
 class RangeLayout(data.StructLayout):
@@ -25,59 +28,34 @@ class MultiplyRegistersLayout(data.StructLayout):
 
 
 class ClearanceSignature(Port):
-    """Whether an access to registers may go ahead, as the instruction sees it that makes it.
-
-    Members
-    -------
-    valid : Out(1)
-        There is an access; without one all is clear.
-    writes : Out(1)
-        It writes its registers; otherwise it reads them.
-    registers : Out(RangeLayout)
-    clear : In(1)
-        Nothing that the access reads is still to be written, nothing that it writes still to be read or written.
-    """
+    """Asks whether an access to registers may proceed, from the side of the instruction."""
 
     def __init__(self, params):
         super().__init__(
             {
-                "valid": Out(1),
-                "writes": Out(1),
+                "valid": Out(1),  # there is an access; without one, ``clear`` is high
+                "writes": Out(1),  # it writes its registers; otherwise it reads them
                 "registers": Out(RangeLayout(params)),
+                # No register that it reads is still to be written, none that it writes still to be read or written.
                 "clear": In(1),
             }
         )
 
 
-#: Loads that may be under way.
-LOADS = 4
-
-
 class _Ring(wiring.Component):
-    """Items under way, all of which can be looked at. They stay where they are; others come round behind them.
+    """A queue whose items can all be seen. Items keep their slots; slots are used round robin.
 
-    Members
-    -------
-    i : In(stream of shape)
-        Put at ``place``. ``ready`` is a register.
-    remove : In(1)
-        Strobe, only while there is an item: the oldest leaves.
-    items : Out(array of depth shape)
-    held : Out(depth)
-        Items that are under way.
-    place, oldest : Out(range(depth))
-    level : Out(range(depth + 1))
-        How many are under way. ``depth`` is a power of two.
+    ``depth`` is a power of two. ``i.ready`` is a register.
     """
 
     def __init__(self, shape, depth):
         super().__init__(
             {
                 "i": In(stream.Signature(shape)),
-                "remove": In(1),
+                "remove": In(1),  # strobe, only while there is an item: the oldest leaves
                 "items": Out(shape).array(depth),
-                "held": Out(depth),
-                "place": Out(range(depth)),
+                "occupied": Out(depth),  # by slot
+                "place": Out(range(depth)),  # slot of the next item
                 "oldest": Out(range(depth)),
                 "level": Out(range(depth + 1)),
             }
@@ -97,52 +75,38 @@ class _Ring(wiring.Component):
         ]
         for index, item in enumerate(self.items):
             with m.If(added & (self.place == index)):
-                m.d.sync += [item.eq(self.i.p), self.held[index].eq(1)]
+                m.d.sync += [item.eq(self.i.payload), self.occupied[index].eq(1)]
             with m.Elif(self.remove & (self.oldest == index)):
-                m.d.sync += self.held[index].eq(0)
+                m.d.sync += self.occupied[index].eq(0)
         return m
 
 
 class Scoreboard(wiring.Component):
-    """Says whether an access to registers would overtake, or be overtaken by, an instruction under way.
+    """Says whether an access to registers would overtake, or be overtaken by, an instruction in flight.
 
-    Issue waits for ``clear`` before an instruction reads or writes registers, other than the factors and the
-    accumulators of an mm: those wait on the computing side, where all mm pass one after the other. Every mm and every
-    load is entered in program order; a load only when its writes are clear. The "token" of a register (docs/pe.md) is
-    set when no pending load writes it.
+    Issue waits for ``access.clear`` before an instruction reads or writes registers, other than the factors and the
+    accumulators of an mm. The computing side orders those, because all mm pass through it in program order. Every mm
+    and every load is entered in program order; a load only when its writes are clear. The "token" of a register
+    (docs/pe.md) is set when no pending load writes it.
 
-    All strobes and answers are in the same cycle, and concern what was entered in earlier cycles.
-
-    Members
-    -------
-    access : In(ClearanceSignature)
-    mm_registers : In(stream of MultiplyRegistersLayout)
-        Of every mm that is issued.
-    load_registers : In(stream of RangeLayout)
-        What every load that is issued writes.
-    compute : In(MultiplyOrderSignature)
-    load_done : In(1)
-        Strobe: the last word of the oldest load is written in this cycle.
-    empty : Out(1)
-        No mm and no load is under way.
+    All strobes and answers are in the same cycle, and concern instructions that were entered in earlier cycles.
     """
 
     def __init__(self, params):
-        self._params = params
         self.mms = _Ring(MultiplyRegistersLayout(params), params.mm_in_flight)
         self.loads = _Ring(RangeLayout(params), LOADS)
-        self.untaken = Signal(params.mm_in_flight)  # mm under way whose factors are still to be taken
+        self.unread = Signal(params.mm_in_flight)  # mm in flight whose factors are still to be read
         self.next = Signal(range(params.mm_in_flight))  # the oldest of them
         self.following = Signal(MultiplyRegistersLayout(params))  # its registers
-        self.found = Signal()  # they are known
+        self.following_valid = Signal()
         super().__init__(
             {
                 "access": In(ClearanceSignature(params)),
-                "mm_registers": In(stream.Signature(MultiplyRegistersLayout(params))),
-                "load_registers": In(stream.Signature(RangeLayout(params))),
+                "mm_registers": In(stream.Signature(MultiplyRegistersLayout(params))),  # every mm that is issued
+                "load_registers": In(stream.Signature(RangeLayout(params))),  # written by every load that is issued
                 "compute": In(MultiplyOrderSignature()),
-                "load_done": In(1),
-                "empty": Out(1),
+                "load_done": In(1),  # strobe: the last word of the oldest load is written in this cycle
+                "empty": Out(1),  # no mm and no load is in flight
             }
         )
 
@@ -151,53 +115,53 @@ class Scoreboard(wiring.Component):
         access, compute = self.access, self.compute
         m.submodules.mms = mms = self.mms
         m.submodules.loads = loads = self.loads
-        join(m, mm_registers=flipped(self.mm_registers), mms=mms.i)
-        join(m, load_registers=flipped(self.load_registers), loads=loads.i)
+        connect(m, mm_registers=flipped(self.mm_registers), mms=mms.i)
+        connect(m, load_registers=flipped(self.load_registers), loads=loads.i)
         m.d.comb += [
             mms.remove.eq(compute.mm_done),
             loads.remove.eq(self.load_done),
-            self.empty.eq(~mms.held.any() & ~loads.held.any()),
+            self.empty.eq(~mms.occupied.any() & ~loads.occupied.any()),
         ]
         m.d.sync += self.next.eq(self.next + compute.factors_taken)
-        for index, bit in enumerate(self.untaken):
+        for index, bit in enumerate(self.unread):
             with m.If(mms.i.valid & mms.i.ready & (mms.place == index)):
                 m.d.sync += bit.eq(1)
             with m.Elif(compute.factors_taken & (self.next == index)):
                 m.d.sync += bit.eq(0)
 
-        # An access waits for all mm and loads: each was issued before it.
+        # An access waits for all mm and loads in flight, because each was issued before it.
         clashes = []
-        for mm, held, untaken in zip(mms.items, mms.held, self.untaken, strict=True):
-            clashes.append(held & _overlap(access.registers, mm.accumulators))
-            clashes.append(untaken & access.writes & _overlap(access.registers, mm.factors))
-        for load, held in zip(loads.items, loads.held, strict=True):
-            clashes.append(held & _overlap(access.registers, load))
+        for mm, pending, unread in zip(mms.items, mms.occupied, self.unread, strict=True):
+            clashes.append(pending & _overlap(access.registers, mm.accumulators))
+            clashes.append(unread & access.writes & _overlap(access.registers, mm.factors))
+        for load, pending in zip(loads.items, loads.occupied, strict=True):
+            clashes.append(pending & _overlap(access.registers, load))
         m.d.comb += access.clear.eq(~(access.valid & Cat(clashes).any()))
         self._release(m)
         return m
 
     def _release(self, m):
-        """The factors of the next mm wait for the mm before it, and it waits for all loads.
+        """The next mm reads its factors when no mm before it, and no load, still writes them.
 
-        A load that was issued after it does not clash: its writes were not clear then.
+        It waits for all loads that overlap it. A load that was issued after it does not overlap, because its writes
+        would not have been clear.
         """
-        mms, loads = self.mms, self.loads
-        # The next mm is looked up before it is the next: choosing and comparing would take too long in one cycle.
+        mms, loads, compute = self.mms, self.loads, self.compute
+        # The next mm is looked up one cycle ahead: selecting and comparing it in one cycle would take too long.
         following, upcoming = self.following, Signal.like(self.next)
-        m.d.comb += upcoming.eq(self.next + self.compute.factors_taken)
+        m.d.comb += upcoming.eq(self.next + compute.factors_taken)
         with m.Switch(upcoming):
             for index, item in enumerate(mms.items):
                 with m.Case(index):
-                    m.d.sync += [following.eq(item), self.found.eq(self.untaken[index])]
-        waits = [
-            held & ~untaken & _overlap(following.factors, mm.accumulators)
-            for mm, held, untaken in zip(mms.items, mms.held, self.untaken, strict=True)
+                    m.d.sync += [following.eq(item), self.following_valid.eq(self.unread[index])]
+        blocked = [
+            pending & ~unread & _overlap(following.factors, mm.accumulators)
+            for mm, pending, unread in zip(mms.items, mms.occupied, self.unread, strict=True)
         ]
-        for load, held in zip(loads.items, loads.held, strict=True):
-            waits.append(held & (_overlap(following.factors, load) | _overlap(following.accumulators, load)))
-        # Once clear it stays so, until the factors are taken.
-        compute = self.compute
-        m.d.sync += compute.factors_ready.eq(Mux(compute.factors_taken, 0, self.found & ~Cat(waits).any()))
+        for load, pending in zip(loads.items, loads.occupied, strict=True):
+            blocked.append(pending & (_overlap(following.factors, load) | _overlap(following.accumulators, load)))
+        # Once set, it remains set until the factors are read.
+        m.d.sync += compute.factors_ready.eq(~compute.factors_taken & self.following_valid & ~Cat(blocked).any())
 
 
 def _overlap(one, other):

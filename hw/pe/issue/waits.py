@@ -1,6 +1,6 @@
 """Waits: bar.wait, fence and halt."""
 
-from amaranth import Module, Signal, unsigned
+from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,7 +13,7 @@ __all__ = ["WaitLayout", "Waits"]
 
 
 class WaitLayout(data.StructLayout):
-    """One of the three instructions, in order."""
+    """A bar.wait, fence or halt."""
 
     def __init__(self, params):
         super().__init__(
@@ -26,30 +26,14 @@ class WaitLayout(data.StructLayout):
 
 
 class Waits(wiring.Component):
-    """Holds each item until what it waits for has happened.
+    """Accepts each wait when it is over: a barrier's phase is complete, or ``quiet`` is set.
 
-    A barrier is tested again and again, each time after the answer before. In a core that is stopped the next answer
-    ends the wait for it.
-
-    Members
-    -------
-    i : In(stream of WaitLayout)
-        Accepted when the wait is over.
-    quiet : In(1)
-        All instructions before are performed, and their faults recorded.
-    barriers : Out(stream of BarrierRequestLayout)
-    barrier_results : In(stream of BarrierResultLayout)
-    halted : Out(1)
-        Strobe: a halt is accepted.
-    stopped : In(1) if cores > 1
-        The core, of so many in a cluster, is stopped.
-    refused : Out(1) if cores > 1
-        As ``i`` is accepted: what it waits for has not happened.
+    A barrier is tested again after each answer. In a core that is stopped the next answer ends the wait.
 
     Attributes
     ----------
     rests, awaits : Signal
-        Nothing is asked, a barrier is to answer; for proofs.
+        No request is pending; a barrier is to answer; for proofs.
     """
 
     def __init__(self, params, cores=1):
@@ -58,10 +42,11 @@ class Waits(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(WaitLayout(params))),
-                "quiet": In(1),
+                "quiet": In(1),  # all earlier instructions have been performed, and their faults recorded
                 "barriers": Out(stream.Signature(BarrierRequestLayout(params.smem))),
                 "barrier_results": In(stream.Signature(BarrierResultLayout())),
-                "halted": Out(1),
+                "halted": Out(1),  # strobe: a halt is accepted
+                # In a cluster. refused: with the handshake of ``i``, the wait ended early because the core is stopped.
                 **({"stopped": In(1), "refused": Out(1)} if cores > 1 else {}),
             }
         )
@@ -69,6 +54,7 @@ class Waits(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         wait, request = self.i.payload, self.barriers.payload
+        done = self.barrier_results.payload.done
         m.d.comb += [
             request.op.eq(BarrierOp.TRY_WAIT),
             request.address.eq(wait.address),
@@ -88,13 +74,12 @@ class Waits(wiring.Component):
                 with m.If(self.barriers.ready):
                     m.next = "ANSWER"
             with m.State("ANSWER"), m.If(self.barrier_results.valid):
-                m.d.comb += self.i.ready.eq(self.barrier_results.payload.done)
-                m.next = "ASK"
+                over = done
                 if self._cores > 1:
-                    m.d.comb += self.refused.eq(self.stopped & ~self.barrier_results.payload.done)
-                    with m.If(self.stopped):
-                        m.d.comb += self.i.ready.eq(1)
-                        m.next = "IDLE"
-                with m.If(self.barrier_results.payload.done):
+                    over = done | self.stopped
+                    m.d.comb += self.refused.eq(self.stopped & ~done)
+                m.d.comb += self.i.ready.eq(over)
+                m.next = "ASK"
+                with m.If(over):
                     m.next = "IDLE"
         return m

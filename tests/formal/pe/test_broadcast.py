@@ -1,8 +1,7 @@
 """Every column that is on is broadcast exactly once, to its member and its register; ``last`` once for every mm."""
 
 import pytest
-from amaranth import Array, Cat, Module, Mux, Signal
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
 from amaranth.lib import data
 
 from tilewright.hw.pe.broadcast import STEP_UNITS, Broadcaster, unit_lanes
@@ -36,7 +35,7 @@ class BroadcastSpec(Elaboratable):
         m = Module()
         m.submodules.dut = dut = self.dut
         m.submodules.steps_rules = StreamRules(dut.steps)
-        item = dut.cutter.columns
+        item = dut.queue.o
         self.taken, self.sent = Signal(), Signal()
         m.d.comb += [self.taken.eq(item.valid & item.ready), self.sent.eq(dut.steps.valid & dut.steps.ready)]
         self._well_formed(m)
@@ -44,37 +43,38 @@ class BroadcastSpec(Elaboratable):
         self._count(m)
         self._merge(m)
         self._follow(m)
+        step = dut.steps.payload
         m.d.comb += [
-            Assert(~dut.steps.valid | dut.steps.p.on.any() | dut.steps.p.last),
-            Cover(self.sent & (dut.steps.p.on == 15) & (dut.steps.p.kb == 2) & dut.steps.p.last & ~dut.steps.p.first),
+            Assert(~dut.steps.valid | step.on.any() | step.last),
+            Cover(self.sent & (step.on == 15) & (step.kb == 2) & step.last & ~step.first),
         ]
         return m
 
     def _well_formed(self, m):
         """Items have whole columns of a sharing; those that are not there are off."""
-        cutter = self.dut.cutter
-        came, held = Signal(), Signal()
+        dut = self.dut
+        came, stored = Signal(), Signal()
         m.d.comb += [
-            came.eq(_is_item(cutter.columns.p, cutter.multiplies.p)),
-            held.eq(_is_item(cutter.item, cutter.mm)),
+            came.eq(_is_item(dut.queue.o.payload, dut.multiplies.payload)),
+            stored.eq(_is_item(dut.item, dut.mm)),
             Assume(came),
-            Assert(~cutter.held | held),
+            Assert(~dut.item_valid | stored),
         ]
 
     def _one_mm(self, m):
         """What is between two lasts belongs to one mm; the first of it says so."""
-        dut, cutter = self.dut, self.dut.cutter
-        more, mm = Signal(), Signal(len(mm_of(cutter.mm)))  # items of this mm are to come
+        dut = self.dut
+        more, mm = Signal(), Signal(len(mm_of(dut.mm)))  # items of this mm are to come
         with m.If(self.taken):
-            m.d.sync += [more.eq(~cutter.columns.p.last), mm.eq(mm_of(cutter.multiplies.p))]
+            m.d.sync += [more.eq(~dut.queue.o.payload.last), mm.eq(mm_of(dut.multiplies.payload))]
         # An mm waits until its last item is taken: a rule of streams.
-        m.d.comb += Assume(~more | (cutter.multiplies.valid & (mm_of(cutter.multiplies.p) == mm)))
+        m.d.comb += Assume(~more | (dut.multiplies.valid & (mm_of(dut.multiplies.payload) == mm)))
 
-        part, step = cutter.parts.p, dut.steps.p
+        part, step = dut.part, dut.steps.payload
         behind, of_behind = more, mm
         for there, last, own in (
-            (cutter.held, cutter.item.last, mm_of(cutter.mm)),
-            (cutter.parts.valid, part.last, mm_of(part)),
+            (dut.item_valid, dut.item.last, mm_of(dut.mm)),
+            (dut.part_valid, part.last, mm_of(part)),
             (dut.full, step.last, mm_of(step)),
         ):
             m.d.comb += Assert(~there | last | (behind & (of_behind == own)))
@@ -82,61 +82,63 @@ class BroadcastSpec(Elaboratable):
         following = Signal(init=1)
         with m.If(self.sent):
             m.d.sync += following.eq(step.last)
-        expected = following  # whether what follows is an mm's first
-        for there, first, last in ((dut.full, step.first, step.last), (cutter.parts.valid, part.first, part.last)):
+        expected = following  # whether the next part or step is the first of an mm
+        for there, first, last in ((dut.full, step.first, step.last), (dut.part_valid, part.first, part.last)):
             m.d.comb += Assert(~there | (first == expected))
             expected = Mux(there, last, expected)
-        m.d.comb += Assert(cutter.first == expected)
+        m.d.comb += Assert(dut.first == expected)
 
     def _merge(self, m):
         """A part is put to the step that is there if that does not end, and has the register and not the members."""
-        dut, cutter = self.dut, self.dut.cutter
-        part, step, there = cutter.parts.p, dut.steps.p, cutter.parts.valid
+        dut = self.dut
+        part, step, there = dut.part, dut.steps.payload, dut.part_valid
         fits = ((part.register == step.register) & ~(part.on & step.on).any()) | ~part.on.any()
         with m.If(there):
             m.d.comb += [
                 Assert(part.merges == (dut.full & ~step.last & fits)),
-                Assert(cutter.members == (Mux(part.merges, step.on, 0) | part.on)),
+                Assert(dut.members == (Mux(part.merges, step.on, 0) | part.on)),
             ]
         with m.Elif(dut.full & ~step.last):
-            m.d.comb += [Assert(cutter.members == step.on), Assert(part.register == step.register)]
-        m.d.comb += Assert(there | dut.full | cutter.first)
+            m.d.comb += [Assert(dut.members == step.on), Assert(part.register == step.register)]
+        m.d.comb += Assert(there | dut.full | dut.first)
 
     def _count(self, m):
         """As many columns, and ends of mm, as came and have not left are on the way."""
-        dut, cutter = self.dut, self.dut.cutter
-        part, step, came, item = cutter.parts.p, dut.steps.p, cutter.columns.p, cutter.item
+        dut = self.dut
+        part, step, came, item = dut.part, dut.steps.payload, dut.queue.o.payload, dut.item
         place = [Signal(range(LANES), name=f"place{column}") for column in range(LANES)]  # part of each column
         for ka in range(1, 5):
-            with m.If((cutter.mm.ka == ka - 1) & ~_splits(cutter.mm)):
+            with m.If((dut.mm.ka == ka - 1) & ~_splits(dut.mm)):
                 m.d.comb += [place[column].eq(column // ka) for column in range(LANES)]
         for number in range(LANES):
             there = Cat(item.on[column] & (place[column] == number) for column in range(LANES)).any()
-            m.d.comb += Assert(~(cutter.held & cutter.left[number]) | there)
-        left = Cat(cutter.held & item.on[column] & cutter.left.bit_select(place[column], 1) for column in range(LANES))
+            m.d.comb += Assert(~(dut.item_valid & dut.remaining[number]) | there)
+        unsent = Cat(
+            dut.item_valid & item.on[column] & dut.remaining.bit_select(place[column], 1) for column in range(LANES)
+        )
 
         # An item goes with its last part.
-        m.d.comb += Assert(~cutter.held | cutter.left.any() | ~item.on.any())
+        m.d.comb += Assert(~dut.item_valid | dut.remaining.any() | ~item.on.any())
 
         columns, mms = Signal(8), Signal(8)
         m.d.sync += [
             columns.eq(columns + Mux(self.taken, _ones(came.on), 0) - Mux(self.sent, _ones(step.on), 0)),
             mms.eq(mms + (self.taken & came.last) - (self.sent & step.last)),
         ]
-        in_part, in_step = Mux(cutter.parts.valid, _ones(part.on), 0), Mux(dut.full, _ones(step.on), 0)
-        ends = (cutter.held & item.last) + (cutter.parts.valid & part.last) + (dut.full & step.last)
+        in_part, in_step = Mux(dut.part_valid, _ones(part.on), 0), Mux(dut.full, _ones(step.on), 0)
+        ends = (dut.item_valid & item.last) + (dut.part_valid & part.last) + (dut.full & step.last)
         m.d.comb += [
-            Assert(columns == _ones(left) + in_part + in_step),
+            Assert(columns == _ones(unsent) + in_part + in_step),
             Assert(mms == ends),
             Assert(dut.busy | ((columns == 0) & (mms == 0))),
-            Assert(~cutter.parts.valid | part.on.any() | part.last),
+            Assert(~dut.part_valid | part.on.any() | part.last),
             Assert(~dut.full | step.on.any() | step.last),
         ]
 
     def _follow(self, m):
         """One unit of one column: it is in the item, then in the part, then in the step, and leaves with it."""
-        dut, cutter = self.dut, self.dut.cutter
-        came, mm, item, part, step = cutter.columns.p, cutter.multiplies.p, cutter.item, cutter.parts.p, dut.steps.p
+        dut = self.dut
+        came, mm, item, part, step = dut.queue.o.payload, dut.multiplies.payload, dut.item, dut.part, dut.steps.payload
         followed, where = Signal(), Signal(2)
         column, place, own = Signal(range(LANES)), Signal(range(LANES)), Signal(len(mm_of(mm)))
         lane, unit, value = Signal(range(LANES)), Signal(range(STEP_UNITS)), Signal(PARAMS.unit_bits)
@@ -156,37 +158,37 @@ class BroadcastSpec(Elaboratable):
                         register.eq(came.register + self.column // ka),
                         unit.eq(self.column % ka * (mm.kb + 1) + self.unit),
                     ]
-            with m.If(_splits(mm)):  # its units are behind those of the other item
+            with m.If(_splits(mm)):  # its units follow the units of the other item
                 second = came.first_member != 0
                 m.d.sync += [
                     *(place.eq(0), member.eq(came.first_member + self.column), register.eq(came.register)),
                     unit.eq(Cat(chosen_lane[:3], second)),
                 ]
 
-        rest = cutter.left & (cutter.left - 1)
-        leaves = (~cutter.parts.valid | cutter.parts.ready) & (cutter.left & ~rest).bit_select(place, 1)
+        rest = dut.remaining & (dut.remaining - 1)
+        leaves = (~dut.part_valid | dut.part_leaves) & (dut.remaining & ~rest).bit_select(place, 1)
         with m.If(followed):
             with m.Switch(where):
                 with m.Case(0):
                     m.d.comb += [
-                        Assert(cutter.held & item.on.bit_select(column, 1) & cutter.left.bit_select(place, 1)),
-                        Assert((mm_of(cutter.mm) == own) & (Array(item.units)[lane] == value)),
+                        Assert(dut.item_valid & item.on.bit_select(column, 1) & dut.remaining.bit_select(place, 1)),
+                        Assert((mm_of(dut.mm) == own) & (Array(item.units)[lane] == value)),
                         Assert(register == (item.register + place)[: len(register)]),
-                        Assert(item.first_member + column == place * (cutter.mm.ka + 1) + member),
-                        Assert(member <= cutter.mm.ka),
-                        Assert(lane == unit[:3] + place * (cutter.mm.ka + 1) * (cutter.mm.kb + 1)),
+                        Assert(item.first_member + column == place * (dut.mm.ka + 1) + member),
+                        Assert(member <= dut.mm.ka),
+                        Assert(lane == unit[:3] + place * (dut.mm.ka + 1) * (dut.mm.kb + 1)),
                         Assert(unit[3] == (item.first_member != 0)),
-                        Assert((lane >= column * (cutter.mm.kb + 1)) & (lane < (column + 1) * (cutter.mm.kb + 1))),
+                        Assert((lane >= column * (dut.mm.kb + 1)) & (lane < (column + 1) * (dut.mm.kb + 1))),
                     ]
                     with m.If(leaves):
                         m.d.sync += where.eq(1)
                 with m.Case(1):
                     m.d.comb += [
-                        Assert(cutter.parts.valid & part.on.bit_select(member, 1)),
+                        Assert(dut.part_valid & part.on.bit_select(member, 1)),
                         Assert((mm_of(part) == own) & (part.register == register)),
                         Assert(self._lies(part, unit, value)),
                     ]
-                    with m.If(cutter.parts.ready):
+                    with m.If(dut.part_leaves):
                         m.d.sync += where.eq(2)
                 with m.Case(2):
                     m.d.comb += [

@@ -1,4 +1,4 @@
-"""Rules of jobs: each by itself, all of them against a second reading of the page, and garbage that writes nothing."""
+"""Rules of jobs: each rule alone, all of them against a second reading of the page, and garbage that writes nothing."""
 
 import re
 from collections import Counter
@@ -130,18 +130,18 @@ def test_a_stopped_engine_refuses_every_job(changes):
     assert engine.execute(job_word(**GOOD | {"signal": 0}))
 
 
-def test_a_bit_of_no_field():
+def test_reserved_bits():
     for bit in (bit for bit in range(JOB.bits) if JOB.reserved_mask >> bit & 1):
         assert check_job(job_word(**GOOD) | 1 << bit, PARAMS, SMEM_BYTES) == (ConvError.RESERVED, "version")
 
 
 @pytest.mark.parametrize("changes", LEGAL, ids=str)
-def test_what_is_legal(changes):
+def test_legal_jobs(changes):
     assert check_job(job_word(**GOOD | changes), PARAMS, SMEM_BYTES) is None
 
 
 def test_the_first_rule_counts():
-    """Jobs that break two rules report the one that stands first in the table, whichever they are."""
+    """Jobs that break two rules report the first one in the table."""
     rows = [(changes, ConvError[code], field) for changes, code, field in REFUSED]
     pairs = 0
     for first, code, field in rows:
@@ -149,8 +149,8 @@ def test_the_first_rule_counts():
             # What makes the job another kind of job may undo the first mistake.
             if other > code and not second.keys() & {*first, "type", "output", "operation"}:
                 pairs += 1
-                found = check_job(job_word(**GOOD | first | second), PARAMS, SMEM_BYTES)
-                assert found == (code, field), (first, second)
+                parts = check_job(job_word(**GOOD | first | second), PARAMS, SMEM_BYTES)
+                assert parts == (code, field), (first, second)
     assert pairs > 400
 
 
@@ -169,7 +169,7 @@ def test_granularities_that_an_engine_has():
             )
 
 
-def test_the_page_has_every_code_in_order_and_every_field():
+def test_the_page_lists_every_code_and_field():
     rows = re.findall(r"^\| ([A-Z]+) \| .*\|$", PAGE.split("### Checks")[1].split("### Queue")[0], re.MULTILINE)
     assert [*rows[1:], "BARRIER", rows[0]] == [code.name for code in ConvError if code]
     for field in JOB.fields:
@@ -192,21 +192,21 @@ def spans(f):
         span = (f["batch"] - 1) * image + (height - 1) * line + (width - 1) * pixel + channels * item
         return f[name], span, item, f[f"{name}_pitch"]
 
-    found = {"x": tensor("x", f["width"], f["height"], f["channels"], e)}
-    found["y"] = tensor("y", f["out_width"], f["out_height"], f["out_channels"], eo)
+    parts = {"x": tensor("x", f["width"], f["height"], f["channels"], e)}
+    parts["y"] = tensor("y", f["out_width"], f["out_height"], f["out_channels"], eo)
     if f["signal"]:
-        found["barrier"] = f["barrier"], 8 + 8 * (f["early"] and not f["operation"]), 8, ()
+        parts["barrier"] = f["barrier"], 8 + 8 * (f["early"] and not f["operation"]), 8, ()
     if not pool:
         if f["operation"] == 0:
             span = (f["out_channels"] - 1) * f["k_pitch"] + taps * f["channels"] * e
         else:
             span = (taps - 1) * f["k_pitch"] + f["channels"] * e
-        found["k"] = f["k"], span, e, (f["k_pitch"],)
+        parts["k"] = f["k"], span, e, (f["k_pitch"],)
     if quantised or (f["bias"] and f["operation"] != 3):
-        found["table"] = f["table"], 8 * f["out_channels"], 8, ()
+        parts["table"] = f["table"], 8 * f["out_channels"], 8, ()
     if quantised and f["add"]:
-        found["addend"] = tensor("addend", f["out_width"], f["out_height"], f["out_channels"], eo)
-    return found
+        parts["addend"] = tensor("addend", f["out_width"], f["out_height"], f["out_channels"], eo)
+    return parts
 
 
 def broken_rules(word, params, smem_bytes):
@@ -248,24 +248,24 @@ def broken_rules(word, params, smem_bytes):
         yield ConvError.GRANULARITY, "granularity"
     if f["operation"] and f["channels"] != f["out_channels"]:
         yield ConvError.CHANNELS, "out_channels"
-    found = spans(f)
-    order = [name for name in ("barrier", "x", "k", "table", "y", "addend") if name in found]
-    yield from ((ConvError.ALIGNMENT, name) for name in order if found[name][0] % found[name][2])
+    parts = spans(f)
+    order = [name for name in ("barrier", "x", "k", "table", "y", "addend") if name in parts]
+    yield from ((ConvError.ALIGNMENT, name) for name in order if parts[name][0] % parts[name][2])
     yield from (
-        (ConvError.ALIGNMENT, f"{name}_pitch") for name in order if any(p % found[name][2] for p in found[name][3])
+        (ConvError.ALIGNMENT, f"{name}_pitch") for name in order if any(p % parts[name][2] for p in parts[name][3])
     )
-    (pixel, line, image), row = f["y_pitch"], f["out_channels"] * found["y"][2]
+    (pixel, line, image), row = f["y_pitch"], f["out_channels"] * parts["y"][2]
     high, wide = f["out_height"] - 1, f["out_width"] - 1
     too_small = [(wide, pixel, row), (high, line, wide * pixel + row),
                  (f["batch"] - 1, image, high * line + wide * pixel + row)]  # fmt: skip
     if any(more and pitch < least for more, pitch, least in too_small):
         yield ConvError.PITCH, "y_pitch"
-    yield from ((ConvError.RANGE, name) for name in order if found[name][0] + found[name][1] > smem_bytes)
-    y = set(range(found["y"][0], min(found["y"][0] + found["y"][1], 2 * smem_bytes)))
+    yield from ((ConvError.RANGE, name) for name in order if parts[name][0] + parts[name][1] > smem_bytes)
+    y = set(range(parts["y"][0], min(parts["y"][0] + parts["y"][1], 2 * smem_bytes)))
     for name in order:
         in_place = name == "addend" and f["addend"] == f["y"] and f["addend_pitch"] == f["y_pitch"]
         if name not in ("barrier", "y") and not in_place:
-            first, size = found[name][:2]
+            first, size = parts[name][:2]
             if not y.isdisjoint(range(first, min(first + size, 2 * smem_bytes))):
                 yield ConvError.OVERLAP, name
 
@@ -294,11 +294,11 @@ def test_garbage(count):
 def unwritten(word):
     """Which bytes of shared memory a legal job must leave."""
     f = JOB.unpack(word)
-    kept = np.ones(SMEM_BYTES, bool)
+    unwritten_bytes = np.ones(SMEM_BYTES, bool)
     first, _, item, (pixel, line, image) = spans(f)["y"]
     n, ho, wo = np.ogrid[: f["batch"], : f["out_height"], : f["out_width"]]
     places = first + n * image + ho * line + wo * pixel
-    kept[places[..., None] + np.arange(f["out_channels"] * item)] = False
+    unwritten_bytes[places[..., None] + np.arange(f["out_channels"] * item)] = False
     if f["signal"]:
-        kept[f["barrier"] :][: spans(f)["barrier"][1]] = False
-    return kept
+        unwritten_bytes[f["barrier"] :][: spans(f)["barrier"][1]] = False
+    return unwritten_bytes

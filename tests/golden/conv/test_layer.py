@@ -1,4 +1,4 @@
-"""Layers given as arrays: the same whatever the plan, of any size, and what is refused."""
+"""Layers from arrays: results do not depend on the plan; refusals."""
 
 import ml_dtypes
 import numpy as np
@@ -24,8 +24,8 @@ def direct(x, k, stride, padding, dtype=np.int64):
     total = 0
     for row in range(k.shape[1]):
         for column in range(k.shape[2]):
-            taken = x[:, row : row + stride[0] * rows : stride[0], column : column + stride[1] * columns : stride[1]]
-            total = total + taken[:, :rows, :columns] @ k[:, row, column].astype(dtype).T
+            pixels = x[:, row : row + stride[0] * rows : stride[0], column : column + stride[1] * columns : stride[1]]
+            total = total + pixels[:, :rows, :columns] @ k[:, row, column].astype(dtype).T
     return total
 
 
@@ -41,13 +41,13 @@ def direct(x, k, stride, padding, dtype=np.int64):
     ],
     ids=str,
 )
-def test_integers_are_the_same_whatever_the_plan(preset, plan):
-    found = convolve(X, K, "u8s8", stride=(2, 3), padding=(1, 2, 0, 3), params=CONV_PRESETS[preset], plan=plan)
-    assert found.dtype == np.int32
-    assert (found == direct(X, K, (2, 3), (1, 2, 0, 3))).all()
+def test_integers_do_not_depend_on_the_plan(preset, plan):
+    result = convolve(X, K, "u8s8", stride=(2, 3), padding=(1, 2, 0, 3), params=CONV_PRESETS[preset], plan=plan)
+    assert result.dtype == np.int32
+    assert (result == direct(X, K, (2, 3), (1, 2, 0, 3))).all()
 
 
-def test_floats_are_the_same_whatever_the_engine():
+def test_floats_do_not_depend_on_the_engine():
     """Where blocks and merged columns are, the engine's sizes and the order of points change nothing."""
     x, k = X.astype(np.float16), (K / 7).astype(np.float16)
     results = [
@@ -68,29 +68,29 @@ def test_a_first_layer_at_full_size():
     k = RNG.integers(-128, 128, (64, 7, 7, 3), np.int8)
     scale = np.float32(2.0**-9)
     post = PostProcessing("u8", bias=np.arange(64) * 100, scale=np.full(64, scale), zero=128)
-    found = convolve(x, k, "u8s8", stride=(2, 2), padding=(3, 3, 3, 3), zeros=(128, 0), post=post)
+    result = convolve(x, k, "u8s8", stride=(2, 2), padding=(3, 3, 3, 3), zeros=(128, 0), post=post)
     acc = direct(x.astype(np.int64) - 128, k, (2, 2), (3, 3, 3, 3)) + np.arange(64) * 100
-    assert (found == np.clip(np.rint(acc.astype(np.float32) * scale) + 128, 0, 255)).all()
+    assert (result == np.clip(np.rint(acc.astype(np.float32) * scale) + 128, 0, 255)).all()
 
 
 def test_depthwise_and_pooling():
     kernel = RNG.integers(-128, 128, (3, 3, 3), np.int8)
-    found = convolve(X, kernel, "u8s8", operation="depthwise", padding=(1, 1, 1, 1))
+    result = convolve(X, kernel, "u8s8", operation="depthwise", padding=(1, 1, 1, 1))
     whole = np.zeros((3, 3, 3, 3), np.int64)
     whole[range(3), :, :, range(3)] = kernel
-    assert (found == direct(X, whole, (1, 1), (1, 1, 1, 1))).all()
-    found = convolve(X, None, "u8", operation="sum_pool", kernel=(9, 11), zeros=(7, 0))
-    assert (found[:, 0, 0] == X.astype(int).sum((1, 2)) - 7 * 99).all()
-    found = convolve(X, None, "u8", operation="max_pool", kernel=(2, 2), stride=(2, 2))
-    assert (found == X[:, :8, :10].reshape(2, 4, 2, 5, 2, 3).max((2, 4))).all()
+    assert (result == direct(X, whole, (1, 1), (1, 1, 1, 1))).all()
+    result = convolve(X, None, "u8", operation="sum_pool", kernel=(9, 11), zeros=(7, 0))
+    assert (result[:, 0, 0] == X.astype(int).sum((1, 2)) - 7 * 99).all()
+    result = convolve(X, None, "u8", operation="max_pool", kernel=(2, 2), stride=(2, 2))
+    assert (result == X[:, :8, :10].reshape(2, 4, 2, 5, 2, 3).max((2, 4))).all()
 
 
 def test_16_bit_results():
     x, k = X.astype(ml_dtypes.bfloat16), (K / 7).astype(ml_dtypes.bfloat16)
     params = CONV_PRESETS["full"]
     acc = convolve(x, k, "bf16", params=params, post=PostProcessing(bias=[0.5, 1, -1, 3, 1e6]))
-    found = convolve(x, k, "bf16", params=params, post=PostProcessing("bf16", bias=[0.5, 1, -1, 3, 1e6]))
-    assert (found.view(ml_dtypes.bfloat16) == acc.astype(ml_dtypes.bfloat16)).all()
+    result = convolve(x, k, "bf16", params=params, post=PostProcessing("bf16", bias=[0.5, 1, -1, 3, 1e6]))
+    assert (result.view(ml_dtypes.bfloat16) == acc.astype(ml_dtypes.bfloat16)).all()
 
 
 def test_a_layer_has_its_memory_and_its_plan():
@@ -108,7 +108,7 @@ def test_a_layer_has_its_memory_and_its_plan():
         ((X, K[..., :2], "u8s8"), {}, "k must have the 3 channels of x, not 2"),
         ((X, None, "u8"), {}, "k must be given for convolution"),
         ((X, K, "u8"), {"operation": "max_pool"}, "k must not be given for max_pool"),
-        ((X, None, "u8"), {"operation": "max_pool"}, "kernel must be given where there is no K"),
+        ((X, None, "u8"), {"operation": "max_pool"}, "kernel must be given if there is no K"),
         ((X, K, "u8s8"), {"post": PostProcessing("u8")}, "scale must be given for requantised results"),
         ((X, K, "u8s8"), {"post": PostProcessing("s8", scale=[1] * 5, maximum=128)},
          "maximum must be -128 to 127, not 128"),
@@ -117,7 +117,7 @@ def test_a_layer_has_its_memory_and_its_plan():
          "the engine refuses the job: UNSUPPORTED, field type"),
     ],
 )  # fmt: skip
-def test_what_is_refused(arguments, options, sentence):
+def test_refusals(arguments, options, sentence):
     with pytest.raises((TypeError, ValueError)) as caught:
         convolve(*arguments, **options)
     assert str(caught.value) == sentence
@@ -125,7 +125,7 @@ def test_what_is_refused(arguments, options, sentence):
 
 @pytest.mark.parametrize(("kind", "gap"), [("u8s8", 3), ("s16s16", 6)])
 def test_gaps_between_pixels(kind, gap):
-    """They change where X lies, and nothing of what comes out."""
+    """They change addresses in X, but no results."""
     generator, element = np.random.default_rng(5), np.int16 if "16" in kind else np.uint8
     x = generator.integers(0, 100, (1, 5, 6, 3), element)
     k = generator.integers(-9, 9, (4, 3, 3, 3)).astype(np.int16 if "16" in kind else np.int8)

@@ -1,4 +1,4 @@
-"""Jobs on shared memory: the word by hand, barriers, parts of larger tensors, floats, maxima, and what is refused."""
+"""Jobs on shared memory, by hand: words, barriers, parts of larger tensors, floats, maxima, and refusals."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_two_points_by_hand():
 
 
 def test_zero_points_and_padding():
-    """A window of 1 × 3 with padding on both sides: what lies there is x_zero, and adds nothing."""
+    """A window of 1 × 3 with padding on both sides, which has the value x_zero and adds nothing."""
     memory = memory_of(x=np.array([1, 2, 200, 255], np.uint8), k=np.array([1, 1, 2, 2, 3, 3], np.int8))
     run(memory, kernel=(3, 1), padding=(1, 0), k_pitch=6, x_zero=10, k_zero=0xFF)  # x − 10, w + 1
     first, second = 1 + 2 - 20, 200 + 255 - 20
@@ -114,7 +114,7 @@ def half(*numbers):
     return np.array(numbers, np.float16).view(np.uint16)
 
 
-def test_floats_depend_on_what_is_rounded_at_once():
+def test_floats_depend_on_the_elements_of_a_step():
     """2^24 + 1 − 2^24: in one step exact; step by step the one is lost, or not, by the order."""
     x = half(4096, 1, -4096, 0)
     k = half(4096, 1, 4096, 0)
@@ -127,8 +127,8 @@ def test_floats_depend_on_what_is_rounded_at_once():
     assert results == {(1, 1): 0, (4, 2): 0, (4, 3): 1, (2, 2): 0, (3, 3): 1}
 
 
-def test_what_lies_behind_a_block_never_counts():
-    """Blocks of four elements, pixels of three: the fourth one is infinite and belongs to nobody."""
+def test_elements_after_a_block_do_not_count():
+    """Blocks of four elements, pixels of three: the fourth element is infinite and belongs to no pixel."""
     x = half(1, 2, 3, np.inf, 4, 5, 6, np.inf)
     memory = memory_of(x=x, k=half(1, 1, 1, np.inf))
     job = {"type": "f16", "granularity": 3, "channels": 3, "x_pitch": (8, 16, 16), "k_pitch": 8}
@@ -154,7 +154,7 @@ def test_padding_of_floats_is_zero():
     ],
 )
 def test_maxima(kind, elements, results):
-    """Of two pixels side by side, in two channels; behind the last one is padding."""
+    """Two adjoining pixels with two channels; padding follows the last one."""
     memory = memory_of(x=elements)
     size = elements.itemsize
     job = {
@@ -174,7 +174,7 @@ def test_maxima(kind, elements, results):
 
 
 @pytest.mark.parametrize(("kind", "bits"), [("s8s8", 0x80), ("u8u8", 0), ("s16s16", 0x8000), ("bf16", 0xFF80)])
-def test_a_maximum_of_nothing(kind, bits):
+def test_maximum_of_padding_alone(kind, bits):
     memory = memory_of()
     size = 1 if bits < 256 else 2
     job = {"operation": "max_pool", "output": "element", "type": kind, "channels": 1, "padding": (4, 0), "out_width": 1,
@@ -207,7 +207,7 @@ def test_global_average_pool():
 
 
 def test_long_sums_of_16_bits_are_exact():
-    """The largest differences that there are, 2^21 of them in a row of the kernel; pixels lie on each other."""
+    """2^21 of the largest differences in a row of the kernel; all pixels have one address."""
     memory = np.full(5 << 20, 0xFF, np.uint8)
     job = {"type": "u16u16", "channels": 1 << 13, "width": 256, "out_width": 1, "kernel": (256, 1), "granularity": 5,
            "x": 0, "k": 0, "y": 9 << 19, "x_pitch": (0, 0, 0)}  # fmt: skip
@@ -215,7 +215,7 @@ def test_long_sums_of_16_bits_are_exact():
     assert int(memory[9 << 19 :][:4].view("<u4")[0]) == 256 * 8192 * 65535**2 % 2**32
 
 
-def test_words_that_cannot_be():
+def test_refused_words():
     with pytest.raises(ValueError, match=r"^a job has no field 'size': its fields are version, operation, "):
         job_word(size=3)
     with pytest.raises(ValueError, match=r"^merge must be 1 to 256, not 0$"):

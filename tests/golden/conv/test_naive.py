@@ -1,4 +1,4 @@
-"""The golden convolution engine against a second one: loops over elements, from docs/conv.md alone."""
+"""The golden convolution engine against a second model: loops over elements, from docs/conv.md alone."""
 
 import math
 from fractions import Fraction
@@ -25,7 +25,7 @@ def number(bits, size, is_signed):
 
 
 class Naive:
-    """One job that is legal. Every element of every window is fetched by itself."""
+    """One legal job, computed element by element."""
 
     def __init__(self, word, smem):
         self.f, self.smem = JOB.unpack(word), smem
@@ -63,11 +63,11 @@ class Naive:
             place = f["y"] + n * image + ho * line + wo * pixel + co * self.eo
             self.smem[place : place + self.eo] = list(bits.to_bytes(self.eo, "little"))
         early = f["early"] and self.operation == ConvOperation.CONVOLUTION
-        taken = [self.arrive(f["barrier"] + offset) for offset in (0, 8)[: 1 + early]] if f["signal"] else []
-        return all(taken)
+        arrivals = [self.arrive(f["barrier"] + offset) for offset in (0, 8)[: 1 + early]] if f["signal"] else []
+        return all(arrivals)
 
     def sums(self, places):
-        """What becomes of each window, before post-processing."""
+        """The results of windows before post-processing."""
         if self.operation == ConvOperation.MAX_POOL:
             return [self.largest([self.x(n, row, column, co) for _, _, row, column in self.window(ho, wo)])
                     for n, ho, wo, co in places]  # fmt: skip
@@ -111,7 +111,7 @@ class Naive:
         return total
 
     def steps(self, n, co, window):
-        """Yields what is added in each step of a chain of "Order of sums": elements of X, and of K."""
+        """Yields the elements of X and of K in each step of "Order of sums"."""
         columns, one = self.f["kernel"][0], {MmType.F16: 0x3C00, MmType.BF16: 0x3F80}[self.kind]
         if self.operation.lanes:
             for kh, kw, row, column in window:
@@ -151,8 +151,8 @@ class Naive:
         if self.output == ConvOutput.F16:
             with np.errstate(over="ignore"):
                 return int(np.float16(value).view(np.uint16))
-        kept, rest = acc >> 16, acc & 0xFFFF
-        return kept + (rest > 0x8000 or (rest == 0x8000 and kept & 1))
+        upper, rest = acc >> 16, acc & 0xFFFF
+        return upper + (rest > 0x8000 or (rest == 0x8000 and upper & 1))
 
     def requantised(self, acc, n, ho, wo, co):
         """binary32, operation by operation."""

@@ -32,7 +32,7 @@ def test_integers_equal_binary32(span, zero):
 
 
 def test_ties():
-    """Scales that are powers of two, and sums of which one more bit than 24 decides."""
+    """Scales that are powers of two, and sums decided by the bit after 24."""
     acc = np.concatenate([np.arange(-3000, 3000), (1 << 24) + np.arange(-9, 9), -(1 << 31) + np.arange(9)])[:, None]
     scale = np.array([2.0**-shift for shift in (0, 1, 2, 5, 9, 17, 20)], np.float32).view(np.uint32)
     expected = in_binary32(np.broadcast_to(acc, (len(acc), len(scale))), scale, 3, (0, 255))
@@ -46,11 +46,11 @@ def test_every_scale_has_a_meaning():
     scale[:8] = [0, 0x80000000, 1, 0x807FFFFF, 0x00800000, 0x7F7FFFFF, 0x3F800000, 0xBF800000]
     acc = rng.integers(-(1 << 31), 1 << 31, (20, 4000), np.int64)
     acc[0] = 0
-    found, special = requantise(acc, scale, 1, S8), (scale >> 23 & 0xFF) == 0xFF
-    assert (found == in_binary32(acc, np.where(special, 0, scale), 1, S8))[:, ~special].all()
+    results, special = requantise(acc, scale, 1, S8), (scale >> 23 & 0xFF) == 0xFF
+    assert (results == in_binary32(acc, np.where(special, 0, scale), 1, S8))[:, ~special].all()
     # Infinities and NaN are numbers from 2^128 on.
     sign = np.where(scale[special] >> 31, -1, 1) * np.sign(acc[:, special])
-    assert (found[:, special] == np.where(sign > 0, 127, np.where(sign < 0, -128, 1))).all()
+    assert (results[:, special] == np.where(sign > 0, 127, np.where(sign < 0, -128, 1))).all()
 
 
 def test_sums_wrap_to_32_bits():
@@ -76,14 +76,14 @@ def test_fma_rounds_once():
         ratio = (rng.uniform(0.3, 1.7, 2) * 2.0 ** rng.integers(-9, 2, 2)).astype(np.float32)
         offset = np.float32(rng.uniform(-40, 40) if index % 2 else rng.integers(-40, 40) + 0.5)
         a, b = rng.integers(0, 256, (2, 40))
-        found = add_residual(a, b, ratio.view(np.uint32), int(offset.view(np.uint32)), (0, 255))
+        results = add_residual(a, b, ratio.view(np.uint32), int(offset.view(np.uint32)), (0, 255))
         for i in range(40):
             inner = rounded(int(b[i]) * Fraction(float(ratio[1])) + Fraction(float(offset)))
             outer = rounded(int(a[i]) * Fraction(float(ratio[0])) + inner)
-            assert found[i] == min(255, max(0, round(outer))), (index, i)
+            assert results[i] == min(255, max(0, round(outer))), (index, i)
 
 
-def test_a_sum_that_float64_takes_for_a_tie():
+def test_a_false_tie_of_float64():
     """3 · (1 + 2^-23) is a tie of binary32, and 2^-60 less is none, which float64 cannot tell."""
     ratio = np.array([-2.5 - 2.0**-22, 1 + 2.0**-23], np.float32).view(np.uint32)
     for offset, expected in ((0, 1), (-(2.0**-60), 0)):

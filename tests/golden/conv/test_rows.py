@@ -20,10 +20,10 @@ def test_rows_of_14_bytes_have_two_inserted():
     plan = plan_convolution(ConvShape.of(x.shape, 16, (3, 3)), FULL, "seed")
     assert (plan.block_bytes, plan.fold) == (16, 4)
     rows = Rows(plan, x, np.zeros((16, 3, 3, 14), np.int8), (0, 0))
-    found = rows.features(0, 1, 0, 2)  # kernel row 1, column 2
+    elements = rows.features(0, 1, 0, 2)  # kernel row 1, column 2
     for unit in range(4):
         for place in range(4):
-            assert found[unit, place].tolist() == [*x[0, 1, 4 * unit + place + 2], 0, 0]
+            assert elements[unit, place].tolist() == [*x[0, 1, 4 * unit + place + 2], 0, 0]
 
 
 def test_rows_of_47_bytes_are_three_blocks():
@@ -43,7 +43,7 @@ def test_stride_removal_of_the_seeds_example():
     plan = plan_convolution(ConvShape.of(x.shape, 16, (3, 3), (1, 2)), FULL, "seed")
     assert (plan.merge, plan.pixel_bytes, plan.block_bytes, plan.steps, plan.adjoin) == (2, 32, 32, 2, True)
     rows = Rows(plan, x, k)
-    # Points 0 and 1 of the line: pixels 0–1 and 2–3; one step on pixels 2–3, and 4 with nothing behind it.
+    # Points 0 and 1 of the line: pixels 0–1 and 2–3; one step on pixels 2–3, and 4 with nothing after it.
     assert rows.features(0, 0, 0, 0)[0].tolist() == [x[0, 0, 0:2].ravel().tolist(), x[0, 0, 2:4].ravel().tolist()]
     assert rows.features(0, 0, 0, 1)[0].tolist() == [[*x[0, 0, 2], *[0] * 16], [*x[0, 0, 4], *[0] * 16]]
     assert rows.weights(3, 0, 0, 0).tolist() == k[3, 0, 0:2].ravel().tolist()
@@ -56,9 +56,9 @@ def test_windows_overlap():
     shape = ConvShape.of(x.shape, 64, (7, 7), (2, 2), (3, 3, 3, 3))
     rows = Rows(ConvPlan(shape, FULL, 8, 7, raster=True), x, np.zeros((64, 7, 7, 3), np.int8), (9, 0))
     line = np.concatenate([np.full(9, 9, np.uint8), x[0, 0].ravel()])
-    found = np.concatenate([rows.features(0, 3, block, 0) for block in range(3)], axis=2).reshape(32, 24)
+    elements = np.concatenate([rows.features(0, 3, block, 0) for block in range(3)], axis=2).reshape(32, 24)
     for point in range(25):
-        assert found[point].tolist() == [*line[6 * point :][:21], 9, 9, 9]
+        assert elements[point].tolist() == [*line[6 * point :][:21], 9, 9, 9]
 
 
 def test_points_in_raster_order_and_line_by_line():
@@ -110,7 +110,7 @@ def test_cycle_by_cycle(kind, row):
     for step in work_order(plan):
         cycles += 1
         features[step.channel // 4, *step[:5]] += 1
-        found = rows.features(*step[:3], step.step)
+        elements = rows.features(*step[:3], step.step)
         points = rows.points(step.point_tile)
         for slave in range(SMALL.slaves):
             channel = step.channel * SMALL.slaves + slave
@@ -121,9 +121,9 @@ def test_cycle_by_cycle(kind, row):
             for unit, place in zip(*(points >= 0).nonzero(), strict=True):
                 point = points[unit, place]
                 if kind == "f16":
-                    acc[point, channel] = dot(acc[point, channel], found[unit, place], weight, kind)
+                    acc[point, channel] = dot(acc[point, channel], elements[unit, place], weight, kind)
                 else:
-                    acc[point, channel] += ((found[unit, place].astype(int) - zeros[0]) * weight.view(np.int8)).sum()
+                    acc[point, channel] += ((elements[unit, place].astype(int) - zeros[0]) * weight.view(np.int8)).sum()
     assert cycles == plan.mac_cycles
     assert set(weights.values()) == {plan.weight_reuse}
     assert max(features.values()) == plan.feature_reuse
@@ -157,7 +157,7 @@ def test_lanes_cycle_by_cycle(raster, pairs):
     for step in lane_order(plan):
         cycles += 1
         for tile in step.point_tiles:
-            found = rows.features(tile, step.line, step.block, step.kernel_column)[0]
+            elements = rows.features(tile, step.line, step.block, step.kernel_column)[0]
             points = rows.points(tile)[0], rows.second_points(tile)[0]
             for kernel_row, of_line in zip(step.kernel_rows, points, strict=True):
                 if kernel_row is None:
@@ -165,7 +165,7 @@ def test_lanes_cycle_by_cycle(raster, pairs):
                 weight = rows.weights(None, kernel_row, step.block, step.kernel_column).view(np.int8)
                 for place, point in enumerate(of_line):
                     if point >= 0:
-                        acc[point, 8 * step.block :][:8] += found[place].astype(int) * weight
+                        acc[point, 8 * step.block :][:8] += elements[place].astype(int) * weight
     # A pair of lines takes four rows of the kernel; of five lines the last one is alone.
     lines, steps = (2 * 3, 8) if pairs else (2 * 5, 6)
     assert plan.line_pairs == pairs and plan.lane_lines == lines / 2 and shape.out_height == 5

@@ -1,4 +1,4 @@
-"""Garbage programs, one behind the other on the same machine: nothing is written outside the window, and all end."""
+"""Garbage programs in sequence on one machine write nothing outside the window, and all end."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""How convolutions are cut to products: whatever is chosen fits, and what should be chosen is."""
+"""Convolutions as products of matrices: plans that fit, results, and refusals."""
 
 from itertools import pairwise
 
@@ -6,19 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.golden import (
-    ConvLayer,
-    ConvParams,
-    ConvShape,
-    Core,
-    GlobalMemory,
-    ImplicitGemm,
-    LayerProgram,
-    Machine,
-    PeSizes,
-    convolve,
-    dot,
-)
+from tilewright import golden
 from tilewright.golden.core.implicit_plan import plan_implicit
 from tilewright.golden.dot_product import mm_type
 from tilewright.spec import Opcode
@@ -26,19 +14,19 @@ from tilewright.spec.core import PROGRAM_WORDS, Kind
 from tilewright.spec.tmau import COMMAND
 
 MACHINES = {
-    "unit": (PeSizes(threads=4, regs=32, segments=8, pages=32), 16 * 1024),
-    "ecp5": (PeSizes(threads=8, regs=128, segments=8, pages=64), 32 * 1024),
-    "default": (PeSizes(threads=16, regs=320, segments=16, pages=256), 128 * 1024),
+    "unit": (golden.PeSizes(threads=4, regs=32, segments=8, pages=32), 16 * 1024),
+    "ecp5": (golden.PeSizes(threads=8, regs=128, segments=8, pages=64), 32 * 1024),
+    "default": (golden.PeSizes(threads=16, regs=320, segments=16, pages=256), 128 * 1024),
 }
 
 
 def shape_of(size, out_channels, kernel, element_bytes=1):
-    return ConvShape.of(size, out_channels, kernel, element_bytes=element_bytes, result_bytes=4)
+    return golden.ConvShape.of(size, out_channels, kernel, element_bytes=element_bytes, result_bytes=4)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("kind", ["s8s8", "f16"])
-def test_what_is_chosen_fits(machine, kind):
+def test_plans_fit(machine, kind):
     sizes, smem_bytes = MACHINES[machine]
     rng = np.random.default_rng(4)
     element_bytes = mm_type(kind).bytes
@@ -76,7 +64,7 @@ def test_choice(size, out_channels, kernel, chosen):
     assert {name: getattr(plan, name) for name in chosen} == chosen
 
 
-SMALL = PeSizes(threads=4, regs=32, segments=8, pages=32)
+SMALL = golden.PeSizes(threads=4, regs=32, segments=8, pages=32)
 SMALL_BYTES = 16 * 1024
 
 #: N, H, W, C; Co, Kh, Kw; further options.
@@ -109,8 +97,8 @@ def draw(x_shape, kernel, dtypes=(np.int8, np.int8)):
 def test_equals_the_convolution_engine(name):
     x_shape, kernel, options = LAYERS[name]
     x, k = draw(x_shape, kernel)
-    layer = ImplicitGemm(x, k, "s8s8", sizes=SMALL, smem_bytes=SMALL_BYTES, **options)
-    assert (layer.run() == convolve(x, k, "s8s8", **options)).all()
+    layer = golden.ImplicitGemm(x, k, "s8s8", sizes=SMALL, smem_bytes=SMALL_BYTES, **options)
+    assert (layer.run() == golden.convolve(x, k, "s8s8", **options)).all()
     if name == "images, ragged tiles":
         assert layer.plan.tiles > 1 and layer.shape.points % layer.plan.gemm.m
     assert (layer.plan.parts > 1) == (name == "parts of the kernel")
@@ -124,8 +112,8 @@ def test_equals_the_convolution_engine(name):
 )
 def test_integers(kind, dtypes):
     x, k = draw((1, 5, 6, 16), (8, 3, 3), dtypes)
-    layer = ImplicitGemm(x, k, kind, padding=(1, 1, 1, 1), sizes=SMALL, smem_bytes=SMALL_BYTES)
-    assert (layer.run() == convolve(x, k, kind, padding=(1, 1, 1, 1))).all()
+    layer = golden.ImplicitGemm(x, k, kind, padding=(1, 1, 1, 1), sizes=SMALL, smem_bytes=SMALL_BYTES)
+    assert (layer.run() == golden.convolve(x, k, kind, padding=(1, 1, 1, 1))).all()
 
 
 @pytest.mark.parametrize(("kind", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
@@ -133,12 +121,12 @@ def test_floats_round_once_for_each_mm(kind, dtype):
     rng = np.random.default_rng(3)
     x = rng.standard_normal((1, 4, 5, 16)).astype(dtype)
     k = rng.standard_normal((8, 2, 2, 16)).astype(dtype)
-    layer = ImplicitGemm(x, k, kind, sizes=SMALL, smem_bytes=SMALL_BYTES)
+    layer = golden.ImplicitGemm(x, k, kind, sizes=SMALL, smem_bytes=SMALL_BYTES)
     sums = np.zeros((3, 4, 8), np.uint32)
     for row, column, first in np.ndindex(2, 2, 16 // 4):
         part = np.s_[4 * first : 4 * first + 4]
         pixels = x[0, row : row + 3, column : column + 4, None, part].view(np.uint16)
-        sums = dot(sums, pixels, k[None, None, :, row, column, part].view(np.uint16), mm_type(kind))
+        sums = golden.dot(sums, pixels, k[None, None, :, row, column, part].view(np.uint16), mm_type(kind))
     assert layer.run().dtype == np.float32
     assert (layer.run()[0].view(np.uint32) == sums).all()
 
@@ -146,7 +134,7 @@ def test_floats_round_once_for_each_mm(kind, dtype):
 def test_commands_are_between_instructions():
     """The next tile's loads, and the stores of the one before, are handed over while a product runs."""
     x, k = draw((1, 8, 8, 16), (8, 3, 3))
-    layer = ImplicitGemm(x, k, "s8s8", padding=(1, 1, 1, 1), sizes=SMALL, smem_bytes=SMALL_BYTES)
+    layer = golden.ImplicitGemm(x, k, "s8s8", padding=(1, 1, 1, 1), sizes=SMALL, smem_bytes=SMALL_BYTES)
     assert layer.plan.tiles > 1
     kinds = [Kind(word >> PROGRAM_WORDS[Kind.END]["kind"].lsb) for word in layer.words]
     products = [index for index, kind in enumerate(kinds) if kind == Kind.PE]
@@ -158,18 +146,18 @@ def test_commands_are_between_instructions():
         assert Kind.TMAU in kinds[before:after] or Kind.WAIT_ALL in kinds[before:after]
 
 
-def test_the_kernel_comes_once(monkeypatch):
+def test_the_kernel_is_loaded_once(monkeypatch):
     x, k = draw((1, 8, 8, 16), (8, 3, 3))
-    layer = ImplicitGemm(x, k, "s8s8", padding=(1, 1, 1, 1), sizes=SMALL, smem_bytes=SMALL_BYTES)
+    layer = golden.ImplicitGemm(x, k, "s8s8", padding=(1, 1, 1, 1), sizes=SMALL, smem_bytes=SMALL_BYTES)
     loads = []
-    execute = Machine.execute
+    execute = golden.Machine.execute
 
     def counted(machine, word):
         command = COMMAND.unpack(word)
         loads.append(command["descriptor"] if command["opcode"] == Opcode.LOAD else None)
         return execute(machine, word)
 
-    monkeypatch.setattr(Machine, "execute", counted)
+    monkeypatch.setattr(golden.Machine, "execute", counted)
     layer.run()
     counts = sorted(loads.count(descriptor) for descriptor in set(loads) - {None})
     assert counts == [2, 9 * layer.plan.tiles]  # 144 bytes of K: two pages
@@ -187,23 +175,23 @@ def test_the_kernel_comes_once(monkeypatch):
         (np.zeros((1, 20, 20, 16), np.int8), np.zeros((4, 3, 3, 16), np.int8), {"stride": (9, 9)}, "traversal"),
     ],
 )  # fmt: skip
-def test_what_is_refused(x, k, options, message):
+def test_refusals(x, k, options, message):
     with pytest.raises(ValueError, match=message):
-        ImplicitGemm(x, k, "s8s8", sizes=SMALL, smem_bytes=SMALL_BYTES, **options)
+        golden.ImplicitGemm(x, k, "s8s8", sizes=SMALL, smem_bytes=SMALL_BYTES, **options)
 
 
 def test_operands_of_another_type_are_refused():
     with pytest.raises(TypeError, match="k must be an array of int8"):
-        ImplicitGemm(np.zeros((1, 4, 4, 16), np.int8), np.zeros((4, 3, 3, 16), np.int16), "s8s8")
+        golden.ImplicitGemm(np.zeros((1, 4, 4, 16), np.int8), np.zeros((4, 3, 3, 16), np.int16), "s8s8")
 
 
 def test_a_layer_on_the_convolution_engine_as_a_program():
     x, k = draw((2, 6, 7, 16), (5, 3, 3))
-    params = ConvParams()
-    layer = ConvLayer(x, k, "s8s8", padding=(1, 1, 1, 1), params=params)
-    program = LayerProgram(layer)
-    core = Core(GlobalMemory(program.memory.copy()), np.zeros(len(layer.smem), np.uint8), conv=params)
+    params = golden.ConvParams()
+    layer = golden.ConvLayer(x, k, "s8s8", padding=(1, 1, 1, 1), params=params)
+    program = golden.LayerProgram(layer)
+    core = golden.Core(golden.GlobalMemory(program.memory.copy()), np.zeros(len(layer.smem), np.uint8), conv=params)
     assert core.run(program.address, len(program.words)) is None and core.interrupts == 1
-    assert (layer.result(core.gmem.data) == convolve(x, k, "s8s8", padding=(1, 1, 1, 1))).all()
+    assert (layer.result(core.gmem.data) == golden.convolve(x, k, "s8s8", padding=(1, 1, 1, 1))).all()
     with pytest.raises(ValueError, match=f"smem_bytes must be {len(layer.smem)} or more for this layer, not 128"):
-        LayerProgram(layer, 128)
+        golden.LayerProgram(layer, 128)

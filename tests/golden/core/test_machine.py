@@ -1,4 +1,4 @@
-"""Programs on the whole machine: engines, barriers, waits, the end, and every error."""
+"""Programs on the whole core: engines, barriers, waits, ends, and all errors."""
 
 import numpy as np
 import pytest
@@ -108,7 +108,7 @@ def test_a_job_is_the_next_two_words(core):
     assert core.smem[0x100] == 4
 
 
-def test_kinds_of_a_jobs_halves_do_not_matter(core):
+def test_halves_of_a_job_have_no_kind(core):
     """The low half would be an END by its batch."""
     words = job(batch=0x8001, tag=3)
     assert words[1] >> 508 == Kind.END
@@ -129,7 +129,7 @@ def test_barrier_operations(core):
     assert Barrier.read(core.smem, BARRIER) == Barrier(pending=1, expected=3, transactions=70, phase=0)
 
 
-def test_waits_meet_what_engines_did(core):
+def test_waits_see_work_of_engines(core):
     expect = program_word("barrier", operation="expect_tx", barrier=BARRIER, value=64)
     loads = [INIT, load(signal=1, barrier=BARRIER), expect, arrive(), wait(0)]
     assert run(core, *loads, *job(signal=1, barrier=BARRIER), wait(1), pe(bar_wait(1), core=core), END) is None
@@ -144,7 +144,7 @@ def test_wait_all_of_what_has_ended(core, engines):
 def test_a_loop(core):
     """Two phases a round: the parities of the body are those of every round."""
     assert run(core, INIT, arrive(), wait(0), arrive(), wait(1), program_word("loop", count=5, back=4), END) is None
-    # Every round adds what lies at DATA.
+    # Each round adds to the words at DATA.
     add = tmau_word(
         command_word("copy_block", destination=DATA, source=0x80, source_space="shared", size=16, reduction="add",
                      element="u32")
@@ -155,18 +155,18 @@ def test_a_loop(core):
     assert (core.gmem.read(DATA, 16).view("<u4") == before + 42).all()
 
 
-def test_steps_come_before_they_are_carried_out(core):
+def test_steps_come_before_their_execution(core):
     core.gmem.write(PROGRAM, program_bytes([load(), *job(), program_word("loop", count=2, back=1), END]))
-    seen = []
+    steps = []
     for step in core.steps(PROGRAM, 5):
-        seen.append((step.index, step.kind, int(core.smem[0x80])))
-    assert seen[:3] == [(0, Kind.TMAU, 0), (1, Kind.CONV, 1), (4, Kind.LOOP, 1)]
+        steps.append((step.index, step.kind, int(core.smem[0x80])))
+    assert steps[:3] == [(0, Kind.TMAU, 0), (1, Kind.CONV, 1), (4, Kind.LOOP, 1)]
     # A loop into the middle of a job: its half is a word of no kind.
-    assert seen[3] == (3, None, 1)
+    assert steps[3] == (3, None, 1)
     assert core.record == stopped("kind", 3)
 
 
-def test_a_new_program_forgets_errors_and_runs(core):
+def test_a_new_program_clears_errors(core):
     assert run(core, load(size=8), END).code == ProgramError.ENGINE
     assert run(core, load(), END) is None
     assert core.tmau.errors == []
@@ -204,7 +204,7 @@ def test_every_error(core, words, record):
     assert run(core, load(), END) is None
 
 
-def test_codes_of_the_test_above():
+def test_codes_with_other_tests():
     """The others have tests of their own."""
     missing = set(ProgramError) - {stopped(*record).code for _, record in WRONG}
     assert missing == {ProgramError[name] for name in ("NONE", "MISSING", "WINDOW", "NO_END", "WATCHDOG", "STOPPED")}
@@ -249,7 +249,7 @@ def test_past_the_last_word(core):
         (GMEM_BYTES - 64, 2, ("bus", 1)),
     ],
 )
-def test_where_a_program_cannot_be(core, address, words, record):
+def test_wrong_addresses_of_programs(core, address, words, record):
     core.gmem.write(GMEM_BYTES - 64, program_bytes([INIT]))
     assert core.run(address, words) == stopped(*record)
 
@@ -278,7 +278,7 @@ def test_the_window():
     assert run(core, load(tag=1), END, address=0x200) == stopped("engine", 1, 1, Engine.TMAU)
 
 
-def test_the_host_stops_it(core):
+def test_the_host_stops_a_program(core):
     assert run(core, load(), program_word("end", tag=7), limit=1) == stopped("stopped", 1, 7)
     assert core.smem[0x80]
     assert run(core, load(), END, limit=2) is None
@@ -293,13 +293,13 @@ WAITS = [
 
 
 @pytest.mark.parametrize(("words", "index", "tag"), WAITS)
-def test_a_barrier_that_never_comes(words, index, tag):
+def test_a_barrier_without_arrivals(words, index, tag):
     assert run(machine(watchdog=True), *words) == stopped("watchdog", index, tag)
     with pytest.raises(DeadlockError, match=rf"word {index} waits for ever: nothing completes the phase of parity"):
         run(machine(), *words)
 
 
-def test_an_instruction_that_waits_stops_its_word_and_a_later_program_lets_it_go():
+def test_a_waiting_instruction_outlives_its_program():
     core = machine(watchdog=True)
     word = pe(bar_wait(0), instruction_word(Operation.MOV, rd=1, imm=5), core=core, tag=4)
     assert run(core, INIT, word, END) == stopped("watchdog", 1, 4)
@@ -309,7 +309,7 @@ def test_an_instruction_that_waits_stops_its_word_and_a_later_program_lets_it_go
     assert run(core, END) == stopped("watchdog", 0)
     word = pe(instruction_word(Operation.MOV, rd=2, imm=6), core=core)
     assert run(core, arrive(), word, END) is None
-    # What the engine had not been handed is forgotten.
+    # Instructions that were not handed over are dropped.
     assert core.pe.registers[0, 1:3].tolist() == [0, 6]
     assert core.pe.number == 2
 
@@ -325,11 +325,11 @@ def test_without_a_watchdog_it_is_a_deadlock(core):
 
 
 @pytest.mark.parametrize("word", [END, wait_all(), wait_all("conv"), wait(1)])
-def test_where_an_engines_error_is_seen(core, word):
+def test_errors_of_engines_stop_waits(core, word):
     assert run(core, INIT, load(size=8, tag=3), word, END) == stopped("engine", 2, 3, Engine.TMAU)
 
 
-def test_an_engines_error_is_why_a_wait_never_ends(core):
+def test_an_engines_error_ends_a_wait(core):
     """A load that is refused does not complete its barrier."""
     words = [INIT, load(size=8, tag=3), wait(0), END]
     assert run(core, *words) == stopped("engine", 2, 3, Engine.TMAU)
@@ -351,14 +351,14 @@ def test_the_lowest_engine_counts(core):
     assert core.conv.errors[0].code == ConvError.CHANNELS
 
 
-def test_instructions_before_a_bus_error_have_been_handed_over(core):
+def test_instructions_before_a_bus_error_are_executed(core):
     instructions = [instruction_word(Operation.MOV, rd=0, imm=number + 1) for number in range(4)]
     word = pe(*instructions, core=core, address=GMEM_BYTES - 64, count=6, tag=2)
     assert run(core, word, END) == stopped("bus", 0, 2)
     assert core.pe.registers[0, 0] == 4
 
 
-def test_barriers_are_of_all_of_shared_memory(core):
+def test_barriers_may_lie_anywhere_in_shared_memory(core):
     last = SMEM_BYTES - 8
     assert run(core, program_word("barrier", operation="init", barrier=last, value=1), END) is None
     assert Barrier.read(core.smem, last).expected == 1

@@ -1,4 +1,4 @@
-"""Words that are refused for themselves, each rule by itself, and which of several counts."""
+"""Checks of words, each rule separately and their order, and loops."""
 
 import itertools
 
@@ -12,7 +12,7 @@ SMEM_BYTES, ADDR_WIDTH = 4096, 40
 WINDOW = Windows((0x10010, 0x11010))  # in whole pages: 0x10000 to 0x11FFF
 END_OF_SPACE = 1 << ADDR_WIDTH
 
-#: Words that may be.
+#: Legal words.
 RIGHT = [
     tmau_word(command_word("commit", tag=0x7FFF)), tmau_word(0), program_word("conv", tag=0xFFFF),
     program_word("pe", address=0x11FC0, count=4), program_word("pe", address=0x10000, count=512),
@@ -65,16 +65,16 @@ def check(word, has_conv=True):
 
 
 @pytest.mark.parametrize("word", RIGHT)
-def test_what_may_be(word):
+def test_legal_words(word):
     assert check(word) is None
 
 
 @pytest.mark.parametrize(("code", "word"), [(code, word) for code, words in WRONG.items() for word in words])
-def test_every_rule(code, word):
+def test_wrong_words(code, word):
     assert check(word) == ProgramError[code.upper()]
 
 
-def test_every_bit_in_no_field():
+def test_every_reserved_bit():
     for kind, fmt in PROGRAM_WORDS.items():
         word = next(word for word in RIGHT if kind_of(word) == kind)
         bits = [bit for bit in range(512) if fmt.reserved_mask >> bit & 1]
@@ -89,7 +89,7 @@ def test_what_is_not_built():
     assert check(program_word("wait_all", engines=4), has_conv=False) is None
 
 
-def test_of_several_the_lowest_code_counts():
+def test_the_lowest_code_counts():
     pe = program_word("pe", address=8)
     assert check(pe | 1 << 200) == ProgramError.RESERVED
     assert check(pe) == ProgramError.COUNT
@@ -119,40 +119,34 @@ def test_without_a_window_the_address_space_counts():
 
 
 def order(words, loops, most=1000):
-    """Indices of ``words`` words in the order in which they are carried out; then the error if there is one.
+    """Indices of ``words`` words in the order of execution, then the error if there is one.
 
-    ``loops`` has count and back of those that are loops.
+    ``loops`` has the counts and ``back`` of words that are loops, by index.
     """
-    state, index, came = Loops(), 0, []
-    while index < words and len(came) < most:
-        came.append(index)
+    state, index, indices = Loops(), 0, []
+    while index < words and len(indices) < most:
+        indices.append(index)
         place = state.next(index, *loops[index]) if index in loops else index + 1
         if isinstance(place, ProgramError):
-            return [*came, place]
+            return [*indices, place]
         index = place
-    return came
+    return indices
 
 
-def test_one_loop():
-    assert order(4, {2: (3, 2)}) == [0, 1, 2, 0, 1, 2, 0, 1, 2, 3]
-    assert order(4, {2: (2, 1)}) == [0, 1, 2, 1, 2, 3]
-
-
-def test_one_round():
-    assert order(3, {1: (1, 1)}) == [0, 1, 2]
-
-
-def test_loops_one_behind_the_other():
-    assert order(5, {1: (2, 1), 3: (2, 1)}) == [0, 1, 0, 1, 2, 3, 2, 3, 4]
-
-
-def test_a_loop_in_a_loop_begins_anew():
-    assert order(4, {1: (2, 1), 2: (2, 2)}) == [0, 1, 0, 1, 2, 0, 1, 0, 1, 2, 3]
-
-
-def test_a_loop_back_into_another_ones_body():
-    """The body of the second begins within that of the first, which is then a loop in it."""
-    assert order(5, {2: (2, 2), 3: (2, 2)}) == [0, 1, 2, 0, 1, 2, 3, 1, 2, 0, 1, 2, 3, 4]
+@pytest.mark.parametrize(
+    ("words", "loops", "indices"),
+    [
+        (4, {2: (3, 2)}, [0, 1, 2, 0, 1, 2, 0, 1, 2, 3]),
+        (4, {2: (2, 1)}, [0, 1, 2, 1, 2, 3]),
+        (3, {1: (1, 1)}, [0, 1, 2]),
+        (5, {1: (2, 1), 3: (2, 1)}, [0, 1, 0, 1, 2, 3, 2, 3, 4]),  # in sequence
+        (4, {1: (2, 1), 2: (2, 2)}, [0, 1, 0, 1, 2, 0, 1, 0, 1, 2, 3]),  # nested
+        # The body of the second begins within the body of the first, which is then a loop in it.
+        (5, {2: (2, 2), 3: (2, 2)}, [0, 1, 2, 0, 1, 2, 3, 1, 2, 0, 1, 2, 3, 4]),
+    ],
+)
+def test_order_of_loops(words, loops, indices):
+    assert order(words, loops) == indices
 
 
 def nest(depth, count=2):
@@ -161,17 +155,17 @@ def nest(depth, count=2):
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 def test_nested(depth):
-    came = order(depth + 2, nest(depth))
-    assert came.count(0) == 2**depth
-    assert came[-1] == depth + 1
+    indices = order(depth + 2, nest(depth))
+    assert indices.count(0) == 2**depth
+    assert indices[-1] == depth + 1
 
 
 def test_five_nested_are_refused():
-    came = order(7, nest(5))
-    # When the innermost would go back again, after the outermost did.
-    assert came[-1] == ProgramError.LOOP
-    assert came[-2] == 1
-    assert came.count(5) == 1
+    indices = order(7, nest(5))
+    # When the innermost would go back once more, after the outermost did.
+    assert indices[-1] == ProgramError.LOOP
+    assert indices[-2] == 1
+    assert indices.count(5) == 1
 
 
 def test_one_round_does_not_count_as_nested():
@@ -190,14 +184,14 @@ def test_one_round_does_not_count_as_nested():
         (0, 2, 1, ProgramError.LOOP),
     ],
 )
-def test_what_is_refused(index, count, back, error):
+def test_refusals(index, count, back, error):
     assert Loops().next(index, count, back) == error
     assert Loops().next(3, 2, 3) == 0
 
 
 def test_all_small_programs_end():
-    """Whatever loops there are: one never stays under way behind its word."""
+    """No loop remains after its word."""
     for backs in itertools.product(range(4), repeat=3):
         loops = {index + 1: (3, back) for index, back in enumerate(backs) if back}
-        came = order(5, loops)
-        assert came[-1] in (4, ProgramError.LOOP)
+        indices = order(5, loops)
+        assert indices[-1] in (4, ProgramError.LOOP)

@@ -1,4 +1,4 @@
-"""Words of programs: by hand, as text packs them, and what cannot be packed."""
+"""Words of programs by hand, and refusals."""
 
 import pytest
 
@@ -117,7 +117,7 @@ def test_registers_by_hand():
         (lambda: program_bytes([1 << 512]), ValueError, "word must be an integer of 512 bits, not"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_packed(call, error, sentence):
+def test_refused_words(call, error, sentence):
     with pytest.raises(error) as caught:
         call()
     assert str(caught.value).startswith(sentence)

@@ -1,4 +1,4 @@
-"""What a program writes to registers of engines: puts, page moves, and error records that are forgotten."""
+"""Writes of programs to registers of engines: puts, moves of pages, and cleared error records."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def put(kind, index, word=0, count=16):
 
 
 def instructions(*words):
-    """Instructions, put one by one."""
+    """Words that put instructions."""
     return [part for word in words for part in put(Put.INSTRUCTION, 0, word, 4)]
 
 
@@ -77,7 +77,7 @@ def test_segments_pages_and_instructions(core):
     assert core.pe.number == 4
 
 
-def test_pages_come_and_go(core):
+def test_pages_move_in_and_out(core):
     bring = command_word("copy_block", source=DATA, destination=PAGE, destination_space="shared", size=16, tag=77)
     take = command_word("copy_block", source=PAGE, source_space="shared", destination=DATA + 64, size=16)
     come = [register("pe", 0x144, PAGE), *put(Put.PAGE_IN, ENTRY, bring)]
@@ -99,19 +99,19 @@ def test_a_move_that_fails(core):
 
 
 def test_an_access_that_waits_for_its_page(core):
-    """Nothing can bring it behind the word: what an instruction waits for has been handed out before."""
+    """No later word can load it."""
     entry = PAGE_ENTRY.pack(address=PAGE, valid=1)
     with pytest.raises(DeadlockError):
         run(core, *segment_words(1, SEGMENT_WORD), *page_words(ENTRY, entry), *instructions(*READ), END)
 
 
 @pytest.mark.parametrize(("kind", "index"), [(0, 0), (7, 0), (1, 1), (2, 4), (3, 8), (4, 8), (5, 8), (6, 8)])
-def test_puts_that_are_refused(core, kind, index):
+def test_refused_puts(core, kind, index):
     record = run(core, register("pe", 0x140, kind | index << 16), END)
     assert record == (ProgramError.REGISTER, Engine.NONE, 0, 0)
 
 
-def test_errors_are_forgotten(core):
+def test_errors_are_cleared(core):
     clear = register("tmau", 0x20, 4)
     assert run(core, WRONG, clear, END) is None
     assert run(core, WRONG, register("tmau", 0x20, 3), END).code == ProgramError.ENGINE

@@ -1,4 +1,4 @@
-"""Registers that nothing has written, and open bytes: whatever they hold, all else comes out the same."""
+"""Registers before the first write and open bytes: other results do not depend on them."""
 
 import random
 
@@ -12,12 +12,12 @@ from tilewright.spec.pe import SegmentElement
 
 SIZES = PeSizes(threads=4, regs=32, segments=4, pages=8)
 SMEM = 1024
-#: What addresses are made of: 0 and 0 in registers 28 and 29, the thread and 0 in 30 and 31.
+#: Coordinates: 0 and 0 in registers 28 and 29, the thread and 0 in registers 30 and 31.
 SETUP = ["mov r28, 0x0", "mov r29, 0x0", "mov r30, tid", "mov r31, 0x0", "movu ur0, 0", "movu ur1, 1"]
 
 
 def engine(seed):
-    """An engine whose registers and predicates, and 64 open bytes, hold what the seed says."""
+    """An engine with random registers, predicates and 64 open bytes."""
     rng = np.random.default_rng(seed)
     smem = np.arange(SMEM, dtype=np.uint32).astype(np.uint8)
     pe = Pe(smem, SIZES)
@@ -45,7 +45,7 @@ def instruction(rng):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_nothing_else_depends_on_them(seed):
+def test_other_values_do_not_depend_on_open_ones(seed):
     rng = random.Random(seed)
     program = assemble_program("\n".join(["setp.eq p0, tid, 0x1", *SETUP, *(instruction(rng) for _ in range(40))]))
     one, other = engine((seed, 1)), engine((seed, 2))
@@ -69,14 +69,14 @@ def run(*lines):
     return pe
 
 
-def test_what_is_stored_of_an_unset_register_is_open():
+def test_bytes_stored_from_unset_registers_are_open():
     """Each thread stores at its own word of row 0; thread 1 has set the register."""
     pe = run("setp.eq p0, tid, 0x1", "@p0, mov r5, 0x3", "st r5, ur0:rf30:0x0, 1")
     assert np.flatnonzero(pe.open.memory.at(np.arange(16))).tolist() == [0, 1, 2, 3, *range(8, 16)]
     assert pe.open.memory.undecided is None
 
 
-def test_where_threads_write_different_bytes_they_are_open():
+def test_bytes_that_threads_write_differently_are_open():
     pe = run("mov r5, tid", "mov r6, 0x7", "st r5, ur0:rf28:0x0, 1", "st r6, ur0:rf28:0x1, 1")
     assert np.flatnonzero(pe.open.memory.at(np.arange(16))).tolist() == [0], "tid differs in its low byte only"
 

@@ -1,4 +1,4 @@
-"""The golden processing engine: every instruction and every error, by hand."""
+"""The golden processing engine: each instruction and each error, by hand."""
 
 import numpy as np
 import pytest
@@ -74,7 +74,7 @@ def test_a_stopped_engine_refuses_every_instruction(pe):
     refused(pe, PeError.UNIFORM, UNSET, Operation.MM, ur=UNSET)
 
 
-def test_types_that_the_machine_does_not_take(pe):
+def test_types_that_the_machine_does_not_have(pe):
     pe.sizes = PeSizes(**vars(SIZES) | {"types": ("i16", "f16")})
     for kind in (MmType.S8S8, MmType.U8U8, MmType.BF16):
         refused(pe, PeError.UNSUPPORTED, kind, Operation.MM, type=kind, ka=3, kb=3, ur=UNSET)
@@ -98,7 +98,7 @@ def test_uniform_and_segment(pe, operation):
         refused(pe, PeError.SEGMENT, number, operation, ur=number, rf=40, **fields)
 
 
-def test_movu_to_no_register(pe):
+def test_movu_out_of_range(pe):
     refused(pe, PeError.UNIFORM, 8, Operation.MOVU, ud=8, imm=1)
 
 
@@ -165,19 +165,19 @@ def test_mov_of_the_number_of_the_core(core):
     assert not pe.faults
 
 
-def test_a_number_that_no_core_has():
+def test_number_of_a_core_out_of_range():
     with pytest.raises(ValueError, match=r"^core must be 0 to 15, not 16$"):
         Pe(np.zeros(SMEM_BYTES, np.uint8), SIZES, 16)
 
 
-def test_ld_and_st_move_the_bytes_that_are_inside(pe):
+def test_ld_and_st_move_the_bytes_inside(pe):
     rows = pe.smem[0x100:0x300].reshape(8, 64)
-    kept = pe.registers[:, 3].copy()
+    untouched = pe.registers[:, 3].copy()
     pe.execute(instruction_word(Operation.LD, rd=0, n=3, ur=BYTES, rf=K_AND_TID, imm=32))
     expected = np.zeros((6, 12), np.uint8)
     expected[:5, :8] = rows[:5, 32:40]
     assert (pe.registers[:, :3].copy().view(np.uint8) == expected).all()
-    assert (pe.registers[:, 3] == kept).all()
+    assert (pe.registers[:, 3] == untouched).all()
 
     before = pe.smem.copy()
     pe.execute(instruction_word(Operation.ST, rs=10, n=3, ur=BYTES, rf=K_AND_TID, imm=32))
@@ -193,11 +193,11 @@ def test_ld_of_a_negative_offset_wraps_into_the_segment(pe):
 
 
 def test_alignment_of_words(pe):
-    kept = pe.registers[:, 0].copy()
+    untouched = pe.registers[:, 0].copy()
     fault = pe.execute(instruction_word(Operation.LD, rd=0, n=1, ur=LINE, rf=TID))
     assert fault == Fault(PeError.ALIGNMENT, 7, 1, 5, 0)
     assert pe.registers[4, 0] == pe.smem[0x804:0x808].view(np.uint32)[0]
-    assert (pe.registers[[1, 2, 3, 5], 0] == kept[[1, 2, 3, 5]]).all()
+    assert (pe.registers[[1, 2, 3, 5], 0] == untouched[[1, 2, 3, 5]]).all()
     # Threads without an element inside meet nothing.
     assert pe.execute(instruction_word(Operation.ST, rs=0, n=1, ur=LINE, rf=TID, imm=64)) is None
 
@@ -207,7 +207,7 @@ def paged(pe, *entries):
         pe.write_page(index, PAGE_ENTRY.pack(**{"valid": 1, "loaded": 1, "on_chip": 1, "address": 0x900} | fields))
 
 
-def test_errors_of_pages_leave_out_only_their_columns(pe):
+def test_errors_of_pages_skip_only_their_columns(pe):
     paged(pe, {}, {"address": SMEM_BYTES}, {"on_chip": 0}, {}, {"on_chip": 0}, {"address": SMEM_BYTES})
     pe.registers[:, :6] = 0
     fault = pe.execute(instruction_word(Operation.MM, ur=PAGED, rf=K_AND_TID, rc=0, ra=10))
@@ -216,7 +216,7 @@ def test_errors_of_pages_leave_out_only_their_columns(pe):
     assert (pe.registers[:, [1, 2, 4, 5]] == 0).all()
 
 
-def test_an_instruction_that_waits_for_ever_changes_nothing(pe):
+def test_a_waiting_instruction_changes_nothing(pe):
     paged(pe, *[{}] * 5, {"loaded": 0})
     before = pe.registers.copy()
     for operation, fields in ((Operation.MM, {}), (Operation.LD, {"n": 1})):
@@ -235,7 +235,7 @@ def test_product_comes_before_alignment_and_the_lowest_code_counts(pe):
     assert fault == Fault(PeError.ALIGNMENT, 8, 1, 4, 0)
 
 
-def test_mm_adds_where_the_seeds_figures_say(pe):
+def test_mm_adds_to_the_accumulators_of_the_seed(pe):
     b = pe.smem[0x100:0x300].view(np.int8).reshape(8, 64)[:5].astype(int)
     a = pe.registers[:, 10:12].copy().view(np.int8).astype(int)
     before = pe.registers.copy()

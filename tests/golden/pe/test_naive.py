@@ -210,7 +210,7 @@ def common(rng, rf):
 @pytest.mark.parametrize("transpose", [0, 1])
 def test_mm(transpose):
     rng = np.random.default_rng(20261121 + transpose)
-    seen, products = set(), 0
+    codes, products = set(), 0
     for _ in range(150):
         kind = MmType(int(rng.integers(8)))
         segment = random_segment(rng, kind.bytes)
@@ -223,17 +223,17 @@ def test_mm(transpose):
                   "rc": int(rng.integers(pe.sizes.regs + 4))} | common(rng, rf)  # fmt: skip
         before = pe.registers.copy()
         fault = check(pe, Naive(pe, segment, entries), Operation.MM, values["rc"], **values)
-        seen.add(fault and fault.code)
+        codes.add(fault and fault.code)
         products += (pe.registers != before).sum()
     expected = {None, PeError.PRODUCT, PeError.UNMAPPED, PeError.OFF_CHIP, PeError.MEMORY}
-    assert seen == expected | (set() if transpose else {PeError.ALIGNMENT})
+    assert codes == expected | (set() if transpose else {PeError.ALIGNMENT})
     assert products > 1000
 
 
 @pytest.mark.parametrize("operation", [Operation.LD, Operation.ST])
 def test_ld_and_st(operation):
     rng = np.random.default_rng(20261122 + operation)
-    seen = set()
+    codes = set()
     for _ in range(150):
         segment = random_segment(rng, int(rng.choice([1, 2, 4])))
         rf = int(rng.integers(0, 12))
@@ -245,5 +245,5 @@ def test_ld_and_st(operation):
             # What several threads write to the same byte is not promised: all store the same bytes.
             pe.registers[:, values["rs"] : values["rs"] + n] = 0x5A5A5A5A
         fault = check(pe, Naive(pe, segment, entries), operation, values.get("rd", values.get("rs")), **values)
-        seen.add(fault and fault.code)
-    assert seen == {None, PeError.ALIGNMENT, PeError.UNMAPPED, PeError.OFF_CHIP, PeError.MEMORY}
+        codes.add(fault and fault.code)
+    assert codes == {None, PeError.ALIGNMENT, PeError.UNMAPPED, PeError.OFF_CHIP, PeError.MEMORY}

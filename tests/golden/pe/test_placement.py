@@ -1,4 +1,4 @@
-"""Placement: tensors survive it, pages are tiles that the TMAU could have loaded, and what does not fit is refused."""
+"""Placement: tensors come back, pages are tiles as the TMAU loads them, and refusals."""
 
 import numpy as np
 import pytest
@@ -69,5 +69,5 @@ def test_refusals():
     with pytest.raises(ValueError, match="all 1 segments are in use"):
         placement.add((16, 4), SegmentElement.U8)
     for wrong in (np.zeros((16, 4), np.uint8), np.zeros((4, 16), np.uint16)):
-        with pytest.raises(ValueError, match="is not what"):
+        with pytest.raises(ValueError, match="does not fit"):
             placement.put(number, wrong)

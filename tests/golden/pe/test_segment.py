@@ -1,4 +1,4 @@
-"""Segments: which are wrong, and where their elements lie, by hand and element by element."""
+"""Segments and pages: wrong segments, and addresses of elements, by hand and element by element."""
 
 from itertools import product
 
@@ -17,7 +17,7 @@ GOOD = {
     "largest page": Segment(SegmentElement.S8, (65535, 1), (15, 5), paged=True),
     "widest row": Segment(SegmentElement.BF16, (32768,), (15,)),
 }
-#: What is wrong, and the fields that make the first good segment so.
+#: Errors, and the fields that make the first good segment wrong.
 WRONG = {
     "no element": {"element": 3},
     "no elements": {"size": (60, 0)},
@@ -47,11 +47,11 @@ def test_wrong_segments(name, changes):
     assert SENTENCES.get(name, name) in wrong_segment(word, PAGES)
 
 
-def test_bits_of_no_field_are_wrong():
+def test_reserved_bits_are_wrong():
     word = GOOD["one page"].pack()
     for bit in range(SEGMENT.bits):
         if SEGMENT.reserved_mask >> bit & 1:
-            assert wrong_segment(word | 1 << bit, PAGES) == "a bit of no field is set"
+            assert wrong_segment(word | 1 << bit, PAGES) == "a reserved bit is set"
 
 
 def test_pages_are_counted_up_to_the_last_entry():
@@ -69,7 +69,7 @@ def test_the_seeds_image_has_four_pages_of_16_pixels():
 
 
 @pytest.mark.parametrize("name", ["pages", "rank 4"])
-def test_elements_lie_where_nested_loops_find_them(name):
+def test_locations_equal_nested_loops(name):
     segment = GOOD[name]
     pages, places = {}, {}
     for number, coordinates in enumerate(product(*(range(pages) for pages in segment.pages[::-1]))):
@@ -107,12 +107,12 @@ def translate(pages, coordinates, segment=PAGES_SEGMENT, touched=None):
     return addresses.tolist(), codes.tolist()
 
 
-def test_each_page_lies_where_its_entry_says():
+def test_page_addresses_are_those_of_entries():
     pages = table({"address": 0x200}, {"address": 0x100}, {"address": 0xFF0})
     assert translate(pages, [0, 15, 16, 47]) == ([0x200, 0x20F, 0x100, 0xFFF], [0] * 4)
 
 
-def test_low_bits_of_an_address_do_not_count():
+def test_low_bits_of_page_addresses_are_ignored():
     assert translate(table({"address": 0x20F}), [3]) == ([0x203], [0])
 
 
@@ -123,17 +123,17 @@ def test_errors_of_entries():
     assert codes == [PeError.UNMAPPED, PeError.OFF_CHIP, PeError.MEMORY]
 
 
-def test_an_invalid_page_is_not_waited_for():
+def test_an_access_to_an_invalid_page_does_not_wait():
     assert translate(table({"valid": 0, "loaded": 0}), [0])[1] == [PeError.UNMAPPED]
 
 
-def test_an_access_to_a_page_that_is_not_loaded_waits():
+def test_an_access_to_an_unloaded_page_waits():
     pages = table({}, {"loaded": 0, "on_chip": 0})
     with pytest.raises(PageNotLoadedError, match="page entry 3 is valid but not loaded"):
         translate(pages, [0, 16])
 
 
-def test_elements_that_are_not_touched_meet_nothing():
+def test_untouched_elements_have_no_errors():
     pages = table({"loaded": 0}, {"valid": 0}, {"address": 0x80})
     assert translate(pages, [0, 16, 33, 1 << 32], touched=[0, 0, 1, 0]) == ([0, 0, 0x81, 0], [0] * 4)
 

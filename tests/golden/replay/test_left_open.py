@@ -1,4 +1,4 @@
-"""Comparisons skip what the specification leaves open, byte by byte, and nothing beside it."""
+"""Comparisons skip exactly the bytes that the specification leaves open."""
 
 import json
 from contextlib import nullcontext
@@ -63,7 +63,7 @@ def changed(outcome, memory, places, mask=255):
 @pytest.mark.parametrize(
     "name", [name for name in CASES if name != "open_descriptor" and OPEN.get(name, {}) is not None]
 )
-def test_bytes_beside_are_compared_and_bytes_within_are_not(name):
+def test_only_open_bytes_are_skipped(name):
     judged = judge(CASES[name])
     for memory, data in judged.outcome.memories.items():
         within = OPEN.get(name, {}).get(memory, [])
@@ -83,22 +83,25 @@ def test_bytes_beside_are_compared_and_bytes_within_are_not(name):
 
 
 @pytest.mark.parametrize("name", CHOICES)
-def test_of_a_failed_reduction_an_element_is_as_before_or_as_after(name):
+def test_elements_of_a_failed_reduction_have_old_or_new_values(name):
     case, places = CASES[name], CHOICES[name]
     judged = judge(case)
     before = case.global_contents()
-    kept = Outcome(judged.outcome.record, judged.outcome.memories | {"gmem": before})
+    unchanged = Outcome(judged.outcome.record, judged.outcome.memories | {"gmem": before})
     assert (before != judged.outcome.memories["gmem"]).any()
-    assert differences(kept, judged.outcome, judged.open_bytes) == []
+    assert differences(unchanged, judged.outcome, judged.open_bytes) == []
     half = judged.outcome.memories["gmem"].copy()
     half[places[-32:]] = before[places[-32:]]
-    assert differences(kept._replace(memories=kept.memories | {"gmem": half}), judged.outcome, judged.open_bytes) == []
+    assert (
+        differences(unchanged._replace(memories=unchanged.memories | {"gmem": half}), judged.outcome, judged.open_bytes)
+        == []
+    )
     assert len(differences(changed(judged.outcome, "gmem", places[-1:]), judged.outcome, judged.open_bytes)) == 1
-    assert len(differences(changed(kept, "gmem", places[:1]), judged.outcome, judged.open_bytes)) == 1
+    assert len(differences(changed(unchanged, "gmem", places[:1]), judged.outcome, judged.open_bytes)) == 1
 
 
-def test_lanes_leave_their_elements_open_and_no_padding():
-    """The same tensor from memory that there is: open is what it writes."""
+def test_failed_lanes_open_their_elements_but_not_padding():
+    """Exactly the bytes are open that a load of existing memory writes."""
     judged = judge(CASES["lanes_aligned"])
     (entry,) = [case for case in json.loads(VECTORS.read_text())["cases"] if case["name"] == "lanes_aligned"]
     whole = json.loads(json.dumps(entry)) | {

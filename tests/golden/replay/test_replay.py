@@ -1,4 +1,4 @@
-"""``tilewright replay`` on the golden model: seed cases, verdicts, results, and files that it refuses."""
+"""``tilewright replay`` on the golden model: seed cases, verdicts, results, and refused files."""
 
 import copy
 import hashlib
@@ -234,7 +234,7 @@ REFUSED = [
     ("commands.0", {"op": "copy_block", "src": ["shared", 0, 1], "dst": ["shared", 64], "size": 16},
      "commands[0] must name one of the 1 cores, not 1"),
     ("commands.0", {"op": "copy_block", "src": ["shared", 0], "dst": ["shared", 64, 0], "size": 16, "multicast": 1},
-     "commands[0].multicast must be left out where dst names a core"),
+     "commands[0].multicast must be omitted if dst names a core"),
     ("commands.0", {"op": "prefetch", "map": "x", "coords": [0, 0], "multicast": 1},
      "commands[0].multicast is not a known field"),
     ("expect.error", "oops", None),
@@ -269,7 +269,7 @@ def test_invalid_case_is_named_and_nothing_runs(tmp_path, capsys, path, value, s
         ('{"version": 1, "cases": [], "more": 1}', "cases.json: more is not a known field"),
     ],
 )
-def test_file_that_is_no_case_file(tmp_path, capsys, text, sentence):
+def test_refused_files(tmp_path, capsys, text, sentence):
     path = tmp_path / "cases.json"
     path.write_text(text)
     assert main(["replay", str(path), "--on", "golden"]) == 2

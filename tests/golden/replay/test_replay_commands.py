@@ -107,11 +107,11 @@ def test_replaced_field_counts_from_then_on(tmp_path, words):
     assert gmem[2048 // 4 + 2] == 256
 
 
-def test_lanes_there_and_back(tmp_path):
+def test_lanes_in_both_directions(tmp_path):
     common = {"op": "lanes", "element": "f16", "shape": [5, 4, 3, 2], "lanes": 4, "eu_bytes": 16}
-    there = {"src": {"layout": "global", "address": 0}, "dst": {"layout": "aligned", "address": 64, "lane": 3}}
-    back = {"src": there["dst"], "dst": {"layout": "global", "address": 1024}}
-    record, gmem, _ = replayed(tmp_path, common | there, common | back)
+    to_lanes = {"src": {"layout": "global", "address": 0}, "dst": {"layout": "aligned", "address": 64, "lane": 3}}
+    from_lanes = {"src": to_lanes["dst"], "dst": {"layout": "global", "address": 1024}}
+    record, gmem, _ = replayed(tmp_path, common | to_lanes, common | from_lanes)
     assert (record["error"], record["tx_bytes"]) == (None, [240, 240])
     assert (gmem[256:316] == gmem[:60]).all()
 
@@ -119,8 +119,8 @@ def test_lanes_there_and_back(tmp_path):
 def test_windows_of_a_case(tmp_path):
     load = {"op": "load", "map": "placed", "coords": [0, 0], "smem": 128}
     maps = {"placed": MAPS["placed"]}
-    held = {"global": [0, 4095], "shared": [128, 255]}
-    assert replayed(tmp_path, load, maps=maps, windows=held)[0]["tx_bytes"] == [32]
+    confined = {"global": [0, 4095], "shared": [128, 255]}
+    assert replayed(tmp_path, load, maps=maps, windows=confined)[0]["tx_bytes"] == [32]
     for windows in ({"global": [4096, 8191]}, {"shared": [256, 511]}):
         record, _, _ = replayed(tmp_path, load, maps=maps, windows=windows)
         assert (record["error"], record["tx_bytes"]) == ("window", [0])
@@ -129,10 +129,10 @@ def test_windows_of_a_case(tmp_path):
 def test_windows_of_processors(tmp_path):
     """The unit's, and its own."""
     load = {"op": "load", "map": "placed", "coords": [0, 0], "smem": 128}
-    held = {"windows": {"shared": [0, 255]}, "processors": [{}, {"shared": [128, 511]}, {"global": [4096, 8191]}]}
-    tried = [load, load | {"processor": 1}, load | {"processor": 1, "smem": 0}, load | {"processor": 1, "smem": 256},
+    confined = {"windows": {"shared": [0, 255]}, "processors": [{}, {"shared": [128, 511]}, {"global": [4096, 8191]}]}
+    loads = [load, load | {"processor": 1}, load | {"processor": 1, "smem": 0}, load | {"processor": 1, "smem": 256},
              load | {"smem": 0}, load | {"processor": 2}]  # fmt: skip
-    record, _, _ = replayed(tmp_path, *tried, maps={"placed": MAPS["placed"]}, **held)
+    record, _, _ = replayed(tmp_path, *loads, maps={"placed": MAPS["placed"]}, **confined)
     assert (record["error"], record["tx_bytes"]) == ("window", [32, 32, 0, 0, 32, 0])
 
 
@@ -170,10 +170,10 @@ LANES = {"op": "lanes", "element": "u8", "shape": [1, 1, 1, 1], "lanes": 4, "eu_
         (COPY, {"maps": {"x": MAPS["x"] | {"at": 4032}}},
          "maps.x.at must keep the descriptor in the 4096 bytes of gmem, not 4032"),
         (COPY, {"maps": {"x": MAPS["x"] | {"at": 0, "box": [4, 0]}}},
-         "maps.x.at must be left out for a map that cannot be encoded"),
+         "maps.x.at must be omitted for a map that cannot be encoded"),
     ],
 )  # fmt: skip
-def test_command_that_no_file_may_hold(tmp_path, command, more, sentence):
+def test_refused_commands(tmp_path, command, more, sentence):
     with pytest.raises(UsageError) as caught:
         read(tmp_path, command, **more)
     assert str(caught.value) == f"case 'small': {sentence}"

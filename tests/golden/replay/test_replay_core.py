@@ -1,4 +1,4 @@
-"""Replay cases of the command processor on the golden model, and what is refused."""
+"""Replay cases of the command processor on the golden model, and refusals."""
 
 import hashlib
 import json
@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tilewright.errors import UsageError
 from tilewright.golden.memory import mix_pattern
 from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.golden import run_case
@@ -42,7 +43,7 @@ def test_every_kept_case_meets_its_expectation(capsys):
 
 
 def test_sums_of_loops_in_kept_cases():
-    """By hand: what was there, and as many times what was added."""
+    """By hand: the first contents, and a multiple of the added numbers."""
     source, start = (mix_pattern(8192, 1)[place : place + 16].view("<u4") for place in (0x100, 0x200))
     rounds = {"a_loop": 7, "four_nested_loops": 48, "a_loop_over_phases": 5}
     for case in read_cases(CASES):
@@ -138,7 +139,7 @@ def test_results_and_memories_are_written(tmp_path):
 
 REFUSED = [
     ({"program": 3}, "program must be a string, or a list of strings"),
-    ({"program": ["end", "go"]}, "program line 2: 'go' is no operation"),
+    ({"program": ["end", "go"]}, "program line 2: 'go' is not an operation"),
     ({"at": 8193}, "at must be an integer from 0 to 8192, not 8193"),
     ({"at": 8000}, "at must keep 256 bytes in the 8192 bytes of gmem, not 8000"),
     ({"words": -1}, "words must be an integer from 0 to 4294967295, not -1"),
@@ -146,7 +147,7 @@ REFUSED = [
     ({"smem": {"bytes": 3000}}, "pe cannot be: size_bytes must be a power of two from 1024 to 1048576, not 3000"),
     ({"conv": {"preset": "big"}}, "conv.preset must be one of unit, ecp5, default, full, not 'big'"),
     ({"maps": {"x": {"element": "u8", "address": 0, "size": [16], "box": [16]}}}, "maps.x.at is missing"),
-    ({"instructions": [{"at": 0, "text": "jump"}]}, "instructions[0].text line 1: 'jump' is no operation"),
+    ({"instructions": [{"at": 0, "text": "jump"}]}, "instructions[0].text line 1: 'jump' is not an operation"),
     ({"instructions": [{"at": 8190, "text": "halt"}]},
      "instructions[0].at must keep 16 bytes in the 8192 bytes of gmem, not 8190"),
     ({"instructions": [{"at": 0, "text": "halt", "x": 1}]}, "instructions[0].x is not a known field"),
@@ -164,6 +165,6 @@ REFUSED = [
 
 @pytest.mark.parametrize(("changes", "sentence"), REFUSED, ids=[row[1][:60] for row in REFUSED])
 def test_refused_files(tmp_path, changes, sentence):
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - compared below
+    with pytest.raises(UsageError) as caught:
         read(tmp_path, CASE | changes)
     assert str(caught.value) == f"case 'small': {sentence}"

@@ -1,4 +1,4 @@
-"""Padding by class of operator: shapes by the rule, copies by the TMAU, neutral fills, and what it costs."""
+"""Padding by class of operator: shapes, copies by the TMAU, neutral fills, and added bytes."""
 
 import math
 from itertools import product
@@ -32,15 +32,17 @@ def padded_by_numpy(array, alignment, value):
 
 def copied(array, alignment):
     """The padded tensor that the TMAU's copy makes, and the tensor that its way back makes of that."""
-    there = GlobalMemory(1 << 18)
-    there.write(alignment.source.address, array)
-    alignment.pad(there)
+    padding_memory = GlobalMemory(1 << 18)
+    padding_memory.write(alignment.source.address, array)
+    alignment.pad(padding_memory)
     count = math.prod(alignment.padded) * array.itemsize
-    padded = there.read(alignment.target.address, count)
-    back = GlobalMemory(1 << 18)
-    back.write(alignment.target.address, padded)
-    alignment.strip(back)
-    return padded.view(array.dtype).reshape(alignment.padded), back.read(alignment.source.address, array.nbytes)
+    padded = padding_memory.read(alignment.target.address, count)
+    stripping_memory = GlobalMemory(1 << 18)
+    stripping_memory.write(alignment.target.address, padded)
+    alignment.strip(stripping_memory)
+    return padded.view(array.dtype).reshape(alignment.padded), stripping_memory.read(
+        alignment.source.address, array.nbytes
+    )
 
 
 @pytest.mark.parametrize(("operator", "padded"), SEED_TABLE.items())
@@ -64,9 +66,9 @@ def test_copies_pad_and_strip(operator, dtype, granularity):
             shape, element, operator, granularity, source=3 * array.itemsize, target=1 << 17, box_bytes=box_bytes
         )
         expected = padded_by_numpy(array, alignment, 0)
-        padded, back = copied(array, alignment)
+        padded, stripping_memory = copied(array, alignment)
         assert (padded == expected).all(), shape
-        assert back.tobytes() == array.tobytes(), shape
+        assert stripping_memory.tobytes() == array.tobytes(), shape
         assert (unalign(alignment, expected) == array).all()
         assert alignment.added_bytes == expected.nbytes - array.nbytes
         grown = [n for n, before in zip(alignment.padded, alignment.view, strict=True) if n != before]
@@ -75,7 +77,7 @@ def test_copies_pad_and_strip(operator, dtype, granularity):
 
 
 def test_padding_every_dimension_costs_more():
-    """Bytes added, beside a padding of N, C, H and W each, in the order of the table."""
+    """Added bytes in the order of the table, and those of padding N, C, H and W."""
     added = {name: align((3, 5, 3, 7), "f16", name, 4).added_bytes for name in SEED_TABLE}
     everywhere = 2 * (4 * 6 * 4 * 8 - 3 * 5 * 3 * 7)
     assert list(added.values()) == [2, 210, 6, 30, 90, 162]
@@ -123,14 +125,14 @@ def test_lowest_numbers_are_neutral_for_a_maximum(dtype, element, padding):
         (ml_dtypes.float8_e4m3fn, "f8e4m3"), (ml_dtypes.float8_e5m2, "f8e5m2"),
     ],
 )  # fmt: skip
-def test_lowest_float_is_that_of_the_library(dtype, element):
+def test_lowest_floats_are_those_of_ml_dtypes(dtype, element):
     source = align((1, 1, 1, 3), element, "pool", 16, padding="lowest", target=4096).source
     lowest, *_ = np.array([source.fill_constant], np.uint32).view(dtype)
     assert lowest == ml_dtypes.finfo(dtype).min
 
 
 def test_zero_is_neutral_for_sums():
-    """Average pool, batch norm and fc add up what they see; they divide by the number of elements of the tensor."""
+    """Average pool, batch norm and fc add up elements, and divide by the number of elements of the tensor."""
     array = np.random.default_rng(SEED).integers(-99, 99, (3, 5, 3, 7), dtype=np.int16)
     for operator in ("column", "batch_norm_2d", "pool"):
         alignment = align(array.shape, "s16", operator, 4, target=4096)

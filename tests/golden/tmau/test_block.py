@@ -1,4 +1,4 @@
-"""Copies of blocks as calls: what the machine does with the same command, and what it refuses."""
+"""Copies of blocks as calls have the results and refusals of commands on the machine."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Which addresses the record of a bus error may hold (docs/tmau.md, "Bus errors"), byte by byte."""
+"""Bus errors (docs/tmau.md, "Bus errors"): addresses in records, and the bytes that become open."""
 
 import random
 
@@ -48,13 +48,13 @@ def test_read_error_is_exact(name):
 
 
 @pytest.mark.parametrize("failed", [failed_read, failed_write])
-@pytest.mark.parametrize("held", [rows(32, END - 32), rows(0), rows(16, 4096, 64)], ids=["end", "none", "two"])
-def test_no_error(failed, held):
-    assert failed(Memory(END), held, BUS_BYTES) is None
+@pytest.mark.parametrize("addresses", [rows(32, END - 32), rows(0), rows(16, 4096, 64)], ids=["end", "none", "two"])
+def test_no_error(failed, addresses):
+    assert failed(Memory(END), addresses, BUS_BYTES) is None
 
 
 GMEM = SMEM = 4096
-#: Two tensors with padding between rows, swizzle and reductions; descriptors lie behind what commands write.
+#: Two tensors with padding between rows, swizzle and reductions; descriptors lie after all bytes that commands write.
 MAPS = (
     TensorMap(element="u32", address=256, size=(32, 8), stride=(160,), box=(16, 4), swizzle="128B"),
     TensorMap(element="tf32", address=1664, size=(16, 6), stride=(64,), box=(16, 6)),
@@ -113,7 +113,7 @@ def failure(rng):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_other_bytes_do_not_depend_on_them(seed):
+def test_other_bytes_do_not_depend_on_open_ones(seed):
     """Two machines differ in what failed commands leave; after further ones they differ in open bytes only."""
     rng, machines = random.Random(seed), [machine(), machine()]
     for word in [failure(rng), failure(rng), *(follow_up(rng) for _ in range(12))]:
@@ -121,18 +121,18 @@ def test_other_bytes_do_not_depend_on_them(seed):
         assert ends[0] == ends[1]
         if machines[0].errors and machines[0].errors[-1].code == Error.READ:
             for number, one in enumerate(machines):
-                for memory, held in ((one.gmem.data, one.gmem.open_bytes), (one.smem, one.open_bytes)):
-                    places = np.flatnonzero(held.at(slice(None)))
+                for memory, marks in ((one.gmem.data, one.gmem.open_bytes), (one.smem, one.open_bytes)):
+                    places = np.flatnonzero(marks.at(slice(None)))
                     memory[places] = np.random.default_rng((seed, number)).integers(0, 256, len(places), np.uint8)
                 one.errors.clear()
     one, other = machines
     assert one.gmem.open_bytes.undecided is None and one.open_bytes.undecided is None
-    for held, seen in ((one.gmem.open_bytes, other.gmem.data), (one.open_bytes, other.smem)):
-        assert not held.wrong(seen).any()
+    for marks, contents in ((one.gmem.open_bytes, other.gmem.data), (one.open_bytes, other.smem)):
+        assert not marks.wrong(contents).any()
     assert (one.gmem.data != other.gmem.data).any() or (one.smem != other.smem).any(), "otherwise it shows nothing"
 
 
-def test_a_failed_load_leaves_its_rows_open_and_no_gaps():
+def test_a_failed_load_opens_its_rows_but_not_gaps():
     tmap = TensorMap(element="u8", address=FAILING, size=(32, 2), stride=(64,), box=(32, 2), swizzle="128B")
     model = machine()
     descriptor = int.from_bytes(tmap.pack(), "little")
@@ -145,13 +145,13 @@ def test_a_failed_load_leaves_its_rows_open_and_no_gaps():
 
 
 #: Memory that ends inside a page, so that a stretch can begin in it and end beyond.
-LEFT_OPEN_END = 3584
+SHORT_END = 3584
 
 
 def reduced(element, address, rows, stride, count):
     """Memory after a reduction that fails, and before it."""
     tmap = TensorMap(element=element, address=address, size=(count, rows), stride=(stride,), box=(count, rows))
-    gmem = Memory(mix_pattern(LEFT_OPEN_END, 1))
+    gmem = Memory(mix_pattern(SHORT_END, 1))
     model, before = Machine(gmem, mix_pattern(SMEM, 2)), gmem.data.copy()
     descriptor = int.from_bytes(tmap.pack(), "little")
     assert model.execute_on(descriptor, Opcode.REDUCE, reduction="add", coords=(0, 0, 0, 0, 0), smem=0) is None
@@ -159,33 +159,31 @@ def reduced(element, address, rows, stride, count):
 
 
 @pytest.mark.parametrize("element", ["u32", "u64"])
-def test_a_failed_reduction_leaves_each_element_of_its_stretch_or_not(element):
+def test_a_failed_reduction_updates_any_elements_of_its_stretch(element):
     size = Element[element.upper()].bytes
-    gmem, before = reduced(element, LEFT_OPEN_END - 256, 2, FAILING, 256 // size)
+    gmem, before = reduced(element, SHORT_END - 256, 2, FAILING, 256 // size)
     assert not gmem.open_bytes, "the failing row is a stretch of its own"
-    gmem, before = reduced(element, LEFT_OPEN_END - 256, 2, 384, 384 // size)
+    gmem, before = reduced(element, SHORT_END - 256, 2, 384, 384 // size)
     new = gmem.data.copy()
-    changed = np.arange(LEFT_OPEN_END - 256, LEFT_OPEN_END)
-    assert (new[: LEFT_OPEN_END - 256] == before[: LEFT_OPEN_END - 256]).all() and (
+    changed = np.arange(SHORT_END - 256, SHORT_END)
+    assert (new[: SHORT_END - 256] == before[: SHORT_END - 256]).all() and (
         new[changed] != before[changed]
     ).mean() > 0.5
     mixed = new.copy()
-    mixed[LEFT_OPEN_END - 128 :] = before[LEFT_OPEN_END - 128 :]
+    mixed[SHORT_END - 128 :] = before[SHORT_END - 128 :]
     assert not gmem.open_bytes.wrong(mixed).any() and not gmem.open_bytes.wrong(before).any()
     assert gmem.open_bytes.wrong(new ^ 255).all(), "nothing but one of both"
     torn = new.copy()
-    torn[LEFT_OPEN_END - size : LEFT_OPEN_END - size + 2] ^= 1
-    assert gmem.open_bytes.wrong(torn)[LEFT_OPEN_END - size]
+    torn[SHORT_END - size : SHORT_END - size + 2] ^= 1
+    assert gmem.open_bytes.wrong(torn)[SHORT_END - size]
 
 
-def test_elements_that_a_failed_reduction_meets_twice_are_open():
-    gmem, _ = reduced("u32", LEFT_OPEN_END - 64, 2, 0, 32)
-    assert np.flatnonzero(~gmem.open_bytes.wrong(gmem.data ^ 255)).tolist() == list(
-        range(LEFT_OPEN_END - 64, LEFT_OPEN_END)
-    )
+def test_elements_that_a_failed_reduction_updates_twice_are_open():
+    gmem, _ = reduced("u32", SHORT_END - 64, 2, 0, 32)
+    assert np.flatnonzero(~gmem.open_bytes.wrong(gmem.data ^ 255)).tolist() == list(range(SHORT_END - 64, SHORT_END))
 
 
-def test_receivers_that_accept_get_open_bytes():
+def test_accepting_receivers_get_open_bytes():
     cluster = Cluster(Memory(GMEM), [np.zeros(SMEM, np.uint8) for _ in range(3)])
     cluster.cores[2].accepts = 0
     word = command_word("copy_block", source=FAILING, destination=64, destination_space="shared", size=32)

@@ -1,4 +1,4 @@
-"""Windows of processors that share a unit: which one confines a command, and where they are set."""
+"""Windows of processors that share a unit, and commands that need missing features."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_commands_lie_in_the_windows_of_the_processor_and_of_the_unit(processor,
     assert refused(processor << 14 | 0x1234, source, destination) != inside
 
 
-def test_what_two_windows_have_in_common():
+def test_intersection_of_windows():
     assert UNIT.within(Windows()) == Windows().within(UNIT) == UNIT
     both = UNIT.within(Windows(global_=(0x1FFF, 0x1FFF), shared=(0, 4095)))
     assert both == Windows(global_=(0x1FFF, 0x1FFF), shared=(0, 1023))
@@ -120,7 +120,7 @@ ASKING = [
     ("local_copies", None, COPY | WITHIN, BLOCK.index("destination_space")),
     ("local_copies", None, BETWEEN_LANES, LANES.index("destination_layout")),
 ]
-#: What a command needs none of these features for, though it is close.
+#: Commands and maps that do not need a feature, though similar ones do.
 NOT_ASKING = [
     ("gather", PLAIN | {"traversal": (2, 1, 1)}, LOAD),  # nothing steps in dimension 0
     ("gather", IM2COL | {"traversal": (1, 2, 1), "gather0": True}, LOAD),
@@ -154,7 +154,7 @@ def outcome(on, tmap, command):
 
 
 @pytest.mark.parametrize(("feature", "tmap", "command", "field"), ASKING)
-def test_what_asks_for_a_missing_feature(feature, tmap, command, field):
+def test_commands_with_a_missing_feature(feature, tmap, command, field):
     number = DESCRIPTOR.index(field) if isinstance(field, str) else COMMAND_FIELD + field
     lacking = machine(feature)
     lacking.gmem.write(2048, TensorMap(**PLAIN).pack())
@@ -166,12 +166,12 @@ def test_what_asks_for_a_missing_feature(feature, tmap, command, field):
 
 
 @pytest.mark.parametrize(("feature", "tmap", "command"), NOT_ASKING)
-def test_what_does_not_ask(feature, tmap, command):
+def test_commands_without_the_feature(feature, tmap, command):
     assert outcome(machine(feature), tmap, command) is None
 
 
 def test_order_of_errors():
-    """Behind a wrong version and reserved bits, before every other rule of a step."""
+    """After version and reserved bits, before all other rules."""
     lacking = machine("im2col")
     bent = bytearray(TensorMap(**IM2COL).pack())
     bent[1] &= ~7  # rank 0

@@ -1,4 +1,4 @@
-"""Stores, reductions, blocks, fields and windows on the whole machine: what they do, and what is refused."""
+"""Stores, reductions, blocks, fields and windows on the whole machine: results and refusals."""
 
 import numpy as np
 import pytest
@@ -232,7 +232,7 @@ def test_replaced_address_is_where_the_next_load_reads(machine):
         ("REPLACE", {"descriptor": 1 << 20, "field": DESCRIPTOR.index("box")}, (1 << 20) + 0x20 & -64),
     ],
 )
-def test_write_error_keeps_what_did_not_fail(machine, opcode, fields, failing):
+def test_a_write_error_keeps_the_other_bytes(machine, opcode, fields, failing):
     if opcode == "REDUCE":
         machine.gmem.write(
             LATE, TensorMap(**vars(MAPS[LATE]) | {"element": "u32", "size": (4, 8), "box": (4, 8)}).pack()
@@ -270,7 +270,7 @@ WINDOWED = [
 
 
 @pytest.mark.parametrize(("opcode", "fields", "field", "value"), WINDOWED)
-def test_windows_refuse_what_leaves_them(machine, opcode, fields, field, value):
+def test_windows_refuse_addresses_outside(machine, opcode, fields, field, value):
     machine.gmem.write(TILE, TensorMap(**vars(MAPS[TILE]) | {"address": 4096}).pack())
     machine.windows = Windows(global_=(4097, 12000), shared=(300, 1030))
     opcode = Opcode[opcode]
@@ -278,19 +278,19 @@ def test_windows_refuse_what_leaves_them(machine, opcode, fields, field, value):
 
 
 @pytest.mark.parametrize(
-    ("address", "held"),
+    ("address", "inside"),
     [(4096, True), (4080, False), (12288 - 512, True), (12288 - 496, False), ((1 << 64) - 16, False)],
 )
-def test_global_window_holds_whole_tensors(machine, address, held):
+def test_global_window_holds_whole_tensors(machine, address, inside):
     machine.gmem.write(TILE, TensorMap(**vars(MAPS[TILE]) | {"address": address}).pack())
     machine.windows = Windows(global_=(4096, 12287))
-    if held:
+    if inside:
         assert machine.execute(command_word(descriptor=TILE, smem=0)) == 32
     else:
         must_refuse(machine, Opcode.LOAD, {"descriptor": TILE}, "WINDOW", "DESCRIPTOR.address", address)
 
 
-def test_windows_hold_what_ends_with_them(machine):
+def test_windows_hold_their_last_bytes(machine):
     machine.gmem.write(TILE, TensorMap(**vars(MAPS[TILE]) | {"address": 4096}).pack())
     machine.windows = Windows(global_=(4096, 12287), shared=(256, 1151))
     for word in (

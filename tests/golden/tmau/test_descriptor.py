@@ -1,4 +1,4 @@
-"""What hardware must report for descriptor words: every rule broken once in stored bits, and their order."""
+"""Refusals of descriptor words: rules that only words can break, and their order (others: test_tensor_map.py)."""
 
 import random
 
@@ -25,35 +25,18 @@ def changed(word, **changes):
     return word
 
 
-def test_good_word():
-    assert check_word(word_of()) is None
-
-
 # Stride elements are counted from dimension 1. Numbers are as stored: box, size and traversal minus one.
 @pytest.mark.parametrize(
     ("changes", "code", "field", "value"),
     [
         ({"version": 2}, "VERSION", "version", 2),
         ({"rank": 0}, "RANK", "rank", 0),
-        ({"rank": 6}, "RANK", "rank", 6),
         ({"rank": 7}, "RANK", "rank", 7),
-        ({"rank": 2, "mode": 1}, "RANK", "rank", 2),
-        ({"rank": 2, "interleave": 1}, "RANK", "rank", 2),
         ({"element": 15}, "ELEMENT", "element", 15),
         ({"interleave": 3}, "INTERLEAVE", "interleave", 3),
         ({"fill": 3}, "FILL", "fill", 3),
-        ({"fill": 1, "element": 7}, "FILL", "fill", 1),
-        ({"address": 0x18}, "ADDRESS", "address", 0x18),
-        ({"address": 0x11, "unaligned": 1}, "ADDRESS", "address", 0x11),
-        ({"address": 0x10, "interleave": 2, "swizzle": 1}, "ADDRESS", "address", 0x10),
-        ({"stride": (1, 8)}, "STRIDE", "stride", 8),
         ({"stride": (0, (1 << 40) - 1)}, "STRIDE", "stride", (1 << 40) - 1),
-        ({"stride": (1, 16), "interleave": 2, "swizzle": 1}, "STRIDE", "stride", 16),
-        ({"box": 8}, "BOX", "box", 8),
-        ({"traversal": (2, 8)}, "TRAVERSAL", "traversal", 8),
         ({"traversal": (0, 15)}, "TRAVERSAL", "traversal", 15),
-        ({"box": 39}, "SWIZZLE", "swizzle", 2),
-        ({"interleave": 2, "swizzle": 3}, "SWIZZLE", "swizzle", 3),
         ({"size": (3, 1)}, "UNUSED", "size", 1),
         ({"box": (4, 200)}, "UNUSED", "box", 200),
         ({"traversal": (3, 9)}, "UNUSED", "traversal", 9),
@@ -106,9 +89,9 @@ def im2col_word(tmap, **changes):
     return changed(int.from_bytes(tmap.pack(), "little"), **changes)
 
 
-@pytest.mark.parametrize("tmap", [IM2COL, SLICED, DEEP])
-def test_legal_im2col_word(tmap):
-    assert check_word(im2col_word(tmap)) is None
+def test_legal_words():
+    assert check_word(word_of()) is None
+    assert not any(check_word(im2col_word(tmap)) for tmap in (IM2COL, SLICED, DEEP))
 
 
 @pytest.mark.parametrize(
@@ -123,8 +106,6 @@ def test_legal_im2col_word(tmap):
         (SLICED, {"upper": 0xFFF6}, "CORNER", "upper", 0xFFF6),  # of dimension 0, which is W
         (DEEP, {"lower": (2, 16)}, "CORNER", "lower", 16),
         (DEEP, {"upper": (1, 0xFFEF)}, "CORNER", "upper", 0xFFEF),
-        (IM2COL, {"channels": 2}, "CHANNELS", "channels", 2),
-        (IM2COL, {"channels": 8}, "SWIZZLE", "swizzle", 1),
         (SLICED, {"channels": 7}, "CHANNELS", "channels", 7),
         (IM2COL, {"channels": 2, "lower": 0x8000}, "CORNER", "lower", 0x8000),
         (IM2COL, {"channels": 2, "box": (4, 1)}, "UNUSED", "box", 1),

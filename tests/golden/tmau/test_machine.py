@@ -1,4 +1,4 @@
-"""Commands on the whole machine: what is refused, that nothing moves then, barriers, and read errors."""
+"""Commands on the whole machine: refusals, barriers, and read errors."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def test_load(machine):
         ({"smem": SMEM_BYTES + 8}, ErrorRecord(Error.SMEM_ALIGNMENT, 9, field("smem"), 0)),
     ],
 )  # fmt: skip
-def test_refused_command_moves_nothing_and_the_next_one_works(machine, changes, record):
+def test_a_refused_command_moves_nothing_and_the_next_one_works(machine, changes, record):
     before = machine.smem.copy()
     assert machine.execute(load(**changes)) is None
     assert machine.errors == [record]
@@ -67,7 +67,7 @@ def test_refused_command_moves_nothing_and_the_next_one_works(machine, changes, 
     assert machine.execute(load()) == 64
 
 
-def test_end_of_shared_memory_is_reached_but_not_passed(machine):
+def test_a_load_may_end_with_shared_memory(machine):
     machine.gmem.write(1024, TensorMap(element="u8", size=(16, 8), stride=(16,), box=(16, 8)).pack())
     assert machine.execute(load(smem=SMEM_BYTES - 128)) == 128
     machine.gmem.write(1024, TensorMap(element="u8", size=(16, 8), stride=(16,), box=(16, 2), swizzle="128B").pack())
@@ -75,7 +75,7 @@ def test_end_of_shared_memory_is_reached_but_not_passed(machine):
     assert machine.errors[0].code == Error.SMEM_RANGE
 
 
-def test_unused_barrier_is_not_looked_at(machine):
+def test_an_unused_barrier_is_not_checked(machine):
     assert machine.execute(load(barrier=3)) == 64
 
 
@@ -89,7 +89,7 @@ def test_unused_barrier_is_not_looked_at(machine):
         command_word(Opcode.WAIT_ALL),
     ],
 )
-def test_what_moves_nothing_ignores_what_it_does_not_use(machine, word):
+def test_commands_without_transfers_ignore_other_fields(machine, word):
     before = machine.smem.copy()
     assert machine.execute(word) == 0
     assert (machine.smem == before).all()
@@ -105,8 +105,7 @@ def test_landed_bytes_complete_the_barrier(machine):
     assert machine.barrier(BarrierOp.TRY_WAIT, BARRIER_AT, 0) is True
 
 
-def test_there_is_no_barrier_between_two(machine):
-    """Where the address is no multiple of 8: no operation, which would change both."""
+def test_a_misaligned_barrier_is_refused(machine):
     before = machine.smem.copy()
     for op in BarrierOp:
         assert machine.barrier(op, BARRIER_AT + 4, 1) is None
@@ -117,12 +116,12 @@ def test_there_is_no_barrier_between_two(machine):
 def test_barrier_operation_out_of_range_is_recorded(machine):
     assert machine.barrier(BarrierOp.ARRIVE, BARRIER_AT, 2) is None
     Barrier(pending=1, expected=1, transactions=-(1 << 20)).write(machine.smem, BARRIER_AT)
-    assert machine.execute(load(signal=1, barrier=BARRIER_AT)) == 64, "the bytes have landed all the same"
+    assert machine.execute(load(signal=1, barrier=BARRIER_AT)) == 64, "the bytes have landed"
     assert machine.errors == [ErrorRecord(Error.BARRIER_OPERATION, 0, 0, BARRIER_AT)] * 2
 
 
 @pytest.mark.parametrize(("address", "bus_bytes", "failing"), [(4048, 64, 4096), (4048, 16, 4096), (8208, 64, 8192)])
-def test_failed_read_names_the_first_failing_word_and_leaves_the_barrier(machine, address, bus_bytes, failing):
+def test_a_failed_read_names_the_first_failing_word_and_leaves_the_barrier(machine, address, bus_bytes, failing):
     machine.bus_bytes = bus_bytes
     machine.gmem.write(1024, TensorMap(element="u8", size=(16, 8), stride=(16,), box=(16, 8), address=address).pack())
     barrier = machine.smem[BARRIER_AT:][:8].copy()
@@ -140,7 +139,7 @@ def test_addresses_wrap(machine):
 
 
 @pytest.mark.parametrize("code", [*Error, *ClusterError])
-def test_records_are_read_from_registers(code):
+def test_records_from_registers(code):
     fields = next(register for register in TMAU_REGISTERS if register.name == "error").format
     word = fields.pack(code=int(code), tag=9, field=3)
     record = ErrorRecord.of_registers(word, 0x1000, 2)

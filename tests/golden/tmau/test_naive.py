@@ -1,4 +1,4 @@
-"""The golden model against a second one: element by element, from the text of docs/tmau.md, in plain Python."""
+"""The golden access unit against a second model in plain Python, element by element, from the text of docs/tmau.md."""
 
 import math
 import random
@@ -18,17 +18,20 @@ from tilewright.golden.tmau.transfer import round_tf32
 from tilewright.results import record
 from tilewright.spec import Element, Reduction, Swizzle
 
-SEED = 20240611
-DESCRIPTORS = 1200
-
-ELEMENT_BYTES = {"u8": 1, "s8": 1, "u16": 2, "s16": 2, "u32": 4, "s32": 4, "u64": 8, "s64": 8, "f16": 2, "bf16": 2,
-                 "f32": 4, "f64": 8, "tf32": 4, "f8e4m3": 1, "f8e5m2": 1}  # fmt: skip
+SEED = 20261121
+LOADS, STORES = 1600, 400
+MEMORY_BYTES = 1 << 16
 SPANS = {"none": 0, "32B": 32, "64B": 64, "128B": 128}
+SLICES = {"none": 0, "16B": 16, "32B": 32}
+
+
+def element_bytes(case):
+    return Element[case["element"].upper()].bytes
 
 
 def naive_swizzle(a, swizzle):
     """Shared-memory address ``a``: span 32: bit 4 ^= bit 7; 64: bits 5:4 ^= 8:7; 128: bits 6:4 ^= 9:7."""
-    for bit in range({"none": 0, "32B": 1, "64B": 2, "128B": 3}[swizzle]):
+    for bit in range(list(SPANS).index(swizzle)):
         if a & 1 << 7 + bit:
             a ^= 1 << 4 + bit
     return a
@@ -48,145 +51,8 @@ def naive_tf32(bits):
     return struct.unpack("<I", struct.pack("<f", math.copysign(rounded, value)))[0]
 
 
-def elements(case, coords):
-    """Yields each element of the box: index of its row, index in the row, global address or None if outside."""
-    e, size = ELEMENT_BYTES[case["element"]], case["size"]
-    rank = len(size)
-    steps = [1, *case["traversal"][1:]]  # traversal of dimension 0 is ignored
-    counts = [math.ceil(box / step) for box, step in zip(case["box"], steps, strict=True)]
-    rows = product(*(range(count) for count in reversed(counts[1:])))
-    for row, outer in enumerate(rows):
-        for i0 in range(counts[0]):
-            index = [i0, *reversed(outer)]
-            x = [coords[d] + index[d] * steps[d] for d in range(rank)]
-            address = None
-            if all(0 <= x[d] < size[d] for d in range(rank)):
-                address = case["address"] + x[0] * e + sum(x[d] * case["stride"][d - 1] for d in range(1, rank))
-            yield row, i0, address
-
-
-def naive_load(case, box, gmem, smem, base):
-    """Changes the bytearray ``smem``; ``case`` holds the fields of the map, ``box`` the elements of the box."""
-    e = ELEMENT_BYTES[case["element"]]
-    pitch = max(case["box"][0] * e, SPANS[case["swizzle"]])
-    fill = case["fill"]
-    pattern = fill["constant"] if isinstance(fill, dict) else {"zero": 0, "nan": 0x7FF77FF7}[fill]
-    for row, column, address in box:
-        place = base + row * pitch + column * e
-        if address is None:
-            data = bytes(pattern >> 8 * (b % 4) & 0xFF for b in range(place, place + e))
-        else:
-            data = gmem[address : address + e]
-            if case["element"] == "tf32":
-                data = naive_tf32(int.from_bytes(data, "little")).to_bytes(4, "little")
-        for b in range(e):
-            smem[naive_swizzle(place + b, case["swizzle"])] = data[b]
-
-
-def naive_limits(case, box, bus_bytes, base):
-    """Bus words, rows with bytes in the tensor, written lines, and those of them that are all fill."""
-    e = ELEMENT_BYTES[case["element"]]
-    pitch = max(case["box"][0] * e, SPANS[case["swizzle"]])
-    words, rows, lines, data_lines = set(), set(), set(), set()
-    for row, column, address in box:
-        line = (base + row * pitch + column * e) // 128
-        lines.add(line)
-        if address is not None:
-            words.add(address // bus_bytes)
-            rows.add(row)
-            data_lines.add(line)
-    return golden.Limits(len(words), len(rows), len(lines), len(lines - data_lines))
-
-
-def random_case(rng):
-    """Fields of a small legal map, and coordinates that often reach over an edge."""
-    element, swizzle = rng.choice(list(ELEMENT_BYTES)), rng.choice(list(SPANS))
-    e, rank = ELEMENT_BYTES[element], rng.randint(1, 5)
-    row_chunks = rng.randint(1, (SPANS[swizzle] or 80) // 16)
-    box, room = [row_chunks * 16 // e], 24
-    for _ in range(rank - 1):
-        box.append(rng.randint(1, min(room, 6)))
-        room = max(room // box[-1], 1)
-    size = [rng.randint(1, box[0] * 3), *(rng.randint(1, 8) for _ in box[1:])]
-    kinds = ["zero", {"constant": rng.getrandbits(32)}] + ["nan"] * ("f" in element)
-    case = {
-        "element": element, "swizzle": swizzle, "fill": rng.choice(kinds), "size": size, "box": box,
-        "stride": [16 * rng.choice([0, 1, rng.randint(0, 40)]) for _ in box[1:]],
-        "traversal": [rng.randint(1, 8) if rng.random() < 0.3 else 1 for _ in box],
-        "address": 16 * rng.randint(0, 64),
-    }  # fmt: skip
-    if rng.random() < 0.25:
-        case["size"] = [max(n, b) for n, b in zip(size, box, strict=True)]
-        return case, [rng.randint(0, n - b) for n, b in zip(case["size"], box, strict=True)]
-    coords = [
-        rng.randint(-b - 1, n + 1) if rng.random() < 0.35 else rng.randint(0, n - 1)
-        for b, n in zip(box, size, strict=True)
-    ]
-    return case, coords
-
-
-def test_random_descriptors_match_the_naive_model():
-    print(f"seed {SEED}, {DESCRIPTORS} descriptors")
-    rng = random.Random(SEED)
-    gmem = mix_pattern(1 << 15, 3)
-    edges = {"inside": 0, "cut": 0, "outside": 0}
-    for number in range(DESCRIPTORS):
-        case, coords = random_case(rng)
-        tmap, base = TensorMap(**case), 128 * rng.randint(0, 3)
-        expected = bytearray(mix_pattern(1 << 15, 7))
-        box = list(elements(case, coords))
-        naive_load(case, box, gmem.tobytes(), expected, base)
-        smem = golden.load(tmap, coords, Memory(gmem), mix_pattern(1 << 15, 7), base)
-        assert smem.tobytes() == bytes(expected), f"descriptor {number}: {case} at {coords}"
-
-        bus_bytes = rng.choice([16, 32, 64])
-        expected = naive_limits(case, box, bus_bytes, base)
-        assert limits(tmap, coords, bus_bytes, base) == expected, f"descriptor {number}: {case} at {coords}"
-        inside = [address is not None for _, _, address in box]
-        assert tx_bytes(tmap) == len(inside) * ELEMENT_BYTES[case["element"]]
-        edges["inside" if all(inside) else "cut" if any(inside) else "outside"] += 1
-    assert min(edges.values()) > DESCRIPTORS // 10, edges
-    record("second-opinion", cases=DESCRIPTORS, mismatches=0, seed=SEED)
-
-
-def test_tf32_matches_the_naive_model():
-    print(f"seed {SEED}")
-    rng = random.Random(SEED)
-    # Random numbers, and around each exponent the patterns that decide a rounding.
-    bits = [rng.getrandbits(32) for _ in range(5000)]
-    bits += [
-        sign << 31 | exponent << 23 | mantissa
-        for sign in (0, 1)
-        for exponent in (0, 1, 2, 126, 127, 253, 254, 255)
-        for mantissa in (0, 1, 0xFFF, 0x1000, 0x1001, 0x1FFF, 0x2000, 0x2FFF, 0x3000, 0x7FEFFF, 0x7FF000, 0x7FFFFF)
-    ]
-    assert round_tf32(np.array(bits, np.uint32)).tolist() == [naive_tf32(b) for b in bits]
-
-
-def test_swizzle_matches_the_naive_model_and_is_its_own_inverse():
-    addresses = np.arange(0, 4096)
-    for name, mode in {"none": Swizzle.NONE, "32B": Swizzle.B32, "64B": Swizzle.B64, "128B": Swizzle.B128}.items():
-        moved = swizzle(addresses, mode)
-        assert moved.tolist() == [naive_swizzle(a, name) for a in range(4096)]
-        assert (swizzle(moved, mode) == addresses).all()
-        assert (moved // 128 == addresses // 128).all()
-
-
-WALKS_SEED = 20261121
-MAPS = 400
-GMEM_BYTES = SMEM_BYTES = 1 << 14
-SLICES = {"none": 0, "16B": 16, "32B": 32}
-
-
-def walks_naive_swizzle(a, swizzle):
-    for bit in range(["none", "32B", "64B", "128B"].index(swizzle)):
-        if a & 1 << 7 + bit:
-            a ^= 1 << 4 + bit
-    return a
-
-
 def naive_coordinates(case, coords, offsets):
-    """Yields row, index in the row, and tensor coordinates of every element, or slice with interleave."""
+    """Yields row, index in the row, and tensor coordinates of each element, or slice with interleave."""
     size, steps, sliced = case["size"], list(case["traversal"]), case["interleave"] != "none"
     rank = len(size)
     if case["mode"] == "im2col":
@@ -223,28 +89,52 @@ def naive_coordinates(case, coords, offsets):
 
 
 def naive_walk(case, coords, offsets, base):
-    """A list with one entry a byte: its place in shared memory, swizzled and not, and its global address or None."""
-    e = Element[case["element"].upper()].bytes
-    unit = SLICES[case["interleave"]] or e
-    found = list(naive_coordinates(case, coords, offsets))
-    row_bytes = (max(i0 for _, i0, _ in found) + 1) * unit
+    """Row, place in shared memory without and with swizzle, and global address or None of each byte; and footprint."""
+    unit = SLICES[case["interleave"]] or element_bytes(case)
+    elements = list(naive_coordinates(case, coords, offsets))
+    row_bytes = (max(i0 for _, i0, _ in elements) + 1) * unit
     pitch = max(row_bytes, SPANS[case["swizzle"]] if case["interleave"] == "none" else 0)
-    walked = []
-    for row, i0, x in found:
+    walk = []
+    for row, i0, x in elements:
         address = None
         if all(0 <= n < size for n, size in zip(x, case["size"], strict=True)):
             address = case["address"] + x[0] * unit + sum(n * s for n, s in zip(x[1:], case["stride"], strict=True))
         for b in range(unit):
             place = base + row * pitch + i0 * unit + b
-            walked.append(
-                (place, walks_naive_swizzle(place, case["swizzle"]), None if address is None else address + b)
-            )
-    return walked, len(found) * unit, (found[-1][0] + 1) * pitch
+            walk.append((row, place, naive_swizzle(place, case["swizzle"]), None if address is None else address + b))
+    return walk, (elements[-1][0] + 1) * pitch
 
 
-def walks_random_case(rng, *, store=False):
-    """Fields of a small legal map of any kind, coordinates, and offsets."""
-    element = rng.choice([member.name.lower() for member in Element if member != Element.TF32])
+def naive_fill(case):
+    return case["fill"]["constant"] if isinstance(case["fill"], dict) else {"zero": 0, "nan": 0x7FF77FF7}[case["fill"]]
+
+
+def naive_load(case, walk, gmem, smem):
+    """Changes the array ``smem``."""
+    for _, place, swizzled, address in walk:
+        smem[swizzled] = naive_fill(case) >> 8 * (place % 4) & 0xFF if address is None else gmem[address]
+    if case["element"] == "tf32":
+        for first in range(0, len(walk), 4):
+            if walk[first][3] is not None:
+                places = [swizzled for _, _, swizzled, _ in walk[first : first + 4]]
+                smem[places] = list(naive_tf32(int.from_bytes(smem[places].tobytes(), "little")).to_bytes(4, "little"))
+
+
+def naive_limits(case, walk, bus_bytes):
+    """Bus words, rows with bytes in the tensor, written lines, and lines of fill alone."""
+    unit = SLICES[case["interleave"]] or element_bytes(case)
+    gathered = case["mode"] == "tile" and (case["gather0"] or case["interleave"] != "none") and case["traversal"][0] > 1
+    rows = [place // unit if gathered else row for row, place, _, _ in walk]  # gathered elements are rows
+    walk = [(row, *others) for row, (_, *others) in zip(rows, walk, strict=True)]
+    data = [(row, place // 128, address // bus_bytes) for row, place, _, address in walk if address is not None]
+    lines = {place // 128 for _, place, _, _ in walk}
+    rows, data_lines, words = (set(values) for values in zip(*data, strict=True)) if data else (set(),) * 3
+    return golden.Limits(len(words), len(rows), len(lines), len(lines - data_lines))
+
+
+def random_case(rng, *, store=False):
+    """Fields of a small legal map of any kind, coordinates that often reach over an edge, and offsets."""
+    element = rng.choice([member.name.lower() for member in Element if member != Element.TF32 or not store])
     e = Element[element.upper()].bytes
     im2col, interleave = rng.random() < 0.5, rng.choice(["none", "none", "16B", "32B"])
     swizzle = "32B" if interleave == "32B" else rng.choice(list(SPANS))
@@ -254,16 +144,21 @@ def walks_random_case(rng, *, store=False):
     room = (SPANS[swizzle] or 80) // e if interleave == "none" else 6
     row = rng.randint(1, room) if unaligned or interleave != "none" else 16 // e * rng.randint(1, room * e // 16)
     size = [rng.randint(1, max(row * 2, 2)), *(rng.randint(1, 7) for _ in range(rank - 1))]
+    fills = [{"constant": rng.getrandbits(32)}, "zero", *["nan"] * ("f" in element)]
     case = {
         "element": element, "interleave": interleave, "swizzle": swizzle, "unaligned": unaligned, "size": size,
-        "gather0": rng.random() < 0.3, "fill": {"constant": rng.getrandbits(32)}, "mode": "tile",
+        "gather0": rng.random() < 0.3, "fill": rng.choice(fills), "mode": "tile",
         "address": granule * rng.randint(0, 40), "stride": [granule * rng.randint(0, 40) for _ in size[1:]],
         "traversal": [rng.choice([1, 1, 2, 3, 8]) for _ in size],
     }  # fmt: skip
     low = 0 if store else -3
-    coords = [rng.randint(low, n + 1) for n in size]
+    coords = [rng.randint(low, n + 1) if rng.random() < 0.3 else rng.randint(0, n - 1) for n in size]
     if not im2col:
-        return case | {"box": [row, *(rng.randint(1, 4) for _ in size[1:])]}, coords, (0, 0, 0)
+        case["box"] = box = [row, *(rng.randint(1, 4) for _ in size[1:])]
+        if rng.random() < 0.25 and interleave == "none":
+            case["size"] = [max(n, b) for n, b in zip(size, box, strict=True)]
+            coords = [rng.randint(0, n - b) for n, b in zip(case["size"], box, strict=True)]
+        return case, coords, (0, 0, 0)
     first = 0 if interleave != "none" else 1
     spatial = range(first, first + rank - 2)
     lower = [rng.randint(0 if store else -3, min(size[d] - 1, 2)) for d in spatial]
@@ -276,66 +171,86 @@ def walks_random_case(rng, *, store=False):
 
 
 def test_random_loads_match_the_naive_model():
-    print(f"seed {WALKS_SEED}, {MAPS} maps")
-    rng = random.Random(WALKS_SEED)
-    gmem = mix_pattern(GMEM_BYTES, 3)
-    kinds = set()
-    for number in range(MAPS):
-        case, coords, offsets = walks_random_case(rng)
-        tmap, base = TensorMap(**case), 128 * rng.randint(0, 3)
-        walked, count, reach = naive_walk(case, coords, offsets, base)
-        expected = mix_pattern(SMEM_BYTES, 7)
-        for place, swizzled, address in walked:
-            pattern = case["fill"]["constant"] >> 8 * (place % 4) & 0xFF
-            expected[swizzled] = pattern if address is None else gmem[address]
-        smem = golden.load(tmap, coords, Memory(gmem), mix_pattern(SMEM_BYTES, 7), base, offsets)
+    print(f"seed {SEED}, {LOADS} maps")
+    rng = random.Random(SEED)
+    gmem = mix_pattern(MEMORY_BYTES, 3)
+    kinds, edges = set(), {"inside": 0, "cut": 0, "outside": 0}
+    for number in range(LOADS):
+        case, coords, offsets = random_case(rng)
+        tmap, base, bus_bytes = TensorMap(**case), 128 * rng.randint(0, 3), rng.choice([16, 32, 64])
+        walk, reach = naive_walk(case, coords, offsets, base)
+        expected = mix_pattern(MEMORY_BYTES, 7)
+        naive_load(case, walk, gmem, expected)
+        smem = golden.load(tmap, coords, Memory(gmem), mix_pattern(MEMORY_BYTES, 7), base, offsets)
         assert (smem == expected).all(), f"map {number}: {case} at {coords} offset {offsets}"
-        assert (tx_bytes(tmap), footprint(tmap)) == (count, reach), f"map {number}: {case}"
-        words = {address // 32 for _, _, address in walked if address is not None}
-        assert limits(tmap, coords, 32, base, offsets=offsets).words == len(words)
+        assert (tx_bytes(tmap), footprint(tmap)) == (len(walk), reach), f"map {number}: {case}"
+        assert limits(tmap, coords, bus_bytes, base, offsets=offsets) == naive_limits(case, walk, bus_bytes), number
         kinds.add((case["mode"], case["interleave"], case["unaligned"], case["gather0"], len(case["size"])))
+        inside = [address is not None for *_, address in walk]
+        edges["inside" if all(inside) else "cut" if any(inside) else "outside"] += 1
     assert len(kinds) > 50
+    assert min(edges.values()) > LOADS // 10, edges
+    record("second-opinion", cases=LOADS, mismatches=0, seed=SEED)
 
 
 def test_random_stores_and_reductions_match_the_naive_model():
-    print(f"seed {WALKS_SEED}, {MAPS} maps")
-    rng = random.Random(WALKS_SEED)
-    smem = mix_pattern(SMEM_BYTES, 7)
+    print(f"seed {SEED}, {STORES} maps")
+    rng = random.Random(SEED)
+    smem = mix_pattern(MEMORY_BYTES, 7)
     reductions = 0
-    for number in range(MAPS):
-        case, coords, offsets = walks_random_case(rng, store=True)
+    for number in range(STORES):
+        case, coords, offsets = random_case(rng, store=True)
         tmap, base, fill = TensorMap(**case), 128 * rng.randint(0, 3), rng.random() < 0.2
-        legal = [op for op in Reduction if is_legal(op, tmap.element)]
-        op = rng.choice([Reduction.NONE, *legal])
-        expected = mix_pattern(GMEM_BYTES, 3)
-        walked, e = naive_walk(case, coords, offsets, base)[0], tmap.element.bytes
-        for first in range(0, len(walked), e):
-            element = walked[first : first + e]
-            targets = [address for _, _, address in element]
+        op = rng.choice([Reduction.NONE, *(op for op in Reduction if is_legal(op, tmap.element))])
+        expected = mix_pattern(MEMORY_BYTES, 3)
+        walk, e = naive_walk(case, coords, offsets, base)[0], tmap.element.bytes
+        for first in range(0, len(walk), e):
+            _, _, places, targets = zip(*walk[first : first + e], strict=True)
             if targets[0] is None:
                 continue
-            if fill:
-                source = [case["fill"]["constant"] >> 8 * (address % 4) & 0xFF for address in targets]
-            else:
-                source = [smem[swizzled] for _, swizzled, _ in element]
+            source = [naive_fill(case) >> 8 * (a % 4) & 0xFF for a in targets] if fill else smem[list(places)]
+            targets = list(targets)
             source = np.array(source, np.uint8)
             expected[targets] = reduce(op, tmap.element, expected[targets], source) if op else source
-        gmem = golden.store(tmap, coords, smem, Memory(mix_pattern(GMEM_BYTES, 3)), base, op, fill)
+        gmem = golden.store(tmap, coords, smem, Memory(mix_pattern(MEMORY_BYTES, 3)), base, op, fill)
         assert (gmem.data == expected).all(), f"map {number}: {case} at {coords}, {op.name}"
         reductions += op != Reduction.NONE
-    assert reductions > MAPS // 4
+    assert reductions > STORES // 4
 
 
 def test_extent_reaches_to_the_last_element():
-    rng = random.Random(WALKS_SEED)
+    rng = random.Random(SEED)
     for _ in range(100):
-        case, _, _ = walks_random_case(rng)
-        unit = SLICES[case["interleave"]] or Element[case["element"].upper()].bytes
+        case, _, _ = random_case(rng)
+        unit = SLICES[case["interleave"]] or element_bytes(case)
         ends = [
             x[0] * unit + sum(n * s for n, s in zip(x[1:], case["stride"], strict=True)) + unit
             for x in product(*((0, size - 1) for size in case["size"]))
         ]
         assert extent(TensorMap(**case)) == max(ends)
+
+
+def test_tf32_matches_the_naive_model():
+    print(f"seed {SEED}")
+    rng = random.Random(SEED)
+    # Random numbers, and the patterns that decide a rounding around each exponent.
+    bits = [rng.getrandbits(32) for _ in range(5000)]
+    bits += [
+        sign << 31 | exponent << 23 | mantissa
+        for sign in (0, 1)
+        for exponent in (0, 1, 2, 126, 127, 253, 254, 255)
+        for mantissa in (0, 1, 0xFFF, 0x1000, 0x1001, 0x1FFF, 0x2000, 0x2FFF, 0x3000, 0x7FEFFF, 0x7FF000, 0x7FFFFF)
+    ]
+    assert round_tf32(np.array(bits, np.uint32)).tolist() == [naive_tf32(b) for b in bits]
+
+
+def test_swizzle_matches_the_naive_model_and_is_its_own_inverse():
+    addresses = np.arange(0, 4096)
+    for name, mode in zip(SPANS, Swizzle, strict=True):
+        swizzled = swizzle(addresses, mode)
+        assert swizzled.tolist() == [naive_swizzle(a, name) for a in range(4096)]
+        assert (swizzle(swizzled, mode) == addresses).all()
+        assert (swizzled // 128 == addresses // 128).all()
 
 
 def direct_convolution(image, kernel, stride, pad, dilation):
@@ -356,7 +271,7 @@ def direct_convolution(image, kernel, stride, pad, dilation):
     [(1, (1, 1), 1, 3), (1, (0, 0), 1, 3), (2, (1, 1), 1, 3), (1, (2, 2), 2, 3), (2, (2, 1), 1, 2), (3, (0, 2), 1, 1)],
 )
 def test_taps_of_im2col_loads_make_a_convolution(stride, pad, dilation, taps):
-    rng = np.random.default_rng(WALKS_SEED)
+    rng = np.random.default_rng(SEED)
     image = rng.integers(-9, 9, (3, 9, 9, 16), dtype=np.int8)
     kernel = rng.integers(-9, 9, (5, 16, taps, taps), dtype=np.int8)
     expected = direct_convolution(image, kernel, stride, pad, dilation)

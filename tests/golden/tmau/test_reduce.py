@@ -1,4 +1,4 @@
-"""Reductions: words worked out by hand from the specification, the seed cases, and numpy's and ml_dtypes' own sums."""
+"""Reductions: words by hand from the specification, seed cases, and sums of numpy and ml_dtypes."""
 
 import hashlib
 import json
@@ -75,8 +75,8 @@ def words(element, *values):
 )
 def test_word(op, element, old, source, expected):
     op, element = Reduction[op], Element[element]
-    came = reduce(op, element, words(element, old), words(element, source))
-    assert came.tobytes() == words(element, expected).tobytes(), f"{came.view(f'<u{element.bytes}')[0]:#x}"
+    result = reduce(op, element, words(element, old), words(element, source))
+    assert result.tobytes() == words(element, expected).tobytes(), f"{result.view(f'<u{element.bytes}')[0]:#x}"
 
 
 def test_seed_cases():
@@ -109,7 +109,7 @@ def flushed(bits):
 
 
 @pytest.mark.parametrize("element", FLOATS, ids=lambda element: element.name.lower())
-def test_sums_are_those_of_numpy(element):
+def test_sums_equal_numpys(element):
     kind = FLOATS[element][0]
     old, source = random_pairs(element)
     numbers = [flushed(bits) if element == Element.F32 else bits for bits in (old, source)]
@@ -119,20 +119,20 @@ def test_sums_are_those_of_numpy(element):
     if element == Element.F32:
         expected = flushed(expected)
     expected = np.where(np.isnan(total), (1 << 8 * element.bytes - 1) - 1, expected)
-    came = reduce(Reduction.ADD, element, old.view(np.uint8), source.view(np.uint8)).view(old.dtype)
-    assert (came == expected).all()
+    result = reduce(Reduction.ADD, element, old.view(np.uint8), source.view(np.uint8)).view(old.dtype)
+    assert (result == expected).all()
 
 
 @pytest.mark.parametrize("op", [Reduction.MIN, Reduction.MAX], ids=lambda op: op.name.lower())
 @pytest.mark.parametrize("element", [Element.F16, Element.BF16], ids=lambda element: element.name.lower())
-def test_choices_are_those_of_numpy(element, op):
+def test_minima_and_maxima_equal_numpys(element, op):
     kind = FLOATS[element][0]
     old, source = random_pairs(element)
-    came = reduce(op, element, old.view(np.uint8), source.view(np.uint8)).view(old.dtype)
+    result = reduce(op, element, old.view(np.uint8), source.view(np.uint8)).view(old.dtype)
     with np.errstate(invalid="ignore"):  # signalling NaNs
-        a, b, came = (bits.view(kind).astype(np.float64) for bits in (old, source, came))
+        a, b, result = (bits.view(kind).astype(np.float64) for bits in (old, source, result))
     expected = np.fmin(a, b) if op == Reduction.MIN else np.fmax(a, b)
-    np.testing.assert_array_equal(came, expected)
+    np.testing.assert_array_equal(result, expected)
 
 
 def test_shape_is_kept_and_nothing_changed():

@@ -1,4 +1,4 @@
-"""Tensor maps: formats pinned by words computed by hand, every rule of a descriptor by its sentence, maps of arrays."""
+"""Tensor maps: words computed by hand, every rule of a descriptor with its sentence, and maps of arrays."""
 
 import dataclasses
 
@@ -6,8 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.golden import DescriptorError, TensorMap, command_word
-from tilewright.spec import Element, Error, Fill, L2Promotion, Mode, Opcode, Swizzle
+from tilewright.golden import DescriptorError, TensorMap, check_word, command_word
+from tilewright.spec import DESCRIPTOR, Element, Error, Fill, L2Promotion, Mode, Opcode, Swizzle
 
 TILE = {"element": "f16", "size": (64, 9), "stride": (128,), "box": (8, 3)}
 IM2COL = {"element": "u32", "size": (4, 4, 4, 2), "stride": (16, 64, 256), "mode": "im2col", "channels": 4,
@@ -174,6 +174,11 @@ def test_broken_rule(base, rule):
         TensorMap(**base | changes)
     assert str(caught.value) == sentence
     assert (caught.value.code, caught.value.field, caught.value.value) == (Error[code], field, value)
+    try:
+        word = int.from_bytes(TensorMap(**base | changes, check=False).pack(), "little")
+    except ValueError:
+        return  # software alone can refuse a value that has no encoding
+    assert check_word(word) == (Error[code], DESCRIPTOR.index(field), DESCRIPTOR[field].encode(int(value)))
 
 
 def test_corners_have_five_bits_in_three_dimensions_and_sixteen_in_one():
@@ -217,7 +222,7 @@ def test_several_broken_rules_report_the_lowest_code():
         (TypeError, {"unaligned": 2}, "unaligned must be True or False, not 2"),
     ],
 )
-def test_what_is_no_map_at_all(kind, changes, sentence):
+def test_arguments_that_cannot_be_a_map(kind, changes, sentence):
     with pytest.raises(kind) as caught:
         TensorMap(**TILE | changes)
     assert str(caught.value) == sentence
@@ -268,7 +273,7 @@ def test_element_of_an_array(dtype, element):
     assert tmap.stride == (32 * np.dtype(dtype).itemsize,)
 
 
-def test_element_may_be_another_of_the_same_size():
+def test_element_may_be_another_type_of_the_same_size():
     assert TensorMap.tiled(np.zeros(32, np.float32), box=(16,), element="tf32").element == Element.TF32
     with pytest.raises(DescriptorError, match=r"^element f16 takes 2 bytes, but one of the array 4$"):
         TensorMap.tiled(np.zeros(32, np.float32), box=(16,), element="f16")
@@ -308,7 +313,7 @@ def test_an_im2col_map_of_an_array_and_of_a_shape():
     assert part.array is activations
 
 
-def test_an_im2col_map_of_something_else():
+def test_wrong_arguments_of_im2col():
     with pytest.raises(ValueError, match=r"^element must be given for the shape \(2, 8, 8, 16\), which has no type$"):
         TensorMap.im2col((2, 8, 8, 16), pixels=1, lower=(0, 0), upper=(0, 0))
     with pytest.raises(TypeError, match=r"^array must be a numpy array, not list$"):
@@ -317,7 +322,7 @@ def test_an_im2col_map_of_something_else():
         TensorMap.im2col((2, 8, 8, 16), element="u8", pixels=1, lower=(0,), upper=(0, 0))
 
 
-def test_an_empty_array_is_no_tensor():
+def test_empty_arrays_are_refused():
     with pytest.raises(ValueError, match=r"^array must not be empty, with shape \(0, 4\)$"):
         TensorMap.tiled(np.zeros((0, 4), np.uint8), box=(4, 1))
 
@@ -330,6 +335,6 @@ def test_an_empty_array_is_no_tensor():
         TensorMap.im2col((2, 8, 8, 16), element="u8", pixels=9, lower=(0, 0), upper=(0, 0), address=4096),
     ],
 )
-def test_what_a_map_says_of_itself_makes_it_again(tmap):
+def test_repr_of_a_map(tmap):
     assert eval(repr(tmap), {"TensorMap": TensorMap}) == tmap
     assert repr(tmap).startswith(f"TensorMap(element='{tmap.element.name.lower()}', size=")

@@ -1,12 +1,10 @@
-"""Calls of the golden model refuse what the machine refuses, with its error record, and say why in one sentence."""
-
-import math
+"""Loads, stores and prefetches as calls: refusals with the machine's error record, wrong arguments, and examples."""
 
 import numpy as np
 import pytest
 
 from tilewright import golden
-from tilewright.golden import CommandError, Machine, Memory, TensorMap, tx_bytes
+from tilewright.golden import CommandError, Machine, Memory, TensorMap
 from tilewright.spec import COMMAND, COMMAND_FIELD, DESCRIPTOR, Error, Opcode
 
 SMEM_BYTES = 1024
@@ -80,6 +78,9 @@ def test_a_refusal_is_the_machines_error_record(call, tmap, coords, options, cod
          "smem must be a contiguous one-dimensional uint8 array, not [1]"),
         (ValueError, lambda: load(TILE, (0, 0), address=-128), "address must be 0 to 4294967295, not -128"),
         (TypeError, lambda: load(TILE, (0, 0), address=1.5), "address must be an integer, not 1.5"),
+        (ValueError, lambda: load(TILE, (0, 1 << 31)), "coords must be -2^31 to 2^31 - 1, not 2147483648"),
+        (ValueError, lambda: golden.load(TILE, (0, 0)),
+         "gmem must be given for a map that was not made from an array, not None"),
         (TypeError, lambda: load(TILE, (0, 0), offsets=1), "offsets must be a list or tuple, not 1"),
         (ValueError, lambda: load(PIXELS, (0, 0, 0, 0), offsets=(1, 1, 1, 1)),
          "offsets must have at most 3 entries, W H D, not 4"),
@@ -97,7 +98,7 @@ def test_a_refusal_is_the_machines_error_record(call, tmap, coords, options, cod
         (TypeError, lambda: golden.command_word("load", smem="x"), "smem must be an integer, not 'x'"),
     ],
 )  # fmt: skip
-def test_what_no_command_can_hold(kind, call, sentence):
+def test_wrong_arguments(kind, call, sentence):
     with pytest.raises(kind) as caught:
         call()
     assert str(caught.value) == sentence
@@ -111,7 +112,7 @@ def test_a_refused_store_changes_nothing():
     assert (gmem.data == 0xCD).all()
 
 
-def test_offsets_may_be_as_many_as_the_walk_has():
+def test_offsets_may_omit_zeros():
     gmem = Memory(np.arange(640, dtype=np.uint16).view(np.uint8))
     short, long = (golden.load(PIXELS, (0, -1, -1, 0), gmem, offsets=o) for o in ((2, 1), (2, 1, 0)))
     assert (short == long).all()
@@ -119,7 +120,7 @@ def test_offsets_may_be_as_many_as_the_walk_has():
     assert words[0] == words[1]
 
 
-def test_commands_by_name_are_those_by_member():
+def test_commands_by_name():
     assert golden.command_word("reduce", reduction="add") == COMMAND.pack(opcode=Opcode.REDUCE, reduction=1)
     assert golden.command_word(15, smem=3) == COMMAND.pack(opcode=15, smem=3)
 
@@ -160,26 +161,12 @@ def test_largest_coordinates_address_their_elements():
     assert int(golden.tmau.tile.walk(tmap, ((1 << 31) - 1,) * 2, addr_width=48).addresses[0]) == exact % (1 << 48)
 
 
-def test_fill_is_not_rounded_as_tf32():
-    tmap = TensorMap(element="tf32", size=(4,), box=(4,), fill={"constant": 0x3F801001})
-    smem = golden.load(tmap, (2,), Memory(np.full(16, 0x3F, np.uint8)))
-    assert smem.view(np.uint32).tolist() == [0x3F3F4000, 0x3F3F4000, 0x3F801001, 0x3F801001]
-
-
 def test_coordinates_may_be_numpy_integers_but_not_floats():
     tmap = TensorMap(element="u8", size=(16, 2), stride=(16,), box=(16, 1), address=(1 << 64) - 32)
     tile = golden.tmau.tile.walk(tmap, np.array([0, 1], np.int32))
     assert int(tile.addresses[0]) == (1 << 64) - 16
     with pytest.raises(TypeError, match=r"^coords must be made of integers, not 0.0$"):
         golden.load(tmap, (0.0, 0), Memory(64))
-
-
-def test_only_bytes_of_elements_change():
-    tmap = TensorMap(element="u8", size=(16, 4), stride=(16,), box=(16, 4), swizzle="128B")
-    smem = golden.load(tmap, (0, 0), Memory(np.zeros(64, np.uint8)), np.full(1024, 0xCD, np.uint8), 256)
-    # Rows 128 bytes apart from 256 on: chunk 0 of lines 2 to 5 goes to chunk 2 to 5.
-    written = {line * 128 + line * 16 + byte for line in range(2, 6) for byte in range(16)}
-    assert set(np.flatnonzero(smem == 0).tolist()) == written
 
 
 def test_limits_of_a_halo_tile():
@@ -193,35 +180,7 @@ def test_limits_of_a_halo_tile():
     assert golden.limits(apart, (0, 0, -1), 64) == golden.Limits(words=90, rows=90, lines=13, fill_lines=1)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({"coords": (0,)}, "coords must have 2 entries for rank 2, not 1"),
-        ({"coords": (0, 1 << 31)}, r"coords must be -2\^31 to 2\^31 - 1, not 2147483648"),
-        ({"address": 64}, "address must be a multiple of 128, not 64"),
-        ({"smem": np.zeros(64, np.uint8), "address": 128},
-         "address 128 puts the end of the box at 160, past the 64 bytes of smem"),
-        ({"gmem": None}, "gmem must be given for a map that was not made from an array, not None"),
-    ],
-)  # fmt: skip
-def test_wrong_arguments(arguments, sentence):
-    tmap = TensorMap(element="u8", size=(16, 4), stride=(16,), box=(16, 2))
-    with pytest.raises(ValueError, match=f"^{sentence}$"):
-        golden.load(tmap, **({"coords": (0, 0), "gmem": Memory(64)} | arguments))
-
-
-def test_shared_memory_of_another_kind_is_refused():
-    tmap = TensorMap(element="u8", size=(16,), box=(16,))
-    with pytest.raises(TypeError, match=r"^smem must be a contiguous one-dimensional uint8 array, not "):
-        golden.load(tmap, (0,), Memory(16), np.zeros(64, np.uint16))
-
-
 def test_a_read_outside_memory_is_refused():
     tmap = TensorMap(element="u8", size=(16, 4), stride=(16,), box=(16, 4))
     with pytest.raises(IndexError, match=r"^1 bytes at 0x3f leave the 63 bytes of memory$"):
         golden.load(tmap, (0, 0), Memory(63))
-
-
-def test_bytes_of_a_transfer_count_fill_but_not_gaps():
-    tmap = TensorMap(element="f16", size=(8, 4, 4), stride=(16, 64), box=(8, 5, 3), traversal=(1, 2, 1), swizzle="64B")
-    assert tx_bytes(tmap) == math.prod((8, 3, 3)) * 2

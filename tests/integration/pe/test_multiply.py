@@ -72,7 +72,7 @@ def test_hardware_without_floats():
     with PeSession(params=params) as session:
         assert (session.multiply(a, b, "s16").product == (a.astype(np.int64) @ b).astype(np.int32)).all()
         assert session.registers()["params1"] >> 24 == 0b0011
-        with pytest.raises(ValueError, match=r"^type f16 is none that the machine takes: its types are i8, i16$"):
+        with pytest.raises(ValueError, match=r"^the machine does not have the type f16: its types are i8, i16$"):
             session.multiply(*halves, "f16")
         size = len(session.shared_memory)
         program = golden.gemm_program(*halves, "f16", sizes=PE_PRESETS["unit"], size_bytes=size)

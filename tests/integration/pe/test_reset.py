@@ -34,7 +34,7 @@ def test_a_reset_in_any_cycle_leaves_nothing_behind(session):
 
 
 def test_a_store_under_way_does_not_outlast_a_reset(session):
-    """A program is cut off in every cycle of its stores; what is written to memory after the reset stays."""
+    """A program is cut off in every cycle of its stores; data written to memory after the reset stays."""
     run = ProgramRun(lambda program: run_on_session(program, session))
     cut, whole = islice(random_programs(SEED, PE_PRESETS["unit"], 400), 234, 236)
     for cycles in range(325, 362):
@@ -56,7 +56,7 @@ def test_registers_read_what_documents_say_after_a_reset(session):
 
 
 def test_the_record_is_of_the_first_instruction_in_program_order(session):
-    """A later one that is refused at once must not take the place of a column that fails behind it in time."""
+    """A later instruction that is refused at once must not replace a column that fails later in time."""
     for program in random_programs(SEED, PE_PRESETS["unit"], 40):
         golden = run_on_golden(program)
         run_on_session(program, session)

@@ -1,126 +1,20 @@
-"""Part cutter: items of every sharing, cut by a few lines of Python; latency and rate."""
+"""Broadcaster: every column that is on exactly once, in steps as full as they can be; latency and rate."""
 
 import random
 
 import pytest
 
-from tilewright.hw.pe.broadcast import Broadcaster, PartCutter, place_of_unit, unit_lanes
+from tilewright.hw.pe.broadcast import Broadcaster, place_of_unit
 from tilewright.hw.pe.layouts import SHARINGS, SPLIT_COLUMNS, is_split
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.simulate import elaborated
+from tilewright.verify.pysim.streams import STALL_MODES
 
 SEED = 5
 UNIT = PE_PRESETS["unit"].replace(regs=64)
 
 
-def random_mm(rng, ka, kb, columns=24, density=0.6):
-    """An mm and its items; lane l of an item is the number of the unit, counted from the mm's first."""
-    sizes = [SPLIT_COLUMNS, ka - SPLIT_COLUMNS] if is_split(ka, kb) else [LANES // kb // ka * ka]
-    register, items, first = rng.randrange(UNIT.regs // 2), [], 0
-    while first < columns:
-        size = sizes[0 if first % ka == 0 else 1]
-        here = min(size, columns - first)
-        on = sum((rng.random() < density) << column for column in range(here))
-        item = {
-            "units": [kb * first + lane for lane in range(LANES)],
-            "on": on,
-            "register": register + first // ka,
-            "first_member": first % ka,
-            "last": first + size >= columns,
-        }
-        if on or item["last"] or rng.random() < 0.2:
-            items.append(item)
-        first += size
-    return {"type": rng.randrange(10), "ka": ka - 1, "kb": kb - 1}, items
-
-
-def cut(mm, items):
-    """(register, {member: its units}, first, last) of every part."""
-    parts, ka, kb = [], mm["ka"] + 1, mm["kb"] + 1
-    for item in items:
-        steps = {}
-        for column in range(LANES):
-            if item["on"] >> column & 1:
-                place, member = divmod(item["first_member"] + column, ka)
-                units = item["units"][kb * column : kb * (column + 1)]
-                steps.setdefault(item["register"] + place, {})[member] = units
-        parts += [[register, members, 0, 0] for register, members in sorted(steps.items())]
-        if item["last"] and not steps:
-            parts.append([None, {}, 0, 0])
-    parts[0][2] = parts[-1][3] = 1
-    return parts
-
-
-def merged(parts):
-    """Whether each part is for the step of the one before: of its register, and with other members."""
-    found, step = [], (None, set())
-    for register, members, first, _ in parts:
-        found.append(int(not first and (not members or (register == step[0] and not step[1] & set(members)))))
-        step = (step[0] if found[-1] else register, (step[1] if found[-1] else set()) | set(members))
-    assert 0 < sum(found) < len(parts)
-    return found
-
-
-def members_of(part):
-    """Register and units by member, as the part says where they are."""
-    kb, before = part.kb + 1, SPLIT_COLUMNS * part.second
-    members = {}
-    for member in range(4):
-        if part.on >> member & 1:
-            units = range(kb * (member - before), kb * (member - before + 1))
-            assert all(unit_lanes(unit)[part.offset] == unit + part.offset for unit in units)
-            members[member] = [part.units[unit + part.offset] for unit in units]
-    return (part.register if members else None), members
-
-
-@pytest.mark.parametrize("mode", STALL_MODES)
-def test_every_sharing(mode):
-    rng = random.Random(SEED)
-    work = [random_mm(rng, ka, kb, density=rng.choice([0.1, 0.6, 1])) for ka, kb in rng.sample(SHARINGS * 2, 32)]
-    dut = elaborated(PartCutter, UNIT)
-    expected = [part for mm, items in work for part in cut(mm, items)]
-    stalls = STALL_MODES[mode]
-
-    async def multiplies(ctx):
-        await send(ctx, dut.multiplies, [mm for mm, _ in work], idle=stalls["idle"], seed=1)
-
-    async def columns(ctx):
-        await send(ctx, dut.columns, [item for _, items in work for item in items], idle=stalls["idle"], seed=2)
-
-    async def sink(ctx):
-        parts, _ = await receive(ctx, dut.parts, len(expected), stall=stalls["stall"], seed=3)
-        for part, (register, members, first, last) in zip(parts, expected, strict=True):
-            assert members_of(part) == (register, members)
-            assert (part.first, part.last) == (first, last)
-        assert [part.merges for part in parts] == merged(expected)
-        assert not ctx.get(dut.busy)
-
-    simulate(dut, multiplies, columns, sink, background=[watch_stream(dut.parts)])
-
-
-@pytest.mark.parametrize(("ka", "kb"), [(1, 1), (2, 1), (1, 2), (2, 2), (1, 4), (4, 2)])
-def test_one_part_a_cycle(ka, kb):
-    """Without a pause between items and between instructions, after two cycles."""
-    rng = random.Random(SEED)
-    work = [random_mm(rng, ka, kb, density=1) for _ in range(4)]
-    dut = elaborated(PartCutter, UNIT)
-    count = sum(len(cut(mm, items)) for mm, items in work)
-
-    async def multiplies(ctx):
-        await send(ctx, dut.multiplies, [mm for mm, _ in work])
-
-    async def columns(ctx):
-        await send(ctx, dut.columns, [item for _, items in work for item in items])
-
-    async def sink(ctx):
-        _, cycles = await receive(ctx, dut.parts, count)
-        assert cycles == [*range(2, 2 + count)]
-
-    simulate(dut, multiplies, columns, sink)
-
-
-def broadcast_random_mm(rng, ka, kb, columns=24, density=0.6, split=0.3):
+def random_mm(rng, ka, kb, columns=24, density=0.6, split=0.3):
     """An mm and its items; some come twice, with one part of the columns each. The unit's number tells it."""
     sizes = [SPLIT_COLUMNS, ka - SPLIT_COLUMNS] if is_split(ka, kb) else [LANES // kb // ka * ka]
     register, items, first = rng.randrange(UNIT.regs // 2 - 8), [], 0
@@ -154,33 +48,30 @@ def steps_of(mm, items):
     return steps or [(None, {})]
 
 
-def run(work, mode):
-    """Steps, and the cycles in which they came."""
-    dut = elaborated(Broadcaster, UNIT)
-    count = sum(len(steps_of(*one)) for one in work)
-    stalls = STALL_MODES[mode]
-    result = []
+@pytest.fixture
+def run(transact):
+    """Function that returns steps, and the cycles in which they came."""
 
-    async def multiplies(ctx):
-        await send(ctx, dut.multiplies, [mm for mm, _ in work], idle=stalls["idle"], seed=1)
+    def run(work, mode="none"):
+        items = {"multiplies": [mm for mm, _ in work], "columns": [item for _, items in work for item in items]}
+        count = sum(len(steps_of(*pair)) for pair in work)
+        result = transact(elaborated(Broadcaster, UNIT), send=items, receive={"steps": count}, mode=mode)
+        return result.payloads["steps"], result.cycles["steps"]
 
-    async def columns(ctx):
-        await send(ctx, dut.columns, [item for _, items in work for item in items], idle=stalls["idle"], seed=2)
+    return run
 
-    async def sink(ctx):
-        result.extend(await receive(ctx, dut.steps, count, stall=stalls["stall"], seed=3))
-        assert not ctx.get(dut.busy)
 
-    simulate(dut, multiplies, columns, sink, background=[watch_stream(dut.steps)])
-    return result
+def full_mm(rng, ka, kb, density=1):
+    """An mm without items in which nothing is on."""
+    mm, items = random_mm(rng, ka, kb, density=density, split=0)
+    items = [item for item in items if item["on"]]
+    return mm, [*items[:-1], items[-1] | {"last": 1}]
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_broadcast_every_sharing(mode):
+def test_every_sharing(run, mode):
     rng = random.Random(SEED)
-    work = [
-        broadcast_random_mm(rng, ka, kb, density=rng.choice([0.1, 0.6, 1])) for ka, kb in rng.sample(SHARINGS * 2, 32)
-    ]
+    work = [random_mm(rng, ka, kb, density=rng.choice([0.1, 0.6, 1])) for ka, kb in rng.sample(SHARINGS * 2, 32)]
     steps = iter(run(work, mode)[0])
     for mm, items in work:
         expected = steps_of(mm, items)
@@ -196,30 +87,22 @@ def test_broadcast_every_sharing(mode):
 
 
 @pytest.mark.parametrize(("ka", "kb"), [(1, 1), (2, 1), (1, 2), (2, 2), (1, 4), (4, 2)])
-def test_one_step_a_cycle(ka, kb):
+def test_one_step_a_cycle(run, ka, kb):
     """Also where columns are off, and between instructions."""
     rng = random.Random(SEED)
-    work = [broadcast_random_mm(rng, ka, kb, density=density, split=0) for density in (1, 1, 0.8, 1)]
-    for _, items in work:
-        items[:] = [item for item in items if item["on"]]
-        items[-1]["last"] = 1
-    steps, cycles = run(work, "none")
+    steps, cycles = run([full_mm(rng, ka, kb, density) for density in (1, 1, 0.8, 1)])
     assert cycles == [*range(6, 6 + len(steps))]
 
 
 @pytest.mark.parametrize(("ka", "kb", "cycles"), [(3, 3, 16 * 2), (4, 3, 12 * 2), (4, 4, 12 * 2)])
-def test_steps_of_several_items(ka, kb, cycles):
+def test_steps_of_several_items(run, ka, kb, cycles):
     """An item a cycle where two make a step."""
     rng = random.Random(SEED)
-    work = [broadcast_random_mm(rng, ka, kb, density=1, split=0) for _ in range(2)]
-    for _, items in work:
-        items[:] = [item for item in items if item["on"]]
-        items[-1]["last"] = 1
-    _, taken = run(work, "none")
-    assert taken[-1] == 5 + cycles
+    _, step_cycles = run([full_mm(rng, ka, kb) for _ in range(2)])
+    assert step_cycles[-1] == 5 + cycles
 
 
-def test_a_lone_item_takes_six_cycles():
-    mm, items = broadcast_random_mm(random.Random(SEED), 1, 1, columns=1, density=1, split=0)
-    _, cycles = run([(mm, [items[0] | {"last": 1}])], "none")
+def test_a_lone_item_takes_six_cycles(run):
+    mm, items = random_mm(random.Random(SEED), 1, 1, columns=1, density=1, split=0)
+    _, cycles = run([(mm, [items[0] | {"last": 1}])])
     assert cycles == [6]

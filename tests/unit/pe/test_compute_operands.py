@@ -1,14 +1,14 @@
-"""Factor fetcher: sets of factors come and go by turns, as early as the scoreboard and the claims let them."""
+"""Operands of the multipliers: two sets of factors, as early as possible; the unit of each thread; the multipliers."""
 
 import random
 
 import numpy as np
 import pytest
-from amaranth import Module, Signal
+from amaranth.hdl import Module, Signal
 
 from tilewright.golden.dot_product import dot
 from tilewright.hw.pe.broadcast import STEP_UNITS, place_of_unit
-from tilewright.hw.pe.compute import FactorFetcher, MacArray, Spread, writers
+from tilewright.hw.pe.compute import FactorFetcher, Spread, mac_array, writers
 from tilewright.hw.pe.layouts import SHARINGS, sharing_code
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.spec.pe import MM_FAMILIES, MmType
@@ -39,7 +39,7 @@ def test_factors_of_every_mm(factor_regs, idle):
         await send(ctx, dut.registers, firsts, idle=idle, seed=SEED)
 
     async def registers(ctx):
-        async for *_, valid, register in ctx.tick().sample(dut.reads.valid, dut.reads.p):
+        async for *_, valid, register in ctx.tick().sample(dut.reads.valid, dut.reads.payload):
             row = [word(register, thread) if valid else rng.getrandbits(32) for thread in range(params.threads)]
             ctx.set(dut.row, row)
 
@@ -48,7 +48,7 @@ def test_factors_of_every_mm(factor_regs, idle):
         uses, cycle, ready = [0, 0], 0, 0
         while len(claims) < len(firsts) or cycle < claims[-1] + 5:
             taken = ctx.get(dut.taken)
-            claim = ctx.get(dut.held) and rng.random() >= idle
+            claim = ctx.get(dut.available) and rng.random() >= idle
             ctx.set(dut.claim, claim)
             ctx.set(dut.use, uses.pop(0))
             uses.append(claim)
@@ -148,7 +148,7 @@ def test_merge(threads, factor_regs, types):
             row[name] = [int.from_bytes(unit.tobytes(), "little") for unit in units]
         rows.append(row)
         expected.append((kb, dot(accumulators, a, b, kind).tolist()))
-    array = MacArray(params)
+    array = mac_array(params)
     behind = dict.fromkeys(("accumulators", "others"), array.ACCUMULATORS_AFTER)
     for result, (kb, sums) in zip(run_pipeline(array, rows, behind), expected, strict=True):
         assert list(result["o"])[::kb][: len(sums)] == sums

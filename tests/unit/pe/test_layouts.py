@@ -1,6 +1,6 @@
 """Tables of ka and kb: every entry."""
 
-from amaranth import Module, Signal
+from amaranth.hdl import Module, Signal
 
 from tilewright.hw.pe.layouts import SHARINGS, SPLIT_COLUMNS, columns_per_item, is_split, of_sharing, sharing_code
 from tilewright.hw.pe.params import LANES

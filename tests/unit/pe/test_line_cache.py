@@ -16,7 +16,7 @@ AHEAD = (0, 4, 2, 6)
 
 
 def with_positions(pick, unit_bytes):
-    """A pick with what is known before: the positions of all lanes, and where each of those has its unit."""
+    """A pick with the positions of all lanes, and the place of the unit in each position."""
     kb, first, size = pick["kb"] + 1, pick["place"] >> pick["wide"], pick["wide"] + 1
     positions = [(first + lane // kb + AHEAD[lane % kb]) % 8 for lane in range(8)]
     places = [{"share": 0, "octet": 0}] * 8
@@ -76,7 +76,7 @@ def test_random(factor_regs, ways):
         await ctx.tick().until(dut.fill.ready)
         ctx.set(dut.fill.valid, 0)
         # What comes without being valid changes nothing.
-        ctx.set(dut.fill.p, {"slot": rng.randrange(2), "octet": rng.randrange(4), "rows": [0] * 8})
+        ctx.set(dut.fill.payload, {"slot": rng.randrange(2), "octet": rng.randrange(4), "rows": [0] * 8})
 
     async def drive(ctx):
         filled, early = [set(), set()], set()
@@ -84,8 +84,7 @@ def test_random(factor_regs, ways):
             rows = [rng.randbytes(16) for _ in range(8)]
             enable = rng.choice([0xFF, 0x0F, rng.getrandbits(8)])
             fill = {"slot": slot, "octet": octet, "wide": wide[slot], "enable": enable}
-            fill["complement"] = 7 ^ (octet | wide[slot] << 2)
-            ctx.set(dut.fill.p, fill | {"rows": [int.from_bytes(row, "little") for row in rows]})
+            ctx.set(dut.fill.payload, fill | {"rows": [int.from_bytes(row, "little") for row in rows]})
             ctx.set(dut.fill.valid, 1)
             await ctx.tick()
             filling = True
@@ -122,7 +121,7 @@ def test_rate(factor_regs):
     dut = elaborated(LineCache, params)
 
     async def source(ctx):
-        fill = {"slot": 0, "octet": 0, "wide": 0, "complement": 7, "enable": 0xFF, "rows": [0] * 8}
+        fill = {"slot": 0, "octet": 0, "wide": 0, "enable": 0xFF, "rows": [0] * 8}
         shares = 16 // params.unit_bytes
         assert await send(ctx, dut.fill, [fill] * 4) == [(n + 1) * shares - 1 for n in range(4)]
         ctx.set(dut.fill.valid, 1)

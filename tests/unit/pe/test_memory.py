@@ -13,7 +13,7 @@ from tilewright.hw.pe.params import PeParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.smem.top import SharedMemory
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
 
 SEED = 25
 PARAMS = PeParams(smem=SmemParams(1024))
@@ -53,8 +53,8 @@ class Reference:
 
     def cut(self, lane, size):
         chunk = self.chunk(lane)
-        kept = [chunk[lane["byte"] + n] if lane["keep"] >> n & 1 else 0 for n in range(size)]
-        return int.from_bytes(kept, "little")
+        data = [chunk[lane["byte"] + n] if lane["keep"] >> n & 1 else 0 for n in range(size)]
+        return int.from_bytes(data, "little")
 
     def access(self, access):
         kind, lanes = access["kind"], access["lanes"]
@@ -174,7 +174,7 @@ def counting(counts, **signals):
         *(pytest.param(mode, PARAMS, marks=pytest.mark.long, id=f"{mode}, wide") for mode in ("stall", "both")),
     ],
 )
-def test_random(mode, params):
+def test_random(transact, mode, params):
     rng = random.Random(SEED)
     dut, counts = elaborated(OnSharedMemory, params), Counter()
     side = dut.path
@@ -183,58 +183,46 @@ def test_random(mode, params):
     reference = Reference(image, params.unit_bytes)
     for item in accesses:
         reference.access(item)
-    idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
 
     async def source(ctx):
         await fill(ctx, dut, image)
-        await send(ctx, side.accesses, accesses, idle=idle, seed=SEED)
+        await send(ctx, side.accesses, accesses, idle=STALL_MODES[mode]["idle"], seed=SEED)
         await ctx.tick().until(side.idle & side.stores_idle)
         assert contents(ctx, dut) == reference.image
 
-    async def columns(ctx):
-        items, _ = await receive(ctx, side.columns, len(reference.columns), stall=stall, seed=1)
-        for item, (on, register, last, units) in zip(items, reference.columns, strict=True):
-            assert (item.on, item.register, item.last) == (on, register, last)
-            assert list(item.units)[: len(units)] == units
-
-    async def registers(ctx):
-        items, _ = await receive(ctx, side.loads, len(reference.loads), stall=stall, seed=2)
-        assert [(int(w.register), int(w.group), int(w.lanes), list(w.data)) for w in items] == reference.loads
-
-    simulate(
+    result = transact(
         dut,
-        source,
-        columns,
-        registers,
+        receive={"path.columns": len(reference.columns), "path.loads": len(reference.loads)},
+        mode=mode,
+        testbenches=[source],
         background=[
             counting(counts, done=side.load_done, filled=side.line_fill),
-            *map(watch_stream, (side.columns, side.loads, side.reads, side.scatter)),
+            *map(watch_stream, (side.reads, side.scatter)),
         ],
     )
+    for item, (on, register, last, units) in zip(result.payloads["path.columns"], reference.columns, strict=True):
+        assert (item.on, item.register, item.last) == (on, register, last)
+        assert list(item.units)[: len(units)] == units
+    loads = [(int(w.register), int(w.group), int(w.lanes), list(w.data)) for w in result.payloads["path.loads"]]
+    assert loads == reference.loads
     assert (counts["done"], counts["filled"]) == (reference.loads_done, reference.filled)
 
 
 @pytest.mark.parametrize(("params", "pace"), [(PARAMS, 1), (HALF, 2)], ids=["eight", "four"])
 @pytest.mark.parametrize(("kind", "latencies"), [(AccessKind.COLUMNS, (4, 5)), (AccessKind.PICK, (2, 5))])
-def test_latency_and_rate(kind, latencies, params, pace):
-    dut = elaborated(OnSharedMemory, params)
+def test_latency_and_rate(transact, kind, latencies, params, pace):
     lanes = [{"enable": 1, "chunk": lane ^ 5, "byte": 8, "keep": 0xFF} for lane in range(8)]
-    count = 16
-
-    async def source(ctx):
-        sent = await send(ctx, dut.path.accesses, [access(kind, lanes, on=0xFF)] * count)
-        # Some wait in queues before they come every second cycle.
-        assert sent == list(range(count)) if pace == 1 else sent[-1] <= 2 * count
-
-    async def sink(ctx):
-        _, cycles = await receive(ctx, dut.path.columns, count)
-        first = latencies[pace - 1]
-        assert cycles == list(range(first, first + pace * count, pace))
-
-    simulate(dut, source, sink)
+    count, first = 16, latencies[pace - 1]
+    accesses = [access(kind, lanes, on=0xFF)] * count
+    dut = elaborated(OnSharedMemory, params)
+    result = transact(dut, send={"path.accesses": accesses}, receive={"path.columns": count})
+    # Some wait in queues before they come every second cycle.
+    sent = result.sent["path.accesses"]
+    assert sent == list(range(count)) if pace == 1 else sent[-1] <= 2 * count
+    assert result.cycles["path.columns"] == list(range(first, first + pace * count, pace))
 
 
-def test_blocks_are_filled_and_picked_without_a_bubble():
+def test_blocks_are_filled_and_picked_without_a_bubble(transact):
     """mm8, kb = 1: an octet holds sixteen columns, two items of eight; three accesses, three cycles."""
     dut, counts, count = elaborated(OnSharedMemory, PARAMS), Counter(), 12
     rows = [{"enable": 1, "chunk": 8 * row + row, "byte": 0, "keep": 0} for row in range(8)]
@@ -246,16 +234,14 @@ def test_blocks_are_filled_and_picked_without_a_bubble():
             *(access(AccessKind.PICK, [OFF] * 8, slot=block % 2, place=8 * part, on=0xFF) for part in range(2)),
         )
     ]
-
-    async def source(ctx):
-        assert await send(ctx, dut.path.accesses, accesses) == list(range(3 * count))
-        await ctx.tick()
-
-    async def sink(ctx):
-        _, cycles = await receive(ctx, dut.path.columns, 2 * count)
-        assert cycles == [5 + 3 * block + part for block in range(count) for part in range(2)]
-
-    simulate(dut, source, sink, background=[counting(counts, filled=dut.path.line_fill)])
+    result = transact(
+        dut,
+        send={"path.accesses": accesses},
+        receive={"path.columns": 2 * count},
+        background=[counting(counts, filled=dut.path.line_fill)],
+    )
+    assert result.sent["path.accesses"] == list(range(3 * count))
+    assert result.cycles["path.columns"] == [5 + 3 * block + part for block in range(count) for part in range(2)]
     assert counts["filled"] == 8 * count
 
 

@@ -1,4 +1,4 @@
-"""The pager: commands of the TMAU, and what becomes of the entries when they are done."""
+"""The pager: commands of the TMAU, and the page entries when they are complete."""
 
 import random
 
@@ -37,7 +37,7 @@ def entry(address):
 
 
 class Tmau:
-    """Completes commands after some cycles, those of others in between, and fails a few."""
+    """Completes commands after some cycles, commands of others in between, and fails a few."""
 
     def __init__(self, dut, stall):
         self.dut, self.stall = dut, stall

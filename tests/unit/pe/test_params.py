@@ -1,4 +1,4 @@
-"""Parameters of the processing engine: types that multiply, and what is no parameter."""
+"""Parameters of the processing engine: types that multiply, and values that are refused."""
 
 import re
 
@@ -22,7 +22,7 @@ def test_types():
         ({"types": ("i8", "f32")}, ValueError, "types must be one or more of i8, i16, f16, bf16, not ('i8', 'f32')"),
         ({"types": "i8"}, TypeError, "types must be a list or tuple, not 'i8'"),
         ({"regs": 17}, ValueError, "regs must be even, not 17"),
-        ({"free_adders": 1}, TypeError, "free_adders must be a bool, not 1"),
+        ({"dsp_adders": 1}, TypeError, "dsp_adders must be a bool, not 1"),
         ({"smem": 4096}, TypeError, "smem must be SmemParams, not 4096"),
     ],
 )

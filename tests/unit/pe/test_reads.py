@@ -10,7 +10,7 @@ from tilewright.hw.pe.params import PeParams
 from tilewright.hw.pe.reads import Reader, ReadReturn
 from tilewright.hw.smem.params import SmemParams
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, send
 
 SEED = 23
 PARAMS = PeParams(smem=SmemParams(1024))
@@ -60,7 +60,6 @@ def reads_of(item):
 def check_tag(tag, item):
     assert {name: int(tag[name]) for name in SAME} == {name: int(item[name]) for name in SAME}
     assert (tag.reads, tag.picks) == (reads_of(item), item["kind"] == AccessKind.PICK)
-    assert tag.complement == 7 ^ (item["octet"] | item["wide"] << 2)
     first, kb, size = item["place"] >> item["wide"], item["kb"] + 1, item["wide"] + 1
     for number in range(8 // kb * kb):  # in the line cache
         column, unit = divmod(number, kb)
@@ -84,58 +83,40 @@ def check_words(words, item):
 
 @pytest.mark.parametrize("params", [PARAMS, PACED], ids=["eight", "four"])
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_random(mode, params):
+def test_random_accesses(transact, mode, params):
     rng = random.Random(SEED)
-    dut = elaborated(Reader, params)
     sent = [access(rng, rng.choice(list(AccessKind))) for _ in range(250)]
     stores = [item for item in sent if item["kind"] == AccessKind.STORE]
     tagged = [item for item in sent if item["kind"] != AccessKind.STORE]
-    read = [item for item in sent if reads_of(item)]
-    stall = STALL_MODES[mode]["stall"]
-
-    async def source(ctx):
-        ctx.set(dut.stores_idle, 1)
-        await send(ctx, dut.accesses, sent, idle=STALL_MODES[mode]["idle"], seed=SEED)
-
-    async def reads(ctx):
-        payloads, _ = await receive(ctx, dut.reads, len(read), stall=stall, seed=1)
-        for payload, item in zip(payloads, read, strict=True):
-            assert payload.lanes == enabled(item)
-            assert list(payload.chunks) == [lane["chunk"] for lane in item["lanes"]]
-
-    async def tags(ctx):
-        payloads, _ = await receive(ctx, dut.tags, len(tagged), stall=stall, seed=2)
-        for payload, item in zip(payloads, tagged, strict=True):
-            check_tag(payload, item)
-
-    async def words(ctx):
-        payloads, _ = await receive(ctx, dut.stores, len(stores), stall=stall, seed=3)
-        for payload, item in zip(payloads, stores, strict=True):
-            check_words(payload, item)
-
-    watched = [watch_stream(stream) for stream in (dut.reads, dut.tags, dut.stores)]
-    simulate(dut, source, reads, tags, words, background=watched)
+    reads = [item for item in sent if reads_of(item)]
+    result = transact(
+        elaborated(Reader, params),
+        send={"accesses": sent},
+        receive={"reads": len(reads), "tags": len(tagged), "stores": len(stores)},
+        mode=mode,
+        inputs={"stores_idle": 1},
+    )
+    for payload, item in zip(result.payloads["reads"], reads, strict=True):
+        assert payload.lanes == enabled(item)
+        assert list(payload.chunks) == [lane["chunk"] for lane in item["lanes"]]
+    for payload, item in zip(result.payloads["tags"], tagged, strict=True):
+        check_tag(payload, item)
+    for payload, item in zip(result.payloads["stores"], stores, strict=True):
+        check_words(payload, item)
 
 
 @pytest.mark.parametrize(("params", "latency"), [(PARAMS, 1), (PACED, 3)], ids=["eight", "four"])
-def test_latency_and_rate(params, latency):
-    rng = random.Random(SEED)
-    dut = elaborated(Reader, params)
-    items = [access(rng, AccessKind.COLUMNS, lanes=[{"enable": 1}] * 8) for _ in range(30)]
-
-    async def source(ctx):
-        ctx.set(dut.stores_idle, 1)
-        assert await send(ctx, dut.accesses, items) == list(range(30))
-
-    async def reads(ctx):
-        _, cycles = await receive(ctx, dut.reads, 30)
-        assert cycles == list(range(1, 31))
-
-    async def tags(ctx):
-        _, cycles = await receive(ctx, dut.tags, 30)
-        assert cycles == list(range(latency, latency + 30))
-
-    simulate(dut, source, reads, tags)
+def test_latency_and_rate_of_the_reader(transact, params, latency):
+    rng, count = random.Random(SEED), 30
+    items = [access(rng, AccessKind.COLUMNS, lanes=[{"enable": 1}] * 8) for _ in range(count)]
+    result = transact(
+        elaborated(Reader, params),
+        send={"accesses": items},
+        receive={"reads": count, "tags": count},
+        inputs={"stores_idle": 1},
+    )
+    assert result.sent["accesses"] == list(range(count))
+    assert result.cycles == {"reads": list(range(1, 1 + count)), "tags": list(range(latency, latency + count))}
 
 
 @pytest.mark.parametrize("kind", [kind for kind in AccessKind if kind != AccessKind.STORE])
@@ -152,9 +133,8 @@ def test_only_reads_wait_for_stores(kind):
         ctx.set(dut.stores_idle, 1)
         await ctx.tick()
         assert ctx.get(dut.accesses.ready)
-        ctx.set(dut.accesses.valid, 1)
-        await ctx.tick()
-        ctx.set(dut.accesses.valid, 0)
+
+    simulate(dut, drive)
 
 
 def test_a_read_waits_from_the_cycle_behind_a_store_on():
@@ -222,11 +202,9 @@ def test_rows_that_are_filled_are_counted():
     assert counted[1:] == [enabled(item).bit_count() * (item["kind"] == AccessKind.FILL) for item in items]
 
 
-READ_RETURN_SEED = 24
-HALF = PARAMS.replace(smem=SmemParams(1024, chunks_a_cycle=4))
 KINDS = [kind for kind in AccessKind if kind != AccessKind.STORE]
 #: What the line cache answers in every cycle, from the lower and from the upper positions; bytes that do not count. If
-#: it answers for four lanes, those of the first four.
+#: it answers for four lanes, the first four.
 UNITS = [[0x1111 * (lane + 1), 0x1001 * (lane + 1)] for lane in range(8)]
 _OUTSIDE = 0xAB00_0000
 
@@ -244,7 +222,6 @@ def random_tag(rng, params, kind=None):
     return {
         "reads": int(reads),
         "picks": int(kind == AccessKind.PICK),
-        "complement": rng.randrange(8),
         "kind": int(kind),
         "last": rng.getrandbits(1),
         "lanes": lanes,
@@ -262,8 +239,8 @@ def random_tag(rng, params, kind=None):
 
 
 def cut(lane, chunk, size):
-    kept = sum(0xFF << 8 * byte for byte in range(size) if lane["enable"] and lane["keep"] >> byte & 1)
-    return chunk >> 8 * lane["byte"] & kept
+    mask = sum(0xFF << 8 * byte for byte in range(size) if lane["enable"] and lane["keep"] >> byte & 1)
+    return chunk >> 8 * lane["byte"] & mask
 
 
 def expected(tags, answers, params):
@@ -280,7 +257,7 @@ def expected(tags, answers, params):
             columns.append((tag["on"], tag["register"], tag["first_member"], tag["last"], units))
         elif tag["kind"] == AccessKind.FILL:
             enable = sum(lane["enable"] << n for n, lane in enumerate(tag["lanes"]))
-            where = tag["slot"], tag["octet"], tag["wide"], tag["complement"]
+            where = tag["slot"], tag["octet"], tag["wide"]
             fills.append((*where, enable, chunks if tag["reads"] else None))
         else:
             ends += tag["last"]
@@ -291,42 +268,21 @@ def expected(tags, answers, params):
 
 @pytest.mark.parametrize(
     "params",
-    [pytest.param(PARAMS.replace(factor_regs=1), marks=pytest.mark.long), PARAMS, HALF],
+    [pytest.param(PARAMS.replace(factor_regs=1), marks=pytest.mark.long), PARAMS, PACED],
     ids=["narrow", "eight", "four"],
 )
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_read_return_random(mode, params):
-    rng = random.Random(READ_RETURN_SEED)
+def test_random_tags(transact, mode, params):
+    rng = random.Random(SEED)
     dut, ways = elaborated(ReadReturn, params), params.smem.chunks_a_cycle
     tags = [random_tag(rng, params) for _ in range(120)]
     answers = [[rng.getrandbits(128) for _ in range(8)] for tag in tags if tag["reads"]]
     want_columns, want_loads, want_fills, want_ends = expected(tags, answers, params)
-    idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     fills, picks, ends = [], [], []
 
-    async def source(ctx):
-        ctx.set(dut.units, [[unit | _OUTSIDE for unit in halves] for halves in UNITS[:ways]])
-        ctx.set(dut.inside, [0b0111] * ways)
-        await send(ctx, dut.tags, tags, idle=idle, seed=1)
-        await ctx.tick().repeat(10)
-        assert ctx.get(dut.idle)
-
-    async def shared_memory(ctx):
-        parts = [answer[first : first + ways] for answer in answers for first in range(0, 8, ways)]
-        await send(ctx, dut.read_data, parts, idle=idle, seed=2)
-
-    async def columns(ctx):
-        items, _ = await receive(ctx, dut.columns, len(want_columns), stall=stall, seed=3)
-        got = [(int(c.on), int(c.register), int(c.first_member), int(c.last), list(c.units)) for c in items]
-        assert got == want_columns
-
-    async def registers(ctx):
-        items, _ = await receive(ctx, dut.loads, len(want_loads), stall=stall, seed=4)
-        assert [(int(w.register), int(w.group), int(w.lanes), list(w.data)) for w in items] == want_loads
-
     async def line_cache(ctx):
-        """It is not always ready for what comes."""
-        cycles = random.Random(5)
+        """The line cache is not always ready."""
+        cycles, stall = random.Random(5), STALL_MODES[mode]["stall"]
         while True:
             ctx.set(dut.fill.ready, cycles.random() >= stall)
             ctx.set(dut.pickable, cycles.random() >= stall)
@@ -342,12 +298,12 @@ def test_read_return_random(mode, params):
             dut.pick,
         )
         loaded = 0
-        async for _, _, valid, fill, taken, landed, tag, pick, done, loads in ctx.tick().sample(
+        async for _, _, valid, fill, was_read, landed, tag, pick, done, loads in ctx.tick().sample(
             *signals, dut.load_done, dut.loads.valid & dut.loads.ready
         ):
             if valid:
-                where = fill.slot, fill.octet, fill.wide, fill.complement
-                fills.append((*where, fill.enable, list(fill.rows) if taken else None))
+                where = fill.slot, fill.octet, fill.wide
+                fills.append((*where, fill.enable, list(fill.rows) if was_read else None))
             if landed and tag.kind == AccessKind.PICK:
                 places = [{"share": place.share, "octet": place.octet} for place in pick.places]
                 picks.append((pick.slot, pick.kb, pick.wide, pick.place, list(pick.positions), places))
@@ -355,8 +311,23 @@ def test_read_return_random(mode, params):
             if done:
                 ends.append(loaded)
 
-    background = [watch, line_cache, watch_stream(dut.columns), watch_stream(dut.loads)]
-    simulate(dut, source, shared_memory, columns, registers, background=background)
+    result = transact(
+        dut,
+        send={
+            "tags": tags,
+            "read_data": [answer[first : first + ways] for answer in answers for first in range(0, 8, ways)],
+        },
+        receive={"columns": len(want_columns), "loads": len(want_loads)},
+        mode=mode,
+        inputs={"units": [[unit | _OUTSIDE for unit in halves] for halves in UNITS[:ways]], "inside": [0b0111] * ways},
+        background=[watch, line_cache],
+        drain=10,
+    )
+    names = ("on", "register", "first_member", "last")
+    columns = [(*(int(c[name]) for name in names), list(c.units)) for c in result.payloads["columns"]]
+    assert columns == want_columns
+    loads = [(int(w.register), int(w.group), int(w.lanes), list(w.data)) for w in result.payloads["loads"]]
+    assert loads == want_loads
     assert fills == want_fills
     where = ("slot", "kb", "wide", "place")
     assert picks == [
@@ -379,8 +350,8 @@ def words_before_ends(tags):
 
 
 def test_picks_pass_a_fill():
-    """Chunks stay until the line cache has taken them: picks go on meanwhile, what is read waits."""
-    rng = random.Random(READ_RETURN_SEED)
+    """Chunks stay until the line cache has accepted them: picks proceed meanwhile, reads wait."""
+    rng = random.Random(SEED)
     dut = elaborated(ReadReturn, PARAMS)
     kinds = [AccessKind.FILL, AccessKind.PICK, AccessKind.NOTHING, AccessKind.COLUMNS, AccessKind.PICK]
     reading = (AccessKind.FILL, AccessKind.COLUMNS)
@@ -400,18 +371,15 @@ def test_picks_pass_a_fill():
 
 
 @pytest.mark.parametrize("kind", [AccessKind.COLUMNS, AccessKind.PICK, AccessKind.LOAD])
-def test_read_return_latency_and_rate(kind):
-    rng = random.Random(READ_RETURN_SEED)
-    dut = elaborated(ReadReturn, PARAMS)
-    tags = [{**random_tag(rng, PARAMS, kind), "on": 1, "reads": int(kind != AccessKind.PICK)} for _ in range(20)]
-
-    async def source(ctx):
-        ctx.set(dut.read_data.valid, kind != AccessKind.PICK)
-        ctx.set(dut.pickable, 1)
-        assert await send(ctx, dut.tags, tags) == list(range(20))
-
-    async def sink(ctx):
-        _, cycles = await receive(ctx, dut.loads if kind == AccessKind.LOAD else dut.columns, 20)
-        assert cycles == list(range(1, 21))
-
-    simulate(dut, source, sink)
+def test_latency_and_rate_of_the_read_return(transact, kind):
+    rng, count = random.Random(SEED), 20
+    reads, output = int(kind != AccessKind.PICK), "loads" if kind == AccessKind.LOAD else "columns"
+    tags = [{**random_tag(rng, PARAMS, kind), "on": 1, "reads": reads} for _ in range(count)]
+    result = transact(
+        elaborated(ReadReturn, PARAMS),
+        send={"tags": tags, "read_data": [[0] * 8] * (count * reads)},
+        receive={output: count},
+        inputs={"pickable": 1},
+    )
+    assert result.sent["tags"] == list(range(count))
+    assert result.cycles[output] == list(range(1, 1 + count))

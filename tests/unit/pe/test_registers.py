@@ -60,12 +60,12 @@ def test_random_traffic(threads):
     async def testbench(ctx):
         table = await fill(ctx, dut, params)
         offered = {}  # streams that wait
-        due = {}  # cycle -> what the answer to a lane read must be
+        due = {}  # cycle -> expected answer to a lane read
         row_due = {}
         ports = {"lane_reads": dut.lane_reads.requests, "issue_reads": dut.issue_reads.requests}
         ports |= {"loads": dut.loads, "moves": dut.moves}
         streams = {"lane_reads": lane_read, "issue_reads": lane_read, "loads": lane_write, "moves": lane_write}
-        taken = dict.fromkeys(streams, 0)
+        accepted = dict.fromkeys(streams, 0)
         for cycle in range(900):
             inputs = []
             for name, make in streams.items():
@@ -103,7 +103,7 @@ def test_random_traffic(threads):
             for name in ("lane_reads", "issue_reads"):
                 if name in offered and ready[name]:
                     read = offered.pop(name)
-                    taken[name] += 1
+                    accepted[name] += 1
                     assert cycle + LANE_READ_LATENCY not in due, "one a cycle"
                     assert not reads_factor or (factor ^ read["register"]) & 1, "factors take their bank"
                     due[cycle + LANE_READ_LATENCY] = lane_row(params, table, read)
@@ -111,7 +111,7 @@ def test_random_traffic(threads):
             for name in ("loads", "moves"):
                 if name in offered and ready[name]:
                     write = offered.pop(name)
-                    taken[name] += 1
+                    accepted[name] += 1
                     assert not results or (result["register"] ^ write["register"]) & 1, "results take their bank"
                     written.add(write["register"])
                     for lane in range(LANES):
@@ -129,7 +129,7 @@ def test_random_traffic(threads):
             if lane_register in written:
                 del due[cycle + LANE_READ_LATENCY]
             await ctx.tick()
-        assert min(taken.values()) > 100, taken
+        assert min(accepted.values()) > 100, accepted
 
     simulate(dut, testbench)
 
@@ -221,8 +221,8 @@ def test_writes_and_reads(threads):
             for lane in range(LANES):
                 if valid and write["lanes"] >> lane & 1:
                     bit = 1 << write["predicate"]
-                    kept = rows[lane][write["group"]] & ~bit
-                    rows[lane][write["group"]] = kept | (bit if write["values"] >> lane & 1 else 0)
+                    others = rows[lane][write["group"]] & ~bit
+                    rows[lane][write["group"]] = others | (bit if write["values"] >> lane & 1 else 0)
 
     print(f"seed {PREDICATES_SEED}")
     simulate(dut, run)

@@ -1,4 +1,4 @@
-"""The segment table: every rule of docs/pe.md, what is derived, and the time it takes."""
+"""The segment table: every rule of docs/pe.md, derived fields, and the time of a write."""
 
 import random
 

@@ -205,23 +205,28 @@ FEATURES = {
 
 
 @pytest.fixture(scope="module")
-def random_cluster_cases_entries():
+def cluster_entries():
     return list(random_cluster_cases(RANDOM_CLUSTER_CASES_SEED, RANDOM_CLUSTER_CASES_CASES))
 
 
-def test_random_cluster_cases_a_function_of_the_seed(random_cluster_cases_entries):
-    assert list(random_cluster_cases(RANDOM_CLUSTER_CASES_SEED, 50)) == random_cluster_cases_entries[:50]
-    assert list(random_cluster_cases(RANDOM_CLUSTER_CASES_SEED + 1, 50)) != random_cluster_cases_entries[:50]
+@pytest.fixture(scope="module")
+def cluster_cases(cluster_entries):
+    return cases_of({"version": 1, "cases": cluster_entries}, "random", Path())
 
 
-def test_silicon_and_golden_take_all_of_them(cases):
-    assert {why_not(case) for case in cases} == {None}
-    assert {run_case(case).record["error"] for case in cases} == {None}
+def test_random_cluster_cases_a_function_of_the_seed(cluster_entries):
+    assert list(random_cluster_cases(RANDOM_CLUSTER_CASES_SEED, 50)) == cluster_entries[:50]
+    assert list(random_cluster_cases(RANDOM_CLUSTER_CASES_SEED + 1, 50)) != cluster_entries[:50]
 
 
-def test_random_cluster_cases_everything_occurs(cases):
-    counts = Counter(feature for case in cases for feature in case_features(case))
+def test_silicon_and_golden_take_all_of_them(cluster_cases):
+    assert {why_not(case) for case in cluster_cases} == {None}
+    assert {run_case(case).record["error"] for case in cluster_cases} == {None}
+
+
+def test_random_cluster_cases_everything_occurs(cluster_cases):
+    counts = Counter(feature for case in cluster_cases for feature in case_features(case))
     assert {feature: counts[feature] for feature, least in FEATURES.items() if counts[feature] < least} == {}
-    assert {case.cores for case in cases} == {2, 4, 8}
-    issuers = Counter((command.opcode, command.core > 0) for case in cases for command in case.commands)
+    assert {case.cores for case in cluster_cases} == {2, 4, 8}
+    issuers = Counter((command.opcode, command.core > 0) for case in cluster_cases for command in case.commands)
     assert all(issuers[opcode, True] for opcode, _ in issuers)

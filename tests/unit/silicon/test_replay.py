@@ -188,8 +188,8 @@ class Refuse:
             raise ModuleNotFoundError(f"{name} is not there")
 
 sys.meta_path.insert(0, Refuse())
-for name in ("golden", "sim.replay.cases", "sim.replay.command", "sim.replay.golden", "sim.silicon.replay",
-             "sim.random.maps", "sim.replay.writer"):
+for name in ("golden", "sim.replay.cases", "tools.cli.replay", "sim.replay.golden", "silicon.replay",
+             "verify.random.maps", "sim.replay.writer"):
     import_module(f"tilewright.{name}")
 from tilewright.sim.replay.cases import read_cases
 from tilewright.tools.cli.main import main

@@ -1,9 +1,8 @@
 """Every instruction ends with exactly one record; no lane with an error leaves; no error is left out of its record."""
 
 import pytest
-from amaranth import Cat, Module, Mux, Signal
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
 from amaranth.lib import data
 
 from tilewright.hw.pe.address.faults import FaultCollector
@@ -47,10 +46,10 @@ class FaultsSpec(Elaboratable):
         return m
 
     def count_records(self, m):
-        """Records that are owed are those of the instructions whose last access is on its way."""
+        """Records are due for exactly the instructions whose last access is in the block."""
         dut = self.dut
-        middle, beside = dut.valid & dut.held.access.last, dut.found_valid & dut.found.last
-        numbers = (dut.held.number, dut.found.number, dut.faults.payload.number, dut.i.payload.number)
+        middle, beside = dut.valid & dut.stage.access.last, dut.finding_valid & dut.finding.last
+        numbers = (dut.stage.number, dut.finding.number, dut.faults.payload.number, dut.i.payload.number)
         for name, of in (("all", lambda number: 1), ("one", lambda number: number == self.number)):
             owed = Signal(range(4), name=f"owed_{name}")
             ends = self.accepted & dut.i.payload.access.last & of(numbers[3])
@@ -64,36 +63,36 @@ class FaultsSpec(Elaboratable):
         """Codes beside the stage in the middle and beside the output."""
         dut = self.dut
         middle, out = (Signal(data.ArrayLayout(4, LANES), name=name) for name in ("middle", "out"))
-        enable, on = Signal(LANES), Signal(LANES)  # what was enabled and on before
+        enable, on = Signal(LANES), Signal(LANES)  # enabled and on before
         kind, kb = Signal(3), Signal(2)
         with m.If(self.accepted):
             m.d.sync += middle.eq(dut.i.payload.codes)
         with m.If(self.moves):
             m.d.sync += [
                 out.eq(middle),
-                enable.eq(Cat(lane.enable for lane in dut.held.access.lanes)),
-                on.eq(dut.held.access.on),
-                kind.eq(dut.held.access.kind),
-                kb.eq(dut.held.access.kb),
+                enable.eq(Cat(lane.enable for lane in dut.stage.access.lanes)),
+                on.eq(dut.stage.access.on),
+                kind.eq(dut.stage.access.kind),
+                kb.eq(dut.stage.access.kb),
             ]
         for lane in range(LANES):
-            place = self.column_of(m, f"middle{lane}", dut.held.access.kind, dut.held.access.kb, lane)
+            place = self.column_of(m, f"middle{lane}", dut.stage.access.kind, dut.stage.access.kb, lane)
             has = Cat(errors.any() for errors in dut.errors).bit_select(place, 1)
             m.d.comb += Assert(~dut.valid | (middle[lane] == 0) | has)
         # Nothing has an error that no lane has.
         for column in range(LANES):
             m.d.comb += Assert(~dut.valid | ~dut.errors[column].any() | Cat(code != 0 for code in middle).any())
-        of_all = (Cat(errors[k] for errors in dut.errors).any() for k in range(len(dut.rows)))
-        m.d.comb += Assert(~dut.valid | (dut.rows == Cat(of_all)))
+        of_all = (Cat(errors[k] for errors in dut.errors).any() for k in range(len(dut.all_errors)))
+        m.d.comb += Assert(~dut.valid | (dut.all_errors == Cat(of_all)))
         with m.If(dut.o.valid):
             access = dut.o.payload
             clean = (kind != AccessKind.PICK) & ~Cat(code != 0 for code in out).any()
-            left = Cat(lane.enable for lane in access.lanes)
+            enabled = Cat(lane.enable for lane in access.lanes)
             m.d.comb += [
                 Assert((access.kind == kind) & (access.kb == kb)),
-                Assert((left & ~enable) == 0),
+                Assert((enabled & ~enable) == 0),
                 Assert((access.on & ~on) == 0),
-                Assert(~clean | ((left == enable) & (access.on == on))),
+                Assert(~clean | ((enabled == enable) & (access.on == on))),
             ]
             for lane in range(LANES):
                 m.d.comb += Assert(~access.lanes[lane].enable | (out[lane] == 0))
@@ -117,15 +116,15 @@ class FaultsSpec(Elaboratable):
         middle, beside, so_far, reported = (
             Signal(name=f"met_{name}") for name in ("middle", "beside", "so_far", "end")
         )
-        adds = dut.found_valid & (~dut.found.last | ~dut.faults.valid | dut.faults.ready)
+        adds = dut.finding_valid & (~dut.finding.last | ~dut.faults.valid | dut.faults.ready)
         with m.If(self.accepted):
             met = Cat(code == self.code for code in dut.i.payload.codes).any()
             m.d.sync += middle.eq(met & (self.code != 0) & (dut.i.payload.access.kind != AccessKind.FILL))
         with m.If(self.moves):
             m.d.sync += beside.eq(middle)
         with m.If(adds):
-            m.d.sync += so_far.eq((so_far | beside) & ~dut.found.last)
-            with m.If(dut.found.last):
+            m.d.sync += so_far.eq((so_far | beside) & ~dut.finding.last)
+            with m.If(dut.finding.last):
                 m.d.sync += reported.eq(so_far | beside)
 
         def counts(code):
@@ -137,8 +136,8 @@ class FaultsSpec(Elaboratable):
             with m.If(self.code == code):
                 m.d.comb += has.eq(Cat(errors[k] for errors in dut.errors).any())
         m.d.comb += [
-            Assert(~(dut.valid & middle) | (has & (dut.held.access.kind != AccessKind.FILL))),
-            Assert(~(dut.found_valid & beside) | counts(dut.found.code)),
+            Assert(~(dut.valid & middle) | (has & (dut.stage.access.kind != AccessKind.FILL))),
+            Assert(~(dut.finding_valid & beside) | counts(dut.finding.code)),
             Assert(~so_far | counts(dut.record.code)),
             Assert(~(dut.faults.valid & reported) | counts(dut.faults.payload.code)),
         ]

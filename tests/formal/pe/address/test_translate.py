@@ -2,12 +2,11 @@
 but for a page; in a core that is stopped not for that either."""
 
 import pytest
-from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value, unsigned
 from amaranth.lib.data import StructLayout, View
 
-from tilewright.hw.pe.address.translate import PageLayout, Translator, beginning
+from tilewright.hw.pe.address.translate import PageLayout, Translator, page_start
 from tilewright.hw.pe.layouts import AccessKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.spec import Swizzle
@@ -33,7 +32,7 @@ class TranslatorSpec(Elaboratable):
         self.dut = Translator(params, cores)
         self.number = AnyConst(PARAMS.page_width)
         self.page = AnyConst(_ENTRY.size)
-        # Of the lane at the output: what was known of its page.
+        # Of the lane at the output: its page as it was known.
         self.known = Signal.like(self.dut.pages[lane])
 
     def elaborate(self, platform):
@@ -42,15 +41,15 @@ class TranslatorSpec(Elaboratable):
         m.submodules.i_rules = StreamRules(dut.i, assume=True)
         m.submodules.o_rules = StreamRules(dut.o)
         m.submodules.lookup_rules = StreamRules(dut.lookups)
-        page, kept = View(_ENTRY, self.page), Signal(PageLayout(PARAMS))
-        m.d.comb += [kept[name].eq(value) for name, value in beginning(PARAMS, page.chunk).items()]
-        m.d.comb += [kept[name].eq(page[name]) for name in ("valid", "loaded", "on_chip")]
+        page, stored = View(_ENTRY, self.page), Signal(PageLayout(PARAMS))
+        m.d.comb += [stored[name].eq(value) for name, value in page_start(PARAMS, page.chunk).items()]
+        m.d.comb += [stored[name].eq(page[name]) for name in ("valid", "loaded", "on_chip")]
 
         # The table answers in the next cycle.
         asked, answers = Signal(unsigned(PARAMS.page_width)), Signal()
         m.d.sync += answers.eq(dut.lookups.valid & dut.lookups.ready)
         m.d.sync += asked.eq(dut.lookups.payload)
-        m.d.comb += Assume(~(answers & (asked == self.number)) | (dut.page == kept))
+        m.d.comb += Assume(~(answers & (asked == self.number)) | (dut.page == stored))
 
         # An access in the middle, and one at the output.
         middle, out = Signal.like(dut.i.payload), Signal.like(dut.i.payload)
@@ -65,7 +64,7 @@ class TranslatorSpec(Elaboratable):
             m.d.sync += at_output.eq(0)
         m.d.comb += [
             Assert(dut.o.valid == at_output),
-            Assert(~dut.valid | (Value.cast(dut.held) == Value.cast(middle))),
+            Assert(~dut.valid | (Value.cast(dut.access) == Value.cast(middle))),
             # Only a page that is missing, or the sink, keeps an access waiting; or the one before, in turns.
             Assert(dut.i.ready | dut.missing.any() | (dut.valid if dut.params.paced else dut.o.valid & ~dut.o.ready)),
         ]
@@ -88,13 +87,13 @@ class TranslatorSpec(Elaboratable):
         return m
 
     def judge_cache(self, m, page):
-        """The page is in the cache only as what it is, and not while it is to be waited for."""
+        """The cache holds the page only with its true contents, and not while it must be waited for."""
         cache = self.dut.cache
-        for present, tag, kept in zip(cache.present, cache.tags, cache.kept, strict=True):
-            m.d.comb += Assert(~(present & (tag == self.number)) | self.is_page(page, kept, 1))
+        for present, tag, stored in zip(cache.present, cache.tags, cache.entries, strict=True):
+            m.d.comb += Assert(~(present & (tag == self.number)) | self.is_page(page, stored, 1))
 
     def judge_middle(self, m, page, middle, asked, answers):
-        """What is known of pages, and what is being asked."""
+        """Known pages, and the pending look-up."""
         dut = self.dut
         m.d.comb += Assert(dut.answering == answers)
         m.d.comb += Assert(~answers | (dut.valid & (dut.requested == asked) & dut.matching.any()))
@@ -150,7 +149,7 @@ class TranslatorSpec(Elaboratable):
 
 
 def begins(known, chunk):
-    return Cat(known[name] == value for name, value in beginning(PARAMS, chunk).items()).all()
+    return Cat(known[name] == value for name, value in page_start(PARAMS, chunk).items()).all()
 
 
 # Lanes differ only in the order in which their pages are asked for: one between the others, the first, and the last.

@@ -4,8 +4,7 @@ Also in a core that is stopped and started at any time.
 """
 
 import pytest
-from amaranth import Cat, Module, Signal
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal, Value
 
 from tilewright.hw.pe.issue.issue import Issue
 from tilewright.hw.pe.params import PE_PRESETS
@@ -71,7 +70,7 @@ class IssueSpec(Elaboratable):
             Assert(~((job & job_left) | (multiply & multiply_left) | (add & added))),
             Assert(~(job | multiply) | (opcode == Operation.ST) | add | added),
             Assert(~multiply | is_mm),
-            # What is refused has no effect; what is right is a job if it is in memory, and else is done first.
+            # A refused instruction has no effect; another is a job if it accesses memory, and otherwise is done first.
             Assert(~(job | multiply | add | lanes | wait) | ~refused),
             Assert(~(job | multiply | add) | in_memory),
             Assert(~(lanes | wait) | ~in_memory),
@@ -80,11 +79,11 @@ class IssueSpec(Elaboratable):
             Assert(~fault | in_memory | refused | done | (opcode == Operation.MOVU)),
             Assert(~job | (dut.jobs.payload.number == decoded.number)),
             Assert(~fault | (dut.faults.payload.number == decoded.number)),
-            # Where the instruction is, and what it is.
-            Assert(dut.starts | (dut.sender.is_mm == (decoded.word[:4] == Operation.MM))),
-            Assert(dut.starts | (dut.sender.is_ld == (decoded.word[:4] == Operation.LD))),
-            Assert((job_left == dut.sender.job_sent) & (multiply_left == dut.sender.multiply_sent)),
-            Assert(added == dut.sender.added),
+            # State and kind of the instruction.
+            Assert(dut.starts | (dut.is_mm == (decoded.word[:4] == Operation.MM))),
+            Assert(dut.starts | (dut.is_ld == (decoded.word[:4] == Operation.LD))),
+            Assert((job_left == dut.job_sent) & (multiply_left == dut.multiply_sent)),
+            Assert(added == dut.added),
             Assert(~(job_left | multiply_left | added) | dut.sends),
             Assert(~(dut.prepares | dut.sends) | (in_memory & ~refused)),
             Assert(dut.starts | dut.prepares | dut.sends | dut.faults.valid | ~(in_memory | refused)),
@@ -98,7 +97,7 @@ class IssueSpec(Elaboratable):
         return m
 
     def _assume_neighbours(self, m):
-        """A segment's entry depends on its number alone, and what may be added may be until it is."""
+        """A segment's entry depends on its number alone, and the scoreboard stays ready until an item is added."""
         dut = self.dut
         number, before = Signal.like(dut.segment.number), Signal.like(dut.segment.number)
         entry = Signal(len(Value.cast(dut.segment.entry)))

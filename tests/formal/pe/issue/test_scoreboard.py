@@ -1,8 +1,7 @@
-"""The scoreboard never clears an access that clashes with what is under way, nor loses count of it."""
+"""The scoreboard never clears an access that clashes with an mm or load in flight, and counts them correctly."""
 
 import pytest
-from amaranth import Array, Module, Signal
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Module, Signal
 
 from tilewright.hw.pe.issue.scoreboard import LOADS, RangeLayout, Scoreboard
 from tilewright.hw.pe.params import PE_PRESETS
@@ -33,18 +32,18 @@ class ScoreboardSpec(Elaboratable):
         m.d.comb += [
             # What the sides promise.
             Assume(~self.load_add | (access.valid & access.writes & access.clear)),
-            Assume(~self.load_add | (dut.load_registers.p == access.registers)),
+            Assume(~self.load_add | (dut.load_registers.payload == access.registers)),
             Assume(~compute.factors_taken | compute.factors_ready),
             Assume(~compute.mm_done | (mms > untaken)),
             Assume(~dut.load_done | (loads != 0)),
-            # No more than fits is let in, and what is in is counted.
+            # No more than fit are accepted, and all are counted.
             Assert(mms <= PARAMS.mm_in_flight),
             Assert(loads <= LOADS),
             Assert(untaken <= mms),
             Assert(dut.empty == ((mms == 0) & (loads == 0))),
             Assert(~compute.factors_ready | (untaken != 0)),
         ]
-        for ranges in (access.registers, dut.mm_registers.p.accumulators, dut.mm_registers.p.factors):
+        for ranges in (access.registers, dut.mm_registers.payload.accumulators, dut.mm_registers.payload.factors):
             m.d.comb += Assume(ranges.first <= ranges.last)
         self._count(m, mms, untaken, loads)
         self._follow_mm(m, mms, untaken)
@@ -52,20 +51,20 @@ class ScoreboardSpec(Elaboratable):
         return m
 
     def _count(self, m, mms, untaken, loads):
-        """What is under way lies behind one another, from the oldest on."""
+        """Items in flight are in consecutive slots, from the oldest on."""
         dut = self.dut
         for ring, count in ((dut.mms, mms), (dut.loads, loads)):
             m.d.comb += Assert(ring.place == (ring.oldest + count)[: len(ring.place)])
             m.d.comb += Assert(ring.level == count)
-            for index, held in enumerate(ring.held):
-                m.d.comb += Assert(held == ((index - ring.oldest)[: len(ring.oldest)] < count))
+            for index, occupied in enumerate(ring.occupied):
+                m.d.comb += Assert(occupied == ((index - ring.oldest)[: len(ring.oldest)] < count))
         m.d.comb += Assert(dut.next == (dut.mms.oldest + mms - untaken)[: len(dut.next)])
-        for index, bit in enumerate(dut.untaken):
+        for index, bit in enumerate(dut.unread):
             m.d.comb += Assert(bit == ((index - dut.next)[: len(dut.next)] < untaken))
         following = self._following()
         for name in ("accumulators", "factors"):
-            m.d.comb += Assert(~dut.found | (dut.following[name].as_value() == following[name].as_value()))
-        m.d.comb += Assert(~dut.found | (untaken != 0))
+            m.d.comb += Assert(~dut.following_valid | (dut.following[name].as_value() == following[name].as_value()))
+        m.d.comb += Assert(~dut.following_valid | (untaken != 0))
 
     def _follow_mm(self, m, mms, untaken):
         dut, access, compute = self.dut, self.dut.access, self.dut.compute
@@ -81,8 +80,8 @@ class ScoreboardSpec(Elaboratable):
                 fetches.eq(1),
                 ahead.eq(mms - compute.mm_done),
                 ahead_untaken.eq(untaken - compute.factors_taken),
-                accumulators.eq(dut.mm_registers.p.accumulators),
-                factors.eq(dut.mm_registers.p.factors),
+                accumulators.eq(dut.mm_registers.payload.accumulators),
+                factors.eq(dut.mm_registers.payload.factors),
             ]
         with m.Elif(pending):
             with m.If(compute.mm_done):
@@ -110,7 +109,7 @@ class ScoreboardSpec(Elaboratable):
         dut, access, compute = self.dut, self.dut.access, self.dut.compute
         pending, ahead, written = Signal(name="loading"), Signal.like(loads), Signal(RangeLayout(PARAMS))
         with m.If(~pending & self.load_add & self.choose_load):
-            m.d.sync += [pending.eq(1), ahead.eq(loads - dut.load_done), written.eq(dut.load_registers.p)]
+            m.d.sync += [pending.eq(1), ahead.eq(loads - dut.load_done), written.eq(dut.load_registers.payload)]
         with m.Elif(pending & dut.load_done):
             m.d.sync += [pending.eq(ahead != 0), ahead.eq(ahead - 1)]
 

@@ -1,4 +1,4 @@
-"""A wait is over when what it waits for has happened, or at the first answer of a barrier in a core that is stopped."""
+"""A wait is over when its condition holds, or at the first answer of a barrier in a core that is stopped."""
 
 import pytest
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal
@@ -10,7 +10,7 @@ from tilewright.verify.formal import StreamRules, prove
 
 
 class WaitsSpec(Elaboratable):
-    """A barrier answers what it was asked, once; the core is stopped and started at any time."""
+    """A barrier answers each request once; the core is stopped and started at any time."""
 
     def __init__(self, cores):
         self.dut = dut = Waits(PE_PRESETS["unit"], cores)

@@ -1,48 +1,49 @@
-"""Shares of coordinates in page numbers and offsets, two cycles later, whatever pauses there are."""
+"""Terms of coordinates in page numbers and offsets; and the bases of every set, a read a cycle."""
 
 import random
 
 import pytest
+from amaranth.hdl import Module, Signal
 
-from tilewright.hw.pe.address.bases import Bases, Places
+from tilewright.hw.pe.address.bases import TERM_LATENCY, Bases, address_terms
 from tilewright.hw.pe.layouts import BASES_SETS
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.verify.pysim.pe_accesses import Segment
 from tilewright.verify.pysim.pe_operands import lane_registers
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, set_together, watch_stream
 
 SEED = 20261121
 PARAMS = PE_PRESETS["default"]
-LATENCY = 2
 
 
-def shares(coordinate, page_log2, pages_below, shift):
+def terms(coordinate, page_log2, pages_below, shift):
     page = (coordinate >> page_log2) % PARAMS.pages * pages_below
     return page % PARAMS.pages, (coordinate % (1 << page_log2) << shift) % (1 << 20)
 
 
-def test_shares():
-    dut = Places(PARAMS)
-    rng = random.Random(SEED)
+def test_terms():
+    m, coordinates = Module(), [Signal(16) for _ in range(LANES)]
+    inputs = {"page_log2": Signal(4), "pages_below": Signal(PARAMS.page_width + 1), "shift": Signal(5)}
+    enable, rng = Signal(), random.Random(SEED)
+    pages, offsets = address_terms(m, PARAMS, coordinates, **inputs, enable=enable)
 
     async def run(ctx):
         wanted = []
         while len(wanted) < 300:
-            coordinates, page_log2 = [rng.getrandbits(16) for _ in range(LANES)], rng.randrange(16)
-            pages_below, shift = rng.randint(0, PARAMS.pages), rng.randrange(21)
-            enable = rng.random() < 0.7
-            if enable:
-                wanted.append([shares(coordinate, page_log2, pages_below, shift) for coordinate in coordinates])
-            fields = {"coordinates": coordinates, "page_log2": page_log2, "pages_below": pages_below, "shift": shift}
-            for name, value in (fields | {"enable": enable}).items():
-                ctx.set(getattr(dut, name), value)
+            values = [rng.getrandbits(16) for _ in range(LANES)]
+            fields = {"page_log2": rng.randrange(16), "pages_below": rng.randint(0, PARAMS.pages)}
+            fields["shift"] = rng.randrange(21)
+            enabled = rng.random() < 0.7
+            if enabled:
+                wanted.append([terms(value, **fields) for value in values])
+            set_together(ctx, (enable, enabled), *zip(coordinates, values, strict=True))
+            set_together(ctx, *((inputs[name], value) for name, value in fields.items()))
             await ctx.tick()
-            if len(wanted) >= LATENCY:
-                assert list(zip(ctx.get(dut.pages), ctx.get(dut.offsets), strict=True)) == wanted[-LATENCY]
+            if len(wanted) >= TERM_LATENCY:
+                assert [*zip(map(ctx.get, pages), map(ctx.get, offsets), strict=True)] == wanted[-TERM_LATENCY]
 
-    print(f"seed {SEED}")
-    simulate(dut, run)
+    simulate(m, run)
 
 
 BASES_PARAMS = {groups: PE_PRESETS["unit"].replace(threads=8 * groups - 3) for groups in (1, 2)}
@@ -64,7 +65,7 @@ def test_builds(mode, groups):
     rng = random.Random(f"{SEED} {mode}")
     stall = STALL_MODES[mode]["stall"]
     registers = {}
-    held = {}  # by set: segment, elements by group and lane, by_rows
+    stored = {}  # by set: segment, elements by group and lane, by_rows
 
     def words(register, group):
         return [registers[(register, group), lane] for lane in range(LANES)]
@@ -73,7 +74,7 @@ def test_builds(mode, groups):
         for segment in SEGMENTS:
             for by_rows in range(2 if segment.rank > 1 else 1):
                 await build(ctx, rng.randrange(BASES_SETS), segment, rng.randrange(params.regs - 4), by_rows)
-                for number, contents in held.items():  # the set that was built, and the others as they were
+                for number, contents in stored.items():  # the set that was built, and the others as they were
                     await check(ctx, number, *contents)
 
     async def build(ctx, number, segment, first, by_rows):
@@ -96,7 +97,7 @@ def test_builds(mode, groups):
             cycles += 1
         reads = segment.rank * groups
         assert cycles == reads + BUILD_CYCLES if not stall else cycles > reads
-        held[number] = (segment, elements, by_rows)
+        stored[number] = (segment, elements, by_rows)
 
     async def check(ctx, number, segment, elements, by_rows):
         ctx.set(dut.set, number)
@@ -122,6 +123,5 @@ def test_builds(mode, groups):
                     page, offset = segment.place(outer)
                     assert (basis.page, basis.offset) == (page, offset)
 
-    print(f"seed {SEED}")
     answer = lane_registers(dut.lane_reads, words, rng, busy=stall)
     simulate(dut, run, background=[answer, watch_stream(dut.lane_reads.requests)])

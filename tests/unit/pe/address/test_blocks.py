@@ -1,4 +1,4 @@
-"""Items of transposed mm fall into parts by block; each column is in one part, and an undivided item takes a cycle."""
+"""Parts of items of transposed mm, each column in one part; and accesses, which fill blocks and pick from them."""
 
 import random
 from itertools import pairwise
@@ -10,8 +10,8 @@ from tilewright.hw.pe.layouts import AccessKind, JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.spec.pe import PeError
 from tilewright.verify.pysim.pe_accesses import BlockDirectory
-from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.simulate import elaborated
+from tilewright.verify.pysim.streams import STALL_MODES
 
 SEED = 20261121
 PARAMS = PE_PRESETS["unit"].replace(threads=16)
@@ -75,31 +75,22 @@ def parts_of(given):
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_parts(mode):
-    dut = elaborated(BlockParts, PARAMS)
+def test_parts(transact, mode):
     rng = random.Random(f"{SEED} {mode}")
     items = [random_item(rng) for _ in range(100)]
     wanted = [(given, part) for given in items for part in parts_of(given)]
     assert len(wanted) > 1.5 * len(items)
-
-    async def source(ctx):
-        await send(ctx, dut.i, items, idle=STALL_MODES[mode]["idle"], seed=SEED)
-
-    async def sink(ctx):
-        got, taken = await receive(ctx, dut.o, len(wanted), stall=STALL_MODES[mode]["stall"], seed=SEED)
-        for (given, (on, leader, last, flush)), part in zip(wanted, got, strict=True):
-            assert (part.on, part.item.last, part.item.job.flush) == (on, last, flush)
-            assert part.item.thread == given["item"]["thread"]
-            assert [column.inner for column in part.columns] == [column["inner"] for column in given["columns"]]
-            if leader is not None:
-                assert all(part.leader[name] == value for name, value in given["columns"][leader].items())
-                assert part.leader.outer == outer_of(given, leader)
-                assert part.origin == (given["columns"][leader]["inner"] - leader) % 16
-        if mode == "none":
-            assert taken == list(range(1, 1 + len(wanted)))
-
-    print(f"seed {SEED}")
-    simulate(dut, source, sink, background=[watch_stream(dut.o)])
+    result = transact(elaborated(BlockParts, PARAMS), send={"i": items}, receive={"o": len(wanted)}, mode=mode)
+    for (given, (on, leader, last, flush)), part in zip(wanted, result.payloads["o"], strict=True):
+        assert (part.on, part.item.last, part.item.job.flush) == (on, last, flush)
+        assert part.item.thread == given["item"]["thread"]
+        assert [column.inner for column in part.columns] == [column["inner"] for column in given["columns"]]
+        if leader is not None:
+            assert all(part.leader[name] == value for name, value in given["columns"][leader].items())
+            assert part.leader.outer == outer_of(given, leader)
+            assert part.origin == (given["columns"][leader]["inner"] - leader) % 16
+    if mode == "none":
+        assert result.cycles["o"] == list(range(1, 1 + len(wanted)))
 
 
 def random_part(rng):
@@ -145,9 +136,8 @@ def accesses_of(params, part, directory):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 @pytest.mark.parametrize("factor_regs", [1, 2])
-def test_accesses(mode, factor_regs):
+def test_accesses(transact, mode, factor_regs):
     params = PE_PRESETS["unit"].replace(factor_regs=factor_regs)
-    dut = elaborated(LineDirectory, params)
     rng = random.Random(f"{SEED} {mode}")
     parts = [random_part(rng) for _ in range(150)]
     directory = BlockDirectory()
@@ -155,21 +145,13 @@ def test_accesses(mode, factor_regs):
     picks, fills = ([access[0] for access in wanted].count(kind) for kind in (AccessKind.PICK, AccessKind.FILL))
     assert picks > 50
     assert fills > 30
-
-    async def source(ctx):
-        await send(ctx, dut.i, parts, idle=STALL_MODES[mode]["idle"], seed=SEED)
-
-    async def sink(ctx):
-        got, taken = await receive(ctx, dut.o, len(wanted), stall=STALL_MODES[mode]["stall"], seed=SEED)
-        for (kind, slot, octet, last, flush), access in zip(wanted, got, strict=True):
-            item = access.part.item
-            assert (access.kind, item.last, item.job.flush) == (kind, last, flush)
-            if slot is not None:
-                assert access.slot == slot
-            if kind == AccessKind.FILL:
-                assert access.octet == octet
-        if mode == "none":
-            assert taken == list(range(1, 1 + len(wanted)))
-
-    print(f"seed {SEED}")
-    simulate(dut, source, sink, background=[watch_stream(dut.o)])
+    result = transact(elaborated(LineDirectory, params), send={"i": parts}, receive={"o": len(wanted)}, mode=mode)
+    for (kind, slot, octet, last, flush), access in zip(wanted, result.payloads["o"], strict=True):
+        item = access.part.item
+        assert (access.kind, item.last, item.job.flush) == (kind, last, flush)
+        if slot is not None:
+            assert access.slot == slot
+        if kind == AccessKind.FILL:
+            assert access.octet == octet
+    if mode == "none":
+        assert result.cycles["o"] == list(range(1, 1 + len(wanted)))

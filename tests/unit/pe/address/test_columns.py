@@ -1,4 +1,4 @@
-"""Which columns and words are on, and what is wrong with them; one item a cycle."""
+"""Which columns and words are on, and their errors; one item a cycle."""
 
 import random
 from collections import Counter
@@ -10,8 +10,8 @@ from tilewright.hw.pe.address.columns import Columns
 from tilewright.hw.pe.layouts import JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.spec.pe import PeError
-from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, set_together, watch_stream
+from tilewright.verify.pysim.simulate import elaborated
+from tilewright.verify.pysim.streams import STALL_MODES, set_together
 
 SEED = 20261121
 PARAMS = PE_PRESETS["unit"].replace(threads=21)
@@ -58,7 +58,7 @@ def wanted_column(item, column, basis, predicates):
 
 def adjoin(basis, following, item):
     """Whether the second one is the next element of the same 16 bytes."""
-    first, second = ((one["inner"] + item["imm"]) % (1 << 32) for one in (basis, following))
+    first, second = ((start["inner"] + item["imm"]) % (1 << 32) for start in (basis, following))
     same = all(basis[name] == following[name] for name in ("outer", "page", "offset"))
     elements = 16 >> item["job"]["segment"]["element_log2"]
     return same and second == first + 1 and first // elements == second // elements
@@ -67,7 +67,7 @@ def adjoin(basis, following, item):
 @pytest.mark.parametrize(
     ("mode", "params"), [*((mode, PARAMS) for mode in STALL_MODES), ("none", PACED), ("both", PACED)]
 )
-def test_columns(mode, params):
+def test_columns(transact, mode, params):
     dut = elaborated(Columns, params)
     rng = random.Random(f"{SEED} {mode}")
     bases = [
@@ -97,36 +97,27 @@ def test_columns(mode, params):
                     values |= (predicates[thread] >> predicate & 1) << lane
                 set_together(ctx, (dut.predicates.values, values), *rows)
 
-    async def source(ctx):
-        return await send(ctx, dut.i, items, idle=STALL_MODES[mode]["idle"], seed=SEED)
-
-    async def sink(ctx):
-        got, taken = await receive(ctx, dut.o, len(items), stall=STALL_MODES[mode]["stall"], seed=SEED)
-        codes, adjoining = set(), Counter()
-        for item, seen in zip(items, got, strict=True):
-            assert (seen.item.thread, seen.item.imm) == (item["thread"], item["imm"])
-            for column in range(LANES):
-                thread = (item["thread"] + column) % len(bases)
-                basis, shown = bases[thread], seen.columns[column]
-                wanted = wanted_column(item, column, basis, predicates[thread])
-                assert (shown.on, shown.inside, shown.code) == wanted
-                codes.add(shown.code)
-                if shown.on and shown.inside:
-                    assert shown.inner == (basis["inner"] + item["imm"]) % (1 << 32)
-                    assert all(shown[name] == basis[name] for name in ("page", "offset"))
-                    assert seen.outers[thread % LANES] == basis["outer"]
-            for column in range(LANES - 1):
-                pair = [bases[(item["thread"] + number) % len(bases)] for number in (column, column + 1)]
-                adjoins = seen.adjoins >> column & 1
-                inside = all(seen.columns[number].inside for number in (column, column + 1))
-                if inside and item["job"]["kind"] == JobKind.MULTIPLY:
-                    assert adjoins == adjoin(*pair, item)
-                    adjoining[adjoins] += 1
-        assert min(adjoining[0], adjoining[1]) > 20
-        assert codes == {PeError.NONE, PeError.PRODUCT, PeError.ALIGNMENT}
-        if mode == "none":
-            pace = 2 if params.paced else 1
-            assert taken == list(range(LATENCY, LATENCY + pace * len(items), pace))
-
-    print(f"seed {SEED}")
-    simulate(dut, source, sink, background=[memories, watch_stream(dut.o)])
+    result = transact(dut, send={"i": items}, receive={"o": len(items)}, mode=mode, background=[memories])
+    codes, adjoining = set(), Counter()
+    for item, given in zip(items, result.payloads["o"], strict=True):
+        assert (given.item.thread, given.item.imm) == (item["thread"], item["imm"])
+        threads = [(item["thread"] + column) % len(bases) for column in range(LANES)]
+        for number, (thread, column) in enumerate(zip(threads, given.columns, strict=True)):
+            basis = bases[thread]
+            assert (column.on, column.inside, column.code) == wanted_column(item, number, basis, predicates[thread])
+            codes.add(column.code)
+            if column.on and column.inside:
+                assert column.inner == (basis["inner"] + item["imm"]) % (1 << 32)
+                assert all(column[name] == basis[name] for name in ("page", "offset"))
+                assert given.outers[thread % LANES] == basis["outer"]
+        for number, pair in enumerate(pairwise(threads)):
+            inside = all(given.columns[place].inside for place in (number, number + 1))
+            if inside and item["job"]["kind"] == JobKind.MULTIPLY:
+                adjoins = given.adjoins >> number & 1
+                assert adjoins == adjoin(*(bases[thread] for thread in pair), item)
+                adjoining[adjoins] += 1
+    assert min(adjoining[0], adjoining[1]) > 20
+    assert codes == {PeError.NONE, PeError.PRODUCT, PeError.ALIGNMENT}
+    if mode == "none":
+        pace = 2 if params.paced else 1
+        assert result.cycles["o"] == list(range(LATENCY, LATENCY + pace * len(items), pace))

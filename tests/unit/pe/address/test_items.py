@@ -1,10 +1,10 @@
-"""Jobs in items: whole steps where they fit, words within groups; one a cycle, and a job right behind the other."""
+"""Items of jobs: whole steps where they fit, words within groups; and words of STORE in the order of their items."""
 
 import random
 
 import pytest
 
-from tilewright.hw.pe.address.items import WORDS_UNDER_WAY, Items, StoreWords
+from tilewright.hw.pe.address.items import WORDS_IN_FLIGHT, Items, StoreWords
 from tilewright.hw.pe.layouts import LANE_READ_LATENCY, JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.verify.pysim.pe_operands import lane_registers
@@ -48,45 +48,35 @@ def random_job(rng, params, number):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 @pytest.mark.parametrize("threads", [4, 11, 32])
-def test_items(mode, threads):
+def test_items(transact, mode, threads):
     params = PE_PRESETS["unit"].replace(threads=threads)
-    dut = elaborated(Items, params)
     rng = random.Random(f"{SEED} {mode} {threads}")
     jobs = [random_job(rng, params, number) for number in range(40)]
     if mode == "none":
-        # Nothing between the jobs but what they need.
+        # No gap between the jobs.
         jobs = [job | {"rebuild": int(number == 0)} for number, job in enumerate(jobs)]
     wanted = [item for job in jobs for item in items_of(params, job)]
     builds = []
 
     async def build(ctx):
         """Offsets take a while to be read, and how they are read is as the job says."""
-        left = 0
+        remaining = 0
         async for _, _, strobe, job in ctx.tick().sample(dut.build, dut.o.payload.job):
-            left = max(left - 1, 0)
+            remaining = max(remaining - 1, 0)
             if strobe:
                 builds.append((job.number, job.transpose))
-                left = BUILD_CYCLES
-            ctx.set(dut.building, left > 0)
+                remaining = BUILD_CYCLES
+            ctx.set(dut.building, remaining > 0)
 
-    async def source(ctx):
-        await send(ctx, dut.jobs, jobs, idle=STALL_MODES[mode]["idle"], seed=SEED)
-
-    async def sink(ctx):
-        got, taken = await receive(ctx, dut.o, len(wanted), stall=STALL_MODES[mode]["stall"], seed=SEED)
-        names = ("thread", "present", "register", "first_member", "imm", "last")
-        seen = [(item.job.number, *(item[name] for name in names), item.job.flush) for item in got]
-        assert seen == wanted
-        for item in got:
-            if item.job.kind != JobKind.MULTIPLY:
-                assert (item.job.ka, item.job.kb, item.job.transpose) == (0, 0, 0)
-        if mode == "none":
-            assert taken[-1] - taken[0] == len(wanted) - 1
-        await ctx.tick()
-        assert not ctx.get(dut.active)
-
-    print(f"seed {SEED}")
-    simulate(dut, source, sink, background=[build, watch_stream(dut.o)])
+    dut = elaborated(Items, params)
+    result = transact(dut, send={"jobs": jobs}, receive={"o": len(wanted)}, mode=mode, background=[build], drain=1)
+    names, items = ("thread", "present", "register", "first_member", "imm", "last"), result.payloads["o"]
+    assert [(item.job.number, *(item[name] for name in names), item.job.flush) for item in items] == wanted
+    for item in items:
+        if item.job.kind != JobKind.MULTIPLY:
+            assert (item.job.ka, item.job.kb, item.job.transpose) == (0, 0, 0)
+    if mode == "none":
+        assert result.cycles["o"][-1] - result.cycles["o"][0] == len(wanted) - 1
     by_rows = [int(job["kind"] == JobKind.MULTIPLY and job["transpose"]) for job in jobs]
     assert builds == [(job["number"], by_rows[job["number"]]) for job in jobs if job["rebuild"]]
 
@@ -103,7 +93,7 @@ def test_words(mode, params):
     rng = random.Random(f"{SEED} {mode}")
     stalls = STALL_MODES[mode]
     # No more at once than may be under way: the words are taken after the last item.
-    kinds = [JobKind.STORE] * WORDS_UNDER_WAY + [JobKind.LOAD, JobKind.MULTIPLY] * 8
+    kinds = [JobKind.STORE] * WORDS_IN_FLIGHT + [JobKind.LOAD, JobKind.MULTIPLY] * 8
     rng.shuffle(kinds)
     items = [
         {"job": {"kind": kind}, "register": rng.randrange(PARAMS.regs), "thread": LANES * rng.randrange(2)}
@@ -126,18 +116,17 @@ def test_words(mode, params):
         await send(ctx, dut.i, items, idle=stalls["idle"], seed=SEED)
 
     async def sink(ctx):
-        # The block behind stays ready until it is given an item.
+        # The next block stays ready until it gets an item.
         for item in items:
             while rng.random() < stalls["stall"]:
                 await ctx.tick()
             (got,), _ = await receive(ctx, dut.o, 1)
             assert (got.job.kind, got.register) == (item["job"]["kind"], item["register"])
-        got, taken = await receive(ctx, dut.words, len(stores), stall=stalls["stall"], seed=SEED)
+        got, cycles = await receive(ctx, dut.words, len(stores), stall=stalls["stall"], seed=SEED)
         assert [list(words) for words in got] == [contents[read] for read in stores]
         if not stalls["stall"]:
-            assert taken[-1] <= len(stores) + LANE_READ_LATENCY
+            assert cycles[-1] <= len(stores) + LANE_READ_LATENCY
 
-    print(f"seed {SEED}")
     answer = lane_registers(dut.lane_reads, words, rng, busy=stalls["stall"])
     streams = (dut.words, dut.lane_reads.requests)
     simulate(dut, source, sink, background=[answer, check_reading, *map(watch_stream, streams)])

@@ -1,37 +1,20 @@
-"""When a register may be filled, with and without turns."""
+"""Pages, offsets and bytes to keep of every lane, element by element; an access a cycle, and none without effect."""
 
 import random
 
 import pytest
-from amaranth.hdl import Module, Signal
 
-from tilewright.hw.pe.address.lanes import AddressLanes, takes
+from tilewright.hw.pe.address.lanes import AddressLanes
 from tilewright.hw.pe.layouts import AccessKind, JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.spec.pe import PeError
 from tilewright.verify.pysim.pe_accesses import Segment
-from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
-
-
-@pytest.mark.parametrize(("preset", "passes"), [("default", 1), ("ecp5", 0)])
-def test_a_full_register_takes_something_only_without_turns(preset, passes):
-    m, valid, ready, taken = Module(), Signal(), Signal(), Signal()
-    m.d.comb += taken.eq(takes(PE_PRESETS[preset], valid, ready))
-    m.d.sync += Signal().eq(taken)
-
-    async def drive(ctx):
-        for full, leaves, wanted in ((0, 0, 1), (0, 1, 1), (1, 0, 0), (1, 1, passes)):
-            ctx.set(valid, full)
-            ctx.set(ready, leaves)
-            assert ctx.get(taken) == wanted
-
-    simulate(m, drive)
-
+from tilewright.verify.pysim.simulate import elaborated
+from tilewright.verify.pysim.streams import STALL_MODES, send
 
 SEED = 20261121
 PARAMS = PE_PRESETS["unit"].replace(threads=16, pages=64)
-#: An access takes two cycles.
+#: An access stage_ready two cycles.
 PACED = PARAMS.replace(smem=PARAMS.smem.replace(chunks_a_cycle=4))
 LATENCY = 4
 SEGMENTS = [
@@ -43,7 +26,7 @@ JOB_KIND = {AccessKind.LOAD: JobKind.LOAD, AccessKind.STORE: JobKind.STORE}
 
 
 class Request:
-    """A random access: what goes in, and what is to come out."""
+    """A random access: the request and the expected lanes."""
 
     def __init__(self, rng):
         self.segment = segment = rng.choice(SEGMENTS)
@@ -117,53 +100,43 @@ class Request:
 @pytest.mark.parametrize(
     ("mode", "params"), [*((mode, PARAMS) for mode in STALL_MODES), ("none", PACED), ("both", PACED)]
 )
-def test_lanes(mode, params):
-    dut = elaborated(AddressLanes, params)
+def test_lanes(transact, mode, params):
     rng = random.Random(f"{SEED} {mode}")
     requests = [Request(rng) for _ in range(120)]
     requests[-1].last = 1
     sent = [request for request in requests if request.on or request.last]
     words = [request.words for request in requests if request.kind == AccessKind.STORE]
-
-    async def source(ctx):
-        given = [request.given() for request in requests]
-        return await send(ctx, dut.i, given, idle=STALL_MODES[mode]["idle"], seed=SEED)
+    due, flushes = 0, []  # an access that is dropped passes its flush to the next one
+    for request in requests:
+        due |= request.flush
+        if request in sent:
+            flushes.append(due)
+            due = 0
+    given = [request.given() for request in requests]
+    dut = elaborated(AddressLanes, params)
 
     async def feed(ctx):
-        await send(ctx, dut.words, words)
+        await send(ctx, dut.words, words)  # always there in time
 
-    async def sink(ctx):
-        got, taken = await receive(ctx, dut.o, len(sent), stall=STALL_MODES[mode]["stall"], seed=SEED)
-        for request, access in zip(sent, got, strict=True):
-            nothing = request.kind == AccessKind.LOAD and not request.on
-            assert access.kind == (AccessKind.NOTHING if nothing else request.kind)
-            assert (access.last, access.on, access.fault_register) == (request.last, request.on, 40000)
-            for number in range(LANES):
-                lane = access.lanes[number]
-                enable, code, entry, offset, keep = request.lane(number)
-                assert lane.code == code
-                if entry is not None and request.segment.paged:
-                    assert lane.entry == entry
-                for seen, wanted in ((lane.enable, enable), (lane.offset, offset), (lane.keep, keep)):
-                    assert wanted is None or seen == wanted
-            if access.kind == AccessKind.PICK:
-                assert access.place == (request.origin << request.segment.element_log2) % 16
-            if access.kind == AccessKind.STORE:
-                assert list(access.data) == request.words
-        # What is left out hands its flush on.
-        due = 0
-        flushes = []
-        for request in requests:
-            due |= request.flush
-            if request.on or request.last:
-                flushes.append(due)
-                due = 0
-        assert [access.flush for access in got] == flushes
-        if mode == "none":
-            # What is left out takes a cycle too, and the stages stand in the cycle in which an access leaves.
-            waits = len(sent) - 1 if params.paced else 0
-            assert taken[-1] - taken[0] == requests.index(sent[-1]) - requests.index(sent[0]) + waits
-            assert taken[0] == LATENCY + requests.index(sent[0])
-
-    print(f"seed {SEED}")
-    simulate(dut, source, feed, sink, background=[watch_stream(dut.o)])
+    result = transact(dut, send={"i": given}, receive={"o": len(sent)}, mode=mode, background=[feed])
+    assert [access.flush for access in result.payloads["o"]] == flushes
+    for request, access in zip(sent, result.payloads["o"], strict=True):
+        nothing = request.kind == AccessKind.LOAD and not request.on
+        assert access.kind == (AccessKind.NOTHING if nothing else request.kind)
+        assert (access.last, access.on, access.fault_register) == (request.last, request.on, 40000)
+        for number, lane in enumerate(access.lanes):
+            enable, code, entry, offset, keep = request.lane(number)
+            assert lane.code == code
+            if entry is not None and request.segment.paged:
+                assert lane.entry == entry
+            for value, wanted in ((lane.enable, enable), (lane.offset, offset), (lane.keep, keep)):
+                assert wanted is None or value == wanted
+        if access.kind == AccessKind.PICK:
+            assert access.place == (request.origin << request.segment.element_log2) % 16
+        if access.kind == AccessKind.STORE:
+            assert list(access.data) == request.words
+    if mode == "none":
+        # An access that is dropped takes a cycle too, and paced stages stand in the cycle in which an access leaves.
+        waits, cycles = len(sent) - 1 if params.paced else 0, result.cycles["o"]
+        assert cycles[-1] - cycles[0] == requests.index(sent[-1]) - requests.index(sent[0]) + waits
+        assert cycles[0] == LATENCY + requests.index(sent[0])

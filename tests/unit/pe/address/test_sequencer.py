@@ -65,7 +65,7 @@ class Bench:
         await send(ctx, self.predicates.writes, writes)
 
     def run(self, jobs, wanted, *, idle=0.0, stall=0.0):
-        """Runs the jobs. The cycles in which they were accepted, and those of the accesses, from the same start."""
+        """Runs the jobs, and returns the cycles in which they were accepted, and the cycles of the accesses."""
         times = {}
 
         async def source(ctx):
@@ -75,8 +75,8 @@ class Bench:
         async def sink(ctx):
             await ctx.tick().repeat(PREDICATES * self.params.groups)
             got, times["accesses"] = await receive(ctx, self.dut.linear, len(wanted), stall=stall, seed=SEED)
-            for position, (seen, access) in enumerate(zip(map(observed, got), wanted, strict=True)):
-                assert seen == access, f"access {position}"
+            for position, (payload, access) in enumerate(zip(map(observed, got), wanted, strict=True)):
+                assert payload == access, f"access {position}"
             await ctx.tick().repeat(LATENCY)
             assert not ctx.get(self.dut.linear.valid)
             assert ctx.get(self.dut.idle)
@@ -158,8 +158,8 @@ def with_rebuilds(jobs):
     for job in jobs:
         by_rows = job["kind"] == JobKind.MULTIPLY and job["transpose"]
         key = (job["segment_number"], job["rf"], by_rows)
-        job["bases_set"], job["rebuild"] = found = sets.find(key)
-        sets.use(found, key, ())
+        job["bases_set"], job["rebuild"] = choice = sets.find(key)
+        sets.use(choice, key, ())
     return jobs
 
 
@@ -184,7 +184,6 @@ def all_expected(params, threads, segments, jobs):
 def test_random_jobs(mode, threads, factor_regs, smem):
     params = PARAMS.replace(factor_regs=factor_regs, threads=threads, smem=smem)
     rng = random.Random(f"{SEED} {mode} {threads}")
-    print(f"seed {SEED}")
     segments = [random_segment(rng, params, number, element_log2=number % 3) for number in range(5)]
     state = random_threads(rng, params, segments)
     jobs, kinds = [], set()
@@ -208,11 +207,15 @@ def multiplies(segment, count, **fields):
 
 @pytest.mark.parametrize("transpose", [0, 1])
 @pytest.mark.parametrize(
-    ("ka", "kb"),
-    [(1, 1), *(pytest.param(*merge, marks=pytest.mark.long) for merge in ((1, 2), (2, 2), (3, 1), (3, 3))), (4, 4)],
+    ("ka", "kb", "smem", "pace"),
+    [
+        *((1, 1, PARAMS.smem, 1), (4, 4, PARAMS.smem, 1), (1, 1, PACED, 2)),
+        *(pytest.param(*merge, PARAMS.smem, 1, marks=pytest.mark.long) for merge in ((1, 2), (2, 2), (3, 1), (3, 3))),
+    ],
 )
-def test_one_access_a_cycle(ka, kb, transpose):
-    params = PARAMS.replace(threads=16)
+def test_rate(ka, kb, smem, pace, transpose):
+    """An access a cycle, or every other cycle."""
+    params = PARAMS.replace(threads=16, smem=smem)
     segment = Segment(0, 0, (200, 40), (6, 3), paged=True)
     # K along dimension 0: thread j has column j. Along dimension 1: sixteen columns side by side.
     registers = [[*((thread, 0) if transpose else (0, thread)), *[0] * (params.regs - 2)] for thread in range(16)]
@@ -220,24 +223,10 @@ def test_one_access_a_cycle(ka, kb, transpose):
     jobs = multiplies(segment, 6, ka=ka - 1, kb=kb - 1, transpose=transpose)
     wanted = all_expected(params, state, [segment], jobs)
     assert len([access for access in wanted if access["kind"] == AccessKind.FILL]) == 6 * kb * transpose
-    accepted, taken = Bench(params, state).run(jobs, wanted)
-    assert taken[-1] - taken[0] == len(wanted) - 1
-    assert taken[0] - accepted[0] == LATENCY + segment.rank * params.groups + BUILD_CYCLES
-
-
-@pytest.mark.parametrize("transpose", [0, 1])
-def test_an_access_every_other_cycle(transpose):
-    params = PARAMS.replace(threads=16, smem=PACED)
-    segment = Segment(0, 0, (200, 40), (6, 3), paged=True)
-    registers = [[*((thread, 0) if transpose else (0, thread)), *[0] * (params.regs - 2)] for thread in range(16)]
-    state = Threads(registers, [0] * 16)
-    jobs = multiplies(segment, 6, ka=0, kb=0, transpose=transpose)
-    wanted = all_expected(params, state, [segment], jobs)
-    accepted, taken = Bench(params, state).run(jobs, wanted)
-    # Stages that take turns may wait a cycle for one another where a job begins.
-    assert 0 <= taken[-1] - taken[0] - 2 * (len(wanted) - 1) <= len(jobs) // 2
-    # A register for jobs, but none behind the columns.
-    assert taken[0] - accepted[0] == LATENCY + segment.rank * params.groups + BUILD_CYCLES
+    accepted, cycles = Bench(params, state).run(jobs, wanted)
+    # Paced stages may wait a cycle for one another where a job begins.
+    assert 0 <= cycles[-1] - cycles[0] - pace * (len(wanted) - 1) <= (pace - 1) * len(jobs) // 2
+    assert cycles[0] - accepted[0] == LATENCY + segment.rank * params.groups + BUILD_CYCLES
 
 
 @pytest.mark.parametrize("blocks", [2, BASES_SETS])
@@ -256,8 +245,8 @@ def test_no_gap_where_blocks_of_columns_take_turns(blocks):
         job |= {"rf": 2 * (job["number"] % blocks), "imm": 16 * (job["number"] // blocks)}
     with_rebuilds(jobs)
     wanted = all_expected(params, state, [segment], jobs)
-    _, taken = Bench(params, state).run(jobs, wanted)
-    ends = [cycle for cycle, access in zip(taken, wanted, strict=True) if access["last"]]
+    _, cycles = Bench(params, state).run(jobs, wanted)
+    ends = [cycle for cycle, access in zip(cycles, wanted, strict=True) if access["last"]]
     steady = len(wanted) // rounds * (rounds - 1)
     assert ends[-1] - ends[blocks - 1] == steady  # an access a cycle from the second round on
 
@@ -270,5 +259,5 @@ def test_loads_and_stores_one_word_a_cycle():
     for job in jobs:
         job |= {"kind": JobKind.STORE if job["number"] % 2 else JobKind.LOAD, "register": 1, "count": 5, "imm": 0}
     wanted = all_expected(params, state, [segment], jobs)
-    _, taken = Bench(params, state).run(jobs, wanted)
-    assert taken[-1] - taken[0] == len(wanted) - 1 == 6 * 5 * params.groups - 1
+    _, cycles = Bench(params, state).run(jobs, wanted)
+    assert cycles[-1] - cycles[0] == len(wanted) - 1 == 6 * 5 * params.groups - 1

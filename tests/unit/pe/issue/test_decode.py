@@ -1,17 +1,21 @@
-"""The decoder: verdicts on random words, near every limit, are those of the golden model."""
+"""Errors of instruction words near every limit, as in the golden model; moved registers; uniform registers."""
 
 import random
 from itertools import product
 from types import SimpleNamespace
 
 import pytest
+from amaranth.hdl import Module, Signal
 
 from tilewright.golden.pe.machine import decode, refusal
-from tilewright.hw.pe.issue.decode import Decoder, MovedRegisters, UniformRegisters, Verdict
+from tilewright.hw.pe.issue.decode import DecodedLayout, Decoder, memory_error, moved_registers, uniform_registers
+from tilewright.hw.pe.layouts import SegmentEntryLayout
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.spec.pe import INSTRUCTIONS, MmType, Operation, PeError, SegmentElement
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, set_together, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, set_together
+
+UNIT = PE_PRESETS["unit"]
 
 
 def random_word(rng, params):
@@ -34,7 +38,7 @@ def random_word(rng, params):
 
 
 def refusal_at_rank(word, params, rank):
-    """The golden verdict if all uniform registers name a segment of ``rank`` that fits the instruction."""
+    """The golden error if all uniform registers name a segment of ``rank`` that fits the instruction."""
     fields = INSTRUCTIONS[Operation.MM].unpack(word)
     narrow = fields["type"] > max(MmType) or MmType(fields["type"]).bytes == 1
     segment = SimpleNamespace(element=SegmentElement.S8 if narrow else SegmentElement.S16, rank=rank)
@@ -45,8 +49,8 @@ def refusal_at_rank(word, params, rank):
     return (PeError.OPCODE, 0) if values is None else refusal(values, pe)
 
 
-def verdict(decoded, rank):
-    """The same from what the hardware says."""
+def error_of(decoded, rank):
+    """The same from the outputs of the hardware."""
     mm = INSTRUCTIONS[Operation.MM].unpack(decoded.word)
     if decoded.code:
         return decoded.code, decoded.register
@@ -67,35 +71,26 @@ def verdict(decoded, rank):
         for mode in STALL_MODES
     ],
 )
-def test_verdicts(preset, mode):
-    params = PE_PRESETS[preset]
-    dut = elaborated(Decoder, params)
+def test_errors(transact, preset, mode):
+    params, met = PE_PRESETS[preset], set()
     rng = random.Random(f"decode {preset}")
     words = [random_word(rng, params) for _ in range(600)]
-    cycles = {}
-
-    async def source(ctx):
-        cycles["in"] = await send(ctx, dut.i, words, idle=STALL_MODES[mode]["idle"], seed=1)
-
-    async def sink(ctx):
-        items, cycles["out"] = await receive(ctx, dut.o, len(words), stall=STALL_MODES[mode]["stall"], seed=2)
-        found = set()
-        for number, (word, decoded) in enumerate(zip(words, items, strict=True)):
-            assert (decoded.word, decoded.number) == (word, number)
-            for rank in range(1, 5):
-                expected = refusal_at_rank(word, params, rank)
-                if expected[0] != PeError.SEGMENT:  # mm with t1 at rank 1, which the decoder cannot know
-                    assert verdict(decoded, rank) == expected, f"{word:#x} at rank {rank}"
-                found.add((INSTRUCTIONS[Operation.MM].unpack(word)["opcode"], expected[0]))
-        codes = {PeError.NONE, PeError.OPCODE, PeError.UNIFORM, PeError.REGISTER, PeError.BARRIER}
-        codes |= {PeError.MERGE} if params.threads < 16 else set()
-        codes |= set() if params.floats else {PeError.UNSUPPORTED}
-        assert {code for _, code in found} >= codes
-        assert {operation for operation, code in found if not code} == set(Operation)
-
-    simulate(dut, source, sink, background=[watch_stream(dut.o)])
+    result = transact(elaborated(Decoder, params), send={"i": words}, receive={"o": len(words)}, mode=mode)
+    for number, (word, decoded) in enumerate(zip(words, result.payloads["o"], strict=True)):
+        assert (decoded.word, decoded.number) == (word, number)
+        for rank in range(1, 5):
+            expected = refusal_at_rank(word, params, rank)
+            if expected[0] != PeError.SEGMENT:  # mm with t1 at rank 1, which the decoder cannot know
+                assert error_of(decoded, rank) == expected, f"{word:#x} at rank {rank}"
+            met.add((INSTRUCTIONS[Operation.MM].unpack(word)["opcode"], expected[0]))
+    codes = {PeError.NONE, PeError.OPCODE, PeError.UNIFORM, PeError.REGISTER, PeError.BARRIER}
+    codes |= {PeError.MERGE} if params.threads < 16 else set()
+    codes |= set() if params.floats else {PeError.UNSUPPORTED}
+    assert {code for _, code in met} >= codes
+    assert {operation for operation, code in met if not code} == set(Operation)
     if mode == "none":
-        assert cycles["out"] == [cycle + 2 for cycle in cycles["in"]] == list(range(2, 2 * len(words) + 2, 2))
+        cycles = [cycle + 2 for cycle in result.sent["i"]]
+        assert result.cycles["o"] == cycles == list(range(2, 2 * len(words) + 2, 2))
 
 
 def test_accepted_instructions_are_counted():
@@ -117,49 +112,44 @@ def test_accepted_instructions_are_counted():
     assert counted == 4
 
 
-PARAMS = PE_PRESETS["unit"]
-ELEMENTS = (SegmentElement.U8, SegmentElement.BF16, SegmentElement.F32)
-
-
 @pytest.mark.parametrize("operation", [Operation.MM, Operation.LD, Operation.ST])
-def test_combinations(operation):
-    dut = elaborated(Verdict, PARAMS)
-    fmt = INSTRUCTIONS[operation]
-    found = set()
+def test_every_combination_of_errors_of_a_memory_operation(operation):
+    m, fmt = Module(), INSTRUCTIONS[operation]
+    decoded, entry = Signal(DecodedLayout()), Signal(SegmentEntryLayout(UNIT))
+    is_set, exists = Signal(), Signal()
+    error = memory_error(m, decoded, is_set=is_set, exists=exists, segment=entry)
+    met = set()
 
     async def testbench(ctx):
-        flags = product((0, 1), repeat=3)
-        for (is_set, exists, good), element, rank, transpose, wide, first, rf in product(
-            flags, ELEMENTS, range(1, 5), (0, 1), (0, 1), (5, PARAMS.regs - 1), range(PARAMS.regs - 5, PARAMS.regs + 1)
+        flags, elements = product((0, 1), repeat=3), (SegmentElement.U8, SegmentElement.BF16, SegmentElement.F32)
+        limits = (5, UNIT.regs - 1), range(UNIT.regs - 5, UNIT.regs + 1)
+        for (set_, there, good), element, rank, transpose, wide, first, rf in product(
+            flags, elements, range(1, 5), (0, 1), (0, 1), *limits
         ):
             fields = {"transpose": transpose, "type": MmType.F16 if wide else MmType.S8U8, "ra": first, "rc": 3}
             fields |= {"rd": first, "rs": first, "n": 2, "rf": rf, "ur": 7}
             word = fmt.pack(opcode=operation, **{f.name: fields[f.name] for f in fmt.fields if f.name in fields})
-            offsets_outside = sum(1 << r - 1 for r in range(1, 5) if rf + r > PARAMS.regs)
-            decoded = {"word": word, "file_outside": first + 2 > PARAMS.regs, "offsets_outside": offsets_outside}
-            entry = {"good": good, "element_log2": element & 3, "rank": rank - 1}
-            set_together(ctx, (dut.decoded, decoded), (dut.is_set, is_set), (dut.exists, exists), (dut.segment, entry))
-            number = (0 if exists else PARAMS.segments) if is_set else None
+            offsets_outside = sum(1 << r - 1 for r in range(1, 5) if rf + r > UNIT.regs)
+            checked = {"word": word, "file_outside": first + 2 > UNIT.regs, "offsets_outside": offsets_outside}
+            values = {"good": good, "element_log2": element & 3, "rank": rank - 1}
+            set_together(ctx, (decoded, checked), (is_set, set_), (exists, there), (entry, values))
+            number = (0 if there else UNIT.segments) if set_ else None
             segment = SimpleNamespace(element=element, rank=rank) if good else None
-            pe = SimpleNamespace(sizes=PARAMS, uniform=[number] * 8, segments=[segment], smem=b"")
-            verdict = ctx.get(dut.o)
+            pe = SimpleNamespace(sizes=UNIT, uniform=[number] * 8, segments=[segment], smem=b"")
             expected = refusal(fmt.unpack(word), pe)
-            assert (verdict.code, verdict.register) == expected
-            found.add(expected)
+            assert (ctx.get(error.code), ctx.get(error.register)) == expected
+            met.add(expected[0])
 
-    simulate(dut, testbench)
-    names = {PeError.NONE, PeError.UNIFORM, PeError.SEGMENT, PeError.REGISTER}
-    assert {code for code, _ in found} == names
-
-
-TMAU_PRESETS = {"ragged": PE_PRESETS["unit"].replace(threads=7), "full": PE_PRESETS["full"]}
+    simulate(m, testbench)
+    assert met == {PeError.NONE, PeError.UNIFORM, PeError.SEGMENT, PeError.REGISTER}
 
 
-@pytest.mark.parametrize("preset", TMAU_PRESETS)
-def test_registers(preset):
-    params = TMAU_PRESETS[preset]
-    dut = elaborated(MovedRegisters, params)
-    rng = random.Random(f"moved {preset}")
+@pytest.mark.parametrize("params", [UNIT.replace(threads=7), PE_PRESETS["full"]], ids=["ragged", "full"])
+def test_moved_registers(params):
+    """First and last, against a list."""
+    m, word = Module(), Signal(128)
+    moved = moved_registers(m, params, word)
+    rng = random.Random(f"moved {params.threads}")
 
     def instruction():
         operation = rng.choice([Operation.MM, Operation.LD, Operation.ST, Operation.MOV, Operation.SETP])
@@ -169,8 +159,8 @@ def test_registers(preset):
             first = rng.choice([first, params.regs, rng.getrandbits(16)])
             ka = rng.randrange(1, 5)
             columns = range(0, params.threads, ka)
-            moved = [min(first + column // ka, params.regs - 1) for column in columns]
-            return INSTRUCTIONS[operation].pack(opcode=operation, rc=first, ka=ka), moved
+            registers = [min(first + column // ka, params.regs - 1) for column in columns]
+            return INSTRUCTIONS[operation].pack(opcode=operation, rc=first, ka=ka), registers
         fields, count = {name: first}, 1
         if operation in (Operation.LD, Operation.ST):
             fields["n"] = count = rng.randrange(1, params.regs - first + 1)
@@ -178,39 +168,39 @@ def test_registers(preset):
 
     async def testbench(ctx):
         for _ in range(500):
-            word, moved = instruction()
-            ctx.set(dut.word, word)
+            value, registers = instruction()
+            ctx.set(word, value)
             await ctx.tick()
-            ctx.set(dut.word, rng.getrandbits(128))
-            found = ctx.get(dut.o)
-            assert (found.first, found.last) == (min(moved), max(moved))
+            ctx.set(word, rng.getrandbits(128))
+            assert (ctx.get(moved.first), ctx.get(moved.last)) == (min(registers), max(registers))
 
-    simulate(dut, testbench)
+    simulate(m, testbench)
 
 
 @pytest.mark.parametrize("registers", [8, 16])
-def test_last_write_is_read(registers):
-    params = PE_PRESETS["unit"].replace(uniform_regs=registers)
-    dut = elaborated(UniformRegisters, params)
+def test_uniform_registers_keep_the_last_write(registers):
+    params = UNIT.replace(uniform_regs=registers)
+    m, number, write, value = Module(), Signal(range(registers)), Signal(), Signal(32)
+    selected = uniform_registers(m, params, number=number, write=write, value=value)
     rng = random.Random(registers)
     model = [None] * registers
 
     async def testbench(ctx):
         for _ in range(400):
-            number = rng.randrange(registers)
-            ctx.set(dut.number, number)
-            assert ctx.get(dut.is_set) == (model[number] is not None)
-            if model[number] is not None:
-                assert ctx.get(dut.exists) == (model[number] < params.segments)
-                if model[number] < params.segments:
-                    assert ctx.get(dut.segment) == model[number]
-            value = rng.choice([rng.randrange(params.segments), params.segments, 1 << 31, rng.getrandbits(32)])
-            write = rng.random() < 0.2
-            ctx.set(dut.value, value)
-            ctx.set(dut.write, write)
+            index = rng.randrange(registers)
+            ctx.set(number, index)
+            assert ctx.get(selected.is_set) == (model[index] is not None)
+            if model[index] is not None:
+                assert ctx.get(selected.exists) == (model[index] < params.segments)
+                if model[index] < params.segments:
+                    assert ctx.get(selected.segment) == model[index]
+            segment = rng.choice([rng.randrange(params.segments), params.segments, 1 << 31, rng.getrandbits(32)])
+            writes = rng.random() < 0.2
+            ctx.set(value, segment)
+            ctx.set(write, writes)
             await ctx.tick()
-            ctx.set(dut.write, 0)
-            if write:
-                model[number] = value
+            ctx.set(write, 0)
+            if writes:
+                model[index] = segment
 
-    simulate(dut, testbench)
+    simulate(m, testbench)

@@ -1,11 +1,10 @@
-"""Issue, behind the decoder: what leaves, in which order, with what; the test stands in for its neighbours."""
+"""Decoder and Issue: items that leave, their order and contents; the test models the other blocks."""
 
 import random
 from types import SimpleNamespace
 
 import pytest
-from amaranth import Module
-from amaranth.hdl import Elaboratable
+from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import connect
 
 from tilewright.golden.pe.machine import decode, refusal
@@ -134,8 +133,8 @@ class Reference:
         offsets = set(range(fields["rf"], fields["rf"] + SEGMENTS[segment][1]))
         by_rows = operation == Operation.MM and fields["transpose"]
         key = (segment, fields["rf"], by_rows)
-        bases_set, rebuild = found = self.sets.find(key)
-        self.sets.use(found, key, offsets)
+        bases_set, rebuild = choice = self.sets.find(key)
+        self.sets.use(choice, key, offsets)
         names = ("rf", "imm", "guard", "predicate")
         job = {"kind": KINDS[operation], "number": number, "segment_number": segment, "bases_set": bases_set,
                "rebuild": rebuild, "flush": self.flush, **{name: fields[name] for name in names}}  # fmt: skip
@@ -162,13 +161,13 @@ def registers(span):
 
 
 class Neighbours:
-    """Does what all other blocks do, pauses at random, and logs what leaves."""
+    """Models all other blocks, pauses at random, and logs the items that leave."""
 
     def __init__(self, front, rng, stall):
         self.dut, self.rng, self.stall = front.issue, rng, stall
         self.log, self.cycle = [], 0
         self.pending = []  # (kind, written registers, read registers), oldest first
-        self.own = None  # what was added last
+        self.own = None  # the mm or load that was added last
         self.unread = 0  # cycles until the loading side has read all registers
 
     def _clear(self, ctx):
@@ -204,10 +203,10 @@ class Neighbours:
         dut = self.dut
         mm, load = dut.mm_registers, dut.load_registers
         if ctx.get(mm.valid) and ctx.get(mm.ready):
-            accumulators, factors = map(registers, (ctx.get(mm.p.accumulators), ctx.get(mm.p.factors)))
+            accumulators, factors = map(registers, (ctx.get(mm.payload.accumulators), ctx.get(mm.payload.factors)))
             self._add("mm", accumulators, factors, (accumulators, factors))
         if ctx.get(load.valid) and ctx.get(load.ready):
-            written = registers(ctx.get(load.p))
+            written = registers(ctx.get(load.payload))
             self._add("load", written, set(), written)
         for name, port in streams.items():
             if ctx.get(port.valid) and ctx.get(port.ready):
@@ -265,12 +264,12 @@ def compare(log, words, **stop):
     reference, place = Reference(**stop), 0
     for number, word in enumerate(words):
         events = reference.events(word, number)
-        found = log[place : place + len(events)]
+        entries = log[place : place + len(events)]
         place += len(events)
         if len(events) == 3:
-            found[1:] = sorted(found[1:], key=lambda entry: entry[1])
-        for (name, expected), (_, found_name, item) in zip(events, found, strict=True):
-            assert name == found_name, f"instruction {number}"
+            entries[1:] = sorted(entries[1:], key=lambda entry: entry[1])
+        for (name, expected), (_, entry_name, item) in zip(events, entries, strict=True):
+            assert name == entry_name, f"instruction {number}"
             if isinstance(expected, dict):
                 for field, value in expected.items():
                     # While the core is stopped a job flushes anyway.
@@ -298,7 +297,7 @@ def test_random_programs(mode):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_a_core_that_is_stopped_at_any_time(mode):
-    """What begins then is refused, waits may be, and all else is as ever; so is what comes later."""
+    """Instructions that start then are refused, waits may be, and all others proceed as before."""
     rng, refused, given_up = random.Random(f"issue stop {mode}"), set(), set()
 
     def script(front):
@@ -312,7 +311,7 @@ def test_a_core_that_is_stopped_at_any_time(mode):
                     ctx.set(issue.stopped, stopped)
                     for _ in range(rng.choice([1, 2, 5, 60])):
                         ctx.set(issue.wait_refused, stopped and rng.random() < 0.5)
-                        *_, number, begun, over = await ctx.tick().sample(issue.i.p.number, begins, waited)
+                        *_, number, begun, over = await ctx.tick().sample(issue.i.payload.number, begins, waited)
                         refused.update([number] * begun)
                         given_up.update([number] * over)
 
@@ -354,16 +353,6 @@ def test_a_record_names_register_and_threads():
              ("UNIFORM", 9), ("SEGMENT", 0), ("BARRIER", 0)]  # fmt: skip
     assert none == (PeError.NONE, 0, 0, 0)
     assert faults == [(PeError[code], register, 0, 5) for code, register in named]
-
-
-@pytest.mark.parametrize(("blocks", "reads"), [(1, 1), (2, 2), (BASES_SETS, BASES_SETS), (BASES_SETS + 1, 30)])
-def test_blocks_of_columns_that_take_turns(blocks, reads):
-    words = [NAMED, *(mm(rf=20 + 2 * (number % blocks)) for number in range(30))]
-    log = run(words)
-    compare(log, words)
-    jobs = [item for _, name, item in log if name == "job"]
-    assert [job.rebuild for job in jobs] == [1] * reads + [0] * (30 - reads)
-    assert blocks > BASES_SETS or len({(job.rf, job.bases_set) for job in jobs}) == blocks
 
 
 @pytest.mark.parametrize(("strobe", "rebuild"), [("segment_written", 1), ("page_written", 0)])

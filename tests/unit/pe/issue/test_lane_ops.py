@@ -25,11 +25,11 @@ def signed(value):
     return value - (value >> 31 << 32)
 
 
-def compares(compare, one, two):
+def compares(compare, first, second):
     """Whether 32-bit ``one`` compares as asked with ``two``."""
     if compare < Compare.LTU:
-        one, two = signed(one), signed(two)
-    less, same = one < two, one == two
+        first, second = signed(first), signed(second)
+    less, same = first < second, first == second
     return {"EQ": same, "NE": not same, "LT": less, "LE": less or same, "GT": not (less or same), "GE": not less}[
         Compare(compare).name.removesuffix("U")
     ]
@@ -113,9 +113,9 @@ def test_operations(preset, mode):
                 if operation["guard"] and not predicates[thread] >> operation["predicate"] & 1:
                     continue
                 if operation["setp"]:
-                    one = thread if operation["source"] else registers[thread][operation["register"]]
+                    first = thread if operation["source"] else registers[thread][operation["register"]]
                     bit = 1 << operation["target"]
-                    holds = compares(operation["compare"], one, operation["imm"])
+                    holds = compares(operation["compare"], first, operation["imm"])
                     predicates[thread] = predicates[thread] & ~bit | (bit if holds else 0)
                 else:
                     given = operation["imm"] | (core if operation["core"] else 0)
@@ -125,8 +125,8 @@ def test_operations(preset, mode):
             writes, store = (dut.predicate_writes, decide) if operation["setp"] else (dut.moves, move)
             cycles = 0
             for group in range(params.groups):
-                items, taken = await receive(ctx, writes, 1, stall=stall, seed=100 * number + group)
-                cycles += taken[0] + 1
+                items, accepted_in = await receive(ctx, writes, 1, stall=stall, seed=100 * number + group)
+                cycles += accepted_in[0] + 1
                 neighbours.write(items, store)
             ctx.set(dut.i.valid, 0)
             if mode == "none":
@@ -149,9 +149,9 @@ def test_accepted_with_the_last_write():
         accepted.extend(await send(ctx, dut.i, [{"imm": 1, "register": 3}, {"imm": 2, "register": 4}]))
 
     async def sink(ctx):
-        items, taken = await receive(ctx, dut.moves, 2 * params.groups)
+        items, accepted_in = await receive(ctx, dut.moves, 2 * params.groups)
         assert [item.register for item in items] == [3] * params.groups + [4] * params.groups
-        assert accepted == [taken[params.groups - 1], taken[-1]]
+        assert accepted == [accepted_in[params.groups - 1], accepted_in[-1]]
 
     async def waiting(ctx):
         await ctx.tick().repeat(2 * params.groups + 3)

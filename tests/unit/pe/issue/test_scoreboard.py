@@ -30,14 +30,14 @@ def test_random_traffic(mm_in_flight):
 
     async def testbench(ctx):
         mms, loads = [], []  # oldest first; mm: accumulators, factors, taken
-        was_ready = 0  # what factors_ready must be
-        seen = {"clear": 0, "clash": 0, "full": 0, "ready": 0, "waits": 0}
+        was_ready = 0  # expected factors_ready
+        counts = {"clear": 0, "clash": 0, "full": 0, "ready": 0, "waits": 0}
         for cycle in range(3000):
             # The query, which for a load must be clear.
             valid, writes, accessed = rng.random() < 0.9, rng.random() < 0.5, registers()
             set_together(ctx, (access.valid, valid), (access.writes, writes), (access.registers, accessed))
             to_write = [*loads, *(mm["accumulators"] for mm in mms)]
-            to_read = [mm["factors"] for mm in mms if not mm["taken"]]
+            to_read = [mm["factors"] for mm in mms if not mm["read"]]
             others = to_write + to_read if writes else to_write
             clear = not (valid and any(overlap(accessed, other) for other in others))
             assert ctx.get(access.clear) == clear
@@ -45,20 +45,20 @@ def test_random_traffic(mm_in_flight):
             assert ctx.get(dut.mm_registers.ready) == (len(mms) < mm_in_flight)
             assert ctx.get(dut.load_registers.ready) == (len(loads) < LOADS)
             assert ctx.get(dut.compute.factors_ready) == was_ready
-            seen["clear" if clear else "clash"] += 1
-            seen["full"] += len(mms) == mm_in_flight
+            counts["clear" if clear else "clash"] += 1
+            counts["full"] += len(mms) == mm_in_flight
 
-            # What the next cycle must say of factors, by what is under way in this one. What just came is unknown.
-            following = next((mm for mm in mms if not mm["taken"]), None)
+            # Expected factors_ready of the next cycle, without the mm that was just added.
+            following = next((mm for mm in mms if not mm["read"]), None)
             take = was_ready and rng.random() < 0.5
             ready = 0
             if following and not take and following["came"] < cycle - 1:
-                earlier = [mm["accumulators"] for mm in mms if mm["taken"]]
+                earlier = [mm["accumulators"] for mm in mms if mm["read"]]
                 ready = not any(overlap(following["factors"], other) for other in earlier + loads)
                 ready &= not any(overlap(following["accumulators"], other) for other in loads)
-                seen["ready" if ready else "waits"] += 1
+                counts["ready" if ready else "waits"] += 1
 
-            done_mm = bool(mms) and mms[0]["taken"] and rng.random() < 0.2
+            done_mm = bool(mms) and mms[0]["read"] and rng.random() < 0.2
             done_load = bool(loads) and rng.random() < 0.3
             add_mm = len(mms) < mm_in_flight and rng.random() < 0.5
             add_load = len(loads) < LOADS and clear and valid and writes and rng.random() < 0.8
@@ -68,13 +68,13 @@ def test_random_traffic(mm_in_flight):
             begins = [pair for port, valid, item in added for pair in ((port.valid, valid), (port.payload, item))]
             set_together(ctx, *ends, *begins)
             if take:
-                following["taken"] = True
+                following["read"] = True
             del mms[:done_mm], loads[:done_load]
-            mms += [mm | {"taken": False, "came": cycle}] * add_mm
+            mms += [mm | {"read": False, "came": cycle}] * add_mm
             loads += [accessed] * add_load
             was_ready = ready
             await ctx.tick()
-        assert min(seen.values()) > 200, seen
+        assert min(counts.values()) > 200, counts
 
     simulate(dut, testbench)
 

@@ -1,4 +1,4 @@
-"""The text of jobs: words by hand, round trips of random jobs, and the sentence for every mistake."""
+"""The text of jobs: words by hand, random jobs in both directions, and refusals."""
 
 import random
 
@@ -44,11 +44,11 @@ def test_text_that_is_written():
     assert disassemble_job(word) == "depthwise.f16.raw barrier=0x0 k=0x40 offset=0xff kernel=(3,1)"
 
 
-def test_random_jobs_and_garbage_go_there_and_back():
+def test_random_jobs_and_garbage_in_both_directions():
     lines = 0
     for job in random_jobs(SEED, PARAMS, 150):
         text = disassemble_job(job.word)
-        # What is not used has no text: a second operand that is not added, a barrier without an arrival.
+        # Unused fields have no text: a second operand without addition, a barrier without signal.
         lines += not text.startswith("word")
         assert assemble_jobs(text) == [job.word]
     assert lines > 30
@@ -62,7 +62,7 @@ def test_random_jobs_and_garbage_go_there_and_back():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("convolve.u8s8.raw", "line 1: 'convolve' is no operation; did you mean 'convolution'?"),
+        ("convolve.u8s8.raw", "line 1: 'convolve' is not an operation; did you mean 'convolution'?"),
         ("convolution", "line 1: 'convolution' must go on with a type: s8s8, s8u8, u8s8, u8u8, s16s16, s16u16, u16s16, "
          "u16u16, f16, bf16"),
         ("convolution.f32", "line 1: 'f32' must be a type: s8s8, s8u8, u8s8, u8u8, s16s16, s16u16, u16s16, u16u16, "
@@ -82,13 +82,13 @@ def test_random_jobs_and_garbage_go_there_and_back():
         ("word", "line 1: 'word' must be followed by a number"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_sentence(text, sentence):
+def test_refusals(text, sentence):
     with pytest.raises(UsageError) as caught:
         assemble_jobs(text)
     assert str(caught.value) == sentence
 
 
-def test_command_there_and_back(tmp_path, capsys):
+def test_command_line_in_both_directions(tmp_path, capsys):
     text = "".join(f"{line}\n" for line, _ in JOBS)
     (tmp_path / "jobs.txt").write_text(text)
     assert main(["asm", str(tmp_path / "jobs.txt"), "--conv", "--out", str(tmp_path / "words.txt")]) == 0

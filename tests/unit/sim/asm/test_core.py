@@ -1,4 +1,4 @@
-"""The text of programs: words by hand, labels, round trips, and the sentence for every mistake."""
+"""The text of programs: words by hand, labels, both directions, and refusals."""
 
 import random
 
@@ -84,7 +84,7 @@ def test_a_job_that_is_not_whole_or_has_another_tag():
     assert assemble_core("\n".join(disassemble_core(other))) == other
 
 
-def test_garbage_goes_there_and_back():
+def test_garbage_in_both_directions():
     for program in garbage_programs(SEED, CONV_PRESETS["unit"], 4096, 100):
         raw = program.gmem[PROGRAM_AT:].tobytes()
         words = [int.from_bytes(raw[64 * place : 64 * place + 64], "little") for place in range(program.words)]
@@ -98,10 +98,10 @@ def test_garbage_goes_there_and_back():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("jump 3", "line 1: 'jump' is no operation"),
-        ("\ntmau", "line 2: 'tmau' must be followed by what it hands over"),
-        ("conv // nothing", "line 1: 'conv' must be followed by what it hands over"),
-        ("\ntmau move 3", "line 2: 'move' is no operation"),
+        ("jump 3", "line 1: 'jump' is not an operation"),
+        ("\ntmau", "line 2: 'tmau' needs operands"),
+        ("conv // nothing", "line 1: 'conv' needs operands"),
+        ("\ntmau move 3", "line 2: 'move' is not an operation"),
         ("\n\nconv max_pool.u8u8",
          "line 3: 'max_pool.u8u8' must go on with an output: raw, u8, s8, f16, bf16, element"),
         ("tmau commit tag=0x8000",
@@ -117,8 +117,8 @@ def test_garbage_goes_there_and_back():
         ("register.all 0x100 1", "line 1: 'all' must be an engine: tmau, pe, conv"),
         ("loop 3", "line 1: '3' must be followed by a number of words, or a label"),
         ("loop 3 later\nlater:", "line 1: 'later' must be a number"),
-        ("again:\nagain:", "line 2: label 'again' is there twice"),
-        ("end.now", "line 1: 'now' must be nothing or: interrupt"),
+        ("again:\nagain:", "line 2: label 'again' is defined twice"),
+        ("end.now", "line 1: 'now' is more than the command takes"),
         ("end 3", "line 1: '3' is more than the command takes"),
         ("end tag=65536", "line 1: 'tag=65536' must be 0 to 65535"),
         ("segment 3", "line 1: '3' must be followed by a word"),
@@ -129,13 +129,13 @@ def test_garbage_goes_there_and_back():
         ("word", "line 1: 'word' must be followed by a number"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_sentence(text, sentence):
+def test_refusals(text, sentence):
     with pytest.raises(UsageError) as caught:
         assemble_core(text)
     assert str(caught.value) == sentence
 
 
-def test_command_there_and_back(tmp_path, capsys):
+def test_command_line_in_both_directions(tmp_path, capsys):
     (tmp_path / "program.txt").write_text("".join(f"{line}\n" for line, _ in LINES))
     assert main(["asm", str(tmp_path / "program.txt"), "--core", "--out", str(tmp_path / "words.txt")]) == 0
     words = (tmp_path / "words.txt").read_text().split()

@@ -1,4 +1,4 @@
-"""The text of instructions: words by hand, every value of every field there and back, and the sentence for mistakes."""
+"""The text of instructions: words by hand, each value of each field in both directions, and refusals."""
 
 import random
 from itertools import permutations
@@ -59,16 +59,16 @@ def test_a_word_as_it_is():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("mm4 r0, ur0:rf0:0, r1", "'mm4' is no operation"),
+        ("mm4 r0, ur0:rf0:0, r1", "'mm4' is not an operation"),
         ("mm8.ka5 r0, ur0:rf0:0, r1", "'ka5' must be ka and a number: ka1, ka2, ka3, ka4"),
         ("mm8.kb0 r0, ur0:rf0:0, r1", "'kb0' must be kb and a number: kb1, kb2, kb3, kb4"),
         ("mm8.t2 r0, ur0:rf0:0, r1", "'t2' must be t and a number: t0, t1"),
-        ("mm8.ka2.kb2.ka3 r0, ur0:rf0:0, r1", "'ka3' must be a part of mm8 that goes with the others"),
-        ("mm8.f r0, ur0:rf0:0, r1", "'f' must be a part of mm8 that goes with the others"),
-        ("mm8.sa.ua r0, ur0:rf0:0, r1", "'ua' must be a part of mm8 that goes with the others"),
-        ("mm16.f.sa r0, ur0:rf0:0, r1", "'sa' must be a part of mm16 that goes with the others"),
-        ("mm16.sb.ka2.bf r0, ur0:rf0:0, r1", "'bf' must be a part of mm16 that goes with the others"),
-        ("mm16.f.bf r0, ur0:rf0:0, r1", "'bf' must be a part of mm16 that goes with the others"),
+        ("mm8.ka2.kb2.ka3 r0, ur0:rf0:0, r1", "'ka3' cannot be a part of mm8 with the others"),
+        ("mm8.f r0, ur0:rf0:0, r1", "'f' cannot be a part of mm8 with the others"),
+        ("mm8.sa.ua r0, ur0:rf0:0, r1", "'ua' cannot be a part of mm8 with the others"),
+        ("mm16.f.sa r0, ur0:rf0:0, r1", "'sa' cannot be a part of mm16 with the others"),
+        ("mm16.sb.ka2.bf r0, ur0:rf0:0, r1", "'bf' cannot be a part of mm16 with the others"),
+        ("mm16.f.bf r0, ur0:rf0:0, r1", "'bf' cannot be a part of mm16 with the others"),
         ("mm8 r0, ur0:rf0:0", "'ur0:rf0:0' must be followed by a register"),
         ("mm8 r0, ur0:rf0, r1", "'ur0:rf0' must be an address, as ur0:rf0:0x0"),
         ("mm8 r0, ur0:r0:0, r1", "'r0' must be the first offset register, as rf0"),
@@ -87,10 +87,8 @@ def test_a_word_as_it_is():
         ("mov", "'mov' must be followed by a register"),
         ("movu r4, 3", "'r4' must be a uniform register, as ur0"),
         ("setp p1, r5, 0", "'setp' must go on with a comparison: eq, ne, lt, le, gt, ge, ltu, leu, gtu, geu"),
-        (
-            "setp.less p1, r5, 0",
-            "'less' must be a comparison: eq, ne, lt, le, gt, ge, ltu, leu, gtu, geu; did you mean 'lt'?",
-        ),
+        ("setp.less p1, r5, 0",
+         "'less' must be a comparison: eq, ne, lt, le, gt, ge, ltu, leu, gtu, geu; did you mean 'lt'?"),
         ("setp.lt p8, r5, 0", "'p8' must be 0 to 7"),
         ("setp.lt p1, 5, 0", "'5' must be a register or tid, as r0"),
         ("bar 0, 1", "'bar' must go on with what to do: wait"),
@@ -105,8 +103,8 @@ def test_a_word_as_it_is():
         ("word", "'word' must be followed by a number"),
         (f"word {1 << 128:#x}", f"'{1 << 128:#x}' must be 0 to {(1 << 128) - 1}"),
     ],
-)
-def test_a_mistake_is_one_sentence(text, sentence):
+)  # fmt: skip
+def test_refusals(text, sentence):
     with pytest.raises(UsageError) as caught:
         assemble_program(f"halt\n{text}")
     assert str(caught.value) == f"line 2: {sentence}"
@@ -126,7 +124,7 @@ def test_parts_stand_in_any_order_and_are_written_in_one(operation, parts):
     assert texts == {f"{operation}.{'.'.join(parts.split())} r0, ur0:rf0:0x0, r1"}
 
 
-def test_command_line_there_and_back(tmp_path, capsys):
+def test_command_line_in_both_directions(tmp_path, capsys):
     text = "mov r5, tid\n@p3, mm16.ka4.f r0, ur1:rf2:0x0, r8\nhalt\n"
     (tmp_path / "program.txt").write_text(text)
     assert main(["asm", "--pe", str(tmp_path / "program.txt"), "--out", str(tmp_path / "words.hex")]) == 0
@@ -164,12 +162,12 @@ CANONICAL = [
 
 
 @pytest.mark.parametrize("text", CANONICAL)
-def test_line_comes_back_as_it_is(text):
+def test_canonical_lines_come_back(text):
     assert disassemble_instruction(*assemble_program(text)) == text
 
 
 def legal(operation, fields):
-    """Whether a line says all of these fields: nothing is stored where it means nothing."""
+    """Whether a line can have all these fields: unused fields must be zero."""
     if not fields.get("guard") and fields.get("predicate"):
         return False
     if fields.get("core") and (fields["imm"] or fields["source"] == Source.THREAD):
@@ -238,7 +236,7 @@ def test_any_word_comes_back():
 
 
 def test_no_illegal_word_has_a_line():
-    """Unknown operations, bits of no field, unknown members of enumerations, a count of 0, a predicate of no guard."""
+    """Unknown operations and members, reserved bits, a count of 0, a predicate without guard."""
     illegal = [opcode for opcode in range(256) if opcode not in list(Operation)]
     for operation, fmt in INSTRUCTIONS.items():
         names = {field.name for field in fmt.fields}

@@ -1,4 +1,4 @@
-"""The assembler: words by hand, round trips of random commands, and the sentence for every mistake."""
+"""The text of commands: words by hand, random commands in both directions, and refusals."""
 
 import io
 import random
@@ -84,7 +84,7 @@ def test_without_a_map_text_comes_back_as_it_was():
 
 
 def random_word(rng):
-    """A command; half of them hold nothing that the operation ignores."""
+    """A command; half of them have no field that the operation ignores."""
     opcode = rng.choice(list(FORMATS))
     fields = {}
     for field in FORMATS[opcode].fields:
@@ -120,7 +120,7 @@ def test_any_word_comes_back():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("copy_tensr.tiles", "'copy_tensr' is no operation; did you mean 'copy_tensor'?"),
+        ("copy_tensr.tiles", "'copy_tensr' is not an operation; did you mean 'copy_tensor'?"),
         ("copy_tensor", "'copy_tensor' must go on with a mode: tiles, im2col"),
         ("copy_tensor.tile.2d", "'tile' must be a mode: tiles, im2col; did you mean 'tiles'?"),
         ("copy_tensor.tiles.2d.smem,gmem 0 (0,0) 0",
@@ -130,16 +130,12 @@ def test_any_word_comes_back():
          "f8e4m3, f8e5m2; did you mean 'f16'?"),
         ("replace 0 globalDim[1] 1",
          "'globalDim[1]' must be a field of the descriptor, or one with an [index]; did you mean 'size'?"),
-        ("commit_group", "'commit_group' is no operation; did you mean 'commit'?"),
+        ("commit_group", "'commit_group' is not an operation; did you mean 'commit'?"),
         ("copy_tensor.im2col.2d", "'2d' must be a number of dimensions: 3d, 4d, 5d"),
         ("copy_tensor.tiles.2d.shared 0",
          "'shared' must be dst,src with dst global, shared and src global, shared, fill"),
         ("copy_tensor.tiles.2d.shared,shared 0",
          "'copy_tensor.tiles.2d.shared,shared' must copy between shared and global memory"),
-        ("copy_tensor.tiles.2d.shared,global.multicast 0 (0,0) 0",
-         "'multicast' needs a cluster of cores, and there is one core"),
-        ("copy_tensor.tiles.2d.global,shared.multicast 0 (0,0) 0",
-         "'multicast' needs a cluster of cores, and there is one core"),
         ("copy_tensor.tiles.2d.global,shared.mul 0 (0,0) 0",
          "'mul' must be a reduction: add, min, max, inc, dec, and, or, xor"),
         ("copy_tensor.tiles.2d.shared,global.add 0 (0,0) 0", "'add' is more than the command takes"),
@@ -161,13 +157,13 @@ def test_any_word_comes_back():
         ("lanes.f16.aligned,global 0 0 (5,4,3,2) 3 64", "'3' must be a power of two"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_sentence(text, sentence):
+def test_refusals(text, sentence):
     with pytest.raises(UsageError) as caught:
         assemble(f"commit\n{text}")
     assert str(caught.value) == f"line 2: {sentence}"
 
 
-def test_command_line_there_and_back(tmp_path, capsys):
+def test_command_line_in_both_directions(tmp_path, capsys):
     (tmp_path / "commands.txt").write_text("commit tag=5\nwait.read 2\n")
     assert main(["asm", str(tmp_path / "commands.txt"), "--out", str(tmp_path / "words.hex")]) == 0
     assert len((tmp_path / "words.hex").read_text().splitlines()[0]) == 128
@@ -181,10 +177,10 @@ def test_standard_input(monkeypatch, capsys, back):
         "commit tag=5\nwait.read 2\n",
         "".join(f"{word:0128x}\n" for word in assemble("commit tag=5\nwait.read 2")),
     )
-    given, wanted = (words, text) if back else (text, words)
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+    text_in, text_out = (words, text) if back else (text, words)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text_in.encode())))
     assert main(["asm", "-", *["--back"] * back]) == 0
-    assert capsys.readouterr() == (wanted, "")
+    assert capsys.readouterr() == (text_out, "")
 
 
 @pytest.mark.parametrize(
@@ -202,7 +198,7 @@ def test_command_line_refuses(tmp_path, capsys):
     (tmp_path / "words.hex").write_text("12\n\nxy\n")
     for arguments, sentence in (
         (["words.hex", "--back"], "line 3: 'xy' must be a hexadecimal number of 512 bits"),
-        (["words.hex"], "line 1: '12' is no operation"),
+        (["words.hex"], "line 1: '12' is not an operation"),
         (["none.txt"], f"{tmp_path}/none.txt: cannot be read: No such file or directory"),
     ):
         assert main(["asm", str(tmp_path / arguments[0]), *arguments[1:]]) == 2

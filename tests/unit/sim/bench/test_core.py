@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tilewright.golden import ImplicitGemm
-from tilewright.golden.tmau.features import is_unsupported
+from tilewright.golden.tmau.machine import is_unsupported
 from tilewright.hw.core import CORE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.bench import core

@@ -20,7 +20,7 @@ OTHERS = (
     "tmau.command_window=true tmau.barrier_window=true "
     "tmau.features=swizzle,stores "
     "pe.threads=8 pe.regs=64 pe.factor_regs=1 pe.uniform_regs=16 pe.segments=32 pe.pages=64 pe.mm_in_flight=4 "
-    "pe.types=i8,f16 pe.free_adders=false "
+    "pe.types=i8,f16 pe.dsp_adders=false "
     "conv.row_bytes=64 conv.slaves=16 conv.units=2 conv.feature_rows=64 conv.weight_rows=8 conv.weight_bytes=65536 "
     "conv.results=16 conv.queue_depth=8 conv.rotation=false conv.types=i8 "
     "program.words=8 program.instruction_lines=8 "
@@ -43,13 +43,13 @@ def refusal(*arguments):
 
 
 def test_settings_are_read_by_the_type_of_the_parameter():
-    assert settings_of("tmau.max_burst=0x8,pe.free_adders=False", "pe.types=i8,i16,smem.size_bytes=1024") == (
+    assert settings_of("tmau.max_burst=0x8,pe.dsp_adders=False", "pe.types=i8,i16,smem.size_bytes=1024") == (
         Setting("tmau", "max_burst", 8),
-        Setting("pe", "free_adders", False),
+        Setting("pe", "dsp_adders", False),
         Setting("pe", "types", ("i8", "i16")),
         Setting("smem", "size_bytes", 1024),
     )
-    texts = ["tmau.max_burst=8", "pe.free_adders=true", "pe.types=i8,i16", "tmau.features="]
+    texts = ["tmau.max_burst=8", "pe.dsp_adders=true", "pe.types=i8,i16", "tmau.features="]
     assert [str(setting) for setting in settings_of(*texts)] == texts
 
 
@@ -67,7 +67,7 @@ def test_settings_are_read_by_the_type_of_the_parameter():
         (["tmau.max_burst=8k"], "tmau.max_burst must be an integer, not '8k'"),
         (["tmau.max_burst=8.0"], "tmau.max_burst must be an integer, not '8.0'"),
         (["tmau.max_burst="], "tmau.max_burst must be an integer, not ''"),
-        (["pe.free_adders=1"], "pe.free_adders must be true or false, not '1'"),
+        (["pe.dsp_adders=1"], "pe.dsp_adders must be true or false, not '1'"),
         (["tmau.max_burst=8", "tmau.max_burst=8"], "tmau.max_burst is set twice"),
         (["tmau.max_burst=8,smem.size_bytes=1024,tmau.max_burst=4"], "tmau.max_burst is set twice"),
     ],

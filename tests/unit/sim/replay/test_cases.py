@@ -1,4 +1,4 @@
-"""Case files: those in xz, captures, and kinds of the processing engine, whose module is imported late."""
+"""Case files: xz, captures, kinds of engines, and cases of the kinds lanes and align."""
 
 import json
 import lzma
@@ -55,7 +55,7 @@ def test_silicon_is_read_strictly(tmp_path, silicon, sentence):
     ],
     ids=["plain", "cut off", "damaged", "no JSON", "no text"],
 )
-def test_a_broken_file_in_xz_is_one_sentence(tmp_path, change, sentence):
+def test_broken_files_in_xz(tmp_path, change, sentence):
     path = compressed(tmp_path, {"version": 1, "cases": []})
     path.write_bytes(change(path.read_bytes()))
     with pytest.raises(UsageError) as caught:
@@ -94,7 +94,7 @@ def test_lanes(tmp_path):
     assert (memories["smem"][2048:2088] == memories["gmem"][:40]).all()
 
 
-def test_align_there_and_back(tmp_path):
+def test_align_in_both_directions(tmp_path):
     case = read(tmp_path, ALIGN)
     record, memories = run_case(case)
     golden = Memory(mix_pattern(4096, 1))
@@ -131,7 +131,7 @@ def test_a_box_fits_shared_memory(tmp_path):
          "padding minus_infinity needs a type that has infinity, not u8"),
     ],
 )  # fmt: skip
-def test_case_that_no_file_may_hold(tmp_path, case, sentence):
+def test_refusals_of_lanes_and_align(tmp_path, case, sentence):
     with pytest.raises(UsageError) as caught:
         read(tmp_path, case)
     assert str(caught.value) == f"case 'small': {sentence}"

@@ -1,4 +1,4 @@
-"""Bus words that commands need, by hand."""
+"""Bus words of commands, by hand."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How far the commands of a case reach into shared memory."""
+"""Hardware for replay cases: reach of commands in shared memory, parameters, and presets."""
 
 import json
 from argparse import Namespace
@@ -11,8 +11,9 @@ from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.replay import golden, rtl
 from tilewright.sim.replay.cases import cases_of, read_cases
+from tilewright.sim.replay.commands import shared_reach
 from tilewright.sim.replay.golden import run_case
-from tilewright.sim.replay.hardware import hardware_bytes, hardware_of, shared_reach, why_no_hardware
+from tilewright.sim.replay.hardware import hardware_bytes, hardware_of, why_no_hardware
 from tilewright.spec import DESCRIPTOR
 from tilewright.tools.cli.main import main
 
@@ -92,7 +93,7 @@ def errors(preset):
 
 
 def test_golden_stands_for_a_preset():
-    """The same commands: 32 bits wrap, more do not reach memory, and lean refuses what it is built without.
+    """The same commands: addresses wrap at 32 bits, reach beyond memory with more, and lean refuses missing features.
 
     The first rows of ``across_4g`` lie below 2^32, where there is no memory.
     """
@@ -138,7 +139,7 @@ def test_a_preset_without_windows_for_processors():
     assert why_no_hardware(own, "lean") == "there is no hardware for it: preset lean has no windows"
 
 
-def test_both_backends_say_the_same_of_a_preset():
+def test_both_backends_agree_on_a_preset():
     case, args = hardware_read(TMAU), Namespace(preset="lean")
     assert golden.hardware(case, args) == rtl.hardware(case, args) == TMAU_PRESETS["lean"]
     assert golden.hardware(case, Namespace(preset=None)) is None

@@ -1,4 +1,4 @@
-"""Expectations: single bytes of memories, and which errors there are. The rest is in the tests of replay."""
+"""Expectations: single bytes of memories, and errors; others are tested in tests/golden/replay."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_the_first_differing_byte_of_each_memory_is_named():
     ]
 
 
-def test_bytes_may_stand_in_the_place_of_a_hash():
+def test_bytes_may_replace_a_hash():
     expect = read({"smem": {"bytes": [[2, "0203"]]}, "gmem": {"bytes": [[255, "fe"]]}})
     assert list(expect) == ["bytes"]
     assert mismatches(expect, outcome(smem=range(64), gmem=range(256))) == [

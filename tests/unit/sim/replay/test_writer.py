@@ -53,7 +53,7 @@ def test_every_kind_of_map_comes_back(fields, tmp_path):
     assert main(["replay", str(path), "--on", "golden"]) == 0
 
 
-def test_what_is_refused_is_kept_as_it_is():
+def test_refused_maps_are_written():
     tmap = TensorMap(element="u8", size=(64, 4), stride=(64,), box=(16, 1), address=8, check=False)
     assert map_fields(tmap)["address"] == 8
     case = json.loads(case_text("refused", "", [(tmap, (0, 0), 0)], **MEMORIES))["cases"][0]

@@ -73,7 +73,7 @@ def test_rows_by_hand():
 
 def test_words_of_programs():
     page = instructions_page("Words", "Sixty-four bytes.", PROGRAM_WORDS, "Kind")
-    assert "\n## wait.all\n\nWaits until engines have ended everything that they were handed. Kind 5.\n" in page
+    assert "\n## wait.all\n\nWaits until engines have finished all of their work. Kind 5.\n" in page
     assert "| 2 | `address` | 64–127 | 64 |  | Global byte address of the first one" in page
     assert all(f"| {int(kind)} | `{kind.name}` |" in page for kind in Kind)
 
@@ -101,7 +101,7 @@ def test_bits_of_registers_and_what_is_stored_in_them():
     assert "| 8–15 | `queue_level` |" in page
     page = registers_page(PE_REGISTERS, "pe", PE_PRESETS, title="Registers of an engine")
     assert page.startswith("# Registers of an engine\n")
-    assert "| 0–2 | `kind` | What they are. [Put](#put) |" in page
+    assert "| 0–2 | `kind` | Kind of the contents. [Put](#put) |" in page
     assert "\n## Put\n" in page
     assert "| 4 | `PAGE_IN` | sixteen words:" in page
 

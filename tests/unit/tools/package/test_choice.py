@@ -23,7 +23,7 @@ def chosen(options):
     [
         Choice("pe", "default"),
         Choice("tmau", "unit", without=("lanes", "im2col"), processors=3, prefix="_mine"),
-        Choice("core", "unit", more=("conv", "program"), settings=(*SETTINGS, Setting("pe", "free_adders", False))),
+        Choice("core", "unit", more=("conv", "program"), settings=(*SETTINGS, Setting("pe", "dsp_adders", False))),
         Choice("cluster", "unit", more=("pe", "l2"), cores=5, settings=(*SETTINGS, Setting("l2", "ways", 4))),
         Choice("cluster", "ecp5", cores=3, processors=2, without=("lanes",)),
     ],
