@@ -80,7 +80,7 @@ def test_mixed_commands_on_the_preset():
 @pytest.mark.parametrize("name", ["lean", "all"])
 def test_mixed_commands_that_wait_in_block_memories(name):
     features = BUILT["lean"] if name == "lean" else tuple(FEATURES)
-    compare(name, UNIT.replace(features=features, spares_tables=True))
+    compare(name, UNIT.replace(features=features, prefer_bram=True))
 
 
 def compare(name, params):

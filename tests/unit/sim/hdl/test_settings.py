@@ -16,7 +16,7 @@ MORE = {"core": ("conv", "program"), "cluster": ("pe", "conv", "program", "l2")}
 #: Another value of each parameter, where another one is legal beside the others of preset ``default``.
 OTHERS = (
     "tmau.addr_width=40 tmau.bus_bytes=32 tmau.max_outstanding=256 tmau.max_burst=8 tmau.queue_depth=4 "
-    "tmau.cache_entries=4 tmau.commands_in_flight=64 tmau.exchange_bytes=512 tmau.spares_tables=true "
+    "tmau.cache_entries=4 tmau.commands_in_flight=64 tmau.exchange_bytes=512 tmau.prefer_bram=true "
     "tmau.command_window=true tmau.barrier_window=true "
     "tmau.features=swizzle,stores "
     "pe.threads=8 pe.regs=64 pe.factor_regs=1 pe.uniform_regs=16 pe.segments=32 pe.pages=64 pe.mm_in_flight=4 "
