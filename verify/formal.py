@@ -20,7 +20,6 @@ from tilewright.files import BUILD
 from tilewright.hw.lib.stream import DeepQueue, Queue
 from tilewright.processes import run_process
 from tilewright.results import record
-from tilewright.sim.hdl.elaboration import quick_elaboration
 
 __all__ = ["FOLDER", "StreamRules", "prove", "queue_invariants", "run_tool"]
 
@@ -216,8 +215,7 @@ def prove(spec, ports, *, name, mode="prove", depth, proves=""):
     folder = FOLDER / name
     folder.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(folder / "run", ignore_errors=True)
-    with quick_elaboration():
-        text = rtlil.convert(spec, ports=[Value.cast(port) for port in ports], platform="formal")
+    text = rtlil.convert(spec, ports=[Value.cast(port) for port in ports], platform="formal")
     (folder / "top.il").write_text(text)
     (folder / "run.sby").write_text(_SBY.format(mode=mode, depth=depth, engine=_ENGINES[mode], patience=_MOST_SECONDS))
 
