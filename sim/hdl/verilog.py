@@ -16,7 +16,6 @@ from amaranth.lib.wiring import In
 from tilewright.processes import run_process
 from tilewright.progress import report
 
-
 __all__ = ["VerilogPlatform", "conventional_ports", "hierarchical_name", "run_yosys", "share_modules", "to_rtlil",
            "to_verilog", "yosys"]  # fmt: skip
 

@@ -33,7 +33,7 @@ from tilewright.sim.hdl.settings import add_settings, changed, groups_of, requir
 from tilewright.sim.hdl.tops import TOPS, feature_list
 from tilewright.sim.hdl.verilog import conventional_ports, run_yosys, to_rtlil
 
-from ..fpga.mapping import FAMILIES, FREQUENCY
+from ..fpga.mapping import FAMILIES
 from ..fpga.netlist import longest_path, tables_of
 from .blocks import (
     EACH_CORE,
@@ -110,7 +110,6 @@ def configure(parser):
     parser.add_argument("--flat", action="store_true", help="map a whole top as one, with its deepest path")
     parser.add_argument("--top", choices=list(TOPS), help="which one, with --flat (tmau)")
     parser.add_argument("--family", choices=list(FAMILIES), help="device that --flat maps for (ecp5)")
-    parser.add_argument("--freq", type=integer(1, 1000), help=f"MHz that --flat aims at, ecp5 only ({FREQUENCY})")
     parser.add_argument("--without", metavar="FEATURE,...", type=feature_list, default=(),
                         help="features of the access unit that are not built, with --flat")  # fmt: skip
     add_settings(parser)
@@ -123,15 +122,13 @@ def configure(parser):
 
 def run(args):
     """Prints a table for each engine, or of a whole top, and leaves them as JSON."""
-    for name in ("engine", "block", "jobs") if args.flat else ("top", "family", "without", "freq"):
+    for name in ("engine", "block", "jobs") if args.flat else ("top", "family", "without"):
         if getattr(args, name):
             raise UsageError(f"--{name} goes {'without' if args.flat else 'with'} --flat")
     if args.flat:
-        family = args.family or "ecp5"
-        if args.freq and family != "ecp5":
-            raise UsageError(f"--freq {args.freq} goes with --family ecp5")
-        target = args.freq or FREQUENCY
-        return measure_flat(args.top or "tmau", args.preset, args.without, family, args.out, target, args.settings)
+        return measure_flat(
+            args.top or "tmau", args.preset, args.without, args.family or "ecp5", args.out, args.settings
+        )
     chosen = [args.engine] if args.engine else list(_BLOCKS)
     params = {engine: _params(engine, args.preset) for engine in chosen}
     groups = dict.fromkeys(group for name, each in params.items() for group in _groups(name, each))

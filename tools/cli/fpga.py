@@ -14,7 +14,7 @@ from tilewright.sim.hdl.settings import add_settings
 from tilewright.sim.hdl.tops import TOPS, feature_list, top_component
 
 from ..fpga.boards import BOARDS, DUT, Pads, Scan, constraints
-from ..fpga.mapping import FREQUENCY, map_flat
+from ..fpga.mapping import map_flat
 from ..fpga.netlist import (
     block_table,
     by_block,
@@ -30,6 +30,8 @@ from ..fpga.nextpnr import DEVICES, pack_bitstream, run_nextpnr
 __all__ = ["configure", "measure", "run"]
 
 _RESULT = "result.json"
+#: MHz that nextpnr aims at by default.
+_FREQUENCY = 100
 #: What a board says.
 _OF_BOARD = ("preset", "top", "without", "device", "speed", "freq")
 
@@ -44,7 +46,7 @@ def configure(parser):
     parser.add_argument("--device", choices=list(DEVICES), default="85k", help="size of the ECP5 (%(default)s)")
     parser.add_argument("--speed", type=integer(6, 8), default=8, help="its speed grade (%(default)s)")
     parser.add_argument("--seed", type=integer(0, (1 << 31) - 1), default=1, help="of the placement (%(default)s)")
-    parser.add_argument("--freq", type=integer(1, 1000), default=FREQUENCY, help="MHz to aim at (%(default)s)")
+    parser.add_argument("--freq", type=integer(1, 1000), default=_FREQUENCY, help="MHz to aim at (%(default)s)")
     parser.add_argument("--placed", action="store_true", help="stop before routing: the clock is an estimate then")
     parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "fpga"),
                         help="where <top>-<preset>/, or <board>/, is written (%(default)s)")  # fmt: skip
@@ -127,11 +129,7 @@ def measure(component, folder, *, device, speed, seed, target, route=True, **pin
     RuntimeError
         If it does not fit, or a tool fails.
     """
-    from ..fpga.places.sites import give_places  # needs SciPy, which the help of the command does not
-
-    mapped = map_flat(component, "ecp5", folder, target)
-    give_places(mapped.module, device, seed)
-    mapped.write(folder)
+    mapped = map_flat(component, "ecp5", folder)
     outcome = run_nextpnr(folder, device=device, speed=speed, seed=seed, target=target, route=route, **pins)
     blocks = by_block(mapped.module)
     inside = {name.removeprefix(DUT).lstrip("."): cost for name, cost in blocks.items() if name.split(".")[0] == DUT}

@@ -11,7 +11,6 @@ from amaranth.sim import Simulator
 
 from tilewright.files import BUILD
 
-
 __all__ = ["WAVES_VARIABLE", "elaborated", "simulate"]
 
 #: Environment variable: where it is set and not empty, every simulation leaves a waveform.
