@@ -100,10 +100,10 @@ class AxiHistory:
         for requested, ident, address, length in self.events["aw"]:
             written = {}
             for beat in range(length + 1):
-                _, data, strobe, _ = words.popleft()
+                _, word, strobe, _ = words.popleft()
                 for offset in range(self._word_bytes):
                     if strobe >> offset & 1:
-                        written[address + beat * self._word_bytes + offset] = data >> 8 * offset & 0xFF
+                        written[address + beat * self._word_bytes + offset] = word >> 8 * offset & 0xFF
             answered, failed = answers[ident].popleft()
             found.append((requested, answered, failed, written))
         return found
@@ -116,10 +116,10 @@ class AxiHistory:
                 (requested, address + beat * self._word_bytes, beat == length) for beat in range(length + 1)
             ]
         found = []
-        for came, ident, data, response, last in self.events["r"]:
+        for came, ident, word, response, last in self.events["r"]:
             requested, address, is_last = asked[ident].popleft()
             assert bool(last) == is_last, f"RLAST of the beat at {address:#x}"
-            found.append((requested, came, bool(int(response.value) & 2), address, data))
+            found.append((requested, came, bool(int(response.value) & 2), address, word))
         assert not any(asked.values()), "beats are missing"
         return found
 
@@ -139,11 +139,11 @@ class AxiHistory:
             for address, value in written.items():
                 if not failed:
                     history[address].append((requested, answered, value))
-        for requested, came, failed, address, data in self.beats():
+        for requested, came, failed, address, word in self.beats():
             assert failed == (address in failing), f"response of the beat at {address:#x} in cycle {came}"
             for offset in range(0 if failed else self._word_bytes):
                 self._check_byte(
-                    history[address + offset], requested, came, address + offset, data >> 8 * offset & 0xFF
+                    history[address + offset], requested, came, address + offset, word >> 8 * offset & 0xFF
                 )
 
     def _check_byte(self, writes, requested, came, address, value):
