@@ -34,7 +34,7 @@ from tilewright.sim.hdl.tops import TOPS, feature_list
 from tilewright.sim.hdl.verilog import conventional_ports, run_yosys, to_rtlil
 
 from ..fpga.mapping import FAMILIES
-from ..fpga.netlist import longest_path, tables_of
+from ..fpga.netlist import longest_path, luts_of
 from .blocks import (
     EACH_CORE,
     NEIGHBOURS,
@@ -146,7 +146,7 @@ def run(args):
         costs = tables[engine] = _measured(engine, makes, times, args)
         if engine == "tmau":
             without = sum(each.luts for name, each in costs.items() if name not in REDUCTIONS)
-            print(f"without {' and '.join(REDUCTIONS)}: {without} tables")
+            print(f"without {' and '.join(REDUCTIONS)}: {without} LUTs")
         print("".join(f"{name} is {count:g} times what was mapped\n" for name, count in times.items()))
     tables = {engine: {name: asdict(each) for name, each in costs.items()} for engine, costs in tables.items()}
     write_atomically(args.out, json.dumps(tables, indent=1))
@@ -216,10 +216,10 @@ def cost(component):
         (folder / "top.il").write_text(to_rtlil(component, "top", ports))
         run_yosys(folder, _SCRIPT, f"map {type(component).__name__}")
         cells = _cells(folder / "xilinx.json")
-        levels = longest_path(json.loads((folder / "ecp5.json").read_text())["modules"]["top"]).levels
+        levels = longest_path(json.loads((folder / "ecp5.json").read_text())["modules"]["top"])[0]
     kinds = [cell["type"] for cell in cells.values()]
     return Cost(
-        luts=sum(map(tables_of, kinds)),
+        luts=sum(map(luts_of, kinds)),
         flip_flops=sum(kind.startswith("FD") for kind in kinds),
         memories=sum(kind.startswith("RAMB") for kind in kinds),
         multipliers=sum(kind.startswith("DSP") for kind in kinds),

@@ -228,5 +228,5 @@ def flat_lines(figures):
     lines += block_table(blocks)
     reducing = [cost[0] for name, cost in blocks.items() if name.rpartition(".")[2] in _REDUCTIONS]
     if reducing:
-        lines.append(f"without {' and '.join(_REDUCTIONS)}: {blocks[''][0] - sum(reducing):,} tables")
+        lines.append(f"without {' and '.join(_REDUCTIONS)}: {blocks[''][0] - sum(reducing):,} LUTs")
     return [*lines, "", *depth_lines(figures)] if "path" in figures else lines

@@ -1,4 +1,4 @@
-"""``tilewright fpga``: places and routes a top, or a board's design: its clock, what limits it, what it takes."""
+"""``tilewright fpga``: places and routes a top, or the design of a board, and reports clock, critical path and size."""
 
 import json
 from contextlib import contextmanager
@@ -32,7 +32,7 @@ __all__ = ["configure", "measure", "run"]
 _RESULT = "result.json"
 #: MHz that nextpnr aims at by default.
 _FREQUENCY = 100
-#: What a board says.
+#: Options that a board decides.
 _OF_BOARD = ("preset", "top", "without", "device", "speed", "freq")
 
 
@@ -71,11 +71,11 @@ def run(args):
 
 
 def _run_board(args):
-    """The same for a board, with its bitstream."""
+    """Does the same for a board, and makes its bitstream."""
     given = [f"--{name}" for name in _OF_BOARD if name in vars(args).get("given", ())]
     given += ["--set"] * bool(args.settings) + ["--placed"] * args.placed
     if given:
-        raise UsageError(f"{', '.join(given)} must be left out with --board, which says it")
+        raise UsageError(f"{', '.join(given)} must be left out with --board, which decides it")
     board, bitstream = BOARDS[args.board], f"{args.board}.bit"
     options = {"device": board.device, "package": board.package, "speed": board.speed, "target": board.mhz}
     with _working(args.board, args.out / args.board) as folder:
@@ -94,9 +94,9 @@ def _run_board(args):
 
 @contextmanager
 def _working(name, folder):
-    """Says how far it is; yields the folder to write to."""
+    """Reports progress; yields the folder to write to."""
     with working(name), writable(folder):
-        # Where this run ends early, no result of an earlier one lies beside its files.
+        # If this run ends early, the result of an earlier run must not lie beside its files.
         (folder / _RESULT).unlink(missing_ok=True)
         yield folder
 
@@ -117,7 +117,7 @@ def measure(component, folder, *, device, speed, seed, target, route=True, **pin
     folder : Path
         Where the files of both tools go.
     device, speed, seed, target, route, **pins
-        As of :func:`~.nextpnr.run_nextpnr`.
+        See :func:`~.nextpnr.run_nextpnr`.
 
     Returns
     -------
@@ -151,12 +151,12 @@ def _lines(found):
     tools = ", ".join(f"{name} {number}" for name, number in found["tools"].items())
     device = f"ECP5 {found['device']}, speed {found['speed']}, seed {found['seed']}"
     luts, ffs = found["harness"]
-    # Without routing nextpnr does not name the critical path; the deepest one is most of the time the same.
+    # Without routing nextpnr does not name the critical path; the deepest path is usually the same.
     depth = [] if found["timing"]["path"] else ["", *depth_lines(found["depth"])]
     name = found.get("board") or ", ".join([found["top"], f"preset {found['preset']}", *found["set"]])
     return [
         f"{name}: {device}", tools, "",
         *timing, *depth, "", *use_lines(found["used"]),
-        f"of which the harness around the pins takes {luts:,} tables and {ffs:,} flip-flops", "",
+        f"of which the harness around the pins takes {luts:,} LUTs and {ffs:,} flip-flops", "",
         *block_table(found["blocks"]), "",
     ]  # fmt: skip

@@ -65,7 +65,7 @@ def test_ecp5(measured):
     assert found["levels"] == 2
     assert found["path"][0]["block"] in ("first", "reducer")
     assert found["path"][-1] == {"level": 2, "block": "", "wire": "o"}
-    assert f"\ndeepest path: 2 four-input tables\n{found['path'][0]['block']} → (top)\n" in out
+    assert f"\ndeepest path: 2 LUT4s\n{found['path'][0]['block']} → (top)\n" in out
     assert "\nwithout reducer and shared_reduce: " in out
     assert recorded == {"flat-tmau-unit-ecp5": {**found["cells"], "levels": 2}}
 
