@@ -1,4 +1,4 @@
-"""What is noteworthy about one tile load: the features that the coverage of random loads is counted in."""
+"""Coverage of tile loads: features of a load, and combinations of features that are bins."""
 
 from itertools import combinations
 
@@ -124,7 +124,7 @@ def _strides(tmap):
 
 
 def _page_edges(starts, count):
-    """What happens at the ends of pages to the pieces that are contiguous in global memory."""
+    """How pieces that are contiguous in global memory lie relative to pages."""
     if not len(starts):
         return set()
     begins = np.concatenate([[True], starts[1:] != starts[:-1] + np.uint64(count)])

@@ -1,4 +1,4 @@
-"""What is noteworthy about one command of a mixed batch: the features that their coverage is counted in."""
+"""Coverage of mixed batches: features of their commands, and combinations of features that are bins."""
 
 from collections import defaultdict
 from itertools import combinations
@@ -290,7 +290,7 @@ EXCLUSIONS = (
         lambda bin_: bin_.get("interleave", "none") != "none" and bin_.get("row") == "odd bytes",
     ),
     (
-        "without swizzle rows adjoin",
+        "without swizzle rows are contiguous",
         lambda bin_: bin_.get("swizzle", "128B") == "none" and bin_.get("pitch") == "wider",
     ),
     ("no reduction is on bytes", lambda bin_: bin_.get("walk") == "reduce" and bin_.get("element bytes") == 1),

@@ -16,7 +16,7 @@ class Coverage:
     crosses : sequence of tuple of str
         Features of which every combination of values is a bin.
     exclusions : sequence of (str, callable)
-        Combinations that cannot be: why, and a predicate on a bin, given as a dictionary of features. They are no bins.
+        Impossible combinations: why, and a predicate on a bin, given as a dictionary of features.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Channels of AXI4 ports as streams, for the drivers of streams."""
+"""AXI4 in the Python simulator: channels as streams, a memory, accesses over AXI4-Lite, and a check of what passed."""
 
 import random
 from collections import defaultdict, deque
@@ -54,16 +54,15 @@ _CHANNELS = {
 class AxiHistory:
     """Records a port, and judges by what AXI4 demands of a memory; run :meth:`watch` as a background testbench.
 
-    Writes take effect in the order of their requests. A read may find a byte as any write left it that was requested
-    before the beat came, but for those that were followed by another one that was answered before the read was
-    requested.
+    Writes take effect in the order of their requests. A read may return a byte as any write left it that was requested
+    before the beat came, unless a later write to the byte was answered before the read was requested.
 
     Parameters
     ----------
     axi : interface
         Of an ``Axi4Signature``.
     contents : uint8 array
-        What memory holds at first.
+        Initial contents of the memory.
 
     Attributes
     ----------
@@ -184,8 +183,8 @@ class AxiMemory:
     """Answers reads and writes in order, one beat a cycle; run :meth:`serve`, :meth:`serve_writes` as background
     testbenches.
 
-    As unhelpful as AXI4 allows where reads meet writes: a read sees the memory as it is when its request is accepted, a
-    write changes it when it is answered.
+    It is as unhelpful as AXI4 allows where reads meet writes: a read returns the contents at the time when its request
+    is accepted, a write takes effect when it is answered.
 
     Parameters
     ----------

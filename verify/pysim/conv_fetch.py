@@ -24,13 +24,13 @@ __all__ = ["FETCH_MODES", "FetchArray", "FetchGatherer", "FetchPath", "dense_job
 
 
 def rows_read(memories, words, turn):
-    """What slaves get: an array of shape (slaves, elements of a row).
+    """Elements that slaves get: an array of shape (slaves, elements of a row).
 
     Parameters
     ----------
     memories : array of shape (slaves, words, elements of a row)
     words : sequence of int
-        As of ``LaneReadLayout``: of each half of a row of each slave, or one for all.
+        See ``LaneReadLayout``: one for each half of a row of each slave, or one for all.
     turn : int
         Part p comes from part p + ``turn``.
     """
@@ -42,7 +42,7 @@ def rows_read(memories, words, turn):
     return np.roll(read, -turn, axis=0).reshape(slaves, elements)
 
 
-#: Probabilities, in each cycle, that a request is not taken, an answer is late, a set is not handed on or not released.
+#: Probabilities in each cycle that a request is not accepted, an answer is late, a set is not forwarded or released.
 FETCH_MODES = {"none": (0, 0, 0), "memory": (0.5, 0.6, 0), "array": (0, 0, 0.85), "both": (0.3, 0.5, 0.6)}
 
 

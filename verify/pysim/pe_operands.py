@@ -1,4 +1,4 @@
-"""A register file for blocks that read registers of groups of threads."""
+"""Operands for blocks of the processing engine: a model of its register file, and rows for dot products."""
 
 import numpy as np
 from amaranth.hdl import Value
@@ -170,7 +170,7 @@ def _far(rng, kind, count, elements):
 
 
 def _cancelling(rng, kind, count, elements):
-    """The second half of a row takes away the terms of the first, perhaps but for the last place of one."""
+    """The second half of a row cancels the terms of the first, sometimes except the last place of one term."""
     accumulators, a, b = _near(rng, kind, count, elements, 24)
     half = elements // 2
     sign = 1 << sum(_FORMATS[kind])
@@ -204,5 +204,5 @@ def _ties(rng, kind, count, elements):
     return _pack(rng.integers(0, 2, count), exponent, mantissa, _FP32), a, b
 
 
-#: What rows of floats :func:`dot_rows` makes.
+#: Styles of rows of floats that :func:`dot_rows` makes.
 STYLES = (_any_bits, _special, _corner_floats, _signed_zeros, _close, _far, _cancelling, _ties)

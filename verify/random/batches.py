@@ -1,4 +1,4 @@
-"""Batches of random commands: what is issued back to back, and in what surroundings."""
+"""Batches of random loads that are issued back to back, and their surroundings."""
 
 import random
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ _LINE = 128
 _TOGETHER = 3  # batches from one reset to the next
 _KEPT = 3  # maps that are used again, in multiples of the descriptor cache
 _REUSED = 0.4  # probability of an earlier map
-_ODD = 0.05  # probability of a command that must be refused, or that is no load
+_ODD = 0.05  # probability of a command that must be refused, or is not a load
 _SIGNALLED = 0.4  # probability of a barrier
 _MOST_SIGNALLED = 1 << 19  # bytes on one barrier: half of what it can count
 
@@ -57,7 +57,7 @@ class Batch(Surroundings):
     Attributes
     ----------
     fresh : bool
-        Whether hardware and descriptors begin anew. Otherwise what earlier batches left is still there.
+        Whether hardware is reset and descriptors are forgotten. Otherwise the state of earlier batches is kept.
     barrier_line : int
         Address of the barriers.
     loads : tuple of Load
@@ -73,7 +73,7 @@ class Batch(Surroundings):
 
 
 def random_batches(seed, params, descriptors):
-    """Yields batches until they hold so many different maps; a function of its arguments alone.
+    """Yields batches until they hold ``descriptors`` different maps; a function of its arguments alone.
 
     Commands overlap in the pipeline, descriptors are hit, missed and evicted, some destinations overlap, and a few
     commands must be refused.
