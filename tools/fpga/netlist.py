@@ -199,16 +199,16 @@ def by_block(module):
     dict of str to (int, int)
         By path; the top has an empty one.
     """
-    names, found = Names(module), {}
+    names, costs = Names(module), {}
     for name, cell in module["cells"].items():
         luts = luts_of(cell["type"])
         ffs = int(cell["type"] == "TRELLIS_FF" or cell["type"].startswith("FD"))
         if luts or ffs:
             block = names.block(name)
             for place in _around(block):
-                before = found.get(place, (0, 0))
-                found[place] = before[0] + luts, before[1] + ffs
-    return found
+                before = costs.get(place, (0, 0))
+                costs[place] = before[0] + luts, before[1] + ffs
+    return costs
 
 
 def block_table(blocks):

@@ -109,9 +109,9 @@ def run_nextpnr(folder, *, device="85k", package=None, speed=8, seed=1, target=1
         for line in process.stdout:
             log.write(line)
             lines.append(line)
-            if (found := _USED.match(line)) and int(found[2]) > int(found[3]):
+            if (match := _USED.match(line)) and int(match[2]) > int(match[3]):
                 # The static placer tries for minutes, and does not name the kind of cell.
-                raise RuntimeError(f"nextpnr gave up: the device has {found[3]} {found[1]}, and it takes {found[2]}")
+                raise RuntimeError(f"nextpnr gave up: the device has {match[3]} {match[1]}, and it takes {match[2]}")
             _say(line)
     if process.returncode:
         errors = [line.removeprefix("ERROR: ").strip() for line in lines if line.startswith("ERROR: ")]
@@ -137,27 +137,27 @@ def pack_bitstream(folder, name):
 def _say(line):
     """Reports the stage that a line of the log starts."""
     for pattern, stage in _STAGES:
-        if found := pattern.search(line):
-            report(stage, int(found[1]) if pattern.groups else 0)
+        if match := pattern.search(line):
+            report(stage, int(match[1]) if pattern.groups else 0)
             return
 
 
-def read_outcome(log, found):
+def read_outcome(log, results):
     """The :class:`Outcome` from what nextpnr printed and from the report that it wrote.
 
     Parameters
     ----------
     log : str
-    found : dict
+    results : dict
         The file that ``--report`` wrote.
     """
-    clocks = [clock["achieved"] for clock in found["fmax"].values()] or list(map(float, _CLOCK.findall(log)[-1:]))
+    clocks = [clock["achieved"] for clock in results["fmax"].values()] or list(map(float, _CLOCK.findall(log)[-1:]))
     if not clocks:
         raise RuntimeError("nextpnr gave up: it found no path between two registers")
-    used = {kind: (each["used"], each["available"]) for kind, each in found["utilization"].items() if each["used"]}
-    edges = [path["path"] for path in found["critical_paths"] if "<async>" not in (path["from"], path["to"])]
+    used = {kind: (each["used"], each["available"]) for kind, each in results["utilization"].items() if each["used"]}
+    edges = [path["path"] for path in results["critical_paths"] if "<async>" not in (path["from"], path["to"])]
     arrivals = {}
-    for net in found.get("detailed_net_timings", ()):
+    for net in results.get("detailed_net_timings", ()):
         for end in net["endpoints"]:
             arrivals[end["cell"]] = max(arrivals.get(end["cell"], 0.0), end["delay"][1])
     return Outcome(min(clocks), used, tuple(_cells(edges[0])) if edges else (), arrivals)

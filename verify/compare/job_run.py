@@ -129,8 +129,8 @@ class JobRun:
         expected |= {f"the end of job {number}": end for number, end in enumerate(golden.endings)}
         seen |= {f"register {name}": answer.data for name, answer in zip(_ASKED, answers, strict=False)}
         expected |= {f"register {name}": golden.registers[name] for name in _ASKED}
-        found = session.shared_memory.read(0, len(before))
-        sentences = memory_differences("shared memory", found, golden.smem, before)
+        memory = session.shared_memory.read(0, len(before))
+        sentences = memory_differences("shared memory", memory, golden.smem, before)
         return sentences + unequal({name: (value, expected[name]) for name, value in seen.items()})
 
     def report(self, words, smem):

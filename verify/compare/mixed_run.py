@@ -150,15 +150,15 @@ def order_differences(commands, stamps):
     stamps : list of CommandStamp
         Of the same commands, all of them ended.
     """
-    found = []
+    sentences = []
     order = _Order()
     for number, (command, stamp) in enumerate(zip(commands, stamps, strict=True)):
         for name, before in order.first(command, stamp).items():
             late = [other for other in before if stamps[other].done >= stamp.done]
             if late:
-                found.append(f"command {number} ended in cycle {stamp.done}, before command {late[0]}: {name}")
+                sentences.append(f"command {number} ended in cycle {stamp.done}, before command {late[0]}: {name}")
         order.note(number, command, stamp)
-    return found
+    return sentences
 
 
 class _Order:

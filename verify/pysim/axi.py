@@ -95,7 +95,7 @@ class AxiHistory:
         words, answers = deque(self.events["w"]), defaultdict(deque)
         for cycle, ident, response in self.events["b"]:
             answers[ident].append((cycle, bool(int(response.value) & 2)))
-        found = []
+        requests = []
         for requested, ident, address, length in self.events["aw"]:
             written = {}
             for beat in range(length + 1):
@@ -104,8 +104,8 @@ class AxiHistory:
                     if strobe >> offset & 1:
                         written[address + beat * self._word_bytes + offset] = word >> 8 * offset & 0xFF
             answered, failed = answers[ident].popleft()
-            found.append((requested, answered, failed, written))
-        return found
+            requests.append((requested, answered, failed, written))
+        return requests
 
     def beats(self):
         """Every beat as ``(requested, came, failed, address, data)``; checks IDs and last beats."""
@@ -114,13 +114,13 @@ class AxiHistory:
             asked[ident] += [
                 (requested, address + beat * self._word_bytes, beat == length) for beat in range(length + 1)
             ]
-        found = []
+        transfers = []
         for came, ident, word, response, last in self.events["r"]:
             requested, address, is_last = asked[ident].popleft()
             assert bool(last) == is_last, f"RLAST of the beat at {address:#x}"
-            found.append((requested, came, bool(int(response.value) & 2), address, word))
+            transfers.append((requested, came, bool(int(response.value) & 2), address, word))
         assert not any(asked.values()), "beats are missing"
-        return found
+        return transfers
 
     def final(self):
         """Memory after all writes that did not fail, as far as the port tells."""

@@ -214,22 +214,22 @@ class FetchArray:
     def check(self, rows, number, expected):
         conv = self.path.params.conv
         _, features, mask, _, _, text = expected
-        found = np.frombuffer(rows.to_bytes(conv.units * conv.row_bytes, "little"), np.uint8).reshape(conv.units, -1)
-        assert (found == features)[mask].all(), f"set {self.checked} of {text}:\n{found}\n{features}\n{mask}"
+        observed = np.frombuffer(rows.to_bytes(conv.units * conv.row_bytes, "little"), np.uint8).reshape(conv.units, -1)
+        assert (observed == features)[mask].all(), f"set {self.checked} of {text}:\n{observed}\n{features}\n{mask}"
         self.checked += 1
 
     def check_step(self, step, expected):
         flags, kernel, _, features, mask, text = expected
         text = f"step {self.checked} of {text}"
         assert (step.flags.first, step.flags.last, step.flags.final) == flags, text
-        found = rows_read(self.slaves, step.read.words, step.read.turn)
-        assert (found == features)[mask].all(), f"{text}:\n{found}\n{features}"
+        observed = rows_read(self.slaves, step.read.words, step.read.turn)
+        assert (observed == features)[mask].all(), f"{text}:\n{observed}\n{features}"
         for half, row in enumerate(kernel):
             off = row is None or row is False
             assert step.halves.off >> half & 1 == off, text
             if not off and row is not True:
-                found = self.kernel[step.kernel[half]]
-                assert (found == row).all(), f"{text}, half {half}:\n{found}\n{row}"
+                observed = self.kernel[step.kernel[half]]
+                assert (observed == row).all(), f"{text}, half {half}:\n{observed}\n{row}"
         self.checked += 1
 
     async def watch_writes(self, ctx):

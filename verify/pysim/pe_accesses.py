@@ -113,9 +113,9 @@ class OffsetSets:
                 return number, False
         return (self.held.index(None) if None in self.held else self.next), True
 
-    def use(self, found, key, registers):
+    def use(self, lookup, key, registers):
         """A job with these offset registers is issued, with what ``find`` said."""
-        number, rebuild = found
+        number, rebuild = lookup
         self.held[number] = (key, set(registers))
         if rebuild and number == self.next:
             self.next = (self.next + 1) % BASES_SETS
@@ -140,12 +140,13 @@ def expected(params, threads, segment, job, directory):
         directory.forget()
     common = {"number": job["number"], "paged": int(segment.paged), "swizzle": segment.swizzle}
     common |= {"base": segment.base, "fault_register": job["register"]}
-    kept = [access for access in accesses[:-1] if access.get("on") != 0] + accesses[-1:]
-    for position, access in enumerate(kept):
-        access |= common | {"last": int(position == len(kept) - 1), "flush": int(job["flush"] and position == 0)}
+    issued = [access for access in accesses[:-1] if access.get("on") != 0] + accesses[-1:]
+    for position, access in enumerate(issued):
+        access |= common | {"last": int(position == len(issued) - 1), "flush": int(job["flush"] and position == 0)}
         if access["kind"] == AccessKind.LOAD and access["on"] == 0:
-            kept[position] = {"kind": AccessKind.NOTHING, "number": job["number"], "last": 1, "flush": access["flush"]}
-    return kept
+            nothing = {"kind": AccessKind.NOTHING, "number": job["number"], "last": 1}
+            issued[position] = nothing | {"flush": access["flush"]}
+    return issued
 
 
 def _lane(segment, elements, limit_bytes, code=0):

@@ -91,8 +91,8 @@ class DrawnModel:
 
     def pick(self, rank=None):
         """A tensor with ``rank`` dimensions, rather a late one; None if there is none."""
-        found = [tensor for tensor in self.tensors if rank in (None, len(tensor.shape))]
-        return found[-1 - min(int(self.rng.exponential(0.7)), len(found) - 1)] if found else None
+        candidates = [tensor for tensor in self.tensors if rank in (None, len(tensor.shape))]
+        return candidates[-1 - min(int(self.rng.exponential(0.7)), len(candidates) - 1)] if candidates else None
 
     def weights(self, shape, channels):
         """Names of weights, their scales and zero points; and the largest scale.
