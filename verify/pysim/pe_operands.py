@@ -9,7 +9,7 @@ from tilewright.spec.pe import MmType
 
 from .streams import set_together, unpacker
 
-__all__ = ["STYLES", "dot_rows", "join_elements", "lane_registers", "split_elements"]
+__all__ = ["STYLES", "dot_rows", "join_elements", "lane_registers"]
 
 
 def lane_registers(port, words, rng, *, busy=0.0):
@@ -72,11 +72,6 @@ def dot_rows(rng, kind, count, elements):
 def join_elements(elements):
     """Rows of elements as rows of bytes, the first element first."""
     return np.ascontiguousarray(elements.astype(elements.dtype.newbyteorder("<"))).view(np.uint8)
-
-
-def split_elements(rows, kind):
-    """The inverse of :func:`join_elements`."""
-    return np.ascontiguousarray(rows).view(f"<u{kind.bytes}")
 
 
 def _any_bits(rng, kind, count, elements):
