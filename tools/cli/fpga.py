@@ -1,4 +1,4 @@
-"""``tilewright fpga``: places and routes a top, or a board's design: its clock, what limits it, what it takes."""
+"""``tilewright fpga``: places and routes a top, or the design of a board, and reports clock, critical path and size."""
 
 import json
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from tilewright.sim.hdl.settings import add_settings
 from tilewright.sim.hdl.tops import TOPS, feature_list, top_component
 
 from ..fpga.boards import BOARDS, DUT, Pads, Scan, constraints
-from ..fpga.mapping import FREQUENCY, map_flat
+from ..fpga.mapping import map_flat
 from ..fpga.netlist import (
     block_table,
     by_block,
@@ -30,7 +30,9 @@ from ..fpga.nextpnr import DEVICES, pack_bitstream, run_nextpnr
 __all__ = ["configure", "measure", "run"]
 
 _RESULT = "result.json"
-#: What a board says.
+#: MHz that nextpnr aims at by default.
+_FREQUENCY = 100
+#: Options that a board decides.
 _OF_BOARD = ("preset", "top", "without", "device", "speed", "freq")
 
 
@@ -44,7 +46,7 @@ def configure(parser):
     parser.add_argument("--device", choices=list(DEVICES), default="85k", help="size of the ECP5 (%(default)s)")
     parser.add_argument("--speed", type=integer(6, 8), default=8, help="its speed grade (%(default)s)")
     parser.add_argument("--seed", type=integer(0, (1 << 31) - 1), default=1, help="of the placement (%(default)s)")
-    parser.add_argument("--freq", type=integer(1, 1000), default=FREQUENCY, help="MHz to aim at (%(default)s)")
+    parser.add_argument("--freq", type=integer(1, 1000), default=_FREQUENCY, help="MHz to aim at (%(default)s)")
     parser.add_argument("--placed", action="store_true", help="stop before routing: the clock is an estimate then")
     parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "fpga"),
                         help="where <top>-<preset>/, or <board>/, is written (%(default)s)")  # fmt: skip
@@ -69,11 +71,11 @@ def run(args):
 
 
 def _run_board(args):
-    """The same for a board, with its bitstream."""
+    """Does the same for a board, and makes its bitstream."""
     given = [f"--{name}" for name in _OF_BOARD if name in vars(args).get("given", ())]
     given += ["--set"] * bool(args.settings) + ["--placed"] * args.placed
     if given:
-        raise UsageError(f"{', '.join(given)} must be left out with --board, which says it")
+        raise UsageError(f"{', '.join(given)} must be left out with --board, which decides it")
     board, bitstream = BOARDS[args.board], f"{args.board}.bit"
     options = {"device": board.device, "package": board.package, "speed": board.speed, "target": board.mhz}
     with _working(args.board, args.out / args.board) as folder:
@@ -92,9 +94,9 @@ def _run_board(args):
 
 @contextmanager
 def _working(name, folder):
-    """Says how far it is; yields the folder to write to."""
+    """Reports progress; yields the folder to write to."""
     with working(name), writable(folder):
-        # Where this run ends early, no result of an earlier one lies beside its files.
+        # If this run ends early, the result of an earlier run must not lie beside its files.
         (folder / _RESULT).unlink(missing_ok=True)
         yield folder
 
@@ -115,7 +117,7 @@ def measure(component, folder, *, device, speed, seed, target, route=True, **pin
     folder : Path
         Where the files of both tools go.
     device, speed, seed, target, route, **pins
-        As of :func:`~.nextpnr.run_nextpnr`.
+        See :func:`~.nextpnr.run_nextpnr`.
 
     Returns
     -------
@@ -127,11 +129,7 @@ def measure(component, folder, *, device, speed, seed, target, route=True, **pin
     RuntimeError
         If it does not fit, or a tool fails.
     """
-    from ..fpga.places.sites import give_places  # needs SciPy, which the help of the command does not
-
-    mapped = map_flat(component, "ecp5", folder, target)
-    give_places(mapped.module, device, seed)
-    mapped.write(folder)
+    mapped = map_flat(component, "ecp5", folder)
     outcome = run_nextpnr(folder, device=device, speed=speed, seed=seed, target=target, route=route, **pins)
     blocks = by_block(mapped.module)
     inside = {name.removeprefix(DUT).lstrip("."): cost for name, cost in blocks.items() if name.split(".")[0] == DUT}
@@ -153,12 +151,12 @@ def _lines(found):
     tools = ", ".join(f"{name} {number}" for name, number in found["tools"].items())
     device = f"ECP5 {found['device']}, speed {found['speed']}, seed {found['seed']}"
     luts, ffs = found["harness"]
-    # Without routing nextpnr does not name the critical path; the deepest one is most of the time the same.
+    # Without routing nextpnr does not name the critical path; the deepest path is usually the same.
     depth = [] if found["timing"]["path"] else ["", *depth_lines(found["depth"])]
     name = found.get("board") or ", ".join([found["top"], f"preset {found['preset']}", *found["set"]])
     return [
         f"{name}: {device}", tools, "",
         *timing, *depth, "", *use_lines(found["used"]),
-        f"of which the harness around the pins takes {luts:,} tables and {ffs:,} flip-flops", "",
+        f"of which the harness around the pins takes {luts:,} LUTs and {ffs:,} flip-flops", "",
         *block_table(found["blocks"]), "",
     ]  # fmt: skip

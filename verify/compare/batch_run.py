@@ -101,7 +101,7 @@ class RandomRun:
         return loads and replace(batch, fresh=True, loads=loads)
 
     def report(self, batch):
-        """What failed in a batch that was run: the differences of its smallest part, and a replay case."""
+        """Failures of a batch that was run: the differences of its smallest part, and a replay case."""
         smallest = self.reduce(batch)
         if smallest is None:
             return f"{batch.name} fails only after the batches before it"
@@ -138,7 +138,7 @@ class RandomRun:
 
     @staticmethod
     def _operations(batch, landed):
-        """What a processor does with the barriers while the commands run, until it knows that all bytes have landed."""
+        """Operations of a processor on the barriers while the commands run, until all bytes have landed."""
         totals = {}
         for load, count in zip(batch.loads, landed, strict=True):
             if load.barrier is not None and count:
