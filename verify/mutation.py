@@ -9,13 +9,14 @@ from pathlib import Path
 
 from tilewright.arguments import integer
 from tilewright.errors import UsageError
+from tilewright.hw.core.params import CoreParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.progress import counted, working
 from tilewright.results import record
 from tilewright.sim.hdl.simulation import SimulationError
 from tilewright.sim.hdl.testbench import TOP
 from tilewright.sim.hdl.verilog import run_yosys
-from tilewright.sim.session import TmauSession
+from tilewright.sim.session import Session
 
 from .compare.batch_run import RandomRun
 from .formal import FOLDER, run_tool
@@ -192,7 +193,7 @@ def survivors_of_simulation(block, count, seed):
             made.extend(_mutated(design.verilog, names, count, seed))
         return replace(design, verilog=made[0])
 
-    session = partial(TmauSession, params=_PARAMS, change=change, patience=_PATIENCE)
+    session = partial(Session, params=CoreParams(_PARAMS), change=change, patience=_PATIENCE)
     batches = list(islice(random_batches(_SEED, _PARAMS, descriptors=1000), _BATCHES))
     if not _equal(session, batches, 0):
         raise RuntimeError("the simulation differs from the golden model without any mutant")

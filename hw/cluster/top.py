@@ -7,11 +7,9 @@ from amaranth.utils import ceil_log2
 
 from ..bus.axi4 import Axi4Signature
 from ..bus.axi4_lite import Axi4LiteSignature
-from ..core.params import CoreParams
 from ..core.top import Core
 from ..lib.component import join
 from ..smem.layouts import BarrierRequestLayout
-from ..tmau.subsystem import TmauSubsystem
 from .barriers import BarrierNetwork
 from .l2.control import L2_ADDR_WIDTH
 from .l2.top import L2
@@ -47,8 +45,7 @@ class Cluster(wiring.Component):
 
     def __init__(self, params):
         self.params = params
-        make = Core if isinstance(params.core, CoreParams) else TmauSubsystem
-        self.cores = [make(params.core) for _ in range(params.cores)]
+        self.cores = [Core(params.core) for _ in range(params.cores)]
         self.regions = self.cores[0].regions
         tmau = params.tmau
         self.side = MemorySide(

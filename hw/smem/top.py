@@ -5,7 +5,6 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..bus.axi4_lite import AccessSignature
-from ..lib.component import join
 from ..lib.routing import StreamArbiter, StreamShare
 from ..lib.stream import SkidBuffer, Slot
 from .banks import Banks, ReadArbiter, WriteArbiter
@@ -156,9 +155,9 @@ class SharedMemory(wiring.Component):
 
 
 def connect_engines(m, top, smem, *, callers=(), **engines):
-    """Connects engines, and the barrier ports of ``top``, to a shared memory with stores.
+    """Connects engines, and the barrier ports of ``top``, to a shared memory, with stores if there are engines.
 
-    One engine has reads and scattered writes for itself; of several each gets its turn.
+    One engine has reads and scattered writes for itself; several take turns. Without engines reads are not connected.
 
     Parameters
     ----------
@@ -167,42 +166,48 @@ def connect_engines(m, top, smem, *, callers=(), **engines):
         With ``barriers``, ``barrier_results`` and ``params.smem``.
     smem : SharedMemory
     callers : sequence of interface
-        Others that do barrier operations, with ``barriers`` and ``barrier_results``.
+        Other blocks that do barrier operations, with ``barriers`` and ``barrier_results``.
     **engines : SharedMemorySignature
         Ports of the engines, by name.
     """
     params, ports = top.params.smem, list(engines.values())
+    if not ports and not callers:
+        connect(m, barriers=flipped(top.barriers), smem=smem.barriers)
+        connect(m, smem=smem.barrier_results, barrier_results=flipped(top.barrier_results))
+        return
     share = StreamShare(BarrierRequestLayout(params), BarrierResultLayout(), len(ports) + len(callers) + 1)
     m.submodules.barrier_share = share
     for number, port in enumerate([*ports, *callers]):
-        join(m, port=port.barriers, share=share.requests[number])
-        join(m, share=share.results[number], port=port.barrier_results)
+        connect(m, port=port.barriers, share=share.requests[number])
+        connect(m, share=share.results[number], port=port.barrier_results)
     for port in ports:
         m.d.comb += [port.scatter_idle.eq(smem.scatter_idle), port.bank_conflict.eq(smem.conflict_stb)]
-    join(m, barriers=flipped(top.barriers), share=share.requests[-1])
-    join(m, share=share.results[-1], barrier_results=flipped(top.barrier_results))
-    if params.paced:
-        # The banks' grant waits for a request, but not for whose turn it is.
+    connect(m, barriers=flipped(top.barriers), share=share.requests[-1])
+    connect(m, share=share.results[-1], barrier_results=flipped(top.barrier_results))
+    if ports and params.paced:
+        # The banks' grant waits for a request, but not for the choice among requesters.
         m.submodules.barrier_slot = slot = Slot(BarrierRequestLayout(params))
-        join(m, share=share.merged, slot=slot.i)
-        join(m, slot=slot.o, smem=smem.barriers)
+        connect(m, share=share.merged, slot=slot.i)
+        connect(m, slot=slot.o, smem=smem.barriers)
     else:
-        join(m, share=share.merged, smem=smem.barriers)
-    join(m, smem=smem.barrier_results, share=share.answers)
+        connect(m, share=share.merged, smem=smem.barriers)
+    connect(m, smem=smem.barrier_results, share=share.answers)
+    if not ports:
+        return
     if len(ports) == 1:
         (port,) = ports
-        join(m, engine=port.reads, smem=smem.reads)
-        join(m, smem=smem.read_data, engine=port.read_data)
-        join(m, engine=port.scatter, smem=smem.scatter)
+        connect(m, engine=port.reads, smem=smem.reads)
+        connect(m, smem=smem.read_data, engine=port.read_data)
+        connect(m, engine=port.scatter, smem=smem.scatter)
         return
     m.submodules.read_share = reads = StreamShare(ReadLayout(params), read_data_layout(), len(ports))
     m.submodules.scatter_arbiter = scatter = StreamArbiter(ScatterWriteLayout(params), len(ports))
     for number, port in enumerate(ports):
-        join(m, engine=port.reads, share=reads.requests[number])
-        join(m, share=reads.results[number], engine=port.read_data)
-        join(m, engine=port.scatter, arbiter=scatter.i[number])
+        connect(m, engine=port.reads, share=reads.requests[number])
+        connect(m, share=reads.results[number], engine=port.read_data)
+        connect(m, engine=port.scatter, arbiter=scatter.i[number])
     m.submodules.reads_buffer = buffer = SkidBuffer(ReadLayout(params))
-    join(m, share=reads.merged, buffer=buffer.i)
-    join(m, buffer=buffer.o, smem=smem.reads)
-    join(m, smem=smem.read_data, share=reads.answers)
-    join(m, arbiter=scatter.o, smem=smem.scatter)
+    connect(m, share=reads.merged, buffer=buffer.i)
+    connect(m, buffer=buffer.o, smem=smem.reads)
+    connect(m, smem=smem.read_data, share=reads.answers)
+    connect(m, arbiter=scatter.o, smem=smem.scatter)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from tilewright.golden.core.program import KIND_LSB
 from tilewright.progress import report, work
-from tilewright.sim.session.accelerator import AcceleratorSession
+from tilewright.sim.session.core import open_accelerator
 from tilewright.spec.core import JOB_WORDS, Kind
 
 from ..errors import ModelError
@@ -34,7 +34,7 @@ class Measured(NamedTuple):
 
 
 def run_rtl(compiled, memory, preset=None, settings=(), **options):
-    """Global memory after the program of a :class:`Compiled` in simulated hardware, and its ``ProgramRun``.
+    """Global memory after the program of a :class:`Compiled` in simulated hardware, and its ``Run``.
 
     Parameters
     ----------
@@ -47,19 +47,19 @@ def run_rtl(compiled, memory, preset=None, settings=(), **options):
     settings : sequence of Setting
         Parameters that differ from the preset.
     **options
-        Of an ``AcceleratorSession``: ``latency``, ``stall``.
+        Options of ``open_accelerator``: ``latency``, ``stall``.
     """
     preset = preset or next((name for name, machine in MACHINES.items() if machine == compiled.machine), None)
     if preset is None:
         raise ModelError("only cores of presets are simulated")
     if len(memory) > _LEAST:
         options = {"memory_bytes": len(memory)} | options
-    with AcceleratorSession(preset, settings, **options) as session, work("hardware"):
+    with open_accelerator(preset, settings, **options) as session, work("hardware"):
         return run_on(session, compiled, memory)
 
 
 def run_on(session, compiled, memory, stage="words"):
-    """The same on an ``AcceleratorSession`` of the preset; says how far it is, as ``stage``.
+    """The same on a ``Session`` of the core that it is for; reports how far it is, as ``stage``.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def _words_by_stamps(words):
 
 
 def measure_layers(compiled, run):
-    """A :class:`Measured` for each layer, by a ``ProgramRun``."""
+    """A :class:`Measured` for each layer, by a ``Run``."""
     ends = {}
     for end in (*run.jobs, *run.ends):
         if end.tag:
@@ -111,7 +111,7 @@ def measure_layers(compiled, run):
 
 
 def measured(compiled, run):
-    """When every layer ended, by a ``ProgramRun``: text, a line for each, beside what was expected."""
+    """When every layer ended, by a ``Run``: text, a line for each, beside what was expected."""
     lines, peak = [f"{'cycles':>12} {'expected':>12} {'MACs busy':>10}  layer"], compiled.machine.conv.peak
     for one in measure_layers(compiled, run):
         share = f"{100 * one.layer.macs / one.cycles / peak:.1f} %" if one.layer.macs and one.cycles else ""

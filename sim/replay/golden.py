@@ -66,7 +66,7 @@ def judge(case, hardware=None):
     Parameters
     ----------
     case : Case or one of another engine
-    hardware : TmauParams, ClusterParams, CoreParams, ConvUnitParams, PeParams or None
+    hardware : CoreParams, ClusterParams or None
         What golden stands for, as ``hardware_of`` gives it; global memory then ends with a whole bus word. None: 64
         address bits, a bus of 64 bytes, all features.
     """
