@@ -32,7 +32,7 @@ from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv.job.calculator import Step
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS, ConvUnitParams
-from tilewright.hw.core.params import CORE_PRESETS, ProgramParams
+from tilewright.hw.core.params import CORE_PRESETS, CoreParams, ProgramParams
 from tilewright.hw.core.top import core_regions
 from tilewright.hw.lib.component import Port
 from tilewright.hw.pe.compute import MacArray
@@ -53,7 +53,7 @@ PROGRAM = CORE_PRESETS["unit"].replace(conv=CONV_UNIT_PRESETS["unit"], program=P
 #: ``params`` of the components of a folder, and of folders and modules in it that have others.
 PARAMS = {
     "board": BoardParams(),
-    "cluster": (ClusterParams(2, TMAU_PRESETS["unit"]), ClusterParams(2, TMAU_PRESETS["unit"], L2Params(4096, 2))),
+    "cluster": (ClusterParams(2, CoreParams(TMAU_PRESETS["unit"])), ClusterParams(2, CoreParams(TMAU_PRESETS["unit"]), L2Params(4096, 2))),
     "cluster/barriers": TMAU_PRESETS["unit"].smem,
     "cluster/network": TMAU_PRESETS["unit"].smem,
     "conv": (

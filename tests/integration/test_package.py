@@ -206,7 +206,7 @@ def test_ipxact_is_what_the_standard_says_and_names_everything(top, preset):
 def test_ipxact_of_a_cluster_with_a_cache():
     from tilewright.tools.package.ipxact import component_file
 
-    component = top_component("cluster", "unit", more=["l2"], cores=3)
+    component = top_component("cluster", "unit", l2=True, cores=3)
     root = etree.fromstring(component_file(component, "name", "1").encode())
     etree.XMLSchema(etree.parse(str(SCHEMA))).assertValid(root)
     maps = {each.findtext(f"{IPXACT}name") for each in root.iter(f"{IPXACT}memoryMap")}

@@ -6,7 +6,7 @@ from tilewright.golden import Conv
 from tilewright.golden.conv.machine import job_word
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.conv.subsystem import ConvSubsystem
-from tilewright.sim.session import ConvSession
+from tilewright.sim.session import Session
 from tilewright.spec import BARRIER
 from tilewright.spec.conv import JOB
 
@@ -19,7 +19,7 @@ def test_barrier_and_window():
         out_channels=2, out_width=4, out_height=2, granularity=3, x_pitch=(8, 32, 64), k_pitch=8, y_pitch=(8, 32, 64),
         signal=1, barrier=AT, tag=9,
     )  # fmt: skip
-    with ConvSession("unit") as session:
+    with Session("unit", ["conv"]) as session:
         smem = np.random.default_rng(4).integers(0, 256, CONV_UNIT_PRESETS["unit"].smem.size_bytes, np.uint8)
         smem[AT : AT + BARRIER.bytes] = 0
         session.run(shared=smem)

@@ -13,7 +13,7 @@ from tilewright.hw.conv.params import CONV_UNIT_PRESETS, ConvUnitParams
 from tilewright.hw.conv.top import Conv as TopConv
 from tilewright.hw.conv.top import ConvDatapath
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.session import ConvSession
+from tilewright.sim.session import Session
 from tilewright.spec.conv import CONV_ID_VALUE, CONV_REGISTERS, JOB, ConvError, ConvOperation, ConvOutput, ConvParams
 from tilewright.spec.pe import MmType
 from tilewright.verify.pysim.axi import read_word, write_word
@@ -143,12 +143,12 @@ def test_reset_in_the_middle(cycles):
 
 
 def test_counters_of_one_convolution():
-    with ConvSession("unit") as session:
-        conv = session.params.conv
+    with Session("unit", ["conv"]) as session:
+        conv = session.params.conv.conv
         jobs = random_jobs(11, conv, 60, most_macs=2000)
         job = next(each for each in jobs if each.fields["operation"] == ConvOperation.CONVOLUTION)
         fields = job.fields
-        run = session.run([job.word], shared=job.smem)
+        run = session.run(jobs=[job.word], preload=job.smem)
         values = session.registers()
         points = fields["batch"] * fields["out_height"] * fields["out_width"]
         assert values["results_written"] == points * fields["out_channels"]

@@ -6,7 +6,7 @@ from tilewright.tools.package.generator import main, options
 def test_any_option_is_passed_on():
     parameters = {"top": "core", "with": ["conv", "program"], "cores": 3, "set": ["a.b=1", "c.d=2"], "without": "lanes"}
     assert options(parameters) == [
-        "--top", "core", "--with", "conv,program", "--cores", "3", "--set", "a.b=1,c.d=2", "--without", "lanes",
+        "--top", "core", "--engines", "conv,program", "--cores", "3", "--set", "a.b=1,c.d=2", "--without", "lanes",
     ]  # fmt: skip
 
 
