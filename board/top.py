@@ -74,15 +74,6 @@ def board_regions(params):
 class Board(wiring.Component):
     """Connections, and lamps.
 
-    Members
-    -------
-    receive : In(1)
-        The serial line from the computer.
-    transmit : Out(1)
-        The serial line to the computer.
-    lamps : Out(8)
-        Bit 0 blinks, bit 1 is ``irq``, bit 2 says that some access was refused; above, commands that ended are counted.
-
     Attributes
     ----------
     regions : dict of str to Region
@@ -96,6 +87,10 @@ class Board(wiring.Component):
         self.params = params
         self.engine = Core(CoreParams(params.tmau))
         _, self.regions = board_regions(params)
+        # Bit 0 blinks, bit 1 is ``irq``, bit 2 says that some access was refused; above, commands that ended are
+        # counted.
+        # The serial line to the computer.
+        # The serial line from the computer.
         super().__init__({"receive": In(1, init=1), "transmit": Out(1, init=1), "lamps": Out(8)})
 
     def elaborate(self, platform):

@@ -1,6 +1,6 @@
 """The subsystem with the protocol monitors at its port, so that every cocotb test is watched by RTL."""
 
-from amaranth import Module
+from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -21,15 +21,7 @@ VARIANTS = {
 
 
 class MonitoredSubsystem(wiring.Component):
-    """All ports of ``TmauSubsystem``, and what the monitors of its bus have seen.
-
-    Members
-    -------
-    violations : Out(len(Rule))
-    late : Out(len(Wait))
-        As of ``Axi4Monitor``.
-    *those of TmauSubsystem* : Out(1)
-    """
+    """All ports of ``TmauSubsystem``, and what the monitors of its bus have seen."""
 
     def __init__(self, params):
         self.subsystem = TmauSubsystem(params)
@@ -42,6 +34,7 @@ class MonitoredSubsystem(wiring.Component):
             max_burst=params.max_burst,
         )
         members = dict(self.subsystem.signature.members)
+        # As of ``Axi4Monitor``.
         super().__init__(members | {"violations": Out(len(Rule)), "late": Out(len(Wait))})
 
     def elaborate(self, platform):

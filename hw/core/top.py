@@ -51,7 +51,6 @@ _REGISTER_ADDR_WIDTHS = {
     "conv": CONV_REGISTER_ADDR_WIDTH,
     "program": PROGRAM_REGISTER_ADDR_WIDTH,
 }
-_PROGRAM_MEMBERS = {"word_done": Out(1), "word_kind": Out(4), "word_index": Out(32), "running": Out(1)}
 
 
 def core_regions(params):
@@ -93,13 +92,10 @@ class Core(wiring.Component):
         members = {
             # Registers of all engines, and shared memory, at ``regions``.
             "s_axil": In(Axi4LiteSignature(map_addr_width(self.regions))),
-            # Barrier operations of processors; one result each, in order.
-            "barriers": In(stream.Signature(BarrierRequestLayout(smem))),
-            "barrier_results": Out(stream.Signature(BarrierResultLayout())),
-            # A barrier's phase is complete.
-            "flip": Out(BarrierEventSignature(smem)),
-            # Level: an enabled status bit of any engine is set.
-            "irq": Out(1),
+            "barriers": In(stream.Signature(BarrierRequestLayout(smem))),  # Barrier operations of processors.
+            "barrier_results": Out(stream.Signature(BarrierResultLayout())),  # One for each operation, in order.
+            "flip": Out(BarrierEventSignature(smem)),  # A barrier's phase is complete.
+            "irq": Out(1),  # Interrupt, a level: an enabled status bit of an engine is set.
         }
         if tmau:
             members |= processor_members(tmau) | network_members(smem, tmau.cores)
@@ -108,14 +104,18 @@ class Core(wiring.Component):
         if params.conv:
             members |= ConvProcessorSignature().members
         if params.program:
-            # Strobe: a word of the program is carried out; its kind, its index from 0 on, of a job that of its last
-            # half. ``running``: a program runs.
-            members |= _PROGRAM_MEMBERS
-        if not self._computes:
-            # One answer for each read, in order.
             members |= {
-                "reads": In(stream.Signature(ReadLayout(smem))),
-                "read_data": Out(stream.Signature(read_data_layout())),
+                "word_done": Out(
+                    1
+                ),  # Strobe: a word of the program is carried out: its engine took it, its wait ended.
+                "word_kind": Out(4),  # With word_done: its kind, spec.core.Kind.
+                "word_index": Out(32),  # With word_done: its index, counted from 0; of a job that of its last half.
+                "running": Out(1),  # A program runs.
+            }
+        if not self._computes:
+            members |= {
+                "reads": In(stream.Signature(ReadLayout(smem))),  # Reads of a consumer: eight chunks, from anywhere.
+                "read_data": Out(stream.Signature(read_data_layout())),  # The chunks, one answer a read, in order.
             }
         super().__init__(members)
 
@@ -265,6 +265,9 @@ class Core(wiring.Component):
             *(tag.eq(state.tag) for tag, state in zip(program.tags, states, strict=False)),
             *(state.clear_error.eq(program.clear_errors) for state in states),
             program.put_busy.eq(engines["pe"].put_busy),
-            *(getattr(self, name).eq(getattr(program, name)) for name in _PROGRAM_MEMBERS),
+            *(
+                getattr(self, name).eq(getattr(program, name))
+                for name in ("word_done", "word_kind", "word_index", "running")
+            ),
         ]
         connect(m, flip=self.smem.flip, program=program.flip)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from tilewright.errors import UsageError
 from tilewright.golden import CONV_PRESETS, ConvParams
 from tilewright.golden.arguments import instance, integer, power_of_two, truth
-from tilewright.sim.hdl.tops import top_params
 
 __all__ = ["MACHINES", "Machine", "machine_of", "machine_of_core"]
 
@@ -73,7 +72,9 @@ def machine_of(preset, settings=()):
     for setting in settings:
         if setting.path == "tmau.features":
             raise UsageError(f"--set {setting}: programs of networks need the features of their preset")
-    return machine_of_core(top_params("core", preset, more=("conv", "program"), settings=settings))
+    from tilewright.sim.session.core import accelerator_params  # needs what describes hardware
+
+    return machine_of_core(accelerator_params(preset, settings))
 
 
 def machine_of_core(core):

@@ -1,7 +1,6 @@
 """What a harness connects to the ports of a design: memory at the bus, drivers and logs at the others."""
 
-from amaranth import unsigned
-from amaranth.hdl import Cat, Mux
+from amaranth.hdl import Cat, Mux, unsigned
 from amaranth.lib.wiring import In, Out, connect
 
 from tilewright.hw.bus.read_port import DESCRIPTOR_BYTES

@@ -97,7 +97,9 @@ def why_no_hardware(case, preset=None):
         return None  # said where the case comes to run
     except ValueError as error:
         return f"there is no hardware for it: {error}"
-    if not params.tmau or params.tmau.has("windows") or not any(windows.registers()["windows"] for windows in _confining(case)):
+    if not params.tmau or params.tmau.has("windows"):
+        return None
+    if not any(windows.registers()["windows"] for windows in _confining(case)):
         return None
     return f"there is no hardware for it: preset {preset or _usual_preset(case)} has no windows"
 

@@ -12,7 +12,7 @@ from tilewright.spec.pe import DATA_WORDS, Put
 
 from ..harness.harness import Harness
 from ..harness.records import core_records
-from ..hdl.settings import changed
+from ..hdl.settings import changed, groups_of, require_groups
 from .memory import MemorySession, Transfers, model_words
 from .run import RECORD_ACCESSES, Run, Trace, bus_fields, program_record, start_accesses
 from .scripts import (
@@ -31,7 +31,7 @@ from .scripts import (
 )
 from .stillness import waits_of_program
 
-__all__ = ["NETWORK_BYTES", "Session", "open_accelerator"]
+__all__ = ["NETWORK_BYTES", "Session", "accelerator_params", "open_accelerator"]
 
 #: Bytes of memory for ResNet-50 with all of its tensors, and for smaller networks that share a simulator with it.
 NETWORK_BYTES = 48 << 20
@@ -353,6 +353,16 @@ class Session(Transfers, MemorySession):
         return values
 
 
+def accelerator_params(preset, settings=()):
+    """The CoreParams of a preset with all engines and a command processor, with some parameters changed.
+
+    UsageError if a setting is of none of them.
+    """
+    params = core_params(preset, ENGINES)
+    require_groups(settings, groups_of(params))
+    return changed(params, settings)
+
+
 def open_accelerator(preset="default", settings=(), **options):
     """A ``Session`` of a core with all engines and a command processor, with memory for large networks if it is large.
 
@@ -366,4 +376,4 @@ def open_accelerator(preset="default", settings=(), **options):
     """
     if preset in _LARGE:
         options = {"memory_bytes": NETWORK_BYTES} | options
-    return Session(params=changed(core_params(preset, ENGINES), settings), **options)
+    return Session(params=accelerator_params(preset, settings), **options)

@@ -82,26 +82,6 @@ class Lookup(wiring.Component):
     Parameters
     ----------
     geometry : Geometry
-
-    Members
-    -------
-    accesses : In(stream of AccessLayout(geometry))
-    entries : Out(stream of EntryLayout(geometry))
-        Registered. As many wait as ``geometry.entries``.
-    quick : Out(stream of QuickLayout(geometry))
-    fills : Out(stream of unsigned(geometry.line_width))
-        Lines that memory is to bring, in the order of the entries.
-    done : In(1)
-        Strobe: an entry has been carried out.
-    filled : In(1)
-        Strobe: a line that memory brought is where it belongs.
-    arrived : In(1)
-        Strobe: a line has been written back.
-    quiet : Out(1)
-        Nothing is under way, but perhaps a read that is quick.
-    hit, miss, eviction, prefetch : Out(1)
-        Strobes: a read or write has found its line, or has not; one is written back; memory is asked for one by a
-        prefetch.
     """
 
     def __init__(self, geometry):
@@ -136,13 +116,21 @@ class Lookup(wiring.Component):
         super().__init__(
             {
                 "accesses": In(stream.Signature(AccessLayout(g))),
+                # Registered. As many wait as ``geometry.entries``.
                 "entries": Out(stream.Signature(EntryLayout(g))),
                 "quick": Out(stream.Signature(QuickLayout(g))),
+                # Lines that memory is to bring, in the order of the entries.
                 "fills": Out(stream.Signature(unsigned(g.line_width))),
+                # Strobe: an entry has been carried out.
                 "done": In(1),
+                # Strobe: a line that memory brought is where it belongs.
                 "filled": In(1),
+                # Strobe: a line has been written back.
                 "arrived": In(1),
+                # Nothing is under way, but perhaps a read that is quick.
                 "quiet": Out(1),
+                # Strobes: a read or write has found its line, or has not; one is written back; memory is asked for one
+                # by a prefetch.
                 "hit": Out(1),
                 "miss": Out(1),
                 "eviction": Out(1),

@@ -38,17 +38,6 @@ class ReductionGate(wiring.Component):
         2 to 16.
     groups : int
         Groups of pages that the memory tells apart, a power of two of at least 2.
-
-    Members
-    -------
-    pages : In(array of cores stream of unsigned(page_width))
-        ``ready`` depends on who asks and on registers. The next one comes after the grant.
-    granted : Out(cores)
-        Strobes: the page that was taken last is the core's.
-    answered : In(cores)
-        Strobes: a write of the core has been answered. Those of open reductions come before those of others.
-    failed : In(cores)
-        Strobes: an open reduction of the core will write nothing.
     """
 
     def __init__(self, page_width, cores, groups):
@@ -74,9 +63,13 @@ class ReductionGate(wiring.Component):
         )
         super().__init__(
             {
+                # ``ready`` depends on who asks and on registers. The next one comes after the grant.
                 "pages": In(stream.Signature(unsigned(page_width))).array(cores),
+                # Strobes: the page that was taken last is the core's.
                 "granted": Out(cores),
+                # Strobes: a write of the core has been answered. Those of open reductions come before those of others.
                 "answered": In(cores),
+                # Strobes: an open reduction of the core will write nothing.
                 "failed": In(cores),
             }
         )

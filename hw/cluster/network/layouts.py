@@ -1,6 +1,6 @@
 """Payloads of the network."""
 
-from amaranth import unsigned
+from amaranth.hdl import unsigned
 from amaranth.lib import data
 
 from tilewright.spec import LINE_BYTES

@@ -36,15 +36,6 @@ class WordDecoder(wiring.Component):
     ----------
     params : CoreParams
 
-    Members
-    -------
-    i : In(stream of FetchedLayout())
-        ``ready`` is a register.
-    drop : In(1)
-        What is held is dropped, and nothing is taken; the next word begins anew.
-    o : Out(stream of DecodedLayout())
-        Registered; withdrawn by ``drop``.
-
     Attributes
     ----------
     operands : Signal
@@ -56,8 +47,11 @@ class WordDecoder(wiring.Component):
         self.operands = Signal(range(JOB_WORDS + 1))
         super().__init__(
             {
+                # ``ready`` is a register.
                 "i": In(stream.Signature(FetchedLayout())),
+                # What is held is dropped, and nothing is taken; the next word begins anew.
                 "drop": In(1),
+                # Registered; withdrawn by ``drop``.
                 "o": Out(stream.Signature(DecodedLayout())),
             }
         )
@@ -166,31 +160,22 @@ class RangeCheck(wiring.Component):
     ----------
     addr_width : int
         Bits of a byte address that exist.
-
-    Members
-    -------
-    line : In(58)
-        The first one: byte address >> 6. All inputs hold from ``go`` to ``done``.
-    lines : In(32)
-        How many; a range of none leaves no window.
-    window : In(WindowLayout(addr_width))
-    go : In(1)
-        Strobe: check.
-    done : Out(1)
-        Strobe, four cycles later.
-    code : Out(8)
-        ADDRESS, WINDOW or NONE; with ``done``.
     """
 
     def __init__(self, addr_width):
         self._addr_width = addr_width
         super().__init__(
             {
+                # The first one: byte address >> 6. All inputs hold from ``go`` to ``done``.
                 "line": In(64 - LINE_LOG2),
+                # How many; a range of none leaves no window.
                 "lines": In(32),
                 "window": In(WindowLayout(addr_width)),
+                # Strobe: check.
                 "go": In(1),
+                # Strobe, four cycles later.
                 "done": Out(1),
+                # ADDRESS, WINDOW or NONE; with ``done``.
                 "code": Out(8),
             }
         )

@@ -39,15 +39,6 @@ class LineReader(wiring.Component):
     depth : int
         Lines under way at most, a power of two.
 
-    Members
-    -------
-    requests : In(array of 2 stream of unsigned(addr_width - 6))
-        Lines, by their addresses divided by 64.
-    lines : Out(array of 2 stream of LineLayout(), always ready)
-        What they hold.
-    axi : Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 2))
-        The bus.
-
     Attributes
     ----------
     owners : Queue
@@ -63,8 +54,11 @@ class LineReader(wiring.Component):
         self.owners = Queue(1, depth)
         super().__init__(
             {
+                # Lines, by their addresses divided by 64.
                 "requests": In(stream.Signature(self._line)).array(_USERS),
+                # What they hold.
                 "lines": Out(stream.Signature(LineLayout(), always_ready=True)).array(_USERS),
+                # The bus.
                 "axi": Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 2)),
             }
         )
@@ -143,26 +137,6 @@ class ProgramFetcher(wiring.Component):
     depth : int
         Words ahead, stale ones included: 2 to 32, a power of two.
 
-    Members
-    -------
-    base : In(addr_width - 6)
-        Line of the program's first word.
-    count : In(32)
-        Words of the program. No line outside is asked for.
-    jump : In(1)
-        Strobe: go on with word ``target``.
-    target : In(32)
-        At most ``count``.
-    halt : In(1)
-        Ask for nothing more, and hand out nothing.
-    requests : Out(stream of unsigned(addr_width - 6))
-    lines : In(stream of LineLayout(), always ready)
-        One for each request, in order.
-    o : Out(stream of FetchedLayout())
-        May be withdrawn by ``jump`` and ``halt``.
-    busy : Out(1)
-        Something is stale, or under way.
-
     Attributes
     ----------
     used : Signal
@@ -178,14 +152,22 @@ class ProgramFetcher(wiring.Component):
         self.used, self.stale = Signal(range(depth + 1)), Signal(range(depth + 1))
         super().__init__(
             {
+                # Line of the program's first word.
                 "base": In(self._line),
+                # Words of the program. No line outside is asked for.
                 "count": In(32),
+                # Strobe: go on with word ``target``.
                 "jump": In(1),
+                # At most ``count``.
                 "target": In(32),
+                # Ask for nothing more, and hand out nothing.
                 "halt": In(1),
                 "requests": Out(stream.Signature(self._line)),
+                # One for each request, in order.
                 "lines": In(stream.Signature(LineLayout(), always_ready=True)),
+                # May be withdrawn by ``jump`` and ``halt``.
                 "o": Out(stream.Signature(FetchedLayout())),
+                # Something is stale, or under way.
                 "busy": Out(1),
             }
         )
@@ -243,24 +225,6 @@ class InstructionStreamer(wiring.Component):
     depth : int
         Lines ahead, stale ones included: 2 to 32, a power of two.
 
-    Members
-    -------
-    i : In(stream of RunLayout(addr_width))
-        Accepted when the last instruction has been taken, or with ``failed``. May be withdrawn with ``halt``.
-    failed : Out(1)
-        The bus answered with an error; instructions before that line have been offered.
-    halt : In(1)
-        Drop all but the instruction that is offered.
-    requests : Out(stream of unsigned(addr_width - 6))
-    lines : In(stream of LineLayout(), always ready)
-        One for each request, in order.
-    instructions : Out(stream of INSTRUCTION_BITS)
-        Registered.
-    busy : Out(1)
-        Lines are under way.
-    stall : Out(1)
-        The next instruction has not come.
-
     Attributes
     ----------
     used, stale : Signal
@@ -274,13 +238,20 @@ class InstructionStreamer(wiring.Component):
         self.used, self.stale = Signal(range(depth + 1)), Signal(range(depth + 1))
         super().__init__(
             {
+                # Accepted when the last instruction has been taken, or with ``failed``. May be withdrawn with ``halt``.
                 "i": In(stream.Signature(RunLayout(addr_width))),
+                # The bus answered with an error; instructions before that line have been offered.
                 "failed": Out(1),
+                # Drop all but the instruction that is offered.
                 "halt": In(1),
                 "requests": Out(stream.Signature(self._line)),
+                # One for each request, in order.
                 "lines": In(stream.Signature(LineLayout(), always_ready=True)),
+                # Registered.
                 "instructions": Out(stream.Signature(INSTRUCTION_BITS)),
+                # Lines are under way.
                 "busy": Out(1),
+                # The next instruction has not come.
                 "stall": Out(1),
             }
         )
