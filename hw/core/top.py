@@ -105,9 +105,7 @@ class Core(wiring.Component):
             members |= ConvProcessorSignature().members
         if params.program:
             members |= {
-                "word_done": Out(
-                    1
-                ),  # Strobe: a word of the program is carried out: its engine took it, its wait ended.
+                "word_done": Out(1),  # Strobe: a word of the program is carried out.
                 "word_kind": Out(4),  # With word_done: its kind, spec.core.Kind.
                 "word_index": Out(32),  # With word_done: its index, counted from 0; of a job that of its last half.
                 "running": Out(1),  # A program runs.
