@@ -56,7 +56,9 @@ def test_loads_equal_golden(session, stall):
     assert (run.shared == _expected(session, loads)).all()
     assert [stamp.error for stamp in run.commands] == [Error.NONE] * 3
     assert [stamp.tag for stamp in run.commands] == [0, 1, 2]
-    words = [golden.limits(tmap, coords, session.params.tmau.bus_bytes, address).words for tmap, coords, address in loads]
+    words = [
+        golden.limits(tmap, coords, session.params.tmau.bus_bytes, address).words for tmap, coords, address in loads
+    ]
     assert run.data_beats == sum(words)
     assert run.descriptor_beats == 128 // session.params.tmau.bus_bytes
 
@@ -195,7 +197,9 @@ def test_both_simulators_agree_on_bytes_and_cycles():
     tmap = TensorMap.tiled(PHOTO, box=(16, 3, 3), swizzle="32B")
     runs = []
     for simulator in SIMULATORS:
-        with Session("unit", ["tmau"], simulator=simulator, latency=20, stall=0.3, seed=5, memory_bytes=1 << 16) as session:
+        with Session(
+            "unit", ["tmau"], simulator=simulator, latency=20, stall=0.3, seed=5, memory_bytes=1 << 16
+        ) as session:
             runs.append(_watched(session.load(tmap, (0, -1, 4), trace=True)))
             end = golden.load(tmap, (0, -1, 4))
             assert (runs[-1].shared[: len(end)] == end).all()

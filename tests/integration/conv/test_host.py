@@ -81,7 +81,9 @@ def test_others_wait_for_the_arrival_of_a_job(session):
         places = barriers_of(job.fields)[::-1]
         for place in places:
             Barrier(1, 1).write(smem, place)
-        run = session.run(jobs=[job.word], barriers=[(BarrierOp.TRY_WAIT, place, 0, True) for place in places], preload=smem)
+        run = session.run(
+            jobs=[job.word], barriers=[(BarrierOp.TRY_WAIT, place, 0, True) for place in places], preload=smem
+        )
         assert all(answer.done and not answer.error for answer in run.barriers)
         assert abs(run.barriers[-1].cycle - run.jobs[0].cycle) < 20, f"seed {SEED + 2}, job {number}"
         ahead += [run.jobs[0].cycle - answer.cycle for answer in run.barriers[:-1]]

@@ -45,7 +45,9 @@ def unpacked(session, name):
 
 
 def test_the_record_is_of_the_first_error(session):
-    run = session.run(jobs=[job(1), job(2, channels=17, x_pitch=(3, 64, 64), x=16380), job(3, barrier=4, signal=1), job(4)])
+    run = session.run(
+        jobs=[job(1), job(2, channels=17, x_pitch=(3, 64, 64), x=16380), job(3, barrier=4, signal=1), job(4)]
+    )
     assert [end[1:] for end in run.jobs] == [
         (ConvError.NONE, 0, 1),
         (ConvError.RANGE, JOB.index("x"), 2),

@@ -61,7 +61,9 @@ def compare(session, commands, descriptors=(), after=0):
         session.run(drain=after)
     session.global_memory.write(0, contents)
     session.shared_memory.write(0, smem)
-    machine = Machine(Memory(contents.copy()), smem.copy(), session.params.tmau.bus_bytes, session.params.tmau.addr_width)
+    machine = Machine(
+        Memory(contents.copy()), smem.copy(), session.params.tmau.bus_bytes, session.params.tmau.addr_width
+    )
     for tag, command in enumerate(commands):
         machine.execute(command_word(tag=tag, **command))
     run = session.run(commands, shared=True, memory=(0, GLOBAL_BYTES), trace=True)

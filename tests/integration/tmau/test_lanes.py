@@ -46,7 +46,9 @@ def compare(session, *commands, smem=None):
     smem = mix_pattern(session.params.smem.size_bytes, 2) if smem is None else smem
     session.global_memory.write(0, contents)
     session.shared_memory.write(0, smem)
-    machine = Machine(Memory(contents.copy()), smem.copy(), session.params.tmau.bus_bytes, session.params.tmau.addr_width)
+    machine = Machine(
+        Memory(contents.copy()), smem.copy(), session.params.tmau.bus_bytes, session.params.tmau.addr_width
+    )
     for tag, command in enumerate(commands):
         machine.execute(command_word(tag=tag, **command))
     commands = [command | {"wait": True} for command in commands]

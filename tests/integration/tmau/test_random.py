@@ -165,7 +165,8 @@ def test_a_wrong_byte_is_found_and_becomes_a_case(tmp_path):
         culprit = next(
             load
             for load in reversed(batch.loads)
-            if load.is_legal(smem_bytes) and len(expected_words(load.tmap, load.coords, session.params.tmau.bus_bytes)) > 2
+            if load.is_legal(smem_bytes)
+            and len(expected_words(load.tmap, load.coords, session.params.tmau.bus_bytes)) > 2
         )
         word = int(expected_words(culprit.tmap, culprit.coords, session.params.tmau.bus_bytes)[1])
         session.global_memory.write(word, session.global_memory.read(word, session.params.tmau.bus_bytes) ^ 0x5A)

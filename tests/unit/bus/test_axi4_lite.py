@@ -17,14 +17,8 @@ from tilewright.hw.bus.axi4_lite import (
     address_map,
     map_addr_width,
 )
-from tilewright.hw.conv.params import CONV_UNIT_PRESETS
-from tilewright.hw.conv.subsystem import ConvSubsystem
-from tilewright.hw.core.params import CORE_PRESETS
+from tilewright.hw.core.params import CORE_PRESETS, core_params
 from tilewright.hw.core.top import Core
-from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.hw.pe.subsystem import PeSubsystem
-from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.hw.tmau.subsystem import TmauSubsystem
 from tilewright.verify.pysim.simulate import simulate
 from tilewright.verify.pysim.streams import receive, send
 
@@ -44,9 +38,7 @@ def test_regions_by_hand():
 def test_regions_of_the_tops_do_not_overlap(preset):
     tops = (
         Core(CORE_PRESETS[preset]),
-        PeSubsystem(PE_PRESETS[preset]),
-        TmauSubsystem(TMAU_PRESETS[preset]),
-        ConvSubsystem(CONV_UNIT_PRESETS[preset]),
+        *(Core(core_params(preset, [engine])) for engine in ("tmau", "pe", "conv")),
     )
     for top in tops:
         regions = list(top.regions.values())

@@ -24,7 +24,9 @@ def chosen(options):
         Choice("pe", "default"),
         Choice("tmau", "unit", without=("lanes", "im2col"), processors=3, prefix="_mine"),
         Choice("core", "unit", engines=("tmau", "conv"), settings=(*SETTINGS, Setting("conv", "queue_depth", 4))),
-        Choice("cluster", "unit", engines=("tmau", "pe"), l2=True, cores=5, settings=(*SETTINGS, Setting("l2", "ways", 4))),
+        Choice(
+            "cluster", "unit", engines=("tmau", "pe"), l2=True, cores=5, settings=(*SETTINGS, Setting("l2", "ways", 4))
+        ),
         Choice("cluster", "ecp5", cores=3, processors=2, without=("lanes",)),
     ],
     ids=lambda choice: choice.options,
