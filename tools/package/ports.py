@@ -48,8 +48,8 @@ def port_docs(declared):
 
     Members that are made elsewhere, by ``…_members(…)`` or as ``OtherSignature(…).members``, are looked up there.
     """
-    source = inspect.getsource(declared.__init__ if isinstance(declared, type) else declared)
-    module, docs, comment = vars(sys.modules[declared.__module__]), _docstring_docs(declared), []
+    source, module = inspect.getsource(declared), vars(sys.modules[declared.__module__])
+    docs, comment = _docstring_docs(declared), []
     for name in re.findall(r"\b(\w+_members|\w+Signature(?=\([\w.]*\)\.members))\(", source):
         if module.get(name) not in (None, declared):
             docs |= port_docs(module[name])
@@ -57,7 +57,7 @@ def port_docs(declared):
         if above := re.match(r"^ +# (.*)$", line):
             comment.append(above[1])
             continue
-        names = re.findall(r'"(\w+)"(?:: |\] = )(?:In|Out)\(', line)
+        names = re.findall(r'"(?:{name})?(\w+)"(?:: |\] = )(?:In|Out)\(', line)
         behind = re.search(r"  # (.*)$", line)
         if text := behind[1] if behind else " ".join(comment):
             docs |= dict.fromkeys(names, _sentence(text))
@@ -67,11 +67,11 @@ def port_docs(declared):
 
 def _docstring_docs(declared):
     """The same from a "Members" section, until none is left."""
-    section = re.search(r"^Members\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", f"{inspect.getdoc(declared)}\n", re.DOTALL | re.M)
-    entries = re.findall(
-        r"^(\w[\w, ]*) : (?:In|Out)\(.*\n((?:    .*\n|\n(?=    ))*)", section[1] if section else "", re.M
-    )
-    return {name: _sentence(" ".join(text.split())) for names, text in entries for name in names.split(", ")}
+    text = f"{inspect.getdoc(declared)}\n"
+    section = re.search(r"^Members\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", text, re.DOTALL | re.MULTILINE)
+    entries = re.compile(r"^(\w[\w, ]*) : (?:In|Out)\(.*\n((?:    .*\n|\n(?=    ))*)", re.MULTILINE)
+    pairs = entries.findall(section[1] if section else text)
+    return {name: _sentence(" ".join(text.split())) for names, text in pairs for name in names.split(", ")}
 
 
 def _sentence(text):
@@ -183,7 +183,11 @@ def _meaning(component, path):
                 "valid": f"`{word}_payload` is offered.",
                 "ready": f"`{word}_payload` is taken if it is offered.",
             }[name]
-        texts.append(port_docs(declared).get(name, ""))
+        docs = port_docs(declared)
+        if declared in _STANDARD:  # of address channels the names begin with the channel
+            texts.append(docs.get(name) or docs.get(name[2:]) or f"{name.upper()}, as the specification of AXI has it.")
+        else:
+            texts.append(docs.get(name, ""))
         member = signature.members[name]
         if member.is_signature:
             signature = member.signature

@@ -259,7 +259,7 @@ def test_a_header_is_of_its_top_alone(choice):
     for name, port in has.items():
         shared = {"TW_DELIVERY_CORES_LSB": choice.top == "cluster", "TW_PROCESSOR_REG_STRIDE": choice.processors > 1}
         assert (name in names) == shared.get(name, port in ports), name
-    assert ("TW_PROGRAM_REG_WATCHDOG" in names) == ("program" in choice.more)
+    assert ("TW_PROGRAM_REG_WATCHDOG" in names) == ("program" in choice.engines)
     # Codes of what is no field of a format: operations on barriers, and error records.
     errors = {
         "tmau": "ERROR_WINDOW",
