@@ -193,7 +193,7 @@ class Session(Transfers, MemorySession):
             scripts |= program_rows(words, segments, pages, self.params.pe)
             after = table_order(after)
             preload = operands if preload is None else preload
-        elif len(program) or segments or pages:
+        elif program not in ((), []) or segments or pages:
             raise ValueError("program, segments and pages must be left out: the core has no processing engine")
         for port, engine in (("commands", "tmau"), ("jobs", "conv")):
             if scripts[port] and not getattr(self.params, engine):
@@ -221,7 +221,7 @@ class Session(Transfers, MemorySession):
                 raise TypeError(f"{name} must be left out: the hardware has its own")
         self._require("pe")
         size_bytes = len(self.shared_memory)
-        return self.run(program=gemm_program(a, b, type, c, sizes=self.params.pe, size_bytes=size_bytes, **options))
+        return self.run(program=gemm_program(a, b, type, c=c, sizes=self.params.pe, size_bytes=size_bytes, **options))
 
     def run_program(self, address, words, *, window=None, watchdog=0, registers=(), limit=None, drain=0, shared=None,
                     memory=None, trace=False, progress=None):  # fmt: skip

@@ -60,14 +60,16 @@ class Choice:
             "preset": self.preset,
             "top": self.top,
             "engines": ",".join(self.engines),
+            "l2": self.l2,
             "without": ",".join(self.without),
             "cores": self.cores,
             "processors": self.processors if self.processors > 1 else None,
             "set": ",".join(map(str, self.settings)),
             "name": self.prefix,
         }
-        words = [word for option, value in given.items() if value for word in (f"--{option}", str(value))]
-        return shlex.join([*words, *(["--l2"] if self.l2 else [])])
+        words = [[f"--{option}"] if value is True else [f"--{option}", str(value)] for option, value in given.items()
+                 if value]  # fmt: skip
+        return shlex.join(sum(words, []))
 
     def component(self):
         """The component, not elaborated."""
