@@ -67,9 +67,11 @@ class Choice:
             "set": ",".join(map(str, self.settings)),
             "name": self.prefix,
         }
-        words = [[f"--{option}"] if value is True else [f"--{option}", str(value)] for option, value in given.items()
-                 if value]  # fmt: skip
-        return shlex.join(sum(words, []))
+        words = []
+        for option, value in given.items():
+            if value:
+                words += [f"--{option}"] if value is True else [f"--{option}", str(value)]
+        return shlex.join(words)
 
     def component(self):
         """The component, not elaborated."""
