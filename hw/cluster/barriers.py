@@ -1,4 +1,4 @@
-"""Payloads between a core that arrives and the core that a barrier lies in."""
+"""Barrier operations between cores: a core arrives at barriers in the shared memories of others."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring

@@ -1,4 +1,4 @@
-"""What the protocol monitors keep of bursts that are under way."""
+"""Protocol monitors of an AXI4 port: the bursts under way, and the rules of reads and writes."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.hdl import Module as AxiMonitorModule

@@ -1,4 +1,4 @@
-"""Managers for test benches: each turns one item of a script into a transaction and reports its answer."""
+"""Drivers of a harness: scripts, the transactions that they become, and logs."""
 
 from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring

@@ -1,4 +1,4 @@
-"""A queue whose items may leave when they have waited long enough."""
+"""Global memory as an AXI4 port sees it: settable latency, random pauses, injected errors."""
 
 from amaranth.hdl import Elaboratable, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring

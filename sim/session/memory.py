@@ -1,4 +1,4 @@
-"""What sessions of cores and clusters have in common: global memory, tensors in it, and how the surroundings behave."""
+"""The part that all sessions share: global memory, tensors in it, and how the surroundings behave."""
 
 from dataclasses import replace
 

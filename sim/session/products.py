@@ -1,4 +1,4 @@
-"""A program of the processing engine, with all that it finds when it begins."""
+"""Products as programs: on one processing engine, on a core, and on the cores of a cluster."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple

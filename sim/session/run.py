@@ -1,4 +1,4 @@
-"""What came out of one run of a session."""
+"""The results of one run of a session."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

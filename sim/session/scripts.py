@@ -1,4 +1,4 @@
-"""Arguments of sessions and their runs, checked before anything is built or sent."""
+"""Scripts of a session, made of its users' arguments, which are checked before anything is sent."""
 
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path

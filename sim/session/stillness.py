@@ -1,4 +1,4 @@
-"""A run in which nothing can happen any more: noticed long before its patience ends, with what it waits for."""
+"""Detection of a run in which nothing can happen any more, and what it waits for."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""Bursts, line by line."""
+"""Bursts at both ports of the cache: split into lines, and written back from lines."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring

@@ -1,4 +1,4 @@
-"""Flush and invalidation: every set in turn, or every line of a range."""
+"""Registers of the second-level cache, and the sweep that flushes and invalidates it."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring

@@ -1,4 +1,4 @@
-"""The words of the lines: entries are carried out in their order, and quick reads between their words."""
+"""The data of the second-level cache: entries are carried out in order, quick reads between their words."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring

@@ -1,4 +1,4 @@
-"""Which line of a set leaves: a binary tree of bits, each of which points to the half that was not used last."""
+"""The tags of the second-level cache: which line is where, and which line leaves."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring

@@ -1,4 +1,4 @@
-"""Parameters of the second-level cache, and the sizes that its blocks share."""
+"""Parameters of the second-level cache, the sizes of its blocks, and the payloads between them."""
 
 from dataclasses import dataclass, replace
 

@@ -1,4 +1,4 @@
-"""Arbitration that is fair by the length of bursts."""
+"""An arbiter that shares a port evenly by the length of bursts."""
 
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring

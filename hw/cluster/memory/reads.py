@@ -1,4 +1,4 @@
-"""The reads of one core: its requests leave when their beats have space, and those of reductions when they may."""
+"""Reads of global memory by several cores over one port."""
 
 from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import stream, wiring

@@ -1,4 +1,4 @@
-"""The writes of one core: a burst leaves when all its words are here."""
+"""Writes to global memory by several cores over one port."""
 
 from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import stream, wiring

@@ -1,4 +1,4 @@
-"""Inbox: takes what the cores of a cluster send to one of them, and drops what may not be written there."""
+"""What receives lines in front of a shared memory: inbox, reducer and landing."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring

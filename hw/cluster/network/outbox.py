@@ -1,4 +1,4 @@
-"""Outbox: hands the lines of a core to every receiver that they name, and collects acknowledgements."""
+"""What a core sends: lines to the memories that a command names, and lines that other cores read."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring

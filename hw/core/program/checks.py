@@ -1,4 +1,4 @@
-"""Decoder: finds what is wrong with the bits of a word."""
+"""Checks of a word of a program: its bits, and the ranges of memory that it names."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring

@@ -1,4 +1,4 @@
-"""Why a program stops: the first cause is kept."""
+"""The registers of the command processor, and the record of why a program stopped."""
 
 from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import data, wiring

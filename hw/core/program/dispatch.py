@@ -1,4 +1,4 @@
-"""Loops of a program, inside each other."""
+"""The dispatcher of the command processor: carries out words in order, with its stack of loops."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring

@@ -1,4 +1,4 @@
-"""Reads of lines of 64 bytes, for those who know that they have a place for each line that they ask for."""
+"""Reads of global memory by the command processor: words of the program, and instructions."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring

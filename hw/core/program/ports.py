@@ -1,4 +1,4 @@
-"""Operations on barriers, one after the other, and waits for them."""
+"""How the command processor reaches the barriers, the registers and the bus of its core."""
 
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring

@@ -1,4 +1,4 @@
-"""Operations on own barriers pass; calls go one at a time, in order with them; what no core may ask is refused here."""
+"""Barrier operations between cores: caller and gate alone, and the network of all against the golden model."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Bursts become the lines that they have words of."""
+"""Bursts split into lines, words gathered to lines, and lines written back."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The tree of bits that tells which line leaves."""
+"""The tags: the tree that selects a victim, and every access against a model of the cache."""
 
 import random
 from collections import deque

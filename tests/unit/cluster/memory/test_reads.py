@@ -1,4 +1,4 @@
-"""The reads of one core: requests leave in order when their beats have space, those of reductions when they may."""
+"""Reads: requests wait for space and for their page, and beats find their core."""
 
 import random
 from collections import defaultdict, deque

@@ -1,4 +1,4 @@
-"""The writes of one core: a burst leaves when it is whole, and when there is space for its answer."""
+"""Writes: bursts leave whole, words of several cores do not mix, and answers have space."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What a core does not accept is dropped, and the end of its transfer says so."""
+"""Inbox, reducer and landing: what a core accepts is written, reduced, counted and acknowledged."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Lines go to all receivers at once; a transfer ends when all of them have acknowledged it."""
+"""Outbox and lender: lines go to all receivers, and cores read the lines that are open to them."""
 
 import random
 

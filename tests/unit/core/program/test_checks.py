@@ -1,4 +1,4 @@
-"""The decoder agrees with the golden checks on words with a few wrong bits, and leaves the halves of jobs alone."""
+"""Checks of words and of ranges agree with the golden model."""
 
 import random
 

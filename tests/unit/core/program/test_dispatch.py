@@ -1,4 +1,4 @@
-"""The stack of loops goes where the golden model goes."""
+"""Loops agree with the golden model; words take the documented cycles, and fail with their code."""
 
 import random
 

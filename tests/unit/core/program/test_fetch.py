@@ -1,4 +1,4 @@
-"""Lines come to who asked for them, in order, whatever the bus and the bursts are like."""
+"""Lines, words and instructions come in order, whatever the bus and the bursts are like."""
 
 import random
 
