@@ -38,7 +38,7 @@ class ArrivalAnswerLayout(data.StructLayout):
                 "valid": unsigned(1),  # strobe
                 "done": unsigned(1),  # the phase completed now
                 "error": unsigned(1),  # it did not arrive
-                "closed": unsigned(1),  # because the core did not let it: nobody has recorded that
+                "closed": unsigned(1),  # because the core did not accept it: that is not recorded yet
             }
         )
 
@@ -47,10 +47,11 @@ _MOST = 7  # operations on own barriers without a result
 
 
 class RemoteCaller(wiring.Component):
-    """Hands operations on to the core's own barriers, or as calls to another core; results come in order.
+    """Passes operations to the core's own barriers, or as calls to another core; results come in order.
 
-    Calls go one at a time, and wait until own operations have their results, as own ones wait for a call. What no core
-    may ask of another one, and what the other one did not let through, is refused here, and ``refused`` says so.
+    Calls go one at a time, and wait for the results of own operations; own operations wait for the answer of a call.
+    Operations that no core may do on another one, and calls that the other core did not accept, are refused, and
+    ``refused`` reports it.
 
     Latency: one cycle from a request to the operation. ``requests.ready`` is a register.
 
@@ -109,7 +110,7 @@ class RemoteCaller(wiring.Component):
         for number, port in enumerate(self.calls):
             m.d.comb += [
                 port.valid.eq(calls & allowed & (request.core == number)),
-                port.p.address.eq(request.address),
+                port.payload.address.eq(request.address),
                 port.payload.value.eq(request.value),
             ]
             taken |= port.valid & port.ready
@@ -209,7 +210,7 @@ class BarrierGate(wiring.Component):
             open_.eq((acceptance.cores & buffer.o.payload.sender).any() & inside & ~call.address[:3].any()),
             asks.valid.eq(buffer.o.valid & open_ & ~asked),
             asks.payload.op.eq(BarrierOp.ARRIVE),
-            asks.p.address.eq(call.address),
+            asks.payload.address.eq(call.address),
             asks.payload.value.eq(call.value),
             result.ready.eq(1),
             over.eq(buffer.o.valid & (~open_ | result.valid)),
@@ -228,7 +229,7 @@ class BarrierGate(wiring.Component):
 
 
 class BarrierNetwork(wiring.Component):
-    """Stands in front of the barrier port of each core: operations go there, and arrivals to other cores.
+    """Connects the barrier ports of all cores: operations go to the own core, arrivals also to other cores.
 
     Parameters
     ----------

@@ -1,8 +1,6 @@
 """Protocol monitors of an AXI4 port: the bursts under way, and the rules of reads and writes."""
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.hdl import Module as AxiMonitorModule
-from amaranth.hdl import Signal as AxiMonitorSignal
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -95,7 +93,7 @@ class OutstandingWrites(wiring.Component):
                 "beat": In(1),
                 # And it ends its burst.
                 "beat_last": In(1),
-                # Bursts by which one side is ahead, as of the cycles before.
+                # Bursts by which one side is ahead, up to the previous cycle.
                 "level": Out(index_width + 1),
                 # It is the data; low while ``level`` is zero.
                 "ahead": Out(1),
@@ -203,8 +201,8 @@ class Axi4ReadMonitor(ChannelMonitor):
         """Beats belong to requests: one table for each ID."""
         rvalid = self.rvalid & ~after_reset
         accepted = self.arvalid & self.arready
-        pending = AxiMonitorSignal(len(self.tables))
-        last = AxiMonitorSignal.like(pending)
+        pending = Signal(len(self.tables))
+        last = Signal.like(pending)
         for number, table in enumerate(self.tables):
             m.submodules[f"table_{number}"] = table
             m.d.comb += [
@@ -262,7 +260,7 @@ class Axi4WriteMonitor(ChannelMonitor):
         super().__init__(channels, data_width=data_width, max_outstanding=max_outstanding, outputs=outputs, **limits)
         self.table = OutstandingWrites(depth=max_outstanding, id_width=id_width)
         self.unanswered = [
-            AxiMonitorSignal(range(2 * max_outstanding), name=f"unanswered_{number}") for number in range(1 << id_width)
+            Signal(range(2 * max_outstanding), name=f"unanswered_{number}") for number in range(1 << id_width)
         ]
 
     def check_order(self, m, after_reset):
@@ -277,7 +275,7 @@ class Axi4WriteMonitor(ChannelMonitor):
             table.beat_last.eq(self.wlast),
         ]
         bvalid = self.bvalid & ~after_reset
-        due = AxiMonitorSignal(len(self.unanswered))
+        due = Signal(len(self.unanswered))
         answered = bvalid & self.bready & due.bit_select(self.bid, 1)
         for number, count in enumerate(self.unanswered):
             complete = table.complete & (table.complete_id == number)
@@ -327,11 +325,11 @@ class Axi4Monitor(wiring.Component):
         sizes = {name: getattr(signature, name) for name in ("addr_width", "data_width", "id_width")}
         self._reads = Axi4ReadMonitor(**sizes, max_burst=max_burst, max_outstanding=reads)
         self._writes = Axi4WriteMonitor(**sizes, max_burst=max_burst, max_outstanding=writes)
-        # As of ``ChannelMonitor``, of both directions.
+        # See ``ChannelMonitor``; of both directions.
         super().__init__({"violations": Out(len(Rule)), "late": Out(len(Wait))})
 
     def elaborate(self, platform):
-        m = AxiMonitorModule()
+        m = Module()
         m.submodules.reads = reads = self._reads
         m.submodules.writes = writes = self._writes
         m.d.comb += [

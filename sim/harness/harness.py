@@ -206,5 +206,5 @@ class _Side:
         }
 
     def log(self, m, name, valid, entry):
-        """As of a harness."""
+        """See ``Harness.log``."""
         self._harness.log(m, f"{name}{self._number}", valid, entry)

@@ -92,7 +92,7 @@ class _Side(Elaboratable):
     Attributes
     ----------
     latency, base, words, error_first, error_last, error_response : Signal, in
-        As of the model.
+        See ``MemoryModel``.
     ar_go, … : Signal, in
         No pause of this channel in this cycle.
     """
@@ -113,7 +113,7 @@ class _Side(Elaboratable):
             setattr(self, f"{channel}_go", Signal(name=f"{channel}_go"))
 
     def _requests(self, m, channel):
-        """The queue behind an address channel."""
+        """The queue of an address channel."""
         valid, ready, number, address, length = (
             getattr(self._axi, f"{channel}{field}") for field in ("valid", "ready", "id", "addr", "len")
         )

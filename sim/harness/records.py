@@ -29,7 +29,7 @@ __all__ = [
 CONV_SCRIPT_DEPTH, TMAU_SCRIPT_DEPTH, PE_SCRIPT_DEPTH = 1 << 10, 1 << 12, 1 << 14
 #: Entries of the logs of the bus: AR, R, AW and W.
 TRACES = {"requests": 1 << 14, "beats": 1 << 16, "write_requests": 1 << 14, "write_beats": 1 << 16}
-#: Entries of the logs of what a program hands out: a network of 25 million weights has some 25,000 words.
+#: Entries of the logs of the work of a program: a network of 25 million weights has some 25,000 words.
 _PROGRAM_DEPTHS = {"words": 1 << 17, "commands": 1 << 17, "flips": 1 << 17, "jobs": 1 << 15}
 #: IDs of reads on the bus, by their purpose.
 READ_IDS = {"data": 0, "descriptor": 1, "reducer": 2}
@@ -114,7 +114,7 @@ def core_records(params):
 
 
 def cluster_records(params):
-    """The :class:`Records` of a ``Cluster``: those of each core, with its number behind the name, and of the bus; with
+    """The :class:`Records` of a ``Cluster``: those of each core, with its number after the name, and of the bus; with
     a second-level cache ``cache``, accesses to its registers.
     """
     core = core_records(params.core)

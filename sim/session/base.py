@@ -131,7 +131,7 @@ class BaseSession:
         scripts : dict of str to list
             Rows of ``ScriptRowLayout`` for each port.
         after, limit, drain
-            As of the ``run`` of a session.
+            See ``run`` of a session.
         trace : bool
             Read the logs of the bus too.
         dump : dict of str to (int, int)
@@ -154,7 +154,7 @@ class BaseSession:
                 self.reset()
             self.shared_memory.write(0, smem)
         self._load_scripts(packed, scripts, after)
-        # A run that does not finish has the next one begin anew.
+        # After a run that does not finish the next one begins with a reset.
         reset, self._must_reset = self._must_reset, True
         cycles = self._patience if limit is None else limit
         statuses = self._advance(reset, cycles, drain, progress, limit is None)

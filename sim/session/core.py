@@ -35,7 +35,7 @@ __all__ = ["NETWORK_BYTES", "Session", "accelerator_params", "open_accelerator"]
 
 #: Bytes of memory for ResNet-50 with all of its tensors, and for smaller networks that share a simulator with it.
 NETWORK_BYTES = 48 << 20
-#: Presets for which ``open_accelerator`` takes so much, unless it is told how much.
+#: Presets for which ``open_accelerator`` takes that much, unless it is given another size.
 _LARGE = ("default", "full")
 
 _BANKS = ("even_registers", "odd_registers")
@@ -236,7 +236,7 @@ class Session(Transfers, MemorySession):
         watchdog : int
             Cycles that a word may take; 0: no limit.
         registers : sequence of tuples
-            Accesses that follow the start, as of :meth:`run`.
+            Accesses that follow the start: see :meth:`run`.
         limit, drain, shared, memory, trace
             See :meth:`run`.
         progress : callable or None

@@ -20,7 +20,7 @@ from .scripts import probability
 
 __all__ = ["DESCRIPTORS", "MemorySession", "Transfers", "model_words"]
 
-#: Descriptors that a session keeps in global memory at a time, behind the bytes of the user.
+#: Descriptors that a session keeps in global memory at a time, after the bytes of the user.
 DESCRIPTORS = 4096
 
 #: Whether reads and writes meet the errors of a session.

@@ -28,7 +28,7 @@ class BurstLines(wiring.Component):
     def __init__(self, geometry):
         self._geometry = geometry
         self.part = Signal(LinePartLayout(geometry))  # ``last`` and ``end`` are not kept
-        self.left = Signal(8)  # words behind the first one
+        self.left = Signal(8)  # words after the first one
         super().__init__(
             {
                 # Bursts of whole bus words, INCR, within a page of 4 KiB.
@@ -82,7 +82,7 @@ class WriteLines(wiring.Component):
         self.lines = BurstLines(geometry)
         self.queue = Queue(WriteBeatLayout(geometry.data_width), geometry.misses * geometry.words)
         self.collected = ShallowQueue(AccessLayout(geometry), 2)
-        self.place = Signal(geometry.word_log2)  # of the next word, behind the first one of its line
+        self.place = Signal(geometry.word_log2)  # position of the next word in its line
         self.solid = Signal(init=1)  # no byte of those before it is left out
         super().__init__(
             {

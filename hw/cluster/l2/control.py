@@ -50,7 +50,7 @@ class Sweep(wiring.Component):
                 # Registered: a sweep is under way, from before the first access to after what the last one brought
                 # about.
                 "sweeping": Out(1),
-                # The same, from the cycle behind a strobe on.
+                # The same, from the cycle after a strobe on.
                 "busy": Out(1),
             }
         )

@@ -22,7 +22,7 @@ __all__ = ["L2"]
 class L2(wiring.Component):
     """A cache between an AXI4 port and memory (docs/cluster.md, "L2").
 
-    Answers of each ID are in order, those of different IDs in any order and interleaved. It takes every word of memory
+    Answers of each ID are in order; answers of different IDs come in any order and interleaved. It takes every word of memory
     at once, for which it has space.
 
     Parameters
@@ -40,7 +40,7 @@ class L2(wiring.Component):
             {
                 # INCR bursts of whole bus words.
                 "port": In(bus),
-                # Lines that are to be brought. Data and errors of these are seen by nobody.
+                # Lines to fill. Their data and errors are not reported.
                 "prefetches": In(stream.Signature(unsigned(g.line_width))).array(cores),
                 # Memory: whole lines, with ID 0.
                 "axi": Out(bus),

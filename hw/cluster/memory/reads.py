@@ -124,9 +124,9 @@ class ReadSide(wiring.Component):
     max_burst : int
         Beats of a burst at most, a power of two.
     words : int
-        As of :class:`CoreReads`.
+        See :class:`CoreReads`.
     reductions : bool
-        As of :class:`CoreReads`.
+        See :class:`CoreReads`.
     """
 
     def __init__(self, cores, addr_width, data_width, *, max_burst, words, reductions=True):
@@ -143,7 +143,7 @@ class ReadSide(wiring.Component):
                 "ports": In(Axi4ReadSignature(addr_width, data_width, CORE_ID_WIDTH)).array(cores),
                 # The number of the core lies above its ID.
                 "axi": Out(Axi4ReadSignature(addr_width, data_width, self._id_width)),
-                # As of :class:`CoreReads`.
+                # See :class:`CoreReads`.
                 "pages": Out(stream.Signature(unsigned(addr_width - PAGE_LOG2))).array(cores),
                 "granted": In(cores),
                 "failed": Out(cores),

@@ -16,7 +16,7 @@ __all__ = ["CoreWrites", "WriteSide"]
 class CoreWrites(wiring.Component):
     """Holds a burst of the core until all its words have come, and there is space for its answer.
 
-    The words of a burst that has left are all at ``words``, behind those of bursts before. Two registers from AW to the
+    The words of a burst that has left are all at ``words``, after the words of earlier bursts. Two registers from AW to the
     requests, one from W to the words, one from the answers to B; one of each a cycle.
 
     Parameters
@@ -97,7 +97,7 @@ class WriteSide(wiring.Component):
     max_burst : int
         Words of a burst at most, a power of two.
     words, bursts : int
-        As of :class:`CoreWrites`.
+        See :class:`CoreWrites`.
     """
 
     def __init__(self, cores, addr_width, data_width, *, max_burst, words, bursts):

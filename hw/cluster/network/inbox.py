@@ -1,4 +1,4 @@
-"""What receives lines in front of a shared memory: inbox, reducer and landing."""
+"""The receiver of a shared memory: inbox, reducer of lines, and landing."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -18,8 +18,8 @@ __all__ = ["Inbox", "Landing", "LineReducer"]
 class Inbox(wiring.Component):
     """Takes packets of all cores in turns, and passes on those that are accepted.
 
-    A line is dropped if the core does not accept its sender, or if it lies outside the shared window. The end behind it
-    says so. Addresses are compared in front of the register at the output.
+    A line is dropped if the core does not accept its sender, or if it lies outside the shared window. The end of its
+    transfer says so. Addresses are compared before the register at the output.
 
     Latency: two cycles. Throughput: one packet a cycle. ``ready`` of a packet depends on registers and on the other
     senders' ``valid``.
@@ -35,7 +35,7 @@ class Inbox(wiring.Component):
     def __init__(self, params, cores):
         self._params, self._cores = params, cores
         self.buffer = SkidBuffer(ArrivalLayout(params, cores))
-        # For each turn, senders of whose transfer a line was dropped: an end may come behind lines of later transfers.
+        # For each turn, senders of whose transfer a line was dropped: an end may come after lines of later transfers.
         self.dropped = Signal(data.ArrayLayout(cores, 4))
         super().__init__(
             {
@@ -163,8 +163,8 @@ class Landing(wiring.Component):
     """Writes lines; at the end of a transfer counts its bytes or reports a refusal, and then acknowledges it.
 
     The barrier counts the bytes if all lines of the transfer were taken, the window holds the barrier, and the bus made
-    no error. The sender is told when the barrier has taken them, so that whoever sees its command complete finds bytes
-    and barrier there. Lines behind an end go on meanwhile; the next end waits.
+    no error. The acknowledgement follows when the barrier has counted them, so that bytes and barrier are
+    there when the command is complete. Lines after an end go on meanwhile; the next end waits.
     """
 
     def __init__(self, params, cores):

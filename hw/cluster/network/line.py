@@ -31,7 +31,7 @@ class LineNetwork(wiring.Component):
     cores : int
         2 to 16.
     reduces, floats : bool
-        Reductions into shared memory are built; those of floats too.
+        Reductions into shared memory are built; reductions of floats too.
     """
 
     def __init__(self, params, cores, *, reduces=True, floats=True):

@@ -26,7 +26,7 @@ class Outbox(wiring.Component):
     """One packet at a time, offered to all of its receivers at once; each takes it when it can.
 
     The next packet follows in the cycle after the last receiver has taken its own, so that k free receivers cost the
-    cycles of one. The end of a transfer is a packet behind its last line. ``landed`` is accepted in the cycle in which
+    cycles of one. The end of a transfer is a packet after its last line. ``landed`` is accepted in the cycle in which
     the last of its receivers has acknowledged, so one end is under way at a time, and lines of later transfers may
     pass meanwhile.
 
@@ -46,7 +46,7 @@ class Outbox(wiring.Component):
         self.taken = Signal(cores)  # receivers that have the packet
         self.sent = Signal()  # the end of the transfer at ``landed`` is on its way
         self.answered = Signal(cores)  # receivers that have acknowledged it
-        self.refused = Signal(cores)  # those of them that refused something
+        self.refused = Signal(cores)  # receivers among them that refused something
         super().__init__(
             {
                 "writes": In(stream.Signature(LineLayout(params, cores))),

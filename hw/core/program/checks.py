@@ -49,7 +49,7 @@ class WordDecoder(wiring.Component):
             {
                 # ``ready`` is a register.
                 "i": In(stream.Signature(FetchedLayout())),
-                # What is held is dropped, and nothing is taken; the next word begins anew.
+                # The word at the output is dropped and none is accepted; after it, no job is expected.
                 "drop": In(1),
                 # Registered; withdrawn by ``drop``.
                 "o": Out(stream.Signature(DecodedLayout())),
@@ -185,15 +185,15 @@ class RangeCheck(wiring.Component):
         there = self._addr_width - LINE_LOG2
         steps = Signal(3)
         end, last = Signal(len(self.line) + 1), Signal(there)
-        outside, before, behind = Signal(), Signal(), Signal()
-        leaves = self.window.confine & (before | behind)
+        outside, below, above = Signal(), Signal(), Signal()
+        leaves = self.window.confine & (below | above)
         m.d.sync += [
             Cat(steps, self.done).eq(Cat(self.go, steps)),
             end.eq(self.line + self.lines),
             last.eq(end - 1),
             outside.eq((end[there:] > 1) | (end[there] & end[:there].any())),
-            before.eq((self.lines != 0) & (self.line[:there] // _PAGE_LINES < self.window.first)),
-            behind.eq((self.lines != 0) & (last // _PAGE_LINES > self.window.last)),
+            below.eq((self.lines != 0) & (self.line[:there] // _PAGE_LINES < self.window.first)),
+            above.eq((self.lines != 0) & (last // _PAGE_LINES > self.window.last)),
             self.code.eq(Mux(outside, ProgramError.ADDRESS, Mux(leaves, ProgramError.WINDOW, ProgramError.NONE))),
         ]
         return m

@@ -46,9 +46,9 @@ class StopCause(wiring.Component):
                 "engines": In(len(_ENGINES)),
                 # Of their records.
                 "engine_tags": In(unsigned(16)).array(len(_ENGINES)),
-                # Strobe: the word at hand, or an instruction of it, is done: the watchdog begins anew.
+                # Strobe: the word at hand, or an instruction of it, is done: the watchdog starts again.
                 "advances": In(1),
-                # Cycles that a word may take; 0 for ever.
+                # Cycles that a word may take; 0: no limit.
                 "watchdog": In(32),
                 # The host stops the program.
                 "stop": In(1),
@@ -117,7 +117,7 @@ class ProgramControl(wiring.Component):
                 "address": Out(64),
                 # Its words.
                 "count": Out(32),
-                # Cycles that a word may take; 0 for ever.
+                # Cycles that a word may take; 0: no limit.
                 "watchdog": Out(32),
                 "window": Out(WindowLayout(params.tmau.addr_width)),
                 # A program runs.

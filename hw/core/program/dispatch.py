@@ -90,7 +90,7 @@ class Dispatcher(wiring.Component):
     """Hands each word to its engine, and waits where a word says so.
 
     A word takes two cycles and what its taker adds. Between words, and while one waits, a cause from outside stops the
-    program; what is offered to an engine is still handed over.
+    program; an item that is offered to an engine still passes.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class Dispatcher(wiring.Component):
                 # With that: it is done.
                 "call_passed": In(1),
                 "accesses": Out(AccessSignature()),
-                # A range to be checked: as of a ``RangeCheck``.
+                # A range to be checked: see ``RangeCheck``.
                 "range_line": Out(64 - LINE_LOG2),
                 "range_lines": Out(32),
                 "range_go": Out(1),

@@ -15,7 +15,7 @@ from .fetch import READER_ID
 
 __all__ = ["PATIENCE", "AccessShare", "BarrierCaller", "BusShare"]
 
-#: Cycles after which a barrier that did not tell of its flip is asked again: who writes shared memory may flip one.
+#: Cycles after which a barrier is asked again without a flip: a write to shared memory may complete a phase silently.
 PATIENCE = 64
 
 

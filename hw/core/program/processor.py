@@ -31,7 +31,7 @@ class CommandProcessor(wiring.Component):
     params : CoreParams
         With ``program``.
     regions : dict of str to Region
-        What lies where behind ``register_writes``.
+        The regions that ``register_writes`` reaches.
     """
 
     def __init__(self, params, regions):

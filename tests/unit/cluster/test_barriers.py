@@ -183,7 +183,7 @@ def test_latency_of_a_call():
     async def process(ctx):
         ctx.set(dut.acceptance, ACCEPTANCE)
         ctx.set(dut.barriers.ready, 1)
-        ctx.set(dut.calls[1].p, {"address": 256, "value": 1})
+        ctx.set(dut.calls[1].payload, {"address": 256, "value": 1})
         ctx.set(dut.calls[1].valid, 1)
         ticks = aiter(ctx.tick().sample(dut.barriers.valid, dut.answers[1].valid))
         for cycle in range(8):

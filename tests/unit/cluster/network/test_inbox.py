@@ -112,7 +112,7 @@ def run(changes, mode="none"):
 
     async def shared_memory(ctx):
         rng = random.Random(SEED)
-        ticks = ctx.tick().sample(dut.fetch.rows.valid & dut.fetch.rows.ready, dut.fetch.rows.p)
+        ticks = ctx.tick().sample(dut.fetch.rows.valid & dut.fetch.rows.ready, dut.fetch.rows.payload)
         ctx.set(dut.fetch.rows.ready, 1)
         async for _, _, fetches, row in ticks:
             line = memory[row].tobytes() if fetches else rng.randbytes(LINE_BYTES)

@@ -32,7 +32,7 @@ def deliver(masks, free=lambda core, cycle: True):
         while True:
             for core, port in enumerate(dut.packets):
                 ctx.set(port.ready, free(core, cycle))
-            values = [value for port in dut.packets for value in (port.valid & port.ready, port.p.change.row)]
+            values = [value for port in dut.packets for value in (port.valid & port.ready, port.payload.change.row)]
             _, _, *seen = await anext(aiter(ctx.tick().sample(*values)))
             for core in range(CORES):
                 if seen[2 * core]:
@@ -69,7 +69,7 @@ def test_an_end_waits_for_every_acknowledgement():
     async def receivers(ctx):
         for port in dut.packets:
             ctx.set(port.ready, 1)
-        packet = dut.packets[2].p
+        packet = dut.packets[2].payload
         seen["end"] = await ctx.tick().sample(packet.ends, packet.end.tag, packet.turn).until(dut.packets[0].valid)
         for core, refused in ((2, 1), (0, 0)):
             await ctx.tick().repeat(3)
@@ -123,7 +123,7 @@ def run(requests, mode="none"):
         rng, rows = random.Random(SEED), dut.fetch.rows
         while True:
             ctx.set(rows.ready, rng.random() >= stalls["stall"])
-            _, _, taken, row = await ctx.tick().sample(rows.valid & rows.ready, rows.p)
+            _, _, taken, row = await ctx.tick().sample(rows.valid & rows.ready, rows.payload)
             ctx.set(dut.fetch.line, LINES[row] if taken else rng.getrandbits(1024))
 
     async def listen(ctx):
