@@ -22,8 +22,8 @@ __all__ = ["L2"]
 class L2(wiring.Component):
     """A cache between an AXI4 port and memory (docs/cluster.md, "L2").
 
-    Answers of each ID are in order; answers of different IDs come in any order and interleaved. It takes every word of memory
-    at once, for which it has space.
+    Answers of each ID are in order; answers of different IDs come in any order and interleaved. Every word of memory is
+    accepted at once: it has space.
 
     Parameters
     ----------

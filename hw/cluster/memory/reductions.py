@@ -28,7 +28,7 @@ class ReductionGate(wiring.Component):
     turn: only its requests are taken, up to 16 more, until it has made none for 16 cycles. While one waits, at most 17
     requests of each other core are granted.
 
-    Two cycles from a page to its grant, one page every other cycle; two from an end to the grant of the core that waits for it.
+    Two cycles from a page to its grant, one page every other cycle; two from an end to the grant of the waiting core.
 
     Parameters
     ----------

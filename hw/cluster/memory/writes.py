@@ -16,8 +16,8 @@ __all__ = ["CoreWrites", "WriteSide"]
 class CoreWrites(wiring.Component):
     """Holds a burst of the core until all its words have come, and there is space for its answer.
 
-    The words of a burst that has left are all at ``words``, after the words of earlier bursts. Two registers from AW to the
-    requests, one from W to the words, one from the answers to B; one of each a cycle.
+    The words of a burst that has left are all at ``words``, after the words of earlier bursts. Two registers from AW to
+    the requests, one from W to the words, one from the answers to B; one of each a cycle.
 
     Parameters
     ----------
