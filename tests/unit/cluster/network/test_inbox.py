@@ -10,7 +10,7 @@ from tilewright.hw.cluster.network.inbox import Inbox, Landing, LineReducer
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec import BLOCK, COMMAND, COMMAND_FIELD, LINE_BYTES, Element, Reduction
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, sender, watch_stream
 
 CORES = 2
 SMEM = SmemParams(1024)
@@ -74,13 +74,10 @@ def test_senders_take_turns():
         ctx.set(dut.acceptance.cores, 0b11)
         await send(ctx, dut.packets[0], [line(row) for row in range(4)])
 
-    async def second(ctx):
-        await send(ctx, dut.packets[1], [line(row) for row in range(4)])
-
     async def sink(ctx):
         came.extend((await receive(ctx, dut.arrivals, 8))[0])
 
-    simulate(dut, first, second, sink)
+    simulate(dut, first, sender(dut.packets[1], [line(row) for row in range(4)]), sink)
     assert [arrival["sender"] for arrival in came] == [1, 2] * 4
 
 

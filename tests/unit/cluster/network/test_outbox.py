@@ -8,7 +8,7 @@ from tilewright.hw.cluster.network.outbox import Lender, Outbox
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec import BLOCK, COMMAND_FIELD
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, send, sender, watch_stream
 
 CORES, OWN = 3, 1
 SMEM = SmemParams(1024)
@@ -63,9 +63,6 @@ def test_a_receiver_that_stalls_holds_up_what_comes_behind_its_line():
 def test_an_end_waits_for_every_acknowledgement():
     dut, seen = elaborated(outbox), {}
 
-    async def source(ctx):
-        await send(ctx, dut.landed, [{"receivers": 0b101, "tag": 7, "turn": 2}])
-
     async def receivers(ctx):
         for port in dut.packets:
             ctx.set(port.ready, 1)
@@ -79,7 +76,7 @@ def test_an_end_waits_for_every_acknowledgement():
             ctx.set(dut.acks[core], {"valid": 0})
         seen["refusing"] = ctx.get(dut.landed.ready), ctx.get(dut.refusing)
 
-    simulate(dut, source, receivers)
+    simulate(dut, sender(dut.landed, [{"receivers": 0b101, "tag": 7, "turn": 2}]), receivers)
     assert seen == {"end": (1, 7, 2), "refusing": (1, 0b100)}
 
 

@@ -9,7 +9,7 @@ from tilewright.hw.core.program.fetch import READER_ID, InstructionStreamer, Lin
 from tilewright.spec.core import ProgramError
 from tilewright.verify.pysim.axi import AxiMemory
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, sender, watch_stream
 
 CONTENTS = np.random.default_rng(1).integers(256, size=4096, dtype=np.uint8)
 ASKED = [[0, 5, 9, 63, 1, 2, 3, 4], [10, 11, 11, 62, 0, 60]]
@@ -25,10 +25,7 @@ def run(dut, mode, failing=()):
     got = [[], []]
 
     def asker(user):
-        async def ask(ctx):
-            await send(ctx, dut.requests[user], ASKED[user], idle=STALL_MODES[mode]["idle"], seed=user)
-
-        return ask
+        return sender(dut.requests[user], ASKED[user], idle=STALL_MODES[mode]["idle"], seed=user)
 
     async def take(ctx):
         cycle = 0
