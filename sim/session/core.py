@@ -313,7 +313,8 @@ class Session(Transfers, MemorySession):
         answers = self.run(registers=[(engine, register.name) for register in table]).registers
         return shown_values(table, answers)
 
-    def put(self, kind, index, word=0, *, address=0):
+    @staticmethod
+    def put(kind, index, word=0, *, address=0):
         """Accesses for ``registers`` of :meth:`run` that give ``word`` to the processing engine, or move a page.
 
         Refused while what was put before has not been accepted.
