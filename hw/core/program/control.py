@@ -32,21 +32,21 @@ class StopCause(wiring.Component):
             {
                 # Strobe: a program begins; what was before is forgotten.
                 "begin": In(1),
-                # A program runs. Only then there are causes.
+                # A program runs; causes count only then.
                 "runs": In(1),
                 # Strobe: ``code`` stops it.
                 "failed": In(1),
-                # ProgramError of the word at hand.
+                # ProgramError of the current word.
                 "code": In(8),
-                # Of the word at hand.
+                # Tag of the current word.
                 "tag": In(16),
-                # Of the word at hand.
+                # Index of the current word.
                 "index": In(32),
                 # Engines whose record holds an error, in the order of spec.core.Engine.
                 "engines": In(len(_ENGINES)),
-                # Of their records.
+                # Tags of these records.
                 "engine_tags": In(unsigned(16)).array(len(_ENGINES)),
-                # Strobe: the word at hand, or an instruction of it, is done: the watchdog starts again.
+                # Strobe: the current word, or an instruction of it, is done: the watchdog starts again.
                 "advances": In(1),
                 # Cycles that a word may take; 0: no limit.
                 "watchdog": In(32),
@@ -124,11 +124,11 @@ class ProgramControl(wiring.Component):
                 "busy": In(1),
                 # Strobe: a program is over.
                 "ended": In(1),
-                # With that: it came to an END that says so.
+                # With ``ended``: it came to an END that says so.
                 "interrupt": In(1),
-                # With that: why it stopped, or code NONE.
+                # With ``ended``: why it stopped, or code NONE.
                 "cause": In(CauseLayout()),
-                # Of the word at hand.
+                # Index of the current word.
                 "index": In(32),
                 "events": In(ProgramEventsLayout()),
                 # Level: a status bit is set that is enabled.

@@ -38,11 +38,11 @@ class LoopStack(wiring.Component):
             {
                 # Strobe: there are no loops.
                 "clear": In(1),
-                # Of the word at hand. From the cycle before ``ends`` on it and ``count`` hold.
+                # Of the current word. From the cycle before ``ends`` on it and ``count`` hold.
                 "index": In(32),
                 # Rounds of the loop, 1 or more.
                 "count": In(32),
-                # Strobe: the word at hand ends a loop.
+                # Strobe: the current word ends a loop.
                 "ends": In(1),
                 # It goes back.
                 "again": Out(1),
@@ -80,16 +80,16 @@ class LoopStack(wiring.Component):
         return m
 
 
-#: Cycles that engines must be idle for: so long an error takes from an engine to the cause at most.
+#: Cycles that engines must be idle for: the most that an error takes from an engine to the cause.
 SETTLED = 8
 _COMMAND_BITS = PROGRAM_WORDS[Kind.END]["kind"].lsb
 _OFFSET_BITS = max(max(registers) for registers in WRITABLE.values()).bit_length()
 
 
 class Dispatcher(wiring.Component):
-    """Hands each word to its engine, and waits where a word says so.
+    """Sends each word to its engine, and waits where a word says so.
 
-    A word takes two cycles and what its taker adds. Between words, and while one waits, a cause from outside stops the
+    A word takes two cycles, and the cycles that its engine adds. Between words, and while one waits, a cause from outside stops the
     program; an item that is offered to an engine still passes.
 
     Parameters
@@ -107,29 +107,29 @@ class Dispatcher(wiring.Component):
             {
                 # Strobe: run a program, unless one runs.
                 "start": In(1),
-                # Of the program. It and ``count`` hold while a program runs.
+                # Address of the program. It and ``count`` hold while a program runs.
                 "address": In(64),
                 # Words of the program.
                 "count": In(32),
-                # Those from ``target`` of the last ``jump`` on.
+                # Words from ``target`` of the last ``jump`` on.
                 "words": In(stream.Signature(DecodedLayout())),
                 # Strobe: go on with word ``target``; drop what has been fetched.
                 "jump": Out(1),
                 "target": Out(32),
                 # The program is over: drop all, also instructions.
                 "halt": Out(1),
-                # Nothing is under way that ``halt`` has to wait for.
+                # Nothing is in flight that ``halt`` has to wait for.
                 "drained": In(1),
                 "commands": Out(stream.Signature(command_layout())),
                 # Accepted when all instructions have been taken. Withdrawn if there is a cause to stop.
                 "runs": Out(stream.Signature(RunLayout(params.tmau.addr_width))),
-                # With that: the bus answered with an error.
+                # With ``jump``: the bus answered with an error.
                 "run_failed": In(1),
                 # Accepted when the operation has ended, or is given up.
                 "calls": Out(stream.Signature(BarrierRequestLayout(params.smem))),
-                # With that: the barrier refused.
+                # With ``jump``: the barrier refused.
                 "call_failed": In(1),
-                # With that: it is done.
+                # With ``jump``: it is done.
                 "call_passed": In(1),
                 "accesses": Out(AccessSignature()),
                 # A range to be checked: see ``RangeCheck``.
@@ -140,33 +140,33 @@ class Dispatcher(wiring.Component):
                 "range_code": In(8),
                 # Registers of the processing engine must not be written.
                 "put_busy": In(1),
-                # Engines that have ended all that they were handed, in the order of spec.core.Engine.
+                # Engines that have ended all their work, in the order of spec.core.Engine.
                 "idle": In(len(Engine) - 1),
                 # There is a cause to stop.
                 "stops": In(1),
-                # Strobe: the word at hand is such a cause.
+                # Strobe: the current word is a cause to stop.
                 "failed": Out(1),
-                # ProgramError of that.
+                # ProgramError of this cause.
                 "code": Out(8),
-                # Of the word at hand.
+                # Tag of the current word.
                 "tag": Out(16),
-                # Of the word at hand.
+                # Index of the current word.
                 "index": Out(32),
                 # Strobe: a program begins.
                 "begin": Out(1),
                 # A program runs.
                 "busy": Out(1),
-                # And is not over.
+                # A program runs, and has not come to its end.
                 "carries_out": Out(1),
                 # Strobe: a word is carried out, a job's three words as one.
                 "word_done": Out(1),
-                # With that: its kind.
+                # With ``word_done``: its kind.
                 "kind": Out(4),
                 # Strobe: the program is over.
                 "ended": Out(1),
-                # With that: its END says so.
+                # With ``ended``: its END says so.
                 "interrupt": Out(1),
-                # For a barrier, for engines, or at the end.
+                # It waits for a barrier or for engines, or at the end.
                 "waits": Out(1),
                 # An engine does not take what is offered.
                 "stall_engine": Out(1),
@@ -194,7 +194,7 @@ class Dispatcher(wiring.Component):
         return m
 
     def _connect(self, m):
-        """What each taker sees of the word at hand."""
+        """What each taker sees of the current word."""
         word, loops = self.words.payload.word, self._loops
         run, call, write = (word_view(kind, word) for kind in (Kind.PE, Kind.BARRIER, Kind.REGISTER))
         access = self.accesses.requests.payload

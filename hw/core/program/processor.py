@@ -53,9 +53,9 @@ class CommandProcessor(wiring.Component):
                 "flip": In(BarrierEventSignature(smem)),
                 # Engines that are idle, in the order of spec.core.Engine.
                 "idle": In(_ENGINES),
-                # Engines whose record holds an error, in that order.
+                # Engines whose record holds an error, in the same order.
                 "failed": In(_ENGINES),
-                # Of their records.
+                # Tags of these records.
                 "tags": In(unsigned(16)).array(_ENGINES),
                 # Registers of the processing engine must not be written.
                 "put_busy": In(1),
@@ -63,9 +63,9 @@ class CommandProcessor(wiring.Component):
                 "clear_errors": Out(1),
                 # Strobe: a word has been carried out.
                 "word_done": Out(1),
-                # With that: its kind.
+                # With ``word_done``: its kind.
                 "word_kind": Out(4),
-                # With that: of its last word.
+                # With ``word_done``: of its last word.
                 "word_index": Out(32),
                 # A program runs.
                 "running": Out(1),
@@ -162,10 +162,7 @@ class CommandProcessor(wiring.Component):
             dispatcher.stops.eq(cause.stops),
             cause.begin.eq(dispatcher.begin),
             cause.runs.eq(dispatcher.carries_out),
-            cause.failed.eq(dispatcher.failed),
-            cause.code.eq(dispatcher.code),
-            cause.tag.eq(dispatcher.tag),
-            cause.index.eq(dispatcher.index),
+            *(getattr(cause, name).eq(getattr(dispatcher, name)) for name in ("failed", "code", "tag", "index")),
             cause.engines.eq(self.failed),
             *(kept.eq(tag) for kept, tag in zip(cause.engine_tags, self.tags, strict=True)),
             cause.advances.eq(dispatcher.word_done | (streamer.instructions.valid & streamer.instructions.ready)),
@@ -173,10 +170,8 @@ class CommandProcessor(wiring.Component):
             cause.watchdog.eq(control.watchdog),
             cause.stop.eq(control.stop | self.stopped if self._params.tmau.cores > 1 else control.stop),
             control.busy.eq(dispatcher.busy),
-            control.ended.eq(dispatcher.ended),
-            control.interrupt.eq(dispatcher.interrupt),
+            *(getattr(control, name).eq(getattr(dispatcher, name)) for name in ("ended", "interrupt", "index")),
             control.cause.eq(cause.cause),
-            control.index.eq(dispatcher.index),
             control.events.word.eq(dispatcher.word_done),
             control.events.wait.eq(dispatcher.waits),
             control.events.stall_engine.eq(dispatcher.stall_engine),
