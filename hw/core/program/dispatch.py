@@ -89,8 +89,8 @@ _OFFSET_BITS = max(max(registers) for registers in WRITABLE.values()).bit_length
 class Dispatcher(wiring.Component):
     """Sends each word to its engine, and waits where a word says so.
 
-    A word takes two cycles, and the cycles that its engine adds. Between words, and while one waits, a cause from outside stops the
-    program; an item that is offered to an engine still passes.
+    A word takes two cycles, and the cycles that its engine adds. Between words, and while one waits, a cause from
+    outside stops the program; an item that is offered to an engine still passes.
 
     Parameters
     ----------
