@@ -251,7 +251,7 @@ class Block:
     Attributes
     ----------
     simulated : tuple of str
-        Instances inside the subsystem that are changed for simulation.
+        Instances inside a core of an access unit that are changed for simulation.
     proof : str
         Name of the proof that should fail.
     proved : tuple of str
@@ -268,9 +268,9 @@ class Block:
 
 #: Blocks that are small enough, by name.
 BLOCKS = {
-    "requests": Block(("unit.core.requests",), "requests", ("dut",), 8),
-    "port": Block(("unit.core.port", "unit.core.splitter"), "bus-read-port-0", ("dut",), 12),
-    "steps": Block(("unit.core.load.steps",), "steps_16", ("dut",), 8),
+    "requests": Block(("tmau.core.requests",), "requests", ("dut",), 8),
+    "port": Block(("tmau.core.port", "tmau.core.splitter"), "bus-read-port-0", ("dut",), 12),
+    "steps": Block(("tmau.core.load.steps",), "steps_16", ("dut",), 8),
 }
 #: What judges a block, given the arguments of the command: returns the number of mutants, and those not noticed.
 _JUDGES = {
