@@ -150,25 +150,6 @@ async def take(ctx, dut, rng, stall):
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_jumps(mode):
-    """After each jump, at any time, the words from its target on come, and no others."""
-    rng, stall = random.Random(mode), STALL_MODES[mode]["stall"]
-
-    async def bench(ctx, dut):
-        for _ in range(40):
-            target = rng.randrange(COUNT + 1)
-            await jump(ctx, dut, target)
-            for index in range(target, min(target + rng.randrange(8), COUNT)):
-                assert await take(ctx, dut, rng, stall) == (7 * (BASE + index), 0)
-            if rng.random() < 0.3:
-                await halt(ctx, dut)
-            for _ in range(rng.randrange(4)):
-                await ctx.tick()
-
-    fetch_run(bench, mode)
-
-
-@pytest.mark.parametrize("mode", STALL_MODES)
 def test_the_end(mode):
     rng, stall = random.Random(mode), STALL_MODES[mode]["stall"]
 
