@@ -103,6 +103,12 @@ def test_hardware_without_floats():
         (ValueError, lambda s, a: s.run(after={"instructions": ["page"]}),
          "after must name ports among instructions, segments, pages, barriers, registers, not 'page'"),
         (ValueError, lambda s, a: s.run(drain=-1), "drain must be 0 to 4294967295, not -1"),
+        (ValueError, lambda s, a: s.run([1]), "commands must be left out: the core has no access unit"),
+        (ValueError, lambda s, a: s.run(reads=[[0]]),
+         "reads must be left out: shared memory is read by the engines of the core"),
+        (ValueError, lambda s, a: s.place(a), "the core has no access unit, and so no global memory"),
+        (ValueError, lambda s, a: s.configure(latency=5), "the core has no access unit, and so no global memory"),
+        (ValueError, lambda s, a: s.run(memory=True), "the core has no access unit"),
         (TypeError, lambda s, a: Session("unit", ["pe"], patience="x"), "patience must be an integer, not 'x'"),
     ],
 )  # fmt: skip
