@@ -11,7 +11,6 @@ from io import BytesIO
 from pathlib import Path
 
 import tilewright
-import tilewright.golden
 from tilewright.arguments import output_file
 from tilewright.errors import UsageError
 from tilewright.files import BUILD, write_atomically
@@ -70,11 +69,12 @@ def _files():
     ours = version("tilewright")
     metadata = f"Metadata-Version: 2.1\nName: tilewright\nVersion: {ours}\n"
     yield f"tilewright-{ours}.dist-info/METADATA", metadata.encode()
-    yield "tilewright/__init__.py", Path(tilewright.__file__).read_bytes()
-    for name, package in (("golden", Path(tilewright.golden.__file__).parent), ("sim", Path(__file__).parents[1])):
+    # Rooms lie beside this one in a checkout, and in an installed package.
+    rooms = {name: Path(__file__).parents[1] / name for name in ("golden", "silicon", "sim", "spec", "tools", "verify")}
+    for name, room in {"": Path(tilewright.__file__).parent, **rooms}.items():
         for pattern in ("*.py", "*.cu", "*.h"):
-            for path in package.rglob(pattern):
-                yield f"tilewright/{name}/{path.relative_to(package).as_posix()}", path.read_bytes()
+            for path in room.rglob(pattern) if name else room.glob(pattern):
+                yield "/".join(filter(None, ("tilewright", name, path.relative_to(room).as_posix()))), path.read_bytes()
     cases = [*WORKED, QUESTIONS, GPU_TEST]
     for path in cases:
         if not path.exists():

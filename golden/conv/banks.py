@@ -1,4 +1,4 @@
-"""What a request of the convolution engine takes at the banks of shared memory (docs/architecture.md, "Operands")."""
+"""What a request of the convolution engine takes at the banks of shared memory (docs/inside_conv.md, "Operands")."""
 
 from functools import lru_cache
 from math import ceil

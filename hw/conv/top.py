@@ -37,7 +37,7 @@ def gather_tags(params):
 
 
 class ConvDatapath(wiring.Component):
-    """Connections only: what each block does is in docs/architecture.md, "The convolution engine".
+    """Connections only: what each block does is in docs/inside_conv.md.
 
     Members
     -------

@@ -28,7 +28,7 @@ __all__ = ["TmauDatapath"]
 
 
 class TmauDatapath(wiring.Component):
-    """The blocks of docs/architecture.md, from commands to lines of shared memory and back.
+    """The blocks of docs/inside_tmau.md, from commands to lines of shared memory and back.
 
     Members
     -------

@@ -93,14 +93,14 @@ class Reader:
             assert self.tilewright(["replay", str(path), "--on", "golden"], quick=True) == 0, self.printed
             assert self.printed.count("met ") == len(value["cases"]), self.printed
 
-    def diagram(self, text):
-        """Every class and folder that it names is in the sources."""
-        files = [path for folder in ("hw", "golden", "sim", "network") for path in code(folder)]
+    def mermaid(self, text):
+        """Every class and file that a diagram names is in the sources."""
+        files = [path for folder in ("hw", "golden", "sim", "network", "board") for path in code(folder)]
         sources = "".join(path.read_text(encoding="utf-8") for path in files)
         for name in re.findall(r"\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+\b", text):
             assert f"class {name}" in sources, f"there is no class {name}"
-        for name in re.findall(r"\b[a-z_/]+(?=/(?:\s|$))", text):
-            assert any((ROOT / place / name).is_dir() for place in (".", "hw/tmau", "hw")), f"there is no folder {name}"
+        for name in re.findall(r"\b[a-z_]+/[a-z_/]+\.py\b", text):
+            assert (ROOT / name).is_file(), f"there is no file {name}"
 
     def c(self, text):
         """A file that is compiled with the generated headers that it includes; those of another name are the page's."""
@@ -218,7 +218,7 @@ class Reader:
 
 
 LANGUAGES = {
-    name: getattr(Reader, name) for name in ("python", "output", "text", "json", "diagram", "c", "verilog", "sh")
+    name: getattr(Reader, name) for name in ("python", "output", "text", "json", "mermaid", "c", "verilog", "sh")
 }
 
 
@@ -292,8 +292,8 @@ def test_every_command_has_its_text():
         ("text", "move 1", "these are neither commands nor instructions: line 1"),
         ("json", '{"version": 1, "cases": [{}]}', "name is missing"),
         ("json", "{", "JSONDecodeError"),
-        ("diagram", "Queue ─► CoffeeMaker", "there is no class CoffeeMaker"),
-        ("diagram", "coffee/ ─► lib/", "there is no folder coffee"),
+        ("mermaid", "Queue --> CoffeeMaker", "there is no class CoffeeMaker"),
+        ("mermaid", "Queue --> sim/coffee.py", "there is no file sim/coffee.py"),
         ("sh", "make coffee", "there is no target coffee"),
         ("sh", "make sim CUP=1", "make sim has no variable CUP"),
         ("sh", "make sim PRESET=huge", "invalid choice: 'huge'"),

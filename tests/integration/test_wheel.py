@@ -16,7 +16,7 @@ from tilewright.tools.cli.silicon import COMMANDS as SILICON
 from tilewright.tools.docs.fences import fences
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("hw", "golden", "sim", "network", "tb")
+FOLDERS = ("spec", "golden", "hw", "sim", "network", "verify", "tools", "board", "silicon", "tb")
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def wheel(folder):
     sources = folder / "sources"
     for name in (*FOLDERS, "tilewright"):
         shutil.copytree(ROOT / name, sources / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, sources)
     pip("wheel", "--no-deps", "--wheel-dir", folder, sources)
     (path,) = folder.glob("*.whl")
@@ -71,7 +71,8 @@ def test_the_wheel_has_every_file(wheel):
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
     files = (path for name in FOLDERS for path in (ROOT / name).rglob("*") if path.is_file())
     inside = {f"tilewright/{path.relative_to(ROOT)}" for path in files if "__pycache__" not in path.parts}
-    assert packed == inside | {"tilewright/__init__.py"}
+    shared = {f"tilewright/{path.name}" for path in (ROOT / "tilewright").glob("*.py")}
+    assert packed == inside | shared
 
 
 def test_version_and_help(run):

@@ -2,10 +2,13 @@
 
 import json
 import tempfile
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
+from pkgutil import walk_packages
 
+from tilewright import hw
 from tilewright.files import write_atomically
+from tilewright.hw.cluster.memory.layouts import PAGE_LOG2
 from tilewright.progress import working
 from tilewright.results import record
 from tilewright.sim.hdl.tops import top_component
@@ -25,46 +28,52 @@ EACH_CORE = (
 #: Threads of the MAC array that is mapped: neighbours that share a product. All threads together take too long.
 NEIGHBOURS = 4
 
-#: Classes, by their modules, that are made from the parameters alone.
+#: Classes that are made from the parameters alone.
 _TMAU = """
-descriptor.cache.DescriptorCache setup.tensor.Setup setup.block.BlockSetup setup.lanes.LaneSetup
-front.groups.GroupTracker front.exchange.Exchange front.dispatch.Dispatch walk.tile.TileWalker walk.pixel.PixelWalker
-walk.run_router.RunRouter walk.requests.RequestGenerator load.tracker.ResponseTracker load.steps.StepGenerator
-load.realign.Realigner load.shared_reduce.SharedReducer load.place.WordPlacer store.tracker.StoreTracker
-store.bursts.WriteGenerator store.word_steps.WordStepGenerator store.segment_fetch.SegmentFetcher
-store.word_assembler.WordAssembler store.finish.StoreFinisher front.finish.Finisher control.Control
+DescriptorCache Setup BlockSetup LaneSetup
+GroupTracker Exchange Dispatch TileWalker PixelWalker
+RunRouter RequestGenerator ResponseTracker StepGenerator
+Realigner SharedReducer WordPlacer StoreTracker
+WriteGenerator WordStepGenerator SegmentFetcher
+WordAssembler StoreFinisher Finisher Control
 """
 _PE = """
-issue.decode.Decoder issue.issue.Issue issue.lane_ops.LaneOps issue.waits.Waits issue.scoreboard.Scoreboard
-state.segments.SegmentTable state.predicates.PredicateFile address.items.Items address.bases.Bases
-address.store_words.StoreWords address.columns.Columns address.block_parts.BlockParts
-address.line_directory.LineDirectory address.address_lanes.AddressLanes address.pages.PageTable
-address.translate.Translator address.faults.FaultCollector memory.reader.Reader memory.read_return.ReadReturn
-memory.line_cache.LineCache memory.store_merger.StoreMerger compute.broadcast.Broadcaster
-compute.factors.FactorFetcher compute.spread.Spread state.registers.RegisterFile control.Control pager.Pager
+Decoder Issue LaneOps Waits Scoreboard
+SegmentTable PredicateFile Items Bases
+StoreWords Columns BlockParts
+LineDirectory AddressLanes PageTable
+Translator FaultCollector Reader ReadReturn
+LineCache StoreMerger Broadcaster
+FactorFetcher Spread RegisterFile Control Pager
 """
 _CONV = """
-job.check.JobChecker job.setup.JobSetup job.run.JobRunner fetch.features.FeatureFetcher fetch.buffer.FeatureBuffer
-array.weights.WeightLoader array.weights.WeightWriter array.sequencer.Sequencer array.lane_steps.LaneSteps
-fetch.kernel.KernelRows array.memory.SlaveMemory array.slave.Slave
-array.read.SumsReader result.groups.Grouper result.table.TableLoader result.addends.AddendReader
-result.readout.ReadOut result.runs.RunCutter result.assembler.Assembler result.writer.Writer control.ConvControl
+JobChecker JobSetup JobRunner FeatureFetcher FeatureBuffer
+WeightLoader WeightWriter Sequencer LaneSteps
+KernelRows SlaveMemory Slave
+SumsReader Grouper TableLoader AddendReader
+ReadOut RunCutter Assembler Writer ConvControl
 """
 #: Those of a second-level cache.
 _L2 = """
-burst_lines.BurstLines write_lines.WriteLines lookup.Lookup line_stage.LineStage write_back.WriteBack sweep.Sweep
-control.L2Control
+BurstLines WriteLines Lookup LineStage WriteBack Sweep
+L2Control
 """
 
 
-def _class(place):
-    module, _, name = place.rpartition(".")
-    return getattr(import_module(f"tilewright.hw.{module}"), name)
+@cache
+def _modules():
+    """All modules of the hardware."""
+    return [import_module(module.name) for module in walk_packages(hw.__path__, "tilewright.hw.") if not module.ispkg]
 
 
-def _made(engine, places, params):
-    kinds = [_class(f"{engine}.{place}") for place in places.split()]
-    return {kind.__name__: partial(kind, params) for kind in kinds}
+def _class(name, engine=""):
+    """The class or function of the hardware, or of an engine of it, called ``name``."""
+    modules = [module for module in _modules() if module.__name__.startswith(f"tilewright.hw.{engine}")]
+    return next(vars(module)[name] for module in modules if name in getattr(module, "__all__", ()))
+
+
+def _made(engine, names, params):
+    return {name: partial(_class(name, engine), params) for name in names.split()}
 
 
 def tmau_blocks(params):
@@ -75,48 +84,46 @@ def tmau_blocks(params):
 
     def splitter():
         words = {"word_width": params.word_width, "count_width": made["RequestGenerator"]().count_width}
-        return _class("bus.burst.BurstSplitter")(**words, **burst, bus_bytes=params.bus_bytes)
+        return _class("BurstSplitter")(**words, **burst, bus_bytes=params.bus_bytes)
 
     return made | {
         "BurstSplitter": splitter,
-        "ReadPort": partial(_class("bus.axi4_port.ReadPort"), **bus, **flight, **burst),
-        "Axi4ReadMux": partial(_class("bus.read_mux.Axi4ReadMux"), params.addr_width, params.bus_width),
+        "ReadPort": partial(_class("ReadPort"), **bus, **flight, **burst),
+        "Axi4ReadMux": partial(_class("Axi4ReadMux"), params.addr_width, params.bus_width),
         "Reducer": partial(
-            _class("reduce.unit.Reducer"),
+            _class("Reducer"),
             **bus,
             **burst,
             words=params.old_words,
             floats=params.has("reductions_float"),
         ),
-        "WriteGuard": partial(_class("bus.write_guard.WriteGuard"), **bus),
-        "WritePort": partial(_class("bus.write_port.WritePort"), **bus, **flight, id_width=2),
+        "WriteGuard": partial(_class("WriteGuard"), **bus),
+        "WritePort": partial(_class("WritePort"), **bus, **flight, id_width=2),
     }
 
 
 def pe_blocks(params):
     """Blocks of the processing engine by name, as functions that make them; the MAC array of four threads."""
-    neighbours = partial(_class("pe.compute.mac.MacArray"), params.replace(threads=NEIGHBOURS))
+    neighbours = partial(_class("MacArray"), params.replace(threads=NEIGHBOURS))
     return _made("pe", _PE, params) | {"MacArray": neighbours}
 
 
 def conv_blocks(params):
     """Blocks of the convolution engine by name, as functions that make them; one slave."""
-    conv, tags = params.conv, _class("conv.datapath.gather_tags")(params)
-    latency = _class("conv.array.array.array_latency")(params)
-    loop = _class("conv.array.array.ConvArray").LOOP
-    rotator = {"RowRotator": partial(_class("conv.array.rotator.RowRotator"), params)} if conv.rotation else {}
+    conv, tags = params.conv, _class("gather_tags")(params)
+    latency = _class("array_latency")(params)
+    loop = _class("ConvArray").LOOP
+    rotator = {"RowRotator": partial(_class("RowRotator"), params)} if conv.rotation else {}
     return (
         _made("conv", _CONV, params)
         | rotator
         | {
-            "Sequencer": partial(_class("conv.array.sequencer.Sequencer"), params, latency, loop),
-            "Factors": partial(_class("conv.array.factors.Factors"), conv.row_bytes, wide=params.wide),
-            "GatherShare": partial(_class("conv.fetch.share.GatherShare"), params, tags),
-            "Gatherer": partial(
-                _class("conv.fetch.gather.Gatherer"), params, _class("conv.fetch.share.shared_tag")(tags)
-            ),
-            "PointWalker": partial(_class("conv.fetch.points.PointWalker"), params, ("y", "addend")),
-            "PostProcessor": partial(_class("conv.post.processor.PostProcessor"), conv),
+            "Sequencer": partial(_class("Sequencer"), params, latency, loop),
+            "Factors": partial(_class("Factors"), conv.row_bytes, wide=params.wide),
+            "GatherShare": partial(_class("GatherShare"), params, tags),
+            "Gatherer": partial(_class("Gatherer"), params, _class("shared_tag")(tags)),
+            "PointWalker": partial(_class("PointWalker"), params, ("y", "addend")),
+            "PostProcessor": partial(_class("PostProcessor"), conv),
         }
     )
 
@@ -129,20 +136,19 @@ def program_blocks(params):
     tmau, sizes = params.tmau, params.program
     ahead = 2 * max(sizes.words, sizes.instruction_lines)
     made = {
-        "lines.LineReader": (tmau.addr_width, tmau.bus_bytes, tmau.max_burst, ahead),
-        "fetch.ProgramFetcher": (tmau.addr_width, sizes.words),
-        "decode.WordDecoder": (params,),
-        "dispatch.Dispatcher": (params, _class("core.top.core_regions")(params)),
-        "instructions.InstructionStreamer": (tmau.addr_width, sizes.instruction_lines),
-        "barriers.BarrierCaller": (params.smem,),
-        "ranges.RangeCheck": (tmau.addr_width,),
-        "cause.StopCause": (),
-        "control.ProgramControl": (params,),
-        "bus_share.BusShare": (tmau.addr_width, tmau.bus_width),
-        "access_share.AccessShare": (),
+        "LineReader": (tmau.addr_width, tmau.bus_bytes, tmau.max_burst, ahead),
+        "ProgramFetcher": (tmau.addr_width, sizes.words),
+        "WordDecoder": (params,),
+        "Dispatcher": (params, _class("core_regions")(params)),
+        "InstructionStreamer": (tmau.addr_width, sizes.instruction_lines),
+        "BarrierCaller": (params.smem,),
+        "RangeCheck": (tmau.addr_width,),
+        "StopCause": (),
+        "ProgramControl": (params,),
+        "BusShare": (tmau.addr_width, tmau.bus_width),
+        "AccessShare": (),
     }
-    kinds = {_class(f"core.program.{place}"): arguments for place, arguments in made.items()}
-    return {kind.__name__: partial(kind, *arguments) for kind, arguments in kinds.items()}
+    return {name: partial(_class(name, "core"), *arguments) for name, arguments in made.items()}
 
 
 def cluster_blocks(params):
@@ -155,23 +161,24 @@ def cluster_blocks(params):
     bus = (tmau.addr_width, tmau.bus_width)
     floats, reductions = tmau.has("reductions_float"), tmau.has("reductions_global")
     made = {
-        "network.outbox.Outbox": (tmau.smem, cores, 0),
-        "network.inbox.Inbox": (tmau.smem, cores),
-        "network.line_reducer.LineReducer": (tmau.smem, cores, floats),
-        "network.landing.Landing": (tmau.smem, cores),
-        "network.lender.Lender": (tmau.smem, cores),
-        "barriers.caller.RemoteCaller": (tmau.smem, cores, 0),
-        "barriers.gate.BarrierGate": (tmau.smem, cores),
-        "memory.core_writes.CoreWrites": (*bus, 2 * tmau.max_burst, 32),
-        "memory.fair.FairArbiter": (_class("cluster.memory.layouts.RequestLayout")(bus[0]), cores, tmau.max_burst),
-        "memory.reductions.ReductionGate": (bus[0] - _class("cluster.memory.layouts.PAGE_LOG2"), cores, 64),
+        "Outbox": (tmau.smem, cores, 0),
+        "Inbox": (tmau.smem, cores),
+        "LineReducer": (tmau.smem, cores, floats),
+        "Landing": (tmau.smem, cores),
+        "Lender": (tmau.smem, cores),
+        "RemoteCaller": (tmau.smem, cores, 0),
+        "BarrierGate": (tmau.smem, cores),
+        "CoreWrites": (*bus, 2 * tmau.max_burst, 32),
+        "FairArbiter": (_class("RequestLayout")(bus[0]), cores, tmau.max_burst),
+        "ReductionGate": (bus[0] - PAGE_LOG2, cores, 64),
     }
     if params.l2:
         geometry = params.l2.geometry(*bus, 2 + (cores - 1).bit_length())
-        made |= {f"l2.{place}": (geometry,) for place in _L2.split()}
-    kinds = {_class(f"cluster.{place}"): arguments for place, arguments in made.items()}
-    reads = partial(_class("cluster.memory.core_reads.CoreReads"), *bus, params.read_words, reductions=reductions)
-    return {kind.__name__: partial(kind, *arguments) for kind, arguments in kinds.items()} | {"CoreReads": reads}
+        made |= dict.fromkeys(_L2.split(), (geometry,))
+    reads = partial(_class("CoreReads"), *bus, params.read_words, reductions=reductions)
+    return {name: partial(_class(name, "cluster"), *arguments) for name, arguments in made.items()} | {
+        "CoreReads": reads
+    }
 
 
 #: Blocks without which a TMAU has no reductions, by the end of their paths.

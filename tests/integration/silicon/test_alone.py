@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-STAND_IN = ROOT / "tests" / "unit" / "sim" / "silicon" / "stand_in.py"
+STAND_IN = ROOT / "tests" / "unit" / "silicon" / "stand_in.py"
 
 #: Runs commands, each to be successful, where only numpy can be imported of all that the project depends on.
 CODE = """

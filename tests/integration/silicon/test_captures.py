@@ -28,7 +28,7 @@ from tilewright.tools.cli.main import main
 TESTS = Path(__file__).resolve().parents[2]
 WORKED = [str(path) for path in sorted((TESTS / "vectors").glob("*.json"))]
 CAPTURES = sorted((TESTS / "vectors" / "silicon").glob("*.json.xz"))
-STAND_IN = TESTS / "unit" / "sim" / "silicon" / "stand_in.py"
+STAND_IN = TESTS / "unit" / "silicon" / "stand_in.py"
 #: Preset default runs all cases, and preset unit every third of those that reach no further than its shared memory.
 on_rtl = pytest.mark.parametrize("preset", ["unit", pytest.param("default", marks=pytest.mark.long)])
 

@@ -12,7 +12,7 @@ from tilewright.silicon import program
 from tilewright.silicon import replay as replay_gpu
 from tilewright.tools.cli.main import main
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[3]
 VECTORS = ROOT / "tests" / "vectors" / "tmau_seed.json"
 STAND_IN = [sys.executable, str(Path(__file__).with_name("stand_in.py"))]
 

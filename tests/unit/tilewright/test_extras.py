@@ -27,7 +27,6 @@ ENTRIES = {
     **{module: "sim" if name == "rtl" else "" for name, module in BACKENDS.items()},
     **{module: "" for module, _ in SILICON.values()},
     "tilewright.sim.replay.pe_cases": "",
-    "tilewright.sim.replay.pe_cases": "",
     "tilewright.sim.session": "sim",
     # What commands import only when they run.
     "tilewright.sim.report.page": "sim",
@@ -81,7 +80,9 @@ def imports(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            package = ["tilewright", *path.relative_to(ROOT).parts][: -node.level] if node.level else []
+            parts = path.relative_to(ROOT).parts
+            parts = parts if parts[0] == "tilewright" else ("tilewright", *parts)
+            package = parts[: -node.level] if node.level else ()
             module = ".".join([*package, *filter(None, [node.module])])
             found |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
     return found
@@ -90,7 +91,8 @@ def imports(path):
 def file_of(module):
     """The file of a module of ours, or None."""
     path = ROOT.joinpath(*module.split(".")[1:])
-    return next((each for each in (path.with_suffix(".py"), path / "__init__.py") if each.is_file()), None)
+    files = (path.with_suffix(".py"), path / "__init__.py", ROOT / "tilewright" / f"{path.name}.py")
+    return next((file for file in files if file.is_file()), None)
 
 
 def foreign(module):
@@ -161,7 +163,8 @@ import re
 import sys
 from importlib.metadata import packages_distributions
 
-from tilewright.sim import cli, extras
+from tilewright import extras
+from tilewright.tools.cli import main as cli
 
 PLAIN = {plain()!r}
 OWNERS = {{

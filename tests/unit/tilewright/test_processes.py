@@ -20,7 +20,7 @@ FAKE = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
-from tilewright.sim import cli
+from tilewright.tools.cli import main as cli
 from tilewright.processes import run_process
 
 def run(args):

@@ -41,7 +41,7 @@ import io
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from tilewright.sim import cli
+from tilewright.tools.cli import main as cli
 from tilewright.processes import run_process
 from tilewright.progress import Lines
 from tilewright.sim.workloads.builders import build_side_by_side

@@ -138,7 +138,7 @@ def test_what_only_the_command_can_judge(line, sentence, tmp_path, monkeypatch, 
 
 
 def test_the_page_names_what_each_command_needs():
-    page = (Path(__file__).parents[3] / "docs/command_line.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs/command_line.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \| (?:`tilewright\[(\w+)\]` )?\|", page, re.MULTILINE))
     assert rows == {name: command.extra for name, command in COMMANDS.items()}
 
