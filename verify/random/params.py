@@ -83,7 +83,8 @@ def random_cluster(rng):
     tmau, cores = random_tmau(rng, ("windows",)), rng.choice([1, 2, 3])
     if rng.random() < 0.5:
         return ClusterParams(cores, CoreParams(tmau))
-    return ClusterParams(cores, CoreParams(tmau), L2Params(_power(rng, 1024, 16384), _power(rng, 1, 4), _power(rng, 32, 64)))
+    l2 = L2Params(_power(rng, 1024, 16384), _power(rng, 1, 4), _power(rng, 32, 64))
+    return ClusterParams(cores, CoreParams(tmau), l2)
 
 
 def _smem(rng, chunks):
