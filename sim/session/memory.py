@@ -146,12 +146,12 @@ class MemorySession(BaseSession):
 
     def place(self, array, align=128):
         """Copies an array (or bytes) to the next free multiple of ``align`` in global memory; returns the address."""
-        values = as_bytes(array)
+        memory, values = self.global_memory, as_bytes(array)
         align = integer("align", align, 1)
         address = -(-self._free // align) * align
-        if address + len(values) > self.global_memory.base + self.memory_bytes:
+        if address + len(values) > memory.base + self.memory_bytes:
             raise ValueError(f"global memory has no space for {len(values)} bytes more")
-        self.global_memory.write(address, values)
+        memory.write(address, values)
         self._free = address + len(values)
         return address
 
