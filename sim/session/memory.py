@@ -74,6 +74,7 @@ class MemorySession(BaseSession):
         integer("seed", seed, 0)
         super().__init__(make_harness, records, smem=smem, **options)
         self._bus, self._global_memory = bus, None
+        self._free, self._bound, self._descriptors = 0, {}, {}
         if bus is None:
             self.configure(seed=seed)
             return
