@@ -290,7 +290,7 @@ def test_calls_of_the_golden_model(session):
     program = golden.gemm_program(a, b, "s8s8", sizes=session.params.pe, size_bytes=size)
     run = watched(session.run(program=program, shared=True))
     assert (program.product(run.shared) == a.astype(np.int32) @ b.astype(np.int32)).all()
-    assert repr(run).endswith("; 1 halts, 0 faults")
+    assert repr(run).endswith("; 1 halts, 0 faults; product of shape (3, 2) and int32")
     assert session.registers("pe")["id"] == PE_ID_VALUE
     session.write_register("pe", "irq_enable", 2)
     assert session.read_register("pe", "irq_enable") == 2
