@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tilewright.golden import PeSizes, Program, command_word
 from tilewright.golden.arguments import integer, member, shown
+from tilewright.hw.core.params import ENGINES
 from tilewright.hw.core.top import core_regions
 from tilewright.spec import BANKS, CHUNK_BYTES, COMMAND, BarrierOp
 from tilewright.spec.cluster import CLUSTER_REGISTERS, MOST_CORES
@@ -277,7 +278,8 @@ class RegisterMap:
         rows = []
         for access in _listed("registers", accesses):
             access = _entries("registers", access, 1, 3)
-            count = 2 if len(access) == 3 or (isinstance(access[-1], str) and len(access) == 2) else 1
+            named = access[0] in ENGINES or isinstance(access[-1], str)  # two names are an engine and its register
+            count = min(len(access), 2 if len(access) == 3 or named else 1)
             rows.append(register_row(self.address(*access[:count]), *access[count:]))
         return rows
 
