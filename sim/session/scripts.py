@@ -274,7 +274,7 @@ class RegisterMap:
         return {engine: base + register_address(self._tables[engine], name) for engine, base in self._bases.items()}
 
     def rows(self, accesses):
-        """Rows of accesses: a register as of :meth:`address`, and behind it the word to write, if one is written."""
+        """Rows of accesses: a register as of :meth:`address`, followed by the word to write, if there is one."""
         rows = []
         for access in _listed("registers", accesses):
             access = _entries("registers", access, 1, 3)
