@@ -7,11 +7,12 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.hw.bus.axi4_lite import AccessSplit, address_map, map_addr_width
+from tilewright.hw.core.params import CoreParams
+from tilewright.hw.core.top import Core
 from tilewright.hw.lib.component import join
 from tilewright.hw.lib.parameters import check_sizes
 from tilewright.hw.tmau.params import TMAU_PRESETS, TmauParams
 from tilewright.hw.tmau.processors import COMMAND_WINDOW_ADDR_WIDTH, CommandWindow
-from tilewright.hw.tmau.subsystem import TmauSubsystem
 from tilewright.hw.tmau.top import REGISTER_ADDR_WIDTH
 
 from .lite_manager import Axi4LiteManager
@@ -59,7 +60,7 @@ def board_regions(params):
     Returns
     -------
     engine, board : dict of str to Region
-        Attributes ``regions`` of ``TmauSubsystem`` and of :class:`Board`.
+        Attributes ``regions`` of ``Core`` and of :class:`Board`.
     """
     engine = address_map(tmau=REGISTER_ADDR_WIDTH, smem=params.tmau.smem.addr_width)
     board = address_map(
@@ -73,27 +74,23 @@ def board_regions(params):
 class Board(wiring.Component):
     """Connections, and lamps.
 
-    Members
-    -------
-    receive : In(1)
-        The serial line from the computer.
-    transmit : Out(1)
-        The serial line to the computer.
-    lamps : Out(8)
-        Bit 0 blinks, bit 1 is ``irq``, bit 2 says that some access was refused; above, commands that ended are counted.
-
     Attributes
     ----------
     regions : dict of str to Region
-        What lies where in the addresses of the computer: ``engine``, the AXI4-Lite port of the ``TmauSubsystem``;
+        What lies where in the addresses of the computer: ``engine``, the AXI4-Lite port of the ``Core``;
         ``commands``, where commands are written; ``memory``, global memory.
-    engine : TmauSubsystem
+    engine : Core
+        With an access unit alone.
     """
 
     def __init__(self, params):
         self.params = params
-        self.engine = TmauSubsystem(params.tmau)
+        self.engine = Core(CoreParams(params.tmau))
         _, self.regions = board_regions(params)
+        # Bit 0 blinks, bit 1 is ``irq``, bit 2 says that some access was refused; above, commands that ended are
+        # counted.
+        # The serial line to the computer.
+        # The serial line from the computer.
         super().__init__({"receive": In(1, init=1), "transmit": Out(1, init=1), "lamps": Out(8)})
 
     def elaborate(self, platform):

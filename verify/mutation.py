@@ -12,13 +12,14 @@ from pathlib import Path
 
 from tilewright.arguments import integer
 from tilewright.errors import UsageError
+from tilewright.hw.core.params import CoreParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.progress import counted, working
 from tilewright.results import record
 from tilewright.sim.hdl.simulation import SimulationError
 from tilewright.sim.hdl.testbench import TOP
 from tilewright.sim.hdl.verilog import run_yosys
-from tilewright.sim.session import TmauSession
+from tilewright.sim.session import Session
 
 from .compare.batch_run import RandomRun
 from .formal import FOLDER, run_tool
@@ -195,7 +196,7 @@ def survivors_of_simulation(block, count, seed):
             made.extend(_mutated(design.verilog, names, count, seed))
         return replace(design, verilog=made[0])
 
-    session = partial(TmauSession, params=_PARAMS, change=change, patience=_PATIENCE)
+    session = partial(Session, params=CoreParams(_PARAMS), change=change, patience=_PATIENCE)
     batches = list(islice(random_batches(_SEED, _PARAMS, descriptors=1000), _BATCHES))
     if not _equal(session, batches, 0):
         raise RuntimeError("the simulation differs from the golden model without any mutant")
@@ -253,7 +254,7 @@ class Block:
     Attributes
     ----------
     simulated : tuple of str
-        Instances inside the subsystem that are changed for simulation.
+        Instances inside a core of an access unit that are changed for simulation.
     proof : str
         Name of the proof that should fail.
     proved : tuple of str
@@ -270,9 +271,9 @@ class Block:
 
 #: Blocks that are small enough, by name.
 BLOCKS = {
-    "requests": Block(("unit.core.requests",), "requests", ("dut",), 8),
-    "port": Block(("unit.core.port", "unit.core.splitter"), "bus-read-port-0", ("dut",), 12),
-    "steps": Block(("unit.core.load.steps",), "steps_16", ("dut",), 8),
+    "requests": Block(("tmau.core.requests",), "requests", ("dut",), 8),
+    "port": Block(("tmau.core.port", "tmau.core.splitter"), "bus-read-port-0", ("dut",), 12),
+    "steps": Block(("tmau.core.load.steps",), "steps_16", ("dut",), 8),
 }
 #: Judges, functions of a block and the arguments of the command: number of mutants, and the mutants not noticed.
 _JUDGES = {

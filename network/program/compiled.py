@@ -130,9 +130,9 @@ class Compiled:
         return place.view(data, self.plan.tensors[place.name])
 
     def run_rtl(self, inputs, **options):
-        """Global memory after the program on simulated hardware, and its ``ProgramRun``.
+        """Global memory after the program on simulated hardware, and its ``Run``.
 
-        ``options`` are options of an ``AcceleratorSession``, for example ``latency``.
+        ``options`` are those of ``open_accelerator``, such as ``latency``.
         """
         from .rtl import run_rtl  # imports the simulator
 

@@ -68,7 +68,7 @@ def machine_of(preset, settings=()):
     for setting in settings:
         if setting.path == "tmau.features":
             raise UsageError(f"--set {setting}: programs of networks need the features of their preset")
-    from tilewright.sim.session.accelerator import accelerator_params  # imports the hardware
+    from tilewright.sim.session.core import accelerator_params  # imports the hardware
 
     return machine_of_core(accelerator_params(preset, settings))
 

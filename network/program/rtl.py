@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from tilewright.golden.core.program import KIND_LSB
 from tilewright.progress import report, work
-from tilewright.sim.session.accelerator import AcceleratorSession
+from tilewright.sim.session.core import open_accelerator
 from tilewright.spec.core import JOB_WORDS, Kind
 
 from ..errors import ModelError
@@ -34,7 +34,7 @@ class Measured(NamedTuple):
 
 
 def run_rtl(compiled, memory, preset=None, settings=(), **options):
-    """Global memory after the program of a :class:`Compiled` in simulated hardware, and its ``ProgramRun``.
+    """Global memory after the program of a :class:`Compiled` in simulated hardware, and its ``Run``.
 
     Parameters
     ----------
@@ -47,19 +47,19 @@ def run_rtl(compiled, memory, preset=None, settings=(), **options):
     settings : sequence of Setting
         Parameters that differ from the preset.
     **options
-        Options of an ``AcceleratorSession``: ``latency``, ``stall``.
+        Options of ``open_accelerator``: ``latency``, ``stall``.
     """
     preset = preset or next((name for name, machine in MACHINES.items() if machine == compiled.plan.machine), None)
     if preset is None:
         raise ModelError("only cores of presets are simulated")
     if len(memory) > _LEAST:
         options = {"memory_bytes": len(memory)} | options
-    with AcceleratorSession(preset, settings, **options) as session, work("hardware"):
+    with open_accelerator(preset, settings, **options) as session, work("hardware"):
         return run_on(session, compiled, memory)
 
 
 def run_on(session, compiled, memory, stage="words"):
-    """The same on an ``AcceleratorSession`` of the preset, with progress reported as ``stage``.
+    """The same on an ``Session`` of the core, with progress reported as ``stage``.
 
     RuntimeError if the program stops, does not end, or has more words than the log can hold.
     """
@@ -89,7 +89,7 @@ def _words_by_stamps(words):
 
 
 def measure_layers(compiled, run):
-    """A :class:`Measured` for each layer, by a ``ProgramRun``."""
+    """A :class:`Measured` for each layer, by a ``Run``."""
     plan, ends = compiled.plan, {}
     for end in (*run.jobs, *run.ends):
         if end.tag:
@@ -108,7 +108,7 @@ def measure_layers(compiled, run):
 
 
 def measured(compiled, run):
-    """A table of a ``ProgramRun``: cycles and expected cycles of each layer."""
+    """A table of a ``Run``: cycles and expected cycles of each layer."""
     plan, lines = compiled.plan, [f"{'cycles':>12} {'expected':>12} {'MACs busy':>10}  layer"]
     rows = [(each.layer.name, each.layer.macs, each.cycles, each.expected) for each in measure_layers(compiled, run)]
     for name, macs, cycles, expected in (*rows, ("all", plan.macs, run.cycles, plan.schedule.cycles)):

@@ -10,7 +10,8 @@ class Accelerator:
 
     Parameters
     ----------
-    session : AcceleratorSession
+    session : Session
+        Of a core with all engines.
     layers : int or None
         Only so many layers of a network; None: all.
 

@@ -18,7 +18,7 @@ from tilewright.network.program.machine import Machine
 from tilewright.network.program.rtl import measured, run_on
 from tilewright.network.reader import read_model
 from tilewright.results import record
-from tilewright.sim.session.accelerator import AcceleratorSession
+from tilewright.sim.session.core import open_accelerator
 
 AROUND = {"pads": [1] * 4}
 HALF = {"kernel_shape": [2, 2], "strides": [2, 2]}
@@ -180,7 +180,7 @@ def published(name, rng):
 
 @pytest.fixture(scope="module")
 def session():
-    with AcceleratorSession("default") as session:
+    with open_accelerator("default") as session:
         yield session
 
 

@@ -24,7 +24,7 @@ from tilewright.files import BUILD, write_atomically
 from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
-from tilewright.hw.core.params import CORE_PRESETS, ProgramParams
+from tilewright.hw.core.params import ENGINES, CoreParams, core_params
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.progress import report, working
@@ -156,8 +156,8 @@ def run(args):
 
 def _params(engine, preset):
     """What the blocks of an engine are made for; of the command processor a core, of a cluster the cluster."""
-    core = CORE_PRESETS[preset].with_conv(CONV_UNIT_PRESETS[preset]).replace(program=ProgramParams())
-    cluster = ClusterParams(core=TMAU_PRESETS[preset], l2=L2Params())
+    core = core_params(preset, ENGINES)
+    cluster = ClusterParams(core=CoreParams(TMAU_PRESETS[preset]), l2=L2Params())
     engines = {"tmau": TMAU_PRESETS[preset], "pe": PE_PRESETS[preset], "conv": CONV_UNIT_PRESETS[preset]}
     return (engines | {"program": core, "cluster": cluster})[engine]
 

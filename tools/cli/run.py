@@ -34,9 +34,9 @@ def _on_golden(args, model, graph, inputs, names):
 
 def _on_rtl(args, model, graph, inputs, names):
     # What simulates hardware, and draws its report.
+    from tilewright.hw.core.params import ENGINES, core_params
     from tilewright.network.program.rtl import measured, run_rtl
     from tilewright.sim.report.page import write_report
-    from tilewright.sim.session.accelerator import accelerator_params
     from tilewright.sim.workloads.findings import Findings
 
     from ..network.workload import charts_of, table_of, totals_of
@@ -55,7 +55,7 @@ def _on_rtl(args, model, graph, inputs, names):
     findings = Findings((), charts=charts_of(compiled, run), tables={f"Layers of {name}": table_of(compiled, run)})
     hardware = ", ".join([f"preset {preset}", *map(str, args.settings)])
     setting = f"{name} and its input {args.input.name} on {hardware}, simulated on verilator."
-    params = changed(accelerator_params(preset), args.settings)
+    params = changed(core_params(preset, ENGINES), args.settings)
     print(write_report(REPORT, setting, [params], [Played(name, totals, findings, speed)], None))
     return values
 

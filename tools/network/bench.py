@@ -17,7 +17,7 @@ from tilewright.network.program.rtl import run_on
 from tilewright.network.reader import read_model
 from tilewright.sim.bench.conv_layers import NETWORKS
 from tilewright.sim.bench.line import share, timed
-from tilewright.sim.session.accelerator import AcceleratorSession
+from tilewright.sim.session.core import open_accelerator
 
 __all__ = ["compiled_sample", "measure", "sample_of"]
 
@@ -33,7 +33,7 @@ _WHOLE_PRESETS, _WHOLE_TARGET = ("default",), 1 / 1.5
 
 def measure(preset, settings=(), *, simulator="verilator"):
     """Yields every ``Line`` of a preset with the simulation's cycles a second so far."""
-    with AcceleratorSession(preset, settings, simulator=simulator, latency=_LATENCY) as session:
+    with open_accelerator(preset, settings, simulator=simulator, latency=_LATENCY) as session:
         yield from timed(session, _lines(session, preset))
 
 

@@ -33,7 +33,8 @@ class RandomRun:
 
     Parameters
     ----------
-    session : TmauSession
+    session : Session
+        Of a core with an access unit alone.
 
     Attributes
     ----------
@@ -45,7 +46,7 @@ class RandomRun:
 
     def __init__(self, session):
         self._session = session
-        self._params = session.params
+        self._params = session.params.tmau
         size = session.memory_bytes + DESCRIPTORS * DESCRIPTOR.bytes
         #: Global memory, as golden sees it.
         self._contents = np.zeros(size, np.uint8)

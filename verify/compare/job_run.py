@@ -77,7 +77,8 @@ class JobRun:
 
     Parameters
     ----------
-    session : ConvSession
+    session : Session
+        Of a core with a convolution engine alone.
 
     Attributes
     ----------
@@ -113,11 +114,11 @@ class JobRun:
         before[: len(smem)] = smem
         try:
             accesses = [(self._base + address, *word) for address, *word in host]
-            run = session.run(words, registers=accesses, barriers=barriers, shared=before)
+            run = session.run(jobs=words, registers=accesses, barriers=barriers, preload=before)
             answers = session.run(registers=[*((name,) for name in _ASKED), *_CLEARED]).registers
         except SimulationError as error:
             return [str(error)]
-        golden = GoldenJobs(words, before, session.params.conv)
+        golden = GoldenJobs(words, before, session.params.conv.conv)
         self.jobs += len(words)
         self.cycles += run.cycles
         self.endings.update(code for code, _, _ in golden.endings)

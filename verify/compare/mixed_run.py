@@ -276,7 +276,8 @@ class MixedRun:
 
     Parameters
     ----------
-    session : TmauSession
+    session : Session
+        Of a core with an access unit alone.
 
     Attributes
     ----------
@@ -290,7 +291,7 @@ class MixedRun:
 
     def __init__(self, session):
         self._session = session
-        self._params = session.params
+        self._params = session.params.tmau
         self.commands = 0
         self.endings = Counter()
         self.golden = None

@@ -8,7 +8,7 @@ from tilewright.golden import Machine, Memory, Windows, command_word
 from tilewright.golden.memory import mix_pattern
 from tilewright.golden.smem import Barrier
 from tilewright.sim.session.golden_options import machine_options
-from tilewright.sim.session.run import TmauRun
+from tilewright.sim.session.run import Run
 from tilewright.spec import DESCRIPTOR
 
 from ..random.commands import GOOD, SPARE, TILE, WAITING
@@ -60,7 +60,7 @@ class Comparison(NamedTuple):
 
     Attributes
     ----------
-    run : TmauRun
+    run : Run
         Of the session.
     errors : list of ErrorRecord
         Of golden.
@@ -68,7 +68,7 @@ class Comparison(NamedTuple):
         One sentence for each.
     """
 
-    run: TmauRun
+    run: Run
     errors: list
     differences: list
 
@@ -78,7 +78,8 @@ class Scoreboard:
 
     Parameters
     ----------
-    session : TmauSession
+    session : Session
+        Of a core with an access unit alone.
 
     Attributes
     ----------
@@ -89,7 +90,7 @@ class Scoreboard:
     """
 
     def __init__(self, session):
-        self.session, self.params = session, session.params
+        self.session, self.params = session, session.params.tmau
         self._contents = np.zeros(len(session.global_memory), np.uint8)
         self._issued = 0  # commands since the beginning
 
@@ -103,7 +104,7 @@ class Scoreboard:
         faults : (int, int) or None
             First and last address of words that the bus answers with ``response``.
         errors_on : str
-            See ``TmauSession.configure``.
+            See ``Session.configure``.
         """
         session = self.session
         self._contents[:AREA] = mix_pattern(AREA, _GMEM_SEED)
@@ -202,7 +203,7 @@ class Scoreboard:
         wait : bool
             Each command waits for those before, so that errors come in the order of the commands.
         **options
-            Of ``TmauSession.run``.
+            See ``Session.run``.
 
         Returns
         -------

@@ -10,7 +10,7 @@ from amaranth.lib import data
 
 from .simulate import simulate
 
-__all__ = ["STALL_MODES", "packed", "receive", "run_pipeline", "send", "set_together", "unpacked", "unpacker",
+__all__ = ["STALL_MODES", "packed", "receive", "run_pipeline", "send", "sender", "set_together", "unpacked", "unpacker",
            "watch_stream"]  # fmt: skip
 
 
@@ -217,6 +217,15 @@ async def send(ctx, stream, items, *, idle=0.0, seed=0):
         cycles.append(cycle - 1)
     pause()
     return cycles
+
+
+def sender(stream, items, **options):
+    """A testbench that does nothing but :func:`send`."""
+
+    async def testbench(ctx):
+        await send(ctx, stream, items, **options)
+
+    return testbench
 
 
 async def receive(ctx, stream, count, *, stall=0.0, seed=0):

@@ -13,7 +13,7 @@ from tilewright.network.program.machine import MACHINES
 from tilewright.network.program.rtl import run_on
 from tilewright.network.reader import read_model
 from tilewright.progress import shown, work
-from tilewright.sim.session.accelerator import AcceleratorSession
+from tilewright.sim.session.core import open_accelerator
 
 
 def drawn(make):
@@ -57,7 +57,7 @@ LONG = {"pointwise": lambda: drawn(lambda maker: maker.conv(maker.input((1, 64, 
 
 @pytest.fixture(scope="module")
 def session():
-    with AcceleratorSession("unit") as session:
+    with open_accelerator("unit") as session:
         yield session
 
 

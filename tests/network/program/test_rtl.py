@@ -20,7 +20,7 @@ from tilewright.network.program.rtl import measure_layers, measured, run_on, run
 from tilewright.network.reader import read_model
 from tilewright.results import record
 from tilewright.sim.hdl.settings import Setting
-from tilewright.sim.session.accelerator import AcceleratorSession
+from tilewright.sim.session.core import open_accelerator
 from tilewright.tools.docs.figures import stale
 from tilewright.verify.random.networks import OPERATORS, draw_inputs, draw_network
 
@@ -58,7 +58,7 @@ def test_memory_is_what_golden_leaves(options):
 
 @pytest.fixture(scope="module")
 def session():
-    with AcceleratorSession("unit", latency=20) as session:
+    with open_accelerator("unit", latency=20) as session:
         yield session
 
 
@@ -136,7 +136,7 @@ def whole(name, graph, inputs, session):
 
 @pytest.fixture(scope="module")
 def large_session():
-    with AcceleratorSession("default") as session:
+    with open_accelerator("default") as session:
         yield session
 
 

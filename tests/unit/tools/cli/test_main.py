@@ -33,8 +33,8 @@ WRONG = [
     ("sim --workload gem", "argument --workload: invalid choice: 'gem' (choose from 'photo', 'swizzle', 'video', "
      "'borders', 'convolution', 'roundtrip', 'dct', 'gemm', 'threads', 'stem', 'cluster', 'network', 'all'); "
      "did you mean 'gemm'?"),
-    ("verilog --top tmua", "argument --top: invalid choice: 'tmua' (choose from 'tmau', 'tmau_subsystem', 'pe', "
-     "'pe_subsystem', 'conv', 'conv_subsystem', 'core', 'cluster'); did you mean 'tmau'?"),
+    ("verilog --top tmua", "argument --top: invalid choice: 'tmua' (choose from 'tmau', 'pe', 'conv', "
+     "'core', 'cluster'); did you mean 'tmau'?"),
     ("verilog --without swizle", "argument --without: must be of im2col, interleave, unaligned, gather, swizzle, "
      "stores, reductions_global, reductions_shared, reductions_float, lanes, local_copies, windows, tf32, not "
      "'swizle'; did you mean 'swizzle'?"),
@@ -82,7 +82,7 @@ WRONG = [
      "argument --preset: invalid choice: 'huge' (choose from 'unit', 'ecp5', 'default', 'lean', 'full')"),
     ("verilog --top nope",
      "argument --top: invalid choice: 'nope' "
-     "(choose from 'tmau', 'tmau_subsystem', 'pe', 'pe_subsystem', 'conv', 'conv_subsystem', 'core', 'cluster')"),
+     "(choose from 'tmau', 'pe', 'conv', 'core', 'cluster')"),
     ("verilog --out {}/file", "argument --out: {}/file cannot be made: {}/file is no folder"),
     ("verilog --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
 ]  # fmt: skip
