@@ -4,12 +4,11 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect
 
 from tilewright.hw.bus.axi4_lite import AccessSplit, address_map, map_addr_width
 from tilewright.hw.core.params import CoreParams
 from tilewright.hw.core.top import Core
-from tilewright.hw.lib.component import join
 from tilewright.hw.lib.parameters import check_sizes
 from tilewright.hw.tmau.params import TMAU_PRESETS, TmauParams
 from tilewright.hw.tmau.processors import COMMAND_WINDOW_ADDR_WIDTH, CommandWindow
@@ -101,27 +100,27 @@ class Board(wiring.Component):
             addr_width=params.tmau.addr_width, data_width=params.tmau.bus_width, id_width=2,
             size_bytes=params.memory_bytes,
         )  # fmt: skip
-        join(m, engine=engine.m_axi, memory=memory.axi)
+        connect(m, engine=engine.m_axi, memory=memory.axi)
 
         m.submodules.receiver = receiver = UartReceiver(params.cycles_per_bit)
         m.submodules.transmitter = transmitter = UartTransmitter(params.cycles_per_bit)
         m.submodules.host = host = ByteHost()
         m.d.comb += [receiver.line.eq(self.receive), self.transmit.eq(transmitter.line)]
-        join(m, receiver=receiver.o, host=host.i)
-        join(m, host=host.o, transmitter=transmitter.i)
+        connect(m, receiver=receiver.o, host=host.i)
+        connect(m, host=host.o, transmitter=transmitter.i)
 
         m.submodules.commands = commands = CommandWindow()
         m.submodules.manager = manager = Axi4LiteManager(engine.s_axil.signature.addr_width)
         m.submodules.memory_split = memory_split = AccessSplit(regions["memory"].bit)
         m.submodules.command_split = command_split = AccessSplit(regions["commands"].bit)
-        join(m, host=host.accesses, split=memory_split.accesses)
-        join(m, split=memory_split.high, memory=memory.accesses)
-        join(m, split=memory_split.low, commands=command_split.accesses)
-        join(m, split=command_split.high, commands=commands.accesses)
-        join(m, split=command_split.low, manager=manager.accesses)
-        join(m, manager=manager.axi, engine=engine.s_axil)
-        join(m, commands=commands.commands, engine=engine.commands)
-        join(m, engine=engine.done, commands=commands.done)
+        connect(m, host=host.accesses, split=memory_split.accesses)
+        connect(m, split=memory_split.high, memory=memory.accesses)
+        connect(m, split=memory_split.low, commands=command_split.accesses)
+        connect(m, split=command_split.high, commands=commands.accesses)
+        connect(m, split=command_split.low, manager=manager.accesses)
+        connect(m, manager=manager.axi, engine=engine.s_axil)
+        connect(m, commands=commands.commands, engine=engine.commands)
+        connect(m, engine=engine.done, commands=commands.done)
 
         alive, ended = Signal(24), Signal(5)
         m.d.sync += [alive.eq(alive + 1), ended.eq(ended + engine.done.valid)]

@@ -8,6 +8,7 @@ from tilewright.spec import BANKS, BLOCK, COMMAND, COMMAND_FIELD, Reduction
 
 from ...lib.routing import StreamArbiter
 from ...lib.stream import SkidBuffer
+from ...reduce.integer import decode_operation
 from ...reduce.lane import ReduceLane
 from ...smem.layouts import CHUNK_BITS, AcceptanceLayout, LandedLayout, LineLayout, LineReadSignature, RefusalLayout
 from .layouts import AckLayout, ArrivalLayout, PacketLayout
@@ -102,7 +103,7 @@ class LineReducer(wiring.Component):
     """
 
     def __init__(self, params, cores, floats):
-        self.lane = ReduceLane(floats)
+        self._floats, self.lane = floats, ReduceLane(floats)
         self.line = Signal(BANKS * CHUNK_BITS)  # old chunks leave at the bottom, new ones come in at the top
         self.fetched = Signal()  # the old line comes in this cycle
         self.step = Signal(range(BANKS + self.lane.latency + 1))  # chunks that have gone into the lane, and its latency
@@ -141,6 +142,7 @@ class LineReducer(wiring.Component):
             lane.source.eq(change.data.word_select(self.step, CHUNK_BITS)),
             lane.reduction.eq(change.reduction),
             lane.element.eq(change.element),
+            lane.operation.eq(decode_operation(m, change.reduction, change.element, self._floats, "operation")),
             lane.enable.eq(1),
         ]
         m.d.sync += self.fetched.eq(self.fetch.rows.valid & self.fetch.rows.ready)

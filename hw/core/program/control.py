@@ -163,10 +163,10 @@ class ProgramControl(wiring.Component):
             registers.word.index.eq(self.index),
             errors.errors.eq(self.ended & failed),
             errors.record.eq(self.cause),
-            registers.error.code.eq(errors.kept.code),
-            registers.error.engine.eq(errors.kept.engine),
-            registers.error.tag.eq(errors.kept.tag),
-            registers.error_word.index.eq(errors.kept.index),
+            registers.error.code.eq(errors.first.code),
+            registers.error.engine.eq(errors.first.engine),
+            registers.error.tag.eq(errors.first.tag),
+            registers.error_word.index.eq(errors.first.index),
         ]
         done = Signal()
         with m.If(self.busy):

@@ -43,7 +43,7 @@ class SilentIntegers(_Silent):
     enable: In(1)
     o: Out(64)
 
-    def __init__(self, floats, decoded):
+    def __init__(self, floats):
         super().__init__()
 
 
