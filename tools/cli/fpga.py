@@ -1,4 +1,4 @@
-"""``tilewright fpga``: places and routes a top, or a board's design: its clock, what limits it, what it takes."""
+"""``tilewright fpga``: places and routes a top or a board's design; reports its clock, critical path and size."""
 
 import json
 from contextlib import contextmanager
@@ -30,29 +30,31 @@ from ..fpga.nextpnr import DEVICES, pack_bitstream, run_nextpnr
 __all__ = ["configure", "measure", "run"]
 
 _RESULT = "result.json"
-#: What a board says.
+#: Options that a board determines.
 _OF_BOARD = ("preset", "top", "without", "device", "speed", "freq")
 
 
 def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("--preset", choices=list(TMAU_PRESETS), default="ecp5", help="configuration (%(default)s)")
-    parser.add_argument("--top", choices=list(TOPS), default="tmau", help="what to place (%(default)s)")
+    parser.add_argument("--top", choices=list(TOPS), default="tmau", help="top to place (%(default)s)")
     parser.add_argument("--without", metavar="FEATURE,...", type=feature_list, default=(),
                         help="features of the access unit that are not built")  # fmt: skip
     add_settings(parser)
     parser.add_argument("--device", choices=list(DEVICES), default="85k", help="size of the ECP5 (%(default)s)")
-    parser.add_argument("--speed", type=integer(6, 8), default=8, help="its speed grade (%(default)s)")
-    parser.add_argument("--seed", type=integer(0, (1 << 31) - 1), default=1, help="of the placement (%(default)s)")
-    parser.add_argument("--freq", type=integer(1, 1000), default=FREQUENCY, help="MHz to aim at (%(default)s)")
-    parser.add_argument("--placed", action="store_true", help="stop before routing: the clock is an estimate then")
+    parser.add_argument("--speed", type=integer(6, 8), default=8, help="speed grade of the ECP5 (%(default)s)")
+    parser.add_argument("--seed", type=integer(0, (1 << 31) - 1), default=1, help="seed of the placement (%(default)s)")
+    parser.add_argument("--freq", type=integer(1, 1000), default=FREQUENCY, help="target clock in MHz (%(default)s)")
+    parser.add_argument("--placed", action="store_true", help="stop before routing; the clock is then an estimate")
     parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "fpga"),
-                        help="where <top>-<preset>/, or <board>/, is written (%(default)s)")  # fmt: skip
-    parser.add_argument("--board", choices=list(BOARDS), help="instead of a top: the design for it, and its bitstream")
+                        help="folder in which <top>-<preset>/ or <board>/ is written (%(default)s)")  # fmt: skip
+    parser.add_argument(
+        "--board", choices=list(BOARDS), help="instead of a top: the design for this board, and its bitstream"
+    )
 
 
 def run(args):
-    """Prints the report and leaves it as ``result.json`` beside the files of both tools."""
+    """Prints the report, and writes it as ``result.json`` next to the files of both tools."""
     if args.board:
         return _run_board(args)
     options = {"device": args.device, "speed": args.speed, "target": args.freq, "route": not args.placed}
@@ -69,11 +71,11 @@ def run(args):
 
 
 def _run_board(args):
-    """The same for a board, with its bitstream."""
+    """Does the same for a board, and makes its bitstream."""
     given = [f"--{name}" for name in _OF_BOARD if name in vars(args).get("given", ())]
     given += ["--set"] * bool(args.settings) + ["--placed"] * args.placed
     if given:
-        raise UsageError(f"{', '.join(given)} must be left out with --board, which says it")
+        raise UsageError(f"{', '.join(given)} must not be given with --board")
     board, bitstream = BOARDS[args.board], f"{args.board}.bit"
     options = {"device": board.device, "package": board.package, "speed": board.speed, "target": board.mhz}
     with _working(args.board, args.out / args.board) as folder:
@@ -92,9 +94,9 @@ def _run_board(args):
 
 @contextmanager
 def _working(name, folder):
-    """Says how far it is; yields the folder to write to."""
+    """Reports progress; yields the output folder."""
     with working(name), writable(folder):
-        # Where this run ends early, no result of an earlier one lies beside its files.
+        # If this run ends early, its files must not be next to the result of an earlier run.
         (folder / _RESULT).unlink(missing_ok=True)
         yield folder
 
@@ -107,27 +109,27 @@ def _show(found, folder):
 
 
 def measure(component, folder, *, device, speed, seed, target, route=True, **pins):
-    """Maps a component with its harness around it, places and routes it.
+    """Maps, places and routes a component in its harness.
 
     Parameters
     ----------
     component : Scan or Pads
     folder : Path
-        Where the files of both tools go.
+        Folder for the files of both tools.
     device, speed, seed, target, route, **pins
-        As of :func:`~.nextpnr.run_nextpnr`.
+        See :func:`~.nextpnr.run_nextpnr`.
 
     Returns
     -------
     dict
-        Figures, for a file.
+        Figures for a JSON file.
 
     Raises
     ------
     RuntimeError
-        If it does not fit, or a tool fails.
+        If the component does not fit, or a tool fails.
     """
-    from ..fpga.places.sites import give_places  # needs SciPy, which the help of the command does not
+    from ..fpga.places.sites import give_places  # imported here: the help of the command does not need SciPy
 
     mapped = map_flat(component, "ecp5", folder, target)
     give_places(mapped.module, device, seed)
@@ -153,12 +155,12 @@ def _lines(found):
     tools = ", ".join(f"{name} {number}" for name, number in found["tools"].items())
     device = f"ECP5 {found['device']}, speed {found['speed']}, seed {found['seed']}"
     luts, ffs = found["harness"]
-    # Without routing nextpnr does not name the critical path; the deepest one is most of the time the same.
+    # Without routing nextpnr does not report the critical path; usually it is the deepest path.
     depth = [] if found["timing"]["path"] else ["", *depth_lines(found["depth"])]
     name = found.get("board") or ", ".join([found["top"], f"preset {found['preset']}", *found["set"]])
     return [
         f"{name}: {device}", tools, "",
         *timing, *depth, "", *use_lines(found["used"]),
-        f"of which the harness around the pins takes {luts:,} tables and {ffs:,} flip-flops", "",
+        f"of which the harness around the pins takes {luts:,} LUTs and {ffs:,} flip-flops", "",
         *block_table(found["blocks"]), "",
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""``tilewright parameters``: the names that ``--set`` takes, with the values of a preset."""
+"""``tilewright parameters``: lists the names for ``--set``, with the values of a preset."""
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.hdl.settings import GROUPS, Setting, parameters_of
@@ -9,7 +9,7 @@ from ..package.ports import attribute_docs
 
 __all__ = ["configure", "run"]
 
-#: What the tops that can have more are shown with.
+#: Options with which tops are shown that have optional engines.
 _MORE = {"core": ("conv", "program"), "cluster": ("pe", "conv", "program", "l2")}
 
 
@@ -21,7 +21,7 @@ def configure(parser):
 
 
 def run(args):
-    """Prints a line for each parameter, which begins as ``--set`` takes it."""
+    """Prints a line for each parameter, which begins in the form for ``--set``."""
     params = Choice(args.top, args.preset, more=_MORE.get(args.top, ())).component().params
     docs = {f"{group}.{name}": meaning for group, kind in GROUPS.items() for name, _, meaning in attribute_docs(kind)}
     for path, value in parameters_of(params).items():
