@@ -209,7 +209,7 @@ def _waves(simulator):
 
 
 def _figures(played):
-    """Records the figures of a workload as a result with a row for each case."""
+    """The figures of a workload for a recorded result, with a row for each case."""
     one = played.totals
     rows = {name: {"cycles": case.cycles, "work": case.work} for name, case in played.findings.cases.items()}
     return {"cycles": one.cycles, "work": one.work, "parts": one.parts, "share": 100 * one.utilisation, "rows": rows}

@@ -1,4 +1,4 @@
-"""Which tops a command writes, and with which options: what ``verilog``, ``header`` and ``parameters`` share."""
+"""The tops that a command writes, with their options: common to ``verilog``, ``header`` and ``parameters``."""
 
 import shlex
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ __all__ = ["Choice", "choices", "configure_choice"]
 
 @dataclass(frozen=True)
 class Choice:
-    """A top with its options, each as in :func:`~..hdl.export.top_params`.
+    """A top with its options, as in :func:`~..hdl.export.top_params`.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Choice:
     processors : int
     settings : tuple of Setting
     prefix : str or None
-        What the name begins with.
+        Beginning of the module's name.
     """
 
     top: str
@@ -48,12 +48,12 @@ class Choice:
 
     @property
     def name(self):
-        """Of the module and its files."""
+        """The name of the module and its files."""
         return module_name(self.top, self.preset, self.prefix)
 
     @property
     def options(self):
-        """The options of the command line that make this top and no other one, as text."""
+        """The options of the command line that make exactly this top, as text."""
         given = {
             "preset": self.preset,
             "top": self.top,
@@ -67,11 +67,11 @@ class Choice:
         return shlex.join(word for option, value in given.items() if value for word in (f"--{option}", str(value)))
 
     def component(self):
-        """The component, not elaborated."""
+        """The component, before elaboration."""
         return top_component(self.top, self.preset, **self._given)
 
     def verilog(self):
-        """The Verilog as the simulators of this package take it."""
+        """The Verilog for the simulators of this package."""
         return top_verilog(self.top, self.preset, self.prefix, **self._given)
 
     @property
@@ -83,29 +83,29 @@ class Choice:
 def configure_choice(parser):
     """Adds the arguments."""
     parser.add_argument("--preset", choices=list(TMAU_PRESETS), default="default", help="configuration of the hardware")
-    parser.add_argument("--top", choices=list(TOPS), help="one top; all if left out")
+    parser.add_argument("--top", choices=list(TOPS), help="one top (all)")
     parser.add_argument("--without", metavar="FEATURE,...", type=feature_list, default=(),
                         help="features of the access unit that are not built")  # fmt: skip
     parser.add_argument("--with", dest="more", metavar="conv,program", type=engine_list, default=(),
-                        help="what a core has beside its two engines, with --top core; or beside its access unit, "
-                             "also pe, with --top cluster, which may have l2")  # fmt: skip
-    parser.add_argument("--cores", type=integer(1, MOST_CORES), help="with --top cluster (2)")
+                        help="with --top core, blocks in addition to its two engines; with --top cluster, blocks in "
+                             "addition to the access unit of each core, also pe, and l2")  # fmt: skip
+    parser.add_argument("--cores", type=integer(1, MOST_CORES), help="cores, with --top cluster (2)")
     parser.add_argument("--processors", type=integer(1, MOST_PROCESSORS), default=1,
-                        help="which share an access unit (1), with --top tmau, tmau_subsystem, or cluster without "
-                             "engines")  # fmt: skip
+                        help="processors that share an access unit (1), with --top tmau, tmau_subsystem, or cluster "
+                             "without engines")  # fmt: skip
     add_settings(parser)
-    parser.add_argument("--name", metavar="PREFIX", help="what names of modules and files begin with (tw_<preset>)")
+    parser.add_argument("--name", metavar="PREFIX", help="beginning of the names of modules and files (tw_<preset>)")
 
 
 def choices(args):
-    """The :class:`Choice` of each top that the arguments ask for; UsageError if they do not go together.
+    """The :class:`Choice` of each top that the arguments name; UsageError if the arguments contradict each other.
 
-    Of several tops each has the settings of the engines that it has.
+    If there are several tops, each gets only the settings of its own engines.
     """
     if args.more and args.top not in ("core", "cluster"):
         raise UsageError("--with goes with --top core or --top cluster")
     if "pe" in args.more and args.top == "core":
-        raise UsageError("--with pe goes with --top cluster: a core has its processing engine anyhow")
+        raise UsageError("--with pe goes with --top cluster: a core always has a processing engine")
     if "l2" in args.more and args.top == "core":
         raise UsageError("--with l2 goes with --top cluster")
     if args.cores and args.top != "cluster":
@@ -118,7 +118,7 @@ def choices(args):
         settings = tuple(each for each in args.settings if args.top or each.group in groups)
         given = (args.without, args.more, args.cores, args.processors, settings, args.name)
         found.append(Choice(top, args.preset, *given))
-    # Wrong options are found before anything is made.
+    # Options are checked before anything is made.
     every = dict.fromkeys(group for choice in found for group in groups_of(choice.component().params))
     require_groups(args.settings, every)
     try:

@@ -40,7 +40,7 @@ def test_a_prefix_that_is_no_identifier(tmp_path, capsys, prefix):
         (["--with", "conv,program", "--top", "pe"], "--with goes with --top core or --top cluster"),
         (
             ["--with", "pe", "--top", "core"],
-            "--with pe goes with --top cluster: a core has its processing engine anyhow",
+            "--with pe goes with --top cluster: a core always has a processing engine",
         ),
         (["--with", "l2", "--top", "core"], "--with l2 goes with --top cluster"),
         (["--cores", "4", "--top", "core"], "--cores 4 goes with --top cluster"),
