@@ -25,7 +25,7 @@ _STYLE = (
 
 
 _LETTER = 7.5  # average width of a letter in pixels
-_WIDEST = 1000  # height of a row of bank maps in pixels
+_WIDEST = 1000  # width of a row of bank maps in pixels
 
 
 class Picture(str):
@@ -158,7 +158,7 @@ def cycle_bars(rows):
         parts.append(_box(left, y + 5, limit * scale, 10, "bar"))
         parts.append(_text(f"{left + cycles * scale + 10:g}", y + 15, figures[number]))
     bottom = 8 + len(rows) * step
-    parts += _legend(left, bottom + 14, [("wide", "all cycles"), ("bar", "of these the limit")])
+    parts += _legend(left, bottom + 14, [("wide", "all cycles"), ("bar", "the limit, as part of them")])
     return svg(left + wide + _room(figures) + 20, bottom + 24, parts, "Cycles of each case, and within them the limit")
 
 
@@ -179,7 +179,7 @@ def timeline(transfer):
     bottom = 8 + len(transfer.events) * step
     for cycle in range(0, last + 1, max(last // 8 // 10 * 10, 10)):
         parts.append(_text(f"{left + cycle * scale:g}", bottom + 14, cycle, "middle"))
-    parts += _legend(left, bottom + 38, [("mark", "an event; on the right the first and last cycle, and how many")])
+    parts += _legend(left, bottom + 38, [("mark", "an event; on the right: first and last cycle, number of events")])
     return svg(left + wide + 140, bottom + 48, parts, "Events of one transfer over cycles")
 
 
@@ -214,11 +214,9 @@ def activity(shown):
     for cycle in range(-(-shown.first // tick) * tick, shown.last + 1, tick):
         parts.append(_text(f"{left + (cycle - shown.first) * scale:.1f}", bottom + 16, f"{cycle:,}", "middle"))
     bands = (
-        [("wide", "a layer, and the next one in another shade: its name is above, or shown on it")]
-        if shown.marks
-        else []
+        [("wide", "layers in alternating shades; the name is above, or shown when pointed at")] if shown.marks else []
     )
-    heights = [("bar", "height: share of the time in which it works; on the right of all cycles shown")]
+    heights = [("bar", "height: share of time in which it works; right: share of all cycles shown")]
     parts += [*_legend(left, bottom + 40, heights), *_legend(left, bottom + 60, bands)]
     return svg(left + wide + 80, bottom + 50 + 20 * len(bands), parts, "When each engine worked, over cycles")
 

@@ -8,7 +8,7 @@ from .mover import Box
 
 __all__ = ["ELEMENTS", "FILLS", "SUMMARY", "play"]
 
-SUMMARY = "tiles half and wholly outside; zero, NaN, constant; f16 bf16 f32 tf32"
+SUMMARY = "tiles half or completely outside; fill zero, NaN, constant; f16 bf16 f32 tf32"
 
 #: Element types of the maps, and numpy types of their arrays.
 ELEMENTS = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "tf32": np.float32}

@@ -9,7 +9,7 @@ from .photographs import PIXEL_BYTES, padded_pixels
 
 __all__ = ["BANK", "SUMMARY", "direct", "play"]
 
-SUMMARY = "a photograph filtered by programs on four cores, to all of which one brings the filters by multicast"
+SUMMARY = "a photograph filtered by programs on four cores; one core loads the filters for all by multicast"
 
 _PART = (48, 96)  # height and width of the part that is filtered
 
@@ -34,7 +34,7 @@ def play(crew, photographs):
     return Findings(
         facts=(
             f"{width} x {height} pixels, {len(BANK)} filters, {gemm.plan.tiles} tiles of {gemm.plan.gemm.m} pixels on "
-            f"{params.cores} cores; {PIXEL_BYTES - colours} of {PIXEL_BYTES} channels are zeros, which are no MACs",
+            f"{params.cores} cores; {PIXEL_BYTES - colours} of {PIXEL_BYTES} channels are zeros and give no MACs",
             *crew.facts(),
         ),
         pictures={"Nine filters, as four cores stored their sums": _sheet(sums)},

@@ -8,7 +8,7 @@ from .photographs import PIXEL_BYTES, padded_pixels
 
 __all__ = ["FILTERS", "SUMMARY", "direct", "play"]
 
-SUMMARY = "a 3 x 3 convolution by im2col loads, one a tap, against a direct one"
+SUMMARY = "a 3 x 3 convolution by im2col loads, one for each tap, compared with a direct one"
 
 _PART = (160, 240)  # height and width of the part that is convolved
 _PIXELS = 128  # of one load
@@ -42,7 +42,7 @@ def play(mover, photographs):
     edges = np.clip(np.abs(seen[..., 1:]).sum(axis=2) // 12, 0, 255).astype(np.uint8)
     return Findings(
         facts=(f"{width} x {height} pixels, {len(taps)} taps, {len(boxes)} im2col loads of {_PIXELS} pixels",),
-        pictures={"Edges of the photograph, from pixels that im2col loads brought": np.repeat(edges[..., None], 3, 2)},
+        pictures={"Edges of the photograph, from pixels of im2col loads": np.repeat(edges[..., None], 3, 2)},
     )
 
 

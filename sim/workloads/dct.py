@@ -6,7 +6,7 @@ from .findings import Findings
 
 __all__ = ["MATRIX", "SUMMARY", "play", "restored", "rounded"]
 
-SUMMARY = "8 x 8 DCT of a photograph in integers, and back again"
+SUMMARY = "8 x 8 DCT of a photograph in integers, and its inverse"
 
 _BLOCK = 8
 _FRACTION = 7  # fraction bits of the matrix
@@ -48,7 +48,7 @@ def play(multiplier, photographs):
         facts=(f"{width} x {height} pixels, {down * across:,} blocks; the inverse brings back every pixel",),
         pictures={
             "The photograph in grey": _shown(grey),
-            "Magnitudes of its DCT's coefficients in each block, the brighter the larger": _shown(
+            "Magnitudes of its DCT coefficients in each block; brighter is larger": _shown(
                 _brightness(coefficients).transpose(0, 2, 1, 3).reshape(height, width)
             ),
             "The photograph, brought back from the coefficients": _shown(back),

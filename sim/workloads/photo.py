@@ -8,7 +8,7 @@ from .photographs import PIXEL_BYTES, padded_pixels
 
 __all__ = ["SUMMARY", "play"]
 
-SUMMARY = "a photograph, NHWC bytes, 10 x 10 halo tiles, put together again"
+SUMMARY = "a photograph, NHWC bytes, in 10 x 10 halo tiles, reassembled"
 
 _CORE, _HALO = 8, 1
 _TILE = _CORE + 2 * _HALO

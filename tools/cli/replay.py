@@ -43,9 +43,7 @@ def configure(parser):
     parser.add_argument("--on", choices=list(BACKENDS), required=True, help="backend that runs the cases")
     parser.add_argument("--out", metavar="RESULTS.json", type=output_file, help="write one result record for each case")
     parser.add_argument("--dump", metavar="DIR", type=output_folder, help="write the memories after each case")
-    parser.add_argument(
-        "--preset", type=preset_name, help="configuration of the access unit; on rtl the default is default"
-    )
+    parser.add_argument("--preset", type=preset_name, help="configuration of the access unit (on rtl: default)")
     configure_rtl(parser.add_argument_group("on rtl"))
 
 

@@ -174,13 +174,13 @@ _HEAD = (
     f"{'vs golden':>12} {'cycles/s':>9}"
 )
 _LEGEND = (
-    "parts: boxes that were moved, programs of the processing engine or of all, or jobs of the convolution engine",
-    "work: bytes landed in shared memory, fill included; or multiply-accumulates (MACs) of elements",
-    "limit: for each shared memory full of boxes the larger of: distinct bus words of each box; 128-byte lines written",
-    "       for a program MACs / multipliers of all threads; for a job that of docs/conv.md; for a program of all the",
-    "       largest of MACs / multipliers of the convolution engine, bus words read, bus words written; for programs",
-    "       of several cores the largest of MACs / multipliers of all of their threads, bus words read, and written",
-    "of limit: limit / cycles, with the latency of each shared memory full; steady: from its first box's completion on",
+    "parts: boxes that were moved, programs of one or all engines, or jobs of the convolution engine",
+    "work: bytes landed in shared memory, including fill; or multiply-accumulates (MACs) of elements",
+    "limit: boxes: for each shared memory full, the larger of distinct bus words of each box and lines written",
+    "       program of the processing engine: MACs / multipliers of all threads; job: the limit of docs/conv.md",
+    "       program of all engines: the largest of MACs / multipliers of the convolution engine, words read, written",
+    "       programs of several cores: the largest of MACs / multipliers of all of their threads, words read, written",
+    "of limit: limit / cycles, with the latency of each shared memory full; steady: from the end of its first box on",
 )
 
 
