@@ -30,7 +30,7 @@ COMPILED := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX="$(CURDIR)/build/pycach
 # Variables that are passed on as options where they are set.
 preset = $(if $(PRESET),--preset "$(PRESET)")
 without = $(if $(WITHOUT),--without "$(WITHOUT)")
-with = $(if $(WITH),--with "$(WITH)")
+engines = $(if $(ENGINES),--engines "$(ENGINES)")
 set = $(if $(SET),--set "$(SET)")
 sim = $(if $(SIM),--sim "$(SIM)")
 
@@ -52,8 +52,8 @@ sim: $(SIMULATION) $(if $(filter all network,$(W)),$(NETWORK)) ## run workloads 
 test: lint ## lint, golden checks, unit tests, formal proofs, cocotb tests [T=path LONG=1]
 	@$(COMPILED) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(LONG),,-m "not long") $(T)
 
-verilog: $(PLAIN) ## write Verilog, and files for other tools [PRESET= TOP= CORES=4 PROCESSORS=4 WITHOUT=lanes,im2col WITH=conv,program SET=tmau.max_burst=8,pe.regs=64 NAME=prefix OUT=folder]
-	@$(TILEWRIGHT) verilog $(preset) $(without) $(with) $(set) $(if $(CORES),--cores "$(CORES)") $(if $(PROCESSORS),--processors "$(PROCESSORS)") $(if $(TOP),--top "$(TOP)") $(if $(NAME),--name "$(NAME)") $(if $(OUT),--out "$(OUT)")
+verilog: $(PLAIN) ## write Verilog, and files for other tools [PRESET= TOP= CORES=4 PROCESSORS=4 WITHOUT=lanes,im2col ENGINES=tmau,conv L2=1 SET=tmau.max_burst=8,pe.regs=64 NAME=prefix OUT=folder]
+	@$(TILEWRIGHT) verilog $(preset) $(without) $(engines) $(if $(L2),--l2) $(set) $(if $(CORES),--cores "$(CORES)") $(if $(PROCESSORS),--processors "$(PROCESSORS)") $(if $(TOP),--top "$(TOP)") $(if $(NAME),--name "$(NAME)") $(if $(OUT),--out "$(OUT)")
 
 bench: $(SIMULATION) ## measure every speed figure, beside its limit [PRESET= SET=tmau.max_burst=8 SIM=icarus ENGINE=conv]
 	@$(TILEWRIGHT) bench $(preset) $(set) $(sim) $(if $(ENGINE),--engine "$(ENGINE)")

@@ -19,11 +19,6 @@ class Axi4LiteManager(wiring.Component):
     ----------
     addr_width : int
         Bits of a byte address of the port; those of an access above them are dropped.
-
-    Members
-    -------
-    accesses : In(AccessSignature)
-    axi : Out(Axi4LiteSignature(addr_width))
     """
 
     def __init__(self, addr_width):

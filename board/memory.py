@@ -25,13 +25,6 @@ class BlockMemory(wiring.Component):
         Of the AXI port.
     size_bytes : int
         A power of two, 4096 at least.
-
-    Members
-    -------
-    axi : In(Axi4Signature(addr_width, data_width, id_width))
-    accesses : In(AccessSignature)
-        32-bit words of the memory. Accepted between bursts of the same direction, a read also not while a beat waits;
-        a write is answered 1 cycle, a read 2 cycles later. The next one is accepted when the answer has been taken.
     """
 
     def __init__(self, *, addr_width, data_width, id_width, size_bytes):
@@ -45,6 +38,9 @@ class BlockMemory(wiring.Component):
         self._word_bytes = data_width // 8
         self.memory = Memory(shape=data_width, depth=size_bytes // self._word_bytes, init=[])
         super().__init__(
+            # 32-bit words of the memory. Accepted between bursts of the same direction, a read also not while a beat
+            # waits; a write is answered 1 cycle, a read 2 cycles later. The next one is accepted when the answer has
+            # been taken.
             {"axi": In(Axi4Signature(addr_width, data_width, id_width)), "accesses": In(AccessSignature())}
         )
 

@@ -27,17 +27,12 @@ class UartTransmitter(wiring.Component):
     ----------
     cycles_per_bit : int
         4 to 65536.
-
-    Members
-    -------
-    i : In(stream of 8)
-        ``ready`` is a register; a byte is taken as soon as the one before it is through.
-    line : Out(1)
-        Registered; high while there is nothing to send.
     """
 
     def __init__(self, cycles_per_bit):
         self._cycles_per_bit = _check(cycles_per_bit)
+        # Registered; high while there is nothing to send.
+        # ``ready`` is a register; a byte is taken as soon as the one before it is through.
         super().__init__({"i": In(stream.Signature(unsigned(8))), "line": Out(1, init=1)})
 
     def elaborate(self, platform):
@@ -67,16 +62,11 @@ class UartReceiver(wiring.Component):
     ----------
     cycles_per_bit : int
         4 to 65536.
-
-    Members
-    -------
-    line : In(1)
-    o : Out(stream of 8)
-        Valid 3 cycles after the middle of the stop bit. A byte that is through while another waits is lost.
     """
 
     def __init__(self, cycles_per_bit):
         self._cycles_per_bit = _check(cycles_per_bit)
+        # Valid 3 cycles after the middle of the stop bit. A byte that is through while another waits is lost.
         super().__init__({"line": In(1, init=1), "o": Out(stream.Signature(unsigned(8)))})
 
     def elaborate(self, platform):
@@ -121,25 +111,18 @@ class ByteHost(wiring.Component):
     A frame begins with six bytes: an operation of :class:`Op`, a byte address of four bytes, lowest first, and the
     number of 32-bit words, less one. Behind that of a write come the words, lowest byte first. The reply is the words
     of a read, then one byte, ``REPLY_OKAY`` or ``REPLY_FAILED``. Words lie at addresses that count by four.
-
-    Members
-    -------
-    i : In(stream of 8)
-        Not taken while an access waits for its answer, or bytes wait to be sent.
-    o : Out(stream of 8)
-        From registers.
-    accesses : Out(AccessSignature)
-        Registered; the next one comes after the answer. All strobes of a write are set.
-    failed : Out(1)
-        Some access was answered with an error since the reset.
     """
 
     def __init__(self):
         super().__init__(
             {
+                # Not taken while an access waits for its answer, or bytes wait to be sent.
                 "i": In(stream.Signature(unsigned(8))),
+                # From registers.
                 "o": Out(stream.Signature(unsigned(8))),
+                # Registered; the next one comes after the answer. All strobes of a write are set.
                 "accesses": Out(AccessSignature()),
+                # Some access was answered with an error since the reset.
                 "failed": Out(1),
             }
         )

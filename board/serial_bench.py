@@ -21,19 +21,6 @@ class SerialBench(wiring.Component):
     params : BoardParams
     depth : int
         Bytes of either direction that fit.
-
-    Members
-    -------
-    start : In(1)
-        Forget what was received, and begin.
-    send_count : In(range(depth + 1))
-        Bytes to be sent.
-    wanted : In(range(depth + 1))
-        Bytes to be received.
-    received_count : Out(range(depth + 1))
-        Bytes received.
-    finished : Out(1)
-        Everything was sent, and what is wanted received.
     """
 
     def __init__(self, params, *, depth):
@@ -42,10 +29,15 @@ class SerialBench(wiring.Component):
         count = range(depth + 1)
         super().__init__(
             {
+                # Forget what was received, and begin.
                 "start": In(1),
+                # Bytes to be sent.
                 "send_count": In(count),
+                # Bytes to be received.
                 "wanted": In(count),
+                # Bytes received.
                 "received_count": Out(count),
+                # Everything was sent, and what is wanted received.
                 "finished": Out(1),
             }
         )

@@ -1,6 +1,6 @@
-"""Quantised neural networks: model files, what they mean to the last bit, and how they run on the engines.
+"""Quantised neural networks: reads model files, evaluates them exactly, and compiles them to programs.
 
-Names are imported when they are first used: a graph needs numpy alone, a model file also the package onnx.
+Names are imported at first use: a graph needs only numpy, a model file also the package onnx.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Networks of random weights, node by node, for tests of what runs them."""
+"""Networks with random weights, built node by node, for tests and examples."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ __all__ = ["NetworkMaker", "efficientnet", "resnet50"]
 
 
 class NetworkMaker:
-    """Nodes behind each other; every method of an operator returns the name of its output.
+    """Builds a network: the method of an operator adds a node and returns the name of its output.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class NetworkMaker:
         return self.inputs[-1]
 
     def graph(self, *outputs):
-        """The network; without ``outputs`` that of the last node."""
+        """The network with these outputs, or with the output of the last node."""
         return Graph(tuple(self.inputs), outputs or (self.nodes[-1].output,), self.tensors, tuple(self.nodes))
 
     def draw(self):
@@ -59,7 +59,7 @@ class NetworkMaker:
         return self._node((x,), (*shape[:-1], columns), dtype, node)
 
     def floats(self, x, columns):
-        """A product with a constant matrix as floats, at the end of a network."""
+        """A product with a constant matrix whose results are floats, at the end of a network."""
         sums = self.matrix(x, columns, dtype="int32")
         scale, bias = self.random.normal(0, 1e-3, (2, columns)).astype(np.float32)
         return self._node((sums,), self.tensors[sums].shape, "float32", Scale(scale, bias))
@@ -89,7 +89,7 @@ class NetworkMaker:
         return self._node((a,), tensor.shape, dtype, node)
 
     def pool(self, x, kind, kernel, *, stride=1, pad=0, dtype=None, counted=True):
-        """Windows; ``counted``: padding counts in averages."""
+        """Averages or maxima of windows; ``counted``: padding counts in averages."""
         batch, channels, height, width = self.tensors[x].shape
         kernel, stride = (np.broadcast_to(value, 2).tolist() for value in (kernel, stride))
         pad = tuple(np.broadcast_to(pad, 4).tolist())
@@ -108,16 +108,13 @@ class NetworkMaker:
         return self._node((x,), (batch, channels, *sizes), dtype, Pool(**node, **self._clamp(dtype)))
 
     def pad(self, x, before, after):
-        """Elements of one value around a tensor."""
+        """Padding of one random value around a tensor."""
         tensor = self.tensors[x]
         shape = tuple(np.add(np.add(tensor.shape, before), after).tolist())
         return self._node((x,), shape, tensor.dtype, Pad(tuple(before), tuple(after), self._zero(tensor.dtype)))
 
     def concat(self, axis, *parts, scales=None):
-        """Tensors one behind the other; ``scales``: (scale, zero point) of each input, and of the output.
-
-        None for an input that has those of the output.
-        """
+        """A concatenation; ``scales`` are (scale, zero point) of each input, None if equal, and of the output."""
         first = self.tensors[parts[0]]
         shape = list(first.shape)
         shape[axis] = sum(self.tensors[part].shape[axis] for part in parts)
@@ -128,7 +125,7 @@ class NetworkMaker:
         return self._node(parts, tuple(shape), first.dtype, Concat(axis, tuple(tables)))
 
     def through(self, x, table):
-        """Every element through a table of 256 results."""
+        """Each element through a table of 256 results."""
         return self._node((x,), self.tensors[x].shape, table.dtype.name, Concat(0, (table,)))
 
     @staticmethod
@@ -140,7 +137,7 @@ class NetworkMaker:
         return np.clip(rounded, limits.min, limits.max).astype(made)
 
     def take(self, x, *indices):
-        """Elements with these indices of each dimension."""
+        """Elements with some indices of each dimension."""
         indices = tuple(map(np.asarray, indices))
         return self._node((x,), tuple(map(len, indices)), self.tensors[x].dtype, Take(indices))
 
@@ -149,7 +146,7 @@ class NetworkMaker:
         return self._node((x,), shape, self.tensors[x].dtype, Reshape(shape))
 
     def transpose(self, x, *perm):
-        """Other orders of dimensions."""
+        """A transpose."""
         tensor = self.tensors[x]
         return self._node((x,), tuple(tensor.shape[axis] for axis in perm), tensor.dtype, Transpose(perm))
 

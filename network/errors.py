@@ -1,4 +1,4 @@
-"""What is wrong with a model file or with what is given to it."""
+"""Errors of model files and of their inputs."""
 
 from tilewright.errors import UsageError
 
@@ -10,5 +10,5 @@ class ModelError(UsageError, ValueError):
 
 
 def node_error(name, operator, sentence):
-    """The error to raise of a node: its name, its operator, and what is wrong with it."""
+    """The error of a node, with its name and its operator."""
     return ModelError(f"node {name!r} ({operator}): {sentence}")

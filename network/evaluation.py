@@ -1,15 +1,13 @@
-"""A whole network, tensor by tensor: what every other way of running it must equal."""
+"""Evaluates a network tensor by tensor. Everything else that runs it must give the same."""
 
 import numpy as np
 
 from tilewright.golden.arguments import instance, shown
 from tilewright.progress import report, work
 
-from .arithmetic.convolution import convolve, multiply_matrix
-from .arithmetic.elementwise import add, change, multiply
-from .arithmetic.ends import quantise, scale_sums
-from .arithmetic.pooling import pool
-from .arithmetic.shares import softmax
+from .arithmetic.functions import softmax
+from .arithmetic.rounding import add, change, multiply, quantise, scale_sums
+from .arithmetic.windows import convolve, multiply_matrix, pool
 from .errors import ModelError
 from .graph import Graph
 
@@ -17,18 +15,18 @@ __all__ = ["check_inputs", "compute", "evaluate"]
 
 
 def evaluate(graph, inputs):
-    """Runs a network.
+    """Computes all tensors of a network.
 
     Parameters
     ----------
     graph : Graph
     inputs : dict of str to array, or array
-        Of the shape and type of each of ``graph.inputs``, in either byte order; an array alone if there is one input.
+        Arrays of the shapes and types of ``graph.inputs``, in either byte order; one input may be the array alone.
 
     Returns
     -------
     dict of str to array
-        Every tensor by its name, inputs too.
+        Every tensor by its name, including the inputs.
 
     Raises
     ------
@@ -44,7 +42,7 @@ def evaluate(graph, inputs):
 
 
 def compute(graph, node, values):
-    """What one node gives, from the arrays of its inputs among ``values``."""
+    """The output of a node, from the arrays of its inputs in ``values``."""
     dtype = graph.tensors[node.output].dtype
     return np.ascontiguousarray(
         _RULES[node.kind](node.attributes, dtype, *(values[name] for name in node.inputs))
@@ -52,12 +50,9 @@ def compute(graph, node, values):
 
 
 def check_inputs(graph, inputs):
-    """``inputs``, by name or of one input an array, in the order of the network, if they are what it takes.
+    """``inputs``, by name or the array of the only input, as a dict in the order of the network.
 
-    Raises
-    ------
-    ModelError
-        One sentence.
+    ModelError if they are not the inputs of the network.
     """
     names = ", ".join(map(repr, graph.inputs))
     if isinstance(inputs, np.ndarray):
@@ -65,8 +60,8 @@ def check_inputs(graph, inputs):
             raise ModelError(f"the network has the inputs {names}: they must be a dictionary, not {shown(inputs)}")
         inputs = {graph.inputs[0]: inputs}
     if not isinstance(inputs, dict):
-        one = ", or the array alone" if len(graph.inputs) == 1 else ""
-        raise ModelError(f"inputs must be a dictionary with an array for {names}{one}, not {shown(inputs)}")
+        alone = ", or the array alone" if len(graph.inputs) == 1 else ""
+        raise ModelError(f"inputs must be a dictionary with an array for {names}{alone}, not {shown(inputs)}")
     for name in inputs:
         if not isinstance(name, str) or name not in graph.inputs:
             raise ModelError(f"the network has no input {shown(name)}, but {names}")
@@ -101,7 +96,7 @@ def _joined(node, dtype, *parts):
     return np.concatenate(changed, axis=node.axis)
 
 
-#: How a node of each kind is computed: its attributes, the type of the result, and its inputs.
+#: Functions that compute each kind of node, of its attributes, the type of the result, and its inputs.
 _RULES = {
     "Quantize": lambda node, dtype, x: quantise(x, node.scale, node.zero, dtype),
     "Dequantize": lambda node, dtype, x: change(x, node.table),

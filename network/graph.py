@@ -1,8 +1,7 @@
-"""A quantised network as integers and exact constants: what a reader makes, and what is evaluated or lowered.
+"""A quantised network as integers and exact constants. A reader makes it; it is evaluated or lowered to jobs.
 
-Shapes are those of the model file, NCHW for feature maps. Nothing is left to be worked out: scales are the binary32
-numbers with which results are multiplied, zero points are integers, and padding is explicit. What a node computes from
-them is said in docs/network.md, "Exact arithmetic".
+Shapes are those of the model file, NCHW for feature maps. Scales are the binary32 factors of the results, zero points
+are integers, and padding is explicit. Results are defined in docs/network.md, "Exact arithmetic".
 
 Arrays are read-only. Objects are compared by identity.
 """
@@ -34,7 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor that is computed or given: no weights, no constants.
+    """An input or a result of a node; weights and constants are not tensors.
 
     Attributes
     ----------
@@ -42,7 +41,7 @@ class Tensor:
     shape : tuple of int
         Each at least 1. Feature maps are [N, C, H, W].
     dtype : str
-        ``"uint8"``, ``"int8"``, or at the ends of a network ``"float32"``, or ``"int32"``, which a ``Scale`` reads.
+        ``"uint8"`` or ``"int8"``; ``"float32"`` at the ends of a network; ``"int32"`` before a ``Scale``.
     """
 
     name: str
@@ -63,7 +62,7 @@ class Quantize:
 
 @dataclass(frozen=True, eq=False)
 class Dequantize:
-    """y = table[x], 8 bits to float32: fl((x - zero) · scale), or a function of that.
+    """y = table[x], 8 bits to float32: fl((x - zero) · scale), or a function of it.
 
     ``table`` is a float32 array [256], indexed by the byte of x.
     """
@@ -73,7 +72,7 @@ class Dequantize:
 
 @dataclass(frozen=True, eq=False)
 class Floats:
-    """y = function(x): float32 to float32, of the same shape.
+    """y = function(x), float32 to float32, of the same shape.
 
     ``function`` takes and returns an array.
     """
@@ -101,7 +100,7 @@ class Softmax:
 class Scale:
     """y = fl(fl(x) · scale), or fl(fl(fl(x) · scale) + bias): sums, int32 [..., Co], to float32.
 
-    ``scale`` is a float32 array [Co], ``bias`` another one or None.
+    ``scale`` is a float32 array [Co], ``bias`` another one, or None.
     """
 
     scale: np.ndarray
@@ -115,27 +114,27 @@ class Conv:
     Attributes
     ----------
     weight : int8 or uint8 array [Co, C / groups, Kh, Kw]
-        As in the model, zero points not subtracted.
+        Weights of the model, without subtracting zero points.
     x_zero : int
-        Padding is this value, so that it contributes nothing.
+        Zero point of x, and the value of padding.
     w_zero : int32 array [Co]
     bias : int32 array [Co]
-        Zeros where the model has none. It may lie near 2^31: sums wrap.
+        Zeros if the model has none. It may be near 2^31: sums wrap.
     scale : float32 array [Co] or None
-        fl(fl(sx · sw) / sy). None if the output is int32: the sums, of which nothing further is made.
+        fl(fl(sx · sw) / sy). None if the output is the sums, int32.
     y_zero : int
         Added after rounding.
     stride, dilation : (int, int)
-        Of rows, of columns.
+        For rows, for columns.
     pad : (int, int, int, int)
         Top, left, bottom, right, each 0 or more.
     groups : int
-        1; or as many as channels (depthwise); or between.
+        1 up to the number of channels (depthwise).
     minimum, maximum : int
         The clamp of the result, within its type.
     matrix : bool
-        The input is no feature map: its last dimension, of K elements, is the channels, and each index of the others
-        is a pixel. ``weight`` is [Co, K, 1, 1]; the output has Co for K.
+        The input is not a feature map: its last dimension, of K elements, is the channels, and all others are pixels.
+        ``weight`` is [Co, K, 1, 1], and the last dimension of the output is Co.
     """
 
     weight: np.ndarray
@@ -171,7 +170,7 @@ class Add:
 class Mul:
     """y = sat(rne(fl(fl((a - a_zero)(b - b_zero) · scale) + y_zero))): a tensor times one constant b.
 
-    All but ``scale``, a numpy float32, are ints. ``minimum`` and ``maximum`` are the clamp of the result.
+    ``scale`` is a numpy float32, all others are ints. ``minimum`` and ``maximum`` are the clamp of the result.
     """
 
     b: int
@@ -185,21 +184,21 @@ class Mul:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Pool:
-    """Windows of a feature map, each channel by itself.
+    """Averages or maxima of windows of a feature map, for each channel.
 
     Attributes
     ----------
     kind : str
-        ``"sum"``: y = sat(rne(fl(fl(acc) · scale)) + y_zero) with acc = Σ (x - x_zero), an average where ``scale`` has
-        the divisor in it. ``"max"``: the largest element, or the least of the type in a window without one; padding
-        takes no part, and there is no ``scale``.
+        ``"sum"``: y = sat(rne(fl(fl(acc) · scale)) + y_zero) with acc = Σ (x - x_zero); ``scale`` includes the divisor
+        of an average. ``"max"``: the largest element, without padding; a window without elements has the least number
+        of the type. There is no ``scale``.
     kernel, stride, dilation : (int, int)
-        Of rows, of columns.
+        For rows, for columns.
     pad : (int, int, int, int)
         Top, left, bottom, right, each 0 or more.
     x_zero, y_zero : int
     scale : float32 array [1, 1] or [Ho, Wo]
-        The latter where windows have different divisors.
+        The latter if windows have different divisors.
     minimum, maximum : int
         The clamp of the result.
     """
@@ -227,10 +226,10 @@ class Pad:
 
 @dataclass(frozen=True, eq=False)
 class Concat:
-    """Tensors one behind the other along ``axis``, each through its table; a single one changes its scale so.
+    """Tensors joined along ``axis``, each through its table; with a single tensor it is a function of elements.
 
-    ``tables`` has an entry an input: None where bytes stay, or an array of 256 elements of the output's type, indexed
-    by the byte of the input (so that -1 is at 255).
+    ``tables`` has an entry for each input: None if bytes are unchanged, or an array of 256 elements of the output's
+    type, indexed by the byte of the input (so that -1 is at 255).
     """
 
     axis: int
@@ -239,14 +238,14 @@ class Concat:
 
 @dataclass(frozen=True, eq=False)
 class Reshape:
-    """The same elements, in the order of the model's layout, in ``shape``. Flatten is one too."""
+    """The same elements in ``shape``, in the order of the model's layout."""
 
     shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Take:
-    """Elements with these indices of each dimension, arrays of one dimension; some may be there several times."""
+    """Elements with some indices of each dimension, arrays of one dimension, which may repeat indices."""
 
     indices: tuple[np.ndarray, ...]
 
@@ -260,19 +259,19 @@ class Transpose:
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A step of a network.
+    """An operation of a network.
 
     Attributes
     ----------
     name : str
-        As in the model; if it has none there, that of its output.
+        As in the model, or the name of the output if it has none there.
     inputs : tuple of str
-        Names of tensors: two of Add, one or more of Concat, otherwise one.
+        Names of tensors: two for Add, one or more for Concat, otherwise one.
     output : str
     attributes : object
-        What it does: an object of one of the classes above.
+        An object of one of the classes above.
     operator : str
-        What the model calls it, for messages and tables.
+        The operator in the model, for messages and tables.
     """
 
     name: str

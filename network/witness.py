@@ -1,11 +1,10 @@
-"""What ONNX Runtime computes for the same model: a second opinion, not the judge.
+"""Runs a model on ONNX Runtime, for comparison with the evaluation.
 
-It is a witness of integers where it computes them by its kernels on integers. It is none where it leaves a product, a
-sum or an average to kernels on floats: results may be one off there, and so may whatever follows from them. The graph
-that it has optimised shows which those are.
+Tensors that ONNX Runtime computes by kernels on integers are equal. It leaves some products, sums and averages to
+kernels on floats, whose results may be one off, and so may tensors computed from them; its optimised graph shows which.
 
 Its kernels for x86 processors without VNNI add pairs of products of uint8 and int8 in 16 bits, which saturate unless
-weights are -64 to 63. A session option makes it take others, which are exact; of int8 activations it then lacks some.
+weights are -64 to 63. A session option selects exact kernels; some of those for int8 activations do not exist.
 """
 
 import re
@@ -24,7 +23,7 @@ __all__ = ["Witness", "has_exact_kernels", "run_witness"]
 
 _TYPES = {"uint8": onnx.TensorProto.UINT8, "int8": onnx.TensorProto.INT8, "float32": onnx.TensorProto.FLOAT}
 _INTEGERS = (onnx.TensorProto.UINT8, onnx.TensorProto.INT8)
-#: Kernels on floats whose results are rounded otherwise than sums of integers are.
+#: Kernels on floats, whose results are not rounded as sums of integers are.
 _ON_FLOATS = {
     "Add", "AveragePool", "Conv", "ConvTranspose", "Div", "FusedConv", "FusedGemm", "FusedMatMul", "Gemm",
     "GlobalAveragePool", "MatMul", "Mul", "QLinearAveragePool", "ReduceMean", "Sub", "Sum",
@@ -33,13 +32,13 @@ _NAMED = 5  # tensors that a sentence names
 
 
 def has_exact_kernels():
-    """Whether this processor multiplies uint8 by int8 without saturation; of none but x86 on Linux it is known."""
+    """Whether this processor multiplies uint8 by int8 without saturation; False unless it is x86 on Linux."""
     information = Path("/proc/cpuinfo")
     return information.exists() and bool(re.search(r"\bavx512_vnni\b|\bavx_vnni\b", information.read_text()))
 
 
 class Witness:
-    """A model as ONNX Runtime runs it.
+    """A model on ONNX Runtime.
 
     Parameters
     ----------
@@ -47,21 +46,21 @@ class Witness:
     graph : Graph
         The same model.
     names : sequence of str
-        Tensors of ``graph`` that are wanted, none of them an input; those that the model does not have are left out.
+        Tensors of ``graph`` to return, without inputs; tensors that the model does not have are left out.
 
     Attributes
     ----------
     names : list of str
-        Tensors that it gives.
+        Tensors that :meth:`run` returns.
     floats : list of str
-        Tensors that it computes by kernels on floats, wanted or not.
+        All tensors that are computed by kernels on floats.
 
     Raises
     ------
     ModelError
-        If it does not run the model.
+        If ONNX Runtime does not run the model.
     HostError
-        If it would not be exact on this processor.
+        If results would not be exact on this processor.
     """
 
     def __init__(self, model, graph, names):
@@ -89,12 +88,12 @@ class Witness:
         self.floats = _computed_on_floats(optimised, set(graph.tensors))
 
     def run(self, inputs):
-        """The tensors that are wanted, by name, from ``inputs`` by name."""
+        """The tensors in ``names``, from ``inputs`` by name."""
         return dict(zip(self.names, self._session.run(self.names, inputs), strict=True))
 
     @property
     def reservation(self):
-        """What it does not witness, as a sentence; empty if there is nothing."""
+        """A sentence about the tensors that may differ; empty if there are none."""
         if not self.floats:
             return ""
         named = ", ".join(map(repr, self.floats[:_NAMED])) + (" …" if len(self.floats) > _NAMED else "")
@@ -104,7 +103,7 @@ class Witness:
 
 
 def run_witness(model, graph, inputs, names):
-    """What a :class:`Witness` gives for ``inputs``, a dict of str to array; other arguments and errors are its own."""
+    """The tensors ``names`` of a :class:`Witness` for ``inputs``, a dict of str to array."""
     return Witness(model, graph, names).run(inputs)
 
 
@@ -113,35 +112,35 @@ def _values(graph, names):
 
 
 def _is_small(node):
-    """Whether no kernel can saturate."""
+    """Whether weights are so small that no kernel saturates."""
     if node.kind != "Conv" or node.attributes.weight.dtype == np.uint8:
         return True
     return node.attributes.weight.min() >= -64 and node.attributes.weight.max() <= 63
 
 
 def _separate_initialisers(model):
-    """Gives each node integers of its own: the exact kernels' option fails where two weights share a zero point."""
+    """Gives each node its own copies of constants: exact kernels fail if two weights share a zero point."""
     constants = {tensor.name: tensor for tensor in model.graph.initializer if tensor.data_type in _INTEGERS}
-    seen = set()
+    used = set()
     for number, node in enumerate(model.graph.node):
         for index, name in enumerate(node.input):
-            if name in seen and name in constants:
+            if name in used and name in constants:
                 copy = model.graph.initializer.add()
                 copy.CopyFrom(constants[name])
                 copy.name = node.input[index] = f"{name}/{number}/{index}"
-            seen.add(name)
+            used.add(name)
 
 
 class _LacksKernelError(Exception):
-    """There is no exact kernel."""
+    """An exact kernel is missing."""
 
 
 def _session(model, plain):
-    """A session for the model, with kernels that are exact on any processor unless ``plain``; its graph."""
+    """A session for the model, with kernels that are exact on any processor unless ``plain``, and its graph."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     if plain:
-        # Convolutions of int8 are otherwise turned into those of uint8 first, which fails beside a second reader.
+        # Otherwise convolutions of int8 are first changed to uint8, which fails if the input has a second reader.
         options.add_session_config_entry("session.qdqisint8allowed", "1")
     else:
         options.add_session_config_entry("session.x64quantprecision", "1")
@@ -157,14 +156,14 @@ def _session(model, plain):
 
 
 def _computed_on_floats(optimised, tensors):
-    """Those of ``tensors`` that kernels on floats compute, in the order of the graph that ONNX Runtime runs."""
-    rounded, found = set(), []  # floats of such kernels, and what is made of them before they are integers again
+    """The ``tensors`` that kernels on floats compute, in the order of ONNX Runtime's graph."""
+    rounded, names = set(), []  # results of such kernels, and floats computed from them
     for node in optimised.node:
         if node.op_type not in _ON_FLOATS and rounded.isdisjoint(node.input):
             continue
         for name in filter(None, node.output):
             if name in tensors:
-                found.append(name)
-            if not node.op_type.startswith("Q"):  # all that give integers: QuantizeLinear, QLinear…, QGemm
+                names.append(name)
+            if not node.op_type.startswith("Q"):  # QuantizeLinear, QLinear… and QGemm give integers
                 rounded.add(name)
-    return found
+    return names

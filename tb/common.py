@@ -1,4 +1,4 @@
-"""What every testbench begins with: ports, which a wrapper may have renamed, clock, reset and how often to pause."""
+"""What every testbench uses: ports, which a wrapper may have renamed, clock, reset, pauses and drivers of streams."""
 
 import os
 import random

@@ -1,5 +1,5 @@
-// The first transfer of docs/integration.md around tw_unit_tmau_subsystem.v, with a memory of a few lines. To run it:
-//   iverilog -g2005 -o first first_transfer.v tw_unit_tmau_subsystem.v && vvp first
+// The first transfer of docs/integration.md around tw_unit_core.v, with a memory of a few lines. To run it:
+//   iverilog -g2005 -o first first_transfer.v tw_unit_core.v && vvp first
 `timescale 1ns/1ps
 module first_transfer;
   reg clk = 0, rst = 1;
@@ -28,7 +28,7 @@ module first_transfer;
   wire [31:0] s_rdata;
   wire [1:0] s_rresp;
 
-  tw_unit_tmau_subsystem dut (
+  tw_unit_core dut (
     .clk(clk), .rst(rst), .irq(),
     .commands_payload(command), .commands_valid(command_valid), .commands_ready(command_ready),
     .done_valid(done_valid), .done_tag(done_tag), .done_error(done_error),

@@ -1,16 +1,17 @@
-"""The subsystem with the protocol monitors at its port, so that every cocotb test is watched by RTL."""
+"""A core of an access unit with the protocol monitors at its port, so that every cocotb test is watched by RTL."""
 
-from amaranth import Module
+from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from tilewright.hw.core.params import CoreParams
+from tilewright.hw.core.top import Core
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.hw.tmau.subsystem import TmauSubsystem
 from tilewright.sim.harness.axi_channels import Rule, Wait
 from tilewright.sim.harness.axi_monitor import Axi4Monitor
 
-__all__ = ["VARIANTS", "MonitoredSubsystem"]
+__all__ = ["VARIANTS", "MonitoredCore"]
 
 #: Configurations that cocotb tests run on.
 VARIANTS = {
@@ -20,36 +21,28 @@ VARIANTS = {
 }
 
 
-class MonitoredSubsystem(wiring.Component):
-    """All ports of ``TmauSubsystem``, and what the monitors of its bus have seen.
-
-    Members
-    -------
-    violations : Out(len(Rule))
-    late : Out(len(Wait))
-        As of ``Axi4Monitor``.
-    *those of TmauSubsystem* : Out(1)
-    """
+class MonitoredCore(wiring.Component):
+    """All ports of a ``Core`` with an access unit alone, TmauParams, and what the monitors of its bus have seen."""
 
     def __init__(self, params):
-        self.subsystem = TmauSubsystem(params)
-        # Descriptors come on top of the data, one at a time, in one burst, or in two where it crosses a page; and so
-        # does what the reducer reads, one burst for each write.
+        self.core = Core(CoreParams(params))
+        # Beside data, one descriptor at a time is read, in two bursts where it crosses a page, and one burst of old
+        # words for each write of the reducer.
         self.monitor = Axi4Monitor(
-            self.subsystem.m_axi,
+            self.core.m_axi,
             reads=params.max_outstanding + 2 + params.old_words // 2,
             writes=params.max_outstanding,
             max_burst=params.max_burst,
         )
-        members = dict(self.subsystem.signature.members)
+        members = dict(self.core.signature.members)
         super().__init__(members | {"violations": Out(len(Rule)), "late": Out(len(Wait))})
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.subsystem = self.subsystem
+        m.submodules.core = self.core
         m.submodules.monitor = self.monitor
-        for name, member in self.subsystem.signature.members.items():
-            inner, outer = getattr(self.subsystem, name), getattr(self, name)
+        for name, member in self.core.signature.members.items():
+            inner, outer = getattr(self.core, name), getattr(self, name)
             if member.is_signature:
                 connect(m, **{name: inner, f"outer_{name}": flipped(outer)})
             else:

@@ -1,4 +1,4 @@
-"""Shared memory inside the design, through the ports that it has for processors and consumers."""
+"""Shared memory inside the design, through its ports, and shared memories of the testbench outside of it."""
 
 import cocotb
 import numpy as np

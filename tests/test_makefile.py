@@ -137,7 +137,7 @@ def test_an_environment_of_another_folder_is_made_again(make):
         (["sim", "PRESET=unit", "SIM=icarus", "W=gemm"], "[sim][--preset][unit][--sim][icarus][--workload][gemm]"),
         (["sim", "W=network", "LAYERS=3"], "[sim][--workload][network][--layers][3]"),
         (["verilog", "OUT=my folder"], "[verilog][--out][my folder]"),
-        (["verilog", "TOP=core", "WITH=conv,program"], "[verilog][--with][conv,program][--top][core]"),
+        (["verilog", "TOP=core", "ENGINES=tmau,conv"], "[verilog][--engines][tmau,conv][--top][core]"),
         (["verilog", "TOP=cluster", "CORES=4"], "[verilog][--cores][4][--top][cluster]"),
         (["silicon", "OUT=x.tar.gz"], "[silicon][pack][--out][x.tar.gz]"),
         (["bench", "ENGINE=pe"], "[bench][--engine][pe]"),

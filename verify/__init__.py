@@ -1,1 +1,1 @@
-"""What checks the engines beside the tests themselves: random cases, comparisons, coverage, proofs, mutants."""
+"""Verification: random cases, comparison with golden, coverage, proofs, mutants, models for the Python simulator."""

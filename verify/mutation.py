@@ -1,4 +1,7 @@
-"""Mutants: copies of a design with one small change each, all in one netlist, chosen by a number."""
+"""``tilewright mutate``: small changes of a block, and how many of them random runs and proofs notice.
+
+All mutants of a block are in one netlist; an input chooses one by its number.
+"""
 
 import re
 import tempfile
@@ -9,13 +12,14 @@ from pathlib import Path
 
 from tilewright.arguments import integer
 from tilewright.errors import UsageError
+from tilewright.hw.core.params import CoreParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.progress import counted, working
 from tilewright.results import record
 from tilewright.sim.hdl.simulation import SimulationError
 from tilewright.sim.hdl.testbench import TOP
 from tilewright.sim.hdl.verilog import run_yosys
-from tilewright.sim.session import TmauSession
+from tilewright.sim.session import Session
 
 from .compare.batch_run import RandomRun
 from .formal import FOLDER, run_tool
@@ -57,7 +61,7 @@ class Mutant:
     number : int
         Of the mutant, from 1 on.
     facts : dict of str to str
-        What Yosys says about it: ``mode`` of the change, ``module``, ``cell``, ``port``, and ``wire``.
+        Description by Yosys: ``mode`` of the change, ``module``, ``cell``, ``port``, and ``wire``.
     """
 
     number: int
@@ -86,7 +90,7 @@ def mutate(text, *, read, modules, count, seed, write):
     modules : sequence of str
         Names of the modules to change, as Yosys has them.
     count : int
-        Mutants wanted: as even a sample as Yosys makes of all small changes; fewer if there are not so many.
+        Largest number of mutants: a sample, as even as Yosys makes it, of all small changes.
     seed : int
         Of the sample.
     write : str
@@ -108,7 +112,7 @@ def mutate(text, *, read, modules, count, seed, write):
             "write_rtlil design.il",
             f"mutate -list {count} -seed {seed} -ctrl {SELECT} {SELECT_WIDTH} 1 -o all.ys {chosen}",
         )
-        # A changed clock is no change of the logic, and one behind a register would contradict its initial value.
+        # A changed clock is not a change of the logic, and a change at the output of a register contradicts its init.
         changes = [line for line in (Path(folder) / "all.ys").read_text().splitlines() if not _LEFT_OUT.search(line)]
         _yosys(folder, "read_rtlil design.il", *changes, write.format(target="target"))
         made = [Mutant(int(_NUMBER.search(line)[1]), dict(_FACTS.findall(line))) for line in changes]
@@ -120,7 +124,7 @@ def _yosys(folder, *commands):
 
 
 _READ = "read_rtlil {source}\nprep -top top"
-# What SymbiYosys does between the design and the solver.
+# Commands of SymbiYosys between the design and the solver.
 _WRITE = """\
 memory_nordff
 chformal -lower
@@ -168,7 +172,7 @@ def _holds(folder, block, number):
     raise RuntimeError(f"the solver gave no answer: {(run.stderr + run.stdout).strip()[-300:]}")
 
 
-#: Small, and yet with a wide bus: behind a narrow one no two rows share a word.
+#: Small, but with a wide bus: on a narrow one no two rows share a word.
 _PARAMS = TMAU_PRESETS["unit"].replace(bus_bytes=64)
 _SEED = 1  # of the batches
 _BATCHES = 8
@@ -192,7 +196,7 @@ def survivors_of_simulation(block, count, seed):
             made.extend(_mutated(design.verilog, names, count, seed))
         return replace(design, verilog=made[0])
 
-    session = partial(TmauSession, params=_PARAMS, change=change, patience=_PATIENCE)
+    session = partial(Session, params=CoreParams(_PARAMS), change=change, patience=_PATIENCE)
     batches = list(islice(random_batches(_SEED, _PARAMS, descriptors=1000), _BATCHES))
     if not _equal(session, batches, 0):
         raise RuntimeError("the simulation differs from the golden model without any mutant")
@@ -216,7 +220,7 @@ def _mutated(verilog, names, count, seed):
         modules=names,
         count=count,
         seed=seed,
-        # The input is connected to nothing: it becomes an inner wire, which reads the control from where it is.
+        # The input is unconnected: it becomes an inner wire, which reads the control of the harness by its path.
         write=f"delete -port {ports}\nwrite_verilog -noattr {{target}}",
     )
     declaration = f"wire [{SELECT_WIDTH - 1}:0] {SELECT};"
@@ -245,12 +249,12 @@ def _equal(new_session, batches, number):
 
 @dataclass(frozen=True)
 class Block:
-    """What is changed, and the proof that should fail.
+    """A block to mutate, and the proof that should fail.
 
     Attributes
     ----------
     simulated : tuple of str
-        Instances inside the subsystem that are changed for simulation.
+        Instances inside a core of an access unit that are changed for simulation.
     proof : str
         Name of the proof that should fail.
     proved : tuple of str
@@ -267,11 +271,11 @@ class Block:
 
 #: Blocks that are small enough, by name.
 BLOCKS = {
-    "requests": Block(("unit.core.requests",), "requests", ("dut",), 8),
-    "port": Block(("unit.core.port", "unit.core.splitter"), "bus-read-port-0", ("dut",), 12),
-    "steps": Block(("unit.core.load.steps",), "steps_16", ("dut",), 8),
+    "requests": Block(("tmau.core.requests",), "requests", ("dut",), 8),
+    "port": Block(("tmau.core.port", "tmau.core.splitter"), "bus-read-port-0", ("dut",), 12),
+    "steps": Block(("tmau.core.load.steps",), "steps_16", ("dut",), 8),
 }
-#: What judges a block, given the arguments of the command: returns the number of mutants, and those not noticed.
+#: Judges, functions of a block and the arguments of the command: number of mutants, and the mutants not noticed.
 _JUDGES = {
     "simulation": lambda block, args: survivors_of_simulation(block, args.count, args.seed),
     "properties": lambda block, args: survivors_of_properties(block, args.count, args.seed, args.proofs),

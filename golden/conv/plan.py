@@ -1,6 +1,7 @@
 """Plans of convolutions: blocks of channels, tiles of points, and the cycles that they cost (docs/conv.md)."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 
 from tilewright.spec.conv import CHANNELS_AT_ONCE, KERNEL_ROWS, ConvOperation, ConvParams
@@ -77,52 +78,52 @@ class ConvPlan:
         if self.merge != 1 and (shape.operation.lanes or shape.dilation[0] != 1 or not shape.adjoin):
             raise ValueError(f"merge must be 1 for {shape.operation.name}, not {self.merge!r}, unless elements adjoin")
 
-    @property
+    @cached_property
     def fold(self):
         """ws: points that share a row."""
         return self.params.row_bytes // self.block_bytes
 
-    @property
+    @cached_property
     def pixel_bytes(self):
         """c: bytes of a pixel."""
         return self.merge * self.shape.channels * self.shape.element_bytes
 
-    @property
+    @cached_property
     def blocks(self):
         """bci: blocks of a pixel."""
         return ceil(self.pixel_bytes / self.block_bytes)
 
-    @property
+    @cached_property
     def steps(self):
         """Steps along kw of a kernel row."""
         return ceil(self.shape.kernel[0] / self.merge)
 
-    @property
+    @cached_property
     def adjoin(self):
         """Whether neighbouring points adjoin in memory, so that both buffers slide."""
         return self.shape.adjoin and self.merge == self.shape.stride[0]
 
-    @property
+    @cached_property
     def part_steps(self):
         """Steps of the longest part of a kernel row: all of them, or Kmax."""
         return min(self.steps, most_steps(self.params, self.fold, self.shape.dilation[0]))
 
-    @property
+    @cached_property
     def parts(self):
         """Parts of a kernel row, of at most Kmax steps each."""
         return ceil(self.steps / self.part_steps)
 
-    @property
+    @cached_property
     def tile_points(self):
         """Points of a tile, which is a row in lane-private mode."""
         return self.fold if self.shape.operation.lanes else self.params.units * self.fold
 
-    @property
+    @cached_property
     def crosses_lines(self):
         """Whether point tiles, or groups, cross the ends of lines."""
         return self._may_cross and self.rotates if self.shape.operation.lanes else self.raster
 
-    @property
+    @cached_property
     def point_tiles(self):
         """Tiles of points, which are rows in lane-private mode; of line pairs, only the first line counts."""
         shape = self.shape
@@ -133,58 +134,58 @@ class ConvPlan:
             return ceil(shape.points / self.tile_points)
         return shape.lines * ceil(shape.out_width / self.tile_points)
 
-    @property
+    @cached_property
     def slave_channels(self):
         """Output channels of a slave, aco / NS."""
         return ceil(self.shape.out_channels / self.params.slaves)
 
-    @property
+    @cached_property
     def channel_tiles(self):
         """Tiles of output channels."""
         return ceil(self.slave_channels / CHANNELS_AT_ONCE)
 
-    @property
+    @cached_property
     def tile_cycles(self):
         """Cycles of a point tile over all channel tiles: (aco / NS) · Kh · steps · bci."""
         return self.slave_channels * self.shape.kernel[1] * self.steps * self.blocks
 
-    @property
+    @cached_property
     def part_cycles(self):
         """The same for the longest part of the kernel's columns: (aco / NS) · Kh · min(steps, Kmax) · bci."""
         return self.slave_channels * self.shape.kernel[1] * self.part_steps * self.blocks
 
-    @property
+    @cached_property
     def mac_cycles(self):
         """Cycles in which the array multiplies, including losses by rounding up."""
         if self.shape.operation.lanes:
             return self.blocks * self.lane_groups * self.lane_steps
         return self.point_tiles * self.tile_cycles
 
-    @property
+    @cached_property
     def least_cycles(self):
         """MAC cycles for the limit, which in lane-private mode counts groups as if they crossed the ends of lines."""
         if self.shape.operation.lanes:
             return self.blocks * ceil(self.point_tiles / self.params.slaves) * self.lane_steps
         return self.mac_cycles
 
-    @property
+    @cached_property
     def group_points(self):
         """P: the most points of a group in lane-private mode."""
         return self.fold * self.params.slaves
 
-    @property
+    @cached_property
     def _image_rows(self):
         """Rows of the points of an image, with its lines, or first lines of pairs, in sequence."""
         return ceil(self.lane_lines * self.shape.out_width / self.fold)
 
-    @property
+    @cached_property
     def lane_groups(self):
         """Groups of up to NS rows, for all points."""
         if self.crosses_lines:
             return self.shape.batch * ceil(self._image_rows / self.params.slaves)
         return self.shape.batch * self.lane_lines * ceil(self.shape.out_width / self.group_points)
 
-    @property
+    @cached_property
     def line_pairs(self):
         """Whether output lines 2 · n and 2 · n + 1 of an image are computed at once, in lane-private mode."""
         shape, params = self.shape, self.params
@@ -192,67 +193,67 @@ class ConvPlan:
         may = shape.operation.lanes and params.line_pairs and shape.dilation[1] == 1 and shape.out_height > 1
         return may and self.keeps_lines and words <= params.weight_bytes // params.row_bytes
 
-    @property
+    @cached_property
     def lane_lines(self):
         """Lines of an image, or pairs of lines, the last of which may have one line."""
         return ceil(self.shape.out_height / 2) if self.line_pairs else self.shape.out_height
 
-    @property
+    @cached_property
     def lane_stride(self):
         """Lines of X between two lines, or two pairs."""
         return self.shape.stride[1] * (2 if self.line_pairs else 1)
 
-    @property
+    @cached_property
     def lane_rows(self):
         """Rows of the kernel, or lines of X for a pair."""
         return self.shape.kernel[1] + self.line_pairs * self.shape.stride[1]
 
-    @property
+    @cached_property
     def lane_steps(self):
         """Steps of a group."""
         return self.lane_rows * self.shape.kernel[0]
 
-    @property
+    @cached_property
     def _may_rotate(self):
         """Whether columns of the kernel share words if lines stay."""
         columns, stride = self.shape.kernel[0], self.shape.stride[0]
         adjacent = self.shape.dilation[0] == 1 and stride <= 2 and (columns - 1) // stride < self.group_points
         return self.params.rotation and self.fold <= 2 and adjacent
 
-    @property
+    @cached_property
     def _may_cross(self):
         shape = self.shape
         wide = shape.out_width >= self.group_points
         return self.raster and self._may_rotate and shape.dilation[1] == 1 and wide
 
-    @property
+    @cached_property
     def rotates(self):
         """Whether a word serves several columns of the kernel, in lane-private mode."""
         return self.shape.operation.lanes and self._may_rotate and self.keeps_lines
 
-    @property
+    @cached_property
     def planes(self):
         """Columns of the kernel with their own words, in lane-private mode."""
         columns = self.shape.kernel[0]
         return min(columns, self.shape.stride[0]) if self._may_rotate else columns
 
-    @property
+    @cached_property
     def reach(self):
         """Points after the end of a line in its last words, for later columns, in lane-private mode."""
         return (self.shape.kernel[0] - 1) // self.shape.stride[0] if self._may_rotate else 0
 
-    @property
+    @cached_property
     def line_words(self):
         """Words of a line of X if lines stay, in lane-private mode."""
         before = self.group_points - 1 if self._may_cross else 0
         return self.planes * ceil((before + self.shape.out_width + self.reach) / self.group_points)
 
-    @property
+    @cached_property
     def kernel_stays(self):
         """Whether all rows of the kernel, if any, stay for a pass in lane-private mode."""
         return self.shape.operation is not ConvOperation.DEPTHWISE or self.shape.taps <= KERNEL_ROWS
 
-    @property
+    @cached_property
     def keeps_lines(self):
         """Whether lines of X stay in the memories of slaves for all their output lines, in lane-private mode."""
         sh, params = self.shape.stride[1], self.params
@@ -260,7 +261,7 @@ class ConvPlan:
         words = (between + 1 + sh) * self.line_words
         return self.kernel_stays and sh <= between and words <= params.weight_bytes // params.row_bytes
 
-    @property
+    @cached_property
     def fetch_cycles(self):
         """Cycles in which rows are fetched; in each of them, ``lanes`` pieces of at most 16 bytes of one block."""
         params, shape = self.params, self.shape
@@ -295,7 +296,7 @@ class ConvPlan:
             requests += last * ceil(group / points) + max(1, ceil((begin + width - last * group) / points))
         return self.blocks * (lines * planes * requests + kernel_requests)
 
-    @property
+    @cached_property
     def write_cycles(self):
         """Cycles in which results are written: up to W bytes of a point in each, or half as many of two points."""
         shape, params = self.shape, self.params
@@ -313,7 +314,7 @@ class ConvPlan:
 
         return passes * writes(span) + (writes(rest) if rest else 0)
 
-    @property
+    @cached_property
     def costs(self):
         """The least cycles of each resource: array, post-processing, shared memory."""
         moved = max(self.shape.bytes_read, self.shape.bytes_written)
@@ -323,48 +324,48 @@ class ConvPlan:
             "bytes": ceil(moved / _MEMORY_BYTES),
         }
 
-    @property
+    @cached_property
     def limit(self):
         """The least cycles of the layer."""
         return max(self.costs.values())
 
-    @property
+    @cached_property
     def bound(self):
         """The resource that sets the limit."""
         costs = self.costs
         return max(costs, key=costs.get)
 
-    @property
+    @cached_property
     def peak(self):
         """Most MACs of the array in a cycle, for elements of this size."""
         return self.params.peak // self.shape.element_bytes
 
-    @property
+    @cached_property
     def array_use(self):
         """Share of the array that rounding up leaves in use."""
         return self.shape.macs / (self.peak * self.mac_cycles)
 
-    @property
+    @cached_property
     def utilisation(self):
         """MAC utilisation at the limit."""
         return self.shape.macs / (self.peak * self.limit)
 
-    @property
+    @cached_property
     def feature_reuse(self):
         """Weight rows multiplied with a feature row while it stays: channels of a slave in a tile."""
         return min(self.slave_channels, CHANNELS_AT_ONCE)
 
-    @property
+    @cached_property
     def weight_reuse(self):
         """Points multiplied with a weight row while it stays."""
         return self.params.units * self.fold
 
-    @property
+    @cached_property
     def weight_rows(self):
         """Weight rows of a slave for a point tile over all channel tiles: one a cycle."""
         return self.tile_cycles
 
-    @property
+    @cached_property
     def weights_stay(self):
         """Whether a quarter of the weight memory holds the weights of a channel."""
         rows = self.shape.kernel[1] * self.steps * self.blocks

@@ -1,13 +1,12 @@
-"""Payloads between a core that arrives and the core that a barrier lies in."""
+"""Barrier operations between cores: a core arrives at barriers in the shared memories of others."""
 
-from amaranth import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.spec import BarrierOp
 from tilewright.spec.cluster import MOST_CORES
 
-from ..lib.component import join
 from ..lib.routing import StreamArbiter, StreamShare
 from ..lib.stream import SkidBuffer
 from ..smem.layouts import AcceptanceLayout, BarrierEventSignature, BarrierRequestLayout, BarrierResultLayout
@@ -39,7 +38,7 @@ class ArrivalAnswerLayout(data.StructLayout):
                 "valid": unsigned(1),  # strobe
                 "done": unsigned(1),  # the phase completed now
                 "error": unsigned(1),  # it did not arrive
-                "closed": unsigned(1),  # because the core did not let it: nobody has recorded that
+                "closed": unsigned(1),  # because the core did not accept it: that is not recorded yet
             }
         )
 
@@ -48,10 +47,11 @@ _MOST = 7  # operations on own barriers without a result
 
 
 class RemoteCaller(wiring.Component):
-    """Hands operations on to the core's own barriers, or as calls to another core; results come in order.
+    """Passes operations to the core's own barriers, or as calls to another core; results come in order.
 
-    Calls go one at a time, and wait until own operations have their results, as own ones wait for a call. What no core
-    may ask of another one, and what the other one did not let through, is refused here, and ``refused`` says so.
+    Calls go one at a time, and wait for the results of own operations; own operations wait for the answer of a call.
+    Operations that no core may do on another one, and calls that the other core did not accept, are refused, and
+    ``refused`` reports it.
 
     Latency: one cycle from a request to the operation. ``requests.ready`` is a register.
 
@@ -63,25 +63,6 @@ class RemoteCaller(wiring.Component):
     cores : int
     own : int
         Number of the core.
-
-    Members
-    -------
-    requests : In(stream of BarrierRequestLayout(params, cores))
-    results : Out(stream of BarrierResultLayout())
-    reach : In(cores)
-        Mask of the cores that this one may name.
-    barriers : Out(stream of BarrierRequestLayout(params))
-        Operations on own barriers.
-    barrier_results : In(stream of BarrierResultLayout())
-        One for each, in order.
-    calls : Out(array of cores stream of CallLayout(params))
-        To each core; that to itself is not used.
-    answer : In(ArrivalAnswerLayout())
-        To the call.
-    refused : Out(BarrierEventSignature(params))
-        Stays until it is recorded.
-    recorded : In(1)
-        ``refused`` is recorded in this cycle; means nothing without one.
     """
 
     def __init__(self, params, cores, own):
@@ -91,12 +72,19 @@ class RemoteCaller(wiring.Component):
             {
                 "requests": In(stream.Signature(BarrierRequestLayout(params, cores))),
                 "results": Out(stream.Signature(BarrierResultLayout())),
+                # Mask of the cores that this one may name.
                 "reach": In(cores),
+                # Operations on own barriers.
                 "barriers": Out(stream.Signature(BarrierRequestLayout(params))),
+                # One for each, in order.
                 "barrier_results": In(stream.Signature(BarrierResultLayout())),
+                # To each core; that to itself is not used.
                 "calls": Out(stream.Signature(CallLayout(params))).array(cores),
+                # To the call.
                 "answer": In(ArrivalAnswerLayout()),
+                # Stays until it is recorded.
                 "refused": Out(BarrierEventSignature(params)),
+                # ``refused`` is recorded in this cycle; means nothing without one.
                 "recorded": In(1),
             }
         )
@@ -104,8 +92,8 @@ class RemoteCaller(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.buffer = buffer = self.buffer
-        join(m, requests=flipped(self.requests), buffer=buffer.i)
-        head, request, refused = buffer.o.valid, buffer.o.p, self.refused
+        connect(m, requests=flipped(self.requests), buffer=buffer.i)
+        head, request, refused = buffer.o.valid, buffer.o.payload, self.refused
         waiting = Signal(range(_MOST + 1))  # own operations without a result
         called, answered = Signal(), Signal()  # a call is under way; its result is there
         result, foreign, allowed, refuses, calls = Signal(BarrierResultLayout()), *(Signal() for _ in range(4))
@@ -116,14 +104,14 @@ class RemoteCaller(wiring.Component):
             calls.eq(head & foreign & ~called & ~answered & (waiting == 0) & ~refused.valid),
             refuses.eq(calls & ~allowed),
             self.barriers.valid.eq(head & ~foreign & ~called & ~answered & (waiting != _MOST)),
-            *(self.barriers.p[name].eq(request[name]) for name in ("op", "address", "value")),
+            *(self.barriers.payload[name].eq(request[name]) for name in ("op", "address", "value")),
         ]
         taken = refuses | (self.barriers.valid & self.barriers.ready)
         for number, port in enumerate(self.calls):
             m.d.comb += [
                 port.valid.eq(calls & allowed & (request.core == number)),
-                port.p.address.eq(request.address),
-                port.p.value.eq(request.value),
+                port.payload.address.eq(request.address),
+                port.payload.value.eq(request.value),
             ]
             taken |= port.valid & port.ready
             with m.If(port.valid & port.ready):
@@ -152,7 +140,7 @@ class RemoteCaller(wiring.Component):
         )
         m.d.comb += [
             self.results.valid.eq(answered | self.barrier_results.valid),
-            self.results.p.eq(Mux(answered, result, self.barrier_results.p)),
+            self.results.payload.eq(Mux(answered, result, self.barrier_results.payload)),
             self.barrier_results.ready.eq(~answered & self.results.ready),
         ]
         return m
@@ -173,20 +161,6 @@ class BarrierGate(wiring.Component):
     ----------
     params : SmemParams
     cores : int
-
-    Members
-    -------
-    own : In(stream of BarrierRequestLayout(params))
-    own_results : Out(stream of BarrierResultLayout())
-    calls : In(array of cores stream of CallLayout(params))
-        From each core, which has one at a time.
-    answers : Out(array of cores ArrivalAnswerLayout())
-        To each core. Registered; all zeros in other cycles.
-    acceptance : In(AcceptanceLayout)
-    barriers : Out(stream of BarrierRequestLayout(params))
-        Registered.
-    results : In(stream of BarrierResultLayout())
-        ``ready`` is a register.
     """
 
     def __init__(self, params, cores):
@@ -197,10 +171,14 @@ class BarrierGate(wiring.Component):
             {
                 "own": In(stream.Signature(BarrierRequestLayout(params))),
                 "own_results": Out(stream.Signature(BarrierResultLayout())),
+                # From each core, which has one at a time.
                 "calls": In(stream.Signature(CallLayout(params))).array(cores),
+                # To each core. Registered; all zeros in other cycles.
                 "answers": Out(ArrivalAnswerLayout()).array(cores),
                 "acceptance": In(AcceptanceLayout(params, cores)),
+                # Registered.
                 "barriers": Out(stream.Signature(BarrierRequestLayout(params))),
+                # ``ready`` is a register.
                 "results": In(stream.Signature(BarrierResultLayout())),
             }
         )
@@ -212,80 +190,69 @@ class BarrierGate(wiring.Component):
         m.submodules.buffer = buffer = self.buffer
         m.submodules.requests, m.submodules.answered = self.requests, self.answered
         for number, port in enumerate(self.calls):
-            join(m, calls=flipped(port), arbiter=arbiter.i[number])
-        join(m, own=flipped(self.own), share=share.requests[0])
-        join(m, share=share.results[0], own=flipped(self.own_results))
-        join(m, share=share.merged, requests=self.requests.i)
-        join(m, requests=self.requests.o, barriers=flipped(self.barriers))
-        join(m, results=flipped(self.results), answered=self.answered.i)
-        join(m, answered=self.answered.o, share=share.answers)
+            connect(m, calls=flipped(port), arbiter=arbiter.i[number])
+        connect(m, own=flipped(self.own), share=share.requests[0])
+        connect(m, share=share.results[0], own=flipped(self.own_results))
+        connect(m, share=share.merged, requests=self.requests.i)
+        connect(m, requests=self.requests.o, barriers=flipped(self.barriers))
+        connect(m, results=flipped(self.results), answered=self.answered.i)
+        connect(m, answered=self.answered.o, share=share.answers)
 
-        call, acceptance = buffer.o.p.call, self.acceptance
+        call, acceptance = buffer.o.payload.call, self.acceptance
         asked, open_, over = Signal(), Signal(), Signal()  # the barrier has been asked; it may be; the call ends
         row, asks, result = call.address[7:], share.requests[1], share.results[1]
         inside = ~acceptance.confine | ((acceptance.first <= row) & (row <= acceptance.last))
         m.d.comb += [
             buffer.i.valid.eq(arbiter.o.valid),
-            buffer.i.p.call.eq(arbiter.o.p),
-            buffer.i.p.sender.eq(arbiter.winner),
+            buffer.i.payload.call.eq(arbiter.o.payload),
+            buffer.i.payload.sender.eq(arbiter.winner),
             arbiter.o.ready.eq(buffer.i.ready),
-            open_.eq((acceptance.cores & buffer.o.p.sender).any() & inside & ~call.address[:3].any()),
+            open_.eq((acceptance.cores & buffer.o.payload.sender).any() & inside & ~call.address[:3].any()),
             asks.valid.eq(buffer.o.valid & open_ & ~asked),
-            asks.p.op.eq(BarrierOp.ARRIVE),
-            asks.p.address.eq(call.address),
-            asks.p.value.eq(call.value),
+            asks.payload.op.eq(BarrierOp.ARRIVE),
+            asks.payload.address.eq(call.address),
+            asks.payload.value.eq(call.value),
             result.ready.eq(1),
             over.eq(buffer.o.valid & (~open_ | result.valid)),
             buffer.o.ready.eq(over),
         ]
         m.d.sync += asked.eq((asked | (asks.valid & asks.ready)) & ~over)
         for number, answer in enumerate(self.answers):
-            ends = over & buffer.o.p.sender[number]
+            ends = over & buffer.o.payload.sender[number]
             m.d.sync += [
                 answer.valid.eq(ends),
-                answer.done.eq(ends & open_ & result.p.done),
-                answer.error.eq(ends & (~open_ | result.p.error)),
+                answer.done.eq(ends & open_ & result.payload.done),
+                answer.error.eq(ends & (~open_ | result.payload.error)),
                 answer.closed.eq(ends & ~open_),
             ]
         return m
 
 
 class BarrierNetwork(wiring.Component):
-    """Stands in front of the barrier port of each core: operations go there, and arrivals to other cores.
+    """Connects the barrier ports of all cores: operations go to the own core, arrivals also to other cores.
 
     Parameters
     ----------
     params : SmemParams
     cores : int
         2 to 16.
-
-    Members
-    -------
-    requests : In(array of cores stream of BarrierRequestLayout(params, cores))
-        Of the processors of each core.
-    results : Out(array of cores stream of BarrierResultLayout())
-        One for each, in order.
-    barriers : Out(array of cores stream of BarrierRequestLayout(params))
-        To each core.
-    barrier_results : In(array of cores stream of BarrierResultLayout())
-    reach : In(array of cores cores)
-        Of each core: whom it may name.
-    acceptance : In(array of cores AcceptanceLayout(params, cores))
-    refused : Out(array of cores BarrierEventSignature(params))
-        For the error record of each core; stays until it is recorded.
-    recorded : In(array of cores 1)
     """
 
     def __init__(self, params, cores):
         self._params, self._cores = params, cores
         super().__init__(
             {
+                # Of the processors of each core.
                 "requests": In(stream.Signature(BarrierRequestLayout(params, cores))).array(cores),
+                # One for each, in order.
                 "results": Out(stream.Signature(BarrierResultLayout())).array(cores),
+                # To each core.
                 "barriers": Out(stream.Signature(BarrierRequestLayout(params))).array(cores),
                 "barrier_results": In(stream.Signature(BarrierResultLayout())).array(cores),
+                # Of each core: whom it may name.
                 "reach": In(cores).array(cores),
                 "acceptance": In(AcceptanceLayout(params, cores)).array(cores),
+                # For the error record of each core; stays until it is recorded.
                 "refused": Out(BarrierEventSignature(params)).array(cores),
                 "recorded": In(1).array(cores),
             }
@@ -297,15 +264,15 @@ class BarrierNetwork(wiring.Component):
         gates = [BarrierGate(self._params, self._cores) for _ in range(self._cores)]
         for number, (caller, gate) in enumerate(zip(callers, gates, strict=True)):
             m.submodules[f"caller{number}"], m.submodules[f"gate{number}"] = caller, gate
-            join(m, requests=flipped(self.requests[number]), caller=caller.requests)
-            join(m, caller=caller.results, results=flipped(self.results[number]))
-            join(m, caller=caller.barriers, gate=gate.own)
-            join(m, gate=gate.own_results, caller=caller.barrier_results)
-            join(m, gate=gate.barriers, barriers=flipped(self.barriers[number]))
-            join(m, barrier_results=flipped(self.barrier_results[number]), gate=gate.results)
-            join(m, caller=caller.refused, refused=flipped(self.refused[number]))
+            connect(m, requests=flipped(self.requests[number]), caller=caller.requests)
+            connect(m, caller=caller.results, results=flipped(self.results[number]))
+            connect(m, caller=caller.barriers, gate=gate.own)
+            connect(m, gate=gate.own_results, caller=caller.barrier_results)
+            connect(m, gate=gate.barriers, barriers=flipped(self.barriers[number]))
+            connect(m, barrier_results=flipped(self.barrier_results[number]), gate=gate.results)
+            connect(m, caller=caller.refused, refused=flipped(self.refused[number]))
             for owner, port in enumerate(caller.calls):
-                join(m, caller=port, gate=gates[owner].calls[number])
+                connect(m, caller=port, gate=gates[owner].calls[number])
             m.d.comb += [
                 caller.reach.eq(self.reach[number]),
                 caller.recorded.eq(self.recorded[number]),

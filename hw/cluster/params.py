@@ -1,12 +1,11 @@
 """Parameters of a cluster, and the named presets."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from tilewright.spec.cluster import MOST_CORES
 
 from ..core.params import CORE_PRESETS, CoreParams
 from ..lib.parameters import check_sizes
-from ..tmau.params import TmauParams
 from .l2.params import L2Params
 
 __all__ = ["CLUSTER_PRESETS", "ClusterParams"]
@@ -20,30 +19,26 @@ class ClusterParams:
     ----------
     cores : int
         1 to 16.
-    core : CoreParams or TmauParams
-        Of each core; with TmauParams a core is a ``TmauSubsystem``. What it says of ``cores`` and ``prefetches`` does
-        not count.
+    core : CoreParams
+        The same for each core, with an access unit; the cluster decides its ``cores`` and ``prefetches``.
     l2 : L2Params or None
-        The cache in front of global memory; None: there is none.
+        The cache between the cores and global memory; None: there is none.
     """
 
     cores: int = 4
-    core: CoreParams | TmauParams = field(default_factory=CoreParams)
+    core: CoreParams = CORE_PRESETS["default"]
     l2: L2Params | None = None
 
     def __post_init__(self):
         check_sizes(self, {"cores": (1, MOST_CORES)}, ())
-        if not isinstance(self.core, CoreParams | TmauParams):
-            raise TypeError(f"core must be CoreParams or TmauParams, not {self.core!r}")
+        if not isinstance(self.core, CoreParams):
+            raise TypeError(f"core must be CoreParams, not {self.core!r}")
+        if not self.core.tmau:
+            raise ValueError("core must have an access unit: tmau is None")
         if not isinstance(self.l2, L2Params | None):
             raise TypeError(f"l2 must be L2Params or None, not {self.l2!r}")
-        if (self.tmau.cores, self.tmau.prefetches) != (self.cores, self.l2 is not None):
-            object.__setattr__(self, "core", self._within())
-
-    def _within(self):
-        """The core, as one of this cluster."""
         tmau = self.tmau.replace(cores=self.cores, prefetches=self.l2 is not None)
-        return self.core.replace(tmau=tmau) if isinstance(self.core, CoreParams) else tmau
+        object.__setattr__(self, "core", self.core.replace(tmau=tmau))
 
     def replace(self, **changes):
         """The same parameters with some changed."""
@@ -52,7 +47,7 @@ class ClusterParams:
     @property
     def tmau(self):
         """The TmauParams of each core."""
-        return self.core.tmau if isinstance(self.core, CoreParams) else self.core
+        return self.core.tmau
 
     @property
     def read_words(self):

@@ -2,9 +2,9 @@
 
 from types import SimpleNamespace
 
-from amaranth.lib.wiring import Signature, connect
+from amaranth.lib.wiring import Signature
 
-__all__ = ["Port", "alike", "bundle", "join", "shared_module"]
+__all__ = ["Port", "bundle", "shared_module"]
 
 
 class Port(Signature):
@@ -38,12 +38,3 @@ def shared_module(platform, component, *parameters):
         Together with the class they determine the module.
     """
     return platform.instance(component, parameters) if hasattr(platform, "instance") else component
-
-
-# Old names.
-alike = shared_module
-
-
-def join(m, **ports):
-    """``amaranth.lib.wiring.connect``."""
-    connect(m, **ports)

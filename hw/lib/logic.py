@@ -7,10 +7,8 @@ from amaranth.hdl import Cat, Const, Mux, Signal, Value
 
 __all__ = [
     "ceil_divide",
-    "chosen",
     "delay",
     "digit_product",
-    "first_of",
     "is_one_of",
     "leading_zeros",
     "lowest_set",
@@ -69,10 +67,6 @@ def lowest_set(bits):
     low, high = bits[: len(bits) // 2], bits[len(bits) // 2 :]
     in_low = Cat(low).any()
     return Cat(Mux(in_low, lowest_set(low), lowest_set(high)), ~in_low)
-
-
-# Old names of ``mux_tree`` and ``lowest_set``.
-chosen, first_of = mux_tree, lowest_set
 
 
 def leading_zeros(m, value):

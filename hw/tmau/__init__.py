@@ -1,7 +1,6 @@
 """The tensor memory access unit."""
 
 from .params import TMAU_PRESETS, TmauParams
-from .subsystem import TmauSubsystem
 from .top import Tmau
 
-__all__ = ["TMAU_PRESETS", "Tmau", "TmauParams", "TmauSubsystem"]
+__all__ = ["TMAU_PRESETS", "Tmau", "TmauParams"]

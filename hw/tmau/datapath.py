@@ -1,14 +1,13 @@
-"""The TMAU's data path: connections between the front, the walkers, the two paths and the bus, nothing else."""
+"""The data path of the TMAU: front, walkers, both paths and the bus; connections only."""
 
-from amaranth import Module, Signal, unsigned
+from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..bus.axi4 import Axi4ReadMux, Axi4Signature, forward_channels
 from ..bus.bursts import BurstSplitter, WriteBurstLayout, WriteWordLayout
 from ..bus.read_port import ReadPort
 from ..bus.write_port import WriteGuard, WritePort
-from ..lib.component import join
 from ..lib.layouts import command_layout
 from ..lib.routing import StreamArbiter
 from ..lib.stream import DeepQueue, ReadyBuffer, SkidBuffer
@@ -28,25 +27,16 @@ __all__ = ["TmauDatapath"]
 
 
 class TmauDatapath(wiring.Component):
-    """The blocks of docs/inside_tmau.md, from commands to lines of shared memory and back.
-
-    Members
-    -------
-    commands : In(stream of command_layout())
-    axi : Out(Axi4Signature(params.addr_width, params.bus_width, 2))
-        Read ID 0 is data, 1 descriptors, 2 what a reduction changes; write ID 0.
-    smem : Out(MoverSignature(params.smem, params.cores, params.line_words))
-    control : Out(ControlSignature)
-    prefetches : Out(stream of unsigned(params.addr_width - 7)) if params.prefetches
-    """
+    """The blocks of docs/inside_tmau.md, from commands to lines of shared memory and back."""
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         lines = unsigned(params.addr_width - LINE_LOG2)
         super().__init__(
             ({"prefetches": Out(stream.Signature(lines))} if params.prefetches else {})
             | {
                 "commands": In(stream.Signature(command_layout())),
+                # Read ID 0 is data, 1 descriptors, 2 what a reduction changes; write ID 0.
                 "axi": Out(Axi4Signature(params.addr_width, params.bus_width, 2)),
                 "smem": Out(MoverSignature(params.smem, params.cores, params.line_words)),
                 "control": Out(ControlSignature(params)),
@@ -55,7 +45,7 @@ class TmauDatapath(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        params = self.params
+        params = self._params
         m.submodules.front = front = Front(params)
         m.submodules.tiles = tiles = TileWalker(params)
         m.submodules.router = router = RunRouter(params)
@@ -71,28 +61,28 @@ class TmauDatapath(wiring.Component):
             bus_bytes=params.bus_bytes,
             max_outstanding=params.max_outstanding,
             max_burst=params.max_burst,
-            block=params.spares_tables,
+            prefer_bram=params.prefer_bram,
         )
         m.submodules.load = load = LoadPath(params)
         m.submodules.finish = finish = Finisher(params)
 
         # The request path.
         issue = front.issue
-        join(m, commands=flipped(self.commands), front=front.commands)
-        join(m, issue=issue.walks, tiles=tiles.i)
-        join(m, tiles=tiles.o, router=router.tiles)
-        join(m, router=router.loads, requests=requests.i)
-        join(m, requests=requests.requests, splitter=splitter.i)
-        join(m, splitter=splitter.o, port=port.bursts)
-        join(m, front=front.fetch, port=port.descriptors)
-        join(m, port=port.descriptor_words, front=front.words)
+        connect(m, flipped(self.commands), front.commands)
+        connect(m, issue.walks, tiles.i)
+        connect(m, tiles.o, router.tiles)
+        connect(m, router.loads, requests.i)
+        connect(m, requests.requests, splitter.i)
+        connect(m, splitter.o, port.bursts)
+        connect(m, front.fetch, port.descriptors)
+        connect(m, port.descriptor_words, front.words)
 
         # The load path, and the end.
-        join(m, issue=issue.load_transfers, load=load.transfers)
-        join(m, requests=requests.rows, load=load.rows)
-        join(m, port=port.words, load=load.words)
-        join(m, load=load.completions, finish=finish.completions)
-        join(m, issue=issue.finished, finish=finish.finished)
+        connect(m, issue.load_transfers, load.transfers)
+        connect(m, requests.rows, load.rows)
+        connect(m, port.words, load.words)
+        connect(m, load.completions, finish.completions)
+        connect(m, issue.finished, finish.finished)
         m.d.comb += [
             issue.tile_busy.eq(tiles.busy),
             issue.load_completed.eq(load.completions.valid & load.completions.ready),
@@ -102,17 +92,17 @@ class TmauDatapath(wiring.Component):
         ]
         if params.has("im2col"):
             m.submodules.pixels = pixels = PixelWalker(params)
-            join(m, issue=issue.pixel_walks, pixels=pixels.i)
-            join(m, pixels=pixels.o, router=router.pixels)
+            connect(m, issue.pixel_walks, pixels.i)
+            connect(m, pixels.o, router.pixels)
             m.d.comb += issue.pixel_busy.eq(pixels.busy)
 
         if params.prefetches:
             m.submodules.prefetch_lines = lines = PrefetchLines(params)
-            join(m, router=router.prefetches, lines=lines.i)
-            join(m, lines=lines.o, prefetches=flipped(self.prefetches))
+            connect(m, router.prefetches, lines.i)
+            connect(m, lines.o, flipped(self.prefetches))
 
         m.submodules.read_mux = read_mux = Axi4ReadMux(params.addr_width, params.bus_width)
-        join(m, port=port.axi, read_mux=read_mux.movers)
+        connect(m, port.axi, read_mux.movers)
         forward_channels(m, self.axi, read_mux.axi)
         store = None
         if params.has("stores"):
@@ -127,12 +117,12 @@ class TmauDatapath(wiring.Component):
         return m
 
     def _store(self, m, front, router, finish):
-        """The store path; returns it, and what it writes."""
+        """Adds the store path; returns it and its writes."""
         issue = front.issue
-        m.submodules.store = store = StorePath(self.params)
-        join(m, issue=issue.store_transfers, store=store.transfers)
-        join(m, router=router.stores, store=store.runs)
-        join(m, store=store.completions, finish=finish.stores)
+        m.submodules.store = store = StorePath(self._params)
+        connect(m, issue.store_transfers, store.transfers)
+        connect(m, router.stores, store.runs)
+        connect(m, store.completions, finish.stores)
         m.d.comb += [
             issue.store_completed.eq(store.completions.valid & store.completions.ready),
             front.store_read.eq(store.read_stb),
@@ -141,19 +131,19 @@ class TmauDatapath(wiring.Component):
         return store, store.writes
 
     def _exchange(self, m, front, load, store):
-        """What passes between the paths."""
-        m.submodules.loop = loop = DeepQueue(WordLayout(self.params), self.params.exchange_words)
-        m.submodules.staged = staged = DeepQueue(StagedWordLayout(self.params), self.params.exchange_words)
-        join(m, store=store.loop, loop=loop.i)
-        join(m, loop=loop.o, load=load.loop)
-        join(m, load=load.staged, staged=staged.i)
-        join(m, staged=staged.o, store=store.staged)
+        """Adds the queues between the paths."""
+        m.submodules.loop = loop = DeepQueue(WordLayout(self._params), self._params.exchange_words)
+        m.submodules.staged = staged = DeepQueue(StagedWordLayout(self._params), self._params.exchange_words)
+        connect(m, store.loop, loop.i)
+        connect(m, loop.o, load.loop)
+        connect(m, load.staged, staged.i)
+        connect(m, staged.o, store.staged)
         for state, queue in ((front.loop, loop), (front.stage, staged)):
-            m.d.comb += [state.level.eq(queue.level), state.taken.eq(queue.o.valid & queue.o.ready)]
+            m.d.comb += [state.level.eq(queue.level), state.popped.eq(queue.o.valid & queue.o.ready)]
 
     def _reduce(self, m, writes, read_mux):
-        """Reductions into global memory; returns what they write."""
-        params = self.params
+        """Adds reductions into global memory; returns their writes."""
+        params = self._params
         m.submodules.reducer = reducer = Reducer(
             params.addr_width,
             params.bus_bytes,
@@ -162,92 +152,92 @@ class TmauDatapath(wiring.Component):
             floats=params.has("reductions_float"),
             processors=params.window_owners,
         )
-        join(m, store=writes, reducer=reducer.i)
-        join(m, reducer=reducer.axi, read_mux=read_mux.reducer)
+        connect(m, writes, reducer.i)
+        connect(m, reducer.axi, read_mux.reducer)
         return reducer.o
 
     def _write(self, m, writes):
-        """The end of the chain of writes."""
-        params, windows, events = self.params, self.control.windows, self.control.events
+        """Adds the last stages of the writes: guard and bus."""
+        params, windows, events = self._params, self.control.windows, self.control.events
         bus = {"addr_width": params.addr_width, "bus_bytes": params.bus_bytes}
-        # Nothing is between the store path's queue and the bus then.
+        # The queue of the store path drives the bus directly.
         direct = not params.has("reductions_global") and not params.has("windows")
         m.submodules.write_port = port = WritePort(
-            **bus, max_outstanding=params.max_outstanding, id_width=2, direct=direct, block=params.spares_tables
+            **bus, max_outstanding=params.max_outstanding, id_width=2, direct=direct, prefer_bram=params.prefer_bram
         )
         words = writes.words
         if params.has("reductions_global"):
-            # The ready of the port goes no further: the reducer's own leads through both of its sources.
+            # Cuts the path of the port's ready, because the reducer's ready goes through both of its sources.
             m.submodules.reduced = reduced = ReadyBuffer(WriteWordLayout(params.bus_bytes))
-            join(m, writes=words, reduced=reduced.i)
+            connect(m, words, reduced.i)
             words = reduced.o
         if params.has("windows"):
-            # Pages are compared in a cycle of their own.
+            # Gives the comparison of pages a cycle of its own.
             m.submodules.checked = checked = SkidBuffer(WriteBurstLayout(**bus, processors=params.window_owners))
             m.submodules.guard = guard = WriteGuard(**bus)
-            join(m, writes=writes.bursts, checked=checked.i)
+            connect(m, writes.bursts, checked.i)
             if params.confines_apart:
-                burst = checked.o.p
+                burst = checked.o.payload
                 m.d.comb += [
                     guard.i.bursts.valid.eq(checked.o.valid),
                     checked.o.ready.eq(guard.i.bursts.ready),
-                    *(guard.i.bursts.p[name].eq(burst[name]) for name, _ in guard.i.bursts.p.shape()),
+                    *(guard.i.bursts.payload[name].eq(burst[name]) for name, _ in guard.i.bursts.payload.shape()),
                 ]
                 windows = self.control.processor_windows[burst.processor]
             else:
-                join(m, checked=checked.o, guard=guard.i.bursts)
-            join(m, writes=words, guard=guard.i.words)
-            join(m, guard=guard.i.responses, writes=writes.responses)
+                connect(m, checked.o, guard.i.bursts)
+            connect(m, words, guard.i.words)
+            connect(m, guard.i.responses, writes.responses)
             writes, words = guard.o, guard.o.words
             m.d.comb += [
                 guard.confine.eq(windows.confine_global),
                 guard.first.eq(windows.global_first),
                 guard.last.eq(windows.global_last),
             ]
-        join(m, writes=writes.bursts, port=port.writes.bursts)
-        join(m, words=words, port=port.writes.words)
-        join(m, port=port.writes.responses, writes=writes.responses)
+        connect(m, writes.bursts, port.writes.bursts)
+        connect(m, words, port.writes.words)
+        connect(m, port.writes.responses, writes.responses)
         forward_channels(m, self.axi, port.axi)
         m.d.comb += [events.write_request.eq(port.aw_stb), events.write_beat.eq(port.beat_stb)]
 
     def _shared_memory(self, m, front, load, store, finish):
-        m.submodules.fetch_arbiter = arbiter = StreamArbiter(unsigned(self.params.smem.row_width), 2)
-        join(m, load=load.writes, writes=flipped(self.smem.writes))
-        if self.params.cores > 1:
+        m.submodules.fetch_arbiter = arbiter = StreamArbiter(unsigned(self._params.smem.row_width), 2)
+        connect(m, load.writes, flipped(self.smem.writes))
+        if self._params.cores > 1:
             self._deliver(m, front, finish)
             self._borrow(m, front, store)
         else:
             self._land(m, finish)
-        join(m, load=load.fetch.rows, arbiter=arbiter.i[0])
-        join(m, refused=flipped(self.smem.refused), control=flipped(self.control.refused))
-        join(m, arbiter=arbiter.o, rows=flipped(self.smem.fetch.rows))
+        connect(m, load.fetch.rows, arbiter.i[0])
+        connect(m, flipped(self.smem.refused), flipped(self.control.refused))
+        connect(m, arbiter.o, flipped(self.smem.fetch.rows))
         m.d.comb += [
             load.windows.eq(self._windows()),
             load.fetch.line.eq(self.smem.fetch.line),
         ]
         if store:
-            join(m, store=store.fetch.rows, arbiter=arbiter.i[1])
+            connect(m, store.fetch.rows, arbiter.i[1])
             m.d.comb += store.fetch.line.eq(self.smem.fetch.line)
 
     def _land(self, m, finish):
         m.submodules.shared_guard = guard = SharedGuard(
-            self.params, LandedLayout(self.params.smem), lambda landed: landed.barrier[7:], late=True
+            self._params, LandedLayout(self._params.smem), lambda landed: landed.barrier[7:], late=True
         )
-        join(m, finish=finish.landed, guard=guard.i)
-        join(m, guard=guard.o, landed=flipped(self.smem.landed))
+        connect(m, finish.landed, guard.i)
+        connect(m, guard.o, flipped(self.smem.landed))
         windows = self._windows()
-        if self.params.confines_apart:
-            windows = windows_of(self.params, windows, finish.landed_tag)
+        if self._params.confines_apart:
+            windows = windows_of(self._params, windows, finish.landed_tag)
         m.d.comb += guard.windows.eq(windows)
 
     def _windows(self):
-        """Those that confine commands."""
-        return self.control.processor_windows if self.params.confines_apart else self.control.windows
+        """The windows that confine commands."""
+        return self.control.processor_windows if self._params.confines_apart else self.control.windows
 
     def _deliver(self, m, front, finish):
-        """The end of a transfer in a cluster, where each receiver has a guard of its own."""
+        """Connects the ends of transfers in a cluster, where each receiver has its own guard."""
         smem, windows, delivery = self.smem, self.control.windows, self.control.delivery
-        join(m, finish=finish.landed, landed=flipped(smem.landed))
+        connect(m, finish.landed, flipped(smem.landed))
         m.d.comb += [
             front.stopped.eq(delivery.stop),
             finish.refusing.eq(smem.refusing),
@@ -260,23 +250,23 @@ class TmauDatapath(wiring.Component):
         ]
 
     def _borrow(self, m, front, store):
-        """Lines of other cores: setup asks, and the store path reads."""
+        """Merges requests for lines of other cores: permissions from setup, reads from the store path."""
         readers, loans = [front.loans, *([store.loans] if store else [])], self.smem.loans
-        request = LoanRequestLayout(self.params.smem, self.params.cores)
+        request = LoanRequestLayout(self._params.smem, self._params.cores)
         m.submodules.loan_arbiter = arbiter = StreamArbiter(request, len(readers))
         for reader, i in zip(readers, arbiter.i, strict=True):
-            join(m, requests=reader.requests, arbiter=i)
+            connect(m, reader.requests, i)
             m.d.comb += reader.answer.eq(loans.answer)
-        join(m, arbiter=arbiter.o, requests=flipped(loans.requests))
+        connect(m, arbiter.o, flipped(loans.requests))
 
     def _observe(self, m, front, port, load):
-        params, control, events = self.params, self.control, self.control.events
+        params, control, events = self._params, self.control, self.control.events
         accepted = self.commands.valid & self.commands.ready
-        # Commands in the queue, in the blocks of the front, and in the two paths.
-        under_way = Signal(range(params.queue_depth + 16 + 2 * (params.commands_in_flight + params.max_outstanding)))
-        m.d.sync += under_way.eq(under_way + accepted - self.control.done.valid)
+        # Commands in the queue, in the front, and in both paths.
+        in_progress = Signal(range(params.queue_depth + 16 + 2 * (params.commands_in_flight + params.max_outstanding)))
+        m.d.sync += in_progress.eq(in_progress + accepted - self.control.done.valid)
         m.d.comb += [
-            control.idle.eq((under_way == 0) & ~self.control.done.valid),
+            control.idle.eq((in_progress == 0) & ~self.control.done.valid),
             control.queue_level.eq(front.queue_level),
             events.command.eq(accepted),
             events.request.eq(port.ar_stb),

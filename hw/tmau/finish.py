@@ -1,6 +1,6 @@
-"""The end of a command: its bytes are reported to the barrier, its tag to the processor, its error to the record."""
+"""The end of a command: barrier, processor and error record learn of it."""
 
-from amaranth import Const, Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -16,82 +16,71 @@ __all__ = ["Finisher"]
 class Finisher(wiring.Component):
     """Ends commands, at most one a cycle.
 
-    The completion of a load lies in a register until its barrier has taken it, and goes before all others. Stores, and
-    commands that ended in the front, take turns in the cycles in which no load is there. So ``ready`` depends on
-    registers only; each stream passes at most one every second cycle. A transfer that came with a bus error does not
-    complete its barrier, and one of the store path has none.
-
-    Members
-    -------
-    completions : In(stream of CompletionLayout)
-        From the load path: transfers whose last line is being written in this cycle or has been. ``landed`` is valid
-        from the next cycle on.
-    stores : In(stream of CompletionLayout)
-        From the store path: transfers whose last burst is acknowledged.
-    finished : In(stream of ErrorLayout)
-        Commands that moved nothing. Behind every load that has been accepted before.
-    landed : Out(stream of LandedLayout)
-        For the barrier of a transfer that names one; in a cluster of every load.
-    landed_tag : Out(16) if params.confines_apart
-        Of the command whose bytes are at ``landed``.
-    refusing : In(params.cores) if params.cores > 1
-        As ``landed`` is accepted: mask of the cores that refused something of it.
-    done : Out(DoneLayout)
-        Registered: one cycle after the handshake of ``stores`` or ``finished``, or of ``landed``; a load without
-        barrier two cycles after its handshake.
+    The completion of a load waits in a register until its barrier has accepted it, and has priority. Stores and
+    commands that ended in the front alternate in the cycles without a load. All ``ready`` depend on registers only;
+    each stream passes at most one item every second cycle. A transfer with a bus error does not complete its barrier.
     """
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         self.load = Signal(CompletionLayout(params))  # the completion of a load
-        self.held = Signal()  # there is one
-        self.turn = Signal()  # without one, stores end here; otherwise ``finished``
+        self.load_valid = Signal()
+        self.turn = Signal()  # in a cycle without a load: 1: ``stores`` passes, 0: ``finished``
         super().__init__(
             {
+                # From the load path: transfers whose last line is written in this cycle or earlier. ``landed`` is valid
+                # from the next cycle.
                 "completions": In(stream.Signature(CompletionLayout(params))),
+                # From the store path: transfers whose last burst is acknowledged.
                 "stores": In(stream.Signature(CompletionLayout(params))),
+                # Commands that moved nothing. They come after all loads that were accepted before them.
                 "finished": In(stream.Signature(ErrorLayout(params))),
+                # For transfers that name a barrier; in a cluster for all loads.
                 "landed": Out(stream.Signature(LandedLayout(params.smem, params.cores))),
+                # One cycle after the handshake of ``stores``, ``finished`` or ``landed``; for a load without
+                # barrier two cycles after its handshake.
                 "done": Out(DoneLayout(params)),
+                # Of the command whose bytes are at ``landed``.
                 **({"landed_tag": Out(16)} if params.confines_apart else {}),
+                # Valid when ``landed`` is accepted: mask of the cores that refused a part of the transfer.
                 **({"refusing": In(params.cores)} if params.cores > 1 else {}),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        load, held, turn = self.load, self.held, self.turn
+        load, load_valid, turn = self.load, self.load_valid, self.turn
         signals = load.signal & ~load.error
-        waits = signals  # for what lies behind ``landed``
-        if self.params.cores > 1:
+        waits = signals  # it needs the handshake of ``landed``
+        if self._params.cores > 1:
             waits = Const(1)
-            m.d.comb += [self.landed.p[name].eq(load[name]) for name in ("receivers", "turn", "block", "tag")]
-            m.d.comb += [self.landed.p.signal.eq(signals), self.landed.p.failed.eq(load.error)]
-        loads, stores = Signal(), Signal()  # a load, a store ends
-        if self.params.confines_apart:
+            m.d.comb += [self.landed.payload[name].eq(load[name]) for name in ("receivers", "turn", "block", "tag")]
+            m.d.comb += [self.landed.payload.signal.eq(signals), self.landed.payload.failed.eq(load.error)]
+        load_ends, store_ends = Signal(), Signal()
+        if self._params.confines_apart:
             m.d.comb += self.landed_tag.eq(load.tag)
         m.d.comb += [
-            self.completions.ready.eq(~held),
-            self.stores.ready.eq(~held & turn),
-            self.finished.ready.eq(~held & ~turn),
-            self.landed.valid.eq(held & waits),
-            self.landed.p.barrier.eq(load.barrier),
-            self.landed.p.bytes.eq(load.bytes),
-            loads.eq(held & (self.landed.ready | ~waits)),
-            stores.eq(self.stores.valid & self.stores.ready),
+            self.completions.ready.eq(~load_valid),
+            self.stores.ready.eq(~load_valid & turn),
+            self.finished.ready.eq(~load_valid & ~turn),
+            self.landed.valid.eq(load_valid & waits),
+            self.landed.payload.barrier.eq(load.barrier),
+            self.landed.payload.bytes.eq(load.bytes),
+            load_ends.eq(load_valid & (self.landed.ready | ~waits)),
+            store_ends.eq(self.stores.valid & self.stores.ready),
         ]
-        with m.If(held):
-            m.d.sync += held.eq(~loads)
+        with m.If(load_valid):
+            m.d.sync += load_valid.eq(~load_ends)
         with m.Else():
-            m.d.sync += [held.eq(self.completions.valid), load.eq(self.completions.p), turn.eq(~turn)]
+            m.d.sync += [load_valid.eq(self.completions.valid), load.eq(self.completions.payload), turn.eq(~turn)]
 
         completion, record = Signal.like(load), self.done.record
-        m.d.comb += completion.eq(Mux(held, load, self.stores.p))
+        m.d.comb += completion.eq(Mux(load_valid, load, self.stores.payload))
         m.d.sync += [
-            self.done.valid.eq(loads | stores | (self.finished.valid & self.finished.ready)),
-            self.done.stored.eq(stores),
+            self.done.valid.eq(load_ends | store_ends | (self.finished.valid & self.finished.ready)),
+            self.done.stored.eq(store_ends),
         ]
-        with m.If(held | turn):
+        with m.If(load_valid | turn):
             m.d.sync += [
                 self.done.bytes.eq(completion.bytes),
                 record.code.eq(Mux(completion.error, Mux(completion.write, Error.WRITE, Error.READ), Error.NONE)),
@@ -99,9 +88,9 @@ class Finisher(wiring.Component):
                 record.field.eq(0),
                 record.address.eq(completion.address),
             ]
-            if self.params.cores > 1:
-                with m.If(held & ~load.error & self.refusing.any()):
+            if self._params.cores > 1:
+                with m.If(load_valid & ~load.error & self.refusing.any()):
                     m.d.sync += [record.code.eq(ClusterError.REMOTE), record.address.eq(self.refusing)]
         with m.Else():
-            m.d.sync += [self.done.bytes.eq(0), record.eq(self.finished.p)]
+            m.d.sync += [self.done.bytes.eq(0), record.eq(self.finished.payload)]
         return m

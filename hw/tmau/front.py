@@ -1,13 +1,10 @@
-"""The queue of commands."""
+"""The front: from commands to transfers and walks."""
 
-from amaranth import Cat, Signal
-from amaranth import Module as FrontModule
-from amaranth.hdl import Module
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..bus.bursts import DescriptorWordLayout
-from ..lib.component import join
 from ..lib.layouts import command_layout
 from ..lib.stream import Queue, ShallowQueue
 from ..smem.layouts import LoanSignature
@@ -23,130 +20,94 @@ from .signatures import IssueSignature, QueueStateSignature
 
 __all__ = ["CommandQueue", "Front"]
 
-#: Members of a command that its descriptor is looked up by, and that are checked meanwhile.
-_LOOKED_AT = ("opcode", "descriptor")
-#: Commands up to which the memory has no register of its own behind it.
+#: Members of a command that the descriptor cache decodes before it accepts the command.
+_DECODED = ("opcode", "descriptor")
+#: Most commands in a memory without an output register.
 _SHALLOW = 32
 
 
 class CommandQueue(wiring.Component):
-    """First in, first out. What is looked at in a command comes from a register; the rest, which goes to another one
-    and nowhere else, straight from memory; with ``block`` from a block memory, whose register that one is.
+    """A queue of ``depth`` commands, 2 to 64, a power of two.
+
+    Opcode and descriptor address come from registers. The rest goes directly from the memory to a register of the
+    descriptor cache; with ``prefer_bram`` that becomes the output register of a block RAM (up to 32 commands).
 
     Latency 1 when empty, one transfer in each direction in each cycle. ``i.ready`` and ``o.valid`` are registers.
-
-    Parameters
-    ----------
-    depth : int
-        Commands it holds, 2 to 64, a power of two.
-    block : bool
-        Up to 32 commands.
-
-    Members
-    -------
-    i : In(stream of command_layout())
-    o : Out(stream of command_layout())
-    level : Out(range(depth + 1))
-        Commands held.
-    moves : Out(1)
-        ``o`` shows another command in the next cycle, or the first one.
-    ahead : Out(64)
-        The member ``descriptor`` of that one; not when a command was taken in the cycle before.
     """
 
-    def __init__(self, depth, *, block=False):
+    def __init__(self, depth, *, prefer_bram=False):
         layout = command_layout()
-        looked_at = data.StructLayout({name: layout[name].shape for name in _LOOKED_AT})
-        self.looked_at = Queue(looked_at, depth)
-        self.rest = ShallowQueue(layout, depth, block=block) if depth <= _SHALLOW else Queue(layout, depth)
+        decoded = data.StructLayout({name: layout[name].shape for name in _DECODED})
+        self.decoded = Queue(decoded, depth)
+        self.rest = ShallowQueue(layout, depth, block=prefer_bram) if depth <= _SHALLOW else Queue(layout, depth)
         super().__init__(
             {
                 "i": In(stream.Signature(layout)),
                 "o": Out(stream.Signature(layout)),
-                "level": Out(range(depth + 1)),
-                "moves": Out(1),
+                "level": Out(range(depth + 1)),  # Commands in the queue.
+                "moves": Out(1),  # ``o`` shows another command in the next cycle, or its first one.
+                # The member ``descriptor`` of that command; undefined if a command was taken in the previous cycle.
                 "ahead": Out(64),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.looked_at, m.submodules.rest = looked_at, rest = self.looked_at, self.rest
+        m.submodules.decoded, m.submodules.rest = decoded, rest = self.decoded, self.rest
         m.d.comb += [
-            # Both hold the same commands.
-            self.i.ready.eq(looked_at.i.ready),
-            self.o.valid.eq(looked_at.o.valid),
-            self.o.p.eq(rest.o.p),
-            rest.i.p.eq(self.i.p),
-            self.level.eq(looked_at.level),
-            self.moves.eq(looked_at.moves),
-            self.ahead.eq(looked_at.ahead.descriptor),
+            # Both queues hold the same commands.
+            self.i.ready.eq(decoded.i.ready),
+            self.o.valid.eq(decoded.o.valid),
+            self.o.payload.eq(rest.o.payload),
+            rest.i.payload.eq(self.i.payload),
+            self.level.eq(decoded.level),
+            self.moves.eq(decoded.moves),
+            self.ahead.eq(decoded.ahead.descriptor),
         ]
-        for queue in (looked_at, rest):
+        for queue in (decoded, rest):
             m.d.comb += [queue.i.valid.eq(self.i.valid), queue.o.ready.eq(self.o.ready)]
-        for name in _LOOKED_AT:
-            m.d.comb += [looked_at.i.p[name].eq(self.i.p[name]), self.o.p[name].eq(looked_at.o.p[name])]
+        for name in _DECODED:
+            m.d.comb += [
+                decoded.i.payload[name].eq(self.i.payload[name]),
+                self.o.payload[name].eq(decoded.o.payload[name]),
+            ]
         return m
 
 
 class Front(wiring.Component):
-    """Queue, descriptor cache, the three kinds of setup, and dispatch.
-
-    Members
-    -------
-    commands : In(stream of command_layout())
-    windows : In(all_windows(params))
-    invalidate_descriptors : In(1)
-        Strobe.
-    fetch : Out(stream of params.addr_width)
-        Global byte address of a descriptor to be read.
-    words : In(stream of DescriptorWordLayout)
-        Its bus words.
-    issue : Out(IssueSignature)
-    store_read, store_done : In(1)
-        Strobe for each transfer of the store path, in order: its source has been read, it is complete.
-    loop : In(QueueStateSignature(params.exchange_words))
-    stage : In(QueueStateSignature(params.exchange_words))
-        The queues between the paths; see ``Exchange``.
-    loans : Out(LoanSignature(params.smem, params.cores)) if params.cores > 1
-        Asks whether a copy may read another core's shared memory.
-    stopped : In(1) if params.cores > 1
-        Commands that leave the queue are refused.
-    hit_stb, miss_stb : Out(1)
-        A command found its descriptor, or requested it.
-    queue_level : Out(range(params.queue_depth + 1))
-        Commands that wait in the queue.
-    """
+    """Command queue, descriptor cache, the three setups, and dispatch; connections only."""
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
+        # ``loans`` asks whether a copy may read another core's shared memory; with ``stopped`` all commands that leave
+        # the queue are refused.
+        cluster = {"loans": Out(LoanSignature(params.smem, params.cores)), "stopped": In(1)} if params.cores > 1 else {}
         super().__init__(
             {
                 "commands": In(stream.Signature(command_layout())),
                 "windows": In(all_windows(params)),
-                "invalidate_descriptors": In(1),
-                "fetch": Out(stream.Signature(params.addr_width)),
-                "words": In(stream.Signature(DescriptorWordLayout(params.bus_bytes))),
+                "invalidate_descriptors": In(1),  # Strobe.
+                "fetch": Out(stream.Signature(params.addr_width)),  # Global byte address of a descriptor to read.
+                "words": In(stream.Signature(DescriptorWordLayout(params.bus_bytes))),  # Bus words of the descriptor.
                 "issue": Out(IssueSignature(params)),
+                # Strobes for each transfer of the store path, in order: its source has been read; it is complete.
                 "store_read": In(1),
                 "store_done": In(1),
+                # State of the queues between the paths; see ``Exchange``.
                 "loop": In(QueueStateSignature(params.exchange_words)),
                 "stage": In(QueueStateSignature(params.exchange_words)),
+                # Strobes: a command found its descriptor; it requested its descriptor.
                 "hit_stb": Out(1),
                 "miss_stb": Out(1),
-                "queue_level": Out(range(params.queue_depth + 1)),
-                **(
-                    {"loans": Out(LoanSignature(params.smem, params.cores)), "stopped": In(1)}
-                    if params.cores > 1
-                    else {}
-                ),
+                "queue_level": Out(range(params.queue_depth + 1)),  # Commands in the queue.
+                **cluster,
             }
         )
 
     def elaborate(self, platform):
-        m = FrontModule()
-        params = self.params
-        m.submodules.queue = queue = CommandQueue(params.queue_depth, block=params.spares_tables)
+        m = Module()
+        params = self._params
+        m.submodules.queue = queue = CommandQueue(params.queue_depth, prefer_bram=params.prefer_bram)
         m.submodules.cache = cache = DescriptorCache(params)
         m.submodules.router = router = Router(params)
         m.submodules.setup = setup = Setup(params)
@@ -155,46 +116,46 @@ class Front(wiring.Component):
         m.submodules.exchange = exchange = Exchange(params)
         m.submodules.dispatch = dispatch = Dispatch(params)
 
-        join(m, commands=flipped(self.commands), queue=queue.i)
-        windows = self.windows  # of the commands that are here
+        connect(m, flipped(self.commands), queue.i)
+        windows = self.windows  # of the commands in the front
         if params.confines_apart:
             m.submodules.choice = choice = WindowChoice(params)
-            join(m, queue=queue.o, choice=choice.i)
-            join(m, choice=choice.o, cache=cache.i)
+            connect(m, queue.o, choice.i)
+            connect(m, choice.o, cache.i)
             m.d.comb += choice.windows.eq(self.windows)
             windows = choice.chosen
         else:
-            join(m, queue=queue.o, cache=cache.i)
+            connect(m, queue.o, cache.i)
         m.d.comb += [cache.moves.eq(queue.moves), cache.ahead.eq(queue.ahead)]
-        join(m, cache=cache.fetch, fetch=flipped(self.fetch))
-        join(m, words=flipped(self.words), cache=cache.words)
-        join(m, cache=cache.o, router=router.i)
+        connect(m, cache.fetch, flipped(self.fetch))
+        connect(m, flipped(self.words), cache.words)
+        connect(m, cache.o, router.i)
         kinds = [(router.tensors, setup, dispatch.jobs), (router.blocks, block, exchange.i[0])]
         if params.has("lanes"):
             m.submodules.lanes = lanes = LaneSetup(params)
             kinds.append((router.lanes, lanes, exchange.i[1]))
         for number, (commands, kind, jobs) in enumerate(kinds):
-            join(m, router=commands, kind=kind.i)
-            join(m, kind=kind.jobs, next=jobs)
-            join(m, kind=kind.finished, dispatch=dispatch.refused[number])
+            connect(m, commands, kind.i)
+            connect(m, kind.jobs, jobs)
+            connect(m, kind.finished, dispatch.refused[number])
             m.d.comb += kind.windows.eq(windows)
-        join(m, setup=setup.dimensions, cache=cache.dimensions)
+        connect(m, setup.dimensions, cache.dimensions)
         if params.confines_apart:
             m.d.comb += choice.idle.eq(~cache.o.valid & ~Cat(kind.busy for _, kind, _ in kinds).any())
-        # What exchange has taken from them is still in front of commands for another kind of setup.
+        # Jobs in exchange must leave before commands for another setup.
         busy = [kind.busy for _, kind, _ in kinds]
         busy[1] |= exchange.busy
         m.d.comb += router.busy.eq(Cat(busy))
 
         if params.cores > 1:
-            join(m, block=block.loans, loans=flipped(self.loans))
+            connect(m, block.loans, flipped(self.loans))
             m.d.comb += cache.stopped.eq(self.stopped)
-        join(m, loop=flipped(self.loop), exchange=exchange.loop)
-        join(m, stage=flipped(self.stage), exchange=exchange.stage)
-        join(m, exchange=exchange.o, dispatch=dispatch.blocks)
-        join(m, dispatch=dispatch.o, issue=flipped(self.issue))
+        connect(m, flipped(self.loop), exchange.loop)
+        connect(m, flipped(self.stage), exchange.stage)
+        connect(m, exchange.o, dispatch.blocks)
+        connect(m, dispatch.o, flipped(self.issue))
 
-        still = Signal()  # no transfer is under way, or pending
+        still = Signal()  # no transfer is in progress or pending
         m.d.comb += [
             still.eq((dispatch.moving == 0) & ~exchange.busy),
             groups.issued.eq(dispatch.store_stb),

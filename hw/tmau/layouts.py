@@ -1,6 +1,6 @@
-"""Payloads that pass from one folder of the TMAU to another."""
+"""Payloads of streams between the rooms of the TMAU, and the records that it reports."""
 
-from amaranth import unsigned
+from amaranth.hdl import unsigned
 from amaranth.lib import data
 
 from tilewright.spec.tmau_registers import own_tag_bits
@@ -27,17 +27,16 @@ __all__ = [
 
 
 class TransferLayout(data.StructLayout):
-    """What all runs of one transfer have in common, from setup to the path that makes it.
+    """What all runs of one transfer have in common; setup sends it to one of the two paths.
 
-    The *load path* writes shared memory, the *store path* global memory. A *run* is what a path moves without a gap:
-    one row of the box, several rows that adjoin both in global and in shared memory and that setup has folded into one,
-    or, where dimension 0 is gathered, one element or slice. All runs of a transfer have the same length, and, as far as
-    they are inside the tensor at all, the same part inside; only runs of folded pixels, and of rows folded because they
-    lie outside, say themselves how long they are (``BoxRunLayout``). Runs begin at any byte.
+    The *load path* writes shared memory, the *store path* global memory. A *run* is a contiguous range of bytes that a
+    path moves: one row of the box, several rows that setup has folded because they are contiguous in both memories, or,
+    if dimension 0 is gathered, one element or slice. All runs of a transfer have the same length and, unless they lie
+    outside the tensor, the same part inside. Only runs of folded pixels, and of folded rows outside the tensor, carry
+    their own length (``BoxRunLayout``). Runs begin at any byte.
 
-    Copies within one memory take both paths, one after the other: with ``loop`` the store path hands its bus words to
-    the load path (shared to shared), with ``stage`` the load path hands aligned words to the store path (global to
-    global).
+    Copies within one memory use both paths: with ``loop`` the store path passes its bus words to the load path (shared
+    to shared), with ``stage`` the load path passes aligned words to the store path (global to global).
     """
 
     def __init__(self, params):
@@ -45,25 +44,26 @@ class TransferLayout(data.StructLayout):
         super().__init__(
             {
                 "tag": unsigned(16),  # of the command
-                "quiet": unsigned(1),  # more transfers of the command follow: errors pass to them, nothing is signalled
+                # More transfers of the command follow: this one passes its errors to them and signals nothing.
+                "quiet": unsigned(1),
                 "signal": unsigned(1),  # load path: complete the barrier's transaction count
                 "barrier": unsigned(params.smem.addr_width),  # byte address
                 "smem": unsigned(params.smem.addr_width),  # byte address of the first run; 0 with ``stage``
                 "run_bytes": unsigned(length),  # at least 1
                 "data_start": unsigned(length),  # first byte of an inside run that lies in the tensor
-                "data_end": unsigned(length),  # first byte after it that does not; data_start < data_end <= run_bytes
-                "gap": unsigned(8),  # bytes of shared memory left alone after each run that ends a row
+                "data_end": unsigned(length),  # end of these bytes, exclusive; data_start < data_end <= run_bytes
+                "gap": unsigned(8),  # bytes of shared memory to skip after each run that ends a row
                 "swizzle": unsigned(2),  # spec.Swizzle
                 # Load path: bytes outside the tensor, by shared-memory address. Store path with ``immediate``: all
-                # bytes, by global address. Little-endian at every multiple of 8.
+                # bytes, by global address. Little-endian, repeated every 8 bytes.
                 "fill": unsigned(64),
                 "immediate": unsigned(1),  # store path: the source is ``fill``
                 "tf32": unsigned(1),  # load path: round every 32-bit word that comes from the tensor
-                "loop": unsigned(1),  # the words pass from the store path to the load path
+                "loop": unsigned(1),  # words pass from the store path to the load path
                 "stage": unsigned(1),  # aligned words pass from the load path to the store path
-                "reduction": unsigned(4),  # spec.Reduction; NONE in the path that does not write memory
+                "reduction": unsigned(4),  # spec.Reduction; NONE in a path that does not write memory
                 "element": unsigned(4),  # spec.Element, for the reduction
-                "bytes": unsigned(length),  # of the whole command, fill included, gaps not
+                "bytes": unsigned(length),  # of the whole command, with fill, without gaps
                 **delivery_members(params),
                 **owner_members(params),
             }
@@ -71,28 +71,28 @@ class TransferLayout(data.StructLayout):
 
 
 def owner_members(params):
-    """Members of transfers of the store path in a cluster, by name; none otherwise."""
-    return {"owner": unsigned(params.cores)} if params.cores > 1 else {}  # mask of the other core that it reads, or 0
+    """Members of transfers of the store path in a cluster; empty without one."""
+    return {"owner": unsigned(params.cores)} if params.cores > 1 else {}  # mask of the other core it reads from, or 0
 
 
 def delivery_members(params):
-    """Members of transfers and completions of the load path in a cluster, by name; none otherwise."""
+    """Members of transfers and completions of the load path in a cluster; empty without one."""
     if params.cores == 1:
         return {}
-    # Mask of the cores in whose shared memory the bytes land, 0: the issuer's alone; the command is a COPY_BLOCK.
+    # Mask of the cores whose shared memory receives the bytes, 0: only the issuing core; the command is a COPY_BLOCK.
     return {"receivers": unsigned(params.cores), "block": unsigned(1)}
 
 
 def prefetch_members(params):
-    """Members of what leads to walks and runs where a cache outside takes prefetches, by name; none otherwise."""
-    return {"prefetch": unsigned(1)} if params.prefetches else {}  # its lines are named, and nothing is moved
+    """Members of walks and runs of a unit that reports prefetches; empty otherwise."""
+    return {"prefetch": unsigned(1)} if params.prefetches else {}  # its lines are reported, and nothing is moved
 
 
 def always_zero(params):
-    """Names of members of ``TransferLayout`` that hardware without some features never sets.
+    """Names of members of ``TransferLayout`` that are constant zero because a feature is missing.
 
-    Said where transfers come out of memory, or what is made of them out of a ReadyBuffer or SkidBuffer, because
-    synthesis does not look through any of these.
+    Synthesis does not propagate constants through memories and stream stages, so the consumers of these tie the members
+    to zero again.
     """
     names = []
     if not params.has("swizzle"):
@@ -107,16 +107,16 @@ def always_zero(params):
 
 
 class BoxRunLayout(data.StructLayout):
-    """One run on its way from a walker."""
+    """One run from a walker."""
 
     def __init__(self, params):
         super().__init__(
             {
-                # The run is ``bytes`` long, inside as a whole or not at all, however long those of its transfer are.
+                # The run is ``bytes`` long, whatever its transfer says, and either all or none of it is inside.
                 "folded": unsigned(1),
                 "address": unsigned(params.addr_width),  # global address of its first byte inside
                 "bytes": unsigned(params.smem.addr_width + 1),  # inside the tensor, at least 1
-                # 0: nothing of the run is inside; the address means nothing, and, unless ``folded``, bytes.
+                # 0: nothing of the run is inside; the address is undefined, and so is ``bytes`` unless ``folded``.
                 "inside": unsigned(1),
                 "skip": unsigned(1),  # the run ends a row: the transfer's gap follows it
                 "last": unsigned(1),  # of the transfer
@@ -128,17 +128,16 @@ class BoxRunLayout(data.StructLayout):
 
 
 class RowLayout(data.StructLayout):
-    """One run of the load path, in order; small, because as many wait as there are reads in flight."""
+    """One run of the load path, in order. It is narrow, because the queue holds one per read in flight."""
 
     def __init__(self, params):
         super().__init__(
             {
-                # As in BoxRunLayout; ``bytes`` mean something with ``folded`` only.
-                "folded": unsigned(1),
-                "bytes": unsigned(params.smem.addr_width + 1),
+                "folded": unsigned(1),  # as in BoxRunLayout
+                "bytes": unsigned(params.smem.addr_width + 1),  # as in BoxRunLayout; defined only with ``folded``
                 "inside": unsigned(1),  # 0: the whole run is fill, nothing was requested
                 "offset": unsigned(params.bus_log2),  # of the run's first inside byte in its bus word
-                "shared": unsigned(1),  # its first bus word is the last one of the inside run before: not read again
+                "shared": unsigned(1),  # its first bus word is the last one of the previous inside run: not read again
                 "skip": unsigned(1),  # the transfer's gap follows it
                 "last": unsigned(1),  # last run of the transfer
             }
@@ -152,7 +151,7 @@ class StoreRunLayout(data.StructLayout):
         super().__init__(
             {
                 "address": unsigned(params.addr_width),  # global address of its first byte inside; 0 with ``loop``
-                "inside": unsigned(1),  # 0: nothing of it is written
+                "inside": unsigned(1),  # 0: none of it is written
                 "skip": unsigned(1),  # the transfer's gap follows it
                 "last": unsigned(1),  # last run of the transfer
             }
@@ -160,26 +159,26 @@ class StoreRunLayout(data.StructLayout):
 
 
 class WordLayout(data.StructLayout):
-    """A bus word on its way to the load path, in the order of the requests."""
+    """A bus word for the load path, in the order of the requests."""
 
     def __init__(self, params):
         super().__init__(
             {
                 "data": unsigned(params.bus_width),
                 "error": unsigned(1),  # SLVERR or DECERR
-                "address": unsigned(params.addr_width),  # byte address of the word; meaningful with error only
+                "address": unsigned(params.addr_width),  # byte address of the word; defined only with ``error``
             }
         )
 
 
 class StagedWordLayout(data.StructLayout):
-    """``bus_bytes`` aligned bytes from the load path to the store path, in order from shared address 0 on."""
+    """``bus_bytes`` aligned bytes from the load path to the store path, in order from shared address 0."""
 
     def __init__(self, params):
         super().__init__(
             {
                 "data": unsigned(params.bus_width),
-                "error": unsigned(1),  # a word of the transfer so far came with an error: nothing more may be written
+                "error": unsigned(1),  # this or an earlier word of the transfer had an error: write nothing more
                 "address": unsigned(params.addr_width),  # of the first such word
             }
         )
@@ -188,8 +187,8 @@ class StagedWordLayout(data.StructLayout):
 class CompletionLayout(data.StructLayout):
     """The end of a transfer that is not quiet.
 
-    The load path presents it when the last byte has been written, so that the line can be read when the barrier flips;
-    the store path when the bus has acknowledged the last burst.
+    The load path sends it when the last byte has been written, so that a consumer can read the line when the barrier
+    flips; the store path sends it when the bus has acknowledged the last burst.
     """
 
     def __init__(self, params):
@@ -199,11 +198,11 @@ class CompletionLayout(data.StructLayout):
                 "signal": unsigned(1),
                 "barrier": unsigned(params.smem.addr_width),
                 "bytes": unsigned(params.smem.addr_width + 1),
-                "error": unsigned(1),  # a word or burst of it came with an error: the barrier must not be completed
-                "write": unsigned(1),  # that was a write burst
+                "error": unsigned(1),  # a word or burst of it had an error: do not complete the barrier
+                "write": unsigned(1),  # it was a write burst
                 "address": unsigned(params.addr_width),  # of the first word or burst with an error
                 **delivery_members(params),
-                **({"turn": unsigned(2)} if params.cores > 1 else {}),  # of the load path: as in LandedLayout
+                **({"turn": unsigned(2)} if params.cores > 1 else {}),  # load path: as in LandedLayout
             }
         )
 
@@ -224,18 +223,18 @@ class ErrorLayout(data.StructLayout):
 
 
 class WindowsLayout(data.StructLayout):
-    """The windows that confine a command (docs/tmau.md, "Windows"); constant while it is under way."""
+    """The windows that confine a command (docs/tmau.md, "Windows"); constant while the command is in progress."""
 
     def __init__(self, params):
         page, row = params.addr_width - 12, params.smem.row_width
-        # Masks of cores: this one, and those that a command may name.
+        # Masks of cores: this one, and the ones that a command may name.
         cluster = {name: unsigned(params.cores) for name in ("own", "allowed")} if params.cores > 1 else {}
         super().__init__(
             {
-                "confine_global": unsigned(1),  # the next two count
+                "confine_global": unsigned(1),  # the next two apply
                 "global_first": unsigned(page),  # first and last page of 4 KiB
                 "global_last": unsigned(page),
-                "confine_shared": unsigned(1),  # the next two count
+                "confine_shared": unsigned(1),  # the next two apply
                 "shared_first": unsigned(row),  # first and last line of 128 bytes
                 "shared_last": unsigned(row),
                 **cluster,
@@ -244,13 +243,13 @@ class WindowsLayout(data.StructLayout):
 
 
 def all_windows(params):
-    """Shape of the windows of all commands: those of each processor, or of a unit that confines all alike."""
-    one = WindowsLayout(params)
-    return data.ArrayLayout(one, params.processors) if params.confines_apart else one
+    """Shape of the windows of all commands: an array with one element per processor, or one for all of them."""
+    layout = WindowsLayout(params)
+    return data.ArrayLayout(layout, params.processors) if params.confines_apart else layout
 
 
 def windows_of(params, windows, tag):
-    """Of ``windows``, an ``all_windows``, those that confine the command with a tag; combinational."""
+    """Selects the windows of the command with ``tag`` from ``windows``, an ``all_windows``. Combinational."""
     if not params.confines_apart:
         return windows
     return windows[tag[own_tag_bits(params.processors) :]]
@@ -264,23 +263,23 @@ class DoneLayout(data.StructLayout):
             {
                 "valid": unsigned(1),  # strobe
                 "stored": unsigned(1),  # by the store path: the bytes went to global memory
-                # Of the command, landed or not; 0 for those that end in setup.
+                # Of the command, whether it succeeded or not; 0 if it ended in setup.
                 "bytes": unsigned(params.smem.addr_width + 1),
-                "record": ErrorLayout(params),  # tag and code always; field and address with a code other than NONE
+                "record": ErrorLayout(params),  # tag and code always; field and address if the code is not NONE
             }
         )
 
 
 class EventsLayout(data.StructLayout):
-    """What happened in a cycle, for the performance counters. All are strobes."""
+    """Strobes for the performance counters."""
 
     def __init__(self):
         super().__init__(
             {
-                "command": unsigned(1),  # one was accepted
-                "request": unsigned(1),  # a data burst was accepted by the bus
-                "beat": unsigned(1),  # a data word came
-                "write_request": unsigned(1),  # a write burst was accepted by the bus
+                "command": unsigned(1),  # a command was accepted
+                "request": unsigned(1),  # the bus accepted a data burst
+                "beat": unsigned(1),  # a data word arrived
+                "write_request": unsigned(1),  # the bus accepted a write burst
                 "write_beat": unsigned(1),  # a word was written
                 "descriptor_hit": unsigned(1),
                 "descriptor_miss": unsigned(1),

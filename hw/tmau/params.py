@@ -31,7 +31,7 @@ MAX_GROUPS = 16
 
 @dataclass(frozen=True)
 class TmauParams:
-    """Sizes of one TMAU.
+    """Sizes and features of one TMAU.
 
     Attributes
     ----------
@@ -40,42 +40,43 @@ class TmauParams:
     bus_bytes : int
         Bytes of a bus word (AXI data width / 8): 16, 32 or 64.
     max_outstanding : int
-        Read bursts in flight, 4 to 1024, a power of two. Their bookkeeping is one memory of this depth. Latency times
-        bandwidth is hidden while ``max_outstanding`` exceeds the memory's latency in cycles by about ten.
+        Read bursts in flight, 4 to 1024, a power of two. One memory of this depth tracks them. The latency of the
+        memory is hidden as long as ``max_outstanding`` exceeds it, in cycles, by about ten.
     max_burst : int
-        Bus words of a burst at most, 1 to 256, a power of two; bursts never cross 4 KiB whatever it is.
+        Bus words of the longest burst, 1 to 256, a power of two. No burst crosses a 4 KiB boundary.
     queue_depth : int
         Commands that wait, 2 to 64, a power of two.
     cache_entries : int
-        Descriptors kept, 1 to 64, a power of two. With one, the next descriptor is not fetched as long as the command
-        in front is being set up.
+        Descriptors in the cache, 1 to 64, a power of two. With one, the next descriptor is not fetched while the
+        current command is being set up.
     commands_in_flight : int
-        Commands whose data are under way, 2 to 1024, a power of two; one memory of this depth. A quarter of
+        Commands whose data are in transfer, 2 to 1024, a power of two; one memory of this depth. A quarter of
         ``max_outstanding`` keeps the bus busy with boxes of four words.
     exchange_bytes : int
-        Bytes of a piece of a copy within one memory, 128 to 4096, a power of two. Between the load path and the store
-        path four pieces are kept, of copies within shared memory and within global memory each.
+        Bytes of a piece of a copy within one memory, 128 to 4096, a power of two. The queues between the load path and
+        the store path hold four pieces each: one for copies within shared memory, one for copies within global memory.
     cores : int
-        Cores of the cluster that the unit is part of, 1 to 16 (docs/cluster.md). 1: it is in none.
+        Cores of the cluster that the unit is part of, 1 to 16 (docs/cluster.md); 1 without a cluster.
     processors : int
         Processors that share the unit, 1 to 16, each with a command port and windows of its own (docs/cluster.md,
         "Several processors").
     prefetches : bool
-        The unit names the lines of a PREFETCH to a cache outside (docs/cluster.md, "L2").
-    spares_tables : bool
-        What can bear it lies in block memories, of which that takes more: words for the bus, runs and steps on their
-        way, bursts in flight, commands, and all of a descriptor. Some stages take a cycle more, in which no word comes.
+        The unit reports the lines of a PREFETCH to an external cache (docs/cluster.md, "L2").
+    prefer_bram : bool
+        Queues and descriptors lie in block RAM instead of LUTs: bus words, runs, steps, bursts in flight, commands and
+        all fields of descriptors. Some stages have a latency of one cycle more; the throughput is the same.
     command_window : bool
-        A processor writes commands over AXI4-Lite too, word by word (docs/from_a_processor.md). Of one processor.
+        A processor can also write commands word by word over AXI4-Lite (docs/from_a_processor.md). Needs
+        ``processors=1``.
     barrier_window : bool
-        A processor operates on barriers over AXI4-Lite too, where they lie in the design.
+        A processor can also operate on barriers over AXI4-Lite, in designs that contain the shared memory.
     features : tuple of str
-        What is built, of ``spec.tmau_registers.FEATURES``: ``im2col``, ``interleave``, ``unaligned``, ``gather``,
+        What is built, of ``spec.tmau_features.FEATURES``: ``im2col``, ``interleave``, ``unaligned``, ``gather``,
         ``swizzle``, ``stores``, ``reductions_global``, ``reductions_shared``, ``reductions_float``, ``lanes``,
-        ``local_copies``, ``windows`` and ``tf32``. Commands that need another one are refused (docs/tmau.md,
+        ``local_copies``, ``windows`` and ``tf32``. Commands that need another feature are refused (docs/tmau.md,
         "Features").
     smem : SmemParams
-        The shared memory that loads write to.
+        The shared memory.
     """
 
     addr_width: int = 48
@@ -89,7 +90,7 @@ class TmauParams:
     cores: int = 1
     processors: int = 1
     prefetches: bool = False
-    spares_tables: bool = False
+    prefer_bram: bool = False
     command_window: bool = False
     barrier_window: bool = False
     features: tuple[str, ...] = tuple(FEATURES)
@@ -98,11 +99,11 @@ class TmauParams:
     def __post_init__(self):
         check_sizes(self, _RANGES, _POWERS)
         object.__setattr__(self, "features", features(self.features))
-        for name in ("prefetches", "spares_tables", "command_window", "barrier_window"):
+        for name in ("prefetches", "prefer_bram", "command_window", "barrier_window"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
         if self.command_window and self.processors > 1:
-            raise ValueError(f"command_window is of one processor, and processors are {self.processors}")
+            raise ValueError(f"command_window needs one processor, not {self.processors}")
         if not isinstance(self.smem, SmemParams):
             raise TypeError(f"smem must be SmemParams, not {self.smem!r}")
         if self.max_burst * self.bus_bytes > 4096:
@@ -110,11 +111,11 @@ class TmauParams:
 
     @property
     def line_words(self):
-        """Bytes of the words that lines are handed to shared memory as; None for whole lines, as in a cluster."""
+        """Bytes of a word on the write port of the shared memory; None for whole lines, as in a cluster."""
         return self.bus_bytes if self.cores == 1 else None
 
     def replace(self, **changes):
-        """The same parameters with some changed."""
+        """A copy with some parameters changed."""
         return replace(self, **changes)
 
     def has(self, feature):
@@ -123,12 +124,12 @@ class TmauParams:
 
     @property
     def window_owners(self):
-        """Processors that have windows of their own; 1 if one pair of windows confines all commands."""
+        """Processors with their own windows; 1 if one pair of windows confines all commands."""
         return self.processors if self.has("windows") else 1
 
     @property
     def confines_apart(self):
-        """Whether processors have windows of their own."""
+        """Whether each processor has its own windows."""
         return self.window_owners > 1
 
     @property
@@ -143,41 +144,26 @@ class TmauParams:
 
     @property
     def folds_pixels(self):
-        """Whether adjoining pixels are taken together; where each is a bus word, one a cycle is all there can be."""
+        """Whether contiguous pixels form one run. A bus of 16 bytes gains nothing: each pixel is at least one word."""
         return self.has("im2col") and self.bus_bytes > 16
 
     @property
     def strides_over(self):
-        """Whether a walk may step over indices: traversals other than 1."""
+        """Whether a walk can skip indices: traversals other than 1."""
         return self.has("gather") or self.has("im2col")
 
     @property
-    def keeps_lines(self):
-        """Whether a line of shared memory that is stored is read once for all of its segments."""
-        return self.bus_bytes > 16
-
-    @property
-    def registers_words(self):
-        """Whether words lie in a register before they are rotated, and not behind: no reduction holds them up there."""
-        return not self.has("reductions_shared")
-
-    @property
-    def four_inputs(self):
-        """Whether rotators are made for tables of four inputs: a bus of 16 bytes is that of small devices."""
-        return self.bus_bytes == 16
-
-    @property
     def exchange_words(self):
-        """Bus words between the paths in copies within shared memory, and as many in those within global memory.
+        """Depth in bus words of each queue between the paths.
 
-        Four pieces: one is emptied while the next one is there, and two are on their way, for the latency of the store
-        path or of the memory.
+        Four pieces: one that is being read, one that is ready, and two that cover the latency of the store path or of
+        the memory.
         """
         return 4 * self.exchange_bytes // self.bus_bytes
 
     @property
     def old_words(self):
-        """Words that reductions into global memory have read, or asked for, and not used yet: at most so many."""
+        """Most words that reductions into global memory may have requested and not yet used."""
         return min(max(2 * self.max_outstanding, self.max_burst), 1024)
 
     @property
@@ -200,7 +186,7 @@ TMAU_PRESETS = {
                        smem=SmemParams(32 * 1024, chunks_a_cycle=4, writes_a_cycle=2)),
     "default": TmauParams(),
     #: A mover of tiles and little else: what compares with an N-D DMA engine.
-    "lean": TmauParams(spares_tables=True, features=("swizzle", "stores")),
+    "lean": TmauParams(prefer_bram=True, features=("swizzle", "stores")),
     #: For memories 400 cycles away.
     "full": TmauParams(addr_width=64, max_outstanding=512, queue_depth=16, cache_entries=16, commands_in_flight=128,
                        smem=SmemParams(256 * 1024)),

@@ -1,8 +1,8 @@
-"""Commands from a processor without a stream: words that are written one by one become one command."""
+"""How processors issue commands: word by word over AXI4-Lite, and several of them through one unit."""
 
 from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.spec.tmau_registers import COMMAND_WINDOW_REGISTERS, COMMAND_WINDOW_WORDS, MOST_PROCESSORS, own_tag_bits
 
@@ -22,30 +22,21 @@ _ENDED = COMMAND_WINDOW_REGISTERS[-1]
 
 
 class CommandWindow(wiring.Component):
-    """Sixteen words, lowest first; writing the last one sends the command. A word behind them says what ended last.
+    """Builds a command from sixteen registers; a write to the last one sends it. ``ended`` shows the last end.
 
-    An access is answered 1 cycle after it was accepted; the last word 1 cycle after the command was taken, so that a
-    write waits while the queue is full. All four bytes are written, whatever the strobes. Refused are reads of the
-    words, writes of ``ended`` and all behind it.
-
-    Members
-    -------
-    accesses : In(AccessSignature)
-        Registers of ``spec.tmau_registers``, by byte offset. Accepted while no command waits, and when the answer
-        before has been taken.
-    commands : Out(stream of command_layout())
-        Valid from the cycle after the last word on.
-    done : In(DoneSignature)
-        Commands that end, however they came.
+    An access is answered 1 cycle after it was accepted; a write to the last register 1 cycle after the command was
+    accepted, so that it waits while the queue is full. Strobes are ignored: all four bytes are written. Reads of the
+    sixteen registers, writes to ``ended``, and accesses to other addresses are refused.
     """
 
     def __init__(self):
         self.ended = Signal(packed_layout(_ENDED.format))
         super().__init__(
             {
+                # Registers of ``spec.tmau_registers``, by byte offset. One access at a time.
                 "accesses": In(AccessSignature()),
-                "commands": Out(stream.Signature(command_layout())),
-                "done": In(DoneSignature()),
+                "commands": Out(stream.Signature(command_layout())),  # Valid from the cycle after the last write.
+                "done": In(DoneSignature()),  # All commands that end, from any source.
             }
         )
 
@@ -54,13 +45,13 @@ class CommandWindow(wiring.Component):
         requests, answers, ended = self.accesses.requests, self.accesses.answers, self.ended
         access = requests.payload
         words = self.commands.payload.as_value()
-        place = access.address[2:COMMAND_WINDOW_ADDR_WIDTH]
+        register = access.address[2:COMMAND_WINDOW_ADDR_WIDTH]
         index = access.address[2 : 2 + (COMMAND_WINDOW_WORDS - 1).bit_length()]
         accepted, written, sends = Signal(), Signal(), Signal()
         m.d.comb += [
             requests.ready.eq(~answers.valid & ~self.commands.valid),
             accepted.eq(requests.valid & requests.ready),
-            written.eq(access.write & (place < COMMAND_WINDOW_WORDS)),
+            written.eq(access.write & (register < COMMAND_WINDOW_WORDS)),
             sends.eq(written & (index == COMMAND_WINDOW_WORDS - 1)),
         ]
         with m.If(accepted & written):
@@ -72,7 +63,7 @@ class CommandWindow(wiring.Component):
                 self.commands.valid.eq(sends),
                 answers.valid.eq(~sends),
                 answers.payload.data.eq(ended.as_value()),
-                answers.payload.error.eq(~written & (access.write | (place != _ENDED.offset >> 2))),
+                answers.payload.error.eq(~written & (access.write | (register != _ENDED.offset >> 2))),
             ]
         with m.If(self.commands.valid & self.commands.ready):
             m.d.sync += [self.commands.valid.eq(0), answers.valid.eq(1)]
@@ -84,26 +75,11 @@ class CommandWindow(wiring.Component):
 
 
 class ProcessorShare(wiring.Component):
-    """Commands of processors take turns; each sees the ends of its own (docs/cluster.md, "Several processors").
+    """Merges the commands of ``n`` processors, 2 to 16, and reports to each the ends of its own commands.
 
-    One register from a command to the unit, none from its end to the processor; one command a cycle. A command waits
-    for one of each other processor at most.
-
-    Parameters
-    ----------
-    n : int
-        Processors, 2 to 16.
-
-    Members
-    -------
-    commands : In(array of n stream of command_layout())
-        Those of the processors. The upper ``ceil_log2(n)`` bits of a tag are ignored.
-    done : Out(array of n DoneSignature())
-        Ends of each one's commands. In place of those bits there are zeros.
-    merged : Out(stream of command_layout())
-        To the unit: there those bits are the number of the processor.
-    ended : In(DoneSignature())
-        From the unit.
+    Round-robin, one command a cycle: a command waits for at most one command of each other processor. Latency: 1 cycle
+    for commands, 0 for ends. The upper ``ceil_log2(n)`` bits of a tag hold the number of the processor inside the unit;
+    processors' own values of these bits are ignored, and ends have zeros there (docs/cluster.md, "Several processors").
     """
 
     def __init__(self, n):
@@ -115,8 +91,10 @@ class ProcessorShare(wiring.Component):
         self.buffer = SkidBuffer(command_layout())
         super().__init__(
             {
+                # To the processors.
                 "commands": In(stream.Signature(command_layout())).array(n),
                 "done": Out(DoneSignature()).array(n),
+                # To the unit.
                 "merged": Out(stream.Signature(command_layout())),
                 "ended": In(DoneSignature()),
             }
@@ -126,8 +104,8 @@ class ProcessorShare(wiring.Component):
         m = Module()
         m.submodules.arbiter = arbiter = self.arbiter
         m.submodules.buffer = buffer = self.buffer
-        wiring.connect(m, arbiter=arbiter.o, buffer=buffer.i)
-        wiring.connect(m, buffer=buffer.o, merged=wiring.flipped(self.merged))
+        connect(m, arbiter.o, buffer.i)
+        connect(m, buffer.o, flipped(self.merged))
         own, number = self.ended.tag[: self._own_bits], self.ended.tag[self._own_bits :]
         for processor in range(self._n):
             command, i, done = self.commands[processor], arbiter.i[processor], self.done[processor]
@@ -144,52 +122,38 @@ class ProcessorShare(wiring.Component):
 
 
 class WindowChoice(wiring.Component):
-    """Passes commands, and shows the windows of the processor that they are of; a change of processor waits.
+    """Passes commands and shows the windows of their processor; needs ``params.confines_apart``.
 
-    Combinational for a command of the same processor as the one before. One of another processor passes in the second
-    cycle in which nothing is set up, at the earliest. So one register serves all blocks that have rules.
-
-    Specification: docs/cluster.md, "Several processors".
-
-    Parameters
-    ----------
-    params : TmauParams
-        With ``confines_apart``.
-
-    Members
-    -------
-    i : In(stream of command_layout())
-    o : Out(stream of command_layout())
-    idle : In(1)
-        Of the commands that have passed, none depends on ``chosen`` any more; low from the cycle after one passed.
-    windows : In(all_windows(params))
-        Of each processor.
-    chosen : Out(WindowsLayout)
-        Of the command at the output, and of those that have passed. Registered.
+    Combinational for a command of the same processor as the previous one. A command of another processor waits until no
+    command is being set up, and passes one cycle later. So one register with windows serves all rules
+    (docs/cluster.md, "Several processors").
     """
 
     def __init__(self, params):
         self.own_bits = own_tag_bits(params.processors)
-        self.whose = Signal(16 - self.own_bits)
+        self.processor = Signal(16 - self.own_bits)  # whose windows are shown
         super().__init__(
             {
                 "i": In(stream.Signature(command_layout())),
                 "o": Out(stream.Signature(command_layout())),
+                # No command that has passed depends on ``chosen`` any more; low from the cycle after one passed.
                 "idle": In(1),
                 "windows": In(all_windows(params)),
-                "chosen": Out(WindowsLayout(params)),
+                "chosen": Out(
+                    WindowsLayout(params)
+                ),  # For the command at ``o`` and those that have passed. Registered.
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        number, passes = self.i.p.tag[self.own_bits :], Signal()
+        number, passes = self.i.payload.tag[self.own_bits :], Signal()
         m.d.comb += [
-            passes.eq(self.whose == number),
-            self.o.p.eq(self.i.p),
+            passes.eq(self.processor == number),
+            self.o.payload.eq(self.i.payload),
             self.o.valid.eq(self.i.valid & passes),
             self.i.ready.eq(self.o.ready & passes),
         ]
         with m.If(self.idle):
-            m.d.sync += [self.whose.eq(number), self.chosen.eq(self.windows[number])]
+            m.d.sync += [self.processor.eq(number), self.chosen.eq(self.windows[number])]
         return m

@@ -1,4 +1,4 @@
-"""Ports of the TMAU that are more than one stream."""
+"""Ports of the TMAU that consist of several streams or signals."""
 
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
@@ -12,139 +12,84 @@ __all__ = ["ControlSignature", "DeliveryControlSignature", "DoneSignature", "Iss
 
 
 class DoneSignature(Port):
-    """The end of a command, as a processor sees it.
-
-    Members
-    -------
-    valid : Out(1)
-        Strobe; for a load that landed, its barrier flips in the next cycle at the earliest.
-    tag : Out(16)
-        Its tag.
-    error : Out(8)
-        Its Error; 0 if there was none.
-    """
+    """The end of a command, as a processor sees it."""
 
     def __init__(self):
-        super().__init__({"valid": Out(1), "tag": Out(16), "error": Out(8)})
+        super().__init__(
+            {
+                "valid": Out(1),  # Strobe. The barrier of a load flips in the next cycle or later.
+                "tag": Out(16),  # Tag of the command.
+                "error": Out(8),  # Its Error, 0 for success.
+            }
+        )
 
 
 class ControlSignature(Port):
-    """What passes between the data path and the registers, as the data path sees it.
-
-    Members
-    -------
-    done : Out(DoneLayout)
-        Strobe for each command that ends, after its last write.
-    events : Out(EventsLayout)
-    refused : Out(BarrierEventSignature(params.smem))
-        Strobe: a barrier operation was refused.
-    queue_level : Out(range(params.queue_depth + 1))
-        Commands that wait in the queue.
-    idle : Out(1)
-        No command is under way.
-    windows : In(WindowsLayout)
-        Of the unit: what other cores may write and read here.
-    processor_windows : In(all_windows(params)) if params.confines_apart
-        Of each processor's commands: what they may, which is otherwise the same.
-    invalidate_descriptors : In(1)
-        Strobe.
-    delivery : Out(DeliveryControlSignature(params)) if params.cores > 1
-    """
+    """Connection between the data path and the registers, as the data path sees it."""
 
     def __init__(self, params):
         cluster = {"delivery": Out(DeliveryControlSignature(params))} if params.cores > 1 else {}
-        apart = {"processor_windows": In(all_windows(params))} if params.confines_apart else {}
+        # The windows of each processor's commands; a unit without them confines commands by ``windows``.
+        processors = {"processor_windows": In(all_windows(params))} if params.confines_apart else {}
         super().__init__(
             {
-                "done": Out(DoneLayout(params)),
+                "done": Out(DoneLayout(params)),  # Strobe for each command that ends, after its last write.
                 "events": Out(EventsLayout()),
-                "refused": Out(BarrierEventSignature(params.smem)),
-                "queue_level": Out(range(params.queue_depth + 1)),
-                "idle": Out(1),
-                "windows": In(WindowsLayout(params)),
-                "invalidate_descriptors": In(1),
-                **apart,
+                "refused": Out(BarrierEventSignature(params.smem)),  # Strobe: a barrier operation was refused.
+                "queue_level": Out(range(params.queue_depth + 1)),  # Commands in the queue.
+                "idle": Out(1),  # No command is in progress.
+                "windows": In(WindowsLayout(params)),  # Of the unit: they confine accesses by other cores, too.
+                "invalidate_descriptors": In(1),  # Strobe.
+                **processors,
                 **cluster,
             }
         )
 
 
 class DeliveryControlSignature(Port):
-    """What passes between the network of a cluster and the registers of a core, as the data path sees it.
-
-    Members
-    -------
-    number : Out(4)
-        Of the core.
-    refusal : Out(RefusalLayout())
-        Strobe: something of another core was refused here.
-    received : Out(params.smem.addr_width + 1)
-        Bytes of a transfer that has landed here; 0 in other cycles.
-    accepts : In(params.cores)
-        Mask of the cores that may write here.
-    stop : In(1)
-        No command is taken, and those that have not begun are refused.
-    """
+    """Connection between the network of a cluster and the registers of a core, as the data path sees it."""
 
     def __init__(self, params):
         super().__init__(
             {
-                "number": Out(4),
-                "refusal": Out(RefusalLayout()),
+                "number": Out(4),  # Number of the core.
+                "refusal": Out(RefusalLayout()),  # Strobe: an access by another core was refused here.
+                # Bytes of a transfer that was completed here in this cycle, otherwise 0.
                 "received": Out(params.smem.addr_width + 1),
-                "accepts": In(params.cores),
-                "stop": In(1),
+                "accepts": In(params.cores),  # Mask of the cores that may write here.
+                "stop": In(1),  # No command is accepted, and commands that have not begun are refused.
             }
         )
 
 
 class IssueSignature(Port):
-    """What leaves the front for walkers and paths, and what it is told of them, as the front sees it.
-
-    Members
-    -------
-    walks : Out(stream of WalkLayout)
-    pixel_walks : Out(stream of PixelWalkLayout)
-    tile_busy, pixel_busy : In(1)
-        The walker is walking; from the cycle after it took a walk until it has handed out the last run.
-    load_transfers, store_transfers : Out(stream of TransferLayout)
-    load_completed, store_completed : In(1)
-        Strobe: a transfer that is not quiet is complete.
-    finished : Out(stream of ErrorLayout)
-        Commands that end in the front.
-    """
+    """Connection between the front and the walkers and paths, as the front sees it."""
 
     def __init__(self, params):
         super().__init__(
             {
                 "walks": Out(stream.Signature(WalkLayout(params))),
                 "pixel_walks": Out(stream.Signature(PixelWalkLayout(params))),
+                # The walker is walking: from the cycle after it took a walk until its last run has left.
                 "tile_busy": In(1),
                 "pixel_busy": In(1),
                 "load_transfers": Out(stream.Signature(TransferLayout(params))),
                 "store_transfers": Out(stream.Signature(TransferLayout(params))),
+                # Strobe: a transfer that is not quiet is complete.
                 "load_completed": In(1),
                 "store_completed": In(1),
-                "finished": Out(stream.Signature(ErrorLayout(params))),
+                "finished": Out(stream.Signature(ErrorLayout(params))),  # Commands that end in the front.
             }
         )
 
 
 class QueueStateSignature(Port):
-    """How full a queue is, for a block that reserves places in it.
-
-    Parameters
-    ----------
-    depth : int
-        Of the queue.
-
-    Members
-    -------
-    level : Out(range(depth + 1))
-        Items that wait.
-    taken : Out(1)
-        Strobe: one of them is taken.
-    """
+    """State of a queue of ``depth`` items, for a block that reserves entries in it."""
 
     def __init__(self, depth):
-        super().__init__({"level": Out(range(depth + 1)), "taken": Out(1)})
+        super().__init__(
+            {
+                "level": Out(range(depth + 1)),  # Items in the queue.
+                "popped": Out(1),  # Strobe: an item leaves.
+            }
+        )

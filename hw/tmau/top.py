@@ -1,13 +1,12 @@
-"""Data path and registers together: what every top around the TMAU contains."""
+"""The TMAU: data path and registers, for designs that bring their own shared memory, and the unit inside all tops."""
 
-from amaranth import Module, unsigned
+from amaranth.hdl import Module, unsigned
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..bus.axi4 import Axi4Signature
 from ..bus.axi4_lite import AccessSignature, Axi4LiteSignature, address_map, map_addr_width, serve_registers
 from ..bus.registers import EngineStateSignature
-from ..lib.component import join
 from ..lib.layouts import command_layout
 from ..lib.routing import StreamArbiter, StreamGate
 from ..smem.host import BARRIER_WINDOW_ADDR_WIDTH
@@ -22,46 +21,37 @@ __all__ = ["REGISTER_ADDR_WIDTH", "Tmau", "TmauUnit", "connect_processor", "proc
 
 
 def processor_members(params):
-    """What a processor and the bus see of a TMAU, as members of a component.
-
-    commands : In(stream of command_layout())
-        Commands as words of 512 bits; the opcode says which format one has. Of several processors an array, one each.
-    m_axi : Out(Axi4Signature)
-        Global memory. Read ID 0 is data, 1 descriptors, 2 what a reduction changes; write ID 0.
-    done : Out(DoneSignature)
-        A command has ended. Of several processors an array, one each, of its own commands.
-    irq : Out(1)
-        Interrupt, a level: a bit is set in both ``irq_status`` and ``irq_enable``.
-    prefetches : Out(stream of unsigned(params.addr_width - 7)) if params.prefetches
-        Lines of 128 bytes that a cache outside is to bring. Registered.
-    """
-    lines = unsigned(params.addr_width - LINE_LOG2)
+    """Members of a TMAU that face its processors and the bus; arrays if there are several processors."""
     commands, done = In(stream.Signature(command_layout())), Out(DoneSignature())
     if params.processors > 1:
         commands, done = commands.array(params.processors), done.array(params.processors)
-    return ({"prefetches": Out(stream.Signature(lines))} if params.prefetches else {}) | {
-        "commands": commands,
+    members = {
+        "commands": commands,  # Commands as words of 512 bits, whose format depends on the opcode.
+        # Global memory. Read ID 0 is data, 1 descriptors, 2 old words of reductions; write ID 0.
         "m_axi": Out(Axi4Signature(params.addr_width, params.bus_width, 2)),
-        "done": done,
-        "irq": Out(1),
+        "done": done,  # A command of the processor has ended.
+        "irq": Out(1),  # Interrupt, level: a bit is set in both ``irq_status`` and ``irq_enable``.
     }
+    if params.prefetches:
+        # Lines of 128 bytes that an external cache should fetch. Registered.
+        members["prefetches"] = Out(stream.Signature(unsigned(params.addr_width - LINE_LOG2)))
+    return members
 
 
 def connect_processor(m, top, unit):
-    """Shows the members of :func:`processor_members` of ``unit`` at ``top``; if it is stopped, no command is taken.
+    """Connects the members of :func:`processor_members` of ``unit`` to ``top``; a stopped unit accepts no commands.
 
-    With a command window, its commands and those of the port are taken in turns; a stopped unit takes and refuses those
-    of the window.
+    Commands of a command window alternate with commands of the port. A stopped unit does accept and refuse them.
 
     Returns
     -------
     dict of str to interface
-        Targets of accesses beside the registers of ``unit``, by region: ``commands``, if there is a window.
+        Further targets of register accesses, by region: ``commands``, if there is a window.
     """
     window = None
     if unit.params.command_window:
         m.submodules.command_window = window = CommandWindow()
-    join(m, unit=unit.m_axi, m_axi=flipped(top.m_axi))
+    connect(m, unit.m_axi, flipped(top.m_axi))
     several = unit.params.processors > 1
     for number in range(unit.params.processors):
         commands, done = (port[number] if several else port for port in (top.commands, top.done))
@@ -70,18 +60,18 @@ def connect_processor(m, top, unit):
         if unit.params.cores > 1:
             m.submodules[f"gate{number}"] = gate = StreamGate(command_layout())
             m.d.comb += gate.closed.eq(unit.stopped)
-            join(m, commands=source, gate=gate.i)
+            connect(m, source, gate.i)
             source = gate.o
         if window:
             m.submodules.command_arbiter = arbiter = StreamArbiter(command_layout(), 2)
-            join(m, commands=source, arbiter=arbiter.i[0])
-            join(m, window=window.commands, arbiter=arbiter.i[1])
+            connect(m, source, arbiter.i[0])
+            connect(m, window.commands, arbiter.i[1])
             source = arbiter.o
-        join(m, commands=source, unit=own)
-        join(m, unit=ended, done=flipped(done))
+        connect(m, source, own)
+        connect(m, ended, flipped(done))
     m.d.comb += top.irq.eq(unit.irq)
     if unit.params.prefetches:
-        join(m, unit=unit.prefetches, prefetches=flipped(top.prefetches))
+        connect(m, unit.prefetches, flipped(top.prefetches))
     if not window:
         return {}
     m.d.comb += [getattr(window.done, name).eq(getattr(top.done, name)) for name in ("valid", "tag", "error")]
@@ -89,18 +79,7 @@ def connect_processor(m, top, unit):
 
 
 class TmauUnit(wiring.Component):
-    """Data path and registers, behind what several processors share; connections only.
-
-    Members
-    -------
-    smem : Out(MoverSignature(params.smem, params.cores, params.line_words))
-    accesses : In(AccessSignature)
-        Registers, at the offsets of ``spec.tmau_registers``.
-    state : Out(EngineStateSignature())
-    stopped : Out(1) if params.cores > 1
-        The core of a cluster is stopped. Commands are still taken, and are refused. Registered.
-    **processor_members(params)
-    """
+    """Data path, registers, and the share of several processors; connections only."""
 
     def __init__(self, params):
         self.params = params
@@ -108,8 +87,9 @@ class TmauUnit(wiring.Component):
             processor_members(params)
             | {
                 "smem": Out(MoverSignature(params.smem, params.cores, params.line_words)),
-                "accesses": In(AccessSignature()),
+                "accesses": In(AccessSignature()),  # Registers, at the offsets of ``spec.tmau_registers``.
                 "state": Out(EngineStateSignature()),
+                # The core is stopped. Commands are still accepted, and refused. Registered.
                 **({"stopped": Out(1)} if params.cores > 1 else {}),
             }
         )
@@ -123,19 +103,19 @@ class TmauUnit(wiring.Component):
         if self.params.processors > 1:
             m.submodules.share = share = ProcessorShare(self.params.processors)
             for number in range(self.params.processors):
-                join(m, commands=flipped(self.commands[number]), share=share.commands[number])
-                join(m, share=share.done[number], done=flipped(self.done[number]))
-            join(m, share=share.merged, core=core.commands)
+                connect(m, flipped(self.commands[number]), share.commands[number])
+                connect(m, share.done[number], flipped(self.done[number]))
+            connect(m, share.merged, core.commands)
             ended = share.ended
         else:
-            join(m, commands=flipped(self.commands), core=core.commands)
-        join(m, core=core.axi, m_axi=flipped(self.m_axi))
-        join(m, core=core.smem, smem=flipped(self.smem))
-        join(m, core=core.control, control=control.datapath)
-        join(m, accesses=flipped(self.accesses), control=control.accesses)
-        join(m, control=control.state, state=flipped(self.state))
+            connect(m, flipped(self.commands), core.commands)
+        connect(m, core.axi, flipped(self.m_axi))
+        connect(m, core.smem, flipped(self.smem))
+        connect(m, core.control, control.datapath)
+        connect(m, flipped(self.accesses), control.accesses)
+        connect(m, control.state, flipped(self.state))
         if self.params.prefetches:
-            join(m, core=core.prefetches, prefetches=flipped(self.prefetches))
+            connect(m, core.prefetches, flipped(self.prefetches))
         m.d.comb += [
             ended.valid.eq(core.control.done.valid),
             ended.tag.eq(core.control.done.record.tag),
@@ -152,7 +132,7 @@ REGISTER_ADDR_WIDTH = 12
 
 
 def window_regions(params):
-    """Bits of a byte address in each window of TmauParams, by its region: the last ones of an address map."""
+    """Bits of a byte address in each window of TmauParams, by region. They are the last regions of an address map."""
     commands = {"commands": COMMAND_WINDOW_ADDR_WIDTH} if params.command_window else {}
     barriers = {"barriers": BARRIER_WINDOW_ADDR_WIDTH} if params.barrier_window else {}
     return commands | barriers
@@ -161,34 +141,26 @@ def window_regions(params):
 class Tmau(wiring.Component):
     """Data path and registers behind AXI4-Lite; connections only.
 
-    A shared memory outside takes a line a cycle from ``smem.writes`` and hands out a line a cycle on ``smem.fetch``,
-    takes the bytes of each transfer that names a barrier from ``smem.landed``, and reports what its barriers refused
-    and how often its banks conflicted.
-
-    Members
-    -------
-    smem : Out(MoverSignature(params.smem, params.cores))
-        The shared memory outside.
-    s_axil : In(Axi4LiteSignature)
-        Registers, at the offsets of ``spec.tmau_registers``.
-    **processor_members(params)
+    An external shared memory accepts a line a cycle from ``smem.writes``, returns a line a cycle on ``smem.fetch``,
+    counts the bytes of each transfer with a barrier from ``smem.landed``, and reports refused barrier operations and
+    bank conflicts.
 
     Attributes
     ----------
     regions : dict of str to Region
-        What lies where on ``s_axil``: ``tmau``, the registers, and ``commands``, the window if ``params`` names it.
+        Address map of ``s_axil``: ``tmau``, the registers, and ``commands``, the command window if there is one.
     """
 
     def __init__(self, params):
         self.params = params
         if params.barrier_window:
-            raise ValueError("barrier_window must be False: the barriers of a Tmau lie in the shared memory outside")
+            raise ValueError("barrier_window must be False: the barriers of a Tmau are in the external shared memory")
         self.regions = address_map(tmau=REGISTER_ADDR_WIDTH, **window_regions(params))
         super().__init__(
             processor_members(params)
             | {
-                "smem": Out(MoverSignature(params.smem, params.cores)),
-                "s_axil": In(Axi4LiteSignature(map_addr_width(self.regions))),
+                "smem": Out(MoverSignature(params.smem, params.cores)),  # The external shared memory.
+                "s_axil": In(Axi4LiteSignature(map_addr_width(self.regions))),  # Registers, at ``regions``.
             }
         )
 

@@ -1,12 +1,11 @@
-"""Numbers that are worked out once, before a network runs: what a node multiplies by and adds.
+"""Constants of nodes that are computed once: factors and offsets.
 
-Scales are numpy float32, or arrays of it; every operation rounds to binary32. None is checked.
+Scales are numpy float32 or arrays of it, and every operation rounds to binary32. Nothing is checked.
 """
 
 import numpy as np
 
-from .ends import dequantise, quantise
-from .rounding import fused
+from .rounding import dequantise, fused, quantise
 
 __all__ = [
     "average_scale",
@@ -24,17 +23,17 @@ def convolution_scale(x_scale, w_scale, y_scale):
 
 
 def product_scale(a_scale, b_scale, y_scale):
-    """fl(fl(sa · sb) / sy), of a product with one number."""
+    """fl(fl(sa · sb) / sy), for a product with one number."""
     return a_scale * b_scale / y_scale
 
 
 def global_average_scale(x_scale, y_scale, count):
-    """fl(sx / fl(sy · fl(count))), of an average of all ``count`` pixels."""
+    """fl(sx / fl(sy · fl(count))), for an average of ``count`` pixels."""
     return x_scale / (y_scale * np.float32(count))
 
 
 def average_scale(x_scale, y_scale, counts):
-    """fl(sx / fl(sy · n)) for an array of numbers of pixels."""
+    """fl(sx / fl(sy · n)) for each number of pixels in an array."""
     return x_scale / (y_scale * np.asarray(counts, np.float32))
 
 

@@ -1,13 +1,13 @@
-"""Functions of one number, by the names that models have for them: float32 to float32.
+"""Functions of float32 by the names of their operators.
 
-What is not a single operation is computed in binary64 and rounded once. Results may be infinite, or no numbers.
+A function of more than one operation is computed in binary64 and rounded once. Results may be infinite, or NaN.
 """
 
 import math
 
 import numpy as np
 
-__all__ = ["FUNCTIONS", "OPERATIONS"]
+__all__ = ["FUNCTIONS", "OPERATIONS", "exponentials", "softmax", "softmax_of_floats"]
 
 _ERF = np.vectorize(math.erf, otypes=[float])
 
@@ -63,7 +63,7 @@ FUNCTIONS = {
     "ThresholdedRelu": (lambda x, alpha: np.where(x > np.float32(alpha), x, 0), {"alpha": 1.0}),
 }
 
-#: By operator: what becomes of two float32 numbers.
+#: By operator: the function of two float32 arrays.
 OPERATIONS = {
     "Add": np.add,
     "Div": np.divide,
@@ -74,3 +74,26 @@ OPERATIONS = {
     "Pow": np.power,
     "Sub": np.subtract,
 }
+
+
+def exponentials(scale, count):
+    """e^x for x from 255 steps below the largest of ``count`` numbers up to it, scaled so that sums fit 32 bits."""
+    largest = np.iinfo(np.uint32).max
+    shift = math.log(largest / count) / float(scale)
+    return np.array([min(int(math.exp((i - 255 + shift) * float(scale))), largest) for i in range(256)], np.int64)
+
+
+def softmax(x, node, dtype):
+    """Softmax of integers, by a ``Softmax``."""
+    x = x.astype(np.int64)
+    terms = node.table[255 + x - x.max(axis=node.axes, keepdims=True)]
+    total = terms.sum(axis=node.axes, keepdims=True)
+    shares = (terms * node.scale + total // 2) // total
+    return np.clip(shares + node.y_zero, node.minimum, node.maximum).astype(dtype)
+
+
+def softmax_of_floats(x, axes):
+    """Softmax of float32, in binary64 and rounded once."""
+    x = x.astype(np.float64)
+    terms = np.exp(x - x.max(axis=axes, keepdims=True))
+    return (terms / terms.sum(axis=axes, keepdims=True)).astype(np.float32)

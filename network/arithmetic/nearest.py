@@ -1,6 +1,6 @@
-"""Which element of a row each element of the resized row is: docs/network.md, "The nearest element".
+"""Indices of a resize to the nearest element (docs/network.md, "The nearest element").
 
-Positions are binary32, as in ONNX Runtime, so that elements are the same where a position lies halfway.
+Positions are binary32, as in ONNX Runtime, so that elements are the same where a position is halfway between two.
 """
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 __all__ = ["COORDINATES", "ROUNDINGS", "nearest_elements"]
 
 _HALF = np.float32(0.5)
-#: How far from the middle between two elements a position still counts as halfway.
+#: A position this close to the middle between two elements counts as halfway.
 _TIE = np.float32(1e-6)
 
 
@@ -22,8 +22,8 @@ def _half_pixel_symmetric(i, factor, size, made):
     return (np.float64(offset) + (i.astype(np.float64) + 0.5) / np.float64(factor) - 0.5).astype(np.float32)
 
 
-#: By coordinate_transformation_mode: positions in the row of float32 indices of the result, by the factor, a float32,
-#: and the elements of both.
+#: By coordinate_transformation_mode: positions in the row, from float32 indices of the result, the float32 factor, and
+#: the sizes of both.
 COORDINATES = {
     "align_corners": lambda i, factor, size, made: i * np.float32(size - 1) / np.float32(max(made - 1, 1)),
     "asymmetric": lambda i, factor, size, made: i / factor,
@@ -41,7 +41,7 @@ def _round(x, halves_up):
     return below + up
 
 
-#: By nearest_mode: the element that a position takes.
+#: By nearest_mode: the element at a position.
 ROUNDINGS = {
     "ceil": np.ceil,
     "floor": np.floor,
@@ -51,14 +51,14 @@ ROUNDINGS = {
 
 
 def nearest_elements(size, made, factor, coordinates, rounding):
-    """The element of ``size`` that each of ``made`` is.
+    """For each of ``made`` elements the index of the nearest of ``size`` elements.
 
     Parameters
     ----------
     size, made : int
     factor : float32
     coordinates, rounding : str
-        Of ``COORDINATES`` and ``ROUNDINGS``.
+        Keys of ``COORDINATES`` and ``ROUNDINGS``.
 
     Returns
     -------

@@ -1,6 +1,7 @@
-"""Layers of the convolution engine, before they are cut into tiles (docs/network.md, "On the engines")."""
+"""Layers of jobs of the convolution engine, before they are cut (docs/network.md, "On the engines")."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -15,10 +16,9 @@ __all__ = ["Addition", "Layer", "Part", "reach"]
 
 @dataclass(frozen=True, eq=False)
 class Addition:
-    """A second operand that is added to results: a source of the layer with the geometry of its output.
+    """A second operand that is added to results: a source of the layer with the shape of its output.
 
-    Without a source it is the output itself, as the parts before left it. ``ratio`` and ``offset`` are the raw bits of
-    binary32.
+    Without a source it is the output as written by the parts before. ``ratio`` and ``offset`` are raw bits of binary32.
     """
 
     source: int | None
@@ -30,7 +30,7 @@ class Addition:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One convolution or pooling: of channels of a source, into channels and points of the layer's output.
+    """One convolution or pooling of channels of a source, which writes channels and points of the layer's output.
 
     Input row of output row r and kernel row kh is r · stride - top + kh · dilation, with r counted in the whole output;
     columns likewise.
@@ -41,25 +41,24 @@ class Part:
     source : int
         Number of the source.
     channels, out_channels : (int, int)
-        First one and how many, of the source's pixels and of the output's.
+        First channel and number of channels, of the source and of the output.
     rows, columns : (int, int)
-        Points of the output: first one, and the one behind the last.
+        Points of the output: the first one and the end.
     kernel, stride, dilation, origin : (int, int)
-        Of rows, of columns; ``origin`` is (top, left), of any sign.
+        For rows, then for columns; ``origin`` is (top, left), of any sign.
     weights : uint8 array or None
-        [Co, Kh · Kw · C], or of DEPTHWISE [Kh · Kw, C].
+        [Co, Kh · Kw · C], or [Kh · Kw, C] for DEPTHWISE.
     table : uint32 array [Co, 2] or None
-        Bias and raw bits of the scale.
+        Bias, and raw bits of the scale.
     type : MmType
     output : ConvOutput
     x_zero, k_zero, y_zero, minimum, maximum : int
-        As they lie in memory.
+        Bytes as they are in memory.
     addition : Addition or None
     blind : bool
-        X is not read for what it holds: any bytes will do, for the scale is 0.
+        The scale is 0, so the contents of X do not matter.
     counted : int or None
-        Multiplications of an element of the output that are the network's, where weights besides are zeros or choose a
-        channel.
+        The network's multiplications for an element of the output, if some weights are zeros that the compiler added.
     """
 
     operation: ConvOperation
@@ -86,6 +85,12 @@ class Part:
     counted: int | None = None
 
     @property
+    def shape(self):
+        """Everything that decides the cost of a job of the part, hashable."""
+        return (self.operation, self.source, self.channels[1], self.rows, self.columns, self.kernel, self.stride,
+                self.dilation, self.origin, self.blind, self.table is not None, self.addition is not None)  # fmt: skip
+
+    @property
     def element(self):
         """Bytes of a result."""
         return 4 if self.output == ConvOutput.RAW else 1
@@ -96,19 +101,19 @@ class Part:
         return 0 if self.table is None else CHANNEL_BYTES * len(self.table)
 
     def renumbered(self, number, added=None):
-        """The part with other numbers of sources: ``number`` of each, and ``added`` of addends if theirs differ."""
+        """The part with new numbers of sources: ``number`` maps that of X, and of an addend unless ``added`` does."""
         addition = self.addition
         if addition and addition.source is not None:
             addition = replace(addition, source=(added or number)(addition.source))
         return replace(self, source=number(self.source), addition=addition)
 
     def input_rows(self, rows, height):
-        """Rows of a source of ``height`` rows that output ``rows`` of this part need; at least one."""
+        """Rows of a source of ``height`` rows that this part needs for output ``rows``; at least one."""
         first, last = max(rows[0], self.rows[0]), min(rows[1], self.rows[1])
         return reach(first, last, self.kernel[0], self.stride[0], self.dilation[0], self.origin[0], height)
 
     def macs(self, points):
-        """Multiplications of so many output points."""
+        """Multiplications of a number of output points."""
         if self.weights is None:
             return 0
         if self.counted is not None:
@@ -119,7 +124,7 @@ class Part:
 
 
 def reach(first, last, taps, step, apart, before, size):
-    """Which of ``size`` input rows, or columns, output ones from ``first`` to before ``last`` need; at least one."""
+    """Input rows, or columns, of ``size`` that outputs ``first`` to ``last`` - 1 need: first and end, at least one."""
     low = first * step - before
     high = (last - 1) * step - before + (taps - 1) * apart + 1
     low, high = min(max(low, 0), size - 1), min(max(high, 1), size)
@@ -128,7 +133,7 @@ def reach(first, last, taps, step, apart, before, size):
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """What writes one tensor.
+    """The jobs that write one tensor.
 
     Attributes
     ----------
@@ -137,12 +142,12 @@ class Layer:
     output : Place
     sources : tuple of Place
     parts : tuple of Part
-        Together they write every element of the output, once but for those that are added to.
+        Together they write every element of the output, once unless it is added to.
     moves : tuple of Move
         Instead of ``parts``.
     first : Layer or None
-        What makes source 0, which then lies nowhere but in shared memory, as many rows of it as are needed; behind that
-        source come those of ``first``.
+        The layer that makes source 0, which then lies in shared memory alone, as many rows as are needed at a time. The
+        sources of ``first`` come after source 0.
     """
 
     name: str
@@ -153,15 +158,43 @@ class Layer:
     moves: tuple[Move, ...] = ()
     first: "Layer | None" = None
 
-    @property
+    @cached_property
     def stages(self):
-        """All parts in the order in which they are done, each with the layer whose sources and output it has."""
+        """All parts in order, each with the layer whose sources and output it has."""
         own = tuple((self, part) for part in self.parts)
         return (*self.first.stages, *own) if self.first else own
 
+    @cached_property
+    def kinds(self):
+        """For each of ``stages`` the number of the first one whose jobs cost the same."""
+        firsts = {}
+        return tuple(firsts.setdefault((stage is self, *part.shape), number)
+                     for number, (stage, part) in enumerate(self.stages))  # fmt: skip
+
+    @cached_property
+    def windows(self):
+        """Everything that decides which rows of sources are needed: windows of the parts, and of ``first``.
+
+        A window is (source, rows of the output), and for X the other arguments of :func:`reach`. The second element is
+        (number of sources, windows) of ``first``, or None.
+        """
+        windows = {}
+        for part in self.parts:
+            if not part.blind:
+                window = part.kernel[0], part.stride[0], part.dilation[0], part.origin[0]
+                windows[part.source, part.rows, *window, self.sources[part.source].height] = None
+            if part.addition and part.addition.source is not None:
+                windows[part.addition.source, part.rows] = None
+        return (*windows,), self.first and (len(self.first.sources), self.first.windows)
+
+    @cached_property
+    def made_rows(self):
+        """Rows of the output that parts make, each once: whether the part is of this layer, and its rows."""
+        return tuple(dict.fromkeys((stage is self, part.rows) for stage, part in self.stages))
+
     @property
     def brought(self):
-        """Sources that lie in global memory."""
+        """Sources that no other stage of the layer makes."""
         return self.sources[1:] if self.first else self.sources
 
     @property

@@ -1,4 +1,4 @@
-"""A graph as layers: which nodes cost nothing, which are done together (docs/network.md, "Operators as jobs")."""
+"""A graph as layers: nodes that cost nothing, and nodes that share a layer (docs/network.md, "Operators as jobs")."""
 
 from dataclasses import dataclass, replace
 from math import gcd
@@ -14,7 +14,7 @@ from .operators import (
     filled,
     in_order,
     refuse,
-    taken,
+    take_layer,
     with_addition,
     with_channels_in_order,
     with_groups_together,
@@ -23,23 +23,23 @@ from .places import BLOCK, Place, as_bytes, in_pixels_of, padded, place_of
 
 __all__ = ["Lowered", "lower"]
 
-#: Kinds of nodes that the host carries out behind the engines.
+#: Kinds of nodes that the host can compute after the engines.
 _OF_THE_HOST = ("Dequantize", "Floats", "Quantize", "Reshape", "Scale", "Softmax", "Take", "Transpose")
-#: Elements of a row that are one pixel, at most, where each is taken by itself.
+#: Most elements of a row that become one pixel, for nodes that take elements one by one.
 _LONG = 4096
-#: The same where a job has a table of its channels, and there may be many jobs.
+#: The same for nodes that may be many jobs with a table of their channels each.
 _FEW = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Lowered:
-    """Layers in their order, and where every tensor is found.
+    """Layers in order, and the places of tensors in memory.
 
     Attributes
     ----------
     layers : tuple of Layer
     places : dict of str to Place
-        Of tensors that lie in memory; the name in a place is that of the tensor whose memory it is.
+        Tensors that lie in memory. Several may share the memory of one: the name in a place is the name of that one.
     """
 
     layers: tuple
@@ -47,27 +47,27 @@ class Lowered:
 
     @property
     def all_places(self):
-        """Places of tensors, and of what lies between layers besides."""
+        """Places of all tensors, and of intermediate results that are not tensors of the graph."""
         return [*self.places.values(), *(layer.output for layer in self.layers)]
 
 
 @dataclass(frozen=True, eq=False)
 class _Elsewhere:
-    """A tensor that is no more than an order of the bytes of another one: offsets in ``place``, in its own shape."""
+    """A tensor whose elements are bytes of another one: their offsets in ``place``, in the shape of the tensor."""
 
     place: Place
     addresses: np.ndarray
 
 
 def lower(graph, conv, every_tensor=False):
-    """The :class:`Lowered` of a graph between its quantisations.
+    """The :class:`Lowered` of the part of a graph that the engines compute.
 
     Parameters
     ----------
     graph : Graph
     conv : ConvParams
     every_tensor : bool
-        No tensor is left out of memory.
+        Every tensor has a place in memory.
     """
     lowered = _Lowering(graph, conv.peak, every_tensor).run()
     for layer in lowered.layers:
@@ -76,7 +76,7 @@ def lower(graph, conv, every_tensor=False):
 
 
 def _check_sizes(layer):
-    """Refuses what no job can count."""
+    """Refuses sizes that do not fit the fields of a job."""
     for part in layer.parts:
         sizes = *part.channels[1:], *part.out_channels[1:], *(last - first for first, last in (part.rows, part.columns))
         if max(sizes) > MOST:
@@ -89,7 +89,7 @@ class _Lowering:
         self.graph, self.peak, self.every = graph, peak, every_tensor
         self.readers = {name: [node for node in graph.nodes if name in node.inputs] for name in graph.tensors}
         self.places, self.elsewhere, self.layers = {}, {}, []
-        self.fused = {}  # convolutions that wait for their addition, by output
+        self.fused = {}  # convolutions whose addition has not been read yet, by output
         self.names = set(graph.tensors)
         self.tail = graph.tail
         self.hosted = {node.output for node in self.tail}
@@ -114,7 +114,7 @@ class _Lowering:
             self.places[node.output] = place_of(tensor)
         elif node in self.tail:
             if node.kind not in _OF_THE_HOST:
-                refuse(node, "it reads what the host computes behind the engines")
+                refuse(node, "it reads what the host computes after the engines")
             for name in node.inputs:
                 if name not in self.hosted:
                     self._place(name)
@@ -145,7 +145,7 @@ class _Lowering:
             self._append(replace(layer, sources=sources, parts=parts))
 
     def _between(self, node, what, shape, dtype):
-        """A place for what lies between two layers of a node, whose name may be that of other nodes too."""
+        """A place for an intermediate result of a node; names of nodes need not be unique."""
         name = f"{node.name}.{what}"
         while name in self.names:
             name += "'"
@@ -153,26 +153,26 @@ class _Lowering:
         return place_of(Tensor(name, shape, dtype))
 
     def _sources(self, node):
-        """Places of inputs, each once, and which of them each input is."""
+        """Places of inputs, each once, and for each input the number of its place."""
         places = [self._place(name) for name in node.inputs]
         unique = list({id(place): place for place in places}.values())
         return tuple(unique), [unique.index(place) for place in places]
 
     def _append(self, layer):
-        """A layer that makes a tensor, which others may see as other pixels."""
+        """Adds a layer that makes a tensor, whose readers may see other pixels."""
         self.layers.append(layer)
         name, place = layer.output.name, place_of(self.graph.tensors[layer.output.name])
         self.places[name] = layer.output if layer.output == place else place
 
     def _made(self, node, layer):
-        """A layer of a convolution: it waits for what is added to its results, if there is such a thing."""
+        """Adds a layer of a convolution, now or with the addition of its results."""
         if self._waits(node):
             self.fused[node.output] = layer
         else:
             self._append(layer)
 
     def _waits(self, node):
-        """Whether the results of a convolution are read by nothing but an addition, whose first operand they are."""
+        """Whether the only reader of a convolution is an addition, with the results as its first operand."""
         readers = self.readers[node.output]
         if self.every or node.output in self.graph.outputs or len(readers) != 1 or readers[0].kind != "Add":
             return False
@@ -181,15 +181,15 @@ class _Lowering:
         return first == node.output != second and len(types) == 1
 
     def _matrix(self, node):
-        """A product with a matrix: a convolution of single pixels, or of whole images that are flattened for it."""
+        """A product with a matrix: a convolution of single pixels, or of whole images if the model flattens them."""
         at, name = node.attributes, node.inputs[0]
         tensor, output = self.graph.tensors[name], place_of(self.graph.tensors[node.output])
-        found = self.elsewhere.get(name)
-        if found and name not in self.places and len(tensor.shape) == 2:
-            placed = weights_in_place(found.place, found.addresses, at.weight[:, :, 0, 0])
-            if placed is not None:
-                whole = replace(node, attributes=replace(at, weight=placed.transpose(0, 3, 1, 2), matrix=False))
-                self._made(node, OPERATORS["Conv"](whole, output, (found.place,)))
+        view = self.elsewhere.get(name)
+        if view and name not in self.places and len(tensor.shape) == 2:
+            weights = weights_in_place(view.place, view.addresses, at.weight[:, :, 0, 0])
+            if weights is not None:
+                whole = replace(node, attributes=replace(at, weight=weights.transpose(0, 3, 1, 2), matrix=False))
+                self._made(node, OPERATORS["Conv"](whole, output, (view.place,)))
                 return
         count = int(np.prod(tensor.shape[:-1]))
         if len(tensor.shape) == 4 and output.element > 1:
@@ -201,18 +201,18 @@ class _Lowering:
         self._made(node, _product(node, output, place, count))
 
     def _flat_matrix(self, node, tensor, output, count):
-        """The same of a tensor whose last dimension does not adjoin in memory: it is brought into rows first."""
-        found = self._found(node.inputs[0])
+        """A product with a tensor whose last dimension is not contiguous in memory: it is moved into rows first."""
+        view = self._view(node.inputs[0])
         rows = self._between(node, "rows", (count, tensor.shape[-1]), tensor.dtype)
-        place = self._moved(node, replace(found, addresses=found.addresses.reshape(rows.shape)), rows)
-        made = self._between(node, "products", (count, output.shape[-1]), output.dtype)
-        self.layers.append(_product(node, made, place, count))
-        self.elsewhere[node.output] = _Elsewhere(made, addresses_of(made).reshape(output.shape))
+        place = self._moved(node, replace(view, addresses=view.addresses.reshape(rows.shape)), rows)
+        products = self._between(node, "products", (count, output.shape[-1]), output.dtype)
+        self.layers.append(_product(node, products, place, count))
+        self.elsewhere[node.output] = _Elsewhere(products, addresses_of(products).reshape(output.shape))
         if self.every:
             self._place(node.output)
 
     def _join(self, node):
-        """A concatenation of what adjoins in no pixel: tables first, then every tensor is moved to its place."""
+        """A concatenation across images or pixels: tables are applied, then every tensor is moved to its place."""
         output = place_of(self.graph.tensors[node.output])
         axis = node.attributes.axis % len(output.shape)
         targets, places, moves, start = addresses_of(output), [], [], 0
@@ -233,30 +233,30 @@ class _Lowering:
         self._append(Layer(node.name, node.operator or node.kind, output, tuple(places), moves=tuple(moves)))
 
     def _take(self, node):
-        """Some elements: one job where they are channels that adjoin, rows and columns at equal steps."""
-        layer = taken(node, place_of(self.graph.tensors[node.output]), self.graph.tensors[node.inputs[0]].shape,
+        """Some elements: one job if they are contiguous channels, and rows and columns at equal steps."""
+        layer = take_layer(node, place_of(self.graph.tensors[node.output]), self.graph.tensors[node.inputs[0]].shape,
                       lambda: self._place(node.inputs[0]))  # fmt: skip
         if layer is not None:
             self._append(layer)
             return
-        found, indices = self._found(node.inputs[0]), node.attributes.indices
-        addresses, output = found.addresses[np.ix_(*indices)], place_of(self.graph.tensors[node.output])
+        view, indices = self._view(node.inputs[0]), node.attributes.indices
+        addresses, output = view.addresses[np.ix_(*indices)], place_of(self.graph.tensors[node.output])
         targets = addresses_of(output)
-        if move_between(addresses, targets) is None and channel_order(addresses, output, found.place) is None:
+        if move_between(addresses, targets) is None and channel_order(addresses, output, view.place) is None:
             moves = [move_between(addresses[some], targets[some]) for some in pieces(indices)]
             if moves and None not in moves:
-                self._append(Layer(node.name, node.operator or node.kind, output, (found.place,), moves=tuple(moves)))
+                self._append(Layer(node.name, node.operator or node.kind, output, (view.place,), moves=tuple(moves)))
                 return
-        self.elsewhere[node.output] = replace(found, addresses=addresses)
+        self.elsewhere[node.output] = replace(view, addresses=addresses)
         self._place(node.output)
 
     def _pad(self, node):
-        """Padding of any dimension: the value is made as often as it is needed, and all is moved to its place."""
+        """Padding of any dimension: a tensor of the value is made, and both tensors are moved to their places."""
         place, output, at = self._place(node.inputs[0]), place_of(self.graph.tensors[node.output]), node.attributes
         inside = [slice(first, first + size) for first, size in zip(at.before, place.shape, strict=True)]
         boxes, targets = [], addresses_of(output)
         for axis, some in enumerate(inside):
-            # Of the dimensions before, what is inside; of those behind, all.
+            # Only the inside of the dimensions before this one, and all of the dimensions after it.
             boxes += [(*inside[:axis], side) for side in (slice(0, some.start), slice(some.stop, None))]
         regions = [region for box in boxes if (region := targets[box]).size]
         count = sum(region.size for region in regions)
@@ -270,35 +270,35 @@ class _Lowering:
             refuse(node, f"from {place.shape} to {output.shape} no few nested loops lead")
         self._append(Layer(node.name, node.operator or node.kind, output, (place, fill), moves=tuple(moves)))
 
-    def _found(self, name):
-        """Where the elements of a tensor are, in its own order or not."""
+    def _view(self, name):
+        """The elements of a tensor where they are, in its own order or not."""
         if name in self.elsewhere and name not in self.places:
             return self.elsewhere[name]
         place = self._place(name)
         return _Elsewhere(place, addresses_of(place))
 
-    def _moved(self, node, found, place):
-        """``place``, after a layer that brings the elements there; of two if they are no nest of loops."""
-        move = move_between(found.addresses, addresses_of(place))
-        order = channel_order(found.addresses, place, found.place)
-        if order is not None and self._done_before(found.place, place, order):
+    def _moved(self, node, view, place):
+        """``place``, after a layer that moves the elements there, or two layers if one nest of loops is not enough."""
+        move = move_between(view.addresses, addresses_of(place))
+        order = channel_order(view.addresses, place, view.place)
+        if order is not None and self._done_before(view.place, place, order):
             return place
         if order is not None and (move is None or place.channels * move.adjoining < self.peak):
-            self.layers.append(with_channels_in_order(node, place, found.place, order))
+            self.layers.append(with_channels_in_order(node, place, view.place, order))
             return place
         if move is None:
-            flat = self._between(node, "flat", (found.addresses.size,), place.dtype)
+            flat = self._between(node, "flat", (view.addresses.size,), place.dtype)
             order = addresses_of(flat).reshape(place.shape)
-            first, move = move_between(found.addresses, order), move_between(order, addresses_of(place))
+            first, move = move_between(view.addresses, order), move_between(order, addresses_of(place))
             if first is None or move is None:
-                refuse(node, f"from {found.place.shape} to {place.shape} no few nested loops lead")
-            self._append_move(node, flat, found.place, first)
-            found = _Elsewhere(flat, order)
-        self._append_move(node, place, found.place, move)
+                refuse(node, f"from {view.place.shape} to {place.shape} no few nested loops lead")
+            self._append_move(node, flat, view.place, first)
+            view = _Elsewhere(flat, order)
+        self._append_move(node, place, view.place, move)
         return place
 
     def _done_before(self, base, place, order):
-        """Whether the convolution that makes a tensor now makes it in another order, as nobody else reads it."""
+        """Changes the convolution that makes a tensor to make it in another order, if it has no other readers."""
         name = base.name
         while name != place.name:
             readers = self.readers.get(name, ())
@@ -316,55 +316,55 @@ class _Lowering:
         self.layers.append(Layer(node.name, node.operator or node.kind, place, (source,), moves=(move,)))
 
     def _reorder(self, node):
-        """A reshape or a transpose: nothing is done until somebody needs the bytes in their own order."""
+        """A reshape or a transpose: nothing is moved until a reader needs the bytes in their own order."""
         tensor = self.graph.tensors[node.output]
-        found = self._found(node.inputs[0])
-        addresses = found.addresses
+        view = self._view(node.inputs[0])
+        addresses = view.addresses
         if node.kind == "Transpose":
             addresses = addresses.transpose(node.attributes.perm)
-        self.elsewhere[node.output] = _Elsewhere(found.place, addresses.reshape(tensor.shape))
+        self.elsewhere[node.output] = _Elsewhere(view.place, addresses.reshape(tensor.shape))
         if self.every or tensor.dtype == "float32":
             self._place(node.output)
 
     def _place(self, name):
-        """Where a tensor lies, after it has been brought there if that is needed."""
+        """The place of a tensor in its own order; it is moved there if needed."""
         if name in self.places:
             return self.places[name]
         if name in self.fused:
             self._append(self.fused.pop(name))
             return self.places[name]
-        found, place = self.elsewhere[name], place_of(self.graph.tensors[name])
+        view, place = self.elsewhere[name], place_of(self.graph.tensors[name])
         targets = addresses_of(place)
-        if (targets == found.addresses).all() and padded(place.size) == padded(found.place.size):
-            self.places[name] = replace(place, name=found.place.name)
+        if (targets == view.addresses).all() and padded(place.size) == padded(view.place.size):
+            self.places[name] = replace(place, name=view.place.name)
             return self.places[name]
         node = next(node for node in self.graph.nodes if node.output == name)
-        self.places[name] = self._moved(node, found, place)
+        self.places[name] = self._moved(node, view, place)
         return place
 
 
 def _around_pixels(pad):
-    """Whether padding is channels, rows and columns alone."""
+    """Whether a Pad adds only channels, rows and columns."""
     return len(pad.before) in (2, 4) and not pad.before[0] and not pad.after[0]
 
 
 def _loose(node, output):
-    """Whether a node takes the elements of matrices one by one, whose rows would each be a band, or a long pixel."""
+    """Whether a node takes elements of a matrix one by one, whose rows would be bands or pixels that are too long."""
     alone = node.kind in ("Add", "Mul") or (node.kind == "Concat" and len(node.inputs) == 1)
     most = _FEW if node.kind == "Concat" else _LONG
     return alone and len(output.shape) == 2 and (output.batch > 1 or output.channels > most)
 
 
 def _in_pixels(node, output):
-    """Whether tensors that are joined are channels, rows or columns of the output."""
+    """Whether a Concat joins channels, rows or columns."""
     rank = len(output.shape)
     return rank in (2, 4) and node.attributes.axis % rank > 0
 
 
 def _product(node, output, place, count):
-    """The layer of a product of ``count`` rows with a matrix: one image, of rows that begin at multiples of 16.
+    """The layer of a product of ``count`` rows with a matrix: an image whose rows begin at multiples of 16 bytes.
 
-    They have no more pixels than that takes: one, where rows of the matrix do.
+    Rows have as few pixels as that needs: one if rows of the matrix are multiples of 16 bytes.
     """
     channels = [int(np.prod(one.shape)) // count * one.element for one in (place, output)]
     width = 1

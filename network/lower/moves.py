@@ -1,4 +1,4 @@
-"""Elements that only change their places: transposes, and reshapes that are not free (docs/network.md, "Moves")."""
+"""Elements that only change their places: transposes, and reshapes that copy (docs/network.md, "Moves")."""
 
 from dataclasses import dataclass, replace
 from itertools import product
@@ -9,16 +9,16 @@ import numpy as np
 
 __all__ = ["MOST", "Job", "Move", "addresses_of", "channel_order", "move_between", "pieces", "weights_in_place"]
 
-#: Jobs of a move at most.
+#: Most jobs of a move.
 _MOST_JOBS = 4096
-#: Moves of one node at most.
+#: Most moves of one node.
 _MOST_PIECES = 256
-#: Indices of a dimension of a job at most.
+#: Most indices of a dimension of a job.
 MOST = 65536
 
 
 class Job(NamedTuple):
-    """What one job moves: ``sizes`` are channels, columns, rows, images; pitches are those of columns, rows, images."""
+    """One job of a move: sizes are of channels, columns, rows, images; pitches of columns, rows, images."""
 
     sizes: tuple[int, int, int, int]
     x: int
@@ -29,12 +29,12 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True)
 class Move:
-    """Bytes of a source to other places in the output: a nest of loops.
+    """A nest of loops that copies bytes of a source to the output.
 
     Attributes
     ----------
     loops : tuple of (int, int, int)
-        Size, and bytes from one index to the next in source and output; by the latter, the least first.
+        Size, and bytes from one index to the next in source and output; sorted by the latter.
     start : (int, int)
         Offsets of the first byte in source and output.
     source : int
@@ -46,12 +46,12 @@ class Move:
     source: int = 0
 
     def span(self, side):
-        """Offsets of the first byte and of the one behind the last in the source, side 0, or the output, side 1."""
+        """Offsets of the first byte and of the end in the source, side 0, or in the output, side 1."""
         first = self.start[side]
         return first, first + 1 + sum((size - 1) * steps[side] for size, *steps in self.loops)
 
     def split(self, side, offset):
-        """Moves of the bytes before an offset in source or output, and of those from it on; two lists."""
+        """Moves of the bytes before an offset in source or output, and of the bytes from it on; two lists."""
         first, last = self.span(side)
         if not first < offset < last:
             return ([self], []) if last <= offset else ([], [self])
@@ -61,11 +61,11 @@ class Move:
         low = max((offset - first - inside) // steps[side] + 1, 0)
         high = min(-(-(offset - first) // steps[side]), size)
         before = [self._some(outer, 0, low)] if low else []
-        behind = [self._some(outer, high, size)] if high < size else []
+        after = [self._some(outer, high, size)] if high < size else []
         for index in range(low, high):
             cut = self._some(outer, index, index + 1).split(side, offset)
-            before, behind = before + cut[0], behind + cut[1]
-        return before, behind
+            before, after = before + cut[0], after + cut[1]
+        return before, after
 
     def _some(self, number, first, last):
         """Some indices of a loop."""
@@ -76,12 +76,12 @@ class Move:
 
     @property
     def adjoining(self):
-        """How many bytes adjoin in both: a job moves so many in a cycle, where these are few."""
+        """Bytes that are contiguous in both source and output. A job copies up to a row of the engine a cycle."""
         return self.loops[0][0] if self.loops and self.loops[0][1:] == (1, 1) else 1
 
     @property
     def jobs(self):
-        """The :class:`Job` of each, a list: one channel or more where bytes adjoin, three more dimensions."""
+        """Jobs that do the move, a list: contiguous bytes are channels, and there are three more dimensions."""
         channels = self.adjoining if self.adjoining <= MOST else 1
         rest = [part for loop in self.loops[channels > 1 :] for part in _limited(loop)]
         spatial, outer = rest[:3], rest[3:]
@@ -103,9 +103,9 @@ def addresses_of(place):
 
 
 def move_between(sources, targets, number=0):
-    """The :class:`Move` of the byte at each of ``sources`` to that of ``targets``, arrays of offsets of one shape.
+    """The :class:`Move` from ``sources`` to ``targets``, arrays of offsets of one shape; ``number`` is the source's.
 
-    ``number`` is that of the source. None if they are no nest of loops, or one of too many jobs.
+    None if it is not a nest of loops, or needs too many jobs.
     """
     order = np.argsort(targets.ravel(), kind="stable")
     pairs = np.stack((sources.ravel()[order], targets.ravel()[order]))
@@ -117,13 +117,13 @@ def move_between(sources, targets, number=0):
 
 
 def pieces(indices):
-    """Slices for ``np.ix_(*indices)`` whose indices are at equal steps in each dimension; none if they are too many."""
-    found = [_at_equal_steps(part) for part in indices]
-    return list(product(*found)) if prod(map(len, found)) <= _MOST_PIECES else []
+    """Slices for ``np.ix_(*indices)`` with indices at equal steps in each dimension; none if they are too many."""
+    slices = [_at_equal_steps(part) for part in indices]
+    return list(product(*slices)) if prod(map(len, slices)) <= _MOST_PIECES else []
 
 
 def _at_equal_steps(indices):
-    """Slices of an array: each nth element where all of these are at equal steps, otherwise one run after the other."""
+    """Slices of an array whose elements are at equal steps: every nth element, or else runs."""
     for period in range(1, 17):
         parts = [slice(first, None, period) for first in range(min(period, len(indices)))]
         if all(_are_equal(indices[part]) for part in parts):
@@ -137,13 +137,13 @@ def _at_equal_steps(indices):
 
 
 def _are_equal(indices):
-    """Whether steps are, and none goes back."""
+    """Whether indices are at equal steps, forwards."""
     steps = np.diff(indices)
     return not steps.size or (steps[0] >= 0 and (steps == steps[0]).all())
 
 
 def channel_order(sources, place, base):
-    """Which channel of ``base`` each one of ``place`` is, where no pixel differs otherwise; None where one does.
+    """For each channel of ``place`` the channel of ``base`` that it is; None if pixels differ in anything else.
 
     ``sources`` are offsets of the elements in ``base``, in the shape of the tensor.
     """
@@ -158,24 +158,24 @@ def channel_order(sources, place, base):
 
 
 def _loops(pairs):
-    """``pairs``, of shape (2, n), as loops (size, steps of both), innermost first; None if they are none."""
-    loops, left = [], pairs
-    while left.shape[1] > 1:
-        step = left[:, 1] - left[:, 0]
-        breaks = np.flatnonzero((np.diff(left) != step[:, None]).any(axis=0))
-        size = int(breaks[0]) + 1 if len(breaks) else left.shape[1]
-        if left.shape[1] % size or min(step) < 0:
+    """``pairs``, of shape (2, n), as loops (size, steps of both), innermost first; None if they are not loops."""
+    loops, starts = [], pairs
+    while starts.shape[1] > 1:
+        step = starts[:, 1] - starts[:, 0]
+        breaks = np.flatnonzero((np.diff(starts) != step[:, None]).any(axis=0))
+        size = int(breaks[0]) + 1 if len(breaks) else starts.shape[1]
+        if starts.shape[1] % size or min(step) < 0:
             return None
-        grid = left.reshape(2, -1, size)
+        grid = starts.reshape(2, -1, size)
         if (grid != grid[:, :, :1] + step[:, None, None] * np.arange(size)).any():
             return None
         loops.append((size, int(step[0]), int(step[1])))
-        left = grid[:, :, 0]
+        starts = grid[:, :, 0]
     return loops
 
 
 def _limited(loop):
-    """A loop as one or two of sizes that a job can have."""
+    """A loop as one or two loops whose sizes fit a job."""
     size, x, y = loop
     if size <= MOST:
         return [loop]
@@ -184,10 +184,9 @@ def _limited(loop):
 
 
 def weights_in_place(place, addresses, weights):
-    """Weights of a product with a tensor that lies elsewhere, as those of a convolution over whole images.
+    """Weights [Co, K] of a product, reordered for a convolution over whole images: [Co, H, W, C].
 
-    ``addresses`` are the byte offsets of its elements in the images of ``place``, an array [N, K], and ``weights`` an
-    array [Co, K]. Returns an array [Co, H, W, C]; None if a row is not an image.
+    ``addresses`` [N, K] are byte offsets of the elements of the tensor in ``place``. None if a row is not an image.
     """
     batch, depth = addresses.shape
     taps = place.height, place.width

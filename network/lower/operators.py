@@ -1,18 +1,19 @@
-"""What each operator of a network is on the convolution engine (docs/network.md, "Operators as jobs")."""
+"""Operators of a network as layers of the convolution engine (docs/network.md, "Operators as jobs")."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
 from tilewright.spec.conv import CHANNELS_AT_ONCE, ConvOperation, ConvOutput
 from tilewright.spec.pe import MmType
 
-from ..arithmetic.elementwise import multiply
+from ..arithmetic.rounding import multiply
 from ..errors import node_error
 from .layers import Addition, Layer, Part
 from .scales import steps_of
 
-__all__ = ["OPERATORS", "bits", "filled", "in_order", "refuse", "taken", "with_addition",
+__all__ = ["OPERATORS", "bits", "filled", "in_order", "refuse", "take_layer", "with_addition",
            "with_channels_in_order", "with_groups_together"]  # fmt: skip
 
 _ONE = 0x3F800000
@@ -29,30 +30,30 @@ def bits(values):
 
 
 def _element(dtype, other=None):
-    """The type of a job from the types of X and K."""
+    """The type of a job, from the types of X and K."""
     other = other or dtype
     return MmType(2 * (np.dtype(dtype) == np.uint8) + (np.dtype(other) == np.uint8))
 
 
 def _results(node, place, y_zero=0, minimum=None, maximum=None):
-    """Fields of requantised results; of int32 the sums are the results."""
+    """Fields of a part that say how results are requantised; results of int32 are the sums."""
     if place.dtype == "int32":
         return {"output": ConvOutput.RAW}
     low, high = (0, 255) if place.dtype == "uint8" else (-128, 127)
     minimum, maximum = max(low, low if minimum is None else minimum), min(high, high if maximum is None else maximum)
     if not low <= y_zero <= high:
-        refuse(node, f"zero point {y_zero} is no {place.dtype}")
+        refuse(node, f"zero point {y_zero} is not {place.dtype}")
     output = ConvOutput.U8 if place.dtype == "uint8" else ConvOutput.S8
     return {"output": output, "y_zero": y_zero & 0xFF, "minimum": minimum & 0xFF, "maximum": maximum & 0xFF}
 
 
 def _whole(place):
-    """All points of an output."""
+    """Fields of a part for all points of an output."""
     return {"rows": (0, place.height), "columns": (0, place.width)}
 
 
 def _table(channels, scale, bias=0):
-    """Bias and scale of each channel."""
+    """The table of bias and scale of each channel."""
     table = np.empty((channels, 2), np.uint32)
     table[:, 0] = np.asarray(bias, np.int64) & 0xFFFFFFFF
     table[:, 1] = scale
@@ -60,7 +61,7 @@ def _table(channels, scale, bias=0):
 
 
 def _windows(node, attributes):
-    """Kernel positions as fields of a part; refused where no job has them."""
+    """Fields of a part for the positions of windows; refused if they do not fit a job."""
     fields = {"stride": tuple(attributes.stride), "dilation": tuple(attributes.dilation)}
     for name, pair in fields.items():
         if max(pair) > 256:
@@ -69,7 +70,7 @@ def _windows(node, attributes):
 
 
 def _convolution(node, output, sources):
-    """Conv: one job; one for each group; one where each channel is a group; one for each zero point of weights."""
+    """Conv: a job for each group, or one if each channel is a group; more if zero points of weights differ."""
     at, (place,) = node.attributes, sources
     weights = at.weight
     out_channels, deep, *kernel = weights.shape
@@ -98,24 +99,24 @@ def _convolution(node, output, sources):
 
 
 def _runs(values, offset):
-    """Neighbours that are equal, as (first, behind the last)."""
+    """Runs of equal values, as (first, end)."""
     ends = [*(np.flatnonzero(np.diff(values)) + 1).tolist(), len(values)]
     return [(first + offset, last + offset) for first, last in zip([0, *ends[:-1]], ends, strict=True)]
 
 
 def _same(place, source, output, **fields):
-    """Fields of a part that takes elements one by one."""
+    """Fields of a part for all channels of a source and of the output."""
     return {"source": source, "channels": (0, place.channels), "out_channels": (0, output.channels)} | fields
 
 
 def _identity(place, **fields):
-    """Fields of a part whose result is its element, through post-processing."""
+    """Fields of a part whose sum is one element, times 1, so that post-processing applies to it."""
     return {"operation": ConvOperation.SUM_POOL, "type": _element(place.dtype),
             "table": _table(place.channels, _ONE)} | fields  # fmt: skip
 
 
 def _addition_of(node, source, output, first, second):
-    """The :class:`Addition` of an Add whose operands are of these types, and its output."""
+    """The :class:`Addition` of an Add with operands of types ``first`` and ``second``."""
     if not first == second == output.dtype:
         refuse(node, f"operands of {first} and {second} with a result of {output.dtype}: all three must be of one type")
     at = node.attributes
@@ -127,7 +128,7 @@ def _addition_of(node, source, output, first, second):
 
 
 def _add(node, output, sources):
-    """Add: the first operand as it is, and the second one added to it."""
+    """Add: one job, whose sums are the first operand and whose addend is the second one."""
     first, second = sources
     addition = _addition_of(node, 1, output, first.dtype, second.dtype)
     part = Part(**_same(first, 0, output), **_identity(first), **_whole(output), **_results(node, output),
@@ -145,7 +146,7 @@ def _mul(node, output, sources):
 
 
 def _pool(node, output, sources):
-    """Pool: the largest element, or sums, those of each divisor by themselves."""
+    """Pool: one job for maxima; for averages one for each divisor."""
     at, (place,) = node.attributes, sources
     if max(at.kernel) > 256:
         refuse(node, f"a window of {tuple(at.kernel)} is more than 256")
@@ -165,13 +166,13 @@ def _pool(node, output, sources):
 
 
 def _equal(scale):
-    """Neighbouring rows that are equal, as (first, behind the last)."""
+    """Runs of equal rows, as (first, end)."""
     ends = [*(np.flatnonzero((np.diff(scale, axis=0) != 0).any(axis=1)) + 1).tolist(), len(scale)]
     return list(zip([0, *ends[:-1]], ends, strict=True))
 
 
 def _pad(node, output, sources):
-    """Pad: the same elements with padding around, and jobs of a scale of 0 for channels that are wholly padding."""
+    """Pad: a job with padding around the elements, and jobs with a scale of 0 for channels that are only padding."""
     at, (place,) = node.attributes, sources
     rank = len(place.shape)
     zero = at.value & 0xFF
@@ -192,13 +193,13 @@ def _one_value(place, output, start, count, ends):
 
 
 def filled(node, output, place):
-    """A layer that fills a tensor with the value of a Pad; ``place`` is any tensor, which is not read."""
+    """A layer that fills a tensor with the value of a Pad; ``place`` is any tensor, whose contents do not matter."""
     part = _one_value(place, output, 0, output.channels, _results(node, output, node.attributes.value))
     return Layer(node.name, node.operator or node.kind, output, (place,), (part,))
 
 
 def _concat(node, output, sources):
-    """Concat: jobs for each input, into its part of the channels, rows or columns of the output."""
+    """Concat: jobs for each input, which write its channels, rows or columns of the output."""
     at = node.attributes
     rank = len(output.shape)
     alone, axis = len(sources) == 1, at.axis % rank
@@ -216,10 +217,10 @@ def _concat(node, output, sources):
     return Layer(node.name, node.operator or node.kind, output, sources, tuple(parts))
 
 
-def taken(node, output, shape, place_of_source):
-    """A Take as a layer, if it is one of some channels, rows and columns; otherwise None.
+def take_layer(node, output, shape, place_of_source):
+    """A Take as a layer if it takes channels, rows and columns at equal steps; otherwise None.
 
-    ``place_of_source`` is called if it is.
+    ``place_of_source`` gives the place of the source. It is called only if there is a layer.
     """
     starts, steps = zip(*map(_progression, node.attributes.indices), strict=True)
     whole = len(shape) in (2, 4) and len(output.shape) == len(shape) and output.shape[0] == shape[0]
@@ -233,13 +234,13 @@ def taken(node, output, shape, place_of_source):
 
 
 def _progression(indices):
-    """First one and step of numbers at equal steps; a step of 0 if they are none."""
+    """The first number and the step; a step of 0 if the numbers are not at equal steps."""
     steps = set(np.diff(indices).tolist()) or {1}
     return int(indices[0]), steps.pop() if len(steps) == 1 else 0
 
 
 def _through(node, place, output, table, **fields):
-    """Parts whose results are those of a table: a product with one number, and products that are added to it."""
+    """Parts that compute a table: a product with one number, and products that are added to it."""
     if table is None:
         return [Part(operation=ConvOperation.MAX_POOL, output=ConvOutput.ELEMENT, type=_element(place.dtype), **fields)]
     parts, ends = [], _results(node, output)
@@ -252,12 +253,12 @@ def _through(node, place, output, table, **fields):
     return parts
 
 
-#: From kinds of nodes to functions of a node, its output's place and its inputs' places, which return a layer.
+#: By kind of node: a function of the node, the place of its output and the places of its inputs, which returns a layer.
 OPERATORS = {"Conv": _convolution, "Add": _add, "Mul": _mul, "Pool": _pool, "Pad": _pad, "Concat": _concat}
 
 
 def with_addition(layer, node, output, place):
-    """A convolution whose results are added to a tensor at once, as one layer."""
+    """A convolution together with the addition of its results to a tensor, as one layer."""
     addition = _addition_of(node, 1, output, layer.output.dtype, place.dtype)
     parts = tuple(replace(part, addition=addition) for part in layer.parts)
     name = f"{layer.name} + {node.name}"
@@ -265,7 +266,7 @@ def with_addition(layer, node, output, place):
 
 
 def with_channels_in_order(node, output, place, order):
-    """A tensor whose channel c is channel ``order[c]`` of another one: a convolution with a weight of one for each."""
+    """A layer whose output channel c is channel ``order[c]`` of ``place``: a convolution with one weight of 1 each."""
     weights = np.eye(place.channels, dtype=np.uint8)[order]
     part = Part(**_same(place, 0, output), **_whole(output), **_results(node, output), weights=weights,
                 operation=ConvOperation.CONVOLUTION, type=_element(place.dtype, "int8"),
@@ -274,9 +275,9 @@ def with_channels_in_order(node, output, place, order):
 
 
 def in_order(layer, output, order):
-    """A convolution, in groups or not, whose output has its channels in that order: one job, with zeros between groups.
+    """A convolution with its output channels in another order: one job, with zeros between groups.
 
-    None if it is no convolution, or if that takes more multiplications than to bring the channels into order.
+    None if it is not a convolution, or if that takes more multiplications than reordering the channels afterwards.
     """
     if not layer.parts or len(layer.sources) != 1:
         return None
@@ -291,7 +292,7 @@ def in_order(layer, output, order):
 
 
 def with_groups_together(layer, conv):
-    """A layer whose neighbouring groups are one job, with zeros between them, as many as a step has channels for."""
+    """A layer with neighbouring groups joined to one job, with zeros between them, while a step holds the channels."""
     parts = []
     for part in layer.parts:
         several = parts and _together((parts[-1], part))
@@ -304,13 +305,13 @@ def with_groups_together(layer, conv):
 
 
 def _together(parts):
-    """Convolutions of neighbouring channels as one, with zeros where one has no weights; None if they are no such."""
+    """Convolutions of neighbouring channels as one part, with zeros for missing weights; None if they do not match."""
     first, last = parts[0], parts[-1]
     if len(parts) == 1:
         return first
-    channels = (part.channels[0] + part.channels[1] for part in parts)
-    adjoin = all(end == part.channels[0] for end, part in zip(channels, parts[1:], strict=False))
-    if not adjoin or any(part.operation != ConvOperation.CONVOLUTION or part.k_zero != first.k_zero for part in parts):
+    contiguous = all(sum(before.channels) == part.channels[0] for before, part in pairwise(parts))
+    equal = all(part.operation == ConvOperation.CONVOLUTION and part.k_zero == first.k_zero for part in parts)
+    if not contiguous or not equal:
         return None
     taps, begin, start = first.kernel[0] * first.kernel[1], first.channels[0], first.out_channels[0]
     deep, count = sum(last.channels) - begin, sum(last.out_channels) - start

@@ -1,4 +1,4 @@
-"""How tensors lie in memory (docs/network.md, "Tensors in memory")."""
+"""Layouts of tensors in memory (docs/network.md, "Tensors in memory")."""
 
 from dataclasses import dataclass, replace
 from math import prod
@@ -8,15 +8,15 @@ import numpy as np
 __all__ = ["BLOCK", "LINE", "LONG", "Cut", "Held", "Place", "as_bytes", "as_cut", "as_held", "cut_place",
            "in_pixels_of", "padded", "place_of"]  # fmt: skip
 
-#: Addresses and sizes of block copies are multiples of so many bytes.
+#: Addresses and sizes of block copies are multiples of this many bytes.
 BLOCK = 16
-#: Multiples of which buffers in shared memory begin at.
+#: Buffers in shared memory begin at multiples of this many bytes.
 LINE = 128
-#: Bytes of the rows of a box that long pixels are cut to.
+#: Long pixels are cut to rows of a box of this many bytes.
 LONG = 64
-#: Elements of a box along one of its dimensions, at most.
+#: Most elements of a box along one dimension.
 _MOST = 256
-#: What has no channels is thought of as pixels of so many blocks, and rows of so many pixels, at most.
+#: A tensor without channels is treated as pixels of at most 4 blocks and rows of at most 64 pixels.
 _PIXEL, _ROW = 4, 64
 
 
@@ -29,14 +29,14 @@ def padded(size, unit=BLOCK):
 class Place:
     """A tensor of bytes in global memory: images of rows of pixels of channels.
 
-    Pixels of a row adjoin. A row begins at a multiple of 16 bytes, so that a band of rows is one block.
+    Pixels of a row are contiguous. A row begins at a multiple of 16 bytes, so that a band of rows is one block.
 
     Attributes
     ----------
     name : str
-        Of the tensor.
+        Name of the tensor.
     batch, height, width, channels : int
-        Channels are bytes: of int32 four for each element.
+        Channels are bytes: four for each element of int32.
     shape : tuple of int
         As in the model.
     dtype : str
@@ -72,7 +72,7 @@ class Place:
 
     @property
     def size(self):
-        """Bytes in all."""
+        """Bytes of the whole tensor."""
         return self.batch * self.image_pitch
 
     @property
@@ -91,7 +91,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Cut(Place):
-    """Some channels, columns and rows of a tensor, whose rows adjoin where they lie in shared memory.
+    """Some channels, columns and rows of a tensor, whose rows are contiguous in shared memory.
 
     Attributes
     ----------
@@ -99,9 +99,9 @@ class Cut(Place):
         The whole tensor.
     first_channel, first_column : int
     step : (int, int)
-        Rows and columns of the tensor from one to the next of these.
+        Steps between rows, and between columns, of the tensor.
     gap : int
-        Bytes behind each pixel in shared memory.
+        Unused bytes after each pixel in shared memory.
     """
 
     base: Place | None = None
@@ -122,7 +122,7 @@ class Cut(Place):
 
     @property
     def unit(self):
-        """Bytes of an element of a box that has these channels; None if there is no such box."""
+        """Bytes of an element of the box that transfers these channels; None if no box can."""
         parts = self.channels, self.first_channel, self.base.channels, self.gap
         for unit in (1, 2, 4, 8):
             if self.pixel_pitch <= _MOST * unit and not any(part % unit for part in parts):
@@ -132,18 +132,18 @@ class Cut(Place):
 
     @property
     def long(self):
-        """Whether a pixel is more than a row of a box: then it is rows of ``LONG`` bytes."""
+        """Whether a pixel is longer than a row of a box: then it is cut to rows of ``LONG`` bytes."""
         return self.pixel_pitch > _MOST * 8
 
     @property
     def columns(self):
-        """Columns of the tensor from the first to the last of these."""
+        """Columns of the tensor from the first to the last one, including those that are stepped over."""
         return (self.width - 1) * self.step[1] + 1
 
 
 @dataclass(frozen=True)
 class Held(Cut):
-    """A tensor, or some of it, that stays in shared memory as a whole from the layer that makes it to the next one."""
+    """A tensor, or part of one, that stays whole in shared memory from the layer that makes it to the next one."""
 
     @property
     def pixel_pitch(self):
@@ -157,18 +157,18 @@ class Held(Cut):
 
     @property
     def offset(self):
-        """Bytes from the first of the tensor to the first of these."""
+        """Bytes from the beginning of the tensor to the first channel and column."""
         return self.first_column * self.pixel_pitch + self.first_channel
 
 
 def as_held(place, gap):
-    """All of a tensor as it stays, with so many bytes between pixels."""
+    """A whole tensor that stays in shared memory, with ``gap`` bytes between pixels."""
     shape = place.batch, place.height, place.width, place.channels, place.shape
     return Held(place.name, *shape, place.dtype, base=place, gap=gap)
 
 
 def cut_place(place, channels, columns):
-    """A :class:`Cut` to channels and columns, each (first, count), or the place itself where that is all of it."""
+    """A :class:`Cut` to channels and columns, each (first, count); the place itself if they are all of it."""
     if channels == (0, place.channels) and columns == (0, place.width):
         return place
     whole = as_cut(place)
@@ -177,14 +177,14 @@ def cut_place(place, channels, columns):
 
 
 def as_cut(place):
-    """A place as a :class:`Cut`: of all that it has, if it is none."""
+    """A place as a :class:`Cut`: itself, or a cut to all of it."""
     if isinstance(place, Cut):
         return place
     return Cut(place.name, place.batch, place.height, place.width, place.channels, place.shape, place.dtype, base=place)
 
 
 def place_of(tensor):
-    """The :class:`Place` of a tensor of a graph: feature maps NHWC, matrices row by row, others as any pixels."""
+    """The :class:`Place` of a tensor of a graph: feature maps are NHWC, matrices row by row, others as plain bytes."""
     shape, element = tensor.shape, np.dtype(tensor.dtype).itemsize
     if len(shape) == 4:
         batch, channels, height, width = shape
@@ -196,18 +196,18 @@ def place_of(tensor):
 
 
 def as_bytes(place):
-    """A place as rows of any bytes, those between its own rows too."""
+    """A place as rows of plain bytes, including the bytes between its own rows."""
     return replace(place, **_rows(place.size))
 
 
 def in_pixels_of(other, place):
-    """A place as images, rows and pixels of another one of the same shape."""
+    """A place with the images, rows and pixels of ``other``, which has the same shape."""
     sizes = {name: getattr(other, name) for name in ("batch", "height", "width", "channels")}
     return replace(place, **sizes)
 
 
 def _rows(size):
-    """So many bytes as pixels of one image."""
+    """Fields of a place of ``size`` bytes as pixels of one image."""
     blocks = padded(size) // BLOCK
     pixel = _divisor(blocks, _PIXEL)
     width = _divisor(blocks // pixel, _ROW)

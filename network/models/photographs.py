@@ -1,18 +1,28 @@
-"""Photographs that come with packages, as the input of a network for 224 × 224 pixels."""
+"""Photographs for networks of ImageNet, and the names of its classes."""
 
+import json
+from functools import cache
 from importlib.metadata import distribution
+from importlib.resources import files
 
 import numpy as np
 from PIL import Image
 
 from .efficientnet import SIZE
 
-__all__ = ["PHOTOGRAPHS", "load_photograph", "prepare"]
+__all__ = ["PHOTOGRAPHS", "class_names", "load_photograph", "prepare"]
 
-_MARGIN = 32  # pixels that networks of this family cut off in all, of 256
+
+@cache
+def class_names():
+    """The names of the 1000 classes, in the order of a network's results; some have several, separated by commas."""
+    return tuple(json.loads(files(__package__).joinpath("imagenet_classes.json").read_text())["classes"])
+
+
+_MARGIN = 32  # pixels of 256 that preparation for these networks crops
 _SKIMAGE, _SKLEARN = ("scikit-image", "skimage/data"), ("scikit-learn", "sklearn/datasets/images")
 
-#: Package, folder and file of each.
+#: Package, folder and file of each photograph.
 PHOTOGRAPHS = {
     "coffee": (*_SKIMAGE, "coffee.png"),
     "cat": (*_SKIMAGE, "chelsea.png"),
@@ -35,5 +45,5 @@ def load_photograph(name):
 
 
 def prepare(pixels):
-    """(pixel - 127) / 128 as float32 [1, 3, 224, 224]: what EfficientNet-Lite takes."""
+    """The input of EfficientNet-Lite: (pixel - 127) / 128 as float32 [1, 3, 224, 224]."""
     return ((pixels.astype(np.float32) - 127) / 128).transpose(2, 0, 1)[np.newaxis]

@@ -1,20 +1,74 @@
-"""Models of floats, quantised by ONNX Runtime's own tools."""
+"""Models of floats with random weights, and their quantisation by ONNX Runtime's tools."""
 
 import logging
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import onnx
+from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
-__all__ = ["quantised"]
+__all__ = ["FloatModel", "quantised"]
+
+
+class FloatModel:
+    """Builds a model of floats; tensors have the names of their nodes, and the input is "x".
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Source of the weights.
+    shape : tuple of int
+        Shape of the input.
+    """
+
+    def __init__(self, rng, shape):
+        self._rng, self._shape = rng, shape
+        self._nodes, self._constants = [], []
+
+    def constant(self, value, dtype):
+        """Adds a constant and returns its name."""
+        self._constants.append(numpy_helper.from_array(np.asarray(value, dtype), f"c{len(self._constants)}"))
+        return self._constants[-1].name
+
+    def node(self, kind, *inputs, outputs=1, **attributes):
+        """Adds a node and returns the name of its first output; others have a dot and their number appended."""
+        name = f"{kind.lower()}{len(self._nodes)}"
+        names = [name, *(f"{name}.{number}" for number in range(1, outputs))]
+        self._nodes.append(helper.make_node(kind, inputs, names, name, **attributes))
+        return name
+
+    def weights(self, *shape):
+        """Random weights, scaled so that results are about as large as inputs, and biases."""
+        spread = np.sqrt(2 / np.prod(shape[1:]))
+        weight, bias = self._rng.normal(0, spread, shape), self._rng.normal(0, 0.1, shape[0])
+        return [self.constant(weight, np.float32), self.constant(bias, np.float32)]
+
+    def noise(self, *shape):
+        """Random numbers."""
+        return self._rng.normal(0, 0.3, shape)
+
+    def conv(self, x, outputs, channels, kernel, *, group=1, relu=True, **attributes):
+        """A convolution, with a kernel size or one for rows and columns, and a Relu."""
+        weights = self.weights(outputs, channels // group, *np.broadcast_to(kernel, 2).tolist())
+        y = self.node("Conv", x, *weights, group=group, **attributes)
+        return self.node("Relu", y) if relu else y
+
+    def model(self, y):
+        """The ``ModelProto`` with the output of the last node, ``y``, renamed to "y"."""
+        given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, self._shape)]
+        results = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+        self._nodes[-1].output[0] = "y"
+        graph = helper.make_graph(self._nodes, "floats", given, results, self._constants)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
 @contextmanager
 def _quiet():
-    """Without its advice on speed."""
+    """Suppresses warnings of ONNX Runtime."""
     logging.disable(logging.WARNING)
     try:
         yield
@@ -24,32 +78,27 @@ def _quiet():
 
 class _Samples(CalibrationDataReader):
     def __init__(self, samples):
-        self._left = iter(samples)
+        self._samples = iter(samples)
 
     def get_next(self):
-        return next(self._left, None)
+        return next(self._samples, None)
 
 
 def quantised(model, samples, *, form="QOperator", signed=False, reduced=False):
-    """A model of integers.
+    """The quantised model, with int8 weights and a scale for each channel.
 
     Parameters
     ----------
     model : ModelProto
-        Of float32.
+        A model of float32.
     samples : iterable of dict of str to array
-        Inputs that show how large activations are.
+        Inputs for calibration.
     form : str
         ``"QOperator"`` or ``"QDQ"``.
     signed : bool
-        Whether activations are int8; otherwise uint8.
+        Activations are int8 instead of uint8.
     reduced : bool
-        Weights of 7 bits, with which no kernel of ONNX Runtime saturates; otherwise of 8.
-
-    Returns
-    -------
-    ModelProto
-        Weights are int8, with a scale for each channel.
+        Weights have 7 bits instead of 8, so that no kernel of ONNX Runtime saturates.
     """
     with tempfile.TemporaryDirectory() as folder:
         plain, ready, done = (str(Path(folder) / f"{name}.onnx") for name in ("plain", "ready", "done"))

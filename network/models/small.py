@@ -1,4 +1,4 @@
-"""Two small networks of our own, with random weights, of what EfficientNet-Lite0 has not.
+"""Two small networks with random weights, with operators that EfficientNet-Lite0 does not have.
 
 ``signed`` has int8 activations: residual blocks, an average and a maximum, a classifier. ``mixed`` has odd numbers of
 channels: depthwise convolutions, padding of channels, concatenations, dilation, groups.
@@ -20,9 +20,8 @@ def small_input(name, seed):
 
 
 def build_small(name, *, form="QOperator", reduced=False):
-    """A network of ``SMALL``, as :func:`quantised` makes it."""
-    from .floats import FloatModel  # names of the networks need no ONNX
-    from .quantiser import quantised
+    """A network of ``SMALL``; ``form`` and ``reduced`` are those of :func:`quantised`."""
+    from .quantiser import FloatModel, quantised  # names of the networks do not need ONNX
 
     net = FloatModel(np.random.default_rng(SMALL.index(name)), _SHAPES[name])
     model = net.model(_signed(net) if name == "signed" else _mixed(net))

@@ -1,4 +1,4 @@
-"""Layers whose tensors come as boxes: fewer channels or columns, every other pixel, gaps (docs/network.md, "Tiles")."""
+"""Layers cut to ranges, joined in pairs, or with gaps between pixels in shared memory (docs/network.md, "Tiles")."""
 
 from dataclasses import replace
 from itertools import product
@@ -7,31 +7,53 @@ from math import ceil
 from ..lower.layers import reach
 from ..lower.places import BLOCK, Cut, Held, as_cut, cut_place
 from .costs import cheapest_gap
-from .pairs import join, part_from
 
-__all__ = ["MOST", "cut_layer", "legal", "strided", "with_gaps"]
+__all__ = ["MOST", "cut_layer", "join", "legal", "part_from", "strided", "with_gaps"]
 
 #: Elements of a box along one of its dimensions, at most.
 MOST = 256
-#: A box takes every so manieth row or column at most.
+#: The largest step between rows, or columns, of a box.
 _FURTHEST = 8
 
 
+def join(first, then):
+    """The layer that does ``first`` and then ``then``, whose source 0 is the output of ``first``."""
+    shift = len(first.sources)
+    sources = then.sources[0], *first.sources, *then.sources[1:]
+    return replace(then, sources=sources, parts=_shifted(then.parts, shift), first=first)
+
+
+def part_from(layer):
+    """``then`` of a layer that :func:`join` made."""
+    shift = len(layer.first.sources)
+    sources = layer.sources[0], *layer.sources[1 + shift :]
+    return replace(layer, sources=sources, parts=_shifted(layer.parts, -shift), first=None)
+
+
+def _shifted(parts, shift):
+    """Parts with ``shift`` added to the numbers of their sources, except source 0."""
+
+    def number(source):
+        return source + shift if source else 0
+
+    return tuple(part.renumbered(number) for part in parts)
+
+
 def cut_layer(layer, channel_cuts, column_cuts, unit):
-    """A layer in so many ranges of output channels, of multiples of ``unit``, and of output columns; as a list."""
+    """A layer in about as many ranges of output channels, multiples of ``unit``, and columns as given; a list."""
     output = layer.output
     ranges = (_ranges(output.channels, channel_cuts, unit), _ranges(output.width, column_cuts, 1))
-    return [_cut(layer, *one) for one in product(*ranges)]
+    return [_cut(layer, *pair) for pair in product(*ranges)]
 
 
 def _ranges(size, count, unit):
-    """``size`` in about ``count`` ranges (first, behind the last) of multiples of ``unit``."""
+    """``size`` in about ``count`` ranges (first, end) of multiples of ``unit``."""
     step = ceil(size / count / unit) * unit
     return [(first, min(first + step, size)) for first in range(0, size, step)]
 
 
 def legal(layer, machine):
-    """Whether boxes can have what was cut."""
+    """Whether boxes can transfer the tensors of a layer that was cut."""
     places = [place for place in (*layer.brought, layer.output) if isinstance(place, Cut)]
     places = [place for place in places if not isinstance(place, Held)]
     aligned = all(value % BLOCK == 0 for place in places for value in (place.base.channels, place.channels))
@@ -40,7 +62,7 @@ def legal(layer, machine):
 
 
 def strided(layer):
-    """A layer that brings no pixels that its windows step over: of kernels of 1 × 1."""
+    """A layer with kernels of 1 × 1 that does not load the pixels between its windows; otherwise the layer itself."""
     if layer.first:
         return layer
     sources, parts = list(layer.sources), list(layer.parts)
@@ -59,7 +81,7 @@ def strided(layer):
 
 
 def with_gaps(layer, conv):
-    """A layer whose pixels have gaps between them in shared memory, if it reads them faster so; otherwise the layer."""
+    """A layer with gaps between pixels in shared memory where it reads them faster; otherwise the layer itself."""
     if layer.first:
         then = with_gaps(part_from(layer), conv)
         return join(replace(with_gaps(layer.first, conv), output=then.sources[0]), then)
@@ -81,30 +103,32 @@ def _cut(layer, channels, columns):
         firsts, counts = (needed.first_channel, needed.first_column), (needed.channels, needed.width)
         ranges = ((first, first + count) for first, count in zip(firsts, counts, strict=True))
         return join(replace(_cut(layer.first, *ranges), output=then.sources[0]), then)
-    parts = [piece for part in layer.parts if (piece := _part(part, channels, columns))]
-    sources, numbers, windows = [], {}, {}
+    pieces = [(part, changes) for part in layer.parts if (changes := _part(part, channels, columns))]
+    sources, x, addends, windows = [], {}, {}, {}
     for number, place in enumerate(layer.sources):
-        readers = [part for part in parts if part.source == number and not part.blind]
+        readers = [piece for piece in pieces if piece[0].source == number and not piece[0].blind]
         if readers:
             windows[number] = _window(place, readers)
-            numbers["x", number] = len(sources)
+            x[number] = len(sources)
             sources.append(cut_place(place, *windows[number]))
-        if any(part.addition and part.addition.source == number for part in parts):
-            numbers["b", number] = len(sources)
+        if any(part.addition and part.addition.source == number for part, _ in pieces):
+            addends[number] = len(sources)
             sources.append(_range(place, channels, columns))
-    moved = []
-    for part in parts:
-        changes = {"out_channels": (part.out_channels[0] - channels[0], part.out_channels[1]),
-                   "columns": (part.columns[0] - columns[0], part.columns[1] - columns[0])}  # fmt: skip
+    parts = []
+    for part, changes in pieces:
         if part.blind:
-            moved.append(replace(part, source=0, **changes))
-            continue
-        (first, _), (column, _) = windows[part.source]
-        part = part.renumbered(lambda source: numbers["x", source], lambda source: numbers["b", source])
-        left = part.origin[1] - columns[0] * part.stride[1] + column
-        changes["channels"] = part.channels[0] - first, part.channels[1]
-        moved.append(replace(part, origin=(part.origin[0], left), **changes))
-    return replace(layer, output=_range(layer.output, channels, columns), sources=tuple(sources), parts=tuple(moved))
+            changes["source"] = 0
+        else:
+            (first, _), (column, _) = windows[part.source]
+            left = part.origin[1] - columns[0] * part.stride[1] + column
+            start, count = changes.get("channels", part.channels)
+            changes |= {"source": x[part.source], "origin": (part.origin[0], left), "channels": (start - first, count)}
+            if part.addition and part.addition.source is not None:
+                changes["addition"] = replace(part.addition, source=addends[part.addition.source])
+        (start, count), (begin, end) = changes["out_channels"], changes["columns"]
+        changes |= {"out_channels": (start - channels[0], count), "columns": (begin - columns[0], end - columns[0])}
+        parts.append(replace(part, **changes))
+    return replace(layer, output=_range(layer.output, channels, columns), sources=tuple(sources), parts=tuple(parts))
 
 
 def _range(place, channels, columns):
@@ -112,28 +136,29 @@ def _range(place, channels, columns):
 
 
 def _part(part, channels, columns):
-    """What a part makes of some channels and columns; None if that is nothing."""
+    """What changes of a part that makes some channels and columns, a dict of its fields; None if it makes none."""
     start, count = part.out_channels
     first, last = max(start, channels[0]), min(start + count, channels[1])
     begin, end = max(part.columns[0], columns[0]), min(part.columns[1], columns[1])
     if first >= last or begin >= end:
         return None
-    some = slice(first - start, last - start)
     changes = {"out_channels": (first, last - first), "columns": (begin, end)}
-    if part.table is not None:
-        changes["table"] = part.table[some]
     if part.operation.lanes:
         changes["channels"] = (part.channels[0] + first - start, last - first)
-    if part.weights is not None:
-        changes["weights"] = part.weights[:, some] if part.operation.lanes else part.weights[some]
-    return replace(part, **changes)
+    if last - first < count:
+        some = slice(first - start, last - start)
+        if part.table is not None:
+            changes["table"] = part.table[some]
+        if part.weights is not None:
+            changes["weights"] = part.weights[:, some] if part.operation.lanes else part.weights[some]
+    return changes
 
 
-def _window(place, parts):
-    """Channels and columns, each (first, count), that parts need of a source."""
-    first = min(part.channels[0] for part in parts)
-    last = max(sum(part.channels) for part in parts)
-    reached = [reach(*part.columns, part.kernel[1], part.stride[1], part.dilation[1], part.origin[1], place.width)
-               for part in parts]  # fmt: skip
+def _window(place, pieces):
+    """Channels and columns, each (first, count), that parts with their changes need of a source."""
+    channels = [changes.get("channels", part.channels) for part, changes in pieces]
+    first, last = min(first for first, _ in channels), max(map(sum, channels))
+    reached = [reach(*changes["columns"], part.kernel[1], part.stride[1], part.dilation[1], part.origin[1], place.width)
+               for part, changes in pieces]  # fmt: skip
     left, right = min(low for low, _ in reached), max(high for _, high in reached)
     return (first, last - first), (left, right - left)

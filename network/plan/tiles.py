@@ -1,5 +1,6 @@
 """How a layer is cut so that it fits shared memory: bands of rows, and units of weights (docs/network.md, "Tiles")."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from math import ceil, gcd, inf
 
@@ -7,8 +8,7 @@ from tilewright.spec.conv import CHANNELS_AT_ONCE
 
 from ..errors import node_error
 from ..lower.places import LINE, Cut, Held, padded
-from .bands import BandCosts, band_rows, turn_cycles
-from .costs import FOLLOWS, HANDED, Cost, job_cost, moved, transfer_cycles
+from .costs import FOLLOWS, HANDED, BandCosts, job_cost, moved, rows_needed, transfer_cycles
 from .cuts import MOST, cut_layer, legal, strided, with_gaps
 from .weights import Image, equal_tables
 
@@ -16,52 +16,53 @@ __all__ = ["Split", "Tiler", "held_bytes"]
 
 #: Cycles from the end of a job until the access unit has the load that waited for it.
 _ISSUE = 40
-#: Writes of shared memory in a cycle, of bus words and of results: two, unless they meet in a bank.
+#: Writes of shared memory per cycle, of bus words and of results: two, unless they need the same bank.
 _WRITES = 1.9
-#: By how much more than the engine needs a layer may take before it is cut to fewer channels.
+#: A layer that takes at most this many times the engine's cycles is not cut any further.
 _GOOD = 1.03
-#: Ranges of channels, and of columns, that are looked at.
+#: Numbers of ranges of channels, and of columns, that are tried; the further ones if nothing fits.
 _CHANNEL_CUTS = (1, 2, 3, 4, 6, 8, 12)
 _COLUMN_CUTS = (1, 2, 3, 4, 6, 8, 12, 16, 28, 56)
 _MORE_CHANNEL_CUTS = (16, 32)
-#: Shares of the room that weights may take, as parts: units of all of it, of a half, and so on.
+#: Units of weights take at most the free memory divided by one of these.
 _SHARES = (1, 2, 3, 4, 8, 16)
 #: Fields of a part that decide how it is cut.
 _SHAPES = ("operation", "source", "channels", "out_channels", "rows", "columns", "kernel", "stride", "dilation",
            "origin", "blind")  # fmt: skip
-#: So many more ranges of channels in a row that cost more end the search.
+#: The search over ranges of channels ends after this number of choices that are no improvement.
 _WORSE = 3
-#: What the first channel of a range is a multiple of decides how its boxes are brought, up to here.
+#: The alignment of a range's first channel decides how its boxes are loaded, up to this many bytes.
 _MOST_ALIGNED = 128
-#: Bands whose cutting is looked at.
+#: Numbers of bands that are tried.
 _BANDS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 19, 22, 28, 32, 38, 45, 56, 75, 112, 150, 224)
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A layer cut to bands.
+    """How a layer is cut to bands of rows and units of weights, with the expected cycles.
 
     Attributes
     ----------
     rows : int
         Output rows of a band.
     image : Image
+        Weights and tables.
     units : Units
-        The weights, in what is loaded at once.
+        The weights, as they are loaded.
     resident : bool
         All units stay in shared memory.
     slots : int
-        Otherwise: buffers for units.
+        Buffers for units that are not resident.
     depth : int
         Buffers of each source and of the output.
     input_bytes : tuple of int
         Bytes of a buffer of each source.
     output_bytes : int
     between_bytes : int
-        Bytes of what lies between two layers that are done together.
+        Bytes of the tensor between two layers that are done together.
     cycles, ends : int
-        Expected; of them those at both ends, which another range of the layer hides, or the next layer if it waits for
-        none of the last results.
+        Expected cycles, and those of them at both ends, which another range of the layer hides, or the next layer if it
+        does not need the last results.
     """
 
     rows: int
@@ -98,21 +99,21 @@ class Split:
         )
 
     def bands(self, layer):
-        """Image, first row and the one behind the last of every band, in order."""
+        """Every band in order: image, first row, end."""
         height = layer.output.height
         return [(image, first, min(first + self.rows, height))
                 for image in range(layer.output.batch) for first in range(0, height, self.rows)]  # fmt: skip
 
 
 def held_bytes(layer):
-    """Bytes of shared memory that are taken by what a layer finds there, and by what it leaves there."""
-    found = {place.name: place.size for place in layer.brought if isinstance(place, Held)}
-    left = layer.output.size if isinstance(layer.output, Held) else 0
-    return padded(sum(found.values()), LINE), padded(left, LINE)
+    """Bytes of the tensors that a layer reads in shared memory where they were made, and of the output if it stays."""
+    sources = {place.name: place.size for place in layer.brought if isinstance(place, Held)}
+    output_bytes = layer.output.size if isinstance(layer.output, Held) else 0
+    return padded(sum(sources.values()), LINE), padded(output_bytes, LINE)
 
 
 class Tiler:
-    """Cuts layers for shared memory less ``reserved`` bytes; layers of equal shapes are cut alike.
+    """Cuts layers to fit shared memory less ``reserved`` bytes. Layers of equal shapes are cut once.
 
     Parameters
     ----------
@@ -125,9 +126,9 @@ class Tiler:
         self._cuts, self._splits = {}, {}
 
     def tiles(self, layer):
-        """A layer as layers with their :class:`Split`, a list: one, or of fewer channels or columns each.
+        """A layer as a list of (layer, :class:`Split`): one, or several with fewer channels or columns each.
 
-        Refused with its sizes where nothing fits.
+        ModelError with its sizes if nothing fits.
         """
         if self.cycles(layer) is None:
             raise self._too_large(layer)
@@ -151,7 +152,7 @@ class Tiler:
         return [with_gaps(part, self.machine.conv) for part in parts] if gaps else parts
 
     def _best_cuts(self, layer):
-        """Into how many ranges of channels and of columns a layer is cut best, whether with gaps, and cycles.
+        """The best numbers of ranges of channels and of columns, whether with gaps, and the cycles.
 
         None if nothing fits.
         """
@@ -167,9 +168,9 @@ class Tiler:
                 if costs and channels in _MORE_CHANNEL_CUTS:
                     break
                 for gaps in (False, True):
-                    found = self._cost(layer, channels, columns, gaps)
-                    if found is not None:
-                        costs[channels, columns, gaps] = found
+                    cycles = self._cost(layer, channels, columns, gaps)
+                    if cycles is not None:
+                        costs[channels, columns, gaps] = cycles
                 cheapest = min(costs.values(), default=inf)
                 worse = worse + 1 if cheapest == least < inf else 0
                 least = cheapest
@@ -183,41 +184,46 @@ class Tiler:
         return (best, costs[best]) if best else None
 
     def _needed(self, layer, gaps):
-        """Cycles of a layer as one job of each part."""
+        """Cycles of the engine if each part is one job."""
         conv, (layer,) = self.machine.conv, self._cut(layer, 1, 1, gaps)
-        jobs = (job_cost(stage, part, part.out_channels[1], part.rows, conv).cycles for stage, part in layer.stages)
-        return layer.output.batch * sum(jobs)
+        jobs = Counter((kind, part.out_channels[1]) for kind, (_, part) in zip(layer.kinds, layer.stages, strict=True))
+        costs = ((layer.stages[kind], channels, count) for (kind, channels), count in jobs.items())
+        return layer.output.batch * sum(count * job_cost(stage, part, channels, part.rows, conv).cycles
+                                        for (stage, part), channels, count in costs)  # fmt: skip
 
     def _cost(self, layer, *cuts):
-        """Expected cycles of a layer that is cut so; None if it does not fit."""
+        """Expected cycles of a layer with these cuts; None if it does not fit."""
         parts = self._cut(layer, *cuts)
         if parts != [layer] and not all(legal(part, self.machine) for part in parts):
             return None
         held = sum(held_bytes(layer))
         splits = [self._split(part, held) for part in parts]
-        return None if None in splits else sum(one.cycles for one in splits) - sum(one.ends for one in splits[1:])
+        if None in splits:
+            return None
+        return sum(split.cycles for split in splits) - sum(split.ends for split in splits[1:])
 
     def _split(self, layer, held):
-        """The :class:`Split` of the fewest expected cycles; None if not even a row fits.
+        """The :class:`Split` of the fewest expected cycles; None if not even one row fits.
 
-        ``held`` bytes are taken by what stays in shared memory, also by sources that a range does not read.
+        ``held`` bytes of shared memory hold tensors that stay, also those that a range does not read.
         """
         key = _signature(layer), held
         if key not in self._splits:
             image, height, room = _image(layer), layer.output.height, self.room - held
+            costs = BandCosts(layer, self.machine.conv)
             choices = sorted({ceil(height / bands) for bands in _BANDS if bands <= height} | {1})
-            found = [one for rows in choices for one in _of_rows(layer, self.machine, image, rows, room)]
-            self._splits[key] = min(found, key=lambda one: one.cycles, default=None)
-        found = self._splits[key]
-        return found and replace(found, image=_image(layer))
+            splits = [split for rows in choices for split in _of_rows(layer, self.machine, image, costs, rows, room)]
+            self._splits[key] = min(splits, key=lambda split: split.cycles, default=None)
+        best = self._splits[key]
+        return best and replace(best, image=_image(layer))
 
     def _too_large(self, layer):
-        one = next(_candidates(layer, self.machine, _image(layer), 1, 0))
+        split = next(_candidates(layer, self.machine, _image(layer), 1, 0))
         return node_error(
             layer.name,
             layer.operator,
-            f"a row takes {sum(one.input_bytes)} bytes of input, {one.output_bytes} of output and "
-            f"{one.units.largest + one.image.table_bytes} of weights, more than the {self.room} bytes of shared "
+            f"a row takes {sum(split.input_bytes)} bytes of input, {split.output_bytes} of output and "
+            f"{split.units.largest + split.image.table_bytes} of weights, more than the {self.room} bytes of shared "
             f"memory, and it cannot be cut further",
         )
 
@@ -228,7 +234,7 @@ def _image(layer):
 
 
 def _signature(layer):
-    """All that decides how a layer is cut."""
+    """Everything that decides how a layer is cut, hashable."""
     parts = tuple(
         (*(getattr(part, name) for name in _SHAPES), part.addition and (part.addition.source,),
          *(None if array is None else array.shape for array in (part.weights, part.table)))
@@ -241,116 +247,115 @@ def _signature(layer):
     return parts, tables, places, layer.first and _signature(layer.first)
 
 
-def _of_rows(layer, machine, image, rows, room):
-    """Splits with so many rows in a band that fit."""
-    costs = BandCosts(layer, rows, machine.conv)
-    for one in _candidates(layer, machine, image, rows, room):
-        if one.room <= room:
-            cycles, ends = _expected(layer, one, costs, machine, room)
-            yield replace(one, cycles=cycles, ends=ends)
+def _of_rows(layer, machine, image, costs, rows, room):
+    """Splits with bands of ``rows`` that fit, with their expected cycles."""
+    for split in _candidates(layer, machine, image, rows, room):
+        if split.room <= room:
+            cycles, ends = _expected(layer, split, costs, machine, room)
+            yield replace(split, cycles=cycles, ends=ends)
 
 
 def _candidates(layer, machine, image, rows, room):
-    """Splits with so many rows in a band, whether they fit or not."""
+    """Splits with bands of ``rows``, whether they fit or not."""
     height = layer.output.height
     bands = ceil(height / rows)
-    inputs = []
-    for number, place in enumerate(layer.sources):
-        ends = (band_rows(layer, number, (first, min(first + rows, height))) for first in range(0, height, rows))
-        held = isinstance(place, Held)
-        inputs.append(0 if held else max(high - low for low, high in ends) * place.row_pitch)
-    made = 0 if isinstance(layer.output, Held) else rows * layer.output.row_pitch
+    needed = zip(layer.sources, rows_needed(layer, rows), strict=True)
+    inputs = [0 if isinstance(place, Held) else count * place.row_pitch for place, count in needed]
+    output_bytes = 0 if isinstance(layer.output, Held) else rows * layer.output.row_pitch
     between, inputs = (inputs[0], [0, *inputs[1:]]) if layer.first else (0, inputs)
-    cuts = zip((layer.output, *layer.brought), (made, *inputs[bool(layer.first) :]), strict=True)
+    cuts = zip((layer.output, *layer.brought), (output_bytes, *inputs[bool(layer.first) :]), strict=True)
     if any(isinstance(place, Cut) and (size // place.row_pitch - 1) * place.step[0] >= MOST for place, size in cuts):
         return
     step = machine.conv.slaves * CHANNELS_AT_ONCE
     several = bands * layer.output.batch > 1
     for depth in (3, 2, 1) if several else (1,):
-        common = {"rows": rows, "image": image, "depth": depth, "input_bytes": tuple(inputs), "output_bytes": made,
-                  "between_bytes": between}  # fmt: skip
-        left = room - Split(**common, units=image.units(1 << 40, step), resident=False, slots=0).room
+        common = {"rows": rows, "image": image, "depth": depth, "input_bytes": tuple(inputs),
+                  "output_bytes": output_bytes, "between_bytes": between}  # fmt: skip
+        free = room - Split(**common, units=image.units(1 << 40, step), resident=False, slots=0).room
         weights = image.size - image.table_bytes
-        if weights <= left:
+        if weights <= free:
             for share in (1, 2, 4, 8) if not (several or layer.first) and weights > 4096 else (1,):
                 units = image.units(max(weights // share, 1024), step)
                 yield Split(**common, units=units, resident=True, slots=0)
             continue
         if layer.first:
             continue  # both have all of their weights at once
-        seen = []
+        tried = []
         for share in _SHARES:
             for cut in (step, machine.conv.slaves, 1):
-                units = image.units(max(left // share, 1), cut)
-                if not any(units is other for other in seen):
-                    seen.append(units)
-                    slots = max(1, min(left // max(units.largest, 1), 4))
+                units = image.units(max(free // share, 1), cut)
+                if not any(units is other for other in tried):
+                    tried.append(units)
+                    slots = max(1, min(free // max(units.largest, 1), 4))
                     yield Split(**common, units=units, resident=False, slots=slots)
-                if units.largest <= left // share:
+                if units.largest <= free // share:
                     break
 
 
 def _in_turn(work, load, stored, soon, buffers):
-    """Cycles of each of many jobs, in buffers that are emptied, and filled again, when their job has ended.
+    """Cycles of each of many jobs whose buffers are stored, and loaded again, when the job has ended.
 
-    Loads take turns with results of the jobs of other buffers; how long stores take beside what these read is given.
+    The bus alternates between loads and stores of different buffers; stores take ``stored`` cycles.
     """
     return max(load, ceil((work + max(load * 5 / 4, stored) + soon) / buffers))
 
 
 def _bus(size, machine):
-    """Cycles of the bus for so many bytes."""
+    """Cycles of the bus for ``size`` contiguous bytes."""
     return transfer_cycles(None, size, machine)
 
 
-def _expected(layer, one, costs, machine, room):
+def _expected(layer, split, costs, machine, room):
     """Expected cycles of a layer, and how many of them are at its ends.
 
-    Of each band, or unit where there are several, the longest of loads, jobs, stores.
+    A band, or each unit if weights do not stay, takes as long as the longest of its loads, jobs and stores.
     """
-    conv, height, soon = machine.conv, layer.output.height, machine.latency + _ISSUE + HANDED
-    kinds = {(pieces, _bus(size, machine)): count for (pieces, size), count in one.units.kinds.items()}
-    weights = sum(load * count for (_, load), count in kinds.items())
-    taken = zip(layer.sources, one.input_bytes, strict=True)
-    brought = sum(transfer_cycles(place, size, machine) for place, size in taken)
-    stored = transfer_cycles(layer.output, one.output_bytes, machine)
-    words = moved(layer.output, one.output_bytes, machine.bus_bytes)
-    total, count = 0, ceil(height / one.rows) * layer.output.batch
-    for rows, again, repeated in costs.bands(one.resident):
-        work, behind, ports, before = 0, 0, Cost(), Cost()
-        for (pieces, load), number in kinds.items():
-            found = [costs.job(part, channels, rows) for part, channels in pieces]
-            jobs = [cost for _, cost in found]
-            held = sum(cost.cycles for cost in jobs[:-1]) + jobs[-1].held
-            before = sum((cost for stage, cost in found if stage is not layer), before)
-            behind += number * sum(cost.cycles for stage, cost in found if stage is layer)
-            job = sum(one.cycles for one in jobs) + turn_cycles(layer, rows, conv)
-            if again:
-                job = max(job, load if one.resident else _in_turn(held, load, 0, soon, one.slots))
-            work += number * job
-            ports = sum(jobs * number, ports)
-        # Shared memory reads for jobs and stores by turns, and writes what comes and what they make. Each word of a
-        # store counts, though a line has several: a layer that reads nearly always is slower than its reads.
+    height, soon = layer.output.height, machine.latency + _ISSUE + HANDED
+    units = [(jobs, last, _bus(size, machine), number) for jobs, last, size, number in costs.units(split.units)]
+    weights = sum(load * number for *_, load, number in units)
+    loads = zip(layer.sources, split.input_bytes, strict=True)
+    brought = sum(transfer_cycles(place, size, machine) for place, size in loads)
+    stored = transfer_cycles(layer.output, split.output_bytes, machine)
+    words = moved(layer.output, split.output_bytes, machine.bus_bytes)
+    total, count = 0, ceil(height / split.rows) * layer.output.batch
+    for rows, again, repeated in costs.bands(split.rows, split.resident):
+        work, own_cycles, reads, writes, before = 0, 0, 0, 0, 0
+        for jobs, last, load, number in units:
+            job = costs.turn(rows)
+            for (part, channels), times in jobs.items():
+                cost = costs.job(part, channels, rows)
+                job += times * cost.cycles
+                reads, writes = reads + number * times * cost.reads, writes + number * times * cost.writes
+                if layer.stages[part][0] is layer:
+                    own_cycles += number * times * cost.cycles
+                else:
+                    before += times * (cost.reads - cost.cycles)
+            if again and not split.resident:
+                cost = costs.job(*last, rows)
+                load = _in_turn(job - costs.turn(rows) - cost.cycles + cost.held, load, 0, soon, split.slots)
+            work += number * (max(job, load) if again else job)
+        # Shared memory reads for jobs and stores alternately, and writes loads and results. Each word of a store
+        # counts, though a line has several: a layer that reads nearly always is slower than its reads.
         landed = brought + (weights if again else 0)
-        beside = stored * (1 + min(ports.reads / max(work, 1), 1))
-        ports = max(ports.reads + stored, ports.writes, landed, ceil((ports.writes + landed) / _WRITES))
-        # Of ranges with one band every second one has the same buffers, also for weights.
-        turns, load = (one.depth, brought) if count > 1 else (2, brought + weights)
+        beside = stored * (1 + min(reads / max(work, 1), 1))
+        ports = max(reads + stored, writes, landed, ceil((writes + landed) / _WRITES))
+        # Ranges of one band use two sets of buffers alternately, also for weights.
+        turns, load = (split.depth, brought) if count > 1 else (2, brought + weights)
         turn = _in_turn(max(work, ports), load, beside, soon, turns) if turns > 1 else 0
         if turns == 1 and layer.first:
-            # What one of both layers needs is brought, or taken away, while the other one works.
-            turn = work + max(load * 5 // 4 + soon - behind, 0) + max(beside + soon - work + behind, 0)
-            # The first one reads beside what is taken away, a line of several words at a time.
-            turn += max(before.reads + words * machine.bus_bytes // LINE - before.cycles, 0)
+            # Loads and stores of one of both layers go on while the other one is computed.
+            turn = work + max(load * 5 // 4 + soon - own_cycles, 0) + max(beside + soon - work + own_cycles, 0)
+            # The first one reads while results are stored, a line of several words at a time.
+            turn += max(before + words * machine.bus_bytes // LINE, 0)
         total += repeated * max(work, ports, turn)
-    # What stays in shared memory is neither taken away nor brought, and the next job is handed over before it is there.
+    # A tensor that stays in shared memory is not loaded or stored, and the next job is queued before it is complete.
     first = FOLLOWS if all(isinstance(place, Held) for place in layer.brought) else brought + machine.latency + HANDED
     ends = first + (0 if isinstance(layer.output, Held) else stored + machine.latency)
     total *= layer.output.batch
-    if one.depth == 1 and not layer.first:
+    if split.depth == 1 and not layer.first:
         total += ends * (count - 1)
-    # What leaves room has its first weights loaded during the layer before it, and the next one likewise.
-    if one.room <= room // 2:
+    # With half of the memory, the first weights are loaded during the layer before, and the next ones during this one.
+    if split.room <= room // 2:
         return total + ends, ends
-    waited = _bus(one.image.table_bytes + one.units[0].end - one.units[0].start, machine) + machine.latency
+    waited = _bus(split.image.table_bytes + split.units[0].end - split.units[0].start, machine) + machine.latency
     return total + ends + 2 * waited + (HANDED if first == FOLLOWS else 0), 0

@@ -15,7 +15,7 @@ __all__ = ["Image", "Piece", "Unit", "Units", "equal_tables"]
 
 @dataclass(frozen=True)
 class Piece:
-    """Output channels of a part, from ``first`` to before ``last``, and where their weights lie in the image."""
+    """Output channels ``first`` to ``last`` - 1 of a part, and where their weights begin in the image."""
 
     part: int
     first: int
@@ -40,28 +40,28 @@ class Units(tuple):
     largest : int
         Bytes of the largest.
     kinds : Counter
-        How many there are of each kind: pairs of part and channels of the pieces, and bytes.
+        Number of units of each kind: (part, channels) of the pieces, and bytes.
     """
 
     def __new__(cls, units):
-        made = super().__new__(cls, units)
-        made.largest = max(unit.end - unit.start for unit in units)
-        made.kinds = Counter(
+        self = super().__new__(cls, units)
+        self.largest = max(unit.end - unit.start for unit in units)
+        self.kinds = Counter(
             (tuple((piece.part, piece.last - piece.first) for piece in unit.pieces), unit.end - unit.start)
             for unit in units
         )
-        return made
+        return self
 
 
 def equal_tables(parts):
-    """For each part the number of the first one that has the same table."""
+    """For each part the number of the first part with the same table."""
     firsts = {}
     return tuple(firsts.setdefault(None if part.table is None else part.table.tobytes(), number)
                  for number, part in enumerate(parts))  # fmt: skip
 
 
 class Image:
-    """What a layer has besides its tensors: the tables of all parts, equal ones once, and behind them the weights.
+    """Constants of a layer in memory: the tables of all parts, equal ones once, then the weights.
 
     Parameters
     ----------
@@ -86,7 +86,9 @@ class Image:
             weights.append(end)
             end += padded(0 if part.weights is None else part.weights.size)
         self.tables, self.weights, self.size = tuple(tables), tuple(weights), end
-        self._units = {}
+        self._rows = [(part.out_channels[1], 0 if part.weights is None else part.weights.size // part.out_channels[1],
+                       part.operation != ConvOperation.CONVOLUTION) for part in parts]  # fmt: skip
+        self._shapes, self._units = dict.fromkeys(self._rows), {}
 
     def data(self):
         """The bytes."""
@@ -99,15 +101,15 @@ class Image:
         return image
 
     def units(self, most, step):
-        """The weights as :class:`Units` of about ``most`` bytes, channels cut at multiples of ``step``.
+        """The weights as :class:`Units` of about ``most`` bytes, cut at multiples of ``step`` channels.
 
-        A unit is larger where so many channels, or a part that cannot be cut, are.
+        A unit is larger if ``step`` channels, or a part that cannot be cut, are.
         """
-        counts = tuple(self._count(part, most, step) for part in self.parts)
-        key = counts if len(counts) == 1 else (most, step)
+        counts = {shape: self._count(*shape, most, step) for shape in self._shapes}
+        key = tuple(counts.values()) if len(self._rows) == 1 else (most, step)
         if key not in self._units:
             units, pieces = [], []
-            for piece, end in self._pieces(counts):
+            for piece, end in self._pieces([counts[shape] for shape in self._rows]):
                 if pieces and end - pieces[0].start > most:
                     units.append(Unit(tuple(pieces), pieces[0].start, piece.start))
                     pieces = []
@@ -116,20 +118,16 @@ class Image:
         return self._units[key]
 
     @staticmethod
-    def _count(part, most, step):
-        """Channels of a piece of a part."""
-        channels = part.out_channels[1]
-        if part.operation != ConvOperation.CONVOLUTION or part.weights.size <= most:
+    def _count(channels, row, whole, most, step):
+        """Channels of a piece of a part of ``channels``, each of ``row`` bytes."""
+        if whole or channels * row <= most:
             return channels
-        row = part.weights.size // channels
         count = max(most // row // step, 1) * step
         return min(count + -count % (16 // gcd(16, row)), channels)
 
     def _pieces(self, counts):
         """Pieces and their ends, in order."""
-        for number, (part, start, count) in enumerate(zip(self.parts, self.weights, counts, strict=True)):
-            channels = part.out_channels[1]
-            row = 0 if part.weights is None else part.weights.size // channels
+        for number, ((channels, row, _), start, count) in enumerate(zip(self._rows, self.weights, counts, strict=True)):
             for first in range(0, channels, count):
                 last = min(first + count, channels)
                 yield Piece(number, first, last, start + first * row), start + padded(last * row)

@@ -5,31 +5,30 @@ from dataclasses import dataclass, field
 from tilewright.errors import UsageError
 from tilewright.golden import CONV_PRESETS, ConvParams
 from tilewright.golden.arguments import instance, integer, power_of_two, truth
-from tilewright.sim.hdl.tops import top_params
 
 __all__ = ["MACHINES", "Machine", "machine_of", "machine_of_core"]
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Sizes that decide how a network is cut.
+    """The sizes of a core that decide how a network is cut.
 
     Attributes
     ----------
     conv : ConvParams
-        Of the convolution engine, which multiplies bytes, ``i8``, whatever else.
+        Parameters of the convolution engine, whose types must include ``i8``.
     smem_bytes : int
         Bytes of shared memory.
     bus_bytes : int
-        Bytes that the bus reads, and writes, in a cycle.
+        Bytes that the bus reads, and writes, per cycle.
     latency : int
-        Cycles that memory is expected to take. Expected cycles and nothing else depend on it.
+        Expected latency of memory in cycles. Only expected cycles depend on it.
     unaligned : bool
-        Whether the access unit has that feature: boxes whose channels are no multiple of 16.
+        Whether the access unit transfers boxes whose number of channels is not a multiple of 16.
     outstanding : int
-        Bursts of either direction that the access unit has in flight at most.
+        Most bursts of either direction that the access unit has in flight.
     burst : int
-        Bus words of a burst at most.
+        Most bus words of a burst.
     """
 
     conv: ConvParams = field(default_factory=ConvParams)
@@ -62,18 +61,16 @@ MACHINES = {
 
 
 def machine_of(preset, settings=()):
-    """The Machine of a core of a preset with some parameters changed; UsageError if no program could run there.
+    """The Machine of a core of a preset with some parameters changed, each a ``Setting`` of any of its engines.
 
-    Parameters
-    ----------
-    preset : str
-    settings : sequence of Setting
-        Of any engine of the core.
+    UsageError if no program of a network can run there.
     """
     for setting in settings:
         if setting.path == "tmau.features":
             raise UsageError(f"--set {setting}: programs of networks need the features of their preset")
-    return machine_of_core(top_params("core", preset, more=("conv", "program"), settings=settings))
+    from tilewright.sim.session.core import accelerator_params  # imports the hardware
+
+    return machine_of_core(accelerator_params(preset, settings))
 
 
 def machine_of_core(core):

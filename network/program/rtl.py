@@ -1,24 +1,24 @@
-"""A program on the hardware, simulated, and what its engines did when."""
+"""Runs of programs on simulated hardware, and the cycles of each layer."""
 
 from typing import NamedTuple
 
 from tilewright.golden.core.program import KIND_LSB
 from tilewright.progress import report, work
-from tilewright.sim.session.accelerator import AcceleratorSession
+from tilewright.sim.session.core import open_accelerator
 from tilewright.spec.core import JOB_WORDS, Kind
 
 from ..errors import ModelError
 from .machine import MACHINES
-from .steps import tag_layer
+from .words import tag_layer
 
 __all__ = ["Measured", "measure_layers", "measured", "run_on", "run_rtl"]
 
-#: Bytes of memory that all sessions have at least, so that they share a simulator.
+#: Least bytes of memory of a session, so that sessions share a simulator.
 _LEAST = 16 << 20
 
 
 class Measured(NamedTuple):
-    """A layer in a run: cycles from ``start``, when the one before ended, to ``end``; ``expected`` ones; bytes."""
+    """A layer in a run: ``start``, when the layer before ended, and ``end`` in cycles; expected cycles; bytes moved."""
 
     layer: object
     start: int
@@ -29,50 +29,47 @@ class Measured(NamedTuple):
 
     @property
     def cycles(self):
-        """From the end of the layer before to its own; 0 if that ended later."""
+        """Cycles from the end of the layer before to its own end; 0 if the layer before ended later."""
         return max(self.end - self.start, 0)
 
 
 def run_rtl(compiled, memory, preset=None, settings=(), **options):
-    """Global memory after the program of a :class:`Compiled` in simulated hardware, and its ``ProgramRun``.
+    """Global memory after the program of a :class:`Compiled` in simulated hardware, and its ``Run``.
 
     Parameters
     ----------
     compiled : Compiled
         For a core of the preset with the settings.
     memory : uint8 array
-        Global memory before, as of ``Compiled.memory``.
+        Global memory before the program: see ``Compiled.memory``.
     preset : str or None
-        None: the one that the program was compiled for.
+        None for the one that the program was compiled for.
     settings : sequence of Setting
         Parameters that differ from the preset.
     **options
-        Of an ``AcceleratorSession``: ``latency``, ``stall``.
+        Options of ``open_accelerator``: ``latency``, ``stall``.
     """
-    preset = preset or next((name for name, machine in MACHINES.items() if machine == compiled.machine), None)
+    preset = preset or next((name for name, machine in MACHINES.items() if machine == compiled.plan.machine), None)
     if preset is None:
         raise ModelError("only cores of presets are simulated")
     if len(memory) > _LEAST:
         options = {"memory_bytes": len(memory)} | options
-    with AcceleratorSession(preset, settings, **options) as session, work("hardware"):
+    with open_accelerator(preset, settings, **options) as session, work("hardware"):
         return run_on(session, compiled, memory)
 
 
 def run_on(session, compiled, memory, stage="words"):
-    """The same on an ``AcceleratorSession`` of the preset; says how far it is, as ``stage``.
+    """The same on an ``Session`` of the core, with progress reported as ``stage``.
 
-    Raises
-    ------
-    RuntimeError
-        If the program stops, does not end, or does more than logs can hold.
+    RuntimeError if the program stops, does not end, or has more words than the log can hold.
     """
     session.reset()
     session.global_memory.write(0, memory)
-    done = _words_by_stamps(compiled.schedule.words)
+    count, done = len(compiled.words), _words_by_stamps(compiled.words)
     stamps = len(done) - 1
-    limit = 100 * compiled.schedule.cycles + 1_000_000
-    run = session.run_program(compiled.start, compiled.words, limit=limit,
-                              progress=lambda seen: report(stage, done[min(seen, stamps)], compiled.words))  # fmt: skip
+    limit = 100 * compiled.plan.schedule.cycles + 1_000_000
+    run = session.run_program(compiled.plan.start, count, limit=limit,
+                              progress=lambda stamp: report(stage, done[min(stamp, stamps)], count))  # fmt: skip
     if not run.finished:
         raise RuntimeError(f"the program is not over after {limit:,} cycles")
     if run.record is not None:
@@ -83,7 +80,7 @@ def run_on(session, compiled, memory, stage="words"):
 
 
 def _words_by_stamps(words):
-    """How many words of a program have been carried out, by the number of stamps: a job's three words have one."""
+    """Words of a program that have been executed, by the number of stamps: the three words of a job have one stamp."""
     done = [0]
     while done[-1] < len(words):
         job = words[done[-1]] >> KIND_LSB == Kind.CONV
@@ -92,30 +89,29 @@ def _words_by_stamps(words):
 
 
 def measure_layers(compiled, run):
-    """A :class:`Measured` for each layer, by a ``ProgramRun``."""
-    ends = {}
+    """A :class:`Measured` for each layer, by a ``Run``."""
+    plan, ends = compiled.plan, {}
     for end in (*run.jobs, *run.ends):
         if end.tag:
             number = tag_layer(end.tag)
             ends[number] = max(ends.get(number, 0), end.cycle)
-    made, before, wanted = [], run.words[0].cycle, 0
-    for number, layer in enumerate(compiled.layers):
-        spans = [span for span in compiled.schedule.spans if span.layer == number]
+    layers, before, expected_before = [], run.words[0].cycle, 0
+    for number, layer in enumerate(plan.layers):
+        spans = [span for span in plan.schedule.spans if span.layer == number]
         expected = max(span.end for span in spans)
-        moved = {way: compiled.machine.bus_bytes * sum(span.words for span in spans if span.engine == way)
-                 for way in ("load", "store")}  # fmt: skip
+        moved = (plan.machine.bus_bytes * sum(span.words for span in spans if span.engine == way)
+                 for way in ("load", "store"))  # fmt: skip
         end = ends.get(number, before)
-        made.append(Measured(layer, before, end, max(expected - wanted, 0), moved["load"], moved["store"]))
-        before, wanted = max(before, end), max(wanted, expected)
-    return made
+        layers.append(Measured(layer, before, end, max(expected - expected_before, 0), *moved))
+        before, expected_before = max(before, end), max(expected_before, expected)
+    return layers
 
 
 def measured(compiled, run):
-    """When every layer ended, by a ``ProgramRun``: text, a line for each, beside what was expected."""
-    lines, peak = [f"{'cycles':>12} {'expected':>12} {'MACs busy':>10}  layer"], compiled.machine.conv.peak
-    for one in measure_layers(compiled, run):
-        share = f"{100 * one.layer.macs / one.cycles / peak:.1f} %" if one.layer.macs and one.cycles else ""
-        lines.append(f"{one.cycles:>12,} {one.expected:>12,} {share:>10}  {one.layer.name}")
-    macs = sum(layer.macs for layer in compiled.layers)
-    lines.append(f"{run.cycles:>12,} {compiled.schedule.cycles:>12,} {100 * macs / run.cycles / peak:>8.1f} %  all")
+    """A table of a ``Run``: cycles and expected cycles of each layer."""
+    plan, lines = compiled.plan, [f"{'cycles':>12} {'expected':>12} {'MACs busy':>10}  layer"]
+    rows = [(each.layer.name, each.layer.macs, each.cycles, each.expected) for each in measure_layers(compiled, run)]
+    for name, macs, cycles, expected in (*rows, ("all", plan.macs, run.cycles, plan.schedule.cycles)):
+        share = f"{100 * macs / cycles / plan.machine.conv.peak:.1f} %" if macs and cycles else ""
+        lines.append(f"{cycles:>12,} {expected:>12,} {share:>10}  {name}")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Model files: ONNX, with operators on integers, or with QuantizeLinear and DequantizeLinear around those on floats."""
+"""Reads ONNX files: operators on integers, or on floats between DequantizeLinear and QuantizeLinear."""
 
 from .model import read, read_model
 

@@ -1,4 +1,4 @@
-"""Nodes of which nothing is left when a model has been read: what is worked out from constants, and from shapes."""
+"""Nodes that leave nothing in the graph: computed from constants and shapes, or without effect after training."""
 
 import math
 
@@ -6,22 +6,55 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
-from .aliases import plain_cast
-from .values import Constant
+from ..graph import Tensor
+from .operator import Constant
 
-__all__ = ["FOR_CONSTANTS", "constant_of"]
+__all__ = ["FOR_CONSTANTS", "cast", "constant_of", "dropout", "identity", "plain_cast"]
 
-#: Elements of a constant that is worked out.
+
+def identity(op, reading):
+    """Identity."""
+    reading.values[op.output] = op.value(0)
+
+
+def dropout(op, reading):
+    """Dropout, which has no effect after training; its mask may not be read."""
+    op.take("ratio", 0.5, float)
+    op.skip(1)  # the ratio of later versions
+    op.take("seed", 0)
+    if op.has(2) and op.constant(2, "training mode").array.any():
+        raise op.refusal("training mode is not supported")
+    reading.values[op.outputs[0]] = op.value(0)
+
+
+def plain_cast(op):
+    """Refuses attributes that have an effect only for types that are not supported."""
+    op.require("saturate", 1)
+    op.require("round_mode", "up", str)
+
+
+def cast(op, reading):
+    """Cast to the same type."""
+    plain_cast(op)
+    value = op.value(0)
+    kind = value.dtype if isinstance(value, Tensor) else "float32"
+    types = {"float32": onnx.TensorProto.FLOAT, "uint8": onnx.TensorProto.UINT8, "int8": onnx.TensorProto.INT8}
+    if op.take("to", 0) != types[kind]:
+        raise op.refusal(f"it changes the type of {kind}, which only QuantizeLinear and DequantizeLinear do")
+    reading.values[op.output] = value
+
+
+#: Most elements of a constant that is computed.
 _MOST = 1 << 24
 
-#: Operators on numbers: sizes of shapes, scales of biases.
+#: Operators that compute sizes of shapes and scales of biases.
 _NUMBERS = {"Add", "Cast", "Concat", "ConstantOfShape", "Div", "Gather", "Mul", "Slice", "Sub"}
-#: All that may give a constant here.
+#: Operators that may give a constant.
 FOR_CONSTANTS = {"Constant", "Shape"} | _NUMBERS
 
 
 def constant_of(op, opset):
-    """The Constant that a node gives; None if it does not give one.
+    """The Constant that a node computes from constants and shapes; None if it does not.
 
     Parameters
     ----------
@@ -42,14 +75,13 @@ def constant_of(op, opset):
         return None
     arrays = [value.array for value in values]
     sizes = arrays[0].tolist() if op.kind == "ConstantOfShape" else [array.size for array in arrays]
-    if math.prod(np.ravel(sizes).astype(float)) > _MOST:
-        raise op.refusal(f"its output may have more than {_MOST:,} elements")
-    found = Constant(_worked_out(op, opset, arrays))
+    op.refuse_if(math.prod(np.ravel(sizes).astype(float)) > _MOST, f"its output may have more than {_MOST:,} elements")
+    constant = Constant(_computed(op, opset, arrays))
     op.forget()
-    return found
+    return constant
 
 
-def _worked_out(op, opset, arrays):
+def _computed(op, opset, arrays):
     given = dict(zip((name for name in op.proto.input if name), arrays, strict=True))
     outputs = [onnx.helper.make_empty_tensor_value_info(op.output)]
     constants = [onnx.numpy_helper.from_array(array, name) for name, array in given.items()]
@@ -57,11 +89,9 @@ def _worked_out(op, opset, arrays):
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
     if op.kind == "Cast":
         plain_cast(op)
-    if op.kind == "Div" and arrays[1].dtype.kind in "iu" and not arrays[1].all():
-        raise op.refusal("it divides by 0")
+    op.refuse_if(op.kind == "Div" and arrays[1].dtype.kind in "iu" and not arrays[1].all(), "it divides by 0")
     try:
         onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)  # the evaluator checks little
-        with np.errstate(all="ignore"):
-            return np.asarray(ReferenceEvaluator(model).run(None, {})[0])
-    except Exception as error:  # whatever a wrong attribute, or inputs that do not fit, lead to
-        raise op.refusal(f"it cannot be worked out from its constants: {' '.join(str(error).split())}") from None
+        return np.asarray(ReferenceEvaluator(model).run(None, {})[0])
+    except Exception as error:  # any class: attributes or inputs are wrong
+        raise op.refusal(f"it cannot be computed from its constants: {' '.join(str(error).split())}") from None

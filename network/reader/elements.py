@@ -1,21 +1,150 @@
-"""Sums, products and clamps, on integers and on floats that stand for them."""
+"""Operators that take elements one by one: sums, products, clamps, and functions of one tensor, which become tables.
+
+A tensor that is a table of another one is known as such, so that the product of x and a function of x is a table too.
+"""
+
+import math
 
 import numpy as np
 
 from ..arithmetic.constants import product_scale, sum_constants
-from ..arithmetic.elementwise import add as sum_of
-from ..arithmetic.elementwise import multiply
-from ..arithmetic.ends import limits
-from ..graph import Add, Concat, Mul, Tensor
-from .functions import binary, bytes_in_common
+from ..arithmetic.functions import FUNCTIONS, OPERATIONS, exponentials, softmax_of_floats
+from ..arithmetic.rounding import add as sum_of
+from ..arithmetic.rounding import limits, multiply, quantise
+from ..graph import Add, Concat, Mul, Softmax, Tensor
+from .operator import Constant, Function, Pending, Quantity, Real
 from .reading import function_of, numbers, own_quantity
-from .values import Constant, Pending, Quantity
 
-__all__ = ["add", "clip", "mul", "qlinear_add", "qlinear_mul", "relu"]
+__all__ = ["add", "binary", "bytes_in_common", "clip", "mul", "qlinear_add", "qlinear_mul", "qlinear_softmax",
+           "qlinear_unary", "relu", "softmax", "unary"]  # fmt: skip
+
+
+def unary(op, reading):
+    """A function of floats, possibly with attributes."""
+    evaluate, value = _function(op), op.value(0)
+    if isinstance(value, Pending) and value.floats:
+        reading.defer_floats(op, value.shape, reading.apply(op, value, evaluate))
+        return
+    name, floats = _operand(op, 0)
+    _defer(op, reading, Function(name, evaluate(floats)))
+
+
+def softmax(op, reading):
+    """Softmax of floats; quantised, its results are the same as of QLinearSoftmax."""
+    value, axes = op.value(0), _axes(op, reading.opset, -1 if reading.opset >= 13 else 1)
+    if isinstance(value, Pending) and value.floats:
+        real, shape = None, value.shape
+    else:
+        real = value = op.real(0)
+        shape = reading.shape(real.name)
+
+    def finish(output, y, clamp):
+        _softmax(op, reading, real.name, real.quantity, output, y, clamp, axes)
+
+    floats = reading.apply(op, value, lambda x: softmax_of_floats(x, axes))
+    reading.defer_floats(op, shape, floats, finish if real else None)
+
+
+def qlinear_softmax(op, reading):
+    """QLinearSoftmax: x, its scale and zero point, y's."""
+    x, axes = op.tensor(0), _axes(op, op.take("opset", 13), -1)
+    y = op.quantity(3, 4, x.dtype)
+    _softmax(op, reading, x.name, op.quantity(1, 2, x.dtype), op.output, y, limits(y.dtype), axes)
+
+
+def _axes(op, opset, default):
+    """Dimensions over which the results add up to 1: before version 13 all from one dimension on."""
+    rank = len(op.shape_of(op.value(0)))
+    axis = op.axis(op.take("axis", default), rank)
+    return (axis,) if opset >= 13 else tuple(range(axis, rank))
+
+
+def _softmax(op, reading, name, x, output, y, clamp, axes):
+    shape = reading.shape(name)
+    table = exponentials(x.scale, math.prod(shape[axis] for axis in axes))
+    attributes = Softmax(axes, table, int(np.float32(1) / y.scale), y.zero, *clamp)
+    reading.emit(op, (name,), output, attributes, shape, y.dtype)
+
+
+def binary(op, reading):
+    """An operation on two functions of one tensor, or on a function and a number."""
+    op.refuse_if(len(op) != 2, f"it has {len(op)} inputs, and only two are supported")
+    at = [isinstance(op.value(index), Constant) for index in range(2)]
+    if any(at):
+        index = at.index(False)
+        name, floats = _operand(op, index)
+        number = np.float32(op.number(1 - index, "operand"))
+        if op.value(1 - index).array.ndim > len(reading.shape(name)):
+            raise op.refusal(f"its operand has more dimensions than {name}")
+        operands = (floats, number) if index == 0 else (number, floats)
+    else:
+        functions = [_operand(op, index) for index in range(2)]
+        common = bytes_in_common(reading, *(function.name for function in functions))
+        if common is None:
+            raise op.refusal("its inputs are computed from different tensors, which is not supported on floats")
+        name, *codes = common
+        operands = [function.floats[code] for function, code in zip(functions, codes, strict=True)]
+    _defer(op, reading, Function(name, OPERATIONS[op.kind](*operands).astype(np.float32)))
+
+
+def qlinear_unary(op, reading):
+    """QLinearSigmoid, QLinearLeakyRelu: x, its scale and zero point, y's."""
+    evaluate, x = _function(op, op.kind.removeprefix("QLinear")), op.tensor(0)
+    y = op.quantity(3, 4, x.dtype)
+    floats = function_of(Real(x.name, op.quantity(1, 2, x.dtype), op)).floats
+    _defer(op, reading, Function(x.name, evaluate(floats)))
+    reading.values.pop(op.output).finish(op.output, y, limits(y.dtype))
+
+
+def bytes_in_common(reading, first, second):
+    """The nearest tensor of which two tensors are tables, and for every byte of it the bytes of both; None if none."""
+    codes = dict(_tables(reading, first))
+    return next(((name, codes[name], code) for name, code in _tables(reading, second) if name in codes), None)
+
+
+def _tables(reading, name):
+    """The tensors of which a tensor is a table, itself first, and its byte for each of their bytes."""
+    code = np.arange(256, dtype=np.uint8)
+    yield name, code
+    while name in reading.tables:
+        name, table = reading.tables[name]
+        code = code[table.view(np.uint8)]
+        yield name, code
+
+
+def _operand(op, index):
+    """The Function that an input is; refused if it is none."""
+    return function_of(op.value(index)) or function_of(op.real(index))
+
+
+def _function(op, kind=None):
+    """The function of floats that a node computes, with its attributes applied."""
+    evaluate, defaults = FUNCTIONS[kind or op.kind]
+    options = {name: op.take(name, default, type(default)) for name, default in defaults.items()}
+    if options.get("approximate", "none") not in ("none", "tanh"):
+        raise op.refusal(
+            f"its attribute 'approximate' is {options['approximate']!r}, and only none and tanh are supported"
+        )
+
+    def function(floats):
+        with np.errstate(all="ignore"):
+            return evaluate(floats.astype(np.float64), **options).astype(np.float32)
+
+    return function
+
+
+def _defer(op, reading, function):
+    op.refuse_if(np.isnan(function.floats).any(), "its results are not numbers for some of its inputs")
+
+    def finish(output, y, clamp):
+        table = np.clip(quantise(function.floats, *y), *clamp).astype(y.dtype)
+        reading.table(op, function.name, output, table)
+
+    reading.defer(op, reading.shape(function.name), finish, function=function)
 
 
 def qlinear_add(op, reading):
-    """QLinearAdd: a, its scale and zero point, b, its, y's; one of a and b may be a constant."""
+    """QLinearAdd: a, b and y, with scales and zero points; a or b may be a constant."""
     terms = [_term(op, index) for index in (0, 3)]
     _, finish = _sum(op, reading, terms)
     y = op.quantity(6, 7, terms[0][1].dtype)
@@ -23,7 +152,7 @@ def qlinear_add(op, reading):
 
 
 def _term(op, index):
-    """An operand on integers: the name of a tensor, or a number; and its Quantity."""
+    """An operand of integers, the name of a tensor or a number, and its Quantity."""
     if isinstance(op.value(index), Constant):
         return _number(op, op.weights(index, index + 1, index + 2), 3 - index)
     tensor = op.tensor(index)
@@ -31,7 +160,7 @@ def _term(op, index):
 
 
 def _number(op, weights, other):
-    """The same of a constant of one number, which goes with the input ``other``."""
+    """An operand that is a constant of one number, beside the input ``other``, and its Quantity."""
     array, rank = weights.array, len(op.shape_of(op.value(other)))
     if array.size != 1 or array.ndim > rank:
         raise op.refusal(f"its constant operand is {list(array.shape)}, and only one number is supported")
@@ -40,7 +169,7 @@ def _number(op, weights, other):
 
 
 def add(op, reading):
-    """Add of floats: a, b; or of a product and a constant, which is its bias."""
+    """Add of floats; a constant that is added to a product is its bias."""
     for index in range(2):
         value = op.value(index)
         if isinstance(value, Pending) and value.biased and isinstance(op.value(1 - index), Constant):
@@ -55,7 +184,7 @@ def add(op, reading):
 
 
 def _terms(op, reading):
-    """Operands of floats, a name or a number with its Quantity each; None if they are not all integers' own floats."""
+    """Operands of floats, each a name or a number, and a Quantity; None if they are not exactly integers."""
     terms = []
     for index in range(2):
         value = op.value(index)
@@ -72,32 +201,29 @@ def _terms(op, reading):
 
 
 def _sum(op, reading, terms):
-    names = [what for what, _ in terms if isinstance(what, str)]
+    names = [operand for operand, _ in terms if isinstance(operand, str)]
     shapes = [reading.shape(name) for name in names]
-    if not names:
-        raise op.refusal("both of its inputs are constants, which is not supported")
+    op.refuse_if(not names, "both of its inputs are constants, which is not supported")
     if shapes[0] != shapes[-1]:
         raise op.refusal(
             f"its inputs are {list(shapes[0])} and {list(shapes[1])}: only inputs of one shape are supported"
         )
 
     def finish(output, y, clamp):
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            ratio, offset = sum_constants(*((part.scale, part.zero) for part in (*(q for _, q in terms), y)))
-        if not np.isfinite([*ratio, offset]).all():
-            raise op.refusal("its scales give a factor that binary32 does not hold")
+        ratio, offset = sum_constants(*((part.scale, part.zero) for part in (*(q for _, q in terms), y)))
+        op.refuse_if(not np.isfinite([*ratio, offset]).all(), "its scales give a factor that binary32 does not hold")
         attributes = Add(ratio, offset, *clamp)
         if len(names) == 2:
             reading.emit(op, names, output, attributes, shapes[0], y.dtype)
         else:
-            operands = (numbers(q.dtype) if isinstance(what, str) else np.full(256, what) for what, q in terms)
+            operands = (numbers(q.dtype) if isinstance(x, str) else np.full(256, x) for x, q in terms)
             reading.table(op, names[0], output, sum_of(*operands, attributes, y.dtype))
 
     return shapes[0], finish
 
 
 def qlinear_mul(op, reading):
-    """QLinearMul: a, its scale and zero point, b, its, y's; one is a constant, or both are tables of one tensor."""
+    """QLinearMul: a, b and y, with scales and zero points; one is a constant, or both are tables of one tensor."""
     terms = [_term(op, index) for index in (0, 3)]
     _, finish = _scaled(op, reading, terms)
     y = op.quantity(6, 7, terms[0][1].dtype)
@@ -105,7 +231,7 @@ def qlinear_mul(op, reading):
 
 
 def mul(op, reading):
-    """Mul of floats: a, b; one is a constant, or both are functions of one tensor."""
+    """Mul of floats; one operand is a constant, or both are functions of one tensor."""
     terms = _terms(op, reading)
     if terms is None:
         binary(op, reading)
@@ -116,17 +242,14 @@ def mul(op, reading):
 
 def _scaled(op, reading, terms):
     (name, a), (operand, b) = terms if isinstance(terms[0][0], str) else terms[::-1]
-    if not isinstance(name, str):
-        raise op.refusal("both of its inputs are constants, which is not supported")
+    op.refuse_if(not isinstance(name, str), "both of its inputs are constants, which is not supported")
     common = bytes_in_common(reading, name, operand) if isinstance(operand, str) else None
     if isinstance(operand, str) and common is None:
         raise op.refusal(f"its operand {operand!r} is computed, and only a constant is supported")
 
     def finish(output, y, clamp):
-        with np.errstate(over="ignore", under="ignore"):
-            scale = product_scale(a.scale, b.scale, y.scale)
-        if not np.isfinite(scale):
-            raise op.refusal("its scales give a factor that binary32 does not hold")
+        scale = product_scale(a.scale, b.scale, y.scale)
+        op.refuse_if(not np.isfinite(scale), "its scales give a factor that binary32 does not hold")
         ends = a.zero, b.zero, scale, y.zero, *clamp
         if common is None:
             attributes = Mul(operand, *ends)
@@ -151,8 +274,7 @@ def clip(op, reading):
     for index in (1, 2):
         if op.has(index):
             ends[index - 1] = op.number(index, "limit")
-    if not ends[0] <= ends[1]:
-        raise op.refusal(f"its limits are {ends[0]} and {ends[1]}")
+    op.refuse_if(not ends[0] <= ends[1], f"its limits are {ends[0]} and {ends[1]}")
     _clamp(op, reading, *ends)
 
 
@@ -164,13 +286,13 @@ def _clamp(op, reading, low, high):
         table = np.clip(numbers, max(low, least), min(high, most)).astype(value.dtype)
         reading.emit(op, (value.name,), op.output, Concat(0, (table,)), value.shape, value.dtype)
     elif isinstance(value, Constant):
-        op.tensor(0)  # says what is wrong with it
+        op.tensor(0)  # raises the error
     else:
         reading.clamp(op, value if isinstance(value, Pending) else _pending(op, reading, value), low, high)
 
 
 def _pending(op, reading, value):
-    """The same floats, still to be made integers."""
+    """A Pending of the floats of a value."""
 
     def finish(output, y, clamp):
         reading.make(op, value, output, y, clamp)

@@ -1,14 +1,14 @@
-"""Operators that move elements and do not change them: on integers, on floats that stand for them, on constants."""
+"""Operators that move elements without changing them: of integers, of floats that stand for integers, of constants."""
 
 import math
 from dataclasses import replace
 
 import numpy as np
 
-from ..arithmetic.ends import dequantise, limits, quantise
+from ..arithmetic.rounding import dequantise, limits, quantise
 from ..graph import Concat, Pad, Reshape, Tensor, Transpose
+from .operator import Constant, Pending, Real
 from .reading import change_of, own_quantity
-from .values import Constant, Pending, Real
 
 __all__ = ["concat", "flatten", "operand", "pad", "qlinear_concat", "reshape", "squeeze", "transpose", "unsqueeze"]
 
@@ -22,8 +22,7 @@ def concat(op, reading):
     shape, axis = _joined(op, [op.shape_of(source) for source in sources])
     if not floats[0]:
         names, types = [source.name for source in sources], {source.dtype for source in sources}
-        if len(types) > 1:
-            raise op.refusal("its inputs are of different types")
+        op.refuse_if(len(types) > 1, "its inputs are of different types")
         reading.emit(op, names, op.output, Concat(axis, (None,) * len(names)), shape, *types)
         return
 
@@ -40,10 +39,9 @@ def concat(op, reading):
 
 
 def qlinear_concat(op, reading):
-    """QLinearConcat: y's scale and zero point, then of each tensor itself and its."""
+    """QLinearConcat: scale and zero point of y, then each tensor with its own."""
     y = op.quantity(0, 1)
-    if len(op) < 3 or len(op) % 3 != 2:
-        raise op.refusal(f"it has {len(op)} inputs, and must have 2 and 3 for each tensor")
+    op.refuse_if(len(op) < 3 or len(op) % 3 != 2, f"it has {len(op)} inputs, and must have 2 and 3 for each tensor")
     tensors = [op.tensor(index) for index in range(2, len(op), 3)]
     shape, axis = _joined(op, [tensor.shape for tensor in tensors])
     quantities = [op.quantity(3 * i + 3, 3 * i + 4, tensor.dtype) for i, tensor in enumerate(tensors)]
@@ -52,7 +50,7 @@ def qlinear_concat(op, reading):
 
 
 def pad(op, reading):
-    """Pad with a number."""
+    """Pad with one number."""
     source = operand(op, 0)
     sizes = op.shape_of(source)
     op.require("mode", "constant", str)
@@ -64,14 +62,13 @@ def pad(op, reading):
     axes = op.axes(3, rank, tuple(range(rank)))
     if len(widths) != 2 * len(axes):
         raise op.refusal(f"it has {len(widths)} widths of padding for {len(axes)} of {rank} dimensions")
-    if min(widths, default=0) < 0:
-        raise op.refusal(f"its padding is {list(widths)}: less than 0 is not supported")
+    op.refuse_if(min(widths, default=0) < 0, f"its padding is {list(widths)}: less than 0 is not supported")
     ends = np.zeros((2, rank), int)
     ends[:, list(axes)] = np.reshape(widths, (2, -1))
     dtype = "float32" if _is_float(source) else source.dtype
     least, most = (-np.inf, np.inf) if _is_float(source) else limits(dtype)
     if not least <= value <= most or (dtype != "float32" and value != int(value)):
-        raise op.refusal(f"its value {value} is no {dtype}")
+        raise op.refusal(f"its value {value} is not {dtype}")
     shape = tuple(int(size) for size in sizes + ends.sum(axis=0))
     before, after = (tuple(map(int, side)) for side in ends)
 
@@ -88,14 +85,13 @@ def flatten(op, reading):
     """Flatten to two dimensions."""
     sizes, axis = _sizes(op), op.take("axis", 1)
     least = -len(sizes) if reading.opset >= 11 else 0
-    if not least <= axis <= len(sizes):
-        raise op.refusal(f"its attribute 'axis' is {axis}, and its input {list(sizes)}")
+    op.refuse_if(not least <= axis <= len(sizes), f"its attribute 'axis' is {axis}, and its input {list(sizes)}")
     axis = axis + len(sizes) if axis < 0 else axis
     _reshape(op, reading, (math.prod(sizes[:axis]), math.prod(sizes[axis:])))
 
 
 def reshape(op, reading):
-    """Reshape; -1 is what is left, 0 the size that was there, unless ``allowzero`` makes it the size 0."""
+    """Reshape; a size of -1 is computed, and 0 keeps the old size unless ``allowzero`` is set."""
     given = _sizes(op)
     asked = op.integers(1, "shape") if op.has(1) else op.take("shape", (), int)
     if op.take("allowzero", 0) and 0 in asked:
@@ -113,7 +109,7 @@ def reshape(op, reading):
 
 
 def squeeze(op, reading):
-    """Squeeze; all dimensions of one element if it does not say which."""
+    """Squeeze; by default all dimensions of one element."""
     sizes = _sizes(op)
     axes = op.axes(1, len(sizes), tuple(axis for axis, size in enumerate(sizes) if size == 1))
     if any(sizes[axis] != 1 for axis in axes):
@@ -122,7 +118,7 @@ def squeeze(op, reading):
 
 
 def unsqueeze(op, reading):
-    """Unsqueeze: dimensions of one element."""
+    """Unsqueeze: adds dimensions of one element."""
     sizes = list(_sizes(op))
     for axis in sorted(op.axes(1, len(sizes), added=True)):
         sizes.insert(axis, 1)
@@ -130,7 +126,7 @@ def unsqueeze(op, reading):
 
 
 def transpose(op, reading):
-    """Transpose; dimensions are reversed if it does not say."""
+    """Transpose; by default the dimensions are reversed."""
     sizes = _sizes(op)
     perm = op.take("perm", tuple(range(len(sizes)))[::-1])
     if sorted(perm) != list(range(len(sizes))):
@@ -144,13 +140,13 @@ def _reshape(op, reading, shape):
 
 
 def _sizes(op):
-    """The shape of what is moved, which may be a constant."""
+    """The shape of input 0, which may be a constant."""
     value = op.value(0)
     return op.shape_of(value if isinstance(value, Constant) else operand(op, 0))
 
 
 def _move(op, reading, shape, attributes, change):
-    """Moves a tensor by a node with these attributes, and a constant by a function of arrays."""
+    """Moves a tensor by a node with ``attributes``, and a constant by ``change``, a function of arrays."""
     source = op.value(0)
     if isinstance(source, Constant):
         reading.values[op.output] = _moved_constant(op, source, change)
@@ -159,7 +155,7 @@ def _move(op, reading, shape, attributes, change):
 
 
 def _moved_constant(op, constant, change):
-    """A constant with the places of its elements changed; several scales must still be those of one dimension."""
+    """A constant with its elements moved; its scales must still belong to one dimension."""
     array = change(constant.array)
     if constant.scale is None or constant.scale.size == 1:
         return replace(constant, array=array, axis=0)
@@ -171,11 +167,11 @@ def _moved_constant(op, constant, change):
         own = ones.reshape(-1, ones.shape[-1])[0]
         if (ones == own).all():
             return Constant(array, constant.scale[own], constant.zero[own], axis)
-    raise op.refusal(f"scales of its input {op.input_name(0)!r} are no longer those of one dimension")
+    raise op.refusal(f"scales of its input {op.input_name(0)!r} no longer belong to one dimension")
 
 
 def operand(op, index):
-    """What an input stands for: a tensor of integers, or floats."""
+    """The value of an input that is a tensor of integers, or floats."""
     value = op.value(index)
     return value if _is_float(value) else op.tensor(index)
 
@@ -185,7 +181,7 @@ def _is_float(value):
 
 
 def _joined(op, shapes):
-    """The shape of tensors of some shapes one behind the other, and the axis."""
+    """The shape of tensors joined along the attribute ``axis``, and the axis."""
     axis = op.take("axis", None)
     if not isinstance(axis, int):
         raise op.refusal(f"its attribute 'axis' is {'missing' if axis is None else list(axis)}")

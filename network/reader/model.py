@@ -1,76 +1,139 @@
-"""A whole model: its constants and inputs, its nodes one after the other, its outputs."""
+"""Reads a whole model: its constants and inputs, its nodes in order, its outputs."""
 
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
 import onnx
 from onnx import numpy_helper
+from onnx.external_data_helper import load_external_data_for_model
 
-from tilewright.golden.arguments import instance
+from tilewright.golden.arguments import instance, shown
 
 from ..arithmetic.functions import FUNCTIONS, OPERATIONS
 from ..errors import ModelError
-from ..graph import Reshape, Tensor
-from . import aliases, elements, functions, layout, pools, products, quantisation, selection
-from .clamps import fold_clamps
+from ..graph import Graph, Reshape, Tensor
+from . import constants, elements, layout, products, quantisation, selection, windows
 from .constants import FOR_CONSTANTS, constant_of
-from .file import load
-from .operator import Operator
+from .operator import Constant, Operator, Pending, check_opset, check_schema
+from .products import in_one_row
 from .reading import Reading
-from .resize import resize
-from .rows import in_one_row
-from .schema import check_opset, check_schema
-from .values import Constant, Pending
+from .selection import resize
 
-__all__ = ["READERS", "read", "read_model"]
+__all__ = ["READERS", "fold_clamps", "load", "read", "read_model"]
+
+
+def load(path):
+    """The ``ModelProto`` of a file, with weights in other files.
+
+    ModelError if it is not a model; OSError if the file cannot be read.
+    """
+    if not isinstance(path, str | Path):
+        raise TypeError(f"path must be that of a model file, not {shown(path)}")
+    with open(path, "rb") as file:  # noqa: PTH123 - its sentence names the file, whatever type the path has
+        data = file.read()
+    try:
+        model = onnx.load_model_from_string(data)
+    except Exception:  # the class is defined in a dependency of onnx, and nothing else can fail
+        raise ModelError(f"{path} is not an ONNX model, or is truncated") from None
+    if not model.graph.node:
+        raise ModelError(f"{path} is not an ONNX model, or has no nodes")
+    try:
+        load_external_data_for_model(model, str(Path(path).parent))
+    except Exception as error:  # a class of onnx, of files, or of numbers
+        raise ModelError(f"{path} has weights in other files: {' '.join(str(error).split())}") from None
+    return model
+
+
+_CLAMPING = ("Conv", "Add", "Mul", "Pool")
+
+
+def fold_clamps(graph):
+    """The graph with nodes that only clamp joined to the node before, if that has a clamp and no other readers."""
+    uses = Counter(name for node in graph.nodes for name in node.inputs) + Counter(graph.outputs)
+    tensors, nodes, places = dict(graph.tensors), [], {}
+    for node in graph.nodes:
+        place = places.get(node.inputs[0])
+        ends = _clamp(graph, node)
+        if ends and place is not None and _clamps(nodes[place]) and uses[node.inputs[0]] == 1:
+            before = nodes[place].attributes
+            low, high = (int(np.clip(end, *ends)) for end in (before.minimum, before.maximum))
+            attributes = replace(before, minimum=low, maximum=high)
+            nodes[place] = replace(nodes[place], output=node.output, attributes=attributes)
+            del tensors[node.inputs[0]]
+        else:
+            place = len(nodes)
+            nodes.append(node)
+        places[node.output] = place
+    return Graph(graph.inputs, graph.outputs, tensors, tuple(nodes))
+
+
+def _clamps(node):
+    return node.kind in _CLAMPING and getattr(node.attributes, "kind", "") != "max"
+
+
+def _clamp(graph, node):
+    """Least and largest result of a node that only clamps; None for any other node."""
+    if node.kind != "Concat" or len(node.inputs) != 1 or node.attributes.tables[0] is None:
+        return None
+    dtype, (table,) = graph.tensors[node.inputs[0]].dtype, node.attributes.tables
+    numbers = np.arange(256, dtype=np.uint8).view(dtype)
+    ends = int(table.min()), int(table.max())
+    same = table.dtype == dtype and np.array_equal(np.clip(numbers, *ends), table)
+    return ends if same else None
+
 
 _MICROSOFT = "com.microsoft"
 
-#: What reads a node, by its domain and operator.
+#: Functions that read a node, by domain and operator.
 READERS = {
-    ("", "AveragePool"): in_one_row(pools.average_pool),
+    ("", "AveragePool"): in_one_row(windows.on_floats(windows.average_of_windows)),
     ("", "Add"): elements.add,
-    ("", "Cast"): aliases.cast,
+    ("", "Cast"): constants.cast,
     ("", "Clip"): elements.clip,
     ("", "Concat"): layout.concat,
     ("", "Conv"): in_one_row(products.conv, 1),
     ("", "DequantizeLinear"): quantisation.dequantize_linear,
     ("", "DepthToSpace"): selection.depth_to_space,
-    ("", "Dropout"): aliases.dropout,
+    ("", "Dropout"): constants.dropout,
     ("", "Flatten"): layout.flatten,
     ("", "Gather"): selection.gather,
     ("", "Gemm"): products.gemm,
-    ("", "GlobalAveragePool"): in_one_row(pools.global_average_pool),
-    ("", "GlobalMaxPool"): in_one_row(pools.global_max_pool),
-    ("", "Identity"): aliases.identity,
+    ("", "GlobalAveragePool"): in_one_row(windows.on_floats(windows.average_of_all)),
+    ("", "GlobalMaxPool"): in_one_row(windows.global_max_pool),
+    ("", "Identity"): constants.identity,
     ("", "MatMul"): products.matmul,
-    ("", "MaxPool"): in_one_row(pools.max_pool),
+    ("", "MaxPool"): in_one_row(windows.max_pool),
     ("", "Mul"): elements.mul,
     ("", "Pad"): layout.pad,
     ("", "QLinearConv"): in_one_row(products.qlinear_conv, 3),
     ("", "QLinearMatMul"): products.qlinear_matmul,
     ("", "QuantizeLinear"): quantisation.quantize_linear,
-    ("", "ReduceMean"): pools.reduce_mean,
+    ("", "ReduceMean"): windows.reduce_mean,
     ("", "Relu"): elements.relu,
     ("", "Reshape"): layout.reshape,
     ("", "Resize"): resize,
     ("", "Slice"): selection.slice_of,
-    ("", "Softmax"): functions.softmax,
+    ("", "Softmax"): elements.softmax,
     ("", "SpaceToDepth"): selection.space_to_depth,
     ("", "Split"): selection.split,
     ("", "Squeeze"): layout.squeeze,
     ("", "Transpose"): layout.transpose,
     ("", "Unsqueeze"): layout.unsqueeze,
-    **{("", name): functions.unary for name in FUNCTIONS},
-    **{("", name): functions.binary for name in OPERATIONS.keys() - {"Add", "Mul"}},
+    **{("", name): elements.unary for name in FUNCTIONS},
+    **{("", name): elements.binary for name in OPERATIONS.keys() - {"Add", "Mul"}},
     (_MICROSOFT, "DequantizeLinear"): quantisation.dequantize_linear,
-    (_MICROSOFT, "Gelu"): functions.unary,
+    (_MICROSOFT, "Gelu"): elements.unary,
     (_MICROSOFT, "QGemm"): products.qgemm,
     (_MICROSOFT, "QLinearAdd"): elements.qlinear_add,
-    (_MICROSOFT, "QLinearAveragePool"): in_one_row(pools.qlinear_average_pool),
+    (_MICROSOFT, "QLinearAveragePool"): in_one_row(windows.on_integers(windows.average_of_windows)),
     (_MICROSOFT, "QLinearConcat"): layout.qlinear_concat,
-    (_MICROSOFT, "QLinearGlobalAveragePool"): in_one_row(pools.qlinear_global_average_pool),
-    (_MICROSOFT, "QLinearLeakyRelu"): functions.qlinear_unary,
+    (_MICROSOFT, "QLinearGlobalAveragePool"): in_one_row(windows.on_integers(windows.average_of_all)),
+    (_MICROSOFT, "QLinearLeakyRelu"): elements.qlinear_unary,
     (_MICROSOFT, "QLinearMul"): elements.qlinear_mul,
-    (_MICROSOFT, "QLinearSigmoid"): functions.qlinear_unary,
-    (_MICROSOFT, "QLinearSoftmax"): functions.qlinear_softmax,
+    (_MICROSOFT, "QLinearSigmoid"): elements.qlinear_unary,
+    (_MICROSOFT, "QLinearSoftmax"): elements.qlinear_softmax,
     (_MICROSOFT, "QuantizeLinear"): quantisation.quantize_linear,
 }
 
@@ -89,15 +152,16 @@ def read(path):
     Raises
     ------
     ModelError
-        If it is no model, or has what is not supported; one sentence that names the node.
+        If it is not a model, or has something that is not supported; one sentence that names the node.
     OSError
         If the file cannot be read.
     """
     return read_model(load(path))
 
 
+@np.errstate(all="ignore")  # results that are not finite are refused
 def read_model(model):
-    """The same of an ``onnx.ModelProto``."""
+    """The network in an ``onnx.ModelProto``."""
     graph = instance("model", model, onnx.ModelProto, "onnx").graph
     opset = max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=13)
     check_opset(opset)
@@ -117,7 +181,7 @@ def read_model(model):
     for name in outputs:
         value = reading.values.get(name)
         if isinstance(value, Tensor) and value.dtype == "float32" and any(value.name == each.name for each in inputs):
-            raise ModelError(f"output {name!r} is input {value.name!r}, of which nothing is computed")
+            raise ModelError(f"output {name!r} is input {value.name!r}, which is not computed")
         _end(name, reading)
     return fold_clamps(reading.graph([value.name for value in inputs], outputs))
 
@@ -125,8 +189,7 @@ def read_model(model):
 def _read_node(proto, reading):
     op = Operator(proto, reading)
     for name in op.outputs:
-        if name in reading.values:
-            raise op.refusal(f"its output {name!r} is there already")
+        op.refuse_if(name in reading.values, f"its output {name!r} is there already")
     domain = "" if proto.domain == "ai.onnx" else proto.domain
     if not domain and (proto.op_type in FOR_CONSTANTS or (domain, proto.op_type) in READERS):
         check_schema(op, reading.opset)
@@ -140,10 +203,8 @@ def _read_node(proto, reading):
         op.end()
         return
     reader = READERS.get((domain, proto.op_type))
-    if reader is None:
-        raise op.refusal(f"the operator{f' of {domain}' if domain else ''} is not supported")
-    if proto.HasField("overload") and proto.overload:
-        raise op.refusal("functions of the model are not supported")
+    op.refuse_if(reader is None, f"the operator{f' of {domain}' if domain else ''} is not supported")
+    op.refuse_if(proto.HasField("overload") and proto.overload, "functions of the model are not supported")
     reader(op, reading)
     op.end()
 
@@ -159,7 +220,7 @@ def _array(tensor, what):
 
 
 def _constant(op):
-    """What a Constant node gives."""
+    """The value of a Constant node."""
     for name, kind in (("value", onnx.TensorProto), ("value_int", int), ("value_ints", int), ("value_float", float),
                        ("value_floats", float)):  # fmt: skip
         value = op.take(name, None, kind)
@@ -197,7 +258,7 @@ def _given(value):
 
 
 def _end(name, reading):
-    """Makes sure that an output of the model is a tensor."""
+    """Makes an output of the model a tensor of the graph."""
     value = reading.values.get(name)
     if isinstance(value, Tensor) and value.name == name:
         return

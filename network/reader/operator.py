@@ -1,15 +1,87 @@
-"""A node of a model file, and questions about its attributes and inputs; a wrong answer is refused by its name."""
+"""A node of a model file while it is read: its attributes and inputs, and what its names stand for."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import onnx
 
-from ..errors import node_error
+from ..errors import ModelError, node_error
 from ..graph import Tensor
-from .values import Constant, Pending, Quantity, Real
 
-__all__ = ["Operator", "Weights"]
+__all__ = ["Constant", "Function", "Operator", "Pending", "Quantity", "Real", "Weights", "check_opset", "check_schema"]
+
+
+class Quantity(NamedTuple):
+    """The meaning of integers: (x - zero) · scale. Scale is a numpy float32, zero an int, dtype a name."""
+
+    scale: np.float32
+    zero: int
+    dtype: str
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """An array of the model file.
+
+    ``scale`` and ``zero`` are the meaning that a DequantizeLinear gives to its integers: arrays of one element, or of
+    one for each index of dimension ``axis``, counted from 0.
+    """
+
+    array: np.ndarray
+    scale: np.ndarray | None = None
+    zero: np.ndarray | None = None
+    axis: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Real:
+    """The floats that the integers of tensor ``name`` mean: the output of a DequantizeLinear."""
+
+    name: str
+    quantity: Quantity
+    dequantise: object  # the node
+
+
+class Function(NamedTuple):
+    """Floats that are a function of one tensor, element by element: float32 [256], by the byte of tensor ``name``."""
+
+    name: str
+    floats: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Pending:
+    """Floats that an operator would give, until a QuantizeLinear says which integers they become.
+
+    Attributes
+    ----------
+    node : Operator
+    shape : tuple of int
+    finish : callable
+        Adds nodes to the graph: takes the name of the result, its Quantity, and least and largest result.
+    low, high : float
+        Floats are clamped to these before they are quantised.
+    quantity : Quantity or None
+        The meaning of integers that are exactly the floats, because elements have only been moved.
+    floats : callable or None
+        Adds nodes that give the floats themselves, without a clamp: takes the name of the result.
+    biased : callable or None
+        Adds a bias to a product: takes an Add and the number of its constant input, returns the Pending.
+    function : Function or None
+        The clamped floats as a function of one tensor.
+    """
+
+    node: object
+    shape: tuple[int, ...]
+    finish: object
+    low: float = -np.inf
+    high: float = np.inf
+    quantity: Quantity | None = None
+    floats: object = None
+    biased: object = None
+    function: Function | None = None
+
 
 _BYTES = ("uint8", "int8")
 
@@ -29,13 +101,13 @@ class Operator:
     ----------
     proto : NodeProto
     reading : Reading
-        What the names before it stand for.
+        The values of names so far.
 
     Attributes
     ----------
     proto : NodeProto
     kind, name : str
-        The name is that of the first output if it has none.
+        The operator, and the name of the node, or of its first output.
     outputs : list of str
     """
 
@@ -54,25 +126,29 @@ class Operator:
 
     @property
     def output(self):
-        """The name of its one result."""
-        if len(self.outputs) != 1:
-            raise self.refusal(f"it has {len(self.outputs)} outputs, of which only one is supported")
+        """The name of the only output; refused if there are several."""
+        self.refuse_if(len(self.outputs) != 1, f"it has {len(self.outputs)} outputs, and only one is supported")
         return self.outputs[0]
 
     def refusal(self, sentence):
-        """The error to raise: which node it is, and what is wrong with it."""
+        """The error to raise: the node, and what is wrong with it."""
         return node_error(self.name, self.kind, sentence)
 
+    def refuse_if(self, condition, sentence):
+        """Raises the refusal if a condition holds."""
+        if condition:
+            raise self.refusal(sentence)
+
     def float_refusal(self, sentence):
-        """The same of floats that no quantisation has made integers; it names the next step."""
+        """The error for floats that are not quantised; it names the next step."""
         return self.refusal(f"{sentence}: quantise it first (docs/quantise.md)")
 
     # Attributes
 
     def take(self, name, default, kind=int):
-        """The value of an attribute, of type ``kind``, or what it is where it is not given.
+        """The value of an attribute, of type ``kind``, or its default.
 
-        Lists are tuples; ``kind`` is that of their elements.
+        Lists are tuples, and ``kind`` is the type of their elements.
         """
         value = self._attributes.pop(name, default)
         if isinstance(value, bytes) and kind is str:
@@ -85,13 +161,12 @@ class Operator:
         return tuple(value) if listed else value
 
     def require(self, name, value, kind=int):
-        """Refuses the node unless an attribute is ``value``, or not given."""
+        """Refuses the node if an attribute is given and not ``value``."""
         given = self.take(name, value, kind)
-        if given != value:
-            raise self.refusal(f"its attribute {name!r} is {given!r}, and only {value!r} is supported")
+        self.refuse_if(given != value, f"its attribute {name!r} is {given!r}, and only {value!r} is supported")
 
     def forget(self):
-        """Another reader has used all attributes and inputs."""
+        """Marks all attributes and inputs as used."""
         self._attributes.clear()
         self._unread.clear()
 
@@ -104,8 +179,7 @@ class Operator:
 
     def axis(self, axis, rank):
         """A dimension of ``rank``, counted from 0."""
-        if not -rank <= axis < rank:
-            raise self.refusal(f"it has no dimension {axis}: its input has {rank}")
+        self.refuse_if(not -rank <= axis < rank, f"it has no dimension {axis}: its input has {rank}")
         return axis % rank
 
     # Inputs
@@ -114,11 +188,11 @@ class Operator:
         return len(self._inputs)
 
     def has(self, index):
-        """Whether there is an input with this number; any may be left out."""
+        """Whether the node has this input; any may be left out."""
         return index < len(self._inputs) and bool(self._inputs[index])
 
     def skip(self, index):
-        """Leaves an input unread that means nothing here."""
+        """Marks an input as used that has no effect."""
         self._unread.discard(index)
 
     def input_name(self, index):
@@ -126,29 +200,25 @@ class Operator:
         return self._inputs[index]
 
     def value(self, index):
-        """What an input stands for."""
-        if not self.has(index):
-            raise self.refusal(f"it lacks input {index}")
+        """The value of an input: a Tensor, Constant, Real or Pending."""
+        self.refuse_if(not self.has(index), f"it lacks input {index}")
         self._unread.discard(index)
         name = self._inputs[index]
-        if name not in self._values:
-            raise self.refusal(f"its input {name!r} is given by nothing before it")
+        self.refuse_if(name not in self._values, f"its input {name!r} is given by nothing before it")
         return self._values[name]
 
     def tensor(self, index, types=_BYTES):
-        """A tensor that is computed, of one of some types."""
+        """An input that is a computed tensor of one of ``types``."""
         value = self.value(index)
         name = self._inputs[index]
-        if isinstance(value, Constant):
-            raise self.refusal(f"its input {name!r} is a constant, which is not supported")
+        self.refuse_if(isinstance(value, Constant), f"its input {name!r} is a constant, which is not supported")
         if not isinstance(value, Tensor):
             raise self.float_refusal(f"its input {name!r} is float32, which no QuantizeLinear makes integers")
-        if value.dtype not in types:
-            raise self.refusal(f"its input {name!r} is {value.dtype}, which is not supported")
+        self.refuse_if(value.dtype not in types, f"its input {name!r} is {value.dtype}, which is not supported")
         return value
 
     def real(self, index):
-        """Floats that stand for integers: a Real."""
+        """An input that is floats which stand for integers: a Real."""
         value = self.value(index)
         name = self._inputs[index]
         real = self._reading.real(name)
@@ -156,98 +226,89 @@ class Operator:
             return real
         if isinstance(value, Pending) or (isinstance(value, Tensor) and value.dtype == "float32"):
             raise self.float_refusal(f"its input {name!r} is float32, without QuantizeLinear and DequantizeLinear")
-        if isinstance(value, Constant):
-            raise self.refusal(f"its input {name!r} is a constant, which is not supported")
-        raise self.refusal(f"its input {name!r} is {value.dtype}, and no DequantizeLinear of integers")
+        self.refuse_if(isinstance(value, Constant), f"its input {name!r} is a constant, which is not supported")
+        raise self.refusal(f"its input {name!r} is {value.dtype}, not the DequantizeLinear of integers")
 
     def shape_of(self, value):
-        """The shape of what an input stands for."""
+        """The shape of a value."""
         if isinstance(value, Real):
             return self._values[value.name].shape
         return value.array.shape if isinstance(value, Constant) else value.shape
 
     # Constants
 
-    def constant(self, index, what, real=False):
-        """An array of the file, or floats of which a DequantizeLinear makes it where ``real``.
-
-        ``what`` says in a sentence what it is.
-        """
+    def constant(self, index, role, real=False):
+        """An input that is a Constant, of a DequantizeLinear if ``real``. ``role`` is its name in error messages."""
         value = self.value(index)
         name = self._inputs[index]
         if not isinstance(value, Constant):
-            raise self.refusal(f"its {what} {name!r} is computed, and only a constant is supported")
+            raise self.refusal(f"its {role} {name!r} is computed, and only a constant is supported")
         if real and value.scale is None:
             refusal = self.float_refusal if value.array.dtype == np.float32 else self.refusal
-            raise refusal(f"its {what} {name!r} is {value.array.dtype}, and no DequantizeLinear of integers")
+            raise refusal(f"its {role} {name!r} is {value.array.dtype}, not the DequantizeLinear of integers")
         if value.scale is not None and not real:
-            raise self.refusal(f"its {what} {name!r} is given by a DequantizeLinear, which is not supported")
+            raise self.refusal(f"its {role} {name!r} is given by a DequantizeLinear, which is not supported")
         return value
 
-    def number(self, index, what):
-        """A constant of one number, also one that a DequantizeLinear gives, as an int or a float."""
+    def number(self, index, role):
+        """A constant of one number, possibly of a DequantizeLinear, as an int or a float."""
         value = self.value(index)
         real = isinstance(value, Constant) and value.scale is not None
-        constant = self.constant(index, what, real)
-        number = self.single(constant.array, what)
-        if constant.array.dtype.kind not in "iuf":
-            raise self.refusal(f"its {what} {self._inputs[index]!r} is no number")
+        constant = self.constant(index, role, real)
+        number = self.single(constant.array, role)
+        self.refuse_if(constant.array.dtype.kind not in "iuf", f"its {role} {self._inputs[index]!r} is not a number")
         return float((number - constant.zero[0]) * constant.scale[0]) if real else number.item()
 
-    def integers(self, index, what):
-        """A constant of integers, as a tuple: of a shape, or of axes."""
-        array = self.constant(index, what).array
+    def integers(self, index, role):
+        """A constant list of integers, as a tuple."""
+        array = self.constant(index, role).array
         if array.dtype.kind != "i" or array.ndim > 1:
-            raise self.refusal(f"its {what} {self._inputs[index]!r} is no list of integers")
+            raise self.refusal(f"its {role} {self._inputs[index]!r} is not a list of integers")
         return tuple(int(number) for number in np.atleast_1d(array))
 
     def axes(self, index, rank, default=(), added=False):
-        """Dimensions, each once, that an input, if one may, or the attribute says, counted from 0; or ``default``.
+        """Different dimensions, counted from 0, from an input, from the attribute ``axes``, or ``default``.
 
-        Of ``rank``; where they are ``added``, of as many more as they are.
+        ``rank`` is the number of dimensions; if they are ``added``, before they are.
         """
         listed = index is not None and self.has(index)
         given = (self.integers(index, "axes") if listed else self.take("axes", default)) or default
-        found = tuple(self.axis(axis, rank + len(given) * added) for axis in given)
-        if len(set(found)) < len(found):
-            raise self.refusal(f"its dimensions {list(given)} are not different ones")
-        return found
+        axes = tuple(self.axis(axis, rank + len(given) * added) for axis in given)
+        self.refuse_if(len(set(axes)) < len(axes), f"its dimensions {list(given)} are not different ones")
+        return axes
 
     def scales(self, index):
-        """A float32 array of one dimension, positive."""
+        """A constant of positive float32 scales, as an array of one dimension."""
         array = self.constant(index, "scale").array
-        if array.dtype != np.float32:
-            raise self.refusal(f"its scale {self._inputs[index]!r} is {array.dtype}, not float32")
+        self.refuse_if(array.dtype != np.float32, f"its scale {self._inputs[index]!r} is {array.dtype}, not float32")
         return self.checked_scales(array.reshape(-1), f"its scale {self._inputs[index]!r}")
 
-    def checked_scales(self, scales, what):
+    def checked_scales(self, scales, role):
         """``scales`` if they are finite and positive."""
         wrong = scales[~((scales > 0) & np.isfinite(scales))]
         if wrong.size or not scales.size:
-            raise self.refusal(f"{what} is {wrong[0] if wrong.size else 'empty'}: it must be positive and finite")
+            raise self.refusal(f"{role} is {wrong[0] if wrong.size else 'empty'}: it must be positive and finite")
         return scales
 
     def scale(self, index):
-        """A single one."""
+        """A constant of one positive float32 scale."""
         return self.single(self.scales(index), f"scale {self._inputs[index]!r}")
 
-    def single(self, array, what):
-        """The element of an array that has one."""
-        if array.size != 1:
-            raise self.refusal(f"its {what} has {array.size} elements, and only one is supported")
+    def single(self, array, role):
+        """The element of an array of one element."""
+        self.refuse_if(array.size != 1, f"its {role} has {array.size} elements, and only one is supported")
         return array.reshape(-1)[0]
 
     def zeros(self, index, dtype):
-        """Zero points of type ``dtype`` as int32 array of one dimension; 0 where they are left out."""
+        """Zero points of type ``dtype`` as an int32 array of one dimension; 0 if the input is left out."""
         if not self.has(index):
             return np.zeros(1, np.int32)
         array = self.constant(index, "zero point").array
-        if array.dtype != dtype:
-            raise self.refusal(f"its zero point {self._inputs[index]!r} is {array.dtype}, not {dtype}")
+        self.refuse_if(array.dtype != dtype, f"its zero point {self._inputs[index]!r} is {array.dtype}, not {dtype}")
         return array.reshape(-1).astype(np.int32)
 
     def quantity(self, scale, zero, dtype=None):
-        """What integers mean, of the inputs with these numbers; the zero point has their type if it is not given."""
+        """The Quantity of two inputs, scale and zero point, for integers of ``dtype``; by default the zero point's."""
         if dtype is None:
             dtype = self.constant(zero, "zero point").array.dtype.name if self.has(zero) else "uint8"
             if dtype not in _BYTES:
@@ -256,14 +317,14 @@ class Operator:
         return Quantity(self.scale(scale), int(zero), dtype)
 
     def weights(self, index, scale, zero):
-        """A constant of 8 bits with its scales and zero points, inputs with these numbers."""
+        """The Weights of three inputs: a constant of 8 bits, scales and zero points."""
         array = self.constant(index, "operand").array
         if array.dtype.name not in _BYTES:
             raise self.refusal(f"its operand {self._inputs[index]!r} is {array.dtype}, which is not supported")
         return Weights(array, self.scales(scale), self.zeros(zero, array.dtype))
 
     def real_weights(self, index, axis=None, types=_BYTES):
-        """The same, of a constant that a DequantizeLinear gives meaning to; ``axis`` is that of several scales."""
+        """The Weights of a constant of a DequantizeLinear; several scales must be along ``axis``."""
         constant = self.constant(index, "operand", real=True)
         name = self._inputs[index]
         if constant.array.dtype.name not in types:
@@ -271,3 +332,30 @@ class Operator:
         if constant.scale.size > 1 and axis is not None and constant.axis != axis:
             raise self.refusal(f"its operand {name!r} has scales along dimension {constant.axis}, not {axis}")
         return Weights(constant.array, constant.scale, constant.zero)
+
+
+#: In older versions attributes say how operators broadcast, and some defaults are different.
+_FIRST = 7
+
+
+def check_opset(opset):
+    """Refuses versions of ONNX's operators that are not supported."""
+    last = onnx.defs.onnx_opset_version()
+    if not _FIRST <= opset <= last:
+        raise ModelError(f"the operators are of opset {opset}: {_FIRST} to {last} are supported")
+
+
+def check_schema(op, opset):
+    """Refuses a node of ONNX's own domain whose attributes or inputs its operator does not have in a version."""
+    try:
+        schema = onnx.defs.get_schema(op.kind, opset)
+    except onnx.defs.SchemaError:
+        raise op.refusal(f"the operator does not exist in opset {opset}") from None
+    for attribute in op.proto.attribute:
+        if attribute.name not in schema.attributes:
+            raise op.refusal(f"its attribute {attribute.name!r} does not exist in opset {opset}")
+    for kind, names, most in (
+        ("inputs", op.proto.input, schema.max_input), ("outputs", op.proto.output, schema.max_output),
+    ):  # fmt: skip
+        if len(names) > most:
+            raise op.refusal(f"it has {len(names)} {kind}, and there are at most {most} in opset {opset}")

@@ -1,21 +1,23 @@
-"""Convolutions and products of matrices, on integers and on floats that stand for them."""
+"""Convolutions and products of matrices: of integers, and of floats that stand for integers."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import onnx
 
 from ..arithmetic.constants import convolution_scale
-from ..arithmetic.ends import limits
-from ..graph import Conv, Scale
-from .operator import Weights
-from .values import Constant, Pending
+from ..arithmetic.rounding import limits
+from ..graph import Conv, Reshape, Scale
+from .operator import Constant, Operator, Pending, Weights
+from .reading import own_quantity
 from .windows import Windows, take_windows
 
-__all__ = ["conv", "gemm", "matmul", "qgemm", "qlinear_conv", "qlinear_matmul"]
+__all__ = ["conv", "gemm", "in_one_row", "matmul", "qgemm", "qlinear_conv", "qlinear_matmul"]
 
 
 class _Bias(NamedTuple):
-    """Integers that count products, int32; and the floats that they stand for, if the model has such."""
+    """A bias as int32 at the scale of the products, and as floats if the model has them."""
 
     counts: np.ndarray
     floats: np.ndarray | None = None
@@ -25,7 +27,7 @@ _POINT = Windows((1, 1), (0, 0, 0, 0), (1, 1), (1, 1))
 
 
 def qlinear_conv(op, reading):
-    """QLinearConv: x, its scale and zero point, w, its, y's, bias."""
+    """QLinearConv: x, w and y, with scales and zero points; bias."""
     x = op.tensor(0)
     weights, quantity = op.weights(3, 4, 5), op.quantity(1, 2, x.dtype)
     bias = _bias(op, 8) if op.has(8) else None
@@ -44,7 +46,7 @@ def conv(op, reading):
 
 
 def qgemm(op, reading):
-    """QGemm: a, its scale and zero point, b, its, c, y's; without a scale of y that is floats."""
+    """QGemm: a and b with scales and zero points, c, and those of y; without them y is floats."""
     x = op.tensor(0)
     op.require("alpha", 1.0, float)
     quantity = op.quantity(1, 2, x.dtype)
@@ -72,7 +74,7 @@ def gemm(op, reading):
 
 
 def qlinear_matmul(op, reading):
-    """QLinearMatMul: a, its scale and zero point, b, its, y's."""
+    """QLinearMatMul: a, b and y, with scales and zero points."""
     x = op.tensor(0)
     weights = _columns(op, op.weights(3, 4, 5), x.shape)
     _, finish, _ = _product(op, reading, x, op.quantity(1, 2, x.dtype), weights, None)
@@ -81,7 +83,7 @@ def qlinear_matmul(op, reading):
 
 
 def matmul(op, reading):
-    """MatMul of floats: a, b. An Add behind it may bring its bias."""
+    """MatMul of floats: a, b. An Add after it may be its bias."""
     real = op.real(0)
     weights = op.real_weights(1, axis=op.constant(1, "operand", real=True).array.ndim - 1)
     x = reading.values[real.name]
@@ -101,7 +103,7 @@ def matmul(op, reading):
 
 
 def _convolution(op, reading, x, quantity, weights, bias):
-    """Shape of the result, and the functions that add nodes."""
+    """The shape of the result, and the functions of :func:`_results`."""
     if len(x.shape) != 4 or weights.array.ndim != 4:
         raise op.refusal(
             f"its input is {list(x.shape)} and its kernel {list(weights.array.shape)}: only two dimensions of space "
@@ -115,24 +117,23 @@ def _convolution(op, reading, x, quantity, weights, bias):
         raise op.refusal(f"its attribute 'kernel_shape' is not that of its kernel, {kernel}")
     windows = take_windows(op, kernel, x.shape[2:])
     shape = (x.shape[0], outputs, *windows.count)
-    return shape, *_ways(op, reading, x, quantity, weights, bias, windows, shape, groups)
+    return shape, *_results(op, reading, x, quantity, weights, bias, windows, shape, groups)
 
 
 def _product(op, reading, x, quantity, weights, bias):
-    """The same of rows times a matrix: ``weights`` have shape [Co, K]."""
+    """The same for rows times a matrix, ``weights`` of shape [Co, K]."""
     outputs, length = weights.array.shape
     if not x.shape or x.shape[-1] != length:
         raise op.refusal(f"its input is {list(x.shape)}, and its constant operand has sums of {length}")
     weights = weights._replace(array=weights.array.reshape(outputs, length, 1, 1))
     shape = (*x.shape[:-1], outputs)
-    return shape, *_ways(op, reading, x, quantity, weights, bias, _POINT, shape, None)
+    return shape, *_results(op, reading, x, quantity, weights, bias, _POINT, shape, None)
 
 
-def _ways(op, reading, x, quantity, weights, bias, windows, shape, groups):
-    """Functions that add nodes, for integers and for floats as results. Without ``groups`` they multiply matrices."""
+def _results(op, reading, x, quantity, weights, bias, windows, shape, groups):
+    """Functions that add nodes, for results of integers and of floats. A product of matrices has no ``groups``."""
     outputs = len(weights.array)
-    if not weights.array.size:
-        raise op.refusal("its constant operand has no elements")
+    op.refuse_if(not weights.array.size, "its constant operand has no elements")
     scale, zero = (
         _for_each(op, part, outputs, what) for part, what in ((weights.scale, "scales"), (weights.zero, "zero points"))
     )
@@ -149,40 +150,34 @@ def _ways(op, reading, x, quantity, weights, bias, windows, shape, groups):
         reading.emit(op, (x.name,), output, attributes, shape, dtype)
 
     def finish(output, y, clamp):
-        with np.errstate(over="ignore", under="ignore"):
-            scales = convolution_scale(quantity.scale, scale, y.scale)
-        if not np.isfinite(scales).all():
-            raise op.refusal("its scales give a factor that binary32 does not hold")
+        scales = convolution_scale(quantity.scale, scale, y.scale)
+        op.refuse_if(not np.isfinite(scales).all(), "its scales give a factor that binary32 does not hold")
         emit(output, y.dtype, counts, scales, y.zero, clamp)
 
     def floats(output):
         name = reading.fresh(f"{output}.sums")
         emit(name, "int32", counts if added is None else none, None)
-        with np.errstate(over="ignore", under="ignore"):
-            scales = quantity.scale * scale
-        reading.emit(op, (name,), output, Scale(scales, added), shape, "float32")
+        reading.emit(op, (name,), output, Scale(quantity.scale * scale, added), shape, "float32")
 
     return finish, floats
 
 
 def _for_each(op, array, outputs, what):
-    if array.size not in (1, outputs):
-        raise op.refusal(f"it has {array.size} {what} for {outputs} channels")
+    op.refuse_if(array.size not in (1, outputs), f"it has {array.size} {what} for {outputs} channels")
     return np.broadcast_to(array, outputs).copy()
 
 
 def _transposed(op, shape, weights, across):
-    """The matrix of a Gemm, whose first operand has this shape, as [Co, K]."""
-    if len(shape) != 2:
-        raise op.refusal(f"its input is {list(shape)}, and only a matrix is supported")
+    """The matrix of a Gemm as [Co, K]; ``shape`` is that of the first operand."""
+    op.refuse_if(len(shape) != 2, f"its input is {list(shape)}, and only a matrix is supported")
     op.require("transA", 0)
     if weights.array.ndim != 2:
-        raise op.refusal(f"its operand {op.input_name(1)!r} is {list(weights.array.shape)}, and no matrix")
+        raise op.refusal(f"its operand {op.input_name(1)!r} is {list(weights.array.shape)}, not a matrix")
     return weights if across else weights._replace(array=weights.array.T)
 
 
 def _columns(op, weights, shape):
-    """The matrix of a product, which has no more dimensions than the other operand and only one matrix, as [Co, K]."""
+    """The matrix of a product as [Co, K]: one matrix, without more dimensions than the other operand."""
     array = weights.array
     if array.ndim < 2 or array.ndim > max(len(shape), 2) or array.size != np.prod(array.shape[-2:]):
         raise op.refusal(f"its constant operand is {list(array.shape)}, and only one matrix is supported")
@@ -190,23 +185,21 @@ def _columns(op, weights, shape):
 
 
 def _bias(op, index):
-    """A constant of int32."""
+    """A bias that is a constant of int32."""
     array = op.constant(index, "bias").array
-    if array.dtype != np.int32:
-        raise op.refusal(f"its bias {op.input_name(index)!r} is {array.dtype}, not int32")
+    op.refuse_if(array.dtype != np.int32, f"its bias {op.input_name(index)!r} is {array.dtype}, not int32")
     return _Bias(_one_row(op, index, array))
 
 
 def _real_bias(op, index, x, weights):
-    """A bias as integers that count products of the other two: theirs must be its scale, or it is floats."""
+    """A bias at the scale of the products: quantised so by the model, or floats."""
     name = op.input_name(index)
     value = op.value(index)
     if isinstance(value, Constant) and value.scale is None and value.array.dtype == np.float32:
         floats = _one_row(op, index, value.array)
         return _Bias(_counted(op, name, floats, x.quantity.scale * weights.scale), floats)
     bias = op.real_weights(index, types=("int32",))
-    if bias.zero.any():
-        raise op.refusal(f"its bias {name!r} has zero points other than 0")
+    op.refuse_if(bias.zero.any(), f"its bias {name!r} has zero points other than 0")
     if bias.scale.size not in (1, weights.scale.size) and weights.scale.size != 1:
         raise op.refusal(f"its bias {name!r} has {bias.scale.size} scales, not {weights.scale.size}")
     if not np.allclose(bias.scale, x.quantity.scale * weights.scale, rtol=1e-5, atol=0):
@@ -218,8 +211,7 @@ def _counted(op, name, floats, scale):
     """rne(fl(floats / scale)) as int32."""
     if 1 not in (floats.size, scale.size) and floats.size != scale.size:
         raise op.refusal(f"its bias {name!r} has {floats.size} numbers for {scale.size} scales")
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        counts = np.rint(floats / scale)
+    counts = np.rint(floats / scale)
     if not (np.abs(counts) < 2**31).all():
         raise op.refusal(f"its bias {name!r} has more than 32 bits at the scale of its products")
     return counts.astype(np.int32)
@@ -229,3 +221,53 @@ def _one_row(op, index, array):
     if array.ndim and array.size != array.shape[-1]:
         raise op.refusal(f"its bias {op.input_name(index)!r} is {list(array.shape)}, not one for each channel")
     return array
+
+
+#: Number of each attribute for the added dimension.
+_OF_ONE = {"kernel_shape": 1, "strides": 1, "dilations": 1, "pads": 0}
+
+
+def in_one_row(reader, kernel=None):
+    """A reader that also takes feature maps of one dimension of space, as feature maps of one row.
+
+    ``kernel`` is the number of the input that is a kernel, if there is one.
+    """
+
+    def read(op, reading):
+        value = op.value(0)
+        if isinstance(value, Constant) or len(op.shape_of(value)) != 3:
+            reader(op, reading)
+            return
+        images, channels, length = op.shape_of(value)
+        proto = onnx.NodeProto()
+        proto.CopyFrom(op.proto)
+        proto.name = op.name
+        proto.input[0], proto.output[0] = (reading.fresh(f"{name}.row") for name in (op.input_name(0), op.output))
+        _reshape(op, reading, value, (images, channels, 1, length), proto.input[0])
+        weights = None if kernel is None else op.value(kernel)
+        if isinstance(weights, Constant) and weights.array.ndim == 3:
+            proto.input[kernel] = reading.fresh(f"{op.input_name(kernel)}.row")
+            reading.values[proto.input[kernel]] = replace(weights, array=weights.array[:, :, None])
+        for attribute in proto.attribute:
+            if attribute.name in _OF_ONE:
+                attribute.ints[:] = _widened(attribute.name, list(attribute.ints))
+        inner = Operator(proto, reading)
+        reader(inner, reading)
+        inner.end()
+        op.forget()
+        result = reading.values[inner.output]
+        *shape, _, length = op.shape_of(result)
+        _reshape(op, reading, result, (*shape, length), op.output)
+
+    return read
+
+
+def _widened(name, numbers):
+    half = len(numbers) // 2 if name == "pads" else len(numbers)
+    parts = [part for part in (numbers[:half], numbers[half:]) if part]
+    return [number for part in parts for number in (_OF_ONE[name], *part)]
+
+
+def _reshape(op, reading, value, shape, output):
+    node = Operator(onnx.helper.make_node(op.kind, [], [output], op.name), reading)
+    reading.move(node, value, shape, lambda y, clamp: Reshape(shape), own_quantity(value))

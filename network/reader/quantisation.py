@@ -1,11 +1,11 @@
-"""QuantizeLinear and DequantizeLinear: at the ends of a network, around its operators, and of constants."""
+"""QuantizeLinear and DequantizeLinear at the ends of a network, around its operators, and on constants."""
 
 import numpy as np
 import onnx
 
-from ..arithmetic.ends import limits, quantise
+from ..arithmetic.rounding import limits, quantise
 from ..graph import Tensor
-from .values import Constant, Real
+from .operator import Constant, Real
 
 __all__ = ["dequantize_linear", "quantize_linear"]
 
@@ -15,7 +15,7 @@ _TYPES = {onnx.TensorProto.UINT8: "uint8", onnx.TensorProto.INT8: "int8"}
 def quantize_linear(op, reading):
     """QuantizeLinear: x, scale, zero point."""
     op.require("block_size", 0)
-    op.take("saturate", 1)  # of types that are not supported
+    op.take("saturate", 1)  # for types that are not supported
     op.require("precision", 0)
     axis = op.take("axis", 1)
     dtype = _output_type(op)
@@ -30,7 +30,7 @@ def quantize_linear(op, reading):
 
 
 def dequantize_linear(op, reading):
-    """DequantizeLinear: x, scale, zero point. Floats are made of it only at the end of a network."""
+    """DequantizeLinear: x, scale, zero point. Its floats are computed only at the end of a network."""
     op.require("block_size", 0)
     if op.take("output_dtype", 0) not in (0, onnx.TensorProto.FLOAT):
         raise op.refusal("its output type is not float32, which is not supported")
@@ -48,7 +48,7 @@ def dequantize_linear(op, reading):
 
 
 def _output_type(op):
-    """The name of the type of the integers: an attribute says it, or the zero point; uint8 without either."""
+    """The type of the integers, from an attribute or the zero point; by default uint8."""
     number = op.take("output_dtype", 0)
     zero = op.constant(2, "zero point").array.dtype.name if op.has(2) else None
     if number == 0:
@@ -69,21 +69,19 @@ def _quantised(op, value, axis, dtype):
     array = value.array
     if array.dtype != np.float32 or value.scale is not None:
         raise op.refusal(f"its input {op.input_name(0)!r} is a constant of {array.dtype}, not float32")
-    if not np.isfinite(array).all():
-        raise op.refusal(f"its input {op.input_name(0)!r} has elements that are not finite")
+    op.refuse_if(not np.isfinite(array).all(), f"its input {op.input_name(0)!r} has elements that are not finite")
     scale, zero, axis = _for_each(op, array, axis, dtype)
     if scale.size == 1:
         return Constant(quantise(array, scale[0], int(zero[0]), dtype))
     parts = np.moveaxis(array, axis, 0)
-    made = [quantise(part, each, int(z), dtype) for part, each, z in zip(parts, scale, zero, strict=True)]
-    return Constant(np.moveaxis(np.stack(made), 0, axis))
+    quantised = [quantise(part, each, int(z), dtype) for part, each, z in zip(parts, scale, zero, strict=True)]
+    return Constant(np.moveaxis(np.stack(quantised), 0, axis))
 
 
 def _for_each(op, array, axis, dtype):
-    """Scales and as many zero points, one for all or one for each index of a dimension; and that, counted from 0."""
+    """Scales and zero points, one for all or one for each index of a dimension, and the dimension, counted from 0."""
     scale, zero = op.scales(1), op.zeros(2, dtype)
-    if op.has(2) and zero.size != scale.size:
-        raise op.refusal(f"it has {scale.size} scales and {zero.size} zero points")
+    op.refuse_if(op.has(2) and zero.size != scale.size, f"it has {scale.size} scales and {zero.size} zero points")
     zero = np.broadcast_to(zero, scale.shape)
     if scale.size == 1:
         return scale, zero, 0

@@ -1,4 +1,4 @@
-"""A graph that grows while the nodes of a model are read."""
+"""The graph while the nodes of a model are read."""
 
 import math
 from dataclasses import replace
@@ -6,25 +6,25 @@ from dataclasses import replace
 import numpy as np
 
 from ..arithmetic.constants import change_table
-from ..arithmetic.ends import dequantise, limits, quantise
+from ..arithmetic.rounding import dequantise, limits, quantise
 from ..graph import Concat, Dequantize, Floats, Graph, Node, Quantize, Reshape, Tensor
-from .values import Function, Pending, Real
+from .operator import Function, Pending, Real
 
 __all__ = ["Reading", "change_of", "function_of", "numbers", "own_quantity"]
 
-#: Elements of a tensor; a file of a few bytes may ask for any number.
+#: Most elements of a tensor: a file of a few bytes may ask for any number.
 _MOST = 1 << 31
 
 
 class Reading:
-    """What was read so far.
+    """The graph so far, and the values of names.
 
     Attributes
     ----------
     values : dict
-        What a name stands for: a ``Tensor``, Constant, Real or Pending.
+        Values of names: a ``Tensor``, Constant, Real or Pending.
     tables : dict of str to (str, array)
-        Tensors that are a table of another one.
+        Tensors that are a function of another one, with the table.
     opset : int
         Version of ONNX's operators.
     """
@@ -35,16 +35,16 @@ class Reading:
         self._nodes = []
 
     def give(self, tensor):
-        """Takes up a tensor that is given."""
+        """Adds a tensor."""
         self.values[tensor.name] = self._tensors[tensor.name] = tensor
 
     def emit(self, op, inputs, output, attributes, shape, dtype):
-        """Adds a node to the graph, and what it computes.
+        """Adds a node to the graph, and its output.
 
         Parameters
         ----------
         op : Operator
-            It comes from this one.
+            The node of the model that it comes from.
         inputs : sequence of str
         output : str
         attributes : object
@@ -53,8 +53,7 @@ class Reading:
         """
         if math.prod(shape) > _MOST:
             raise op.refusal(f"its output {output!r} would be {list(shape)}, more than {_MOST:,} elements")
-        if min(shape, default=1) < 1:
-            raise op.refusal(f"its output {output!r} would be {list(shape)}, without elements")
+        op.refuse_if(min(shape, default=1) < 1, f"its output {output!r} would be {list(shape)}, without elements")
         for value in vars(attributes).values():
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
@@ -62,15 +61,15 @@ class Reading:
         self._nodes.append(Node(op.name, tuple(inputs), output, attributes, op.kind))
 
     def defer(self, op, shape, finish, **options):
-        """Floats that become integers when a QuantizeLinear says which: see Pending."""
+        """Makes the output of a node a :class:`Pending`."""
         self.values[op.output] = Pending(op, tuple(shape), finish, **options)
 
     def change(self, op, name, x, output, y, clamp):
-        """Adds what turns the tensor ``name`` of Quantity ``x`` into ``output`` of Quantity ``y``, clamped."""
+        """Adds a node that changes tensor ``name`` of Quantity ``x`` to ``output`` of Quantity ``y``, clamped."""
         self.table(op, name, output, _change(x, y, clamp))
 
     def table(self, op, name, output, table):
-        """Adds what makes ``output`` of the tensor ``name`` by a table of 256 results."""
+        """Adds a node that makes ``output`` from the tensor ``name`` by a table of 256 results."""
         tensor, dtype = self._tensors[name], table.dtype.name
         attributes = Reshape(tensor.shape) if _is_same(table, tensor.dtype) else Concat(0, (table,))
         table.setflags(write=False)
@@ -78,11 +77,11 @@ class Reading:
         self.tables[output] = name, table
 
     def shape(self, name):
-        """Of a tensor."""
+        """The shape of a tensor."""
         return self._tensors[name].shape
 
     def floats_of(self, value):
-        """A function that adds nodes which give the floats of a Real or a Pending, by their name; None if none do."""
+        """A function of a name that adds nodes for the floats of a Real or a Pending; None if there are none."""
         if isinstance(value, Pending) and value.floats:
             return value.floats
         function = function_of(value)
@@ -94,7 +93,7 @@ class Reading:
         )
 
     def apply(self, op, value, function):
-        """A function of the floats of a Real or a Pending, of the same shape: as floats, for the host to compute."""
+        """A function that adds nodes for ``function`` of the floats of a value, which the host computes."""
         before = self.floats_of(value)
 
         def floats(output):
@@ -105,7 +104,7 @@ class Reading:
         return floats
 
     def defer_floats(self, op, shape, floats, finish=None):
-        """Floats that ``floats`` adds nodes for; of their integers too, if there is no ``finish``."""
+        """Makes the output of a node floats for which ``floats`` adds nodes; without ``finish`` their integers too."""
 
         def quantised(output, y, clamp):
             name = self.fresh(f"{output}.floats")
@@ -115,7 +114,7 @@ class Reading:
         self.defer(op, shape, finish or quantised, floats=floats)
 
     def make(self, op, value, output, y, clamp):
-        """Adds what makes the tensor ``output`` of Quantity ``y``, clamped, of floats.
+        """Adds nodes that make the tensor ``output`` of Quantity ``y``, clamped, from floats.
 
         ``value`` is a Real, a Pending, or a tensor of float32.
         """
@@ -130,7 +129,7 @@ class Reading:
                 self.change(op, name, y, output, y, clamp)
 
     def integers(self, op, value, output, y, clamp):
-        """The name of a tensor with what :meth:`make` makes; nothing is added if there is one. ``output`` reads it."""
+        """The name of a tensor like the one that :meth:`make` makes, which is added if needed; ``output`` reads it."""
         if isinstance(value, Real) and change_of(value.quantity, y, clamp) is None:
             return value.name
         name = self.fresh(f"{output}.before")
@@ -138,20 +137,20 @@ class Reading:
         return name
 
     def move(self, op, value, shape, attributes_of, quantity=None, floats=False):
-        """Adds what changes places of elements, of integers or of floats, which are made integers first.
+        """Adds a node that moves elements: of integers, or of floats, which are made integers first.
 
         Parameters
         ----------
         op : Operator
         value : Tensor, Real or Pending
         shape : sequence of int
-            Of the result.
+            Shape of the result.
         attributes_of : callable
-            Takes the Quantity of the floats, or None, and least and largest result.
+            Attributes of the node from the Quantity of the floats, or None, and least and largest result.
         quantity : Quantity or None
-            As of Pending.
+            See Pending.
         floats : bool
-            Whether those that the host has are moved by it.
+            Whether floats that the host computes may be moved by the host.
         """
         if isinstance(value, Tensor) and value.dtype != "float32":
             attributes = attributes_of(None, limits(value.dtype))
@@ -171,7 +170,7 @@ class Reading:
         self.defer(op, shape, finish, quantity=quantity, floats=moved if has else None)
 
     def real(self, name):
-        """The Real that a name stands for; floats become one if integers are exactly they. None if there is none."""
+        """The Real that a name stands for, also of floats that are exactly integers; None if there is none."""
         value = self.values[name]
         quantity = own_quantity(value)
         if isinstance(value, Pending) and quantity is not None:
@@ -181,7 +180,7 @@ class Reading:
         return None if quantity is None else self.values[name]
 
     def clamp(self, op, value, low, high):
-        """What ``value``, a Pending, is when its floats are clamped too."""
+        """Makes the output of a node ``value``, a Pending, with its floats clamped."""
         least, most = (min(max(end, low), high) for end in (value.low, value.high))
         ends = np.float32(low), np.float32(high)
         function = value.function and value.function._replace(floats=np.clip(value.function.floats, *ends))
@@ -189,23 +188,23 @@ class Reading:
         self.values[op.output] = replace(value, low=least, high=most, biased=None, function=function, floats=floats)
 
     def graph(self, inputs, outputs):
-        """All of it."""
+        """The Graph of all nodes so far."""
         return Graph(tuple(inputs), tuple(outputs), self._tensors, tuple(self._nodes))
 
     def fresh(self, name):
-        """A name like this one that nothing has."""
+        """An unused name like this one."""
         while name in self.values:
             name += "'"
         return name
 
 
 def numbers(dtype):
-    """All of a type of 8 bits, by their bytes."""
+    """All numbers of a type of 8 bits, by their bytes."""
     return np.arange(256, dtype=np.uint8).view(dtype)
 
 
 def function_of(value):
-    """The Function that floats are, if they are one: of a Real, or a Pending of one tensor; otherwise None."""
+    """The Function of a Real, or of a Pending that is a function of one tensor; otherwise None."""
     if isinstance(value, Real):
         return Function(value.name, dequantise(numbers(value.quantity.dtype), *value.quantity[:2]))
     return value.function if isinstance(value, Pending) else None
@@ -225,7 +224,7 @@ def own_quantity(value):
 
 
 def _within(pending, y, clamp):
-    """``clamp`` with the ends of a Pending in it."""
+    """``clamp`` limited to the clamp of a Pending."""
     ends = (int(np.clip(quantise(end, *y), *clamp)) for end in (pending.low, pending.high))
     return tuple(ends)
 
@@ -243,5 +242,5 @@ def _change(x, y, clamp):
 
 
 def _is_same(table, dtype):
-    """Whether no byte of a tensor changes."""
+    """Whether a table changes no byte of a tensor."""
     return table.dtype.name == dtype and np.array_equal(table.view(np.uint8), np.arange(256))

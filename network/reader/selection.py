@@ -1,14 +1,15 @@
-"""Operators that take some elements, or some of them several times: by constant indices of each dimension."""
+"""Operators that take elements by constant indices of each dimension, also repeatedly."""
 
 import numpy as np
 import onnx
 
+from ..arithmetic.nearest import COORDINATES, ROUNDINGS, nearest_elements
 from ..graph import Reshape, Take, Transpose
 from .layout import operand
 from .operator import Operator
 from .reading import own_quantity
 
-__all__ = ["depth_to_space", "gather", "slice_of", "source_of", "space_to_depth", "split", "take"]
+__all__ = ["depth_to_space", "gather", "resize", "slice_of", "source_of", "space_to_depth", "split", "take"]
 
 
 def gather(op, reading):
@@ -17,7 +18,7 @@ def gather(op, reading):
     axis = op.axis(op.take("axis", 0), len(shape))
     chosen = op.constant(1, "indices").array
     if chosen.dtype.kind != "i" or chosen.ndim > 1:
-        raise op.refusal(f"its indices {op.input_name(1)!r} are no list of integers")
+        raise op.refusal(f"its indices {op.input_name(1)!r} are not a list of integers")
     size = shape[axis]
     if chosen.size and not -size <= chosen.min() <= chosen.max() < size:
         raise op.refusal(f"its indices are {chosen.min()} to {chosen.max()}, and dimension {axis} has {size} elements")
@@ -32,7 +33,7 @@ def gather(op, reading):
 
 
 def slice_of(op, reading):
-    """Slice, with starts, ends, dimensions and steps as constants, or as attributes."""
+    """Slice, with constant starts, ends, dimensions and steps, or attributes."""
     x, shape = source_of(op)
     if len(op) == 1:
         starts, ends = op.take("starts", ()), op.take("ends", ())
@@ -49,11 +50,10 @@ def slice_of(op, reading):
 
 
 def split(op, reading):
-    """Split: parts of given sizes, or as many equal ones as there are outputs."""
+    """Split to parts of given sizes, or to equal parts, one for each output."""
     x, shape = source_of(op)
     axis, count, given = op.axis(op.take("axis", 0), len(shape)), op.take("num_outputs", 0), op.take("split", ())
-    if count and op.has(1):
-        raise op.refusal("it has both sizes and their number")
+    op.refuse_if(count and op.has(1), "it has both sizes and their number")
     if op.has(1) or given:
         sizes = op.integers(1, "sizes") if op.has(1) else given
     else:
@@ -74,10 +74,9 @@ def split(op, reading):
 
 
 def depth_to_space(op, reading):
-    """DepthToSpace: channels become rows and columns of a block."""
+    """DepthToSpace: channels become rows and columns of blocks."""
     x, (images, channels, rows, columns), size = _blocks(op)
-    if channels % size**2:
-        raise op.refusal(f"its {channels} channels are no multiple of {size**2}")
+    op.refuse_if(channels % size**2, f"its {channels} channels are not a multiple of {size**2}")
     deep = channels // size**2
     if op.take("mode", "DCR", str) == "DCR":
         parts, order = (images, size, size, deep, rows, columns), (0, 3, 4, 1, 5, 2)
@@ -87,10 +86,9 @@ def depth_to_space(op, reading):
 
 
 def space_to_depth(op, reading):
-    """SpaceToDepth: rows and columns of a block become channels."""
+    """SpaceToDepth: rows and columns of blocks become channels."""
     x, (images, channels, rows, columns), size = _blocks(op)
-    if rows % size or columns % size:
-        raise op.refusal(f"its input is {rows} × {columns}, no multiple of {size}")
+    op.refuse_if(rows % size or columns % size, f"its input is {rows} × {columns}, no multiple of {size}")
     parts = images, channels, rows // size, size, columns // size, size
     shape = images, channels * size**2, rows // size, columns // size
     _rearrange(op, reading, x, parts, (0, 3, 5, 1, 2, 4), shape)
@@ -99,8 +97,7 @@ def space_to_depth(op, reading):
 def _blocks(op):
     x, shape = source_of(op)
     size = op.take("blocksize", 0)
-    if len(shape) != 4 or size < 1:
-        raise op.refusal(f"its input is {list(shape)}, and its blocks have {size} rows")
+    op.refuse_if(len(shape) != 4 or size < 1, f"its input is {list(shape)}, and its blocks have {size} rows")
     return x, shape, size
 
 
@@ -113,7 +110,7 @@ def _rearrange(op, reading, x, parts, order, shape):
 
 
 def source_of(op):
-    """What the first input stands for, and its shape."""
+    """The value of the first input, and its shape."""
     x = operand(op, 0)
     return x, op.shape_of(x)
 
@@ -123,11 +120,56 @@ def _all(shape):
 
 
 def take(op, reading, x, indices, output):
-    """Adds ``output``: the elements of ``x`` with these indices of each dimension."""
+    """Adds the tensor ``output``: the elements of ``x`` with some indices of each dimension."""
     _move(op, reading, x, tuple(len(part) for part in indices), lambda _: Take(tuple(indices)), output)
 
 
 def _move(op, reading, x, shape, attributes_of, output):
-    """A result of the node, which may have several, or another tensor on the way."""
+    """Adds a node that moves elements of ``x`` to the tensor ``output``."""
     node = Operator(onnx.helper.make_node(op.kind, [], [output], op.name), reading)
     reading.move(node, x, shape, lambda y, clamp: attributes_of(shape), own_quantity(x), floats=True)
+
+
+def resize(op, reading):
+    """Resize: x, region, scales, sizes; before version 11 x and scales."""
+    x, shape = source_of(op)
+    old = reading.opset < 11
+    op.require("mode", "nearest", str)
+    for name in ("antialias", "exclude_outside"):
+        op.require(name, 0)
+    for name in ("cubic_coeff_a", "extrapolation_value"):  # of other modes
+        op.take(name, 0.0, float)
+    op.require("keep_aspect_ratio_policy", "stretch", str)
+    coordinates = op.take("coordinate_transformation_mode", "asymmetric" if old else "half_pixel", str)
+    rounding = op.take("nearest_mode", "floor" if old else "round_prefer_floor", str)
+    for name, given, known in (
+        ("coordinate_transformation_mode", coordinates, COORDINATES), ("nearest_mode", rounding, ROUNDINGS),
+    ):  # fmt: skip
+        op.refuse_if(given not in known, f"its attribute {name!r} is {given!r}: {', '.join(known)} are supported")
+    if not old:
+        op.skip(1)  # the region of tf_crop_and_resize
+    axes = op.axes(None, len(shape), tuple(range(len(shape))))
+    sizes, factors = _sizes(op, [shape[axis] for axis in axes], 1 if old else 2)
+    if len(sizes) != len(axes) or not all(np.isfinite(factors)) or min(factors) <= 0 or (old and min(factors) < 1):
+        raise op.refusal(f"its factors {[float(factor) for factor in factors]} are not supported")
+    indices = [np.arange(size) for size in shape]
+    sizes_after = list(shape)
+    for axis, size in zip(axes, sizes, strict=True):
+        sizes_after[axis] = size
+    if sizes_after != list(shape):  # with factors that change no size ONNX Runtime copies
+        for axis, size, factor in zip(axes, sizes, factors, strict=True):
+            if factor != 1:
+                indices[axis] = nearest_elements(shape[axis], size, factor, coordinates, rounding)
+    take(op, reading, x, indices, op.output)
+
+
+def _sizes(op, before, scales):
+    """Sizes and float32 factors of the resized dimensions, from the input ``scales`` or from sizes."""
+    factors = op.constant(scales, "scales").array if op.has(scales) else np.zeros(0, np.float32)
+    op.refuse_if(factors.dtype != np.float32, f"its scales {op.input_name(scales)!r} are {factors.dtype}, not float32")
+    factors = list(factors.reshape(-1))
+    if not op.has(3):
+        return [int(np.float32(size) * factor) for size, factor in zip(before, factors, strict=False)], factors
+    op.refuse_if(factors, "it has both scales and sizes")
+    sizes = op.integers(3, "sizes")
+    return sizes, [np.float32(size) / np.float32(given) for given, size in zip(before, sizes, strict=False)]

@@ -1,15 +1,25 @@
-"""Windows over a feature map: where padding, strides and dilations of a model put them."""
+"""Windows over a feature map, and operators that take their average or maximum."""
 
 from typing import NamedTuple
 
-__all__ = ["Windows", "take_windows"]
+import numpy as np
 
-#: Rows or columns of a feature map with its padding.
+from ..arithmetic.constants import average_scale, global_average_scale
+from ..arithmetic.rounding import limits
+from ..graph import Pool, Reshape
+from .layout import operand
+from .operator import Constant, Pending
+from .reading import own_quantity
+
+__all__ = ["Windows", "average_of_all", "average_of_windows", "global_max_pool", "max_pool", "on_floats", "on_integers",
+           "reduce_mean", "take_windows"]  # fmt: skip
+
+#: Most rows or columns of a feature map with its padding.
 _MOST = 1 << 20
 
 
 class Windows(NamedTuple):
-    """Fields as those of ``Conv`` and ``Pool``, how many rows and columns of windows there are, and ``ceil_mode``."""
+    """Fields of ``Conv`` and ``Pool``, the number of rows and columns of windows, and ``ceil_mode``."""
 
     stride: tuple[int, int]
     pad: tuple[int, int, int, int]
@@ -19,16 +29,17 @@ class Windows(NamedTuple):
 
 
 def take_windows(op, kernel, size, *, pool=False):
-    """Takes the attributes of a node that say where its windows are.
+    """The :class:`Windows` that the attributes of a node give.
 
     Parameters
     ----------
     op : Operator
     kernel, size : (int, int)
-        Of the kernel and of the feature map.
+        Sizes of the kernel and of the feature map.
     pool : bool
-        Whether they are the windows of a pool. Then padding is smaller than a window, and SAME may not ask for less
-        than no padding: ONNX Runtime shifts such windows, of which ONNX says nothing. For a convolution it is none.
+        Whether they are windows of a pool, whose padding must be smaller than a window. Where SAME asks for negative
+        padding, ONNX Runtime shifts the windows of a pool, which ONNX does not define, so that it is refused; a
+        convolution has no padding then.
     """
     strides = _list(op, "strides", (1, 1), 1)
     dilations = _list(op, "dilations", (1, 1), 1)
@@ -37,12 +48,10 @@ def take_windows(op, kernel, size, *, pool=False):
     how = op.take("auto_pad", "NOTSET", str)
     if how not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
         raise op.refusal(f"its attribute 'auto_pad' is {how!r}, which is not supported")
-    if how != "NOTSET" and any(pads):
-        raise op.refusal(f"it has pads and auto_pad {how!r}")
+    op.refuse_if(how != "NOTSET" and any(pads), f"it has pads and auto_pad {how!r}")
     if pool and any(pad >= length for pad, length in zip(pads, (*kernel, *kernel), strict=True)):
         raise op.refusal(f"its padding {list(pads)} is not smaller than its window {list(kernel)}")
-    if how.startswith("SAME") and max(dilations) > 1:
-        raise op.refusal(f"auto_pad {how!r} is not supported with dilations")
+    op.refuse_if(how.startswith("SAME") and max(dilations) > 1, f"auto_pad {how!r} is not supported with dilations")
     spans = [(length - 1) * step + 1 for length, step in zip(kernel, dilations, strict=True)]
     ends, counts = [], []
     for i in range(2):
@@ -62,7 +71,7 @@ def take_windows(op, kernel, size, *, pool=False):
         if size[i] + before + after > _MOST:
             raise op.refusal(f"its feature map of {size[i]} has padding of {before + after}: {_MOST:,} is the most")
         count = room // strides[i] + 1
-        # The last window may reach out, but not begin in padding.
+        # The last window may extend into the padding, but not begin there.
         if ceil and room % strides[i] and count * strides[i] < size[i] + before:
             count += 1
         after = max(after, (count - 1) * strides[i] + spans[i] - size[i] - before)
@@ -79,3 +88,145 @@ def _list(op, name, default, least):
             f"its attribute {name!r} is {list(values)}, and must be {len(default)} numbers from {least} on"
         )
     return values
+
+
+def on_integers(average):
+    """A reader of ``average`` of integers: x and y, with scales and zero points."""
+
+    def read(op, reading):
+        op.require("channels_last", 0)
+        x = op.tensor(0)
+        _, finish = average(op, reading, x, op.quantity(1, 2, x.dtype))
+        y = op.quantity(3, 4, x.dtype)
+        finish(op.output, y, limits(y.dtype))
+
+    return read
+
+
+def on_floats(average):
+    """A reader of ``average`` of floats."""
+
+    def read(op, reading):
+        real = op.real(0)
+        shape, finish = average(op, reading, reading.values[real.name], real.quantity)
+        reading.defer(op, shape, finish)
+
+    return read
+
+
+def max_pool(op, reading):
+    """MaxPool of integers, or of floats."""
+    value = op.value(0)
+    if isinstance(value, Constant):
+        op.tensor(0)  # raises the error
+    shape = op.shape_of(value)
+    _check_space(op, shape)
+    op.take("storage_order", 0)  # for indices, which are not supported
+    kernel = _kernel(op)
+    windows = take_windows(op, kernel, shape[2:], pool=True)
+    empty = not _counts(kernel, shape[2:], windows).all()
+    fields = {"kernel": kernel, "stride": windows.stride, "pad": windows.pad, "dilation": windows.dilation}
+
+    def attributes_of(y, clamp):
+        if empty and y is not None and clamp[0] > limits(y.dtype)[0]:
+            raise op.refusal("a window lies wholly in padding, and what it gives is clamped")
+        return Pool(kind="max", minimum=clamp[0], maximum=clamp[1], **fields)
+
+    reading.move(op, value, (*shape[:2], *windows.count), attributes_of, None if empty else own_quantity(value))
+
+
+def global_max_pool(op, reading):
+    """GlobalMaxPool of integers, or of floats."""
+    value = operand(op, 0)
+    shape = op.shape_of(value)
+    _check_space(op, shape)
+    fields = {"kernel": tuple(shape[2:]), "stride": (1, 1), "pad": (0,) * 4, "dilation": (1, 1)}
+
+    def attributes_of(y, clamp):
+        return Pool(kind="max", minimum=clamp[0], maximum=clamp[1], **fields)
+
+    reading.move(op, value, (*shape[:2], 1, 1), attributes_of, own_quantity(value))
+
+
+def reduce_mean(op, reading):
+    """ReduceMean over all rows and columns, with or without their dimensions."""
+    rank, keep = len(op.shape_of(op.real(0))), op.take("keepdims", 1)
+    op.take("noop_with_empty_axes", 0)
+    if rank != 4 or sorted(op.axes(1, rank)) != [2, 3]:
+        raise op.refusal("only the mean of all rows and columns of a feature map is supported")
+    if keep:
+        on_floats(average_of_all)(op, reading)
+        return
+    real = op.real(0)
+    shape, finish = average_of_all(op, reading, reading.values[real.name], real.quantity)
+    mean = Pending(op, shape, finish)
+    reading.move(op, mean, shape[:2], lambda y, clamp: Reshape(shape[:2]))
+
+
+def average_of_all(op, reading, x, quantity):
+    """An average of all pixels: the shape of the result, and the function that adds the node."""
+    _check_space(op, x.shape)
+    size = x.shape[2:]
+    windows = Windows((1, 1), (0, 0, 0, 0), (1, 1), (1, 1))
+    return _finish(
+        op, reading, x, quantity, size, windows, lambda y: global_average_scale(quantity.scale, y, size[0] * size[1])
+    )
+
+
+def average_of_windows(op, reading, x, quantity):
+    """Averages of windows: the shape of the result, and the function that adds the node."""
+    _check_space(op, x.shape)
+    kernel = _kernel(op)
+    with_padding = op.take("count_include_pad", 0)
+    windows = take_windows(op, kernel, x.shape[2:], pool=True)
+    counts = _counts(kernel, x.shape[2:], windows)
+    op.refuse_if(not counts.all(), "a window lies wholly in padding")
+    if with_padding:
+        if windows.ceil and (counts != kernel[0] * kernel[1]).any():
+            raise op.refusal("count_include_pad with ceil_mode is not supported where windows reach out")
+        counts = np.full((1, 1), kernel[0] * kernel[1])
+    if (counts == counts.flat[0]).all():
+        counts = counts[:1, :1]
+    return _finish(op, reading, x, quantity, kernel, windows, lambda y: average_scale(quantity.scale, y, counts))
+
+
+def _finish(op, reading, x, quantity, kernel, windows, scale_of):
+    shape = (*x.shape[:2], *windows.count)
+
+    def finish(output, y, clamp):
+        scale = np.asarray(scale_of(y.scale), np.float32)
+        op.refuse_if(not np.isfinite(scale).all(), "its scales give a factor that binary32 does not hold")
+        attributes = Pool(
+            kind="sum", kernel=tuple(kernel), stride=windows.stride, pad=windows.pad, dilation=windows.dilation,
+            x_zero=quantity.zero, scale=scale.reshape(scale.shape or (1, 1)), y_zero=y.zero,
+            minimum=clamp[0], maximum=clamp[1],
+        )  # fmt: skip
+        reading.emit(op, (x.name,), output, attributes, shape, y.dtype)
+
+    return shape, finish
+
+
+def _counts(kernel, size, windows):
+    """The number of elements of the feature map in each window."""
+    inside = [
+        _inside(size[i], kernel[i], windows.stride[i], windows.dilation[i], windows.pad[i], windows.count[i])
+        for i in range(2)
+    ]
+    return np.outer(*inside)
+
+
+def _inside(size, kernel, stride, dilation, before, count):
+    """The number of positions of each window inside the feature map, along one dimension."""
+    places = np.arange(count)[:, np.newaxis] * stride - before + np.arange(kernel) * dilation
+    return ((places >= 0) & (places < size)).sum(axis=1)
+
+
+def _check_space(op, shape):
+    op.refuse_if(len(shape) != 4, f"its input is {list(shape)}: only two dimensions of space are supported")
+
+
+def _kernel(op):
+    kernel = op.take("kernel_shape", (0, 0))
+    if len(kernel) != 2 or min(kernel) < 1:
+        raise op.refusal(f"its attribute 'kernel_shape' is {list(kernel)}, and must be 2 numbers from 1 on")
+    return kernel

@@ -31,7 +31,7 @@ def measure_cache(preset, settings=(), *, simulator="verilator"):
     tmau = changed(TMAU_PRESETS[preset], settings)
     block = min(4096, tmau.smem.size_bytes // 2)
     cache = L2Params(bytes=max(1 << 14, 2 * _STREAM * block))
-    params = changed(ClusterParams(1, tmau, cache), settings)
+    params = changed(ClusterParams(1, CoreParams(tmau), cache), settings)
     with ClusterSession(params=params, simulator=simulator, latency=_LATENCY) as session:
         session.place(np.random.default_rng(1).integers(0, 256, 1 << 20, np.uint8))
         yield from timed(session, _streams(session, preset, block))
@@ -105,7 +105,7 @@ _ROW, _MOST_ROWS = 256, 16
 
 def measure(preset, settings=(), *, simulator="verilator"):
     """Yields every :class:`Line` of a preset with the simulation's cycles a second so far."""
-    params = changed(ClusterParams(_CORES, TMAU_PRESETS[preset]), settings)
+    params = changed(ClusterParams(_CORES, CoreParams(TMAU_PRESETS[preset])), settings)
     with ClusterSession(params=params, simulator=simulator, latency=_LATENCY) as session:
         session.place(np.random.default_rng(1).integers(0, 256, session.memory_bytes - 4096, np.uint8))
         yield from timed(session, _multicasts(session, preset))

@@ -18,11 +18,12 @@ from tilewright.golden import (
     request_cycles,
 )
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
+from tilewright.hw.core.params import CoreParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CHANNELS_AT_ONCE
 
 from ..hdl.settings import changed
-from ..session import ConvSession
+from ..session import Session
 from .conv_layers import NETWORKS, NetworkLayer
 from .line import share, timed
 
@@ -205,7 +206,7 @@ def measure(preset, settings=(), *, simulator="verilator"):
     """Yields every ``Line`` of a preset with the simulation's cycles a second so far."""
     # Layers have integers; without floats the simulation is faster.
     params = changed(CONV_UNIT_PRESETS[preset].without_floats(), settings).replace(smem=SmemParams(_SMEM_BYTES))
-    with ConvSession(params=params, simulator=simulator) as session:
+    with Session(params=CoreParams(conv=params), simulator=simulator) as session:
         yield from timed(session, _lines(session, preset))
 
 
@@ -214,7 +215,7 @@ def _lines(session, preset):
     sums = []
     for network, layers in NETWORKS.items():
         for layer, count in layers.items():
-            case = sample_of(layer, session.params.conv, _SMEM_BYTES)
+            case = sample_of(layer, session.params.conv.conv, _SMEM_BYTES)
             cycles, causes = runner.run(case)
             yield layer_line(preset, network, case, count, cycles, causes)
             target = _FIRST.get((layer.kernel, layer.stride, layer.channels))
@@ -231,7 +232,7 @@ class Runner:
 
     def __init__(self, session):
         self._session = session
-        self._first = first_job(session.params.conv, _SMEM_BYTES)
+        self._first = first_job(session.params.conv.conv, _SMEM_BYTES)
         _, self._counters = self._run([self._first], None)
 
     def run(self, case):
@@ -248,7 +249,7 @@ class Runner:
 
     def _run(self, jobs, smem):
         self._session.reset()
-        return self._session.run(jobs, shared=smem), self._session.registers()
+        return self._session.run(jobs=jobs, preload=smem), self._session.registers()
 
 
 def layer_line(preset, network, case, count, cycles, causes):

@@ -6,10 +6,10 @@ Specification: docs/core.md, "Convolutions as products".
 import numpy as np
 
 from tilewright.golden import ConvLayer, ImplicitGemm, LayerProgram, convolve
+from tilewright.hw.core.params import ENGINES, core_params
 
 from ..hdl.settings import changed
-from ..session.accelerator import accelerator_params
-from ..session.core import CoreSession
+from ..session import Session
 from .line import share, timed
 
 __all__ = ["FEATURES", "lines", "measure", "run"]
@@ -29,8 +29,8 @@ _LAYERS = {
 
 def measure(preset, settings=(), *, simulator="verilator"):
     """Yields every ``Line`` of a preset with the simulation's cycles a second so far."""
-    params = changed(accelerator_params(preset), settings)
-    with CoreSession(params=params, simulator=simulator, latency=_LATENCY) as session:
+    params = changed(core_params(preset, ENGINES), settings)
+    with Session(params=params, simulator=simulator, latency=_LATENCY) as session:
         yield from timed(session, lines(session, preset))
 
 

@@ -6,13 +6,14 @@ import numpy as np
 from ml_dtypes import bfloat16
 
 from tilewright.golden.pe.program import gemm_program
+from tilewright.hw.core.params import CoreParams
 from tilewright.hw.pe.compute import mac_array
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.spec.memory import Swizzle
 from tilewright.spec.pe import MmType
 
 from ..hdl.settings import changed
-from ..session import PeSession
+from ..session import Session
 from ..session.products import PeProgram
 from .line import Line, share, timed
 
@@ -151,12 +152,12 @@ _CAUSES = ("steps", "stall_columns", "stall_factors", "stall_product", "bank_con
 def measure(preset, settings=(), *, simulator="verilator"):
     """Yields every ``Line`` of a preset with the simulation's cycles a second so far."""
     params = changed(PE_PRESETS[preset], settings)
-    with PeSession(params=params, simulator=simulator) as session:
+    with Session(params=CoreParams(pe=params), simulator=simulator) as session:
         yield from timed(session, _lines(session, preset))
 
 
 def _lines(session, preset):
-    params = session.params
+    params = session.params.pe
     cycles = mac_array(params).LATENCY
     yield Line(preset, "MAC array: operands to results", None, cycles, cycles, f"{cycles} cycles", "none", True)
     for product in products(preset, params):
@@ -174,11 +175,11 @@ def _lines(session, preset):
 
 def _run(session, product):
     """Cycles from the first instruction to the halt, and counters; the result must equal numpy's."""
-    program, result = program_and_result(product, session.params)
+    program, result = program_and_result(product, session.params.pe)
     case = PeProgram.of_product(program)
     session.reset()
     session.shared_memory.write(0, case.smem)
-    run = session.run(case.words, segments=case.segments, pages=case.pages)
+    run = session.run(program=case.words, segments=case.segments, pages=case.pages)
     if run.faults:
         raise RuntimeError(f"{product.name} met {run.faults[0]}")
     wrong = (program.result(session.shared_memory.read(0, len(case.smem))) != result).sum()
@@ -191,7 +192,7 @@ def _steady(session, preset, product, span, counters):
     """The line of the last three quarters of K, without the beginning and the end of the program."""
     quarter = replace(product, k=product.k // 4)
     first, counted = _run(session, quarter)
-    limit = product.limit(session.params) - quarter.limit(session.params)
+    limit = product.limit(session.params.pe) - quarter.limit(session.params.pe)
     causes = {name: count - counted[name] for name, count in counters.items()}
     return share(preset, f"{product.name}: steady state", None, limit, span - first, product.target, **causes)
 

@@ -10,11 +10,12 @@ import numpy as np
 from tilewright.golden import TensorMap, limits
 from tilewright.golden.tmau.machine import is_unsupported
 from tilewright.golden.tmau.tile import footprint
+from tilewright.hw.core.params import CoreParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import BarrierOp, Opcode
 
 from ..hdl.settings import changed
-from ..session import TmauSession
+from ..session import Session
 from .line import Line, share, timed
 from .tmau_cases import BLOCK_BYTES, BOXES, FEW, LATENCIES, copy_cases, few_cases, steady_cases
 
@@ -26,7 +27,7 @@ _LATENCY = 100  # cycles, unless a line names another latency
 def measure(preset, settings=(), *, simulator="verilator"):
     """Yields every :class:`Line` of a preset with the simulation's cycles a second so far."""
     params = changed(TMAU_PRESETS[preset], settings)
-    with TmauSession(params=params, simulator=simulator, latency=_LATENCY) as session:
+    with Session(params=CoreParams(params), simulator=simulator, latency=_LATENCY) as session:
         _fill_memory(session)
         for latency in LATENCIES:
             yield from timed(session, _latencies(session, preset, latency))
@@ -36,7 +37,7 @@ def measure(preset, settings=(), *, simulator="verilator"):
         yield from timed(session, _few(session, preset, _LATENCY))
     # The bus stays busy only if the reads in flight outnumber the cycles of latency.
     deep = params.replace(max_outstanding=512, commands_in_flight=128)
-    with TmauSession(params=deep, simulator=simulator, latency=LATENCIES[2]) as session:
+    with Session(params=CoreParams(deep), simulator=simulator, latency=LATENCIES[2]) as session:
         _fill_memory(session)
         yield from timed(session, _steady(session, f"{preset}, 512 in flight", LATENCIES[2]))
 
@@ -82,14 +83,14 @@ def _steady(session, preset, latency):
     """Boxes back to back, from the end of the first to the end of the last."""
     session.configure(latency=latency)
     for case in steady_cases(session.params.smem.size_bytes):
-        if is_unsupported({"opcode": Opcode.LOAD} | case.fields, case.tmap.pack(), session.params.features):
+        if is_unsupported({"opcode": Opcode.LOAD} | case.fields, case.tmap.pack(), session.params.tmau.features):
             continue
         commands = _commands(session, case)
         session.run(commands[:1])  # loads the descriptor into the cache
         result = _succeed(session, commands)
         measured = result.commands[-1].done - result.commands[0].done
         offsets = case.fields.get("offsets", (0, 0, 0))
-        limit = sum(_limit(case, coords, offsets, session.params) for coords in case.coords[1:])
+        limit = sum(_limit(case, coords, offsets, session.params.tmau) for coords in case.coords[1:])
         yield share(preset, case.name, latency, limit, measured, case.target)
 
 
@@ -110,7 +111,7 @@ def _few(session, preset, latency):
         session.reset()
         commands = _commands(session, case)[:FEW]
         measured = _succeed(session, commands).span
-        limit = sum(_limit(case, coords, (0, 0, 0), session.params) for coords in case.coords[:FEW])
+        limit = sum(_limit(case, coords, (0, 0, 0), session.params.tmau) for coords in case.coords[:FEW])
         yield Line(preset, f"{FEW} boxes: {case.name}", latency, limit, measured, f"{measured} cycles", "none", True)
 
 
@@ -134,7 +135,7 @@ def _copies(session, preset, latency):
     places = session.params.smem.size_bytes // (2 * BLOCK_BYTES)
     for case in copy_cases():
         command = {"opcode": Opcode.COPY_BLOCK, "size": BLOCK_BYTES} | case.fields
-        if is_unsupported(command, None, session.params.features):
+        if is_unsupported(command, None, session.params.tmau.features):
             continue
         commands = []
         for number in range(BOXES):
@@ -142,5 +143,5 @@ def _copies(session, preset, latency):
             commands.append(command | {"source": source, "destination": BLOCK_BYTES * places + source})
         result = _succeed(session, commands)
         measured = result.commands[-1].done - result.commands[0].done
-        limit = (BOXES - 1) * BLOCK_BYTES // session.params.bus_bytes
+        limit = (BOXES - 1) * BLOCK_BYTES // session.params.tmau.bus_bytes
         yield share(preset, case.name, latency, limit, measured, case.target)

@@ -113,7 +113,7 @@ def _sliding(tmap):
 
 
 def few_cases(smem_bytes=1 << 20):
-    """Boxes with which other engines were measured (docs/physical.md, "Beside others"), if they fit ``smem_bytes``."""
+    """Boxes with which other engines were measured (docs/fpga.md, "Beside others"), if they fit ``smem_bytes``."""
     rows = [_steady(f"64 rows of {row} bytes", _tensor((row, 64), (4 * row + 128,)), None) for row in (64, 128)]
     return _fitting([*rows, *_named_tiles()], smem_bytes)
 

@@ -6,7 +6,7 @@ promise (INCR bursts of whole bus words). A rule's ``bit`` is its place in the m
 
 from enum import Enum, auto
 
-from amaranth import Cat, Const, Module, ResetSignal, Signal
+from amaranth.hdl import Cat, Const, Module, ResetSignal, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -152,16 +152,6 @@ class ChannelMonitor(wiring.Component):
         Cycles for which each condition of ``Wait`` may last.
     outputs : dict of str to wiring.Member
         Further members.
-
-    Members
-    -------
-    found : Out(len(Rule))
-        Rules violated in this cycle, one bit for each ``Rule``. Combinational: proofs
-        assume or assert this one.
-    violations : Out(len(Rule))
-        Rules violated so far, from the next cycle on. Survives a reset.
-    late : Out(len(Wait))
-        Waits that have lasted too long, one bit for each ``Wait``. Survives a reset.
     """
 
     def __init__(self, channels, *, data_width, max_burst, max_outstanding, outputs, patience=10_000):
@@ -182,6 +172,9 @@ class ChannelMonitor(wiring.Component):
         for name, fields in self._channels.items():
             members |= {field: In(width) for field, width in fields.items()}
             members |= {f"{name}valid": In(1), f"{name}ready": In(1)}
+        # Waits that have lasted too long, one bit for each ``Wait``. Survives a reset.
+        # Rules violated so far, from the next cycle on. Survives a reset.
+        # Rules violated in this cycle, one bit for each ``Rule``. Combinational: proofs assume or assert this one.
         watched = {"found": Out(len(Rule)), "violations": Out(len(Rule)), "late": Out(len(Wait))}
         self._observed = list(members)
         super().__init__(members | watched | outputs)

@@ -1,7 +1,5 @@
-"""What the protocol monitors keep of bursts that are under way."""
+"""Protocol monitors of an AXI4 port: the bursts under way, and the rules of reads and writes."""
 
-from amaranth import Module as AxiMonitorModule
-from amaranth import Signal as AxiMonitorSignal
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
@@ -24,18 +22,6 @@ class OutstandingBursts(wiring.Component):
     depth : int
         Bursts that fit.
 
-    Members
-    -------
-    push : In(1)
-        A burst of ``length`` beats minus one is accepted in this cycle.
-    length : In(8)
-    beat : In(1)
-        A beat is accepted in this cycle.
-    level : Out(ceil_log2(depth) + 1)
-        Bursts in flight.
-    last : Out(1)
-        The next beat is the last one of its burst; low while nothing is in flight.
-
     Attributes
     ----------
     lengths, head, position
@@ -47,6 +33,10 @@ class OutstandingBursts(wiring.Component):
         self.lengths = Memory(shape=8, depth=1 << index_width, init=[])
         self.head = Signal(index_width)
         self.position = Signal(8)
+        # The next beat is the last one of its burst; low while nothing is in flight.
+        # Bursts in flight.
+        # A beat is accepted in this cycle.
+        # A burst of ``length`` beats minus one is accepted in this cycle.
         super().__init__({"push": In(1), "length": In(8), "beat": In(1), "level": Out(index_width + 1), "last": Out(1)})
 
     def elaborate(self, platform):
@@ -83,28 +73,6 @@ class OutstandingWrites(wiring.Component):
         Bursts that either side may be ahead.
     id_width : int
 
-    Members
-    -------
-    request : In(1)
-        A request of ``length`` beats minus one is accepted in this cycle.
-    id : In(id_width)
-    length : In(8)
-    beat : In(1)
-        A beat of data is accepted in this cycle.
-    beat_last : In(1)
-        And it ends its burst.
-    level : Out(ceil_log2(depth) + 1)
-        Bursts by which one side is ahead, as of the cycles before.
-    ahead : Out(1)
-        It is the data; low while ``level`` is zero.
-    position : Out(8)
-        Beats that have come of the burst of data that is not complete.
-    mismatch : Out(1)
-        In this cycle, a burst of data turns out to be longer or shorter than its request. Combinational.
-    complete : Out(1)
-        In this cycle, both request and data of a burst have been accepted. Combinational.
-    complete_id : Out(id_width)
-
     Attributes
     ----------
     bursts, head
@@ -117,15 +85,23 @@ class OutstandingWrites(wiring.Component):
         self.head = Signal(index_width)
         super().__init__(
             {
+                # A request of ``length`` beats minus one is accepted in this cycle.
                 "request": In(1),
                 "id": In(id_width),
                 "length": In(8),
+                # A beat of data is accepted in this cycle.
                 "beat": In(1),
+                # And it ends its burst.
                 "beat_last": In(1),
+                # Bursts by which one side is ahead, up to the previous cycle.
                 "level": Out(index_width + 1),
+                # It is the data; low while ``level`` is zero.
                 "ahead": Out(1),
+                # Beats that have come of the burst of data that is not complete.
                 "position": Out(8),
+                # In this cycle, a burst of data turns out to be longer or shorter than its request. Combinational.
                 "mismatch": Out(1),
+                # In this cycle, both request and data of a burst have been accepted. Combinational.
                 "complete": Out(1),
                 "complete_id": Out(id_width),
             }
@@ -205,14 +181,6 @@ class Axi4ReadMonitor(ChannelMonitor):
     **limits
         ``max_burst`` and ``patience``; see ``ChannelMonitor``.
 
-    Members
-    -------
-    *arid and all others of the port* : In(id_width)
-        By the names of the specification, each with its width.
-    in_flight : Out(range(2 * max_outstanding << id_width))
-        Bursts accepted and not yet answered in full.
-    *those of ChannelMonitor* : Out(len(Rule))
-
     Attributes
     ----------
     tables : list of OutstandingBursts
@@ -224,6 +192,7 @@ class Axi4ReadMonitor(ChannelMonitor):
             "ar": {"id": id_width, "addr": addr_width} | _REQUEST,
             "r": {"id": id_width, "data": data_width, "resp": 2, "last": 1},
         }
+        # Bursts accepted and not yet answered in full.
         outputs = {"in_flight": Out(range(2 * max_outstanding << id_width))}
         super().__init__(channels, data_width=data_width, max_outstanding=max_outstanding, outputs=outputs, **limits)
         self.tables = [OutstandingBursts(max_outstanding) for _ in range(1 << id_width)]
@@ -232,8 +201,8 @@ class Axi4ReadMonitor(ChannelMonitor):
         """Beats belong to requests: one table for each ID."""
         rvalid = self.rvalid & ~after_reset
         accepted = self.arvalid & self.arready
-        pending = AxiMonitorSignal(len(self.tables))
-        last = AxiMonitorSignal.like(pending)
+        pending = Signal(len(self.tables))
+        last = Signal.like(pending)
         for number, table in enumerate(self.tables):
             m.submodules[f"table_{number}"] = table
             m.d.comb += [
@@ -272,14 +241,6 @@ class Axi4WriteMonitor(ChannelMonitor):
     **limits
         ``max_burst`` and ``patience``; see ``ChannelMonitor``.
 
-    Members
-    -------
-    *awid and all others of the port* : In(id_width)
-        By the names of the specification, each with its width.
-    in_flight : Out(range(2 * max_outstanding))
-        Bursts asked for and not yet answered.
-    *those of ChannelMonitor* : Out(len(Rule))
-
     Attributes
     ----------
     table : OutstandingWrites
@@ -294,11 +255,12 @@ class Axi4WriteMonitor(ChannelMonitor):
             "w": {"data": data_width, "strb": data_width // 8, "last": 1},
             "b": {"id": id_width, "resp": 2},
         }
+        # Bursts asked for and not yet answered.
         outputs = {"in_flight": Out(range(2 * max_outstanding))}
         super().__init__(channels, data_width=data_width, max_outstanding=max_outstanding, outputs=outputs, **limits)
         self.table = OutstandingWrites(depth=max_outstanding, id_width=id_width)
         self.unanswered = [
-            AxiMonitorSignal(range(2 * max_outstanding), name=f"unanswered_{number}") for number in range(1 << id_width)
+            Signal(range(2 * max_outstanding), name=f"unanswered_{number}") for number in range(1 << id_width)
         ]
 
     def check_order(self, m, after_reset):
@@ -313,7 +275,7 @@ class Axi4WriteMonitor(ChannelMonitor):
             table.beat_last.eq(self.wlast),
         ]
         bvalid = self.bvalid & ~after_reset
-        due = AxiMonitorSignal(len(self.unanswered))
+        due = Signal(len(self.unanswered))
         answered = bvalid & self.bready & due.bit_select(self.bid, 1)
         for number, count in enumerate(self.unanswered):
             complete = table.complete & (table.complete_id == number)
@@ -355,12 +317,6 @@ class Axi4Monitor(wiring.Component):
     reads, writes : int
         ``max_outstanding`` of either direction.
     max_burst : int
-
-    Members
-    -------
-    violations : Out(len(Rule))
-    late : Out(len(Wait))
-        As of ``ChannelMonitor``, of both directions.
     """
 
     def __init__(self, port, *, reads, writes, max_burst):
@@ -369,10 +325,11 @@ class Axi4Monitor(wiring.Component):
         sizes = {name: getattr(signature, name) for name in ("addr_width", "data_width", "id_width")}
         self._reads = Axi4ReadMonitor(**sizes, max_burst=max_burst, max_outstanding=reads)
         self._writes = Axi4WriteMonitor(**sizes, max_burst=max_burst, max_outstanding=writes)
+        # See ``ChannelMonitor``; of both directions.
         super().__init__({"violations": Out(len(Rule)), "late": Out(len(Wait))})
 
     def elaborate(self, platform):
-        m = AxiMonitorModule()
+        m = Module()
         m.submodules.reads = reads = self._reads
         m.submodules.writes = writes = self._writes
         m.d.comb += [

@@ -23,14 +23,6 @@ class DotHarness(wiring.Component):
         Bytes of a row, and its units. A split s makes 2^s sums of a row.
     depth : int
         Rows that fit.
-
-    Members
-    -------
-    start : In(1)
-        Begin with row 0.
-    count : In(range(depth + 1))
-    finished : Out(1)
-        All results are in the array.
     """
 
     def __init__(self, width_bytes, segments, depth):
@@ -48,6 +40,8 @@ class DotHarness(wiring.Component):
         )
         self._rows = WordArray(width=self.row.size, depth=depth)
         self._results = WordArray(width=32 * segments, depth=depth)
+        # All results are in the array.
+        # Begin with row 0.
         super().__init__({"start": In(1), "count": In(range(depth + 1)), "finished": Out(1)})
 
     def elaborate(self, platform):

@@ -1,7 +1,6 @@
-"""Managers for test benches: each turns one item of a script into a transaction and reports its answer."""
+"""Drivers of a harness: scripts, the transactions that they become, and logs."""
 
-from amaranth import unsigned
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -24,26 +23,17 @@ class BarrierItemLayout(data.StructLayout):
 
 
 class BarrierDriver(wiring.Component):
-    """Does barrier operations one after the other; repeats those marked ``retry`` until they are done or refused.
-
-    Members
-    -------
-    i : In(stream of BarrierItemLayout(params, cores))
-        Accepted when the final answer comes.
-    requests : Out(stream of BarrierRequestLayout(params, cores))
-    results : In(stream of BarrierResultLayout)
-        The barrier port, seen from the processor.
-    answer_valid : Out(1)
-        High for one cycle with the final answer of each item.
-    answer : Out(BarrierResultLayout)
-    """
+    """Does barrier operations one after the other; repeats those marked ``retry`` until they are done or refused."""
 
     def __init__(self, params, cores=1):
         super().__init__(
             {
+                # Accepted when the final answer comes.
                 "i": In(stream.Signature(BarrierItemLayout(params, cores))),
                 "requests": Out(stream.Signature(BarrierRequestLayout(params, cores))),
+                # The barrier port, seen from the processor.
                 "results": In(stream.Signature(BarrierResultLayout())),
+                # High for one cycle with the final answer of each item.
                 "answer_valid": Out(1),
                 "answer": Out(BarrierResultLayout()),
             }
@@ -76,23 +66,15 @@ class RegisterAnswerLayout(data.StructLayout):
 
 
 class RegisterDriver(wiring.Component):
-    """Does AXI4-Lite accesses one after the other; address and data of a write are offered together.
-
-    Members
-    -------
-    i : In(stream of AccessLayout)
-        Accepted when the answer comes.
-    axi : Out(Axi4LiteSignature)
-    answer_valid : Out(1)
-        High for one cycle with the answer of each access.
-    answer : Out(RegisterAnswerLayout)
-    """
+    """Does AXI4-Lite accesses one after the other; address and data of a write are offered together."""
 
     def __init__(self, addr_width):
         super().__init__(
             {
+                # Accepted when the answer comes.
                 "i": In(stream.Signature(AccessLayout())),
                 "axi": Out(Axi4LiteSignature(addr_width)),
+                # High for one cycle with the answer of each access.
                 "answer_valid": Out(1),
                 "answer": Out(RegisterAnswerLayout()),
             }
@@ -145,26 +127,6 @@ class ScriptDriver(wiring.Component):
         Items of the script.
     number : int
         Of its ``Stall``.
-
-    Members
-    -------
-    o : Out(stream of shape)
-        The items.
-    start : In(1)
-        Begin at the first item in the next cycle.
-    count : In(range(depth + 1))
-        Items to issue.
-    enable : In(1)
-        Nothing is issued before it is high; once it is, it stays.
-    idle : In(1)
-        What was issued before is complete. An item whose ``wait`` is set is not issued before.
-    stall : In(8)
-    seed : In(16)
-        Probability of a pause before an item, and how to vary it.
-    issued : Out(range(depth + 1))
-        Items that were accepted since the start.
-    finished : Out(1)
-        All were.
     """
 
     def __init__(self, shape, *, depth, number):
@@ -175,14 +137,22 @@ class ScriptDriver(wiring.Component):
         self.script = WordArray(width=8 * row_bytes(self._row), depth=depth)
         super().__init__(
             {
+                # The items.
                 "o": Out(stream.Signature(shape)),
+                # Begin at the first item in the next cycle.
                 "start": In(1),
+                # Items to issue.
                 "count": In(range(depth + 1)),
+                # Nothing is issued before it is high; once it is, it stays.
                 "enable": In(1),
+                # What was issued before is complete. An item whose ``wait`` is set is not issued before.
                 "idle": In(1),
                 "stall": In(8),
+                # Probability of a pause before an item, and how to vary it.
                 "seed": In(16),
+                # Items that were accepted since the start.
                 "issued": Out(range(depth + 1)),
+                # All were.
                 "finished": Out(1),
             }
         )
@@ -231,18 +201,6 @@ class Log(wiring.Component):
         Of an entry.
     depth : int
         Entries that fit.
-
-    Members
-    -------
-    valid : In(1)
-        Keep ``entry`` in this cycle.
-    entry : In(shape)
-    cycle : In(32)
-        The time to keep with it.
-    start : In(1)
-        Forget all.
-    count : Out(32)
-        Entries since the start, lost ones included.
     """
 
     def __init__(self, shape, *, depth):
@@ -250,6 +208,10 @@ class Log(wiring.Component):
         self._row = LogRowLayout(shape)
         #: Rows of :class:`LogRowLayout`.
         self.memory = WordArray(width=8 * row_bytes(self._row), depth=depth)
+        # Entries since the start, lost ones included.
+        # Forget all.
+        # The time to keep with it.
+        # Keep ``entry`` in this cycle.
         super().__init__({"valid": In(1), "entry": In(shape), "cycle": In(32), "start": In(1), "count": Out(32)})
 
     def elaborate(self, platform):

@@ -9,63 +9,40 @@ from amaranth.lib.wiring import In, Out, connect
 from ..hdl.testbench import Array
 from .drivers import Log, RegisterDriver, ScriptDriver
 from .memory_model import CHANNELS
-from .ports import bus_members, memory_array, serve_bus, serve_core, serve_reads, shared_memory_arrays
+from .ports import (
+    bus_members,
+    memory_array,
+    register_arrays,
+    serve_bus,
+    serve_core,
+    serve_reads,
+    shared_memory_arrays,
+)
 from .streams import Streams
 
 __all__ = ["ClusterHarness", "Harness"]
 
 
 class Harness(wiring.Component):
-    """A ``TmauSubsystem``, ``PeSubsystem``, ``ConvSubsystem`` or ``Core`` with all of its ports served.
+    """A ``Core`` with all of its ports served.
 
     Each driver's script is issued when ``start`` has been high for a cycle, and the ports that its ``…_after`` names
     have finished. Cycles are counted from the one after ``start``.
 
     Parameters
     ----------
-    dut : Component
+    dut : Core
     records : Records
-        Of its ports.
-    smem : SmemParams
-    bus : TmauParams or None
-        Of its port to global memory; None if it has none.
-    bus_reads : int
-        Bursts of reads that others than the TMAU have in flight there at most.
+        The scripts and logs of its ports: ``core_records``.
     memory_words : int
         Bus words of global memory.
-    arrays : dict of str to Array
-        Further memories of the design that a session loads or dumps.
-
-    Members
-    -------
-    start : In(1)
-    issue_stall : In(8)
-        Probability, in 256ths, of a pause before each item of a script.
-    seed : In(16)
-        How all random pauses vary.
-    *commands_count and that of each other port* : In(range(records.depth + 1))
-        Items of its script.
-    *commands_after and that of each other port* : In(len(records.items))
-        Ports that must have finished before: a bit each, in the order of ``records.items``.
-    answer_stall : In(8) if "reads" in records.items
-        Probability of a pause before each answer of the consumer port.
-    *commands_done and that of each other port* : Out(32)
-        Items that are complete.
-    *accepted_count and that of each log that belongs to no port* : Out(32)
-        Entries.
-    finished : Out(1)
-        All items of all ports are complete, and no program runs.
-    irq : Out(1)
-    *those of bus_members, where there is a bus* : In(8)
     """
 
-    def __init__(self, dut, records, *, smem, bus=None, bus_reads=0, memory_words=0, arrays=None):
+    def __init__(self, dut, records, *, memory_words=0):
         self._dut = dut
         self._records = records
-        self._smem = smem
-        self._bus, self._bus_reads = bus, bus_reads
         self._memory_words = memory_words
-        self._arrays = arrays or {}
+        self._bus = bus = dut.params.tmau
         self.running = Signal()  # a program of the design runs
         self._streams = None
         ports, depth = tuple(records.items), records.depth
@@ -76,24 +53,38 @@ class Harness(wiring.Component):
             for number, (port, shape) in enumerate(records.items.items(), start=first_stall)
         }
         self.logs = {name: Log(shape, depth=records.log_depth(name)) for name, shape in records.entries.items()}
-        own = {"start": In(1), "finished": Out(1), "issue_stall": In(8), "seed": In(16)}
-        scripts = {f"{port}_count": In(range(depth + 1)) for port in ports}
-        order = {f"{port}_after": In(len(ports)) for port in ports}
-        done = {f"{port}_done": Out(32) for port in ports}
-        counts = {f"{name}_count": Out(32) for name in records.others}
-        served = (bus_members(bus) if bus else {}) | ({"answer_stall": In(8)} if "reads" in ports else {})
-        super().__init__(own | scripts | order | done | counts | served | {"irq": Out(1)})
+        members = {
+            "start": In(1),
+            # All items of all ports are complete, and no program runs.
+            "finished": Out(1),
+            # Probability, in 256ths, of a pause before each item of a script, and the seed of all pauses.
+            "issue_stall": In(8),
+            "seed": In(16),
+            "irq": Out(1),
+        }
+        for port in ports:
+            # Items of its script; ports that must have finished before, a bit each in the order of ``records.items``;
+            # items that are complete.
+            members |= {f"{port}_count": In(range(depth + 1)), f"{port}_after": In(len(ports)), f"{port}_done": Out(32)}
+        members |= {f"{name}_count": Out(32) for name in records.others}
+        if "reads" in ports:
+            members["answer_stall"] = In(8)  # probability of a pause before each answer of the consumer port
+        super().__init__(members | (bus_members(bus) if bus else {}))
 
     def arrays(self):
         """Every memory that a session loads or dumps, by name."""
         arrays = memory_array(self._bus, self._memory_words) if self._bus else {}
-        arrays |= shared_memory_arrays(self._smem) | self._arrays
+        arrays |= self._arrays_of_cores()
         for port, driver in self.drivers.items():
             script = driver.script
             arrays[f"{port}_script"] = Array(f"{port}_driver.script.array.words", script.width, script.depth)
         for name, log in self.logs.items():
             arrays[f"{name}_log"] = Array(f"{name}_log.memory.array.words", log.memory.width, log.memory.depth)
         return arrays
+
+    def _arrays_of_cores(self):
+        params = self._dut.params
+        return shared_memory_arrays(params.smem) | (register_arrays(params.pe) if params.pe else {})
 
     def name_streams(self):
         """Adds a name for every field of the design's ports, for waveforms.
@@ -122,8 +113,8 @@ class Harness(wiring.Component):
         self._run_scripts(m)
         dut = self._place_dut(m)
         if self._bus:
-            serve_bus(self, m, dut.m_axi, self._bus, self._memory_words, self._bus_reads)
-        serve_core(self, m, dut, self._smem)
+            serve_bus(self, m, dut.m_axi, dut.params, self._memory_words)
+        serve_core(self, m, dut, dut.params.smem)
         if "reads" in self.drivers:
             serve_reads(self, m, dut, number=len(CHANNELS) + len(self.drivers))
         return m
@@ -167,27 +158,14 @@ _SHARED = ("m_axi", "l2_axil")
 class ClusterHarness(Harness):
     """A ``Cluster``, each of whose cores is served as one alone; consumers of shared memory are left out.
 
-    Parameters
-    ----------
-    dut : Cluster
-    records : Records
-        As of ``cluster_records``: names of scripts and logs end with the number of the core.
-    memory_words : int
-        Bus words of global memory.
-    bus_reads : int
-        Bursts of reads that others than its TMAU have in flight at most, for each core.
+    Names of scripts, logs and arrays of a core end or begin with its number: ``commands0``, ``core0_bank0``. They are
+    those of ``cluster_records``.
     """
 
-    def __init__(self, dut, records, *, memory_words, bus_reads=0):
-        params = dut.params
-        super().__init__(dut, records, smem=params.smem, bus=params.tmau, bus_reads=bus_reads,
-                         memory_words=memory_words)  # fmt: skip
-
-    def arrays(self):
-        """Every memory that a session loads or dumps, by name; banks begin with the core, as in ``core0_bank0``."""
-        arrays = {name: array for name, array in super().arrays().items() if not name.startswith("bank")}
-        for number in range(self._dut.params.cores):
-            arrays |= shared_memory_arrays(self._smem, f"dut.core{number}", f"core{number}_")
+    def _arrays_of_cores(self):
+        params, arrays = self._dut.params, {}
+        for number in range(params.cores):
+            arrays |= shared_memory_arrays(params.smem, f"dut.core{number}", f"core{number}_")
         return arrays
 
     def elaborate(self, platform):
@@ -195,12 +173,12 @@ class ClusterHarness(Harness):
         self._run_scripts(m)
         dut = self._place_dut(m)
         cores = dut.params.cores
-        serve_bus(self, m, dut.m_axi, self._bus, self._memory_words, self._bus_reads, cores, dut.params.l2)
+        serve_bus(self, m, dut.m_axi, dut.params.core, self._memory_words, cores, dut.params.l2)
         sides = [_Side(self, number) for number in range(cores)]
         for number, side in enumerate(sides):
             m.submodules[f"side{number}"] = own = Module()
             ports = {name: getattr(dut, name)[number] for name in dut.signature.members if name not in _SHARED}
-            serve_core(side, own, SimpleNamespace(**ports), self._smem, cores)
+            serve_core(side, own, SimpleNamespace(**ports), dut.params.smem, cores)
         if "cache" in self.drivers:
             m.submodules.cache_registers = registers = RegisterDriver(dut.l2_axil.signature.addr_width)
             connect(m, script=self.drivers["cache"].o, driver=registers.i)
@@ -228,5 +206,5 @@ class _Side:
         }
 
     def log(self, m, name, valid, entry):
-        """As of a harness."""
+        """See ``Harness.log``."""
         self._harness.log(m, f"{name}{self._number}", valid, entry)

@@ -1,7 +1,6 @@
-"""A queue whose items may leave when they have waited long enough."""
+"""Global memory as an AXI4 port sees it: settable latency, random pauses, injected errors."""
 
-from amaranth import unsigned
-from amaranth.hdl import Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Elaboratable, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -34,18 +33,12 @@ class DelayQueue(wiring.Component):
         Of an item.
     depth : int
         Items that fit, a power of two.
-
-    Members
-    -------
-    i : In(stream of shape)
-    o : Out(stream of shape)
-    delay : In(32)
-        At least 1. To be changed only while the queue is empty.
     """
 
     def __init__(self, shape, *, depth):
         self._depth = depth
         self._row = data.StructLayout({"item": shape, "due": 32})
+        # At least 1. To be changed only while the queue is empty.
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)), "delay": In(32, init=1)})
 
     def elaborate(self, platform):
@@ -99,7 +92,7 @@ class _Side(Elaboratable):
     Attributes
     ----------
     latency, base, words, error_first, error_last, error_response : Signal, in
-        As of the model.
+        See ``MemoryModel``.
     ar_go, … : Signal, in
         No pause of this channel in this cycle.
     """
@@ -120,7 +113,7 @@ class _Side(Elaboratable):
             setattr(self, f"{channel}_go", Signal(name=f"{channel}_go"))
 
     def _requests(self, m, channel):
-        """The queue behind an address channel."""
+        """The queue of an address channel."""
         valid, ready, number, address, length = (
             getattr(self._axi, f"{channel}{field}") for field in ("valid", "ready", "id", "addr", "len")
         )
@@ -255,26 +248,6 @@ class MemoryModel(wiring.Component):
         Bus words of the array.
     outstanding : int
         Bursts of either direction that may wait, a power of two.
-
-    Members
-    -------
-    axi : In(Axi4Signature(addr_width, data_width, id_width))
-        The port, seen from the subordinate.
-    latency : In(range(MAX_LATENCY + 1))
-        :data:`MIN_LATENCY` to :data:`MAX_LATENCY`. To be changed only while nothing is in flight, as all below.
-    base : In(addr_width - ceil_log2(data_width // 8))
-    words : In(range(depth + 1))
-        Bus-word address of the array's first word, and how many there are: at first all.
-    ar_stall, r_stall, aw_stall, w_stall, b_stall : In(8)
-    seed : In(16)
-    start : In(1)
-        Probabilities of pauses of ARREADY, RVALID, AWREADY, WREADY and BVALID, as in ``Stall``.
-    error_first, error_last : In(addr_width - ceil_log2(data_width // 8))
-    error_response : In(2)
-        Beats whose bus-word address lies from the first to the last, both inclusive, answer ``error_response``
-        (2 SLVERR, 3 DECERR; 0 switches it off).
-    error_reads, error_writes : In(1)
-        Whether they do so when read and when written.
     """
 
     def __init__(self, *, addr_width, data_width, id_width=2, depth, outstanding=1024):
@@ -283,17 +256,25 @@ class MemoryModel(wiring.Component):
         #: The contents.
         self.array = WordArray(width=data_width, depth=depth)
         super().__init__(
+            # The port, seen from the subordinate.
             {"axi": In(Axi4Signature(addr_width, data_width, id_width))}
             | {f"{channel}_stall": In(8) for channel in CHANNELS}
             | {
+                # :data:`MIN_LATENCY` to :data:`MAX_LATENCY`. To be changed only while nothing is in flight, as all
+                # below.
                 "latency": In(range(MAX_LATENCY + 1), init=MIN_LATENCY),
                 "base": In(word),
+                # Bus-word address of the array's first word, and how many there are: at first all.
                 "words": In(range(self.array.depth + 1), init=self.array.depth),
                 "seed": In(16),
+                # Probabilities of pauses of ARREADY, RVALID, AWREADY, WREADY and BVALID, as in ``Stall``.
                 "start": In(1),
                 "error_first": In(word),
                 "error_last": In(word),
+                # Beats whose bus-word address lies from the first to the last, both inclusive, answer
+                # ``error_response`` (2 SLVERR, 3 DECERR; 0 switches it off).
                 "error_response": In(2),
+                # Whether they do so when read and when written.
                 "error_reads": In(1),
                 "error_writes": In(1),
             }

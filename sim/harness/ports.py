@@ -1,7 +1,6 @@
 """What a harness connects to the ports of a design: memory at the bus, drivers and logs at the others."""
 
-from amaranth import unsigned
-from amaranth.hdl import Cat, Mux
+from amaranth.hdl import Cat, Mux, unsigned
 from amaranth.lib.wiring import In, Out, connect
 
 from tilewright.hw.bus.read_port import DESCRIPTOR_BYTES
@@ -60,19 +59,20 @@ def shared_memory_arrays(smem, path="dut", prefix=""):
 
 
 def register_arrays(params):
-    """The register file of a processing engine by itself, whose even and odd registers lie apart; PeParams."""
+    """The register file of a processing engine, whose even and odd registers lie apart; PeParams."""
     return {
         f"{parity}_registers": Array(f"dut.pe.registers.bank{bank}", 32 * params.threads, params.regs // 2)
         for bank, parity in enumerate(("even", "odd"))
     }
 
 
-def serve_bus(harness, m, axi, params, words, more_reads, units=1, cache=None):
-    """Connects ``words`` bus words of memory and a monitor to ``axi``, the port of one unit or several.
+def serve_bus(harness, m, axi, core, words, cores=1, cache=None):
+    """Connects ``words`` bus words of memory and a monitor to ``axi``, the port of one core or several; CoreParams.
 
-    TmauParams, and bursts that others of each unit have in flight. The lowest two bits of an ID are a unit's own. With
-    a cache in between, of L2Params, memory sees its lines only.
+    The lowest two bits of an ID are a core's own. With a cache in between, of L2Params, memory sees its lines only.
     """
+    params = core.tmau
+    programs = core.program.bursts(params.bus_bytes, params.max_burst) if core.program else 0
     m.submodules.memory = memory = MemoryModel(
         addr_width=params.addr_width, data_width=params.bus_width, id_width=len(axi.arid), depth=words
     )
@@ -84,8 +84,8 @@ def serve_bus(harness, m, axi, params, words, more_reads, units=1, cache=None):
     # On top of data come the bursts of one descriptor, which a page may cut, and what the reducer reads beforehand.
     descriptor = max(2, DESCRIPTOR_BYTES // (params.bus_bytes * params.max_burst))
     limits = {
-        "reads": units * (params.max_outstanding + descriptor + params.old_words // 2 + more_reads),
-        "writes": units * params.max_outstanding,
+        "reads": cores * (params.max_outstanding + descriptor + params.old_words // 2 + programs),
+        "writes": cores * params.max_outstanding,
         "max_burst": params.max_burst,
     }
     if cache:
@@ -115,7 +115,7 @@ def serve_core(harness, m, dut, smem, cores=1):
 
 
 def _serve_commands(harness, m, dut):
-    """Issues commands to a TMAU; logs when they are accepted and done, and the flips of barriers."""
+    """Issues commands to an access unit; logs when they are accepted and done."""
     issued, done = harness.drivers["commands"].o, dut.done
     if isinstance(dut.commands, list):
         done = _serve_processors(m, issued, dut)
@@ -123,7 +123,6 @@ def _serve_commands(harness, m, dut):
         connect(m, driver=issued, dut=dut.commands)
     harness.log(m, "accepted", issued.valid & issued.ready, issued.payload.tag)
     harness.log(m, "commands", done.valid, Cat(done.tag, done.error))
-    harness.log(m, "flips", dut.flip.valid, dut.flip.address)
 
 
 def _serve_processors(m, issued, dut):
@@ -160,7 +159,7 @@ def _serve_jobs(harness, m, dut):
 
 
 def _serve_processor(harness, m, dut, smem, cores):
-    """Does operations on barriers and accesses to registers, and shows ``irq``; SmemParams."""
+    """Does operations on barriers and accesses to registers, logs flips, and shows ``irq``; SmemParams."""
     m.submodules.barrier_driver = barriers = BarrierDriver(smem, cores)
     m.submodules.register_driver = registers = RegisterDriver(dut.s_axil.signature.addr_width)
     connect(m, script=harness.drivers["barriers"].o, driver=barriers.i)
@@ -170,6 +169,7 @@ def _serve_processor(harness, m, dut, smem, cores):
     connect(m, driver=registers.axi, dut=dut.s_axil)
     harness.log(m, "barriers", barriers.answer_valid, barriers.answer)
     harness.log(m, "registers", registers.answer_valid, registers.answer)
+    harness.log(m, "flips", dut.flip.valid, dut.flip.address)
     m.d.comb += harness.irq.eq(dut.irq)
 
 

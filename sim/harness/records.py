@@ -1,14 +1,13 @@
-"""What the scripts and logs of a harness hold, and how much, for each engine, and for a core."""
+"""What the scripts and logs of a harness hold, and how much, for a core and for a cluster."""
 
 from dataclasses import dataclass, field
 
-from amaranth import unsigned
+from amaranth.hdl import unsigned
 from amaranth.lib import data
 from amaranth.utils import ceil_log2
 
 from tilewright.hw.bus.axi4_lite import AccessLayout
 from tilewright.hw.conv.layouts import ConvEndLayout
-from tilewright.hw.core.params import CoreParams
 from tilewright.hw.lib.layouts import command_layout
 from tilewright.hw.pe.layouts import INSTRUCTION_BITS, FaultLayout, PageWriteLayout, SegmentWriteLayout
 from tilewright.hw.smem.layouts import BarrierResultLayout, ReadLayout, read_data_layout
@@ -23,17 +22,14 @@ __all__ = [
     "TRACES",
     "Records",
     "cluster_records",
-    "conv_records",
     "core_records",
-    "pe_records",
-    "tmau_records",
 ]
 
-#: Items of each script.
+#: Items of each script of a core: with a convolution engine alone, with an access unit, and with a processing engine.
 CONV_SCRIPT_DEPTH, TMAU_SCRIPT_DEPTH, PE_SCRIPT_DEPTH = 1 << 10, 1 << 12, 1 << 14
 #: Entries of the logs of the bus: AR, R, AW and W.
 TRACES = {"requests": 1 << 14, "beats": 1 << 16, "write_requests": 1 << 14, "write_beats": 1 << 16}
-#: Entries of the logs of what a program hands out: a network of 25 million weights has some 25,000 words.
+#: Entries of the logs of the work of a program: a network of 25 million weights has some 25,000 words.
 _PROGRAM_DEPTHS = {"words": 1 << 17, "commands": 1 << 17, "flips": 1 << 17, "jobs": 1 << 15}
 #: IDs of reads on the bus, by their purpose.
 READ_IDS = {"data": 0, "descriptor": 1, "reducer": 2}
@@ -71,14 +67,6 @@ class Records:
         return (TRACES | self.depths).get(name, self.depth)
 
 
-def _processor_items(smem):
-    return {"barriers": BarrierItemLayout(smem), "registers": AccessLayout()}
-
-
-def _processor_entries():
-    return {"barriers": BarrierResultLayout(), "registers": RegisterAnswerLayout()}
-
-
 def _bus_entries(params, id_width=2):
     request = data.StructLayout({"id": id_width, "length": 8, "address": params.addr_width})
     return {
@@ -89,61 +77,54 @@ def _bus_entries(params, id_width=2):
     }
 
 
-def tmau_records(params):
-    """The :class:`Records` of a ``TmauSubsystem``; TmauParams."""
-    items = {"commands": command_layout(), "reads": ReadLayout(params.smem)} | _processor_items(params.smem)
-    entries = {
-        "commands": data.StructLayout({"tag": 16, "error": 8}),
-        "reads": read_data_layout(),
-        **_processor_entries(),
-        "accepted": unsigned(16),  # tag
-        "flips": unsigned(params.smem.addr_width),  # barrier
-        **_bus_entries(params),
+def core_records(params):
+    """The :class:`Records` of a ``Core``; CoreParams.
+
+    A command or a job is complete when it has ended, an instruction when it has reported.
+    """
+    smem, items, entries, depths, depth = params.smem, {}, {}, {}, CONV_SCRIPT_DEPTH
+    if params.tmau:
+        depth = TMAU_SCRIPT_DEPTH
+        items["commands"] = command_layout()
+        entries |= {
+            "commands": data.StructLayout({"tag": 16, "error": 8}),
+            "accepted": unsigned(16),  # tag
+            **_bus_entries(params.tmau),
+        }
+    if not (params.pe or params.conv):
+        items["reads"], entries["reads"] = ReadLayout(smem), read_data_layout()
+    if params.pe:
+        depth = PE_SCRIPT_DEPTH
+        tables = {"segments": SegmentWriteLayout(params.pe), "pages": PageWriteLayout(params.pe)}
+        items |= {"instructions": unsigned(INSTRUCTION_BITS)} | tables
+        entries |= {"instructions": FaultLayout(params.pe)}
+        entries |= dict.fromkeys((*tables, "issued", "halts"), unsigned(1))
+    items |= {"barriers": BarrierItemLayout(smem), "registers": AccessLayout()}
+    entries |= {
+        "barriers": BarrierResultLayout(),
+        "registers": RegisterAnswerLayout(),
+        "flips": unsigned(smem.addr_width),  # barrier
     }
-    return Records(items, entries, TMAU_SCRIPT_DEPTH)
+    if params.conv:
+        items["jobs"] = unsigned(JOB.bits)
+        entries |= {"jobs": ConvEndLayout(), "queued": unsigned(1)}
+    if params.program:
+        entries["words"], depths = data.StructLayout({"kind": 4, "index": 32}), _PROGRAM_DEPTHS
+    return Records(items, entries, depth, depths)
 
 
 def cluster_records(params):
-    """The :class:`Records` of a ``Cluster``: those of each core, with its number behind the name, and of the bus; with
+    """The :class:`Records` of a ``Cluster``: those of each core, with its number after the name, and of the bus; with
     a second-level cache ``cache``, accesses to its registers.
     """
-    core = core_records(params.core) if isinstance(params.core, CoreParams) else tmau_records(params.core)
+    core = core_records(params.core)
     bus = _bus_entries(params.tmau, 2 + ceil_log2(params.cores))
     items, entries, depths = {}, {}, {}
     barriers = {"barriers": BarrierItemLayout(params.smem, params.cores)}
     for number in range(params.cores):
-        items |= {f"{name}{number}": shape for name, shape in (core.items | barriers).items()}
-        entries |= {f"{name}{number}": shape for name, shape in core.entries.items() if name not in bus}
+        items |= {f"{name}{number}": shape for name, shape in (core.items | barriers).items() if name != "reads"}
+        entries |= {f"{name}{number}": shape for name, shape in core.entries.items() if name not in ("reads", *bus)}
         depths |= {f"{name}{number}": depth for name, depth in core.depths.items()}
     if params.l2:
         items["cache"], entries["cache"] = AccessLayout(), RegisterAnswerLayout()
     return Records(items, entries | bus, core.depth, depths)
-
-
-def pe_records(params):
-    """The :class:`Records` of a ``PeSubsystem``; PeParams. An instruction is complete when it has reported."""
-    tables = {"segments": SegmentWriteLayout(params), "pages": PageWriteLayout(params)}
-    items = {"instructions": unsigned(INSTRUCTION_BITS), **tables, **_processor_items(params.smem)}
-    entries = {"instructions": FaultLayout(params), **dict.fromkeys(tables, unsigned(1)), **_processor_entries()}
-    return Records(items, entries | dict.fromkeys(("issued", "halts"), unsigned(1)), PE_SCRIPT_DEPTH)
-
-
-def conv_records(params):
-    """The :class:`Records` of a ``ConvSubsystem``; ConvUnitParams. A job is complete when it has ended."""
-    items = {"jobs": unsigned(JOB.bits)} | _processor_items(params.smem)
-    entries = {"jobs": ConvEndLayout(), **_processor_entries(), "queued": unsigned(1)}
-    return Records(items, entries, CONV_SCRIPT_DEPTH)
-
-
-def core_records(params):
-    """The :class:`Records` of a ``Core``, whose shared memory has no consumer; CoreParams."""
-    tmau, pe = tmau_records(params.tmau), pe_records(params.pe)
-    items = {"commands": tmau.items["commands"]} | pe.items
-    entries = {name: shape for name, shape in tmau.entries.items() if name != "reads"} | pe.entries
-    if params.conv:
-        conv = conv_records(params.conv)
-        items, entries = items | conv.items, entries | conv.entries
-    if not params.program:
-        return Records(items, entries, PE_SCRIPT_DEPTH)
-    entries["words"] = data.StructLayout({"kind": 4, "index": 32})
-    return Records(items, entries, PE_SCRIPT_DEPTH, _PROGRAM_DEPTHS)

@@ -14,23 +14,16 @@ class Stall(wiring.Component):
     ----------
     number : int
         Instances with different numbers pause at different times.
-
-    Members
-    -------
-    probability : In(8)
-        Of a pause, in 256ths: 0 never pauses, 255 goes on in one cycle of 256.
-    seed : In(16)
-        Mixed into the sequence while ``start`` is high.
-    start : In(1)
-        Begin the sequence again.
-    go : Out(1)
-        No pause in this cycle. Independent from cycle to cycle, so a stream's source must remember that it has shown an
-        item.
     """
 
+    # Of a pause, in 256ths: 0 never pauses, 255 goes on in one cycle of 256.
     probability: In(8)
+    # Mixed into the sequence while ``start`` is high.
     seed: In(16)
+    # Begin the sequence again.
     start: In(1)
+    # No pause in this cycle. Independent from cycle to cycle, so a stream's source must remember that it has shown an
+    # item.
     go: Out(1)
 
     def __init__(self, number):

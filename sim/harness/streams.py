@@ -10,7 +10,7 @@ from tilewright.spec.pe import INSTRUCTIONS, PAGE_ENTRY, SEGMENT
 
 __all__ = ["Streams"]
 
-#: Formats of payloads that are words, by the port: what they are called behind the port's name, and their bits.
+#: Formats of payloads that are words, by the port: the end of their names, after the port's name, and their bits.
 _WORDS = {
     # Commands on tensors are the payload's own fields.
     "commands": ("payload", {fmt.name: fmt for fmt in FORMATS.values() if fmt is not COMMAND}),
@@ -101,7 +101,7 @@ def _word(port, path):
 
 
 def _fields(name, value):
-    """Yields the parts of a value, each with its name behind ``name``."""
+    """Yields the parts of a value, each with its name after ``name``."""
     if not isinstance(value, data.View):
         yield name, Value.cast(value)
         return

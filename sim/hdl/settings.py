@@ -31,7 +31,7 @@ GROUPS = {
     "l2": L2Params,
 }
 #: What another option decides.
-_DECIDED = {"tmau.cores": "--cores", "tmau.processors": "--processors", "tmau.prefetches": "--with l2"}
+_DECIDED = {"tmau.cores": "--cores", "tmau.processors": "--processors", "tmau.prefetches": "--l2"}
 #: A comma ends a setting if another one follows; otherwise it separates the names of a list.
 _COMMA = re.compile(r",(?=[^,=]*=)")
 _BOOLEANS = {"true": True, "false": False}
@@ -132,9 +132,10 @@ def groups_of(params):
         case ClusterParams():
             return groups_of(params.core) | ({"l2": params.l2} if params.l2 else {})
         case CoreParams():
-            conv = {"conv": params.conv.conv} if params.conv else {}
-            program = {"program": params.program} if params.program else {}
-            return {"tmau": params.tmau, "pe": params.pe} | conv | program | {"smem": params.smem}
+            groups = {name: getattr(params, name) for name in params.engines}
+            if params.conv:
+                groups["conv"] = params.conv.conv
+            return groups | {"smem": params.smem}
         case ConvUnitParams():
             return {"conv": params.conv, "smem": params.smem}
     name = next(name for name, kind in GROUPS.items() if isinstance(params, kind))
@@ -187,9 +188,10 @@ def _with_groups(params, groups):
         case ClusterParams():
             return params.replace(core=_with_groups(params.core, groups), l2=groups.get("l2"))
         case CoreParams():
-            conv = params.conv and params.conv.replace(conv=groups["conv"], smem=smem)
-            engines = {name: groups[name].replace(smem=smem) for name in ("tmau", "pe")}
-            return params.replace(**engines, conv=conv, program=groups.get("program"))
+            parts = {name: groups[name].replace(smem=smem) for name in ("tmau", "pe") if name in groups}
+            if params.conv:
+                parts["conv"] = params.conv.replace(conv=groups["conv"], smem=smem)
+            return params.replace(**parts, program=groups.get("program"))
         case ConvUnitParams():
             return params.replace(conv=groups["conv"], smem=smem)
         case TmauParams():

@@ -13,15 +13,12 @@ from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.cluster.top import Cluster
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
-from tilewright.hw.conv.subsystem import ConvSubsystem
 from tilewright.hw.conv.top import Conv
-from tilewright.hw.core.params import CORE_PRESETS, CoreParams, ProgramParams
+from tilewright.hw.core.params import CORE_PRESETS, ENGINES, CoreParams, core_params
 from tilewright.hw.core.top import Core
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.hw.pe.subsystem import PeSubsystem
 from tilewright.hw.pe.top import Pe
 from tilewright.hw.tmau.params import TMAU_PRESETS, TmauParams
-from tilewright.hw.tmau.subsystem import TmauSubsystem
 from tilewright.hw.tmau.top import Tmau
 from tilewright.spec.names import suggestion
 from tilewright.spec.tmau_registers import FEATURES
@@ -53,20 +50,12 @@ class Top(NamedTuple):
 #: Tops by the names that users give, and that their modules have behind the prefix.
 TOPS = {
     "tmau": Top(Tmau, TMAU_PRESETS),
-    "tmau_subsystem": Top(TmauSubsystem, TMAU_PRESETS),
     "pe": Top(Pe, PE_PRESETS),
-    "pe_subsystem": Top(PeSubsystem, PE_PRESETS),
     "conv": Top(Conv, CONV_UNIT_PRESETS),
-    "conv_subsystem": Top(ConvSubsystem, CONV_UNIT_PRESETS),
     "core": Top(Core, CORE_PRESETS),
-    #: Two cores of an access unit alone, unless more is asked for.
-    "cluster": Top(Cluster, {name: ClusterParams(2, params) for name, params in TMAU_PRESETS.items()}),
+    #: Two cores of an access unit alone, unless other engines are asked for.
+    "cluster": Top(Cluster, {name: ClusterParams(2, core_params(name, ["tmau"])) for name in TMAU_PRESETS}),
 }
-
-#: What a core has only where it is asked for.
-_MORE = ("conv", "program")
-#: The same of a cluster, whose cores are access units alone otherwise, and which may have a cache.
-_ENGINES = ("pe", *_MORE, "l2")
 
 
 def module_name(top, preset, prefix=None):
@@ -99,11 +88,11 @@ def feature_list(text):
 
 
 def engine_list(text):
-    """What a core has beside what it always has, with commas between the names, for the ``type`` of an argument."""
+    """Engines of a core, with commas between the names, for the ``type`` of an argument."""
     names = tuple(dict.fromkeys(text.split(",")))
-    unknown = next((name for name in names if name not in _ENGINES), None)
+    unknown = next((name for name in names if name not in ENGINES), None)
     if unknown is not None:
-        raise ArgumentTypeError(f"must be of {', '.join(_ENGINES)}, not {unknown!r}{suggestion(unknown, _ENGINES)}")
+        raise ArgumentTypeError(f"must be of {', '.join(ENGINES)}, not {unknown!r}{suggestion(unknown, ENGINES)}")
     return names
 
 
@@ -117,7 +106,7 @@ def top_component(top, preset, **options):
     return TOPS[top].component(top_params(top, preset, **options))
 
 
-def top_params(top, preset, without=(), more=(), cores=None, processors=1, settings=()):
+def top_params(top, preset, without=(), engines=(), l2=False, cores=None, processors=1, settings=()):
     """The parameters of a top.
 
     Parameters
@@ -125,22 +114,27 @@ def top_params(top, preset, without=(), more=(), cores=None, processors=1, setti
     top, preset : str
     without : sequence of str
         Features of the access unit that are not built; UsageError if the others need them.
-    more : sequence of str
-        Of a core: "conv", a convolution engine; "program", a command processor. Of a cluster also "l2", the cache in
-        front of memory, and "pe": its cores have both engines, as they have with one of the first two.
+    engines : sequence of str
+        What a core, or each core of a cluster, has, of ``hw.core.ENGINES``; none given: as in :data:`TOPS`. UsageError
+        if there is no such core.
+    l2 : bool
+        The cluster has a second-level cache.
     cores : int or None
-        Of a cluster.
+        Cores of the cluster.
     processors : int
-        Which share an access unit; UsageError if a top has none, or engines beside it.
+        Processors that share an access unit; UsageError if a top has none, or other engines too.
     settings : sequence of Setting
         Parameters that differ from the preset; UsageError if the top has no such engine, or there is no such hardware.
     """
     params = TOPS[top].presets[preset]
-    if top == "cluster":
-        core = _core(preset, more) if set(more) - {"l2"} else params.core
-        params = ClusterParams(cores or params.cores, core, L2Params() if "l2" in more else None)
-    elif more:
-        params = _core(preset, more)
+    try:
+        core = core_params(preset, engines) if engines else None
+        if top == "core":
+            params = core or params
+        if top == "cluster":
+            params = ClusterParams(cores or params.cores, core or params.core, L2Params() if l2 else None)
+    except ValueError as error:
+        raise UsageError(f"--engines {','.join(engines)}: {error}") from None
     require_groups(settings, groups_of(params))
     params = changed(params, settings)
     if processors > 1:
@@ -148,20 +142,15 @@ def top_params(top, preset, without=(), more=(), cores=None, processors=1, setti
     return _lacking(top, params, without) if without else params
 
 
-def _core(preset, more):
-    """Parameters of a core with these engines."""
-    params = CORE_PRESETS[preset]
-    if "conv" in more:
-        params = params.with_conv(CONV_UNIT_PRESETS[preset])
-    return params.replace(program=ProgramParams()) if "program" in more else params
-
-
 def _shared(top, params, processors):
-    """The parameters of a top whose access units are shared by so many processors."""
-    if isinstance(params, TmauParams):
-        return params.replace(processors=processors)
-    if isinstance(params, ClusterParams) and isinstance(params.core, TmauParams):
-        return params.replace(core=_shared(top, params.core, processors))
+    """The parameters of a top whose access units are shared by this number of processors."""
+    match params:
+        case TmauParams():
+            return params.replace(processors=processors)
+        case ClusterParams():
+            return params.replace(core=_shared(top, params.core, processors))
+        case CoreParams(engines=("tmau",)):
+            return params.replace(tmau=_shared(top, params.tmau, processors))
     raise UsageError(f"{processors} processors cannot share {top}: it has more than an access unit, or none")
 
 
@@ -169,7 +158,7 @@ def _lacking(top, params, names):
     """The parameters of a top without some features."""
     if isinstance(params, ClusterParams):
         return params.replace(core=_lacking(top, params.core, names))
-    if isinstance(params, CoreParams):
+    if isinstance(params, CoreParams) and params.tmau:
         return params.replace(tmau=_lacking(top, params.tmau, names))
     if not isinstance(params, TmauParams):
         raise UsageError(f"{', '.join(names)} cannot be left out of {top}: it has no access unit")

@@ -1,5 +1,6 @@
 """Yosys, in a process of its own: it prints every command, and ends the process on an error."""
 
+import gc
 import os
 import re
 import sys
@@ -14,8 +15,6 @@ from amaranth.lib.wiring import In
 
 from tilewright.processes import run_process
 from tilewright.progress import report
-
-from .elaboration import quick_elaboration
 
 __all__ = ["VerilogPlatform", "conventional_ports", "hierarchical_name", "run_yosys", "share_modules", "to_rtlil",
            "to_verilog", "yosys"]  # fmt: skip
@@ -177,8 +176,11 @@ def to_rtlil(component, name, ports, platform=None):
 
     With a ``VerilogPlatform`` its ``modules`` belong to it.
     """
-    with quick_elaboration():
+    gc.disable()  # Elaboration makes millions of objects, and keeps them: searching for garbage takes 40 % of the time.
+    try:
         return rtlil.convert(component, name=name, platform=platform, ports=ports, emit_src=False)
+    finally:
+        gc.enable()
 
 
 def to_verilog(component, name):

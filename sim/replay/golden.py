@@ -66,7 +66,7 @@ def judge(case, hardware=None):
     Parameters
     ----------
     case : Case or one of another engine
-    hardware : TmauParams, ClusterParams, CoreParams, ConvUnitParams, PeParams or None
+    hardware : CoreParams, ClusterParams or None
         The hardware to model, from ``hardware_of``; global memory then has whole bus words. None: 64 address bits, a
         bus of 64 bytes, all features.
     """

@@ -3,7 +3,7 @@
 from tilewright.errors import UsageError
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS, ConvUnitParams
-from tilewright.hw.core import CORE_PRESETS, ProgramParams
+from tilewright.hw.core.params import CORE_PRESETS, CoreParams, ProgramParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec.conv import JOB
@@ -25,7 +25,7 @@ def hardware_bytes(case):
 
 
 def hardware_of(case, preset=None):
-    """Parameters of hardware for a case: PeParams, ConvUnitParams, CoreParams, ClusterParams or TmauParams.
+    """Parameters of hardware for a case: CoreParams, or ClusterParams for several cores.
 
     Parameters
     ----------
@@ -41,13 +41,13 @@ def hardware_of(case, preset=None):
         If there is no such hardware; a sentence.
     """
     if case.kind in PE_KINDS:
-        return case.program.params
+        return CoreParams(pe=case.program.params)
     if case.kind == "conv":
-        return _conv_params(case)
+        return CoreParams(conv=_conv_params(case))
     preset = preset or _usual_preset(case)
     if case.kind == "core":
         return _core_params(case, preset)
-    return _cluster_params(case, preset) if case.cores > 1 else _tmau_params(case, preset)
+    return _cluster_params(case, preset) if case.cores > 1 else CoreParams(_tmau_params(case, preset))
 
 
 def why_no_hardware(case, preset=None):
@@ -58,8 +58,9 @@ def why_no_hardware(case, preset=None):
         return None  # said where the case comes to run
     except ValueError as error:
         return f"there is no hardware for it: {error}"
-    has_windows = case.kind in PE_KINDS or case.kind == "conv" or getattr(params, "tmau", params).has("windows")
-    if has_windows or not any(windows.registers()["windows"] for windows in _confining(case)):
+    if not params.tmau or params.tmau.has("windows"):
+        return None
+    if not any(windows.registers()["windows"] for windows in _confining(case)):
         return None
     return f"there is no hardware for it: preset {preset or _usual_preset(case)} has no windows"
 
@@ -87,7 +88,7 @@ def _cluster_params(case, preset):
     """Access units of a preset, with shared memory for the case."""
     params = TMAU_PRESETS[preset]
     unit = params.replace(smem=_smem(case, params), processors=len(case.processors) or 1)
-    return ClusterParams(case.cores, unit)
+    return ClusterParams(case.cores, CoreParams(unit))
 
 
 def _smem(case, params):
@@ -100,8 +101,8 @@ def _smem(case, params):
 
 def _core_params(case, preset):
     """The case's engines, and the TMAU of a preset."""
-    base, smem = CORE_PRESETS[preset], case.pe.smem
-    params = base.replace(tmau=base.tmau.replace(smem=smem), pe=case.pe, program=ProgramParams())
+    smem = case.pe.smem
+    params = CoreParams(CORE_PRESETS[preset].tmau.replace(smem=smem), case.pe, program=ProgramParams())
     return params.with_conv(ConvUnitParams(case.conv, SmemParams(smem.size_bytes))) if case.conv else params
 
 

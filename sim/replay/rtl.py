@@ -11,11 +11,8 @@ from tilewright.spec.pe import PE_REGISTERS, Operation, Put
 
 from ..harness.records import READ_IDS, TMAU_SCRIPT_DEPTH
 from ..session.cluster import ClusterSession
-from ..session.conv import ConvSession
-from ..session.core import CoreSession
-from ..session.pe import PeSession
+from ..session.core import Session
 from ..session.run import ERRORS
-from ..session.tmau import TmauSession
 from .commands import needed_words
 from .contents import whole_words
 from .conv_cases import conv_outcome
@@ -46,17 +43,17 @@ _DELAY = 60
 
 
 def run_on_session(program, session):
-    """Runs a :class:`PeProgram` on a ``PeSession``, from a reset on.
+    """Runs a :class:`PeProgram` on a ``Session`` of its processing engine, from a reset on.
 
     A HALT follows, so that all has been performed. Pages that come late are put into registers while the program runs.
     Returns a :class:`ProgramResult`.
     """
-    if program.params != session.params:
-        raise ValueError(f"the program is for an engine of {program.params}, not {session.params}")
+    if program.params != session.params.pe:
+        raise ValueError(f"the program is for an engine of {program.params}, not {session.params.pe}")
     session.reset()
     session.shared_memory.write(0, program.smem)
     run = session.run(
-        [*program.words, int(Operation.HALT)],
+        program=[*program.words, int(Operation.HALT)],
         segments=program.segments,
         pages=program.pages,
         registers=list(_late_accesses(program.late)) if program.late else (),
@@ -130,13 +127,13 @@ def _found(session, issuer):
 
 
 def run_conv_on_session(case, session):
-    """Runs a :class:`ConvCase` on a ``ConvSession`` that is large enough; its :class:`Outcome`."""
+    """Runs a :class:`ConvCase` on a ``Session`` of a core that is large enough; its :class:`Outcome`."""
     layer = case.layer
-    run = session.run([layer.word], shared=layer.smem)
+    run = session.run(jobs=[layer.word], preload=layer.smem)
     (end,) = run.jobs
     error = None if end.code == ConvError.NONE else end.code.name.lower()
     smem = session.shared_memory.read(0, len(layer.smem))
-    return conv_outcome(case, error, smem, cycles=end.cycle - run.accepted[0])
+    return conv_outcome(case, error, smem, cycles=end.cycle - run.queued[0])
 
 
 #: Cycles in which engines end what they have taken when a program has stopped.
@@ -144,7 +141,7 @@ _CORE_RTL_DRAIN = 10_000
 
 
 def run_core_on_session(case, session):
-    """Runs a :class:`CoreCase` on a ``CoreSession`` of its parameters; its :class:`Outcome`."""
+    """Runs a :class:`CoreCase` on a ``Session`` of its parameters; its :class:`Outcome`."""
     place_memories(session, case.gmem, case.smem, session.params.tmau.bus_bytes)
     for name, value in case.windows.registers().items():
         if value:  # without the feature windows the registers are not there
@@ -183,24 +180,22 @@ def open_backend(args):
 
     def run(case):
         params = hardware(case, args)
-        if isinstance(case, PeCase):
+        if not params.tmau:
             if params not in sessions:
-                sessions[params] = PeSession(params=params, simulator=args.sim)
-            return pe_outcome(case, run_on_session(case.program, sessions[params]))
-        if case.kind == "conv":
-            if params not in sessions:
-                sessions[params] = ConvSession(params=params, simulator=args.sim)
+                sessions[params] = Session(params=params, simulator=args.sim)
+            if isinstance(case, PeCase):
+                return pe_outcome(case, run_on_session(case.program, sessions[params]))
             return run_conv_on_session(case, sessions[params])
         if case.gmem.size > _MOST_MEMORY:
             raise UsageError(
                 f"case {case.name!r}: gmem.bytes must be at most {_MOST_MEMORY} on rtl, not {case.gmem.size}"
             )
         if case.kind == "core":
-            make, run_on = CoreSession, run_core_on_session
+            make, run_on = Session, run_core_on_session
         elif case.cores > 1:
             make, run_on = ClusterSession, run_cluster_on_session
         else:
-            make, run_on = TmauSession, run_case
+            make, run_on = Session, run_case
         # Of few sizes, so that few models serve many cases.
         memory_bytes = max(1 << (case.gmem.size - 1).bit_length(), _LEAST_MEMORY)
         key = params, memory_bytes
@@ -222,7 +217,7 @@ def run_case(case, session):
 
     Hardware counts bytes in sums: ``tx_bytes`` are golden's if the sums agree, and otherwise the sums.
     """
-    place_memories(session, case.global_contents(), case.smem.contents(), session.params.bus_bytes)
+    place_memories(session, case.global_contents(), case.smem.contents(), session.params.tmau.bus_bytes)
     windows = window_registers(case)
     if windows:
         session.run(registers=windows)
@@ -246,7 +241,7 @@ def run_case(case, session):
     landed = _landed(case, session.params, errors, [answer.data for answer in runs[-1].registers])
     gmem, smem = runs[-1].memory, runs[-1].shared
     record = result_record(case, next(filter(None, errors), None), landed, gmem, smem)
-    return Outcome(record | _figures(case, runs, session.params), {"gmem": gmem, "smem": smem})
+    return Outcome(record | _figures(case, runs, session.params.tmau), {"gmem": gmem, "smem": smem})
 
 
 def _descriptor(spec, session):

@@ -57,7 +57,7 @@ def activity(run, words, title="A program", marks=(), window=None):
 
     Parameters
     ----------
-    run : ProgramRun
+    run : Run
     words : sequence of int
         The program.
     title : str

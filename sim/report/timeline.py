@@ -41,14 +41,14 @@ def timeline(run, index=0, title="One transfer"):
 
     Parameters
     ----------
-    run : TmauRun or CoreRun
+    run : Run
         A run with ``trace=True``. All transfers on the bus are attributed to this command.
     index : int
         Index of the command whose acceptance is cycle 0.
     title : str
     """
     if not hasattr(run, "traced"):
-        raise TypeError(f"run must be that of a session with an access unit, not {shown(run)}")
+        raise TypeError(f"run must be a Run of a Session, not {shown(run)}")
     trace = run.traced()
     if not 0 <= index < len(run.commands) or run.commands[index].accepted is None:
         raise ValueError(f"index must be that of one of the {len(run.commands)} commands, accepted, not {index}")

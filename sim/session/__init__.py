@@ -1,11 +1,11 @@
-"""Sessions: a design that runs in a simulator; numpy arrays in, numpy arrays and cycles out.
+"""Sessions: a core or a cluster that runs in a simulator; numpy arrays in, numpy arrays and cycles out.
 
 Each is imported when it is first used: what a program of the processing engine is can be said without Amaranth.
 """
 
 from importlib import import_module
 
-_HOMES = {"ConvSession": "conv", "CoreSession": "core", "PeSession": "pe", "TmauSession": "tmau"}
+_HOMES = {"ClusterSession": "cluster", "Session": "core"}
 
 __all__ = sorted(_HOMES)
 

@@ -1,4 +1,4 @@
-"""The memories of a session behind the hardware's back: bytes in numpy to words and banks in the simulation."""
+"""Backdoor access of a session to the memories in its simulation."""
 
 import numpy as np
 

@@ -19,13 +19,13 @@ from .run import Logs
 from .scripts import port_order, probability, run_cycles, session_options
 from .stillness import Stillness, waits_of_ports
 
-__all__ = ["Session"]
+__all__ = ["BaseSession"]
 
 #: Cycles after which a run says how far it is: some seconds of a large design.
 _SLICE = 20_000
 
 
-class Session:
+class BaseSession:
     """Owns a running simulation of a design in its harness; a context manager.
 
     Between runs the clock stands still, and all that a session writes is there when the next run begins.
@@ -131,7 +131,7 @@ class Session:
         scripts : dict of str to list
             Rows of ``ScriptRowLayout`` for each port.
         after, limit, drain
-            As of the ``run`` of a session.
+            See ``run`` of a session.
         trace : bool
             Read the logs of the bus too.
         dump : dict of str to (int, int)
@@ -154,7 +154,7 @@ class Session:
                 self.reset()
             self.shared_memory.write(0, smem)
         self._load_scripts(packed, scripts, after)
-        # A run that does not finish has the next one begin anew.
+        # After a run that does not finish the next one begins with a reset.
         reset, self._must_reset = self._must_reset, True
         cycles = self._patience if limit is None else limit
         statuses = self._advance(reset, cycles, drain, progress, limit is None)
@@ -224,9 +224,3 @@ class Session:
         counts = {port: statuses[f"{port}_done"] for port in records.items}
         counts |= {name: statuses[f"{name}_count"] for name in records.others if trace or name not in TRACES}
         return {f"{name}_log": (0, min(count, records.log_depth(name))) for name, count in counts.items()}
-
-    def _values(self, table, *where):
-        """Values of the registers of a table that are there, by name; ``where`` comes before the name in an access."""
-        answers = self.run(registers=[(*where, register.name) for register in table]).registers
-        pairs = zip(table, answers, strict=True)
-        return {register.name: answer.data for register, answer in pairs if not answer.response}

@@ -1,4 +1,4 @@
-"""What golden has to know of hardware to judge it: taken from the parameters of the hardware here, and nowhere else."""
+"""The parameters of hardware that the golden model needs to judge it."""
 
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.core.params import CoreParams

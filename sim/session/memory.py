@@ -1,11 +1,11 @@
-"""Sessions of designs with a TMAU: memories, tensors placed in them, and how the surroundings behave."""
+"""The part that all sessions share: global memory, tensors in it, and how the surroundings behave."""
 
 from dataclasses import replace
 
 import numpy as np
 
 from tilewright.golden import TensorMap
-from tilewright.golden.arguments import integer, integers, shown, truth
+from tilewright.golden.arguments import integer, integers, shown
 from tilewright.golden.memory import as_bytes, memory_bytes
 from tilewright.golden.tmau.block import block_command, prefetch_block_command, refuse_block
 from tilewright.golden.tmau.tile import extent
@@ -15,12 +15,12 @@ from tilewright.spec.names import suggestion
 
 from ..harness.memory_model import CHANNELS, MAX_LATENCY, MIN_LATENCY
 from .backdoor import GlobalBackdoor
-from .base import Session
-from .scripts import probability, window
+from .base import BaseSession
+from .scripts import probability
 
 __all__ = ["DESCRIPTORS", "MemorySession", "Transfers", "model_words"]
 
-#: Descriptors that a session keeps in global memory at a time, behind the bytes of the user.
+#: Descriptors that a session keeps in global memory at a time, after the bytes of the user.
 DESCRIPTORS = 4096
 
 #: Whether reads and writes meet the errors of a session.
@@ -29,13 +29,11 @@ _ERRORS_ON = {"reads": (1, 0), "writes": (0, 1), "both": (1, 1)}
 _ERROR_ENTRIES = 3  # of an ``errors`` window
 
 _GRAIN = 16 << 20  # bytes to which a model's memory is rounded up, so that sessions of many sizes share the model
-
-
-_BYTES_MAX = 1 << 30  # of a model: the simulator holds all of it
+_BYTES_MAX = 1 << 30  # the most bytes of a model: the simulator holds all of them
 
 
 def model_words(params, memory_bytes):
-    """Bus words of a model's memory for at least so many bytes of the user, and the descriptors; TmauParams."""
+    """Bus words of a model's memory for at least ``memory_bytes`` of the user, and the descriptors; TmauParams."""
     most = min(_BYTES_MAX, (1 << params.addr_width) - DESCRIPTORS * DESCRIPTOR.bytes)
     integer("memory_bytes", memory_bytes, 1, most)
     return _memory_words(params, -(-memory_bytes // _GRAIN) * _GRAIN)
@@ -45,20 +43,22 @@ def _memory_words(params, memory_bytes):
     return -(-memory_bytes // params.bus_bytes) + DESCRIPTORS * DESCRIPTOR.bytes // params.bus_bytes
 
 
-class MemorySession(Session):
-    """A session of a design with a TMAU: global memory, tensors in it, and errors and pauses of its bus.
+class MemorySession(BaseSession):
+    """A session of a design that may have access units: global memory, tensors in it, errors and pauses of its bus.
+
+    Without an access unit there is no global memory, and what needs it is a ValueError.
 
     Parameters
     ----------
-    make_harness, records
-        As of a ``Session``.
-    bus : TmauParams
+    make_harness, records, smem
+        See ``BaseSession``.
+    bus : TmauParams or None
     memory_bytes : int
         Bytes of global memory for the user; rounded up to bus words.
     latency, stall, seed
         See :meth:`configure`.
     **options
-        Of a ``Session``.
+        Options of a ``BaseSession``.
 
     Attributes
     ----------
@@ -66,20 +66,30 @@ class MemorySession(Session):
         Bytes of global memory for the user.
     global_memory : GlobalBackdoor
 
-    and those of ``Session``.
+    and those of ``BaseSession``.
     """
 
-    def __init__(self, make_harness, records, *, bus, memory_bytes, latency, stall, seed, **options):
+    def __init__(self, make_harness, records, *, smem, bus, memory_bytes, latency, stall, seed, **options):
         _surroundings(latency, stall)  # before anything is built
         integer("seed", seed, 0)
-        super().__init__(make_harness, records, smem=bus.smem, **options)
+        super().__init__(make_harness, records, smem=smem, **options)
+        self._bus, self._global_memory = bus, None
+        self._free, self._bound, self._descriptors = 0, {}, {}
+        if bus is None:
+            self.configure(seed=seed)
+            return
         words = _memory_words(bus, memory_bytes)
         self.memory_bytes = words * bus.bus_bytes - DESCRIPTORS * DESCRIPTOR.bytes
-        self.global_memory = GlobalBackdoor(self.simulation, bus.bus_bytes, words)
-        self._bus = bus
+        self._global_memory = GlobalBackdoor(self.simulation, bus.bus_bytes, words)
         self.simulation.controls["words"] = words
         self.clear()
         self.configure(latency=latency, stall=stall, seed=seed, errors_on="both")
+
+    @property
+    def global_memory(self):
+        if self._global_memory is None:
+            raise ValueError("the core has no access unit, and so no global memory")
+        return self._global_memory
 
     def configure(self, *, latency=None, stall=None, errors=None, errors_on=None, **others):
         """Changes how the surroundings behave from the next run on; what is left out stays.
@@ -97,9 +107,11 @@ class MemorySession(Session):
         errors_on : str
             Whether it does so for ``"reads"``, ``"writes"``, or ``"both"``, as it does at first.
         **others
-            See ``Session.configure``.
+            See ``BaseSession.configure``.
         """
         controls = self.simulation.controls
+        if any(value is not None for value in (latency, stall, errors, errors_on)):
+            self.global_memory  # noqa: B018 - that there is one
         controls.update(_surroundings(latency, stall))
         if errors is not None:
             controls.update(self._errors(errors))
@@ -122,7 +134,8 @@ class MemorySession(Session):
 
     def clear(self, base=0):
         """Forgets what was placed, and resets. From now on global memory begins at address ``base``."""
-        integer("base", base, 0, (1 << self._bus.addr_width) - len(self.global_memory))
+        size = len(self.global_memory)
+        integer("base", base, 0, (1 << self._bus.addr_width) - size)
         if base % self._bus.bus_bytes:
             raise ValueError(f"base must be a multiple of the {self._bus.bus_bytes}-byte bus word, not {base}")
         self.reset()
@@ -134,12 +147,12 @@ class MemorySession(Session):
 
     def place(self, array, align=128):
         """Copies an array (or bytes) to the next free multiple of ``align`` in global memory; returns the address."""
-        values = as_bytes(array)
+        memory, values = self.global_memory, as_bytes(array)
         align = integer("align", align, 1)
         address = -(-self._free // align) * align
-        if address + len(values) > self.global_memory.base + self.memory_bytes:
+        if address + len(values) > memory.base + self.memory_bytes:
             raise ValueError(f"global memory has no space for {len(values)} bytes more")
-        self.global_memory.write(address, values)
+        memory.write(address, values)
         self._free = address + len(values)
         return address
 
@@ -205,20 +218,6 @@ class MemorySession(Session):
             load |= {"coords": integers("coords", coords), "smem": integer("address", address, 0), "offsets": offsets}
         signal = {} if barrier is None else {"signal": 1, "barrier": barrier}
         return load | {"descriptor": self.descriptor(tmap)} | signal | fields
-
-    def _collect(self, kind, scripts, shared, memory, trace, **options):
-        """Runs scripts; a run of ``kind`` with the windows of both memories, and the trace, that are wanted."""
-        trace = truth("trace", trace)
-        wanted = {
-            "shared": (self.shared_memory, window("shared", shared, self.shared_memory)),
-            "memory": (self.global_memory, window("memory", memory, self.global_memory)),
-        }
-        dump = {}
-        for held, place in wanted.values():
-            dump |= held.windows(*place) if place else {}
-        statuses, logs, arrays = self._run(scripts, trace=trace, dump=dump, **options)
-        parts = {name: held.assemble(arrays, *place) if place else None for name, (held, place) in wanted.items()}
-        return kind.collect(statuses, logs, scripts["commands"], trace=trace, **parts)
 
 
 def _surroundings(latency, stall):

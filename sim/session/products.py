@@ -1,4 +1,4 @@
-"""A program of the processing engine, with all that it finds when it begins."""
+"""Products as programs: on one processing engine, on a core, and on the cores of a cluster."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -134,7 +134,7 @@ class CoreProduct:
 
     def _moves(self, segment, address):
         page = tuple(1 << log2 for log2 in segment.page_log2)
-        # What lies behind a tensor smaller than its page is not the page's: the outermost dimension ends with it.
+        # A tensor smaller than its page is followed by other data: the outermost dimension of the box ends with it.
         chunk = -(-_CHUNK_BYTES // segment.element.bytes) if segment.rank == 1 else 1
         box = (*page[:-1], min(page[-1], -(-segment.size[-1] // chunk) * chunk))
         row_bytes = segment.element.bytes * segment.size[0]

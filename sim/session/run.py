@@ -1,12 +1,12 @@
-"""What a harness has logged, as columns."""
+"""The results of one run of a session."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from tilewright.golden import ProgramRecord
-from tilewright.golden.arguments import integer, listed, shown
+from tilewright.golden.arguments import integer, shown
 from tilewright.golden.pe.machine import Fault
 from tilewright.spec import BANKS, CHUNK_BYTES, COMMAND, Error
 from tilewright.spec.cluster import ClusterError
@@ -21,48 +21,47 @@ from ..hdl.packing import row_bytes, unpack_column
 
 __all__ = [
     "ERRORS",
-    "RECORD_REGISTERS",
+    "RECORD_ACCESSES",
     "BarrierAnswer",
+    "ClusterRun",
     "CommandEnd",
     "CommandStamp",
-    "ConvRun",
     "CoreRun",
     "JobEnd",
     "Logs",
-    "PeRun",
-    "ProgramRun",
     "RegisterAnswer",
-    "TmauRun",
+    "Run",
     "Trace",
     "WordStamp",
-    "carried_out",
-    "command_stamps",
-    "job_ends",
-    "pe_faults",
+    "bus_fields",
     "program_record",
-    "program_rows",
-    "read_record",
-]  # fmt: skip
+    "register_answers",
+    "start_accesses",
+]
+
+#: Every error that a command may end with, by its code.
+ERRORS = {error.value: error for error in (*Error, *ClusterError)}
+#: Reads that say how a program of the command processor has ended.
+RECORD_ACCESSES = [("program", name) for name in ("status", "error", "error_word", "irq_status")]
+
+_MOST = (1 << 64) - 1
+_FORMATS = {register.name: register.format for register in PROGRAM_REGISTERS}
 
 
 class Logs:
-    """Dumped logs as columns.
+    """Dumped logs as columns; a log that the design does not have is empty.
 
     Parameters
     ----------
     entries : dict of str to shape
-        Of each log.
+        The shape of an entry of each log.
     arrays : dict of str to uint8 array
-        Rows of those that are not empty, by the name of the array, ``…_log``.
+        Rows of the logs that are not empty, by the name of the array, ``…_log``.
     """
 
     def __init__(self, entries, arrays):
         self._rows = {name: LogRowLayout(shape) for name, shape in entries.items()}
         self._arrays = arrays
-
-    def __contains__(self, name):
-        """Whether there is such a log."""
-        return name in self._rows
 
     def cycles(self, name):
         """When each entry was made."""
@@ -73,18 +72,16 @@ class Logs:
         return self._column(name, "entry", *path)
 
     def stamped(self, name, *fields):
-        """Each entry's cycle and fields, as tuples of int."""
+        """The cycle and the fields of each entry, as tuples of int."""
         columns = [self.cycles(name), *(self.field(name, field) for field in fields)]
         return list(zip(*(column.tolist() for column in columns), strict=True))
 
     def _column(self, name, *path):
+        if name not in self._rows:
+            return np.zeros(0, np.uint8)
         row = self._rows[name]
         rows = self._arrays.get(f"{name}_log", np.zeros((0, row_bytes(row)), np.uint8))
         return unpack_column(row, rows, *path)
-
-
-#: Every error that a command may end with, by its code.
-ERRORS = {error.value: error for error in (*Error, *ClusterError)}
 
 
 class CommandStamp(NamedTuple):
@@ -94,6 +91,14 @@ class CommandStamp(NamedTuple):
     accepted: int | None
     done: int | None
     error: Error | ClusterError | None
+
+
+class CommandEnd(NamedTuple):
+    """When a command of the access unit ended, its tag, and its error."""
+
+    cycle: int
+    tag: int
+    error: int
 
 
 class BarrierAnswer(NamedTuple):
@@ -110,6 +115,23 @@ class RegisterAnswer(NamedTuple):
     data: int
     response: int
     cycle: int
+
+
+class JobEnd(NamedTuple):
+    """How a job of the convolution engine ended: cycle, error, number of the field, tag."""
+
+    cycle: int
+    code: ConvError
+    field: int
+    tag: int
+
+
+class WordStamp(NamedTuple):
+    """When a word of a program was carried out: its engine took it, or its wait was over. Of a job, the last word."""
+
+    cycle: int
+    kind: Kind
+    index: int
 
 
 class Trace(NamedTuple):
@@ -129,10 +151,138 @@ class Trace(NamedTuple):
     write_beat_cycle: np.ndarray
     write_beat_last: np.ndarray
 
+    @classmethod
+    def collect(cls, logs):
+        """Makes one from ``Logs``."""
+        columns = {}
+        for way in ("", "write_"):
+            columns |= {
+                f"{way}request_cycle": logs.cycles(f"{way}requests"),
+                f"{way}request_id": logs.field(f"{way}requests", "id"),
+                f"{way}request_address": logs.field(f"{way}requests", "address"),
+                f"{way}request_beats": logs.field(f"{way}requests", "length") + 1,
+                f"{way}beat_cycle": logs.cycles(f"{way}beats"),
+            }
+        return cls(
+            **columns,
+            beat_id=logs.field("beats", "id"),
+            beat_last=logs.field("beats", "last"),
+            write_beat_last=logs.field("write_beats"),
+        )
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class _Run:
-    """What came out of one run, of any session.
+class CoreRun:
+    """What came out of one run of one core; empty what it has no engine for.
+
+    Attributes
+    ----------
+    commands : list of CommandStamp
+        In the order of issue. Commands of the pager and of programs are not among them.
+    flips : list of (int, int)
+        Cycle and barrier address of every phase that completed.
+    barriers : list of BarrierAnswer
+    registers : list of RegisterAnswer
+    reads : ndarray
+        Answers to reads of the consumer: uint8, reads × 8 lanes × 16 bytes.
+    read_cycles : ndarray
+        Cycle of each of these answers.
+    faults : list of Fault
+        Faults of instructions, in program order; numbers count from the last reset.
+    issued, performed, halts : list of int
+        Cycles in which instructions were accepted at the port, instructions ended, and HALTs were performed.
+    queued : list of int
+        Cycles in which jobs were accepted at the port.
+    jobs : list of JobEnd
+        In order.
+    words : list of WordStamp
+        Words of a program, in order.
+    ends : list of CommandEnd
+        Every command that ended, in the order of their ends.
+    shared : ndarray or None
+        The part of shared memory that was asked for, at the end: uint8.
+    """
+
+    commands: list
+    flips: list
+    barriers: list
+    registers: list
+    reads: np.ndarray
+    read_cycles: np.ndarray
+    faults: list
+    issued: list
+    performed: list
+    halts: list
+    queued: list
+    jobs: list
+    words: list
+    ends: list
+    shared: np.ndarray | None = None
+
+    @classmethod
+    def collect(cls, logs, commands, core="", **others):
+        """Makes one from ``Logs``.
+
+        Parameters
+        ----------
+        logs : Logs
+        commands : list
+            Rows of the script, whose tags are all different.
+        core : int or str
+            What the names of the logs end with: in a cluster the number of the core.
+        **others
+            Further attributes as they are.
+        """
+        kinds = {0: None} | {kind.value: kind for kind in Kind}
+        faults = logs.stamped(f"instructions{core}", *Fault._fields)
+        return cls(
+            commands=_command_stamps(logs, commands, core),
+            flips=list(zip(logs.cycles(f"flips{core}").tolist(), logs.field(f"flips{core}").tolist(), strict=True)),
+            barriers=[
+                BarrierAnswer(bool(done), bool(error), cycle)
+                for cycle, done, error in logs.stamped(f"barriers{core}", "done", "error")
+            ],
+            registers=register_answers(logs, f"registers{core}"),
+            reads=np.ascontiguousarray(logs.field(f"reads{core}")).reshape(-1, BANKS, CHUNK_BYTES),
+            read_cycles=logs.cycles(f"reads{core}"),
+            faults=sorted(
+                (Fault(PeError(code), *rest) for _, code, *rest in faults if code), key=lambda fault: fault.number
+            ),
+            issued=logs.cycles(f"issued{core}").tolist(),
+            performed=logs.cycles(f"instructions{core}").tolist(),
+            halts=logs.cycles(f"halts{core}").tolist(),
+            queued=logs.cycles(f"queued{core}").tolist(),
+            jobs=[
+                JobEnd(cycle, ConvError(code), field, tag)
+                for cycle, code, field, tag in logs.stamped(f"jobs{core}", "code", "field", "tag")
+            ],
+            words=[
+                WordStamp(cycle, kinds.get(kind), index)
+                for cycle, kind, index in logs.stamped(f"words{core}", "kind", "index")
+            ],
+            ends=[CommandEnd(*entry) for entry in logs.stamped(f"commands{core}", "tag", "error")],
+            **others,
+        )
+
+    @property
+    def span(self):
+        """Cycles from the first command accepted to the last completion; without commands, from the first instruction
+        accepted to the last HALT; 0 without either.
+        """
+        done = [stamp.done for stamp in self.commands if stamp.done is not None]
+        if done:
+            return max(done) - self.commands[0].accepted
+        return self.halts[-1] - self.issued[0] if self.halts and self.issued else 0
+
+    @property
+    def error(self):
+        """The first error of the commands, in the order of issue, or None."""
+        return next((stamp.error for stamp in self.commands if stamp.error), None)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class _BusRun:
+    """What came out of one run of a core or of a cluster as a whole.
 
     Attributes
     ----------
@@ -140,70 +290,23 @@ class _Run:
         Everything was complete before the limit.
     cycles : int
         From the first issue until everything was complete.
-    barriers : list of BarrierAnswer
-    registers : list of RegisterAnswer
     irq : bool
-        At the end.
-    """
-
-    finished: bool
-    cycles: int
-    barriers: list
-    registers: list
-    irq: bool
-
-    @classmethod
-    def collect(cls, statuses, logs, **others):
-        """Makes one from the statuses of the harness and its ``Logs``; ``others`` are attributes as they stand."""
-        return cls(
-            finished=bool(statuses["finished"]),
-            cycles=statuses["cycles"],
-            barriers=[
-                BarrierAnswer(bool(done), bool(error), cycle)
-                for cycle, done, error in logs.stamped("barriers", "done", "error")
-            ],
-            registers=[
-                RegisterAnswer(word, response, cycle)
-                for cycle, word, response in logs.stamped("registers", "data", "response")
-            ],
-            irq=bool(statuses["irq"]),
-            **others,
-        )
-
-    def __repr__(self):
-        end = "finished" if self.finished else "stopped"
-        return f"{type(self).__name__}: {end} after {self.cycles} cycles; {'; '.join(self._facts())}"
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class _MemoryRun(_Run):
-    """What came out of one run of a session with a TMAU.
-
-    Attributes
-    ----------
-    commands : list of CommandStamp
-        In the order of issue.
-    flips : list of (int, int)
-        Cycle and barrier address of every phase that completed.
+        The interrupt, of any core, at the end.
     violations : tuple of Rule
         Rules of AXI that were broken so far in the session.
     late : tuple of Wait
         Waits that have lasted too long so far in the session.
     data_requests, data_beats, descriptor_requests, descriptor_beats, reducer_requests, reducer_beats : int
-        Read bursts accepted and bus words received.
+        Read bursts accepted and bus words received. Reads of a second-level cache are data.
     write_requests, write_beats : int
         Write bursts accepted and bus words written.
-    shared : ndarray or None
-        The part of shared memory that was asked for, at the end: uint8.
     memory : ndarray or None
         The part of global memory that was asked for, at the end: uint8.
-    trace : Trace or None
-
-    and those of every run.
     """
 
-    commands: list
-    flips: list
+    finished: bool
+    cycles: int
+    irq: bool
     violations: tuple
     late: tuple
     data_requests: int
@@ -214,42 +317,47 @@ class _MemoryRun(_Run):
     reducer_beats: int
     write_requests: int
     write_beats: int
-    shared: np.ndarray | None
-    memory: np.ndarray | None
-    trace: Trace | None
+    memory: np.ndarray | None = None
 
-    @classmethod
-    def collect(cls, statuses, logs, commands, *, shared, memory, trace, **others):
-        """The same; ``commands`` are the rows of the script, whose tags are all different.
+    def __repr__(self):
+        end = "finished" if self.finished else "stopped"
+        return f"{type(self).__name__}: {end} after {self.cycles} cycles; {'; '.join(self._facts())}"
 
-        ``shared`` and ``memory`` are attributes, ``trace`` is whether there is one.
-        """
-        return super().collect(
-            statuses,
-            logs,
-            commands=command_stamps(logs, commands),
-            flips=list(zip(logs.cycles("flips").tolist(), logs.field("flips").tolist(), strict=True)),
-            violations=tuple(Rule.decode(statuses["violations"])),
-            late=tuple(Wait.decode(statuses["late"])),
-            **{name: statuses[name] for kind in READ_IDS for name in (f"{kind}_requests", f"{kind}_beats")},
-            write_requests=statuses["write_requests_count"],
-            write_beats=statuses["write_beats_count"],
-            shared=shared,
-            memory=memory,
-            trace=_trace(logs) if trace else None,
-            **others,
-        )
 
-    @property
-    def span(self):
-        """Cycles from the first command accepted to the last completion; 0 without commands."""
-        done = [stamp.done for stamp in self.commands if stamp.done is not None]
-        return max(done) - self.commands[0].accepted if done else 0
+def bus_fields(statuses):
+    """Attributes of a run as a whole, from the statuses of its harness, as a dictionary; 0 without a bus."""
+    counts = {name: statuses.get(name, 0) for kind in READ_IDS for name in (f"{kind}_requests", f"{kind}_beats")}
+    return counts | {
+        "finished": bool(statuses["finished"]),
+        "cycles": statuses["cycles"],
+        "irq": bool(statuses["irq"]),
+        "violations": tuple(Rule.decode(statuses.get("violations", 0))),
+        "late": tuple(Wait.decode(statuses.get("late", 0))),
+        "write_requests": statuses.get("write_requests_count", 0),
+        "write_beats": statuses.get("write_beats_count", 0),
+    }
 
-    @property
-    def error(self):
-        """The first error of the commands, in the order of issue, or None."""
-        return next((stamp.error for stamp in self.commands if stamp.error), None)
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Run(_BusRun, CoreRun):
+    """What came out of one run of a ``Session``: the attributes of ``CoreRun``, those of the bus, and these.
+
+    Attributes
+    ----------
+    trace : Trace or None
+        What passed on the bus, if it was asked for.
+    product : ndarray or None
+        The result of a golden ``Program``: int32, uint32 or float32.
+    record : ProgramRecord or None
+        Why a program of the command processor stopped; None if it came to its end, or was not finished.
+    interrupt : bool
+        Its END raised the interrupt.
+    """
+
+    trace: Trace | None = None
+    product: np.ndarray | None = None
+    record: ProgramRecord | None = None
+    interrupt: bool = False
 
     def first_request(self, index=0):
         """Cycles from the acceptance of a command to the first data address after it; None if none came.
@@ -275,256 +383,73 @@ class _MemoryRun(_Run):
         return int(later[0]) - accepted if len(later) else None
 
     def _facts(self):
-        yield f"{len(self.commands)} commands in {self.span} cycles"
-        yield f"{self.data_beats} bus words read, {self.write_beats} written"
-        if self.error:
-            yield f"error {self.error.name}"
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class TmauRun(_MemoryRun):
-    """What came out of one run of a ``TmauSession``.
-
-    Attributes
-    ----------
-    reads : ndarray
-        Consumer reads that were answered: uint8, reads × 8 lanes × 16 bytes.
-    read_cycles : ndarray
-        Cycle of each answer.
-
-    and those of every run of a session with a TMAU: ``finished``, ``cycles``, ``commands``, ``shared`` and so on.
-    """
-
-    reads: np.ndarray
-    read_cycles: np.ndarray
-
-    @classmethod
-    def collect(cls, statuses, logs, commands, **others):
-        """The same."""
-        reads = np.ascontiguousarray(logs.field("reads")).reshape(-1, BANKS, CHUNK_BYTES)
-        return super().collect(statuses, logs, commands, reads=reads, read_cycles=logs.cycles("reads"), **others)
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class PeRun(_Run):
-    """What came out of one run of a ``PeSession``.
-
-    Attributes
-    ----------
-    finished, cycles, barriers, registers, irq
-        As of every run.
-    span : int
-        From the first instruction accepted to the last halt; 0 without one.
-    faults : list of Fault
-        Of the instructions that had one, in program order; numbers count from the last reset.
-    halts : int
-        HALT instructions that were performed.
-    product : ndarray or None
-        The result of a golden ``Program``: int32, uint32 or float32.
-    """
-
-    span: int
-    faults: list
-    halts: int
-    product: np.ndarray | None = None
-
-    @classmethod
-    def collect(cls, statuses, logs):
-        """The same, without product."""
-        issued, halted = logs.cycles("issued"), logs.cycles("halts")
-        span = int(halted[-1] - issued[0]) if len(halted) else 0
-        return super().collect(statuses, logs, span=span, faults=pe_faults(logs), halts=len(halted))
-
-    def _facts(self):
-        yield f"{self.halts} halts, {len(self.faults)} faults"
+        if self.commands or self.data_requests or self.write_requests:
+            yield f"{len(self.commands)} commands in {self.span} cycles"
+            yield f"{self.data_beats} bus words read, {self.write_beats} written"
+            if self.error:
+                yield f"error {self.error.name}"
+        if self.performed:
+            yield f"{len(self.halts)} halts, {len(self.faults)} faults"
+        if self.jobs:
+            yield f"{len(self.jobs)} jobs, {sum(job.code != ConvError.NONE for job in self.jobs)} errors"
+        if self.words:
+            yield f"{len(self.words)} words, {self.record.code.name if self.record else 'no error'}"
         if self.product is not None:
             yield f"product of shape {self.product.shape} and {self.product.dtype}"
 
 
-class JobEnd(NamedTuple):
-    """How a job of the convolution engine ended: cycle, error, number of the field, tag."""
-
-    cycle: int
-    code: ConvError
-    field: int
-    tag: int
-
-
 @dataclass(frozen=True, kw_only=True, repr=False)
-class ConvRun(_Run):
-    """What came out of one run of a ``ConvSession``.
+class ClusterRun(_BusRun):
+    """What came out of one run of a ``ClusterSession``: the attributes of the bus, and these.
 
     Attributes
     ----------
-    finished, cycles, barriers, registers, irq
-        As of every run.
-    jobs : list of JobEnd
-        In order.
-    accepted : list of int
-        In which cycle each job was taken into the queue.
+    cores : list of CoreRun
+    cache : list of RegisterAnswer
+        Answers of registers of the second-level cache.
+    records : list of ProgramRecord or None
+        Why the program of each core stopped; None if it came to its end, or there was none.
     """
 
-    jobs: list
-    accepted: list
-
-    @classmethod
-    def collect(cls, statuses, logs):
-        """The same."""
-        return super().collect(statuses, logs, jobs=job_ends(logs), accepted=logs.cycles("queued").tolist())
+    cores: list
+    cache: list
+    records: list = ()
 
     def _facts(self):
-        yield f"{len(self.jobs)} jobs, {sum(job.code != ConvError.NONE for job in self.jobs)} errors"
+        yield f"{sum(len(core.commands) for core in self.cores)} commands on {len(self.cores)} cores"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class CoreRun(_MemoryRun):
-    """What came out of one run of a ``CoreSession``. Commands of the pager are not among its commands.
-
-    Attributes
-    ----------
-    faults : list of Fault
-        As of a ``PeRun``.
-    halts : list of int
-        Cycles in which HALT instructions were performed.
-    jobs : list of JobEnd
-        As of a ``ConvRun``.
-
-    and those of every run of a session with a TMAU: ``finished``, ``cycles``, ``commands``, ``shared`` and so on.
-    """
-
-    faults: list
-    halts: list
-    jobs: list
-
-    @classmethod
-    def collect(cls, statuses, logs, commands, **others):
-        """The same."""
-        others |= {"faults": pe_faults(logs), "halts": logs.cycles("halts").tolist()}
-        return super().collect(statuses, logs, commands, jobs=job_ends(logs) if "jobs" in logs else [], **others)
-
-    def _facts(self):
-        yield from super()._facts()
-        yield f"{len(self.halts)} halts, {len(self.faults)} faults"
+def register_answers(logs, name):
+    """A :class:`RegisterAnswer` for each entry of a log of registers."""
+    return [RegisterAnswer(word, response, cycle) for cycle, word, response in logs.stamped(name, "data", "response")]
 
 
-def command_stamps(logs, rows, core=""):
-    """A :class:`CommandStamp` for each command of ``rows``, in the order of issue; of that core of a cluster."""
+def _command_stamps(logs, rows, core):
+    """A :class:`CommandStamp` for each command of ``rows``, in the order of issue."""
     tags = [COMMAND.unpack(row["item"])["tag"] for row in rows]
     accepted = logs.cycles(f"accepted{core}").tolist()
     ends = logs.stamped(f"commands{core}", "error")
-    ended = dict(zip(logs.field(f"commands{core}", "tag").tolist(), ends, strict=True))
+    by_tag = dict(zip(logs.field(f"commands{core}", "tag").tolist(), ends, strict=True))
     stamps = []
     for index, tag in enumerate(tags):
-        done, code = ended.get(tag, (None, None))
+        done, code = by_tag.get(tag, (None, None))
         begun = accepted[index] if index < len(accepted) else None
         stamps.append(CommandStamp(tag, begun, done, None if code is None else ERRORS[code]))
     return stamps
 
 
-def job_ends(logs, core=""):
-    """A :class:`JobEnd` for each job that has ended, in order; of that core of a cluster."""
-    return [
-        JobEnd(cycle, ConvError(code), field, tag)
-        for cycle, code, field, tag in logs.stamped(f"jobs{core}", "code", "field", "tag")
-    ]
+def start_accesses(address, words, window, watchdog):
+    """Accesses to registers that start a program of the command processor.
 
-
-def pe_faults(logs, core=""):
-    """Every ``Fault`` that instructions have reported, in program order; of that core of a cluster."""
-    fields = logs.stamped(f"instructions{core}", *Fault._fields)
-    return sorted((Fault(PeError(code), *rest) for _, code, *rest in fields if code), key=lambda fault: fault.number)
-
-
-def _trace(logs):
-    return Trace(
-        request_cycle=logs.cycles("requests"),
-        request_id=logs.field("requests", "id"),
-        request_address=logs.field("requests", "address"),
-        request_beats=logs.field("requests", "length") + 1,
-        beat_cycle=logs.cycles("beats"),
-        beat_id=logs.field("beats", "id"),
-        beat_last=logs.field("beats", "last"),
-        write_request_cycle=logs.cycles("write_requests"),
-        write_request_id=logs.field("write_requests", "id"),
-        write_request_address=logs.field("write_requests", "address"),
-        write_request_beats=logs.field("write_requests", "length") + 1,
-        write_beat_cycle=logs.cycles("write_beats"),
-        write_beat_last=logs.field("write_beats"),
-    )
-
-
-_MOST = (1 << 64) - 1
-_FORMATS = {register.name: register.format for register in PROGRAM_REGISTERS}
-#: Registers that are read at the end.
-RECORD_REGISTERS = ("status", "error", "error_word", "irq_status")
-
-
-class WordStamp(NamedTuple):
-    """When a word was carried out: handed over, or its wait over. Of a job's three words it is the last one."""
-
-    cycle: int
-    kind: Kind
-    index: int
-
-
-class CommandEnd(NamedTuple):
-    """When a command of the TMAU ended, its tag, and its error."""
-
-    cycle: int
-    tag: int
-    error: int
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class ProgramRun(CoreRun):
-    """What came out of a program.
-
-    Attributes
+    Parameters
     ----------
-    record : ProgramRecord or None
-        Why it stopped; None if it came to its end, or was not finished.
-    interrupt : bool
-        Its END raised the interrupt.
-    words : list of WordStamp
-        In order.
-    ends : list of CommandEnd
-        In the order in which commands ended, those of the TMAU.
-    performed : list of int
-        Cycles in which instructions of the processing engine ended, in their order.
-
-    and those of a ``CoreRun``.
+    address, words : int
+        Where it lies in global memory, and its words.
+    window : (int, int) or None
+        First and last byte that programs and instructions are confined to; None: they are not.
+    watchdog : int
+        Cycles that a word may take; 0: no limit.
     """
-
-    record: ProgramRecord | None = None
-    interrupt: bool = False
-    words: list = ()
-    ends: list = ()
-    performed: list = ()
-
-    @classmethod
-    def collect(cls, statuses, logs, commands, **others):
-        """The same, without the record."""
-        return super().collect(statuses, logs, commands, **carried_out(logs), **others)
-
-    def _facts(self):
-        yield from super()._facts()
-        yield f"{len(self.words)} words, {self.record.code.name if self.record else 'no error'}"
-
-
-def carried_out(logs, core=""):
-    """``words``, ``ends`` and ``performed`` of a program, as of a ``ProgramRun``; of that core of a cluster."""
-    kinds = {0: None} | {kind.value: kind for kind in Kind}
-    stamps = logs.stamped(f"words{core}", "kind", "index")
-    return {
-        "words": [WordStamp(cycle, kinds.get(kind), index) for cycle, kind, index in stamps],
-        "ends": [CommandEnd(*entry) for entry in logs.stamped(f"commands{core}", "tag", "error")],
-        "performed": logs.cycles(f"instructions{core}").tolist(),
-    }
-
-
-def program_rows(address, words, window, watchdog, extra):
-    """Accesses that start a program, and those that follow."""
-    extra = listed("registers", extra)
     integer("address", address, 0, _MOST)
     integer("words", words, 0, (1 << 32) - 1)
     integer("watchdog", watchdog, 0, (1 << 32) - 1)
@@ -536,21 +461,14 @@ def program_rows(address, words, window, watchdog, extra):
         values |= {f"{name}_lo": value & 0xFFFFFFFF, f"{name}_hi": value >> 32}
     control = _FORMATS["control"].pack(clear_counters=1, clear_error=1, start=1)
     values |= {"irq_status": _FORMATS["irq_status"].pack(error=1, done=1), "control": control}
-    return [*(("program", name, int(value)) for name, value in values.items()), *extra]
+    return [("program", name, int(value)) for name, value in values.items()]
 
 
-def read_record(session, run):
-    """The run with what the registers say of it."""
-    if not run.finished:
-        return run
-    answers = session.run(registers=[("program", name) for name in RECORD_REGISTERS]).registers
-    record, interrupt = program_record(answer.data for answer in answers)
-    return replace(run, record=record, interrupt=interrupt)
-
-
-def program_record(words):
-    """The ``ProgramRecord`` or None, and whether END raised the interrupt, from words of :data:`RECORD_REGISTERS`."""
-    values = {name: _FORMATS[name].unpack(word) for name, word in zip(RECORD_REGISTERS, words, strict=True)}
+def program_record(answers):
+    """The ``ProgramRecord`` or None, and whether END raised the interrupt, by answers of :data:`RECORD_ACCESSES`."""
+    values = {
+        name: _FORMATS[name].unpack(answer.data) for (_, name), answer in zip(RECORD_ACCESSES, answers, strict=True)
+    }
     record = None
     if values["status"]["error"]:
         error, index = values["error"], values["error_word"]["index"]

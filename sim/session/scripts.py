@@ -1,20 +1,45 @@
-"""Arguments of sessions and their runs, checked before anything is built or sent."""
+"""Scripts of a session, made of its users' arguments, which are checked before anything is sent."""
 
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from tilewright.golden import PeSizes, Program, command_word
 from tilewright.golden.arguments import integer, member, shown
+from tilewright.hw.core.params import ENGINES
+from tilewright.hw.core.top import core_regions
 from tilewright.spec import BANKS, CHUNK_BYTES, COMMAND, BarrierOp
-from tilewright.spec.cluster import MOST_CORES
+from tilewright.spec.cluster import CLUSTER_REGISTERS, MOST_CORES
+from tilewright.spec.conv import CONV_REGISTERS
+from tilewright.spec.core import PROGRAM_REGISTERS
 from tilewright.spec.names import suggestion
-from tilewright.spec.tmau_registers import own_tag_bits
+from tilewright.spec.pe import PE_REGISTERS
+from tilewright.spec.tmau_registers import TMAU_REGISTERS, own_tag_bits, processor_registers
 
 from .products import PeProgram
 
-__all__ = ["barrier_row", "barrier_rows", "chosen", "command_row", "command_rows", "job_rows", "port_order",
-           "probability", "program_parts", "program_rows", "read_row", "read_rows", "register_address",
-           "register_row", "register_rows", "run_cycles", "session_options", "table_order", "window"]  # fmt: skip
+__all__ = [
+    "RegisterMap",
+    "barrier_row",
+    "barrier_rows",
+    "chosen",
+    "command_row",
+    "command_rows",
+    "job_rows",
+    "port_order",
+    "probability",
+    "program_parts",
+    "program_rows",
+    "read_row",
+    "read_rows",
+    "register_address",
+    "register_row",
+    "register_rows",
+    "run_cycles",
+    "session_options",
+    "shown_values",
+    "table_order",
+    "window",
+]
 
 #: Cycles that the simulation counts at a time.
 _CYCLES_MAX = (1 << 32) - 1
@@ -211,6 +236,54 @@ def register_rows(registers, address, most):
     return rows
 
 
+class RegisterMap:
+    """The registers of a core by the name of their engine; an access that names none is to the first engine's.
+
+    Parameters
+    ----------
+    params : CoreParams
+    """
+
+    def __init__(self, params):
+        tables = {"pe": PE_REGISTERS, "conv": CONV_REGISTERS, "program": PROGRAM_REGISTERS}
+        if params.tmau:
+            shared = processor_registers(params.tmau.processors, params.tmau.has("windows"))
+            tables["tmau"] = TMAU_REGISTERS + (CLUSTER_REGISTERS if params.cores > 1 else ()) + shared
+        regions = core_regions(params)
+        self._tables = {name: tables[name] for name in params.engines}
+        self._bases = {name: regions[name].base for name in params.engines}
+
+    def table(self, engine=None):
+        """Registers of an engine."""
+        engine = next(iter(self._tables)) if engine is None else engine
+        if engine not in self._tables:
+            wrong = f"{shown(engine)}{suggestion(engine, self._tables)}"
+            raise ValueError(f"the engine must be one of {', '.join(self._tables)}, not {wrong}")
+        return self._tables[engine]
+
+    def address(self, *register):
+        """Byte address of a register: an engine and a name, a name, or the address itself."""
+        *engine, name = register
+        if not engine and not isinstance(name, str):
+            return register_address((), name)
+        engine = engine[0] if engine else next(iter(self._tables))
+        return register_address(self.table(engine), name) + self._bases[engine]
+
+    def addresses(self, name):
+        """Byte addresses of a register that all engines have at one offset, by engine."""
+        return {engine: base + register_address(self._tables[engine], name) for engine, base in self._bases.items()}
+
+    def rows(self, accesses):
+        """Rows of accesses: a register as of :meth:`address`, followed by the word to write, if there is one."""
+        rows = []
+        for access in _listed("registers", accesses):
+            access = _entries("registers", access, 1, 3)
+            named = access[0] in ENGINES or isinstance(access[-1], str)  # two names are an engine and its register
+            count = min(len(access), 2 if len(access) == 3 or named else 1)
+            rows.append(register_row(self.address(*access[:count]), *access[count:]))
+        return rows
+
+
 def register_address(table, name):
     """Byte address of the register ``name`` of a table, which may be the address itself."""
     if not isinstance(name, str):
@@ -219,6 +292,12 @@ def register_address(table, name):
     if name not in offsets:
         raise ValueError(f"there is no register {name!r}{suggestion(name, offsets)}")
     return offsets[name]
+
+
+def shown_values(table, answers):
+    """Values of the registers of a table that the hardware has, by name, from the answers to reads of all of them."""
+    pairs = zip(table, answers, strict=True)
+    return {register.name: answer.data for register, answer in pairs if not answer.response}
 
 
 def register_row(address, *word):

@@ -1,14 +1,12 @@
-"""A run in which nothing can happen any more: noticed long before its patience ends, with what it waits for."""
+"""Detection of a run in which nothing can happen any more, and what it waits for."""
 
 from contextlib import suppress
 
 from tilewright.golden.core.program import KIND_LSB
 from tilewright.golden.smem import Barrier
 from tilewright.spec import BarrierOp
-from tilewright.spec.core import PROGRAM_REGISTERS, PROGRAM_WORDS, WORD_BYTES, Kind
+from tilewright.spec.core import PROGRAM_WORDS, WORD_BYTES, Kind
 from tilewright.spec.pe import INSTRUCTIONS, Operation
-
-from .scripts import register_row
 
 __all__ = ["STILL_CYCLES", "Stillness", "waits_of_ports", "waits_of_program"]
 
@@ -61,7 +59,7 @@ def waits_of_ports(session, scripts, statuses):
         yield f"{port}[{done}] waits for {waits}" if waits else f"{port}[{done}] of {len(rows)} is not complete"
 
 
-def waits_of_program(session, peek, base, suffix=""):
+def waits_of_program(session, peek, registers, suffix=""):
     """What the program of a core waits for, as a sentence; None if none runs.
 
     Parameters
@@ -69,13 +67,11 @@ def waits_of_program(session, peek, base, suffix=""):
     session : Session
     peek : callable
         Runs scripts without a reset, for so many cycles; returns the logs.
-    base : int
-        Address of the registers of the command processor.
+    registers : RegisterMap
     suffix : str
         Of the ports of the core.
     """
-    offsets = {register.name: register.offset for register in PROGRAM_REGISTERS}
-    rows = [register_row(base + offsets[name]) for name in _READ]
+    rows = registers.rows(("program", name) for name in _READ)
     data = [int(word) for word in peek({f"registers{suffix}": rows}, _PEEK).field(f"registers{suffix}", "data")]
     if len(data) < len(rows):
         return "the processor's registers do not answer"

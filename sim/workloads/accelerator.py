@@ -10,7 +10,8 @@ class Accelerator:
 
     Parameters
     ----------
-    session : AcceleratorSession
+    session : Session
+        Of a core with all engines.
     layers : int or None
         Number of layers of a network to run, from the first one on; None: all.
 

@@ -18,7 +18,8 @@ class Convolver:
 
     Parameters
     ----------
-    session : ConvSession
+    session : Session
+        Of a core with a convolution engine alone.
     small : bool
         Simulation is slow: workloads take smaller pictures.
     progress : callable
@@ -34,7 +35,7 @@ class Convolver:
     """
 
     def __init__(self, session, small=False, progress=lambda jobs: None):
-        self.params = session.params
+        self.params = session.params.conv
         self.small = small
         self.totals = Totals("MACs")
         self.cases = {}
@@ -93,7 +94,7 @@ class Convolver:
         """Runs a job, compares it, adds to the totals; returns the results."""
         session, size = self._session, len(layer.smem)
         session.shared_memory.write(0, layer.smem)
-        run = session.run([layer.word])
+        run = session.run(jobs=[layer.word])
         seen = session.shared_memory.read(0, size)
         expected = layer.smem.copy()
         Conv(expected, self.params.conv).execute(layer.word)

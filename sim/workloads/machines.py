@@ -3,15 +3,11 @@
 from contextlib import ExitStack
 
 from tilewright.hw.cluster.params import ClusterParams
-from tilewright.hw.conv.params import CONV_UNIT_PRESETS
-from tilewright.hw.core import CORE_PRESETS, ProgramParams
-from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.hw.core.params import CORE_PRESETS, ENGINES, ProgramParams, core_params
 
 from ..hdl.settings import changed, groups_of, require_groups
-from ..session import ConvSession, PeSession, TmauSession
-from ..session.accelerator import NETWORK_BYTES, AcceleratorSession, accelerator_params
-from ..session.cluster import ClusterSession
+from ..session import ClusterSession, Session
+from ..session.core import NETWORK_BYTES
 from . import CONVOLVING, ENGINE_THREADS, MOVING, RUNNING, SHARING
 from .builders import build_side_by_side
 
@@ -60,8 +56,8 @@ class Machines:
         """
         jobs, groups = {}, {}
         for make, options in map(self._job, names):
-            jobs[self._name(make, options)] = make, options
-            groups |= groups_of(options.get("params") or accelerator_params(self._preset))
+            jobs[self._name(options["params"])] = make, options
+            groups |= groups_of(options["params"])
         require_groups(self._settings, groups)
         # A single one is built when its session begins.
         if len(jobs) > 1:
@@ -70,17 +66,18 @@ class Machines:
     def session(self, name):
         """The session for the workload ``name``; HostError if a tool is missing."""
         make, options = self._job(name)
-        key = (make, options.get("params"))
-        if key not in self._sessions:
-            self._sessions[key] = self._stack.enter_context(make(**options))
-        return self._sessions[key]
+        if options["params"] not in self._sessions:
+            self._sessions[options["params"]] = self._stack.enter_context(make(**options))
+        return self._sessions[options["params"]]
 
     @staticmethod
-    def _name(make, options):
+    def _name(params):
         """The name of a machine on the display of the build."""
-        if make is PeSession:
-            return f"pe of {options['params'].threads} threads"
-        return {TmauSession: "tmau", ConvSession: "conv", ClusterSession: "cluster"}.get(make, "accelerator")
+        if isinstance(params, ClusterParams):
+            return "cluster"
+        if params.engines == ("pe",):
+            return f"pe of {params.pe.threads} threads"
+        return params.engines[0] if len(params.engines) == 1 else "accelerator"
 
     def _cluster(self):
         """Parameters of the cluster."""
@@ -90,20 +87,17 @@ class Machines:
 
     def _job(self, name):
         """Class and options of the session for a workload."""
+        make, memory = Session, {}
         if name in RUNNING:
-            return AcceleratorSession, {
-                "preset": self._preset, "settings": self._settings, "memory_bytes": NETWORK_BYTES,
-                "simulator": self._simulator, "waves": self._waves.get("accelerator"),
-            }  # fmt: skip
-        if name in MOVING:
-            make, machine, params = TmauSession, "tmau", TMAU_PRESETS[self._preset]
+            machine, params = "accelerator", core_params(self._preset, ENGINES)
+            memory = {"memory_bytes": NETWORK_BYTES}
         elif name in SHARING:
             make, machine, params = ClusterSession, "cluster", self._cluster()
-        elif name in CONVOLVING:
-            make, machine, params = ConvSession, "conv", CONV_UNIT_PRESETS[self._preset]
         else:
-            make, machine, params = PeSession, "pe", PE_PRESETS[self._preset]
-            if not self._small:
-                params = params.replace(threads=ENGINE_THREADS.get(name, params.threads))
+            machine = "tmau" if name in MOVING else "conv" if name in CONVOLVING else "pe"
+            params = core_params(self._preset, [machine])
+            if machine == "pe" and not self._small:
+                threads = ENGINE_THREADS.get(name, params.pe.threads)
+                params = params.replace(pe=params.pe.replace(threads=threads))
         params = changed(params, self._settings)
-        return make, {"params": params, "simulator": self._simulator, "waves": self._waves.get(machine)}
+        return make, {"params": params, "simulator": self._simulator, "waves": self._waves.get(machine)} | memory

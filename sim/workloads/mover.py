@@ -12,7 +12,7 @@ from tilewright.golden.smem import Barrier
 from tilewright.golden.tmau.tile import extent, footprint, row_bytes, tx_bytes
 from tilewright.spec import BANKS, BARRIER, CHUNK_BYTES, LINE_BYTES, BarrierOp, Opcode
 
-from ..session.run import TmauRun
+from ..session.run import Run
 from .findings import Totals
 
 __all__ = ["Batch", "Box", "Mover"]
@@ -38,13 +38,13 @@ class Batch:
         With their addresses in shared memory.
     shared : uint8 array
         All of shared memory after the run on the hardware.
-    run : TmauRun
+    run : Run
         With the answers to the consumer's reads, in the order of the boxes.
     """
 
     boxes: list
     shared: np.ndarray
-    run: TmauRun
+    run: Run
 
     def rows(self, tmap, address):
         """The bytes of a box without swizzle, one row (dimension 0, or a pixel) after the other."""
@@ -61,7 +61,8 @@ class Mover:
 
     Parameters
     ----------
-    session : TmauSession
+    session : Session
+        Of a core with an access unit alone.
     progress : callable
         Called with the number of compared boxes.
 
@@ -73,7 +74,7 @@ class Mover:
     def __init__(self, session, progress=lambda boxes: None):
         session.clear()
         self._session = session
-        self._params = session.params
+        self._params = session.params.tmau
         self._progress = progress
         self._gmem = Memory(session.memory_bytes)
         self._placed = {}

@@ -37,7 +37,8 @@ class Multiplier:
 
     Parameters
     ----------
-    session : PeSession
+    session : Session
+        Of a core with a processing engine alone.
     small : bool
         Simulation is slow: workloads take smaller shapes.
     progress : callable
@@ -53,7 +54,7 @@ class Multiplier:
     """
 
     def __init__(self, session, small=False, progress=lambda programs: None):
-        self.params = session.params
+        self.params = session.params.pe
         self.small = small
         self.totals = Totals("MACs")
         self.cases = {}
@@ -106,7 +107,7 @@ class Multiplier:
         session, placement = self._session, program.placement
         words = PeProgram.of_product(program)
         session.shared_memory.write(0, placement.smem)
-        run = session.run(words.words, segments=words.segments, pages=words.pages)
+        run = session.run(program=words.words, segments=words.segments, pages=words.pages)
         seen = session.shared_memory.read(0, len(placement.smem))
         placement.put(program.c, expected)
 

@@ -1,4 +1,4 @@
-"""The subsystem with protocol monitors: the testbench of the top, and AXI with all that the specification allows."""
+"""A core with protocol monitors: the testbench of the top, and AXI with all that the specification allows."""
 
 import re
 import shutil
@@ -11,7 +11,7 @@ from tilewright.results import record
 from tilewright.sim.hdl.build import build
 from tilewright.sim.hdl.cocotb_run import run_cocotb
 from tilewright.sim.hdl.verilog import to_verilog
-from tilewright.tb.monitored import VARIANTS, MonitoredSubsystem
+from tilewright.tb.monitored import VARIANTS, MonitoredCore
 from tilewright.tools.docs.stages import record_rules, rules_table
 
 SEED = 2026
@@ -40,7 +40,7 @@ RECORDED = {"errors": "axi-errors", "reset": "reset"}
 
 @cache
 def _verilog(variant):
-    return to_verilog(MonitoredSubsystem(VARIANTS[variant]), "monitored")
+    return to_verilog(MonitoredCore(VARIANTS[variant]), "monitored")
 
 
 def _run(simulator, variant, group, module="tb_monitored", tests=None, **environment):
@@ -87,9 +87,9 @@ def test_some(group, count):
 
 
 @pytest.mark.parametrize("count", ["1", pytest.param("4", marks=pytest.mark.long)])
-def test_tmau_subsystem(count):
+def test_core(count):
     """The testbench that integrators copy; monitors or not, the ports are the same."""
-    passed = _run("verilator", "unit", "tb_tmau_subsystem", "tb_tmau_subsystem", TILEWRIGHT_COUNT=count)
+    passed = _run("verilator", "unit", "tb_core", "tb_core", TILEWRIGHT_COUNT=count)
     assert len(passed) == 8
 
 

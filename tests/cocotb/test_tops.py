@@ -1,4 +1,4 @@
-"""The testbenches of the tops that users integrate, each in both simulators; of ``TmauSubsystem`` in test_monitored.py.
+"""The testbenches of the tops that users integrate, each in both simulators.
 
 By default some of their tests run in Icarus Verilog, where they are over before Verilator has built its model.
 """
@@ -16,7 +16,7 @@ import pytest
 
 from tilewright.sim.hdl.build import build
 from tilewright.sim.hdl.cocotb_run import run_cocotb
-from tilewright.sim.hdl.tops import TOPS, module_name, top_component, top_verilog
+from tilewright.sim.hdl.tops import module_name, top_component, top_verilog
 from tilewright.sim.hdl.unknowns import top_without_power_on_values, with_idle_payloads
 
 SEED = 2026
@@ -38,8 +38,8 @@ module wrapper (
   output [1:0] barrier_results_payload, output barrier_results_valid, input barrier_results_ready,
   output fault_valid, output [55:0] fault, output halted
 );
-  tw_unit_pe_subsystem engine (
-    .clk(aclk), .rst(!aresetn), .irq(),
+  tw_unit_core engine (
+    .clk(aclk), .rst(!aresetn), .irq(), .flip_valid(), .flip_address(),
     .s_axil_awaddr(cfg_awaddr), .s_axil_awprot(cfg_awprot), .s_axil_awvalid(cfg_awvalid), .s_axil_awready(cfg_awready),
     .s_axil_wdata(cfg_wdata), .s_axil_wstrb(cfg_wstrb STROBE), .s_axil_wvalid(cfg_wvalid), .s_axil_wready(cfg_wready),
     .s_axil_bresp(cfg_bresp), .s_axil_bvalid(cfg_bvalid), .s_axil_bready(cfg_bready),
@@ -68,12 +68,13 @@ def run(text, name, testbench, simulator, *, tests=None, **environment):
     return run_cocotb(program, module, name=folder, seed=SEED, tests=tests, environment=environment)
 
 
-def run_top(top, simulator, **options):
+def run_top(top, simulator, engines=(), **options):
     """As :func:`run`, of the top itself, to which idle payloads are garbage."""
-    inner, name, text = module_name(top, "unit"), f"idle_{top}", top_verilog(top, "unit")
+    inner, name = module_name(top, "unit"), "_".join(["idle", top, *engines])
+    text, component = top_verilog(top, "unit", engines=engines), top_component(top, "unit", engines=engines)
     if simulator == "icarus":
         text = top_without_power_on_values(text)
-    text = with_idle_payloads(text, top_component(top, "unit"), inner, name, simulator)
+    text = with_idle_payloads(text, component, inner, name, simulator)
     return run(text, name, top, simulator, **options)
 
 
@@ -81,34 +82,41 @@ def long(*values):
     return pytest.param(*values, marks=pytest.mark.long)
 
 
-@pytest.mark.parametrize(
-    ("top", "count"),
-    [
-        *(long(top, count) for top, count in (("tmau", 10), ("pe", 12), ("pe_subsystem", 6), ("tmau_subsystem", 8))),
-        *(long(top, count) for top, count in (("conv", 10), ("conv_subsystem", 6), ("core", 7), ("cluster", 11))),
-    ],
-)
-def test_verilator(top, count):
+#: Each top, cores of one engine among them, and how many tests its testbench has.
+BENCHES = [
+    ("tmau", (), 10),
+    ("pe", (), 12),
+    ("conv", (), 10),
+    ("core", ("tmau",), 8),
+    ("core", ("pe",), 6),
+    ("core", ("conv",), 6),
+    ("core", (), 7),
+    ("cluster", (), 11),
+]
+
+
+@pytest.mark.parametrize(("top", "engines", "count"), [long(*bench) for bench in BENCHES])
+def test_verilator(top, engines, count):
     """Every test of the testbench."""
-    assert len(run_top(top, "verilator")) == count
+    assert len(run_top(top, "verilator", engines)) == count
 
 
 @pytest.mark.parametrize(
-    ("top", "tests"),
+    ("top", "engines", "tests"),
     [
-        ("tmau", "refused_command"),
-        long("tmau", "refused|registers"),
-        ("conv", "refused|registers"),
-        *(long(top, None) for top in TOPS),
+        ("tmau", (), "refused_command"),
+        long("tmau", (), "refused|registers"),
+        ("conv", (), "refused|registers"),
+        *(long(top, engines, None) for top, engines, _ in BENCHES),
     ],
 )
-def test_icarus(top, tests):
+def test_icarus(top, engines, tests):
     """A second simulator agrees, where it is installed. What no reset sets is X there, and every idle payload."""
-    assert run_top(top, "icarus", tests=tests, TILEWRIGHT_COUNT="1")
+    assert run_top(top, "icarus", engines, tests=tests, TILEWRIGHT_COUNT="1")
 
 
 def wrapped(strobe):
-    return top_verilog("pe_subsystem", "unit") + WRAPPER.replace(" STROBE", strobe)
+    return top_verilog("core", "unit", engines=["pe"]) + WRAPPER.replace(" STROBE", strobe)
 
 
 def block(language, begin):
@@ -133,8 +141,12 @@ def test_wrapper(tmp_path, command, file, language, begin):
     assert NAMES in text
     (tmp_path / file).write_text(text)
     (tmp_path / "wrapper.v").write_text(WRAPPER.replace(" STROBE", ""))
-    (tmp_path / "tw_unit_pe_subsystem.v").write_text(top_verilog("pe_subsystem", "unit"))
-    chosen = {"COCOTB_TEST_FILTER": "pauses=bus", "TILEWRIGHT_COUNT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    (tmp_path / "tw_unit_core.v").write_text(top_verilog("core", "unit", engines=["pe"]))
+    chosen = {
+        "COCOTB_TEST_FILTER": "work.*pauses=bus",
+        "TILEWRIGHT_COUNT": "1",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
     path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
     done = subprocess.run(
         command, cwd=tmp_path, env=os.environ | chosen | {"PATH": path}, capture_output=True, text=True, check=False
@@ -146,4 +158,4 @@ def test_a_wrapper_that_loses_bytes_fails():
     """The lowest byte of every word is not written."""
     environment = {"TILEWRIGHT_PORTS": NAMES, "TILEWRIGHT_COUNT": "1"}
     with pytest.raises(AssertionError, match=r"bytes of shared memory after Gemm.* differ"):
-        run(wrapped(" & 4'b1110"), "wrapper", "pe_subsystem", "icarus", tests="pauses=none", **environment)
+        run(wrapped(" & 4'b1110"), "wrapper", "core", "icarus", tests="work.*pauses=none", **environment)

@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.results import record
 from tilewright.sim.hdl.cocotb_run import code_coverage
-from tilewright.sim.session import TmauSession
+from tilewright.sim.session import Session
 from tilewright.verify.compare.batch_run import RandomRun
 from tilewright.verify.compare.mixed_run import MixedRun
 from tilewright.verify.random.batches import random_batches
@@ -20,7 +20,7 @@ MIXED_COMMANDS = 1000
 @pytest.mark.long
 def test_lines_and_branches(tmp_path):
     print(f"seed {SEED}")
-    with TmauSession("unit", coverage=tmp_path / "coverage.dat") as session:
+    with Session("unit", ["tmau"], coverage=tmp_path / "coverage.dat") as session:
         loads, mixes = RandomRun(session), MixedRun(session)
         for batch in islice(random_batches(SEED, session.params, descriptors=1000), BATCHES):
             assert loads.run(batch) == []

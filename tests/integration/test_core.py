@@ -7,9 +7,9 @@ from tilewright import golden
 from tilewright.golden import Machine, Memory, Pe, command_word, instruction_word
 from tilewright.golden.pe.machine import Fault
 from tilewright.hw.core import CORE_PRESETS
+from tilewright.hw.core.params import ENGINES, core_params
 from tilewright.hw.pe.pager import PAGER_TAG
-from tilewright.sim.session.accelerator import accelerator_params
-from tilewright.sim.session.core import CoreSession
+from tilewright.sim.session import Session
 from tilewright.sim.session.products import CoreProduct
 from tilewright.spec import BarrierOp, Error, Opcode, Space, Swizzle
 from tilewright.spec.pe import PAGE_ENTRY, PE_ID_VALUE, MmType, Operation, PeError, Put
@@ -24,11 +24,11 @@ SEED = 4
 # With all engines it is the model that other tests need too.
 @pytest.fixture(
     scope="module",
-    params=[accelerator_params("unit"), pytest.param(CORE_PRESETS["unit"], marks=pytest.mark.long)],
+    params=[core_params("unit", ENGINES), pytest.param(CORE_PRESETS["unit"], marks=pytest.mark.long)],
     ids=["all", "two"],
 )
 def shared_session(request):
-    with CoreSession(params=request.param, latency=20, memory_bytes=1 << 16) as session:
+    with Session(params=request.param, latency=20, memory_bytes=1 << 16) as session:
         yield session
 
 
@@ -271,7 +271,7 @@ def test_a_refused_barrier_operation_is_in_the_record_of_the_tmau(session):
 
 def test_mistakes():
     with pytest.raises(ValueError, match=r"^the preset must be one of unit, ecp5, default, lean, full, not 'tiny'$"):
-        CoreSession("tiny")
+        Session("tiny")
 
 
 def test_calls_of_the_golden_model(session):
@@ -290,7 +290,7 @@ def test_calls_of_the_golden_model(session):
     program = golden.gemm_program(a, b, "s8s8", sizes=session.params.pe, size_bytes=size)
     run = watched(session.run(program=program, shared=True))
     assert (program.product(run.shared) == a.astype(np.int32) @ b.astype(np.int32)).all()
-    assert repr(run).endswith("; 1 halts, 0 faults")
+    assert repr(run).endswith("; 1 halts, 0 faults; product of shape (3, 2) and int32")
     assert session.registers("pe")["id"] == PE_ID_VALUE
     session.write_register("pe", "irq_enable", 2)
     assert session.read_register("pe", "irq_enable") == 2

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from tilewright.golden import Conv, ConvLayer, Machine, Memory, Pe, PostProcessing, Segment, TensorMap, command_word
+from tilewright.hw.core.params import ENGINES, core_params
 from tilewright.sim.asm.pe import assemble_program
-from tilewright.sim.session.accelerator import accelerator_params
-from tilewright.sim.session.core import CoreSession
+from tilewright.sim.session import Session
 from tilewright.spec import BarrierOp, Error, Opcode, Space
 from tilewright.spec.conv import CONV_ID_VALUE, JOB, ConvError
 from tilewright.spec.pe import SegmentElement
 
 #: With a command processor that has nothing to do: it is the model that other tests need too.
-PARAMS = accelerator_params("unit")
+PARAMS = core_params("unit", ENGINES)
 SEED = 6
 LINE = 128
 #: Barriers of the loads and of the job, and where the processing engine copies results to.
@@ -31,7 +31,7 @@ PROGRAM = f"""
 
 @pytest.fixture(scope="module")
 def shared_session():
-    with CoreSession(params=PARAMS, latency=20, memory_bytes=1 << 16) as session:
+    with Session(params=PARAMS, latency=20, memory_bytes=1 << 16) as session:
         yield session
 
 

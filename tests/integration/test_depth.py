@@ -8,7 +8,7 @@ from tilewright.tools.area.blocks import flat_figures, flat_lines
 from tilewright.tools.fpga.mapping import map_flat
 
 #: Four-input tables that follow one another at most, for presets meant for an FPGA. It was 19 with one chain of ready
-#: through the whole access unit; the aim is 10. docs/physical.md, "Sizes", says what it is.
+#: through the whole access unit; the aim is 10. docs/fpga.md, "Sizes", says what it is.
 LEVELS = {("tmau", "ecp5"): 10, ("pe", "ecp5"): 10, ("core", "ecp5"): 10}
 
 

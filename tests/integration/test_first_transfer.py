@@ -36,7 +36,7 @@ def rows(first):
 
 def items():
     """The operations as the words of preset ``unit``."""
-    ports = {port.name: port for port in ports_of(top_component("tmau_subsystem", "unit"))}
+    ports = {port.name: port for port in ports_of(top_component("core", "unit", engines=["tmau"]))}
     lsb = {field.name: field.lsb for field in ports["barriers_payload"].fields}
     return [op << lsb["op"] | 0x40 << lsb["address"] | value << lsb["value"] for op, value in OPERATIONS]
 
@@ -46,7 +46,7 @@ def run(folder, bench):
     if shutil.which("iverilog") is None:
         pytest.skip("Icarus Verilog is not installed")
     (folder / "bench.v").write_text(bench)
-    top = Choice("tmau_subsystem", "unit")
+    top = Choice("core", "unit", engines=("tmau",))
     (folder / "dut.v").write_text(listing(top, top.verilog()))
     subprocess.run(["iverilog", "-g2005", "-o", "first", "bench.v", "dut.v"], cwd=folder, check=True)
     return subprocess.run(["vvp", "first"], cwd=folder, check=True, capture_output=True, text=True).stdout

@@ -5,9 +5,9 @@ import pytest
 
 from tilewright.golden import Machine, Memory, TensorMap, command_word
 from tilewright.hw.bus.axi4 import Response
-from tilewright.hw.core import CORE_PRESETS, Core
+from tilewright.hw.core import CORE_PRESETS, Core, CoreParams
 from tilewright.hw.core.params import ProgramParams
-from tilewright.hw.tmau import TMAU_PRESETS, TmauSubsystem
+from tilewright.hw.tmau import TMAU_PRESETS
 from tilewright.spec import BarrierOp, Error, Opcode
 from tilewright.spec.cluster import CLUSTER_REGISTERS, ClusterError
 from tilewright.spec.tmau_registers import BARRIER_WINDOW_REGISTERS, COMMAND_WINDOW_REGISTERS, TMAU_REGISTERS
@@ -17,7 +17,7 @@ from tilewright.verify.pysim.simulate import elaborated, simulate
 BARRIER = 2048
 WINDOWS = {"command_window": True, "barrier_window": True}
 #: Nothing that a load and a store do without.
-TMAU = TMAU_PRESETS["unit"].replace(features=("stores",), **WINDOWS)
+TMAU = CoreParams(TMAU_PRESETS["unit"].replace(features=("stores",), **WINDOWS))
 CORE = CORE_PRESETS["unit"].replace(tmau=CORE_PRESETS["unit"].tmau.replace(**WINDOWS), program=ProgramParams())
 
 COMMAND = {register.name: register for register in COMMAND_WINDOW_REGISTERS}
@@ -58,11 +58,9 @@ class Processor:
         return ended
 
 
-@pytest.mark.parametrize(
-    ("top", "params"), [(TmauSubsystem, TMAU), pytest.param(Core, CORE, marks=pytest.mark.long)], ids=["tmau", "core"]
-)
-def test_by_windows_alone(top, params):
-    dut = elaborated(top, params)
+@pytest.mark.parametrize("params", [TMAU, pytest.param(CORE, marks=pytest.mark.long)], ids=["tmau", "core"])
+def test_by_windows_alone(params):
+    dut = elaborated(Core, params)
     gmem = np.random.default_rng(1).integers(0, 256, 8192, np.uint8)
     tmap = TensorMap(element="u8", size=(64, 8), stride=(64,), box=(64, 8), address=4096)
     gmem[:128] = np.frombuffer(tmap.pack(), np.uint8)
@@ -103,7 +101,7 @@ def test_by_windows_alone(top, params):
 
 def test_a_stopped_core_refuses_what_is_written():
     """Its window does not wait, as the port does: the bus of the processor would stand still."""
-    dut = elaborated(TmauSubsystem, TMAU.replace(cores=2))
+    dut = elaborated(Core, TMAU.replace(tmau=TMAU.tmau.replace(cores=2)))
     stop = next(register for register in CLUSTER_REGISTERS if register.name == "stop")
 
     async def run(ctx):

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from tilewright.golden import ConvLayer, ImplicitGemm, LayerProgram, convolve
+from tilewright.hw.core.params import ENGINES, core_params
 from tilewright.results import record
 from tilewright.sim.bench.core import lines, run
 from tilewright.sim.bench.line import rows
-from tilewright.sim.session.accelerator import accelerator_params
-from tilewright.sim.session.core import CoreSession
+from tilewright.sim.session import Session
 from tilewright.tools.docs.figures import stale
 
 ROOT = Path(__file__).parents[2]
-PARAMS = accelerator_params("unit")
+PARAMS = core_params("unit", ENGINES)
 #: X, K, options: several tiles, the last one not full; several parts of the kernel; and neither.
 LAYERS = {
     "3x3": ((1, 7, 9, 16), (12, 3, 3, 16), {"padding": (1, 1, 1, 1)}),
@@ -25,7 +25,7 @@ LAYERS = {
 
 @pytest.fixture(scope="module")
 def session():
-    with CoreSession(params=PARAMS, latency=20, memory_bytes=1 << 16) as session:
+    with Session(params=PARAMS, latency=20, memory_bytes=1 << 16) as session:
         yield session
 
 

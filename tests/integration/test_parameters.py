@@ -5,12 +5,11 @@ from itertools import islice
 
 import pytest
 
+from tilewright.hw.core.params import CoreParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.replay.rtl import run_on_session
-from tilewright.sim.session import ConvSession
+from tilewright.sim.session import Session
 from tilewright.sim.session.cluster import ClusterSession
-from tilewright.sim.session.pe import PeSession
-from tilewright.sim.session.tmau import TmauSession
 from tilewright.verify.compare.cluster_run import ClusterComparison
 from tilewright.verify.compare.job_run import JobRun
 from tilewright.verify.compare.mixed_run import MixedRun
@@ -46,7 +45,7 @@ def test_bursts_of_a_word():
 
 def run_commands(params, seed):
     """Commands that mostly run and, where windows confine it, garbage."""
-    with TmauSession(params=params, memory_bytes=MEMORY_BYTES) as session:
+    with Session(params=CoreParams(params), memory_bytes=MEMORY_BYTES) as session:
         run = MixedRun(session)
         batches = list(random_mixes(seed, params, 250))
         if params.has("windows"):
@@ -60,7 +59,7 @@ def run_commands(params, seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_processing_engines(seed):
     params = drawn(random_pe, seed)
-    with PeSession(params=params, patience=400_000) as session:
+    with Session(params=CoreParams(pe=params), patience=400_000) as session:
         session.configure(issue_stall=0.5 * (seed & 1))
         run = ProgramRun(lambda program: run_on_session(program, session))
         for program in random_programs(seed, params, 60):
@@ -73,7 +72,7 @@ def test_processing_engines(seed):
 def test_convolution_engines(seed):
     """Jobs alone in their memory."""
     params = drawn(random_conv, seed)
-    with ConvSession(params=params, patience=800_000) as session:
+    with Session(params=CoreParams(conv=params), patience=800_000) as session:
         session.configure(issue_stall=0.6 * (seed & 1))
         run = JobRun(session)
         for job in random_jobs(seed, params.conv, 150, smem_bytes=4096):

@@ -41,7 +41,7 @@ def test_sessions_have_the_memory_of_the_case(tmp_path, monkeypatch):
     def ask(*, params, memory_bytes, **options):
         raise AskedError(params == PARAMS, memory_bytes)
 
-    monkeypatch.setattr(rtl, "CoreSession", ask)
+    monkeypatch.setattr(rtl, "Session", ask)
     case = {"name": "end", "kind": "core", "at": 0, "program": "end", **ENGINES}
     for size, memory in ((4096, 16 << 20), (16 << 20, 16 << 20), ((16 << 20) + 1, 32 << 20)):
         with pytest.raises(AskedError) as asked:

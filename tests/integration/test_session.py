@@ -9,7 +9,7 @@ import pytest
 from tilewright import golden
 from tilewright.golden import TensorMap
 from tilewright.sim.hdl.build import SIMULATORS
-from tilewright.sim.session import TmauSession
+from tilewright.sim.session import Session
 from tilewright.spec import BarrierOp, Error, Opcode
 from tilewright.spec.tmau_registers import TMAU_ID_VALUE
 
@@ -19,7 +19,7 @@ BARRIER = 0xF00
 
 @pytest.fixture(scope="module")
 def shared_session():
-    with TmauSession("unit", latency=20, memory_bytes=1 << 16) as session:
+    with Session("unit", ["tmau"], latency=20, memory_bytes=1 << 16) as session:
         yield session
 
 
@@ -56,9 +56,11 @@ def test_loads_equal_golden(session, stall):
     assert (run.shared == _expected(session, loads)).all()
     assert [stamp.error for stamp in run.commands] == [Error.NONE] * 3
     assert [stamp.tag for stamp in run.commands] == [0, 1, 2]
-    words = [golden.limits(tmap, coords, session.params.bus_bytes, address).words for tmap, coords, address in loads]
+    words = [
+        golden.limits(tmap, coords, session.params.tmau.bus_bytes, address).words for tmap, coords, address in loads
+    ]
     assert run.data_beats == sum(words)
-    assert run.descriptor_beats == 128 // session.params.bus_bytes
+    assert run.descriptor_beats == 128 // session.params.tmau.bus_bytes
 
 
 def test_trace_and_latency(session):
@@ -182,7 +184,7 @@ def test_registers(session):
         (lambda s: s.descriptor(b"12"), "a descriptor must be 128 bytes, not 2"),
         (lambda s: s.clear(base=8), "base must be a multiple of the 16-byte bus word, not 8"),
         (lambda s: s.place(bytes(1 << 17)), "global memory has no space for 131072 bytes more"),
-        (lambda s: TmauSession("tiny"), "the preset must be one of unit, ecp5, default, lean, full, not 'tiny'"),
+        (lambda s: Session("tiny", ["tmau"]), "the preset must be one of unit, ecp5, default, lean, full, not 'tiny'"),
     ],
 )
 def test_mistakes(session, call, sentence):
@@ -195,7 +197,9 @@ def test_both_simulators_agree_on_bytes_and_cycles():
     tmap = TensorMap.tiled(PHOTO, box=(16, 3, 3), swizzle="32B")
     runs = []
     for simulator in SIMULATORS:
-        with TmauSession("unit", simulator=simulator, latency=20, stall=0.3, seed=5, memory_bytes=1 << 16) as session:
+        with Session(
+            "unit", ["tmau"], simulator=simulator, latency=20, stall=0.3, seed=5, memory_bytes=1 << 16
+        ) as session:
             runs.append(_watched(session.load(tmap, (0, -1, 4), trace=True)))
             end = golden.load(tmap, (0, -1, 4))
             assert (runs[-1].shared[: len(end)] == end).all()

@@ -14,7 +14,7 @@ from tilewright.golden import CommandError, ErrorRecord, TensorMap
 from tilewright.hw.smem.top import SharedMemory
 from tilewright.sim.hdl.simulation import SimulationError
 from tilewright.sim.report.timeline import timeline
-from tilewright.sim.session import CoreSession, TmauSession
+from tilewright.sim.session import Session
 from tilewright.sim.session import base as session_base
 from tilewright.spec import Error
 
@@ -25,7 +25,7 @@ PIXELS = TensorMap.im2col(PHOTO[np.newaxis], pixels=16, lower=(-1, -1), upper=(-
 
 @pytest.fixture(scope="module")
 def shared_session():
-    with TmauSession("unit", latency=20, memory_bytes=1 << 16) as session:
+    with Session("unit", ["tmau"], latency=20, memory_bytes=1 << 16) as session:
         yield session
 
 
@@ -166,6 +166,11 @@ def test_the_golden_error_is_the_record_of_the_hardware(session, tmap, coords, o
          "an address of reads must lie in the 4096 bytes of shared memory, not at 0x1000"),
         (ValueError, lambda s: s.run(registers=[("idd",)]), "there is no register 'idd'"),
         (ValueError, lambda s: s.run(registers=[("id", -1)]), "the word of a register must be 0 to 4294967295, not -1"),
+        (ValueError, lambda s: s.run(jobs=[1]), "jobs must be left out: the core has no convolution engine"),
+        (ValueError, lambda s: s.run(program=[1]),
+         "program, segments and pages must be left out: the core has no processing engine"),
+        (ValueError, lambda s: s.run_program(0, 1), "the core has no command processor"),
+        (ValueError, lambda s: s.registers("conv"), "the engine must be one of tmau, not 'conv'"),
         (TypeError, lambda s: s.run(reads=[3]), "an entry of reads must be a list, not 3"),
         (ValueError, lambda s: s.run(reads=[[8]]), "a read has up to 8 addresses that are multiples of 16, not [8]"),
         (IndexError, lambda s: s.run(shared=(0, 8192)), "8192 bytes at 0x0 leave the 4096 bytes of shared memory"),
@@ -177,7 +182,7 @@ def test_the_golden_error_is_the_record_of_the_hardware(session, tmap, coords, o
         (TypeError, lambda s: s.place([1]), "data must be bytes or a numpy array of numbers, not [1]"),
         (TypeError, lambda s: s.descriptor("x"), "a map that is no TensorMap must be an integer, not 'x'"),
         (ValueError, lambda s: s.global_memory.read(0, -10), "count must be 0 or more, not -10"),
-        (TypeError, lambda s: timeline(3), "run must be that of a session with an access unit, not 3"),
+        (TypeError, lambda s: timeline(3), "run must be a Run of a Session, not 3"),
         (ValueError, lambda s: s.load(TILE, (0, 0, 0)).first_request(),
          "the run must have a trace: make it with trace=True"),
         (ValueError, lambda s: timeline(s.run()), "the run must have a trace: make it with trace=True"),
@@ -212,18 +217,18 @@ def test_a_refused_run_leaves_the_hardware_as_it_was(session):
         (TypeError, {"seed": "x"}, "seed must be an integer, not 'x'"),
         (ValueError, {"simulator": "nothing"}, "the simulator must be one of verilator, icarus, not 'nothing'"),
         (TypeError, {"waves": 3}, "waves must be a path, not 3"),
-        (TypeError, {"params": 3}, "params must be TmauParams, not 3"),
+        (TypeError, {"params": 3}, "params must be CoreParams, not 3"),
     ],
 )  # fmt: skip
 def test_a_wrong_session_is_refused_before_anything_is_built(monkeypatch, kind, options, sentence):
     monkeypatch.setattr(session_base, "cached_design", lambda *arguments: pytest.fail("a design was made"))
     with pytest.raises(kind) as caught:
-        TmauSession("unit", **options)
+        Session("unit", ["tmau"], **options)
     assert str(caught.value) == sentence
 
 
-@pytest.mark.parametrize("session", [TmauSession, CoreSession])
-def test_a_session_that_fails_says_nothing_of_unused_parts(monkeypatch, session):
+@pytest.mark.parametrize("engines", [["tmau"], ["tmau", "pe"]])
+def test_a_session_that_fails_says_nothing_of_unused_parts(monkeypatch, engines):
     def interrupt(shared_memory, platform):
         raise KeyboardInterrupt
 
@@ -240,14 +245,14 @@ def test_a_session_that_fails_says_nothing_of_unused_parts(monkeypatch, session)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with suppress(KeyboardInterrupt):
-            session("unit")
+            Session("unit", engines)
         gc.collect()
     assert not UnusedElaboratable._MustUse__silence
     assert [str(warning.message) for warning in caught] == []
 
 
 def test_a_closed_session_says_so():
-    with TmauSession("unit", memory_bytes=1 << 16) as session:
+    with Session("unit", ["tmau"], memory_bytes=1 << 16) as session:
         session.load(TILE, (0, 0, 0))
     for call in (
         lambda: session.load(TILE, (0, 0, 0)),
@@ -270,7 +275,7 @@ def test_an_interrupted_run_ends_the_session(monkeypatch):
         def __iter__(self):
             raise KeyboardInterrupt
 
-    with TmauSession("unit", memory_bytes=1 << 16) as session:
+    with Session("unit", ["tmau"], memory_bytes=1 << 16) as session:
         process = session.simulation._process
         monkeypatch.setattr(process, "stdout", Stream(process.stdout))
         with pytest.raises(KeyboardInterrupt):
@@ -280,9 +285,9 @@ def test_an_interrupted_run_ends_the_session(monkeypatch):
 
 
 def test_what_a_notebook_shows(session):
-    assert re.fullmatch(r"TmauSession of verilator: 4096 bytes of shared memory, \d+ cycles so far", repr(session))
+    assert re.fullmatch(r"Session of verilator: 4096 bytes of shared memory, \d+ cycles so far", repr(session))
     run = session.load(TILE, (0, 0, 0), trace=True)
-    assert repr(run) == (f"TmauRun: finished after {run.cycles} cycles; 1 commands in {run.span} cycles; "
+    assert repr(run) == (f"Run: finished after {run.cycles} cycles; 1 commands in {run.span} cycles; "
                          "16 bus words read, 0 written")  # fmt: skip
     assert repr(session.shared_memory) == "4096 bytes of shared memory from 0x0 on"
     transfer = timeline(run)

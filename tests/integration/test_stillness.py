@@ -5,8 +5,8 @@ import pytest
 
 from tilewright.golden import instruction_word, program_bytes, program_word
 from tilewright.sim.hdl.simulation import SimulationError
-from tilewright.sim.session import CoreSession, PeSession, TmauSession
-from tilewright.sim.session.accelerator import AcceleratorSession
+from tilewright.sim.session import Session
+from tilewright.sim.session.core import open_accelerator
 from tilewright.sim.session.stillness import STILL_CYCLES, Stillness
 
 #: Cycles that a run that is given up has taken at most.
@@ -26,7 +26,7 @@ def given_up(session, call):
 
 
 def test_a_processor_at_a_barrier():
-    with TmauSession("unit", latency=20, memory_bytes=1 << 16) as session:
+    with Session("unit", ["tmau"], latency=20, memory_bytes=1 << 16) as session:
         waits = [*_OPERATIONS, ("try_wait", _BARRIER, 0, True)]
         assert given_up(session, lambda: session.run(barriers=waits)).endswith(f": barriers[3] waits for {_LACKS}")
         sentence = given_up(session, lambda: session.run(barriers=[("try_wait", 128, 0, True)]))
@@ -37,9 +37,9 @@ def test_a_processor_at_a_barrier():
 
 
 def test_an_instruction_at_a_barrier():
-    with PeSession("unit") as session:
+    with Session("unit", ["pe"]) as session:
         words = [instruction_word("fence"), instruction_word("bar_wait", imm=_BARRIER, parity=0)]
-        sentence = given_up(session, lambda: session.run(words, barriers=_OPERATIONS))
+        sentence = given_up(session, lambda: session.run(program=words, barriers=_OPERATIONS))
         assert sentence.endswith(f"instructions[1] waits for {_LACKS}")
 
 
@@ -48,7 +48,7 @@ def test_a_program_at_a_barrier():
         program_word("barrier", operation=operation, barrier=at, value=value) for operation, at, value in _OPERATIONS
     ]
     words += [program_word("barrier", operation="try_wait", barrier=_BARRIER, value=0), program_word("end")]
-    with AcceleratorSession("unit") as session:
+    with open_accelerator("unit") as session:
         session.global_memory.write(1024, program_bytes(words))
         sentence = given_up(session, lambda: session.run_program(1024, len(words)))
         assert sentence.endswith(f"word 3 of the program waits for {_LACKS}")
@@ -59,7 +59,7 @@ def test_a_program_at_a_barrier():
 @pytest.mark.long
 def test_an_instruction_of_a_core_at_a_barrier():
     """Without a command processor too, which is a model of its own."""
-    with CoreSession("unit") as session:
+    with Session("unit") as session:
         sentence = given_up(session, lambda: session.run(barriers=[("try_wait", _BARRIER, 1, True)], program=[
             instruction_word("bar_wait", imm=_BARRIER, parity=0)]))  # fmt: skip
         assert "instructions[0] waits for phase 0 of the barrier at 0x40" in sentence
@@ -67,7 +67,7 @@ def test_an_instruction_of_a_core_at_a_barrier():
 
 def test_a_limit_is_still_a_limit():
     """A caller that says how long may look at a run that stands still."""
-    with TmauSession("unit", latency=20, memory_bytes=1 << 16) as session:
+    with Session("unit", ["tmau"], latency=20, memory_bytes=1 << 16) as session:
         run = session.run(barriers=[("try_wait", _BARRIER, 0, True)], limit=STILL_CYCLES + 20_000)
         assert not run.finished and run.cycles == STILL_CYCLES + 20_000
 

@@ -12,7 +12,7 @@ from tilewright.sim.hdl.tops import TOPS, module_name
 from tilewright.tools.cli.main import main
 
 #: Their Verilog is made for other tests too.
-DEFAULT = ("tmau_subsystem", "pe_subsystem", "conv")
+DEFAULT = ("tmau", "pe", "conv")
 BUILDS = [
     *(("unit", top) for top in DEFAULT),
     *(pytest.param("unit", top, marks=pytest.mark.long) for top in TOPS if top not in DEFAULT),

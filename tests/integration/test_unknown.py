@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.results import record
 from tilewright.sim.hdl.unknowns import without_power_on_values
-from tilewright.sim.session import TmauSession
+from tilewright.sim.session import Session
 from tilewright.verify.compare.batch_run import RandomRun
 from tilewright.verify.compare.mixed_run import MixedRun
 from tilewright.verify.random.batches import random_batches
@@ -23,7 +23,7 @@ def session():
     if not shutil.which("iverilog"):
         pytest.skip("Icarus Verilog is not installed")
     # An answer that is unknown ends the session with an error.
-    with TmauSession("unit", simulator="icarus", change=without_power_on_values) as session:
+    with Session("unit", ["tmau"], simulator="icarus", change=without_power_on_values) as session:
         yield session
 
 

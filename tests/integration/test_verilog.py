@@ -26,7 +26,7 @@ _PE = _COMMON | {f"{port}_{name}" for port in ("instructions", "segments", "page
 _CONV = _COMMON | {f"jobs_{name}" for name in STREAM} | {"job_ended", "job_end"}
 #: Ports that a user of each top looks for.
 CONVENTIONAL = {
-    "tmau": _TMAU, "tmau_subsystem": _TMAU, "pe": _PE, "pe_subsystem": _PE, "conv": _CONV, "conv_subsystem": _CONV,
+    "tmau": _TMAU, "pe": _PE, "conv": _CONV,
     "core": _TMAU | _PE,
     # Of each core its own, of the port to memory one.
     "cluster": {"clk", "rst", *(f"m_axi_{name}" for name in AXI4.split())} | {
@@ -36,11 +36,11 @@ CONVENTIONAL = {
 }  # fmt: skip
 
 #: What is in the other tops is in these too.
-LARGEST = ("core", "conv_subsystem", "cluster")
+LARGEST = ("conv", "core", "cluster")
 #: Yosys takes more than ten minutes for each of them: some memories have a thousand enables.
 TOO_LARGE = (("full", "core"), ("full", "cluster"))
-#: They have what a core has, but for pager and command processor; cocotb and package need their Verilog too.
-SMALLER = ("tmau_subsystem", "pe_subsystem", "conv")
+#: They have the engines of a core.
+SMALLER = ("tmau", "pe", "conv")
 BUILDS = [
     *(("unit", top) for top in SMALLER),
     *(pytest.param("unit", top, marks=pytest.mark.long) for top in TOPS if top not in SMALLER),
@@ -82,18 +82,26 @@ def test_no_lint_and_conventional_ports(tmp_path, preset, top):
     assert not found
 
 
-@pytest.mark.long
-def test_no_lint_of_all_engines_together(tmp_path):
-    options = ["--preset", "unit", "--top", "core", "--with", "conv,program", "--out", str(tmp_path)]
+@pytest.mark.parametrize(
+    ("engines", "ports"),
+    [
+        ("tmau", _TMAU),
+        pytest.param("pe", _PE, marks=pytest.mark.long),
+        pytest.param("conv", _CONV, marks=pytest.mark.long),
+        pytest.param("tmau,pe,conv,program", _TMAU | _PE | _CONV, marks=pytest.mark.long),
+    ],
+)
+def test_no_lint_of_cores(tmp_path, engines, ports):
+    options = ["--preset", "unit", "--top", "core", "--engines", engines, "--out", str(tmp_path)]
     assert main(["verilog", *options]) == 0
     path = tmp_path / "tw_unit_core.v"
-    assert set(_ports(path.read_text(), "tw_unit_core")) >= _TMAU | _PE | _CONV
+    assert set(_ports(path.read_text(), "tw_unit_core")) >= ports
     assert not lint(path, "tw_unit_core")
 
 
 @pytest.mark.long
 def test_no_lint_of_a_cluster_of_cores(tmp_path):
-    options = ["--preset", "unit", "--top", "cluster", "--cores", "3", "--with", "pe", "--out", str(tmp_path)]
+    options = ["--preset", "unit", "--top", "cluster", "--cores", "3", "--engines", "tmau,pe", "--out", str(tmp_path)]
     assert main(["verilog", *options]) == 0
     path = tmp_path / "tw_unit_cluster.v"
     assert all(f"{port}_2_valid" in path.read_text() for port in ("commands", "instructions", "barriers"))

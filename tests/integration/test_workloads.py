@@ -16,7 +16,7 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.report.charts import SWIZZLE_LAYOUTS, bank_map
 from tilewright.sim.report.page import report_page
 from tilewright.sim.report.timeline import Transfer, record_transfer
-from tilewright.sim.session import ConvSession, PeSession, TmauSession
+from tilewright.sim.session import Session
 from tilewright.sim.workloads import CONVOLVING, MOVING, MULTIPLYING, SHARING, WORKLOADS
 from tilewright.sim.workloads.findings import Findings, Totals
 from tilewright.sim.workloads.machines import Machines
@@ -32,19 +32,19 @@ PRESET = "unit"
 
 @pytest.fixture(scope="module")
 def session():
-    with TmauSession(PRESET) as session:
+    with Session(PRESET, ["tmau"]) as session:
         yield session
 
 
 @pytest.fixture(scope="module")
 def engine():
-    with PeSession(PRESET) as session:
+    with Session(PRESET, ["pe"]) as session:
         yield session
 
 
 @pytest.fixture(scope="module")
 def convolution_engine():
-    with ConvSession(PRESET) as session:
+    with Session(PRESET, ["conv"]) as session:
         yield session
 
 

@@ -1,12 +1,14 @@
-"""Comparison with ONNX Runtime, node by node."""
+"""Comparison with ONNX Runtime node by node, and of programs with the evaluation."""
 
 import numpy as np
 import pytest
 
+from tilewright import network
 from tilewright.errors import HostError
 from tilewright.network.evaluation import compute
 from tilewright.network.reader import read_model
 from tilewright.network.witness import run_witness
+from tilewright.verify.races import find_races
 from tilewright.verify.random.networks import draw_inputs
 
 
@@ -49,3 +51,23 @@ def agree():
         return graph, values
 
     return agree
+
+
+@pytest.fixture
+def check_program():
+    """Compiles a network, compares all tensors that the golden core gives with the evaluation, returns the Compiled.
+
+    ``source`` is a NetworkMaker, whose inputs are drawn, or a Graph. ``races``: no engine may meet another at a byte.
+    """
+
+    def check(source, machine="default", inputs=None, *, every_tensor=False, races=False):
+        graph, inputs = (source, inputs) if inputs else (source.graph(), source.draw())
+        compiled = network.compile(graph, machine, every_tensor=every_tensor)
+        data, expected = compiled.run_golden(inputs), network.evaluate(graph, inputs)
+        names = [node.output for node in graph.nodes] if every_tensor else graph.outputs
+        for name, value in compiled.tensors(data, names).items():
+            np.testing.assert_array_equal(value, expected[name], err_msg=name, strict=True)
+        assert not races or find_races(compiled.words, compiled.image, compiled.plan.machine.smem_bytes) == []
+        return compiled
+
+    return check

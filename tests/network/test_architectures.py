@@ -13,13 +13,12 @@ import pytest
 from tilewright import network
 from tilewright.golden import CONV_PRESETS
 from tilewright.network.evaluation import evaluate
-from tilewright.network.models.floats import FloatModel
-from tilewright.network.models.quantiser import quantised
+from tilewright.network.models.quantiser import FloatModel, quantised
 from tilewright.network.program.machine import Machine
 from tilewright.network.program.rtl import measured, run_on
 from tilewright.network.reader import read_model
 from tilewright.results import record
-from tilewright.sim.session.accelerator import AcceleratorSession
+from tilewright.sim.session.core import open_accelerator
 
 AROUND = {"pads": [1] * 4}
 HALF = {"kernel_shape": [2, 2], "strides": [2, 2]}
@@ -181,7 +180,7 @@ def published(name, rng):
 
 @pytest.fixture(scope="module")
 def session():
-    with AcceleratorSession("default") as session:
+    with open_accelerator("default") as session:
         yield session
 
 
@@ -219,4 +218,6 @@ def test_published_networks_on_hardware(name, session):
     for output, value in compiled.tensors(data, graph.outputs).items():
         np.testing.assert_array_equal(value, expected[output], err_msg=output)
     macs = sum(map(graph.macs, graph.nodes))
-    record(f"rtl-{name}", cycles=run.cycles, macs=macs, share=round(macs / compiled.machine.conv.peak / run.cycles, 4))
+    record(
+        f"rtl-{name}", cycles=run.cycles, macs=macs, share=round(macs / compiled.plan.machine.conv.peak / run.cycles, 4)
+    )

@@ -9,11 +9,8 @@ import pytest
 from tilewright.golden.conv.results import requantise as requantise_by_integers
 from tilewright.network import Add, Conv, Mul, Pool
 from tilewright.network.arithmetic.constants import change_table, sum_constants
-from tilewright.network.arithmetic.convolution import convolution_sums, convolve, multiply_matrix
-from tilewright.network.arithmetic.elementwise import add, multiply
-from tilewright.network.arithmetic.ends import quantise
-from tilewright.network.arithmetic.pooling import pool
-from tilewright.network.arithmetic.rounding import fused, requantise
+from tilewright.network.arithmetic.rounding import add, fused, multiply, quantise, requantise
+from tilewright.network.arithmetic.windows import convolution_sums, convolve, multiply_matrix, pool
 
 RNG = np.random.default_rng(1)
 

@@ -1,4 +1,4 @@
-"""A dimension may be counted from the end: every operator that has one, and every way to say which."""
+"""Dimensions counted from the end: every operator with dimensions, and every way to give them."""
 
 import numpy as np
 import onnx
@@ -76,7 +76,7 @@ def mean(form, axis):
 
 
 def moved_weights(kind, *others, shape=(6, 6), **attributes):
-    """Weights of a MatMul whose places change before: an operator on constants."""
+    """Weights of a MatMul that an operator moves before."""
 
     def build(form, axis):
         weights = form.floats(WEIGHTS[:, :, 0, 0].reshape(shape), SCALES[:1], np.zeros(1, np.int8))
@@ -88,15 +88,15 @@ def moved_weights(kind, *others, shape=(6, 6), **attributes):
 
 
 def indices(kind, *others):
-    """Which elements of x are taken, worked out from constants."""
+    """Elements of x whose indices are computed from constants."""
 
     def build(form, axis):
         numbers = np.arange(12).reshape(2, 6) % 6
         if kind == "Slice":
-            found = form.node(kind, numbers, np.int64([0]), np.int64([1]), np.int64([axis]))
+            chosen = form.node(kind, numbers, np.int64([0]), np.int64([1]), np.int64([axis]))
         else:
-            found = form.node(kind, numbers, *others, axis=axis)
-        return form.quantise(form.node("Gather", form.both("x"), form.node("Reshape", found, np.int64([-1])), axis=3))
+            chosen = form.node(kind, numbers, *others, axis=axis)
+        return form.quantise(form.node("Gather", form.both("x"), form.node("Reshape", chosen, np.int64([-1])), axis=3))
 
     return build
 
@@ -137,16 +137,16 @@ CASES = [
 def test_every_operator_that_has_a_dimension():
     """By ONNX's schemas; QLinear operators are ONNX Runtime's."""
     kinds = {kind for domain, kind in READERS if not domain} | FOR_CONSTANTS
-    found = {"QLinearConcat", "QLinearSoftmax"}
+    operators = {"QLinearConcat", "QLinearSoftmax"}
     for schema in onnx.defs.get_all_schemas_with_history():
         names = {*schema.attributes, *(each.name for each in schema.inputs)}
         if not schema.domain and schema.since_version >= 7 and schema.name in kinds and names & {"axis", "axes"}:
-            found.add(schema.name)
-    assert {kind for kind, *_ in CASES} == found
+            operators.add(schema.name)
+    assert {kind for kind, *_ in CASES} == operators
 
 
 def answer(build, shape, opset, axis):
-    """What a model gives; None if it is refused."""
+    """The output of a model; None if it is refused."""
     form = Form(*shape, opset=opset)
     try:
         graph = read_model(form.model(build(form, axis)))

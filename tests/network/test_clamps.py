@@ -1,4 +1,4 @@
-"""Relu and Clip: of floats between operators, and of integers."""
+"""Relu and Clip, of floats between operators and of integers."""
 
 from itertools import product
 
@@ -15,7 +15,7 @@ SHAPE = (1, 4, 9, 9)
 
 
 def network(dtype, clamp=None, **options):
-    """A convolution and a sum, with ``clamp`` behind both: a name of an operator and arrays that it takes."""
+    """A convolution and a sum, each followed by ``clamp``, an operator and its limits."""
     net = DrawnModel(np.random.default_rng(0), dtype, small_weights=True)
     net.give("x", SHAPE, 0.02, 3)
     weights, _ = net.weights((4, 4, 3, 3), 4)
@@ -69,7 +69,7 @@ def test_of_floats(low, high, dtype):
 
 
 def between(model, low, high):
-    """Puts a clamp of floats in front of each QuantizeLinear."""
+    """Inserts a clamp of floats before each QuantizeLinear."""
     nodes = list(model.graph.node)
     del model.graph.node[:]
     for node in nodes:

@@ -1,4 +1,4 @@
-"""Constants that a model quantises itself: their type, which an attribute or a zero point says; and versions."""
+"""Constants that a model quantises: types from an attribute or a zero point; and versions of operators."""
 
 import numpy as np
 import pytest
@@ -102,8 +102,8 @@ def test_versions_that_are_not_known(opset):
 
 @pytest.mark.parametrize(("kind", "inputs", "opset", "said"), [
     ("Squeeze", {"axes": [0]}, 13, "its attribute 'axes' does not exist in opset 13"),
-    ("Clip", (np.uint8(1), np.uint8(2)), 10, "it has 3 inputs, of which there are 1 at most in opset 10"),
-    ("Relu", ("x",), 13, "it has 2 inputs, of which there are 1 at most in opset 13"),
+    ("Clip", (np.uint8(1), np.uint8(2)), 10, "it has 3 inputs, and there are at most 1 in opset 10"),
+    ("Relu", ("x",), 13, "it has 2 inputs, and there are at most 1 in opset 13"),
     ("HardSwish", {}, 13, "the operator does not exist in opset 13"),
 ])  # fmt: skip
 def test_what_is_of_another_version(kind, inputs, opset, said):

@@ -1,4 +1,4 @@
-"""Files: models that are none, or not all of one; inputs; answers."""
+"""Files: damaged models, inputs, results."""
 
 import numpy as np
 import onnx
@@ -51,9 +51,9 @@ def refusal(path):
 @pytest.mark.parametrize(
     ("contents", "sentence"),
     [
-        (b"", "{} is no ONNX model, or has no nodes"),
-        (b"\x00", "{} is no ONNX model, or not all of one"),
-        (b"no model, but a text of some length" * 20, "{} is no ONNX model, or not all of one"),
+        (b"", "{} is not an ONNX model, or has no nodes"),
+        (b"\x00", "{} is not an ONNX model, or is truncated"),
+        (b"no model, but a text of some length" * 20, "{} is not an ONNX model, or is truncated"),
     ],
 )
 def test_no_model(contents, sentence, tmp_path):
@@ -108,7 +108,7 @@ def test_every_tensor(folder, capsys):
 
 
 def test_every_tensor_that_onnx_runtime_has(folder, capsys):
-    """Of a model that wants a tensor that is not in it, for the reader to make."""
+    """Of a model for which the reader adds a tensor."""
     kinds = ["QuantizeLinear", "DequantizeLinear", "Relu", "Flatten", "QuantizeLinear"]
     nodes = [
         onnx.helper.make_node(kind, [f"t{i}", *(["s"] if "Linear" in kind else [])], [f"t{i + 1}"])
@@ -143,7 +143,7 @@ def test_inputs_by_name(folder, capsys):
     [
         ("none.onnx --input x.npy --on golden", "{}/none.onnx: No such file or directory"),
         ("model.onnx --input none.npy --on golden", "{}/none.npy: No such file or directory"),
-        ("x.npy --input x.npy --on golden", "{}/x.npy is no ONNX model, or not all of one"),
+        ("x.npy --input x.npy --on golden", "{}/x.npy is not an ONNX model, or is truncated"),
         ("model.onnx --input model.onnx --on golden",
          "{}/model.onnx has no arrays of numbers: This file contains pickled (object) data. If you trust the file you "
          "can load it unsafely using the `allow_pickle=` keyword argument or `pickle.load()`."),

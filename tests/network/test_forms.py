@@ -1,4 +1,4 @@
-"""Models as exporters write them: what stands between the operators of a network, and how constants come to them."""
+"""Models as exporters write them: nodes between operators, and forms of constants."""
 
 import numpy as np
 import pytest
@@ -170,7 +170,7 @@ def test_scales_that_are_no_longer_those_of_a_dimension():
     form = Form(1, 6)
     form.node("Reshape", form.weights(4, 6)[0], np.int64([2, 12]))
     assert sentence(form.model("x")) == (
-        "node 't2.0' (Reshape): scales of its input 't1.0' are no longer those of one dimension"
+        "node 't2.0' (Reshape): scales of its input 't1.0' no longer belong to one dimension"
     )
 
 
@@ -179,7 +179,7 @@ def test_scales_that_are_no_longer_those_of_a_dimension():
     [
         ("ConstantOfShape", [np.int64([1 << 20, 1 << 20])], "its output may have more than 16,777,216 elements"),
         ("Mul", [np.ones((1 << 13, 1)), np.ones(1 << 13)], "its output may have more than 16,777,216 elements"),
-        ("Gather", [np.int64([1, 2]), np.int64([7])], "it cannot be worked out from its constants: "),
+        ("Gather", [np.int64([1, 2]), np.int64([7])], "it cannot be computed from its constants: "),
     ],
 )
 def test_constants_that_cannot_be_worked_out(kind, inputs, said):
@@ -237,12 +237,12 @@ def test_moves_behind_a_convolution():
 
 
 @pytest.mark.parametrize("value", [0.04, -3.0, -np.inf])
-@pytest.mark.parametrize("relu", ["none", "before", "behind"])
+@pytest.mark.parametrize("relu", ["none", "before", "after"])
 def test_padding_that_is_no_integer_of_the_scale_before(value, relu, check):
     form = Form(1, 6, 8, 7)
     y = form.node("Relu", form.both("x")) if relu == "before" else form.both("x")
     y = form.node("Pad", y, np.int64([0, 0, 1, 1, 0, 0, 1, 1]), np.float32(value))
-    y = form.node("Relu", y) if relu == "behind" else y
+    y = form.node("Relu", y) if relu == "after" else y
     check(form.model(form.quantise(y, np.float32(0.0071), np.uint8(99))))
 
 
@@ -254,7 +254,7 @@ MISSING = "node 't5.0' (MatMul): its input 't2.0' is float32, without QuantizeLi
     [
         ("Clip", (np.float32(0), np.float32(1)), MISSING), ("Clip", (np.float32(0.01),), MISSING),
         ("Pad", (np.int64([0, 0, 1, 1]), np.float32(0.04)), MISSING),
-        ("Pad", (np.int64([0, 0, 1, 1]), np.float32(np.nan)), "node 't2.0' (Pad): its value nan is no float32"),
+        ("Pad", (np.int64([0, 0, 1, 1]), np.float32(np.nan)), "node 't2.0' (Pad): its value nan is not float32"),
     ],
 )  # fmt: skip
 def test_floats_that_no_integers_are(kind, inputs, said):
@@ -339,10 +339,10 @@ REFUSED = [
      "(Cast): it changes the type of float32, which only QuantizeLinear and DequantizeLinear do"),
     (("Cast",), {"to": -5},
      "(Cast): it changes the type of float32, which only QuantizeLinear and DequantizeLinear do"),
-    (("Clip", np.array(["a"])), {}, "(Clip): its limit 'c4' is no number"),
+    (("Clip", np.array(["a"])), {}, "(Clip): its limit 'c4' is not a number"),
     (("Shape",), {"end": [1]}, "(Shape): its attribute 'end' is not of the right type"),
     (("Dropout", np.float32(0.5), np.bool_(True)), {},
-     "(Dropout): it is one for training, which is not supported"),
+     "(Dropout): training mode is not supported"),
     (("DynamicQuantizeLinear",), {}, "(DynamicQuantizeLinear): the operator is not supported"),
 ]  # fmt: skip
 
@@ -377,7 +377,7 @@ def test_names_of_one_tensor():
 def test_an_output_that_is_an_input_of_floats():
     form = Form(1, 6, 8, 7)
     y = form.node("Identity", "x")
-    assert sentence(form.model(y)) == "output 't0.0' is input 'x', of which nothing is computed"
+    assert sentence(form.model(y)) == "output 't0.0' is input 'x', which is not computed"
 
 
 def test_two_scales_behind_one_product(check):

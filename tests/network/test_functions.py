@@ -1,4 +1,4 @@
-"""Functions of one tensor, element by element, in every form in which models have them; and shares (Softmax)."""
+"""Functions of one tensor, element by element, in every form that models have; and Softmax."""
 
 import numpy as np
 import pytest
@@ -111,7 +111,7 @@ def test_what_no_output_needs_is_left_out():
     form, x = start()
     model = finish(form, form.node("Mul", x, form.both(form.node("Sigmoid", x), np.float32(1 / 256), np.uint8(0))))
     graph = read_model(model)
-    assert len(network.compile(graph, "unit").layers) == 1
+    assert len(network.compile(graph, "unit").plan.layers) == 1
     whole = network.compile(graph, "unit", every_tensor=True)
     inputs = {"x": numbers("uint8")}
     expected = evaluate(graph, inputs)
@@ -209,14 +209,14 @@ def test_nothing_is_done_behind_what_the_host_computes():
     y = form.quantise(form.node("Conv", shares, form.weights(3, 4, 1, 1)[0]), np.float32(0.05))
     graph = read_model(form.model(y))
     assert evaluate(graph, {"x": numbers("uint8")})[y].shape == (1, 3, 8, 8)
-    with pytest.raises(ModelError, match=r"^node .* \(Conv\): it reads what the host computes behind the engines$"):
+    with pytest.raises(ModelError, match=r"^node .* \(Conv\): it reads what the host computes after the engines$"):
         network.compile(graph, "unit")
 
 
 @pytest.mark.parametrize(("nodes", "sentence"), [
     (lambda form, x: form.node("Log", x), "(Log): its results are not numbers for some of its inputs"),
     (lambda form, x: form.node("Sigmoid", "x"),
-     "(Sigmoid): its input 'x' is uint8, and no DequantizeLinear of integers"),
+     "(Sigmoid): its input 'x' is uint8, not the DequantizeLinear of integers"),
     (lambda form, x: form.node("Gelu", x, approximate="erf"),
      "(Gelu): its attribute 'approximate' is 'erf', and only none and tanh are supported"),
     (lambda form, x: form.node("Max", x, x, x), "(Max): it has 3 inputs, and only two are supported"),

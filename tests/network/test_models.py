@@ -10,10 +10,8 @@ import pytest
 
 from tilewright.errors import UsageError
 from tilewright.network import ModelError, read
-from tilewright.network.models.checkpoint import read_checkpoint
-from tilewright.network.models.classes import class_names
-from tilewright.network.models.efficientnet import build_quantised, layers, quantities
-from tilewright.network.models.photographs import PHOTOGRAPHS, load_photograph, prepare
+from tilewright.network.models.efficientnet import build_quantised, layers, quantities, read_checkpoint
+from tilewright.network.models.photographs import PHOTOGRAPHS, class_names, load_photograph, prepare
 from tilewright.network.reader import read_model
 from tilewright.results import record
 from tilewright.tools.cli.main import main
@@ -104,7 +102,7 @@ def test_a_checkpoint_that_is_none(contents, sentence, tmp_path):
     path.write_bytes(contents)
     with pytest.raises(ModelError) as error:
         read_checkpoint(path)
-    assert str(error.value) == f"{path} is no checkpoint of tensors: {sentence}"
+    assert str(error.value) == f"{path} is not a checkpoint of tensors: {sentence}"
 
 
 def test_a_checkpoint_runs_nothing(tmp_path):

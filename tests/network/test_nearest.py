@@ -1,4 +1,4 @@
-"""The element that Resize takes, as ONNX Runtime takes it: docs/network.md, "The nearest element"."""
+"""Resize takes the same elements as ONNX Runtime (docs/network.md, "The nearest element")."""
 
 import numpy as np
 import onnxruntime

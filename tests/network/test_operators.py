@@ -1,4 +1,4 @@
-"""Each operator by itself, against ONNX Runtime; kinds of attributes and inputs that random networks draw seldom."""
+"""Each operator alone, compared with ONNX Runtime, with attributes and inputs that random networks rarely have."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ NAMES = {"uint8": TensorProto.UINT8, "int8": TensorProto.INT8, "float32": Tensor
 
 
 def model(kind, inputs, *, domain="", dtype="uint8", out=None, opset=19, **attributes):
-    """A model of one node; arrays are constants, tuples are shapes of inputs, None is an input that is left out."""
+    """A model of one node: arrays are constants, tuples are shapes of inputs, and None is a missing input."""
     given, constants, names = [], [], []
     for value in inputs:
         names.append("" if value is None else f"i{len(names)}")

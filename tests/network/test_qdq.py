@@ -1,4 +1,4 @@
-"""Models with QuantizeLinear and DequantizeLinear around operators on floats: the same numbers as those on integers."""
+"""Models in QDQ form give the same as the same models on integers."""
 
 import numpy as np
 import pytest

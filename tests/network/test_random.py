@@ -1,4 +1,4 @@
-"""Random networks: every tensor equals that of ONNX Runtime."""
+"""Random networks: every tensor is equal on ONNX Runtime."""
 
 import numpy as np
 import pytest

@@ -154,9 +154,9 @@ REFUSED = [
     ([node("DequantizeLinear", "x", S, Z), node("GlobalAveragePool", "t0"), node("GlobalAveragePool", "t1")],
      "node 'n2' (GlobalAveragePool): its input 't1' is float32, without QuantizeLinear and DequantizeLinear" + NEXT),
     ([node("DequantizeLinear", "x", S, Z), node("Conv", "t0", W.astype(np.float32))],
-     "node 'n1' (Conv): its operand 'c2' is float32, and no DequantizeLinear of integers" + NEXT),
+     "node 'n1' (Conv): its operand 'c2' is float32, not the DequantizeLinear of integers" + NEXT),
     ([node("GlobalAveragePool", "x")],
-     "node 'n0' (GlobalAveragePool): its input 'x' is uint8, and no DequantizeLinear of integers"),
+     "node 'n0' (GlobalAveragePool): its input 'x' is uint8, not the DequantizeLinear of integers"),
     ([node("Pad", "x", np.int64([0, 0, 0, 0, 0, 0, 2**40, 0]))],
      "node 'n0' (Pad): its output 'y' would be [1, 4, 1099511627784, 8], more than 2,147,483,648 elements"),
 ]  # fmt: skip

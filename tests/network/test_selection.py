@@ -1,4 +1,4 @@
-"""Operators that take some elements of a tensor, or some several times: on integers, and on floats between nodes."""
+"""Operators that take elements of a tensor, also repeatedly: of integers, and of floats between nodes."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def check(agree):
 
 
 def slices(form, x):
-    """Channels, rows and columns with a step; images; from behind; what is left by a tensor that is made before."""
+    """Channels, rows and columns with a step; images; from the end; of a tensor that was sliced before."""
     yield form.node("Slice", x, *(np.int64(each) for each in ([3, 1, 2], [22, 9, 2**31 - 1], [1, 2, 3], [1, 2, 3])))
     yield form.node("Slice", x, np.int64([-1]), np.int64([2**40]), np.int64([0]))
     part = form.node("Slice", x, np.int64([16]), np.int64([-3]), np.int64([1]))
@@ -130,7 +130,7 @@ def test_at_the_end_of_a_network(check):
 
 @pytest.mark.parametrize(("kind", "inputs", "options", "sentence"), [
     ("Gather", [np.int64([24])], {"axis": 1}, "its indices are 24 to 24, and dimension 1 has 24 elements"),
-    ("Gather", [np.int64([[1]])], {"axis": 1}, "its indices 'c0' are no list of integers"),
+    ("Gather", [np.int64([[1]])], {"axis": 1}, "its indices 'c0' are not a list of integers"),
     ("Slice", [np.int64([1]), np.int64([2, 3])], {}, "its starts are [1], its ends [2, 3] and its steps [1]"),
     ("Slice", [np.int64([5]), np.int64([5])], {}, "its output 't0.0' would be [0, 24, 9, 10], without elements"),
     ("Split", [np.int64([4, 4])], {"axis": 2, "outputs": 2}, "its parts are [4, 4], of 9 elements, for 2 outputs"),
@@ -139,7 +139,7 @@ def test_at_the_end_of_a_network(check):
     ("Resize", [np.float32([]), np.float32([1, 1, 2, 2])], {"coordinate_transformation_mode": "tf_crop_and_resize"},
      "its attribute 'coordinate_transformation_mode' is 'tf_crop_and_resize': align_corners, asymmetric, half_pixel, "
      "half_pixel_symmetric, pytorch_half_pixel, tf_half_pixel_for_nn are supported"),
-    ("DepthToSpace", [], {"blocksize": 5}, "its 24 channels are no multiple of 25"),
+    ("DepthToSpace", [], {"blocksize": 5}, "its 24 channels are not a multiple of 25"),
     ("SpaceToDepth", [], {"blocksize": 2}, "its input is 9 × 10, no multiple of 2"),
 ])  # fmt: skip
 def test_refused(kind, inputs, options, sentence):

@@ -85,7 +85,7 @@ def test_every_tensor_has_the_values_of_the_outputs():
 
 
 def test_a_product_that_is_rounded_behind_another_operator_is_said(tmp_path, capsys):
-    """ONNX Runtime does not put a convolution and a QuantizeLinear behind a Relu together that cuts off numbers."""
+    """ONNX Runtime does not fuse a convolution with a QuantizeLinear after a Relu that clamps numbers."""
     model = convolutions(np.uint8, relu=True)
     seen = Witness(model, read_model(model), ["y1", "y2"])
     assert set(seen.floats) >= {"y1", "y2"}

@@ -10,7 +10,7 @@ from tilewright import extras
 from tilewright.errors import HostError
 from tilewright.network.models.small import build_small, small_input
 from tilewright.sim.report.page import report_page
-from tilewright.sim.session.accelerator import AcceleratorSession
+from tilewright.sim.session.core import open_accelerator
 from tilewright.sim.workloads import WORKLOADS, machines
 from tilewright.sim.workloads.accelerator import Accelerator
 from tilewright.tools.cli import sim as command
@@ -22,7 +22,7 @@ from tilewright.tools.network.workload import play, play_model
 
 @pytest.fixture(scope="module")
 def session():
-    with AcceleratorSession("unit") as session:
+    with open_accelerator("unit") as session:
         yield session
 
 
@@ -56,7 +56,7 @@ def test_every_tensor_is_compared(session, model):
 def test_a_wrong_byte_is_found(session, model, monkeypatch):
     def wrong(session, compiled, memory, stage):
         data, run = workload_run(session, compiled, memory, stage)
-        address = compiled.plan.tensors[compiled.layers[2].output.name]
+        address = compiled.plan.tensors[compiled.plan.layers[2].output.name]
         data[address] ^= 1
         return data, run
 
@@ -120,7 +120,7 @@ def test_layers_can_be_left_out(session, model):
 
 @pytest.mark.long
 def test_photographs_have_their_classes():
-    with AcceleratorSession("default") as session:
+    with open_accelerator("default") as session:
         accelerator = Accelerator(session)
         findings = play(accelerator, None)
     assert accelerator.totals.problems == []

@@ -24,7 +24,7 @@ from tilewright.files import BUILD, write_atomically
 from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
-from tilewright.hw.core.params import CORE_PRESETS, ProgramParams
+from tilewright.hw.core.params import ENGINES, CoreParams, core_params
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.progress import report, working
@@ -33,8 +33,8 @@ from tilewright.sim.hdl.settings import add_settings, changed, groups_of, requir
 from tilewright.sim.hdl.tops import TOPS, feature_list
 from tilewright.sim.hdl.verilog import conventional_ports, run_yosys, to_rtlil
 
-from ..fpga.mapping import FAMILIES, FREQUENCY
-from ..fpga.netlist import longest_path, tables_of
+from ..fpga.mapping import FAMILIES
+from ..fpga.netlist import longest_path, luts_of
 from .blocks import (
     EACH_CORE,
     NEIGHBOURS,
@@ -110,7 +110,6 @@ def configure(parser):
     parser.add_argument("--flat", action="store_true", help="map a whole top as one, with its deepest path")
     parser.add_argument("--top", choices=list(TOPS), help="which one, with --flat (tmau)")
     parser.add_argument("--family", choices=list(FAMILIES), help="device that --flat maps for (ecp5)")
-    parser.add_argument("--freq", type=integer(1, 1000), help=f"MHz that --flat aims at, ecp5 only ({FREQUENCY})")
     parser.add_argument("--without", metavar="FEATURE,...", type=feature_list, default=(),
                         help="features of the access unit that are not built, with --flat")  # fmt: skip
     add_settings(parser)
@@ -123,15 +122,13 @@ def configure(parser):
 
 def run(args):
     """Prints a table for each engine, or of a whole top, and leaves them as JSON."""
-    for name in ("engine", "block", "jobs") if args.flat else ("top", "family", "without", "freq"):
+    for name in ("engine", "block", "jobs") if args.flat else ("top", "family", "without"):
         if getattr(args, name):
             raise UsageError(f"--{name} goes {'without' if args.flat else 'with'} --flat")
     if args.flat:
-        family = args.family or "ecp5"
-        if args.freq and family != "ecp5":
-            raise UsageError(f"--freq {args.freq} goes with --family ecp5")
-        target = args.freq or FREQUENCY
-        return measure_flat(args.top or "tmau", args.preset, args.without, family, args.out, target, args.settings)
+        return measure_flat(
+            args.top or "tmau", args.preset, args.without, args.family or "ecp5", args.out, args.settings
+        )
     chosen = [args.engine] if args.engine else list(_BLOCKS)
     params = {engine: _params(engine, args.preset) for engine in chosen}
     groups = dict.fromkeys(group for name, each in params.items() for group in _groups(name, each))
@@ -149,7 +146,7 @@ def run(args):
         costs = tables[engine] = _measured(engine, makes, times, args)
         if engine == "tmau":
             without = sum(each.luts for name, each in costs.items() if name not in REDUCTIONS)
-            print(f"without {' and '.join(REDUCTIONS)}: {without} tables")
+            print(f"without {' and '.join(REDUCTIONS)}: {without} LUTs")
         print("".join(f"{name} is {count:g} times what was mapped\n" for name, count in times.items()))
     tables = {engine: {name: asdict(each) for name, each in costs.items()} for engine, costs in tables.items()}
     write_atomically(args.out, json.dumps(tables, indent=1))
@@ -159,8 +156,8 @@ def run(args):
 
 def _params(engine, preset):
     """What the blocks of an engine are made for; of the command processor a core, of a cluster the cluster."""
-    core = CORE_PRESETS[preset].with_conv(CONV_UNIT_PRESETS[preset]).replace(program=ProgramParams())
-    cluster = ClusterParams(core=TMAU_PRESETS[preset], l2=L2Params())
+    core = core_params(preset, ENGINES)
+    cluster = ClusterParams(core=CoreParams(TMAU_PRESETS[preset]), l2=L2Params())
     engines = {"tmau": TMAU_PRESETS[preset], "pe": PE_PRESETS[preset], "conv": CONV_UNIT_PRESETS[preset]}
     return (engines | {"program": core, "cluster": cluster})[engine]
 
@@ -219,10 +216,10 @@ def cost(component):
         (folder / "top.il").write_text(to_rtlil(component, "top", ports))
         run_yosys(folder, _SCRIPT, f"map {type(component).__name__}")
         cells = _cells(folder / "xilinx.json")
-        levels = longest_path(json.loads((folder / "ecp5.json").read_text())["modules"]["top"]).levels
+        levels = longest_path(json.loads((folder / "ecp5.json").read_text())["modules"]["top"])[0]
     kinds = [cell["type"] for cell in cells.values()]
     return Cost(
-        luts=sum(map(tables_of, kinds)),
+        luts=sum(map(luts_of, kinds)),
         flip_flops=sum(kind.startswith("FD") for kind in kinds),
         memories=sum(kind.startswith("RAMB") for kind in kinds),
         multipliers=sum(kind.startswith("DSP") for kind in kinds),

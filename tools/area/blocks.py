@@ -13,7 +13,7 @@ from tilewright.progress import working
 from tilewright.results import record
 from tilewright.sim.hdl.tops import top_component
 
-from ..fpga.mapping import FREQUENCY, map_flat
+from ..fpga.mapping import map_flat
 from ..fpga.netlist import block_table, by_block, cell_counts, depth_figures, depth_lines
 
 __all__ = ["EACH_CORE", "NEIGHBOURS", "REDUCTIONS", "cluster_blocks", "conv_blocks", "flat_figures", "flat_lines",
@@ -180,17 +180,16 @@ def cluster_blocks(params):
 _REDUCTIONS = ("reducer", "shared_reduce")
 
 
-def measure_flat(top, preset, without, family, out, target=FREQUENCY, settings=()):
+def measure_flat(top, preset, without, family, out, settings=()):
     """Maps a top, prints what came out and leaves it as JSON; returns the exit status."""
     component = top_component(top, preset, without=without, settings=settings)
     with working(f"{top}, {preset}"), tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-        mapped = map_flat(component, family, folder, target)
+        mapped = map_flat(component, family, folder)
     figures = flat_figures(mapped.module, family) | {
         "elaboration_seconds": round(mapped.elaboration, 1), "mapping_seconds": round(mapped.mapping, 1)}  # fmt: skip
     lacking = f", {','.join(map(str, settings))}" if settings else ""
     lacking += f" without {', '.join(without)}" if without else ""
-    aim = f", for {target} MHz" if target != FREQUENCY else ""
-    print(f"{top}, preset {preset}{lacking}, flattened, {family}{aim}")
+    print(f"{top}, preset {preset}{lacking}, flattened, {family}")
     print("\n".join(flat_lines(figures)))
     print(f"{figures['elaboration_seconds']} s of processor time to elaborate, {figures['mapping_seconds']} s to map")
     write_atomically(
@@ -203,7 +202,7 @@ def measure_flat(top, preset, without, family, out, target=FREQUENCY, settings=(
     )
     # A path and a table by blocks are for readers; whoever compares needs numbers.
     levels = {"levels": figures["levels"]} if "levels" in figures else {}
-    if not without and not settings and target == FREQUENCY:
+    if not without and not settings:
         record(f"flat-{top.replace('_', '-')}-{preset}-{family}", **figures["cells"], **levels)
     print(out)
     return 0
@@ -229,5 +228,5 @@ def flat_lines(figures):
     lines += block_table(blocks)
     reducing = [cost[0] for name, cost in blocks.items() if name.rpartition(".")[2] in _REDUCTIONS]
     if reducing:
-        lines.append(f"without {' and '.join(_REDUCTIONS)}: {blocks[''][0] - sum(reducing):,} tables")
+        lines.append(f"without {' and '.join(_REDUCTIONS)}: {blocks[''][0] - sum(reducing):,} LUTs")
     return [*lines, "", *depth_lines(figures)] if "path" in figures else lines

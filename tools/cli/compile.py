@@ -52,6 +52,6 @@ def _plan(compiled):
         for name, place in compiled.places.items()
     }  # fmt: skip
     return {
-        "program": {"address": compiled.start, "words": compiled.words},
+        "program": {"address": compiled.plan.start, "words": len(compiled.words)},
         "inputs": list(compiled.graph.inputs), "outputs": list(compiled.graph.outputs), "tensors": tensors,
     }  # fmt: skip

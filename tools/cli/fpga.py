@@ -1,4 +1,4 @@
-"""``tilewright fpga``: places and routes a top or a board's design; reports its clock, critical path and size."""
+"""``tilewright fpga``: places and routes a top, or the design of a board, and reports clock, critical path and size."""
 
 import json
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from tilewright.sim.hdl.settings import add_settings
 from tilewright.sim.hdl.tops import TOPS, feature_list, top_component
 
 from ..fpga.boards import BOARDS, DUT, Pads, Scan, constraints
-from ..fpga.mapping import FREQUENCY, map_flat
+from ..fpga.mapping import map_flat
 from ..fpga.netlist import (
     block_table,
     by_block,
@@ -30,7 +30,9 @@ from ..fpga.nextpnr import DEVICES, pack_bitstream, run_nextpnr
 __all__ = ["configure", "measure", "run"]
 
 _RESULT = "result.json"
-#: Options that a board determines.
+#: Default target clock in MHz.
+_FREQUENCY = 100
+#: Options that a board decides.
 _OF_BOARD = ("preset", "top", "without", "device", "speed", "freq")
 
 
@@ -44,7 +46,7 @@ def configure(parser):
     parser.add_argument("--device", choices=list(DEVICES), default="85k", help="size of the ECP5 (%(default)s)")
     parser.add_argument("--speed", type=integer(6, 8), default=8, help="speed grade of the ECP5 (%(default)s)")
     parser.add_argument("--seed", type=integer(0, (1 << 31) - 1), default=1, help="seed of the placement (%(default)s)")
-    parser.add_argument("--freq", type=integer(1, 1000), default=FREQUENCY, help="target clock in MHz (%(default)s)")
+    parser.add_argument("--freq", type=integer(1, 1000), default=_FREQUENCY, help="target clock in MHz (%(default)s)")
     parser.add_argument("--placed", action="store_true", help="stop before routing; the clock is then an estimate")
     parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "fpga"),
                         help="folder in which <top>-<preset>/ or <board>/ is written (%(default)s)")  # fmt: skip
@@ -75,7 +77,7 @@ def _run_board(args):
     given = [f"--{name}" for name in _OF_BOARD if name in vars(args).get("given", ())]
     given += ["--set"] * bool(args.settings) + ["--placed"] * args.placed
     if given:
-        raise UsageError(f"{', '.join(given)} must not be given with --board")
+        raise UsageError(f"{', '.join(given)} must be left out with --board, which decides it")
     board, bitstream = BOARDS[args.board], f"{args.board}.bit"
     options = {"device": board.device, "package": board.package, "speed": board.speed, "target": board.mhz}
     with _working(args.board, args.out / args.board) as folder:
@@ -94,9 +96,9 @@ def _run_board(args):
 
 @contextmanager
 def _working(name, folder):
-    """Reports progress; yields the output folder."""
+    """Reports progress; yields the folder to write to."""
     with working(name), writable(folder):
-        # If this run ends early, its files must not be next to the result of an earlier run.
+        # If this run ends early, the result of an earlier run must not be next to its files.
         (folder / _RESULT).unlink(missing_ok=True)
         yield folder
 
@@ -129,11 +131,7 @@ def measure(component, folder, *, device, speed, seed, target, route=True, **pin
     RuntimeError
         If the component does not fit, or a tool fails.
     """
-    from ..fpga.places.sites import give_places  # imported here: the help of the command does not need SciPy
-
-    mapped = map_flat(component, "ecp5", folder, target)
-    give_places(mapped.module, device, seed)
-    mapped.write(folder)
+    mapped = map_flat(component, "ecp5", folder)
     outcome = run_nextpnr(folder, device=device, speed=speed, seed=seed, target=target, route=route, **pins)
     blocks = by_block(mapped.module)
     inside = {name.removeprefix(DUT).lstrip("."): cost for name, cost in blocks.items() if name.split(".")[0] == DUT}
@@ -155,7 +153,7 @@ def _lines(found):
     tools = ", ".join(f"{name} {number}" for name, number in found["tools"].items())
     device = f"ECP5 {found['device']}, speed {found['speed']}, seed {found['seed']}"
     luts, ffs = found["harness"]
-    # Without routing nextpnr does not report the critical path; usually it is the deepest path.
+    # Without routing nextpnr does not name the critical path; the deepest path is usually the same.
     depth = [] if found["timing"]["path"] else ["", *depth_lines(found["depth"])]
     name = found.get("board") or ", ".join([found["top"], f"preset {found['preset']}", *found["set"]])
     return [

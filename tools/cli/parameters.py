@@ -1,5 +1,6 @@
 """``tilewright parameters``: lists the names for ``--set``, with the values of a preset."""
 
+from tilewright.hw.core.params import ENGINES
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.hdl.settings import GROUPS, Setting, parameters_of
 from tilewright.sim.hdl.tops import TOPS
@@ -9,8 +10,8 @@ from ..package.ports import attribute_docs
 
 __all__ = ["configure", "run"]
 
-#: Options with which tops are shown that have optional engines.
-_MORE = {"core": ("conv", "program"), "cluster": ("pe", "conv", "program", "l2")}
+#: All that tops can have.
+_ALL = {"core": {"engines": ENGINES}, "cluster": {"engines": ENGINES, "l2": True}}
 
 
 def configure(parser):
@@ -21,8 +22,8 @@ def configure(parser):
 
 
 def run(args):
-    """Prints a line for each parameter, which begins in the form for ``--set``."""
-    params = Choice(args.top, args.preset, more=_MORE.get(args.top, ())).component().params
+    """Prints a line for each parameter, which begins as ``--set`` takes it."""
+    params = Choice(args.top, args.preset, **_ALL.get(args.top, {})).component().params
     docs = {f"{group}.{name}": meaning for group, kind in GROUPS.items() for name, _, meaning in attribute_docs(kind)}
     for path, value in parameters_of(params).items():
         setting = str(Setting(*path.split("."), value))

@@ -33,10 +33,10 @@ def _on_golden(args, model, graph, inputs, names):
 
 
 def _on_rtl(args, model, graph, inputs, names):
-    # Simulation of hardware, and its report.
+    # What simulates hardware, and draws its report.
+    from tilewright.hw.core.params import ENGINES, core_params
     from tilewright.network.program.rtl import measured, run_rtl
     from tilewright.sim.report.page import write_report
-    from tilewright.sim.session.accelerator import accelerator_params
     from tilewright.sim.workloads.findings import Findings
 
     from ..network.workload import charts_of, table_of, totals_of
@@ -55,7 +55,7 @@ def _on_rtl(args, model, graph, inputs, names):
     findings = Findings((), charts=charts_of(compiled, run), tables={f"Layers of {name}": table_of(compiled, run)})
     hardware = ", ".join([f"preset {preset}", *map(str, args.settings)])
     setting = f"{name} and its input {args.input.name} on {hardware}, simulated on verilator."
-    params = changed(accelerator_params(preset), args.settings)
+    params = changed(core_params(preset, ENGINES), args.settings)
     print(write_report(REPORT, setting, [params], [Played(name, totals, findings, speed)], None))
     return values
 
@@ -102,8 +102,8 @@ def run(args):
         path.exists() and args.out.exists() and args.out.samefile(path) for path in (args.model, args.input)
     ):
         raise UsageError(f"--out must not be a file that is read, {args.out}")
-    from tilewright.network.reader import read_model  # the help of the command does not need onnx
-    from tilewright.network.reader.file import load
+    from tilewright.network.reader import read_model  # needs the package onnx, which the help of the command does not
+    from tilewright.network.reader.model import load
 
     model = load(args.model)
     graph = first_nodes(read_model(model), args.layers)

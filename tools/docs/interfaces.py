@@ -2,7 +2,7 @@
 
 import re
 
-from tilewright.hw.core.params import CoreParams
+from tilewright.hw.core import ENGINES, Core, core_params
 from tilewright.hw.tmau.top import window_regions
 from tilewright.sim.hdl.tops import TOPS, top_component
 
@@ -33,6 +33,18 @@ _WINDOWS = (
     "With `command_window` and `barrier_window` of a `TmauParams` the map has these regions at its end; the other "
     "regions do not move. [From a processor](from_a_processor.md) says how to use them.\n"
 )
+#: Sections of both pages, by heading: a top, and the engines of its cores.
+_SECTIONS = {
+    "Tmau": ("tmau", ()),
+    "Pe": ("pe", ()),
+    "Conv": ("conv", ()),
+    "Core": ("core", ()),
+    "Core of tmau": ("core", ("tmau",)),
+    "Core of pe": ("core", ("pe",)),
+    "Core of conv": ("core", ("conv",)),
+    "Core of tmau, pe, conv, program": ("core", ENGINES),
+    "Cluster": ("cluster", ()),
+}
 #: The number of the core in the names of a cluster's ports.
 _NUMBER = re.compile(r"_\d+_")
 _NAME = re.compile(rf"\b({'|'.join(_LINKS)})\b")
@@ -62,14 +74,17 @@ def ports_page():
         "[C header](integration.md#c-header) of a top has the same as `TW_<PRESET>_<TOP>_<PORT>_<FIELD>_LSB` and "
         "`…_WIDTH`. [Streams](integration.md#streams) says how streams work.\n",
     ]
-    for top, (component, _) in TOPS.items():
-        parts += [f"## {component.__name__}\n", component.__doc__.splitlines()[0] + "\n"]
-        parts.append(f"Module `tw_<preset>_{top}`, unless `--name` gives another prefix.\n")
-        ports = list(zip(*(ports_of(top_component(top, preset)) for preset in presets), strict=True))
+    for heading, (top, engines) in _SECTIONS.items():
+        parts += [f"## {heading}\n", TOPS[top].component.__doc__.splitlines()[0] + "\n"]
+        option = f", with `--engines {','.join(engines)}`" if engines else ""
+        parts.append(f"Module `tw_<preset>_{top}`, unless `--name` gives another prefix{option}.\n")
+        components = [top_component(top, preset, engines=engines) for preset in presets]
+        ports = list(zip(*map(ports_of, components), strict=True))
+        anchor = re.sub(r"\W+", "-", heading.lower())
         rows = []
         for same in ports:
             port = same[0]
-            fields = f" [Fields](#{top}-{port.name})." if port.fields else ""
+            fields = f" [Fields](#{anchor}-{port.name})." if port.fields else ""
             found = _FORMATS.get(_NUMBER.sub("_", port.name))
             formats = f" {found}." if found else ""
             direction = "input" if port.is_input else "output"
@@ -104,12 +119,13 @@ def address_map_page():
         "[Registers of the processing engine](pe_registers.md) and [Registers of the "
         "convolution engine](conv_registers.md); other offsets, up to the next region, are answered with SLVERR.\n",
     ]
-    for top, (component, _) in TOPS.items():
+    for heading, (top, engines) in _SECTIONS.items():
         rows = []
-        for same in zip(*(regions_of(top_component(top, preset)) for preset in presets), strict=True):
+        components = [top_component(top, preset, engines=engines) for preset in presets]
+        for same in zip(*map(regions_of, components), strict=True):
             spans = [f"0x{each.base:X}–0x{each.base + each.size - 1:X}" for each in same]
             rows.append((f"`{same[0].name}`", *spans, same[0].meaning))
-        parts += [f"## {component.__name__}\n", table(["region", *(f"`{name}`" for name in presets), "holds"], rows)]
+        parts += [f"## {heading}\n", table(["region", *(f"`{name}`" for name in presets), "holds"], rows)]
     parts += ["## Windows of a processor\n", _WINDOWS, _window_table(presets)]
     return "\n".join(parts)
 
@@ -117,18 +133,12 @@ def address_map_page():
 def _window_table(presets):
     """The addresses of the windows in tops that are built with both."""
     rows = []
-    for top in ("tmau_subsystem", "core"):
-        component, made = TOPS[top]
-        params = [_with_windows(made[preset]) for preset in presets]
-        for same in zip(*(regions_of(component(each)) for each in params), strict=True):
-            if same[0].name in window_regions(getattr(params[0], "tmau", params[0])):
+    for heading in ("Core", "Core of tmau"):
+        params = [core_params(preset, _SECTIONS[heading][1] or ("tmau", "pe")) for preset in presets]
+        windows = {"command_window": True, "barrier_window": True}
+        params = [each.replace(tmau=each.tmau.replace(**windows)) for each in params]
+        for same in zip(*(regions_of(Core(each)) for each in params), strict=True):
+            if same[0].name in window_regions(params[0].tmau):
                 spans = [f"0x{each.base:X}–0x{each.base + each.size - 1:X}" for each in same]
-                rows.append((f"`{component.__name__}`", f"`{same[0].name}`", *spans, same[0].meaning))
+                rows.append((heading, f"`{same[0].name}`", *spans, same[0].meaning))
     return table(["top", "region", *(f"`{name}`" for name in presets), "holds"], rows)
-
-
-def _with_windows(params):
-    """Parameters of an access unit or a core with both windows."""
-    if isinstance(params, CoreParams):
-        return params.replace(tmau=_with_windows(params.tmau))
-    return params.replace(command_window=True, barrier_window=True)

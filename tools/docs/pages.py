@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tilewright import spec
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
-from tilewright.hw.core.params import CORE_PRESETS
+from tilewright.hw.core.params import CORE_PRESETS, ENGINES
 from tilewright.hw.pe.params import PE_PRESETS, PeParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS, TmauParams
@@ -57,7 +57,7 @@ _PROGRAM_ERRORS = (
 )
 
 #: The top whose C header is shown: all engines.
-_EXAMPLE = Choice("core", "default", more=("conv", "program"))
+_EXAMPLE = Choice("core", "default", engines=ENGINES)
 
 
 def generated_pages():

@@ -1,4 +1,4 @@
-"""A harness with three pins for a component with more ports than a package has pins."""
+"""What stands between a design and the pins: a harness for any component, and development boards."""
 
 from dataclasses import dataclass
 
@@ -14,34 +14,25 @@ __all__ = ["BOARDS", "DUT", "BoardSpec", "Pads", "Scan", "constraints"]
 
 #: Name of the component inside the harness.
 DUT = "dut"
-#: Outputs that go into one register of the second chain: with its neighbour they are the inputs of one table.
+#: Outputs that are folded into one register of the second chain: with its neighbour they are the inputs of one LUT4.
 _FOLDED = 3
 
 
 class Scan(wiring.Component):
-    """Registers around a component, so that the paths in it count and those to the pins do not.
+    """A harness with three pins for a component with more ports than a package has pins.
 
-    A shift register drives the inputs and the reset. Every output goes to a register of its own, and the exclusive or
-    of these into another shift register, so that nothing is constant and nothing is unused.
+    A shift register drives the inputs and the reset. Every output goes to a register, and the exclusive or of these
+    registers into another shift register. So nothing is constant or unused, and paths to pins do not count.
 
     Parameters
     ----------
     component : wiring.Component
         One clock domain, ``sync``.
-
-    Members
-    -------
-    clock : In(1)
-        Of the component and of all registers here.
-    scan_in : In(1)
-        First bit of the inputs.
-    scan_out : Out(1)
-        Last bit of the folded outputs.
     """
 
-    clock: In(1)
-    scan_in: In(1)
-    scan_out: Out(1)
+    clock: In(1)  # of the component and of all registers here
+    scan_in: In(1)  # first bit of the inputs
+    scan_out: Out(1)  # last bit of the folded outputs
 
     def __init__(self, component):
         super().__init__()
@@ -56,9 +47,8 @@ class Scan(wiring.Component):
                   if not isinstance(value, Const)]  # fmt: skip
         inputs = Cat(value for value, direction in values if direction == "Input")
         outputs = Cat(value for value, direction in values if direction == "Output")
-        # The last bit resets.
-        chain = Signal(len(inputs) + 1)
-        held = Signal(len(outputs))
+        chain = Signal(len(inputs) + 1)  # the last bit is the reset
+        last_outputs = Signal(len(outputs))
         folded = Signal(-(-len(outputs) // _FOLDED))
         m.d.comb += [
             ClockSignal("sync").eq(self.clock),
@@ -67,12 +57,12 @@ class Scan(wiring.Component):
             inputs.eq(chain),
             self.scan_out.eq(folded[-1]),
         ]
-        # A block of their own, so that their cells have its name.
+        # A block of its own, so that its cells have its name.
         m.submodules.registers = registers = Module()
-        registers.d.scan += [chain.eq(Cat(self.scan_in, chain)), held.eq(outputs)]
+        registers.d.scan += [chain.eq(Cat(self.scan_in, chain)), last_outputs.eq(outputs)]
         for i in range(len(folded)):
             before = folded[i - 1] if i else Const(0, 1)
-            registers.d.scan += folded[i].eq(before ^ held[i * _FOLDED : (i + 1) * _FOLDED].xor())
+            registers.d.scan += folded[i].eq(before ^ last_outputs[i * _FOLDED : (i + 1) * _FOLDED].xor())
         return m
 
 
@@ -87,25 +77,14 @@ class Pads(wiring.Component):
     Parameters
     ----------
     params : BoardParams
-
-    Members
-    -------
-    clock : In(1)
-    button : In(1)
-        High while pressed.
-    receive : In(1)
-    transmit : Out(1)
-    lamps : Out(8)
-    keep : Out(1)
-        High: keeps another chip on the board from loading the FPGA anew.
     """
 
     clock: In(1)
-    button: In(1)
+    button: In(1)  # high while pressed
     receive: In(1)
     transmit: Out(1)
     lamps: Out(8)
-    keep: Out(1)
+    keep: Out(1)  # high: another chip on the board does not configure the FPGA again
 
     def __init__(self, params):
         super().__init__()
@@ -144,9 +123,9 @@ class BoardSpec:
     Attributes
     ----------
     device, package, speed
-        Of the ECP5, as nextpnr calls them.
+        The ECP5, by nextpnr's names.
     mhz : int
-        Of the oscillator.
+        Frequency of the oscillator.
     pins : dict of str to (tuple of str, str)
         Balls of each port of :class:`Pads`, bit 0 first, and further attributes of its buffers.
     params : BoardParams
@@ -160,7 +139,7 @@ class BoardSpec:
     params: BoardParams
 
 
-#: Boards by the names that users give. Pins of the ULX3S: its constraint file ulx3s_v20.lpf, of versions 2 and 3.
+#: Boards by the names of ``--board``. Pins of the ULX3S are from its constraint file ulx3s_v20.lpf, versions 2 and 3.
 BOARDS = {
     "ulx3s-85f": BoardSpec(
         device="85k",
@@ -181,7 +160,7 @@ BOARDS = {
 
 
 def constraints(board):
-    """The text of the ``.lpf`` file of a :class:`BoardSpec`: where ports lie, at which voltage, and the clock."""
+    """Text of the ``.lpf`` file of a :class:`BoardSpec`: pins, their voltage, and the clock."""
     lines = ["BLOCK RESETPATHS;", "BLOCK ASYNCPATHS;"]
     for port, (balls, attributes) in board.pins.items():
         for bit, ball in enumerate(balls):

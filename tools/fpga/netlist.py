@@ -1,46 +1,29 @@
-"""Which block of the hierarchy a cell of a flattened netlist belongs to.
+"""Flattened netlists of Yosys: what they take, by blocks, their longest path, and the lines of a report.
 
-Yosys keeps the names of wires with those of the blocks around them, so the block of a register, a memory, or a table
-that drives a named wire is exact. Any other table is called after what it is connected to (``autoname``):
-``front.queue.level_LUT4_C_Z`` has the register ``front.queue.level`` for an input. It counts for the block of that
-wire, which where blocks meet may be the one before or behind. What drives a port of the top counts for the top.
+Yosys keeps the path of its block in the name of a wire, so the block of a register, a memory, or a LUT that drives a
+named wire is exact. Any other LUT is named after a wire that it is connected to (``autoname``):
+``front.queue.level_LUT4_C_Z`` has the register ``front.queue.level`` as an input. It counts for the block of that
+wire, which may be the neighbour where blocks meet. Cells that drive a port of the top count for the top.
 """
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from itertools import pairwise, takewhile
 
-__all__ = [
-    "MARKS",
-    "DepthPath",
-    "Names",
-    "arrows",
-    "block_table",
-    "by_block",
-    "cell_counts",
-    "depth_figures",
-    "depth_lines",
-    "longest_path",
-    "tables_of",
-    "timing_figures",
-    "timing_lines",
-    "use_lines",
-]  # fmt: skip
+__all__ = ["MARKS", "Names", "arrows", "block_table", "by_block", "cell_counts", "depth_figures", "depth_lines",
+           "longest_path", "luts_of", "timing_figures", "timing_lines", "use_lines"]  # fmt: skip
 
 _MARK = "tilewright_driven"
 _DEPTH = 12
 #: Yosys commands that mark the wires of a design before it is flattened. A wire has a name in every block that it
-#: touches, and only the one with the most attributes stays: it shall be that of the innermost block that drives it. So
-#: inputs have no mark, other wires have one, and outputs one more for every block around them.
+#: touches, and flattening keeps the name with the most attributes, which must be the one of the innermost block that
+#: drives the wire. So inputs have no mark, other wires have one, and outputs one more for every block around them.
 MARKS = "\n".join(
-    [
-        f"setattr -set {_MARK} 1 w:* i:* %d",
-        *(f"setattr -set {_MARK}_{depth} 1 top{'.*' * depth}/o:*" for depth in range(1, _DEPTH)),
-    ]
+    [f"setattr -set {_MARK} 1 w:* i:* %d"]
+    + [f"setattr -set {_MARK}_{depth} 1 top{'.*' * depth}/o:*" for depth in range(1, _DEPTH)]
 )
-#: Where the name of a wire ends, and how a cell hangs on it begins: ``_LUT4_…``, ``_TRELLIS_FF_…``, ``_FDRE_…``.
+#: What follows the name of a wire in the name of a cell: ``_LUT4_…``, ``_TRELLIS_FF_…``, ``_FDRE_…``.
 _SUFFIX = re.compile(r"_[A-Z][A-Z0-9].*|\$(?:nextpnr|CCU2|DPRAM|TRELLIS|PACKER|tr_io).*")
 
 
@@ -80,22 +63,22 @@ class Names:
 
     @staticmethod
     def wire(cell):
-        """The wire or memory that a cell is called after, with the path of its block."""
+        """The wire or memory that a cell is named after, with the path of its block."""
         return _SUFFIX.sub("", cell)
 
     def _scope(self, name):
         parts = name.split(".")
-        # What is behind the block may have dots too: fields of a payload, rows of a memory.
+        # The name after the block may have dots too: fields of a payload, rows of a memory.
         while parts and ".".join(parts) not in self._scopes:
             parts.pop()
         return ".".join(parts)
 
 
 def arrows(blocks):
-    """Blocks in the order of a path as one line, ``store.tracker → walk.requests``: each run of the same one once.
+    """Blocks in the order of a path as one line, ``store.tracker → walk.requests``, without repetitions.
 
-    What all names begin with is left out, and the top where it is no end of the path: it has hardly any logic of its
-    own, but its ports have short names, and tables are called after the shortest.
+    The common start of all names is left out, and the top unless the path starts or ends there: it has hardly any logic
+    of its own, but its ports have short names, and LUTs are named after the shortest.
     """
     inner = [block for i, block in enumerate(blocks) if block or i in (0, len(blocks) - 1)]
     crossed = [block for i, block in enumerate(inner) if i == 0 or block != inner[i - 1]]
@@ -104,34 +87,21 @@ def arrows(blocks):
     return " → ".join(".".join(block.split(".")[shared:]) if block else "(top)" for block in crossed)
 
 
-#: Cells that a signal passes, and the tables that this counts as. All others start and end paths. A multiplier takes
-#: 3 ns on an ECP5 of speed grade 8, and a table with its wire about 1 ns.
+#: Cells through which a path continues, and how many levels each counts. On an ECP5 of speed grade 8 a multiplier takes
+#: 3 ns, and a LUT with its wire about 1 ns.
 _LEVELS = {"LUT4": 1, "PFUMX": 0, "L6MUX21": 0, "CCU2C": 1, "TRELLIS_DPR16X4": 1, "MULT18X18D": 3}
-#: Inputs that a signal passes from, where not all are such: distributed memory is written with the clock.
-_PASSING = {"TRELLIS_DPR16X4": {"RAD"}}
-#: Parameters of a multiplier that has a register there, by directions of its ports.
-_REGISTERS = {"input": "REG_INPUTA_CLK", "output": "REG_OUTPUT_CLK"}
 
 
-@dataclass(frozen=True)
-class DepthPath:
-    """A path through a netlist.
-
-    Attributes
-    ----------
-    levels : int
-        Tables that follow one another on it.
-    steps : tuple of (str, int)
-        Cells in the order of the signal, each with the levels up to its output; the first and the last are the cells
-        or ports where the path starts and ends, if there are any.
-    """
-
-    levels: int
-    steps: tuple
+def _passes(kind, port):
+    """Whether a path continues from an input of a cell: of distributed memory, from the read address alone."""
+    return kind in _LEVELS and (kind != "TRELLIS_DPR16X4" or port == "RAD")
 
 
 def longest_path(module):
     """The deepest logic between registers, block memories and ports.
+
+    A carry chain counts as one level, whatever its length, because carries have wires of their own. A read of
+    distributed memory counts as one level, a multiplier as three.
 
     Parameters
     ----------
@@ -140,27 +110,23 @@ def longest_path(module):
 
     Returns
     -------
-    DepthPath
-        A carry chain counts as one table, whatever its length: carries run in wires of their own. So does a read of
-        distributed memory; a multiplier counts as three, or as nothing if it has registers on both sides.
+    int, list of (str, int)
+        Levels, and the cells in the order of the signal, each with the levels up to its output. The first and the last
+        are the cells or ports where the path starts and ends, if there are any.
     """
-    driver, inputs, outputs = {}, {}, {}
+    driver, inputs, outputs, sinks = {}, {}, {}, {}
     for name, cell in module["cells"].items():
-        passing = _PASSING.get(cell["type"]) if cell["type"] in _LEVELS else ()
         inputs[name], outputs[name] = [], []
         for port, bits in cell["connections"].items():
-            if _registered(cell, cell["port_directions"][port]):
-                continue
             if cell["port_directions"][port] == "output":
                 driver.update((bit, (name, port)) for bit in bits)
                 outputs[name] += bits
-            elif passing is None or port in passing:
+            elif _passes(cell["type"], port):
                 inputs[name] += [(bit, port) for bit in bits if isinstance(bit, int)]
-    logic = {
-        name: 0 if all(_registered(cell, side) for side in _REGISTERS) else _LEVELS[cell["type"]]
-        for name, cell in module["cells"].items()
-        if cell["type"] in _LEVELS
-    }
+            else:
+                sinks |= {bit: name for bit in bits if bit not in sinks}
+    ports = {bit: name for name, port in module.get("ports", {}).items() for bit in port["bits"]}
+    logic = {name: _LEVELS[cell["type"]] for name, cell in module["cells"].items() if cell["type"] in _LEVELS}
     before = {name: {driver[bit][0] for bit, _ in inputs[name] if bit in driver} & logic.keys() for name in logic}
     levels, source = {}, {}
     for name in TopologicalSorter(before).static_order():
@@ -168,58 +134,33 @@ def longest_path(module):
         for bit, port in inputs[name]:
             cell, output = driver.get(bit, (None, None))
             along_chain = port == "CIN" and output == "COUT"
-            then = levels.get(cell, 0) - (logic[cell] if along_chain else 0)
-            # What begins here is said where there is nothing deeper.
-            if source[name] is None or then > arrival or (then == arrival and source[name][0] is None):
-                arrival, source[name] = then, (cell, bit)
+            depth = levels.get(cell, 0) - (logic[cell] if along_chain else 0)
+            # An input that starts a path is preferred to a cell of equal depth.
+            if source[name] is None or depth > arrival or (depth == arrival and source[name][0] is None):
+                arrival, source[name] = depth, (cell, bit)
         levels[name] = arrival + logic[name]
     if not levels:
-        return DepthPath(0, ())
-    last = max(levels, key=levels.get)
-    return DepthPath(levels[last], tuple(_steps(module, last, levels, source, outputs[last])))
-
-
-def _registered(cell, direction):
-    """Whether a multiplier has registers at its ports of a direction."""
-    return cell["type"] == "MULT18X18D" and _REGISTERS[direction] in cell["parameters"]
-
-
-def _steps(module, last, levels, source, outputs):
-    """The :class:`DepthPath`'s steps, found from its last cell backwards."""
-    steps = [(end, levels[last]) for end in _ends(module, levels, set(outputs))][:1] + [(last, levels[last])]
-    while (origin := source.get(steps[-1][0])) is not None:
-        name = origin[0] or next(_ports(module, {origin[1]}), None)
-        if name is None:  # nothing drives it
-            break
+        return 0, []
+    name = last = max(levels, key=levels.get)
+    steps = [(end[bit], levels[last]) for end in (sinks, ports) for bit in outputs[last] if bit in end][:1]
+    while name is not None:
         steps.append((name, levels.get(name, 0)))
-    return reversed(steps)
+        cell, bit = source.get(name) or (None, None)
+        name = cell or ports.get(bit)
+    return levels[last], steps[::-1]
 
 
-def _ends(module, levels, bits):
-    """Names of what ``bits`` end at: cells through which no signal passes, and ports."""
-    for name, cell in module["cells"].items():
-        for port, wires in cell["connections"].items():
-            ends = name not in levels or port not in _PASSING.get(cell["type"], {port})
-            if ends and cell["port_directions"][port] == "input" and not bits.isdisjoint(wires):
-                yield name
-    yield from _ports(module, bits)
-
-
-def _ports(module, bits):
-    return (name for name, port in module.get("ports", {}).items() if not bits.isdisjoint(port["bits"]))
-
-
-_TABLES = {
-    # Distributed memory of Xilinx: 32 × 8 or 64 × 4 … in a slice, that is one table for two bits or one.
+_XILINX_LUTS = {
+    # Distributed memory of Xilinx: 32 × 8 or 64 × 4 … in a slice, one LUT for two bits or one.
     "RAM32M": 4, "RAM32M16": 8, "RAM64M": 4, "RAM64M8": 8, "RAM32X1D": 2, "RAM64X1D": 2, "RAM128X1D": 4,
     "RAM256X1D": 8, "SRL16E": 1, "SRLC32E": 1, "INV": 1,
 }  # fmt: skip
-#: Blocks with more than this part of all tables are shown by their parts, and parts with less are summed up.
+#: Blocks with more than this share of all LUTs are shown by their parts; parts with less are summed up.
 _LARGE, _SMALL = 0.1, 0.01
 
 
 def cell_counts(module, family):
-    """Cells of a netlist by what they are: a dictionary of figures, in the order in which they are shown.
+    """Cells of a netlist by kind: a dictionary of figures, in the order in which they are shown.
 
     Parameters
     ----------
@@ -231,7 +172,7 @@ def cell_counts(module, family):
     kinds = Counter(cell["type"] for cell in module["cells"].values())
     if family == "xc7":
         return {
-            "lut": sum(count * tables_of(kind) for kind, count in kinds.items()),
+            "lut": sum(count * luts_of(kind) for kind, count in kinds.items()),
             "carry": kinds["CARRY4"],
             "ff": sum(count for kind, count in kinds.items() if kind.startswith("FD")),
             "bram": sum(count * (0.5 if "18" in kind else 1) for kind, count in kinds.items() if "RAMB" in kind),
@@ -240,8 +181,8 @@ def cell_counts(module, family):
     return {
         "lut4": kinds["LUT4"],
         "carry": kinds["CCU2C"],
-        # Wider tables are made of LUT4 and multiplexers of their own; a carry takes two cells, a small memory four, and
-        # two to be written.
+        # Cells of type TRELLIS_COMB: a carry takes two, a small memory four and two for writes. Multiplexers of wide
+        # LUTs take none. nextpnr adds up to four for each carry chain, to start and to end it.
         "comb": kinds["LUT4"] + 2 * kinds["CCU2C"] + 6 * kinds["TRELLIS_DPR16X4"],
         "ff": kinds["TRELLIS_FF"],
         "dpr16x4": kinds["TRELLIS_DPR16X4"],
@@ -251,27 +192,27 @@ def cell_counts(module, family):
 
 
 def by_block(module):
-    """Tables and flip-flops of every block, those of blocks in it included.
+    """LUTs and flip-flops of every block, including the blocks inside it.
 
     Returns
     -------
     dict of str to (int, int)
-        By paths; the empty one is the top.
+        By path; the top has an empty one.
     """
-    names, found = Names(module), {}
+    names, costs = Names(module), {}
     for name, cell in module["cells"].items():
-        luts = tables_of(cell["type"])
+        luts = luts_of(cell["type"])
         ffs = int(cell["type"] == "TRELLIS_FF" or cell["type"].startswith("FD"))
         if luts or ffs:
             block = names.block(name)
             for place in _around(block):
-                before = found.get(place, (0, 0))
-                found[place] = before[0] + luts, before[1] + ffs
-    return found
+                before = costs.get(place, (0, 0))
+                costs[place] = before[0] + luts, before[1] + ffs
+    return costs
 
 
 def block_table(blocks):
-    """Lines of a table of :func:`by_block`, the largest first: what is large is shown by its parts."""
+    """Lines that show :func:`by_block`, the largest first; large blocks are shown by their parts."""
     total = blocks.get("", (0, 0))[0]
     rows = sorted(_parts("", blocks, total).items(), key=lambda row: -row[1][0])
     head = f"{'block':<48} {'LUT':>7} {'FF':>7}"
@@ -279,7 +220,7 @@ def block_table(blocks):
 
 
 def _parts(place, blocks, total):
-    """Rows for a block: one, or if it is large one for each part that is not small, and one for all the rest."""
+    """Rows of a block: one, or for a large one a row for each part that is not small, and one for the rest."""
     inner = [block for block in blocks if block and _around(block)[-2] == place and blocks[block][0] > _SMALL * total]
     if not inner or (place and blocks[place][0] <= _LARGE * total):
         return {place or "(top)": blocks.get(place, (0, 0))}
@@ -294,29 +235,28 @@ def _around(block):
     return [".".join(parts[:i]) for i in range(len(parts) + 1)]
 
 
-def tables_of(kind):
-    """Tables that a cell of Xilinx takes, or one of Lattice that is no memory."""
-    return 1 if kind.startswith("LUT") else _TABLES.get(kind, 0)
+def luts_of(kind):
+    """LUTs of a cell of Xilinx, or of a cell of Lattice that is not a memory."""
+    return 1 if kind.startswith("LUT") else _XILINX_LUTS.get(kind, 0)
 
 
-#: Kinds of cells that a device runs out of, by the names that nextpnr gives them.
+#: Kinds of cells that a device may run out of, by nextpnr's names.
 _SCARCE = ("TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW", "DP16KD", "MULT18X18D")
-
-#: Blocks that a report names of those with late registers.
+#: Blocks with late registers that a report names.
 _LATE_BLOCKS = 20
 
 
 def depth_figures(module):
     """The deepest path of a netlist for the ECP5: ``levels``, and ``path`` with the block and wire of every step."""
-    path, names = longest_path(module), Names(module)
-    steps = [{"level": level, "block": names.block(cell), "wire": names.wire(cell)} for cell, level in path.steps]
-    return {"levels": path.levels, "path": steps}
+    (levels, path), names = longest_path(module), Names(module)
+    steps = [{"level": level, "block": names.block(cell), "wire": names.wire(cell)} for cell, level in path]
+    return {"levels": levels, "path": steps}
 
 
 def depth_lines(figures):
     """Lines that show :func:`depth_figures`."""
     return [
-        f"deepest path: {figures['levels']} four-input tables",
+        f"deepest path: {figures['levels']} LUT4s",
         arrows([step["block"] for step in figures["path"]]),
         *(f"{step['level']:>6}  {step['block'] or '(top)':<40} {step['wire']}" for step in figures["path"]),
     ]
@@ -325,8 +265,8 @@ def depth_lines(figures):
 def timing_figures(outcome, module, target):
     """The clock and the critical path of an :class:`~.nextpnr.Outcome`: nanoseconds, and the block of every step.
 
-    ``late`` has the blocks with registers or memories that would not be ready at ``target`` MHz, the worst first: how
-    many, and of the latest one the nanoseconds and the wire.
+    ``late`` has the blocks with registers or memories that are too late for ``target`` MHz, the worst first: their
+    number, and nanoseconds and wire of the latest.
     """
     names, steps, arrival = Names(module), [], 0.0
     for cell, wire, logic in outcome.path:
@@ -343,7 +283,7 @@ def timing_figures(outcome, module, target):
 
 
 def timing_lines(figures, target, routed):
-    """Lines that show :func:`timing_figures`, beside the frequency that was aimed at."""
+    """Lines that show :func:`timing_figures`, with the target frequency."""
     clock, steps = figures["clock_mhz"], figures["path"]
     verdict = "met" if clock >= target else "not met"
     lines = [f"clock: {clock:g} MHz at most, {'routed' if routed else 'placed'} (target {target:g} MHz: {verdict})"]
@@ -368,12 +308,12 @@ def timing_lines(figures, target, routed):
 
 
 def _carries_once(steps):
-    """Steps without those that stay in the chain of one carry: the last of each run of the same wire."""
+    """The last step of each run of the same wire: a carry chain is one line."""
     ends = [a for a, b in pairwise(steps) if (a["block"], a["wire"]) != (b["block"], b["wire"])]
     return [*ends, steps[-1]]
 
 
 def use_lines(used):
-    """Lines that show how much of a device is used, for what it may run out of."""
+    """Lines that show how much of a device is used, for kinds of cells that may run out."""
     rows = [(kind, *used[kind]) for kind in _SCARCE if kind in used]
     return [f"{kind:<14} {count:>7,} of {of:>7,} {count / of:>6.1%}" for kind, count, of in rows]

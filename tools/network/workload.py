@@ -10,9 +10,8 @@ import numpy as np
 
 from tilewright.errors import HostError
 from tilewright.network.evaluation import evaluate
-from tilewright.network.models.classes import class_names
 from tilewright.network.models.efficientnet import build_quantised
-from tilewright.network.models.photographs import load_photograph, prepare
+from tilewright.network.models.photographs import class_names, load_photograph, prepare
 from tilewright.network.program.compiled import compile as compile_network
 from tilewright.network.program.compiled import first_nodes
 from tilewright.network.program.machine import machine_of_core
@@ -85,10 +84,10 @@ def play_model(accelerator, model, samples):
         accelerator.count(case, one)
         facts.append(
             f"{case}: {len(names)} tensors, {sum(value.size for value in seen.values()):,} values, {verdict}; "
-            f"{run.cycles:,} cycles, {one.work / compiled.machine.conv.peak / run.cycles:.1%} of all MACs, "
+            f"{run.cycles:,} cycles, {one.work / compiled.plan.machine.conv.peak / run.cycles:.1%} of all MACs, "
             f"{run.cycles / one.limit:.2f} times the limit; "
-            f"{run.data_beats * compiled.machine.bus_bytes:,} bytes read, "
-            f"{run.write_beats * compiled.machine.bus_bytes:,} written"
+            f"{run.data_beats * compiled.plan.machine.bus_bytes:,} bytes read, "
+            f"{run.write_beats * compiled.plan.machine.bus_bytes:,} written"
         )
         facts += [f"{case}: {reservation}"] if reservation else []
         if graph is whole:
@@ -117,8 +116,8 @@ _HEAD = ("layer", "operator", "output", "cycles", "expected", "MACs", "of all MA
 
 def totals_of(compiled, run):
     """The Totals of a run: its limit is the largest of multiplications, bytes read and bytes written."""
-    macs = sum(layer.macs for layer in compiled.layers)
-    limit = max(ceil(macs / compiled.machine.conv.peak), run.data_beats, run.write_beats, 1)
+    macs = sum(layer.macs for layer in compiled.plan.layers)
+    limit = max(ceil(macs / compiled.plan.machine.conv.peak), run.data_beats, run.write_beats, 1)
     one = Totals("MACs", parts=1, work=macs, cycles=run.cycles, limit=limit)
     one.problems += [f"rule of AXI broken: {rule.name}" for rule in run.violations]
     one.problems += [f"wait that lasted too long: {wait.name}" for wait in run.late]
@@ -128,7 +127,7 @@ def totals_of(compiled, run):
 def charts_of(compiled, run):
     """When each engine worked, by caption: in all of a run and, if there are more layers, in three of its middle."""
     marks = [(one.start, one.end, one.layer.name) for one in measure_layers(compiled, run) if one.cycles]
-    whole = activity(run, compiled.schedule.words, marks=marks)
+    whole = activity(run, compiled.words, marks=marks)
     charts = {_CAPTION: whole.svg()}
     if len(marks) > _ZOOM:  # otherwise it would be the same picture
         middle = (len(marks) - _ZOOM) // 2
@@ -140,7 +139,7 @@ def charts_of(compiled, run):
 
 def table_of(compiled, run):
     """Headings and rows, of text: a row for each layer."""
-    return _HEAD, [_row(one, compiled.machine.conv.peak) for one in measure_layers(compiled, run)]
+    return _HEAD, [_row(one, compiled.plan.machine.conv.peak) for one in measure_layers(compiled, run)]
 
 
 def _row(one, peak):

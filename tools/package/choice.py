@@ -29,7 +29,8 @@ class Choice:
     Attributes
     ----------
     top, preset : str
-    without, more : tuple of str
+    without, engines : tuple of str
+    l2 : bool
     cores : int or None
     processors : int
     settings : tuple of Setting
@@ -40,7 +41,8 @@ class Choice:
     top: str
     preset: str
     without: tuple = ()
-    more: tuple = ()
+    engines: tuple = ()
+    l2: bool = False
     cores: int | None = None
     processors: int = 1
     settings: tuple = ()
@@ -57,14 +59,19 @@ class Choice:
         given = {
             "preset": self.preset,
             "top": self.top,
-            "with": ",".join(self.more),
+            "engines": ",".join(self.engines),
+            "l2": self.l2,
             "without": ",".join(self.without),
             "cores": self.cores,
             "processors": self.processors if self.processors > 1 else None,
             "set": ",".join(map(str, self.settings)),
             "name": self.prefix,
         }
-        return shlex.join(word for option, value in given.items() if value for word in (f"--{option}", str(value)))
+        words = []
+        for option, value in given.items():
+            if value:
+                words += [f"--{option}"] if value is True else [f"--{option}", str(value)]
+        return shlex.join(words)
 
     def component(self):
         """The component, before elaboration."""
@@ -76,7 +83,7 @@ class Choice:
 
     @property
     def _given(self):
-        names = ("without", "more", "cores", "processors", "settings")
+        names = ("without", "engines", "l2", "cores", "processors", "settings")
         return {name: getattr(self, name) for name in names}
 
 
@@ -86,13 +93,14 @@ def configure_choice(parser):
     parser.add_argument("--top", choices=list(TOPS), help="one top (all)")
     parser.add_argument("--without", metavar="FEATURE,...", type=feature_list, default=(),
                         help="features of the access unit that are not built")  # fmt: skip
-    parser.add_argument("--with", dest="more", metavar="conv,program", type=engine_list, default=(),
-                        help="with --top core, blocks in addition to its two engines; with --top cluster, blocks in "
-                             "addition to the access unit of each core, also pe, and l2")  # fmt: skip
+    parser.add_argument("--engines", metavar="ENGINE,...", type=engine_list, default=(),
+                        help="engines of a core: tmau, pe, conv, program; with --top core (tmau,pe) or --top "
+                             "cluster (tmau)")  # fmt: skip
+    parser.add_argument("--l2", action="store_true", help="a second-level cache, with --top cluster")
     parser.add_argument("--cores", type=integer(1, MOST_CORES), help="cores, with --top cluster (2)")
     parser.add_argument("--processors", type=integer(1, MOST_PROCESSORS), default=1,
-                        help="processors that share an access unit (1), with --top tmau, tmau_subsystem, or cluster "
-                             "without engines")  # fmt: skip
+                        help="processors of an access unit (1), with --top tmau, or a core or cluster of access units "
+                             "alone")  # fmt: skip
     add_settings(parser)
     parser.add_argument("--name", metavar="PREFIX", help="beginning of the names of modules and files (tw_<preset>)")
 
@@ -102,12 +110,10 @@ def choices(args):
 
     If there are several tops, each gets only the settings of its own engines.
     """
-    if args.more and args.top not in ("core", "cluster"):
-        raise UsageError("--with goes with --top core or --top cluster")
-    if "pe" in args.more and args.top == "core":
-        raise UsageError("--with pe goes with --top cluster: a core always has a processing engine")
-    if "l2" in args.more and args.top == "core":
-        raise UsageError("--with l2 goes with --top cluster")
+    if args.engines and args.top not in ("core", "cluster"):
+        raise UsageError("--engines goes with --top core or --top cluster")
+    if args.l2 and args.top != "cluster":
+        raise UsageError("--l2 goes with --top cluster")
     if args.cores and args.top != "cluster":
         raise UsageError(f"--cores {args.cores} goes with --top cluster")
     if args.processors > 1 and args.top is None:
@@ -116,7 +122,7 @@ def choices(args):
     for top in [args.top] if args.top else TOPS:
         groups = groups_of(top_params(top, args.preset))
         settings = tuple(each for each in args.settings if args.top or each.group in groups)
-        given = (args.without, args.more, args.cores, args.processors, settings, args.name)
+        given = (args.without, args.engines, args.l2, args.cores, args.processors, settings, args.name)
         found.append(Choice(top, args.preset, *given))
     # Options are checked before anything is made.
     every = dict.fromkeys(group for choice in found for group in groups_of(choice.component().params))

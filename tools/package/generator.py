@@ -36,5 +36,6 @@ def options(parameters):
     """
     arguments = []
     for name, value in parameters.items():
-        arguments += [f"--{name}", ",".join(map(str, value)) if isinstance(value, list) else str(value)]
+        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        arguments += [f"--{name}"] if value is True else [f"--{name}", text]
     return arguments

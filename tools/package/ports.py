@@ -16,9 +16,6 @@ from tilewright.hw.bus.axi4_lite import Axi4LiteSignature
 __all__ = ["Bits", "PortEntry", "attribute_docs", "clock_and_reset", "field_docs", "interface_docs", "member_docs",
            "port_docs", "ports_of"]  # fmt: skip
 
-_DECLARATION = re.compile(r"^(?P<names>\w[\w, ]*) : (?:In|Out)\(.*\n(?P<text>(?:    .*\n|\n(?=    ))*)", re.MULTILINE)
-_TAKEN_OVER = re.compile(r"^\*\*(\w+)", re.MULTILINE)
-
 
 def member_docs(enumeration):
     """The ``#:`` comments of the members of an enumeration, by name; members without a comment are left out."""
@@ -47,19 +44,34 @@ def field_docs(layout):
 
 @cache
 def port_docs(declared):
-    """Meanings of members, by name, from the docstring of a component, a signature or a function that makes members.
+    """The comments above or after the members that a component, a signature or a function makes, by name.
 
-    Members of another signature (``**OtherSignature.members``) are looked up there.
+    Members that are made elsewhere, by ``…_members(…)`` or as ``OtherSignature(…).members``, are looked up there.
     """
-    text = inspect.getdoc(declared) + "\n"
-    section = re.search(r"^Members\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", text, re.DOTALL | re.MULTILINE)
-    section = section[1] if section else text
-    docs = {}
-    for name in _TAKEN_OVER.findall(section):
-        docs |= port_docs(vars(sys.modules[declared.__module__])[name])
-    for match in _DECLARATION.finditer(section):
-        docs |= dict.fromkeys(match["names"].split(", "), _sentence(" ".join(match["text"].split())))
+    source, module = inspect.getsource(declared), vars(sys.modules[declared.__module__])
+    docs, comment = _docstring_docs(declared), []
+    for name in re.findall(r"\b(\w+_members|\w+Signature(?=\([\w.]*\)\.members))\(", source):
+        if module.get(name) not in (None, declared):
+            docs |= port_docs(module[name])
+    for line in source.splitlines():
+        if above := re.match(r"^ +# (.*)$", line):
+            comment.append(above[1])
+            continue
+        names = re.findall(r'"(?:{name})?(\w+)"(?:: |\] = )(?:In|Out)\(', line)
+        behind = re.search(r"  # (.*)$", line)
+        if text := behind[1] if behind else " ".join(comment):
+            docs |= dict.fromkeys(names, _sentence(text))
+        comment = []
     return docs
+
+
+def _docstring_docs(declared):
+    """The same from a "Members" section, until none is left."""
+    text = f"{inspect.getdoc(declared)}\n"
+    section = re.search(r"^Members\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", text, re.DOTALL | re.MULTILINE)
+    entries = re.compile(r"^(\w[\w, ]*) : (?:In|Out)\(.*\n((?:    .*\n|\n(?=    ))*)", re.MULTILINE)
+    pairs = entries.findall(section[1] if section else text)
+    return {name: _sentence(" ".join(text.split())) for names, text in pairs for name in names.split(", ")}
 
 
 def _sentence(text):
@@ -171,7 +183,11 @@ def _meaning(component, path):
                 "valid": f"`{word}_payload` is valid.",
                 "ready": f"`{word}_payload` is accepted if it is valid.",
             }[name]
-        texts.append(port_docs(declared).get(name, ""))
+        docs = port_docs(declared)
+        if declared in _STANDARD:  # of address channels the names begin with the channel
+            texts.append(docs.get(name) or docs.get(name[2:]) or f"{name.upper()}, as the specification of AXI has it.")
+        else:
+            texts.append(docs.get(name, ""))
         member = signature.members[name]
         if member.is_signature:
             signature = member.signature

@@ -33,7 +33,8 @@ class RandomRun:
 
     Parameters
     ----------
-    session : TmauSession
+    session : Session
+        Of a core with an access unit alone.
 
     Attributes
     ----------
@@ -45,7 +46,7 @@ class RandomRun:
 
     def __init__(self, session):
         self._session = session
-        self._params = session.params
+        self._params = session.params.tmau
         size = session.memory_bytes + DESCRIPTORS * DESCRIPTOR.bytes
         #: Global memory, as golden sees it.
         self._contents = np.zeros(size, np.uint8)
@@ -101,7 +102,7 @@ class RandomRun:
         return loads and replace(batch, fresh=True, loads=loads)
 
     def report(self, batch):
-        """What failed in a batch that was run: the differences of its smallest part, and a replay case."""
+        """Failures of a batch that was run: the differences of its smallest part, and a replay case."""
         smallest = self.reduce(batch)
         if smallest is None:
             return f"{batch.name} fails only after the batches before it"
@@ -138,7 +139,7 @@ class RandomRun:
 
     @staticmethod
     def _operations(batch, landed):
-        """What a processor does with the barriers while the commands run, until it knows that all bytes have landed."""
+        """Operations of a processor on the barriers while the commands run, until all bytes have landed."""
         totals = {}
         for load, count in zip(batch.loads, landed, strict=True):
             if load.barrier is not None and count:

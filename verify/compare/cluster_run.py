@@ -24,7 +24,7 @@ _EVERYONE = (1 << 16) - 1
 
 
 class ClusterComparison:
-    """Runs batches on a session, whose memories it fills anew for each.
+    """Runs batches on a session, whose memories it fills for each batch.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def _ending(cluster, core, fields):
 
 
 def _placed(batch):
-    """Commands of each core with the addresses of their descriptors, and global memory with these behind all else."""
+    """Commands of each core with the addresses of their descriptors, and global memory, which ends with these."""
     listed = [descriptor for commands in batch.commands for _, descriptor in commands if descriptor is not None]
     places = {raw: GLOBAL_BYTES + DESCRIPTOR.bytes * number for number, raw in enumerate(dict.fromkeys(listed))}
     tables = [np.frombuffer(raw.to_bytes(DESCRIPTOR.bytes, "little"), np.uint8) for raw in places]

@@ -34,7 +34,7 @@ def record_differences(words, records):
 def memory_differences(name, seen, wanted, before, open_bytes=None):
     """Whether a memory is as on golden; ``before`` tells which of the wrong bytes should not have changed at all.
 
-    ``open_bytes`` are those of ``wanted``, which need not be equal; None: all must be.
+    ``open_bytes`` are bytes of ``wanted`` that need not be equal; None: all must be.
     """
     differing = (open_bytes.wrong(seen) if open_bytes else seen != wanted).nonzero()[0]
     if not len(differing):

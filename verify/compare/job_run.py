@@ -1,4 +1,4 @@
-"""Jobs of the convolution engine on hardware and golden: shared memory, how each ended, and what registers say."""
+"""Jobs of the convolution engine on hardware and golden: shared memory, endings, and registers."""
 
 from collections import Counter
 
@@ -24,28 +24,28 @@ _CLEARED = (
     ("control", _REGISTERS["control"].pack(clear_counters=1, clear_error=1)),
     ("irq_status", _REGISTERS["irq_status"].pack(error=1, done=1)),
 )
-#: What lies in memory behind what a test gives.
+#: Bytes of shared memory after the contents that a test gives.
 _REST = 205
 
 
 class GoldenJobs:
-    """What jobs do one after the other on the golden model.
+    """Jobs that the golden model has executed one after the other.
 
     Parameters
     ----------
     words : sequence of int
     smem : uint8 array
-        What shared memory holds before; it does not change.
+        Shared memory before; it does not change.
     params : ConvParams
 
     Attributes
     ----------
     smem : uint8 array
-        What it holds after.
+        Shared memory after.
     endings : list of (ConvError, int, int)
         Code, field and tag of each job.
     registers : dict of str to int
-        What registers read then, if everything in them was cleared before: those that follow from jobs alone.
+        Values of registers that follow from jobs alone, if they were cleared before.
     """
 
     def __init__(self, words, smem, params):
@@ -77,7 +77,8 @@ class JobRun:
 
     Parameters
     ----------
-    session : ConvSession
+    session : Session
+        Of a core with a convolution engine alone.
 
     Attributes
     ----------
@@ -101,10 +102,10 @@ class JobRun:
         ----------
         words : sequence of int
         smem : uint8 array
-            What shared memory begins with; there may be more of it.
+            First bytes of shared memory.
         host : sequence of (int,) or (int, int)
-            What the host does meanwhile, in order: it reads the word at an address of shared memory, or writes one.
-            No job writes those that are read, or touches those that are written.
+            Accesses of the host meanwhile, in order: it reads the word at an address of shared memory, or writes it.
+            No job may write words that are read, or touch words that are written.
         barriers : sequence of (BarrierOp, int, int)
             Operations meanwhile, in order, on barriers that no job touches.
         """
@@ -113,11 +114,11 @@ class JobRun:
         before[: len(smem)] = smem
         try:
             accesses = [(self._base + address, *word) for address, *word in host]
-            run = session.run(words, registers=accesses, barriers=barriers, shared=before)
+            run = session.run(jobs=words, registers=accesses, barriers=barriers, preload=before)
             answers = session.run(registers=[*((name,) for name in _ASKED), *_CLEARED]).registers
         except SimulationError as error:
             return [str(error)]
-        golden = GoldenJobs(words, before, session.params.conv)
+        golden = GoldenJobs(words, before, session.params.conv.conv)
         self.jobs += len(words)
         self.cycles += run.cycles
         self.endings.update(code for code, _, _ in golden.endings)
@@ -129,8 +130,8 @@ class JobRun:
         expected |= {f"the end of job {number}": end for number, end in enumerate(golden.endings)}
         seen |= {f"register {name}": answer.data for name, answer in zip(_ASKED, answers, strict=False)}
         expected |= {f"register {name}": golden.registers[name] for name in _ASKED}
-        found = session.shared_memory.read(0, len(before))
-        sentences = memory_differences("shared memory", found, golden.smem, before)
+        memory = session.shared_memory.read(0, len(before))
+        sentences = memory_differences("shared memory", memory, golden.smem, before)
         return sentences + unequal({name: (value, expected[name]) for name, value in seen.items()})
 
     def report(self, words, smem):
@@ -142,7 +143,7 @@ class JobRun:
 
 
 def _answers(host, smem):
-    """What the host reads, by its name; what it writes is put into the memory."""
+    """Words that the host reads, by name; words that it writes are put into the memory."""
     expected = {}
     for number, (address, *written) in enumerate(host):
         word = smem[address : address + 4].view("<u4")

@@ -1,4 +1,4 @@
-"""What golden makes of a mixed batch: the memories before and after, the windows, and how every command ends."""
+"""Mixed batches on hardware and golden: memories, endings, their order, windows, and a replay case of a failure."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -66,7 +66,7 @@ class MixedGolden:
 
 
 def run_golden(batch, params):
-    """Executes a batch on golden, as a :class:`MixedGolden`; ``params`` are those of the TMAU."""
+    """Executes a batch on golden, as a :class:`MixedGolden`; ``params`` are a TmauParams."""
     contents = mix_pattern(BATCH_BYTES, GMEM_SEED)
     commands = batch_commands(batch, contents)
     shared = _shared_memory(params.smem.size_bytes)
@@ -113,7 +113,7 @@ def spread_tag(number):
 
 
 def batch_commands(batch, contents):
-    """Fields of the commands; their descriptors are placed behind the tensors in ``contents``."""
+    """Fields of the commands; their descriptors are placed after the tensors in ``contents``."""
     slots, commands = {}, []
     for number, order in enumerate(batch.orders):
         fields = order.fields | {"tag": spread_tag(number + batch.seed)}
@@ -150,19 +150,19 @@ def order_differences(commands, stamps):
     stamps : list of CommandStamp
         Of the same commands, all of them ended.
     """
-    found = []
+    sentences = []
     order = _Order()
     for number, (command, stamp) in enumerate(zip(commands, stamps, strict=True)):
         for name, before in order.first(command, stamp).items():
             late = [other for other in before if stamps[other].done >= stamp.done]
             if late:
-                found.append(f"command {number} ended in cycle {stamp.done}, before command {late[0]}: {name}")
+                sentences.append(f"command {number} ended in cycle {stamp.done}, before command {late[0]}: {name}")
         order.note(number, command, stamp)
-    return found
+    return sentences
 
 
 class _Order:
-    """What has been issued so far, by number."""
+    """Commands that have been issued so far, by number."""
 
     def __init__(self):
         self._all = []
@@ -272,11 +272,12 @@ _DRAIN = 32
 
 
 class MixedRun:
-    """Runs mixed batches on a session, whose memories it fills anew for each.
+    """Runs mixed batches on a session, whose memories it fills for each batch.
 
     Parameters
     ----------
-    session : TmauSession
+    session : Session
+        Of a core with an access unit alone.
 
     Attributes
     ----------
@@ -285,12 +286,12 @@ class MixedRun:
     endings : Counter
         How they ended.
     golden : MixedGolden
-        What the last batch does on golden.
+        The last batch on golden.
     """
 
     def __init__(self, session):
         self._session = session
-        self._params = session.params
+        self._params = session.params.tmau
         self.commands = 0
         self.endings = Counter()
         self.golden = None
@@ -323,7 +324,7 @@ class MixedRun:
         ]
 
     def _window_registers(self, golden):
-        """What sets the windows of a batch, and of each processor."""
+        """Accesses that set the windows of a batch, and of each processor."""
         if not self._params.has("windows"):
             return []
         apart = enumerate(golden.machine.processors)
@@ -346,7 +347,7 @@ class MixedRun:
         return None if numbers is None else part(numbers)
 
     def report(self, batch):
-        """What failed in a batch: the differences of its smallest part, and a replay case of it."""
+        """Failures of a batch: the differences of its smallest part, and a replay case of it."""
         where = f"{batch}; {self._params}"
         part = self.reduce(batch)
         if part is None:

@@ -35,12 +35,13 @@ class ProgramRun:
         golden.run(program.words)
         self.instructions += len(program.words)
         sentences = memory_differences("shared memory", seen.smem, golden.smem, program.smem, golden.open.memory)
-        wanted, found = ({fault.number: fault for fault in result.faults} for result in (golden, seen))
-        for number in sorted(wanted.keys() | found.keys()):
-            if wanted.get(number) != found.get(number):
+        expected, observed = ({fault.number: fault for fault in result.faults} for result in (golden, seen))
+        for number in sorted(expected.keys() | observed.keys()):
+            if expected.get(number) != observed.get(number):
                 text = disassemble_instruction(program.words[number])
                 sentences.append(
-                    f"instruction {number}, {text}: {_spoken(found.get(number))}, not {_spoken(wanted.get(number))}"
+                    f"instruction {number}, {text}: "
+                    f"{_spoken(observed.get(number))}, not {_spoken(expected.get(number))}"
                 )
         return sentences
 

@@ -8,7 +8,7 @@ from tilewright.golden import Machine, Memory, Windows, command_word
 from tilewright.golden.memory import mix_pattern
 from tilewright.golden.smem import Barrier
 from tilewright.sim.session.golden_options import machine_options
-from tilewright.sim.session.run import TmauRun
+from tilewright.sim.session.run import Run
 from tilewright.spec import DESCRIPTOR
 
 from ..random.commands import GOOD, SPARE, TILE, WAITING
@@ -36,7 +36,7 @@ class FaultyMemory(Memory):
     Parameters
     ----------
     data
-        As of :class:`Memory`.
+        See :class:`Memory`.
     faults : (int, int) or None
         First and last address of the words; also an attribute.
     """
@@ -60,7 +60,7 @@ class Comparison(NamedTuple):
 
     Attributes
     ----------
-    run : TmauRun
+    run : Run
         Of the session.
     errors : list of ErrorRecord
         Of golden.
@@ -68,7 +68,7 @@ class Comparison(NamedTuple):
         One sentence for each.
     """
 
-    run: TmauRun
+    run: Run
     errors: list
     differences: list
 
@@ -78,7 +78,8 @@ class Scoreboard:
 
     Parameters
     ----------
-    session : TmauSession
+    session : Session
+        Of a core with an access unit alone.
 
     Attributes
     ----------
@@ -89,12 +90,12 @@ class Scoreboard:
     """
 
     def __init__(self, session):
-        self.session, self.params = session, session.params
+        self.session, self.params = session, session.params.tmau
         self._contents = np.zeros(len(session.global_memory), np.uint8)
         self._issued = 0  # commands since the beginning
 
     def begin(self, *, windows=None, faults=None, response=0, errors_on="both"):
-        """Resets the hardware, and fills all memories anew.
+        """Resets the hardware, and fills all memories.
 
         Parameters
         ----------
@@ -103,7 +104,7 @@ class Scoreboard:
         faults : (int, int) or None
             First and last address of words that the bus answers with ``response``.
         errors_on : str
-            As of ``TmauSession.configure``.
+            See ``Session.configure``.
         """
         session = self.session
         self._contents[:AREA] = mix_pattern(AREA, _GMEM_SEED)
@@ -136,7 +137,7 @@ class Scoreboard:
         self.session.run(registers=[("control", _CLEAR_ERROR), ("irq_status", _ERROR)])
 
     def interrupt(self, command, cycle):
-        """Resets the hardware so many cycles after a command was issued; golden goes on from what it left.
+        """Resets the hardware ``cycle`` cycles after a command was issued; golden goes on from the state that it left.
 
         Returns how many bytes of both memories are neither as before the command nor as after it.
         """
@@ -159,7 +160,7 @@ class Scoreboard:
         self.session.global_memory.write(address, bytes(values))
 
     def descriptor(self, word):
-        """Address of a descriptor (an int), behind ``AREA`` in both global memories."""
+        """Address of a descriptor (an int), after ``AREA`` in both global memories."""
         address = self.session.descriptor(word)
         self._contents[address : address + DESCRIPTOR.bytes] = np.frombuffer(
             word.to_bytes(DESCRIPTOR.bytes, "little"), np.uint8
@@ -202,7 +203,7 @@ class Scoreboard:
         wait : bool
             Each command waits for those before, so that errors come in the order of the commands.
         **options
-            Of ``TmauSession.run``.
+            See ``Session.run``.
 
         Returns
         -------
@@ -211,7 +212,7 @@ class Scoreboard:
         machine = self.machine
         before = len(machine.errors)
         self.shared, self.memory = machine.smem.copy(), self._contents[:AREA].copy()
-        # Tags differ, also from those of earlier runs, and all of their bits are used.
+        # Tags differ, also from tags of earlier runs, and all of their bits are used.
         tags = [_TAG * (self._issued + number) % (1 << 16) for number in range(1, len(commands) + 1)]
         self._issued += len(commands)
         commands = [command | {"tag": tag} for command, tag in zip(commands, tags, strict=True)]
@@ -242,7 +243,7 @@ class Scoreboard:
 
 
 def refusal_differences(scoreboard, code, command):
-    """Runs a command that must be refused, and good ones behind it; one sentence for each difference.
+    """Runs a command that must be refused, and good ones after it; returns one sentence for each difference.
 
     Nothing may move: no byte, no barrier, no request of data. Only the descriptor is read.
     """

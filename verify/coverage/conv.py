@@ -129,7 +129,7 @@ def sample_job(coverage, word, params):
     shape, parts = shape_of(fields), parts_of(fields)
     plan = ConvPlan(shape, params, 1 << fields["granularity"], fields["merge"], bool(fields["raster"]))
     kind, output = MmType(fields["type"]), ConvOutput(fields["output"])
-    found = {
+    samples = {
         "operation": shape.operation.name,
         "type": kind.name,
         "output": output.name,
@@ -157,7 +157,7 @@ def sample_job(coverage, word, params):
         "arrivals": len(barriers_of(fields)),
         "raster": int(plan.crosses_lines),  # in lane-private mode the field does not always make a difference
     }
-    return coverage.sample({name: {value} for name, value in found.items()} | {"gaps": _gaps(fields, parts)})
+    return coverage.sample({name: {value} for name, value in samples.items()} | {"gaps": _gaps(fields, parts)})
 
 
 def _points(plan):
@@ -217,11 +217,11 @@ def _edges(shape):
 
 def _gaps(fields, parts):
     """Which tensors have gaps between their rows, as a set."""
-    found = {"x": _has_gaps(parts["x"]), "y": _has_gaps(parts["y"])}
+    gaps = {"x": _has_gaps(parts["x"]), "y": _has_gaps(parts["y"])}
     x = parts["x"]
     pitches, room = x.pitches[::-1], x.row_bytes
     overlaps = pitches[0] < room and x.shape[-2] > 1
-    return {name for name, there in found.items() if there} | ({"x overlaps"} if overlaps else set()) or {"none"}
+    return {name for name, there in gaps.items() if there} | ({"x overlaps"} if overlaps else set()) or {"none"}
 
 
 def _has_gaps(part):

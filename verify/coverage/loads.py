@@ -1,4 +1,4 @@
-"""What is noteworthy about one tile load: the features that the coverage of random loads is counted in."""
+"""Coverage of tile loads: features of a load, and combinations of features that are bins."""
 
 from itertools import combinations
 
@@ -62,7 +62,7 @@ def features(tmap, coords, smem, signal, addr_width=64):
     starts = tile.addresses[tile.inside] if tile.stop > tile.start else tile.addresses[:0]
     length = row_bytes(tmap)
     places = [place(*extent) for extent in zip(coords, counts(tmap), (1, *tmap.traversal[1:]), tmap.size, strict=True)]
-    found = {
+    samples = {
         "rank": {tmap.rank},
         "element bytes": {tmap.element.bytes},
         "swizzle": {spoken(tmap.swizzle)},
@@ -79,10 +79,10 @@ def features(tmap, coords, smem, signal, addr_width=64):
         "page edges": _page_edges(starts, tile.stop - tile.start),
         "barrier": {("signals" if len(starts) else "signals without data") if signal else "silent"},
     }
-    found |= {name: set() for name in (*PLACES, *BOXES)}
-    found |= {PLACES[d]: {where} for d, where in enumerate(places)}
-    found |= {BOXES[d]: {_named(box, _EXTENTS)} for d, box in enumerate(tmap.box)}
-    return found
+    samples |= {name: set() for name in (*PLACES, *BOXES)}
+    samples |= {PLACES[d]: {where} for d, where in enumerate(places)}
+    samples |= {BOXES[d]: {_named(box, _EXTENTS)} for d, box in enumerate(tmap.box)}
+    return samples
 
 
 def _named(value, ranges):
@@ -109,22 +109,22 @@ def alignments(starts):
 
 
 def _strides(tmap):
-    found, packed = set(), tmap.size[0] * tmap.element.bytes
+    kinds, packed = set(), tmap.size[0] * tmap.element.bytes
     for stride, size in zip(tmap.stride, tmap.size[1:], strict=True):
         if stride >= PAGE:
-            found.add("4 GiB or more" if stride >= 1 << 32 else "4 KiB or more")
+            kinds.add("4 GiB or more" if stride >= 1 << 32 else "4 KiB or more")
         if stride and not stride & (stride - 1):
-            found.add("power of two")
+            kinds.add("power of two")
         if stride < packed:
-            found.add("overlapping" if stride else "zero")
+            kinds.add("overlapping" if stride else "zero")
         else:
-            found.add("packed" if stride == packed else "padded")
+            kinds.add("packed" if stride == packed else "padded")
         packed = stride * size
-    return found
+    return kinds
 
 
 def _page_edges(starts, count):
-    """What happens at the ends of pages to the pieces that are contiguous in global memory."""
+    """How pieces that are contiguous in global memory lie relative to pages."""
     if not len(starts):
         return set()
     begins = np.concatenate([[True], starts[1:] != starts[:-1] + np.uint64(count)])

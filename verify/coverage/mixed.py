@@ -1,4 +1,4 @@
-"""What is noteworthy about one command of a mixed batch: the features that their coverage is counted in."""
+"""Coverage of mixed batches: features of their commands, and combinations of features that are bins."""
 
 from collections import defaultdict
 from itertools import combinations
@@ -109,23 +109,23 @@ def features(order, ending, addr_width):
     """
     opcode, fields = order.fields["opcode"], order.fields
     known = opcode in list(Opcode)
-    found = {
+    samples = {
         "operation": {Opcode(opcode).name.lower() if known else "unknown"},
         "ending": {ending.name.lower()},
     }
     if ending or not known:
-        return found
+        return samples
     if opcode in TENSOR_OPCODES and order.tmap:
-        return found | _tensor(Opcode(opcode), fields, order.tmap, addr_width)
+        return samples | _tensor(Opcode(opcode), fields, order.tmap, addr_width)
     reader = _OTHERS.get(opcode)
-    return found | (reader(fields) if reader else {})
+    return samples | (reader(fields) if reader else {})
 
 
 def _tensor(opcode, fields, tmap, addr_width):
     coords, offsets = tuple(fields["coords"])[: tmap.rank], (*fields.get("offsets", ()), 0, 0, 0)[:3]
     tile = walk(tmap, coords, addr_width, offsets)
     starts = tile.addresses[tile.inside] + np.uint64(tile.start)
-    found = {
+    samples = {
         "walk": {opcode.name.lower()},
         "mode": {spoken(tmap.mode)},
         "rank": {tmap.rank},
@@ -139,12 +139,12 @@ def _tensor(opcode, fields, tmap, addr_width):
         "pitch": {"wider" if pitch(tmap) > row_bytes(tmap) else "the row"},
     }
     if opcode == Opcode.LOAD:
-        found["barrier"] = {"signals" if fields.get("signal") else "silent"}
+        samples["barrier"] = {"signals" if fields.get("signal") else "silent"}
     if opcode in (Opcode.STORE, Opcode.REDUCE):
         op = Reduction(fields["reduction"] if opcode == Opcode.REDUCE else 0)
-        found["source"] = {"fill" if fields.get("fill") else "shared memory"}
-        found |= {"reduction": {_reduction(op, tmap.element)}, "destination": {"tensor"}}
-    return found | (_pixels(tmap, coords, offsets) if tmap.mode == Mode.IM2COL else _box(tmap, coords))
+        samples["source"] = {"fill" if fields.get("fill") else "shared memory"}
+        samples |= {"reduction": {_reduction(op, tmap.element)}, "destination": {"tensor"}}
+    return samples | (_pixels(tmap, coords, offsets) if tmap.mode == Mode.IM2COL else _box(tmap, coords))
 
 
 def _box(tmap, coords):
@@ -161,7 +161,7 @@ def _pixels(tmap, coords, offsets):
     sizes = np.array([tmap.size[d] for d in spatial])
     inside = pixels[:, spatial.start : spatial.stop]
     outside = ((inside < 0) | (inside >= sizes)).any(axis=1)
-    found = {
+    samples = {
         "spatial dimensions": {len(spatial)},
         "pixels outside": {_share(outside)},
         "images": {"several" if pixels[0, -1] != pixels[-1, -1] else "one"},
@@ -169,8 +169,8 @@ def _pixels(tmap, coords, offsets):
     }
     if not tmap.interleave:
         channels = coords[0] + np.arange(tmap.channels)
-        found["channels outside"] = {_share((channels < 0) | (channels >= tmap.size[0]))}
-    return found
+        samples["channels outside"] = {_share((channels < 0) | (channels >= tmap.size[0]))}
+    return samples
 
 
 def _share(flags):
@@ -184,13 +184,13 @@ def _reduction(op, element):
 def _copy(fields):
     op, element = Reduction(fields.get("reduction", 0)), Element(fields.get("element", 0))
     to_shared, size = fields["destination_space"] == Space.SHARED, fields["size"]
-    found = {
+    samples = {
         "reduction": {_reduction(op, element)},
         "destination": {"shared block" if to_shared else "global block"},
         "block source": {Space(fields["source_space"]).name.lower()},
         "block bytes": {str(size) if size <= 16 else "more"},
     }
-    return found | ({"barrier": {"signals" if fields.get("signal") else "silent"}} if to_shared else {})
+    return samples | ({"barrier": {"signals" if fields.get("signal") else "silent"}} if to_shared else {})
 
 
 def _lanes(fields):
@@ -290,7 +290,7 @@ EXCLUSIONS = (
         lambda bin_: bin_.get("interleave", "none") != "none" and bin_.get("row") == "odd bytes",
     ),
     (
-        "without swizzle rows adjoin",
+        "without swizzle rows are contiguous",
         lambda bin_: bin_.get("swizzle", "128B") == "none" and bin_.get("pitch") == "wider",
     ),
     ("no reduction is on bytes", lambda bin_: bin_.get("walk") == "reduce" and bin_.get("element bytes") == 1),

@@ -62,7 +62,7 @@ def pe_coverage(params):
             ),
             cannot(
                 "there is no such type",
-                lambda **found: found["type"] is not None and MmType[found["type"]].family not in params.types,
+                lambda **samples: samples["type"] is not None and MmType[samples["type"]].family not in params.types,
             ),
             cannot("never more members than threads", lambda error, **_: error == "MERGE" and threads >= 16),
             cannot("mm has no elements of 32 bits", lambda memory, element, **_: memory == "MM" and element in _WIDE),
@@ -76,11 +76,11 @@ def sample_program(coverage, program):
     engine = golden_engine(program)
     first = len(program.setup)
     for number, word in enumerate(program.words):
-        found = _before(engine, word)
+        samples = _before(engine, word)
         fault = engine.execute(word)
         code = fault.code if fault else PeError.NONE
         if first <= number < first + len(program.body):
-            coverage.sample(_found(found, code))
+            coverage.sample(_samples(samples, code))
     return engine
 
 
@@ -91,13 +91,13 @@ def _before(engine, word):
         return {}
     fields = fmt.unpack(word)
     operation = Operation(fields["opcode"])
-    found = {"operation": operation.name}
+    samples = {"operation": operation.name}
     if operation in MEMORY_OPERATIONS:
-        found |= {"memory": operation.name, "guarded": fields["guard"]} | _place(engine, fields)
+        samples |= {"memory": operation.name, "guarded": fields["guard"]} | _place(engine, fields)
     if operation == Operation.MM and fields["type"] in set(MmType):
-        found |= {name: fields[name] for name in ("ka", "kb")}
-        found |= {"t": fields["transpose"], "type": MmType(fields["type"]).name}
-    return found
+        samples |= {name: fields[name] for name in ("ka", "kb")}
+        samples |= {"t": fields["transpose"], "type": MmType(fields["type"]).name}
+    return samples
 
 
 def _place(engine, fields):
@@ -119,11 +119,11 @@ def _place(engine, fields):
     }
 
 
-def _found(found, code):
+def _samples(samples, code):
     """All features as sets; an instruction that does nothing at all shows only its error."""
     if PeError.NONE < code < PeError.PRODUCT:
-        found = {}
-    if "some" in found and found["some"] != "none":
-        found["access"] = code.name
-    found["error"] = code.name
-    return {name: {found[name]} if name in found else set() for name in _FEATURES}
+        samples = {}
+    if "some" in samples and samples["some"] != "none":
+        samples["access"] = code.name
+    samples["error"] = code.name
+    return {name: {samples[name]} if name in samples else set() for name in _FEATURES}

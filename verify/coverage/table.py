@@ -16,7 +16,7 @@ class Coverage:
     crosses : sequence of tuple of str
         Features of which every combination of values is a bin.
     exclusions : sequence of (str, callable)
-        Combinations that cannot be: why, and a predicate on a bin, given as a dictionary of features. They are no bins.
+        Impossible combinations: why, and a predicate on a bin, given as a dictionary of features.
 
     Attributes
     ----------
@@ -31,14 +31,14 @@ class Coverage:
             bins = (values for values in combined if not _reasons(exclusions, cross, values))
             self.hits[cross] = Counter(dict.fromkeys(bins, 0))
 
-    def sample(self, found):
+    def sample(self, samples):
         """Counts one command, given by the set of values that it has of each feature.
 
         Returns whether it is the first in any bin.
         """
         is_new = False
         for cross, hits in self.hits.items():
-            for values in product(*(found[name] for name in cross)):
+            for values in product(*(samples[name] for name in cross)):
                 if values in hits:
                     is_new |= not hits[values]
                     hits[values] += 1

@@ -1,4 +1,4 @@
-"""Channels of AXI4 ports as streams, for the drivers of streams."""
+"""AXI4 in the Python simulator: channels as streams, a memory, accesses over AXI4-Lite, and a check of what passed."""
 
 import random
 from collections import defaultdict, deque
@@ -54,16 +54,15 @@ _CHANNELS = {
 class AxiHistory:
     """Records a port, and judges by what AXI4 demands of a memory; run :meth:`watch` as a background testbench.
 
-    Writes take effect in the order of their requests. A read may find a byte as any write left it that was requested
-    before the beat came, but for those that were followed by another one that was answered before the read was
-    requested.
+    Writes take effect in the order of their requests. A read may return a byte as any write left it that was requested
+    before the beat came, unless a later write to the byte was answered before the read was requested.
 
     Parameters
     ----------
     axi : interface
         Of an ``Axi4Signature``.
     contents : uint8 array
-        What memory holds at first.
+        Initial contents of the memory.
 
     Attributes
     ----------
@@ -96,17 +95,17 @@ class AxiHistory:
         words, answers = deque(self.events["w"]), defaultdict(deque)
         for cycle, ident, response in self.events["b"]:
             answers[ident].append((cycle, bool(int(response.value) & 2)))
-        found = []
+        requests = []
         for requested, ident, address, length in self.events["aw"]:
             written = {}
             for beat in range(length + 1):
-                _, data, strobe, _ = words.popleft()
+                _, word, strobe, _ = words.popleft()
                 for offset in range(self._word_bytes):
                     if strobe >> offset & 1:
-                        written[address + beat * self._word_bytes + offset] = data >> 8 * offset & 0xFF
+                        written[address + beat * self._word_bytes + offset] = word >> 8 * offset & 0xFF
             answered, failed = answers[ident].popleft()
-            found.append((requested, answered, failed, written))
-        return found
+            requests.append((requested, answered, failed, written))
+        return requests
 
     def beats(self):
         """Every beat as ``(requested, came, failed, address, data)``; checks IDs and last beats."""
@@ -115,13 +114,13 @@ class AxiHistory:
             asked[ident] += [
                 (requested, address + beat * self._word_bytes, beat == length) for beat in range(length + 1)
             ]
-        found = []
-        for came, ident, data, response, last in self.events["r"]:
+        transfers = []
+        for came, ident, word, response, last in self.events["r"]:
             requested, address, is_last = asked[ident].popleft()
             assert bool(last) == is_last, f"RLAST of the beat at {address:#x}"
-            found.append((requested, came, bool(int(response.value) & 2), address, data))
+            transfers.append((requested, came, bool(int(response.value) & 2), address, word))
         assert not any(asked.values()), "beats are missing"
-        return found
+        return transfers
 
     def final(self):
         """Memory after all writes that did not fail, as far as the port tells."""
@@ -139,11 +138,11 @@ class AxiHistory:
             for address, value in written.items():
                 if not failed:
                     history[address].append((requested, answered, value))
-        for requested, came, failed, address, data in self.beats():
+        for requested, came, failed, address, word in self.beats():
             assert failed == (address in failing), f"response of the beat at {address:#x} in cycle {came}"
             for offset in range(0 if failed else self._word_bytes):
                 self._check_byte(
-                    history[address + offset], requested, came, address + offset, data >> 8 * offset & 0xFF
+                    history[address + offset], requested, came, address + offset, word >> 8 * offset & 0xFF
                 )
 
     def _check_byte(self, writes, requested, came, address, value):
@@ -184,8 +183,8 @@ class AxiMemory:
     """Answers reads and writes in order, one beat a cycle; run :meth:`serve`, :meth:`serve_writes` as background
     testbenches.
 
-    As unhelpful as AXI4 allows where reads meet writes: a read sees the memory as it is when its request is accepted, a
-    write changes it when it is answered.
+    It is as unhelpful as AXI4 allows where reads meet writes: a read returns the contents at the time when its request
+    is accepted, a write takes effect when it is answered.
 
     Parameters
     ----------

@@ -24,13 +24,13 @@ __all__ = ["FETCH_MODES", "FetchArray", "FetchGatherer", "FetchPath", "dense_job
 
 
 def rows_read(memories, words, turn):
-    """What slaves get: an array of shape (slaves, elements of a row).
+    """Elements that slaves get: an array of shape (slaves, elements of a row).
 
     Parameters
     ----------
     memories : array of shape (slaves, words, elements of a row)
     words : sequence of int
-        As of ``LaneReadLayout``: of each half of a row of each slave, or one for all.
+        See ``LaneReadLayout``: one for each half of a row of each slave, or one for all.
     turn : int
         Part p comes from part p + ``turn``.
     """
@@ -42,7 +42,7 @@ def rows_read(memories, words, turn):
     return np.roll(read, -turn, axis=0).reshape(slaves, elements)
 
 
-#: Probabilities, in each cycle, that a request is not taken, an answer is late, a set is not handed on or not released.
+#: Probabilities in each cycle that a request is not accepted, an answer is late, a set is not forwarded or released.
 FETCH_MODES = {"none": (0, 0, 0), "memory": (0.5, 0.6, 0), "array": (0, 0, 0.85), "both": (0.3, 0.5, 0.6)}
 
 
@@ -214,22 +214,22 @@ class FetchArray:
     def check(self, rows, number, expected):
         conv = self.path.params.conv
         _, features, mask, _, _, text = expected
-        found = np.frombuffer(rows.to_bytes(conv.units * conv.row_bytes, "little"), np.uint8).reshape(conv.units, -1)
-        assert (found == features)[mask].all(), f"set {self.checked} of {text}:\n{found}\n{features}\n{mask}"
+        observed = np.frombuffer(rows.to_bytes(conv.units * conv.row_bytes, "little"), np.uint8).reshape(conv.units, -1)
+        assert (observed == features)[mask].all(), f"set {self.checked} of {text}:\n{observed}\n{features}\n{mask}"
         self.checked += 1
 
     def check_step(self, step, expected):
         flags, kernel, _, features, mask, text = expected
         text = f"step {self.checked} of {text}"
         assert (step.flags.first, step.flags.last, step.flags.final) == flags, text
-        found = rows_read(self.slaves, step.read.words, step.read.turn)
-        assert (found == features)[mask].all(), f"{text}:\n{found}\n{features}"
+        observed = rows_read(self.slaves, step.read.words, step.read.turn)
+        assert (observed == features)[mask].all(), f"{text}:\n{observed}\n{features}"
         for half, row in enumerate(kernel):
             off = row is None or row is False
             assert step.halves.off >> half & 1 == off, text
             if not off and row is not True:
-                found = self.kernel[step.kernel[half]]
-                assert (found == row).all(), f"{text}, half {half}:\n{found}\n{row}"
+                observed = self.kernel[step.kernel[half]]
+                assert (observed == row).all(), f"{text}, half {half}:\n{observed}\n{row}"
         self.checked += 1
 
     async def watch_writes(self, ctx):

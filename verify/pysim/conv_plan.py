@@ -1,4 +1,4 @@
-"""What a job becomes before it runs: the values of ``PlanLayout``, worked out in Python."""
+"""The plan of a convolution job: the values of ``PlanLayout``, computed in Python."""
 
 from tilewright.golden.conv.job import barriers_of, parts_of, result_bytes, shape_of
 from tilewright.golden.conv.plan import ConvPlan

@@ -17,7 +17,7 @@ __all__ = ["ResultsWorld", "gatherer"]
 
 
 class ResultsWorld:
-    """What is around a ``Results``: give its ``processes`` to the simulation, as background.
+    """The neighbours of a ``Results``: its ``processes`` run in the background of a simulation.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class ResultsWorld:
             waiting.clear()
 
     def add_job(self, fields, accumulators):
-        """Puts the tiles of a job behind those that wait.
+        """Appends the tiles of a job to the waiting ones.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class ResultsWorld:
                 for lane in range(results):
                     number = tile.get((read.t, read.index, read.part, lane))
                     values[lane] = values[lane] if number is None else number
-            # What is read in the cycle behind the one in which the tile was taken is still there.
+            # Sums that are read in the cycle after the one in which the tile was accepted are still there.
             gone = released.popleft()
             if gone is not None:
                 self._banks[gone] = None
@@ -206,7 +206,7 @@ def _tile(points, accumulators, conv):
 
 
 def _lane_tile(lines, accumulators, many, conv):
-    """What slaves have of both lines of a pair, of which the second begins in the middle of the accumulators."""
+    """Sums of both lines of a pair in each slave; the second line begins in the middle of the accumulators."""
     tile = {}
     for half, rows in enumerate(lines):
         for slave, points in enumerate(rows):

@@ -1,4 +1,4 @@
-"""Accesses that a job leads to, element by element as docs/pe.md says: the reference of the sequencer's tests."""
+"""Accesses of a job, element by element as docs/pe.md specifies them: the reference of the sequencer's tests."""
 
 from dataclasses import dataclass
 
@@ -67,7 +67,7 @@ class Segment:
 
 @dataclass
 class Threads:
-    """What the sequencer reads of the threads."""
+    """State of the threads that the sequencer reads."""
 
     registers: list  # by thread, by register
     predicates: list  # by thread: eight bits
@@ -76,7 +76,7 @@ class Threads:
         return not job["guard"] or bool(self.predicates[thread] >> job["predicate"] & 1)
 
     def element(self, thread, segment, job, distance=0):
-        """The thread's element, and those behind it along dimension 0."""
+        """The thread's element, or the one at a distance along dimension 0."""
         coordinates = self.registers[thread][job["rf"] : job["rf"] + segment.rank]
         return ((coordinates[0] + job["imm"] + distance) % (1 << 32), *coordinates[1:])
 
@@ -100,7 +100,7 @@ class BlockDirectory:
 
 
 class OffsetSets:
-    """Sets of offsets that are held, by what they are of; the first useless one is replaced, or else one by turns."""
+    """Cached sets of offsets by their keys; the first invalid set is replaced, or otherwise the next one in turn."""
 
     def __init__(self):
         self.held = [None] * BASES_SETS  # (key, registers)
@@ -113,9 +113,9 @@ class OffsetSets:
                 return number, False
         return (self.held.index(None) if None in self.held else self.next), True
 
-    def use(self, found, key, registers):
+    def use(self, lookup, key, registers):
         """A job with these offset registers is issued, with what ``find`` said."""
-        number, rebuild = found
+        number, rebuild = lookup
         self.held[number] = (key, set(registers))
         if rebuild and number == self.next:
             self.next = (self.next + 1) % BASES_SETS
@@ -140,12 +140,13 @@ def expected(params, threads, segment, job, directory):
         directory.forget()
     common = {"number": job["number"], "paged": int(segment.paged), "swizzle": segment.swizzle}
     common |= {"base": segment.base, "fault_register": job["register"]}
-    kept = [access for access in accesses[:-1] if access.get("on") != 0] + accesses[-1:]
-    for position, access in enumerate(kept):
-        access |= common | {"last": int(position == len(kept) - 1), "flush": int(job["flush"] and position == 0)}
+    issued = [access for access in accesses[:-1] if access.get("on") != 0] + accesses[-1:]
+    for position, access in enumerate(issued):
+        access |= common | {"last": int(position == len(issued) - 1), "flush": int(job["flush"] and position == 0)}
         if access["kind"] == AccessKind.LOAD and access["on"] == 0:
-            kept[position] = {"kind": AccessKind.NOTHING, "number": job["number"], "last": 1, "flush": access["flush"]}
-    return kept
+            nothing = {"kind": AccessKind.NOTHING, "number": job["number"], "last": 1}
+            issued[position] = nothing | {"flush": access["flush"]}
+    return issued
 
 
 def _lane(segment, elements, limit_bytes, code=0):
@@ -266,7 +267,7 @@ def _words(params, threads, segment, job):
                 yield {**access, "kind": AccessKind.STORE, "data": values}
 
 
-#: Fields that count, by kind.
+#: Fields that have a meaning, by kind.
 _ALWAYS = ("last", "flush", "number")
 _PLACES = ("paged", "swizzle", "base", "fault_register")
 _OF_COLUMNS = ("thread", "on", "register", "first_member", "wide", "ka", "kb")
@@ -281,7 +282,7 @@ _FIELDS = {
 
 
 def observed(payload):
-    """What counts of a payload of ``LinearLayout``."""
+    """The fields of a ``LinearLayout`` payload that have a meaning for its kind."""
     kind = AccessKind(payload["kind"])
     access = {"kind": kind} | {name: payload[name] for name in _FIELDS[kind]}
     if kind == AccessKind.NOTHING:

@@ -1,4 +1,4 @@
-"""A register file for blocks that read registers of groups of threads."""
+"""Operands for blocks of the processing engine: a model of its register file, and rows for dot products."""
 
 import numpy as np
 from amaranth.hdl import Value
@@ -9,7 +9,7 @@ from tilewright.spec.pe import MmType
 
 from .streams import set_together, unpacker
 
-__all__ = ["STYLES", "dot_rows", "join_elements", "lane_registers", "split_elements"]
+__all__ = ["STYLES", "dot_rows", "join_elements", "lane_registers"]
 
 
 def lane_registers(port, words, rng, *, busy=0.0):
@@ -72,11 +72,6 @@ def dot_rows(rng, kind, count, elements):
 def join_elements(elements):
     """Rows of elements as rows of bytes, the first element first."""
     return np.ascontiguousarray(elements.astype(elements.dtype.newbyteorder("<"))).view(np.uint8)
-
-
-def split_elements(rows, kind):
-    """The inverse of :func:`join_elements`."""
-    return np.ascontiguousarray(rows).view(f"<u{kind.bytes}")
 
 
 def _any_bits(rng, kind, count, elements):
@@ -170,7 +165,7 @@ def _far(rng, kind, count, elements):
 
 
 def _cancelling(rng, kind, count, elements):
-    """The second half of a row takes away the terms of the first, perhaps but for the last place of one."""
+    """The second half of a row cancels the terms of the first, sometimes except the last place of one term."""
     accumulators, a, b = _near(rng, kind, count, elements, 24)
     half = elements // 2
     sign = 1 << sum(_FORMATS[kind])
@@ -204,5 +199,5 @@ def _ties(rng, kind, count, elements):
     return _pack(rng.integers(0, 2, count), exponent, mantissa, _FP32), a, b
 
 
-#: What rows of floats :func:`dot_rows` makes.
+#: Styles of rows of floats that :func:`dot_rows` makes.
 STYLES = (_any_bits, _special, _corner_floats, _signed_zeros, _close, _far, _cancelling, _ties)

@@ -16,7 +16,7 @@ __all__ = ["START", "STOP", "ProgramBench"]
 
 OFFSETS = {register.name: register for register in PROGRAM_REGISTERS}
 _CONTROL = OFFSETS["control"].format
-#: What is written to ``control``.
+#: Words for the register ``control``.
 START, STOP = _CONTROL.pack(start=1, clear_error=1, clear_counters=1), _CONTROL.pack(stop=1)
 
 
@@ -37,8 +37,8 @@ class ProgramBench:
     Attributes
     ----------
     events : list of tuple
-        What was handed out, in order: ``("command", word)``, ``("instruction", word)``, ``("job", word)``,
-        ``("barrier", op, address, value)`` but for waits, ``("register", address, word)``.
+        What engines, barriers and registers received, in order: ``("command", word)``, ``("instruction", word)``,
+        ``("job", word)``, ``("barrier", op, address, value)`` except waits, ``("register", address, word)``.
     asked : list of int
         Operations on barriers, waits too.
     never : set of int
@@ -57,7 +57,7 @@ class ProgramBench:
         return self.rng.random() < STALL_MODES[self.mode]["stall"]
 
     def taker(self, port, name):
-        """A testbench that takes what an engine is handed."""
+        """A testbench that accepts the words of an engine."""
 
         async def take(ctx):
             ready = 0
@@ -70,7 +70,7 @@ class ProgramBench:
         return take
 
     def answerer(self, requests, results, answer):
-        """Takes a request at a time, and answers it a cycle later as ``answer`` says."""
+        """A testbench that answers one request at a time, a cycle later, with ``answer(request)``."""
 
         async def serve(ctx):
             answers, unpack, asked = False, unpacker(requests.payload.shape()), Value.cast(requests.payload)
@@ -125,7 +125,7 @@ class ProgramBench:
             await self.access(ctx, name, int(value))
 
     async def end(self, ctx):
-        """Waits for the end; the record, None if there is no error."""
+        """Waits for the end; returns the error record, or None."""
         while ctx.get(self.dut.running) or not await self.access(ctx, "status") & 1:
             await ctx.tick()
         error, index = await self.access(ctx, "error"), await self.access(ctx, "error_word")

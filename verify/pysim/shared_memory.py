@@ -1,4 +1,4 @@
-"""Shared memory for the Python simulator, line by line: short runs of single components."""
+"""Models of shared memory for the Python simulator: by lines for the load path, by chunks for engines."""
 
 import random
 from collections import deque
@@ -16,15 +16,15 @@ __all__ = ["EngineMemory", "LineMemory"]
 
 
 class LineMemory:
-    """Takes lines from ``writes`` and hands them out on ``fetch``; run :meth:`serve` as a background testbench.
+    """Accepts lines on ``writes`` and returns them on ``fetch``; run :meth:`serve` as a background testbench.
 
-    Bytes that are fetched in the cycle in which they are written are anything, as in the banks. So is ``line`` while
-    nothing was fetched.
+    Bytes that are fetched in the cycle in which they are written are random, because the banks leave them open. So is
+    ``line`` in cycles after which nothing was fetched.
 
     Parameters
     ----------
     port : interface
-        With ``writes`` and ``fetch``, as of the load path.
+        With ``writes`` and ``fetch`` of the load path.
     contents : uint8 array
         Changed in place.
     stall : float
@@ -91,7 +91,7 @@ class EngineMemory:
 
     @property
     def processes(self):
-        """What runs in the background of a simulation."""
+        """Background testbenches."""
         return [self._reads, self._writes, self._barriers]
 
     async def _reads(self, ctx):

@@ -10,10 +10,6 @@ from amaranth.hdl import ClockDomain, Module
 from amaranth.sim import Simulator
 
 from tilewright.files import BUILD
-from tilewright.sim.hdl.elaboration import quick_elaboration
-
-from .engine.passes import quick_passes
-from .engine.quick import QuickEngine
 
 __all__ = ["WAVES_VARIABLE", "elaborated", "simulate"]
 
@@ -60,9 +56,8 @@ def simulate(dut, *testbenches, background=(), deadline=10_000, waves=None):
     AssertionError
         If a testbench is still running at the deadline, or as the testbenches raise it.
     """
-    with quick_elaboration(), quick_passes():
-        bench = _BENCHES.get(id(dut)) or _Bench(dut)
-        bench.run(testbenches, background, deadline, _wanted(waves))
+    bench = _BENCHES.get(id(dut)) or _Bench(dut)
+    bench.run(testbenches, background, deadline, _wanted(waves))
 
 
 class _Bench:
@@ -91,7 +86,7 @@ class _Bench:
             top = Module()
             top.domains.sync = ClockDomain("sync")
             top.submodules.dut = self.dut
-            self._simulator = Simulator(top, engine=QuickEngine)
+            self._simulator = Simulator(top)
             self._simulator.add_clock(_PERIOD)
             self._slots = 0
         else:

@@ -1,4 +1,4 @@
-"""Payloads as numbers by name: what ``data.Const`` is, for the millions of payloads that tests look at."""
+"""Drivers and rules of streams for the Python simulator, and payloads as Python values."""
 
 import operator
 import random
@@ -10,7 +10,7 @@ from amaranth.lib import data
 
 from .simulate import simulate
 
-__all__ = ["STALL_MODES", "packed", "receive", "run_pipeline", "send", "set_together", "unpacked", "unpacker",
+__all__ = ["STALL_MODES", "packed", "receive", "run_pipeline", "send", "sender", "set_together", "unpacked", "unpacker",
            "watch_stream"]  # fmt: skip
 
 
@@ -24,7 +24,7 @@ def unpacked(shape, bits):
     Raises
     ------
     ValueError
-        If the bits do not fit the shape, or are no member of an enumeration.
+        If the bits do not fit the shape, or are not a member of an enumeration.
     """
     width = Shape.cast(shape).width
     if bits >> width:
@@ -34,7 +34,7 @@ def unpacked(shape, bits):
 
 @cache
 def unpacker(shape):
-    """The function from bits, which fit, to values: looked up once where many are unpacked."""
+    """The function from bits, which must fit, to values: for loops that unpack many payloads."""
     if isinstance(shape, type) and issubclass(shape, data.Struct | data.Union):
         shape = data.Layout.cast(shape)
     if isinstance(shape, data.Layout):
@@ -50,13 +50,13 @@ def unpacker(shape):
 
 
 class _Constant(data.Const):
-    """A constant that finds its members in a table, one for all constants of a layout.
+    """A constant that finds its members in a dictionary, one for all constants of a layout.
 
-    ``data.Const`` works out the size of its layout, and where a member is, anew each time.
+    ``data.Const`` computes the size of its layout and the place of a member at each access.
     """
 
     def __init__(self, layout, fields, bits):
-        # The base class is not set up, as this is what takes its time: all that it does is overridden.
+        # The constructor of the base class is what takes its time; everything that it sets up is overridden.
         self._layout, self._fields, self._bits = layout, fields, bits
 
     def shape(self):
@@ -142,7 +142,7 @@ def packed(shape, value):
 
 @cache
 def _packer(shape):
-    """A function from a value to its bits; a layout computes its size anew each time that it is asked."""
+    """A function from a value to its bits; a layout computes its size at each access."""
     if isinstance(shape, type) and issubclass(shape, data.Struct | data.Union):
         shape = data.Layout.cast(shape)
     if not isinstance(shape, data.Layout):
@@ -219,6 +219,15 @@ async def send(ctx, stream, items, *, idle=0.0, seed=0):
     return cycles
 
 
+def sender(stream, items, **options):
+    """A testbench that does nothing but :func:`send`."""
+
+    async def testbench(ctx):
+        await send(ctx, stream, items, **options)
+
+    return testbench
+
+
 async def receive(ctx, stream, count, *, stall=0.0, seed=0):
     """Takes ``count`` items from ``stream``, one a cycle while the source is valid.
 
@@ -293,7 +302,7 @@ def set_together(ctx, *inputs):
     Raises
     ------
     TypeError, ValueError
-        As of :func:`packed`; then nothing is set.
+        See :func:`packed`; then nothing is set.
     """
     signals, bits, offset = [], 0, 0
     for signal, value in inputs:
@@ -312,7 +321,7 @@ def run_pipeline(dut, rows, behind=None, **latencies):
     rows : sequence of dict
         Values of the members that are inputs, by name; those left out keep their values.
     behind : dict, optional
-        Inputs by name that come so many cycles later than their rows.
+        Inputs that come later than their rows: cycles by name.
     **latencies
         Outputs by name, with the cycles after which they belong to a row; ``o=dut.LATENCY`` if there is none.
 

@@ -1,4 +1,4 @@
-"""Payloads of the TMAU's units made from golden objects: what a unit would get from its neighbour."""
+"""Neighbours of the access unit's blocks: payloads made from golden objects, and a descriptor cache."""
 
 from itertools import accumulate
 
@@ -65,7 +65,7 @@ async def show_dimensions(ctx, dut, lists):
     dut : Component
         With ``i`` and ``dimensions``, a ListSignature.
     lists : sequence of lists
-        Of each item, as of :func:`listed_payload`.
+        Of each item, see :func:`listed_payload`.
     """
     item, number = 0, 0
     while True:
@@ -135,7 +135,9 @@ def _pixels(tmap):
 
 
 class FedCache(Elaboratable):
-    """A descriptor cache behind a register, which tells it what comes next. Commands go to ``i``; all else is its own.
+    """A descriptor cache with a register before it, as it needs to know the next command. Commands go to ``i``.
+
+    The other ports are those of the cache.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Batches of random commands: what is issued back to back, and in what surroundings."""
+"""Batches of random loads that are issued back to back, and their surroundings."""
 
 import random
 from dataclasses import dataclass, replace
@@ -22,9 +22,9 @@ BARRIERS = 16
 
 _LINE = 128
 _TOGETHER = 3  # batches from one reset to the next
-_KEPT = 3  # maps that are used again, in multiples of the descriptor cache
+_RECENT_MAPS = 3  # maps that are used again, in multiples of the descriptor cache
 _REUSED = 0.4  # probability of an earlier map
-_ODD = 0.05  # probability of a command that must be refused, or that is no load
+_ODD = 0.05  # probability of a command that must be refused, or is not a load
 _SIGNALLED = 0.4  # probability of a barrier
 _MOST_SIGNALLED = 1 << 19  # bytes on one barrier: half of what it can count
 
@@ -57,7 +57,7 @@ class Batch(Surroundings):
     Attributes
     ----------
     fresh : bool
-        Whether hardware and descriptors begin anew. Otherwise what earlier batches left is still there.
+        Whether hardware is reset and descriptors are forgotten. Otherwise the state of earlier batches is kept.
     barrier_line : int
         Address of the barriers.
     loads : tuple of Load
@@ -73,7 +73,7 @@ class Batch(Surroundings):
 
 
 def random_batches(seed, params, descriptors):
-    """Yields batches until they hold so many different maps; a function of its arguments alone.
+    """Yields batches until they hold ``descriptors`` different maps; a function of its arguments alone.
 
     Commands overlap in the pipeline, descriptors are hit, missed and evicted, some destinations overlap, and a few
     commands must be refused.
@@ -83,9 +83,9 @@ def random_batches(seed, params, descriptors):
     while made < descriptors:
         fresh = count % _TOGETHER == 0
         if fresh:
-            kept = []
+            recent_maps = []
             base = _base(rng, params, count // _TOGETHER)
-        maker = _Maker(rng, params, kept)
+        maker = _Maker(rng, params, recent_maps)
         batch = Batch(
             name=f"seed {seed}, batch {count}",
             base=base,
@@ -113,13 +113,13 @@ def _base(rng, params, turn):
 
 
 class _Maker:
-    """Makes the loads of one batch; ``kept`` are the maps of the batches before, changed in place."""
+    """Makes the loads of one batch; ``recent_maps`` are maps of earlier batches, changed in place."""
 
-    def __init__(self, rng, params, kept):
+    def __init__(self, rng, params, recent_maps):
         self._rng = rng
         self._smem = params.smem.size_bytes
-        self._kept = kept
-        self._depth = _KEPT * params.cache_entries
+        self._recent_maps = recent_maps
+        self._depth = _RECENT_MAPS * params.cache_entries
         self.barrier_line = rng.choice([0, self._smem - _LINE])
         self._first = _LINE if self.barrier_line == 0 else 0  # byte that loads may reach
         self._ring = self._first if rng.random() < 0.5 else None
@@ -128,16 +128,16 @@ class _Maker:
 
     def load(self):
         rng, room = self._rng, self._smem - _LINE
-        if self._kept and rng.random() < _REUSED:
-            tmap = rng.choice([self._kept[-1], rng.choice(self._kept)])
+        if self._recent_maps and rng.random() < _REUSED:
+            tmap = rng.choice([self._recent_maps[-1], rng.choice(self._recent_maps)])
             coords = random_place(rng, tmap)
             smem = _LINE * rng.randint(0, (room - footprint(tmap)) // _LINE)
         else:
             largest = rng.choice([256, 1024, 1024, 4096, 4096, 16384])
             tmap, coords, smem = random_load(rng, gmem_bytes=TENSOR_BYTES, smem_bytes=room, max_bytes=largest)
             self.new += 1
-            self._kept.append(tmap)
-            del self._kept[: -self._depth]
+            self._recent_maps.append(tmap)
+            del self._recent_maps[: -self._depth]
         load = Load(tmap, tuple(coords), self._placed(smem, footprint(tmap)), self._barrier(footprint(tmap)))
         return rng.choice(_ODD_ONES)(rng, load, self._smem) if rng.random() < _ODD else load
 

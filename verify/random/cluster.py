@@ -21,7 +21,7 @@ BARRIERS = 4
 
 @dataclass(frozen=True)
 class ClusterBatch:
-    """What each core of a cluster is given.
+    """Commands and settings of each core of a cluster.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class ClusterBatch:
 
 
 def random_cluster_batches(seed, cores, smem_bytes, commands):
-    """Batches without end, of so many commands for each core."""
+    """Yields batches without end, with ``commands`` commands for each core."""
     for number in range(1 << 30):
         rng = random.Random(f"cluster {seed} {number}")
         everyone = (1 << 16) - 1

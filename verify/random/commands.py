@@ -1,4 +1,4 @@
-"""One command of a mixed batch, and what decides how a batch runs."""
+"""Commands as test data: one of a mixed batch, a good one of each kind, and ones with a fault."""
 
 from dataclasses import dataclass, replace
 

@@ -28,7 +28,7 @@ class RandomJob(NamedTuple):
 
     @property
     def fields(self):
-        """What the word says."""
+        """Fields of the word."""
         return JOB.unpack(self.word)
 
 
@@ -51,7 +51,7 @@ def random_jobs(seed, params, count, *, most_macs=3000, smem_bytes=16384):
 def garbage_jobs(seed, params, count, *, smem_bytes=4096):
     """Yields packed jobs that are mostly wrong: legal ones with a few fields or bits changed, and any bits at all.
 
-    What is legal nevertheless is small enough to be carried out.
+    Legal words among them are small enough to be carried out.
     """
     rng = random.Random(seed)
     good = list(random_jobs(seed, params, 64, most_macs=500, smem_bytes=smem_bytes))
@@ -182,7 +182,7 @@ def _set_numbers(rng, fields, kind):
 
 
 def _odd(rng, number, others):
-    """The bits of a binary32 number, seldom of one of ``others``."""
+    """The bits of a binary32 number, rarely one of ``others``."""
     return rng.choice(others) if rng.random() < 0.05 else int(np.float32(number).view(np.uint32))
 
 

@@ -120,7 +120,7 @@ class _Writer:
             self._add("Add", *(y, *bias)[:: self._rng.choice([1, -1])], output=output)
 
     def _moved(self, x, rank, output):
-        """What gives the same floats again."""
+        """Nodes that return the same floats."""
         axis, order = int(self._rng.integers(-rank - 1, rank + 1)), self._rng.permutation(rank)
         axes = self._constant(np.int64([axis]))
         ways = {
@@ -158,7 +158,7 @@ _BYTES = ("MaxPool", "Pad", "Concat", "Flatten", "Reshape", "Transpose", "Slice"
 def as_qdq(model):
     """A model as ``draw_network`` draws it, in the other form; tensors of integers keep their names.
 
-    What moves bytes alone is given any scale, and a zero point of 3.
+    Operators that only move bytes get any scale, and a zero point of 3.
     """
     return _Rewriter(model).model
 
@@ -197,7 +197,7 @@ class _Rewriter:
         self._types[node.output[0]] = self._type(node)
 
     def _type(self, node):
-        """The type of the result: that of its zero point, or of the first input."""
+        """The type of the result: the type of its zero point, or of the first input."""
         if node.op_type == "QuantizeLinear":
             return helper.np_dtype_to_tensor_dtype(self._arrays[node.input[2]].dtype)
         return next((self._types[name] for name in node.input if name in self._types), None)
@@ -213,7 +213,7 @@ class _Rewriter:
         self._emit(node.op_type, floats, node, attributes, quantity)
 
     def _emit(self, kind, floats, node, attributes, quantity):
-        """The operator on floats, and QuantizeLinear behind it."""
+        """The operator on floats, followed by QuantizeLinear."""
         self._names += 1
         result = f"{node.output[0]}.float"
         self.model.graph.node.append(helper.make_node(kind, floats, [result], node.name, **attributes))

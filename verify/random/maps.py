@@ -235,7 +235,7 @@ def _long_box(rng, rank, row, most_rows):
 
 
 def _block(rng, rank, row, most_rows):
-    """A large block whose rows adjoin in memory."""
+    """A large block whose rows are contiguous in memory."""
     box = [row] + [1] * (rank - 1)
     for d in rng.sample(range(1, rank), rank - 1):
         box[d] = max(min(most_rows, rng.choice([256, 64, 8])), 1)

@@ -62,7 +62,7 @@ class MixedBatch(Surroundings):
 
 
 def random_mixes(seed, params, commands):
-    """Yields batches until they hold so many commands; a function of its arguments alone."""
+    """Yields batches until they hold ``commands`` commands; a function of its arguments alone."""
     rng = random.Random(seed)
     made = count = 0
     while made < commands:
@@ -101,7 +101,7 @@ class _Maker:
             # Lanes are all of shared memory, so that a window refuses them.
             lanes = 0.3 if self._windows[1] else 3
             for order in rng.choices([self._epoch, self._lanes, self._replace], [8, lanes, 1])[0]():
-                # What the hardware refuses for a missing feature would crowd out the rest.
+                # Commands that are refused for a missing feature would crowd out the rest.
                 if not is_unsupported(order.fields, order.descriptor(0), self._features) or rng.random() < 0.1:
                     yield order
             yield Order({"opcode": Opcode.WAIT_ALL})
@@ -256,7 +256,7 @@ _FIELD_BITS = [bit for bit in range(DESCRIPTOR.bits) if not DESCRIPTOR.reserved_
 
 
 def garbage_mixes(seed, params, commands):
-    """Yields batches of waiting commands until they hold so many; a function of its arguments alone."""
+    """Yields batches of waiting commands until they hold ``commands`` of them; a function of its arguments alone."""
     rng = random.Random(seed)
     for count in range(-(-commands // DESCRIPTOR_SLOTS)):
         yield MixedBatch(

@@ -1,4 +1,4 @@
-"""A quantised ONNX model that is drawn piece by piece: constants, nodes, and what the integers of tensors mean."""
+"""Quantised ONNX models that grow node by node: random ones, and ones in the forms of an exporter."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ _TYPES = {"uint8": onnx.TensorProto.UINT8, "int8": onnx.TensorProto.INT8, "float
 
 
 class Activation(NamedTuple):
-    """A tensor: its name and shape, and what its integers mean."""
+    """A tensor: its name and shape, and the scale and zero point of its integers."""
 
     name: str
     shape: tuple[int, ...]
@@ -52,13 +52,13 @@ class DrawnModel:
         return name
 
     def add(self, kind, inputs, shape, scale, zero, domain="", **attributes):
-        """Adds a node, and what it gives as a tensor."""
+        """Adds a node, and its result as a tensor."""
         name = f"t{len(self.tensors)}"
         self._nodes.append(helper.make_node(kind, inputs, [name], f"n{len(self._nodes)}", domain=domain, **attributes))
         self.tensors.append(Activation(name, tuple(int(size) for size in shape), np.float32(scale), int(zero)))
 
     def give(self, name, shape, scale, zero):
-        """A tensor that is given."""
+        """Adds a tensor that is an input."""
         self.tensors.append(Activation(name, tuple(shape), np.float32(scale), int(zero)))
 
     def model(self, inputs, outputs):
@@ -84,15 +84,15 @@ class DrawnModel:
         return int(self.rng.choice([info.min, info.max, 0, self.rng.integers(info.min, info.max + 1)]))
 
     def scale(self, about):
-        """A scale within a factor of two of ``about``; some have one digit, as of models made by hand."""
+        """A scale within a factor of two of ``about``; some have one digit, like those of models made by hand."""
         power = self.rng.uniform(-1, 1)
         scale = about * 2**power
         return np.float32(f"{scale:.1g}" if power < -0.4 else scale)
 
     def pick(self, rank=None):
         """A tensor with ``rank`` dimensions, rather a late one; None if there is none."""
-        found = [tensor for tensor in self.tensors if rank in (None, len(tensor.shape))]
-        return found[-1 - min(int(self.rng.exponential(0.7)), len(found) - 1)] if found else None
+        candidates = [tensor for tensor in self.tensors if rank in (None, len(tensor.shape))]
+        return candidates[-1 - min(int(self.rng.exponential(0.7)), len(candidates) - 1)] if candidates else None
 
     def weights(self, shape, channels):
         """Names of weights, their scales and zero points; and the largest scale.
@@ -114,7 +114,7 @@ class DrawnModel:
         return names, float(scale.max())
 
 
-#: What floats are quantised with if nothing else is said.
+#: Default scale and zero point.
 SCALE, ZERO = np.float32(0.03), np.uint8(120)
 
 

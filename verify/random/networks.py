@@ -1,4 +1,4 @@
-"""One random layer of a quantised network for each operator; a layer that fits nothing that is there adds none."""
+"""Random quantised networks as ONNX models, a random layer at a time; a layer that does not fit is left out."""
 
 import math
 
@@ -118,7 +118,7 @@ def _pad(net):
 
 def _concat(net):
     parts, axis, shape = _parts(net)
-    # Bytes alone: what they mean is as good as that of the first.
+    # Bytes alone: they keep the scale and zero point of the first part.
     first = parts[0]
     net.add("Concat", [part.name for part in parts], shape, first.scale, first.zero, axis=axis)
 
@@ -191,7 +191,7 @@ def _resize(net):
     net.add("Resize", inputs, shape, x.scale, x.zero, mode="nearest")
 
 
-#: What draws a layer of each.
+#: Functions that draw a layer, by operator.
 OPERATORS = {
     "QLinearConv": _conv,
     "QLinearAdd": _add,
@@ -257,7 +257,7 @@ def _windows(rng, size, *, dilated=True, pool=True, ceil=False):
         count = room // strides[i] + 1
         if up and room % strides[i]:
             if count * strides[i] >= size[i] + pads[i]:
-                return None  # how many there are is a matter of opinion
+                return None  # ONNX and ONNX Runtime disagree on the number of windows
             count += 1
         counts.append(count)
     return kernel, counts, attributes
@@ -280,9 +280,9 @@ def draw_network(rng, layers=None, *, dtype=None, floats=None, small_weights=Fal
     floats : bool
         Whether input and outputs are float32.
     small_weights : bool
-        As that of a ``DrawnModel``.
+        See ``DrawnModel``.
     size, channels : int
-        What rows and columns, and channels, of the input are less than.
+        Exclusive limits of rows and columns, and of channels, of the input.
 
     Returns
     -------

@@ -261,7 +261,7 @@ CASES = {
 _SWITCH, _AUTO = [0, 1], ["NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER", "SAME"]
 _WINDOWS = {"dilations": [[1, 1], [1, 2]], "kernel_shape": [[3, 3], [2, 2]], "strides": [[1, 1], [2, 1]],
            "pads": [[0, 0, 0, 0], [1, 0, 2, 1]], "auto_pad": _AUTO}  # fmt: skip
-#: Values that are tried of each attribute, or of that of an operator; the default is tried too.
+#: Values to try for each attribute, or for the attribute of one operator; the default is tried too.
 VALUES = _WINDOWS | {
     "allowzero": _SWITCH, "alpha": [1.0, 0.3, -0.25], "antialias": _SWITCH, "approximate": ["none", "tanh", "erf"],
     "axes": [[0], [2, 3], [-2, -1]], "axis": [0, 1, -1, -2, 9], "beta": [1.0, 0.5, 0.3], "block_size": [0, 2],

@@ -3,6 +3,7 @@
 from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv.params import ConvUnitParams
+from tilewright.hw.core.params import CoreParams
 from tilewright.hw.pe.params import PeParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TmauParams
@@ -81,8 +82,9 @@ def random_cluster(rng):
     """A ClusterParams of access units, half of the time with a cache."""
     tmau, cores = random_tmau(rng, ("windows",)), rng.choice([1, 2, 3])
     if rng.random() < 0.5:
-        return ClusterParams(cores, tmau)
-    return ClusterParams(cores, tmau, L2Params(_power(rng, 1024, 16384), _power(rng, 1, 4), _power(rng, 32, 64)))
+        return ClusterParams(cores, CoreParams(tmau))
+    l2 = L2Params(_power(rng, 1024, 16384), _power(rng, 1, 4), _power(rng, 32, 64))
+    return ClusterParams(cores, CoreParams(tmau), l2)
 
 
 def _smem(rng, chunks):

@@ -129,7 +129,7 @@ class RandomBody:
                 yield self._name(uniform)
 
     def instructions(self, count):
-        """Yields so many instructions."""
+        """Yields ``count`` instructions."""
         makers = {
             self._multiply: 40, self._load: 15, self._store: 14, self._move: 9, self._set_predicate: 9, self._rename: 5,
             self._wait: 4, self._fence: 3, self._illegal: 0 if self._clean else 5,
@@ -205,7 +205,7 @@ class RandomBody:
         if rd < self._free:
             values = range(self._params.threads) if "source" in fields else [fields["imm"]] * self._params.threads
             old = self._offsets[rd].values
-            # What a guard leaves is unknown: both values, for all that is asked of them.
+            # A guard leaves the value unknown: both values must satisfy every condition.
             self._offsets[rd] = type(self._offsets[rd])([*values, *old] if guard else list(values), 0)
         return word(Operation.MOV, rd=rd, **fields, **guard)
 
@@ -307,7 +307,7 @@ class RandomBody:
         return self._rng.choice([1, 1, 2, 2, 3, 4, self._rng.randint(1, min(12, self._params.regs - self._free))])
 
     def _register(self, count):
-        """The first of so many registers that are read."""
+        """The first of ``count`` registers that are read."""
         if self._slip(0.06):
             return self._rng.choice([self._params.regs, self._params.regs - count + 1, 0xFFFF])
         return self._rng.randint(0, self._params.regs - count)

@@ -242,7 +242,7 @@ def random_programs(seed, params, count, *, late=False):
 
 
 def random_program(seed, params, *, late=False):
-    """A program of 5 to 40 instructions, with a setup before and an ending behind them.
+    """A program of 5 to 40 instructions, with a setup before and an ending after them.
 
     Parameters
     ----------

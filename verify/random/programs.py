@@ -35,7 +35,7 @@ __all__ = [
 
 #: Bytes of global memory that there are.
 GLOBAL_BYTES = 4 * PAGE_BYTES
-#: First and last byte that commands may touch, and from which programs are read: this window goes on behind the memory.
+#: First and last byte of commands and programs: this window extends past the end of memory.
 DATA_WINDOW = PAGE_BYTES, 3 * PAGE_BYTES - 1
 PROGRAM_AT = 3 * PAGE_BYTES
 PROGRAM_WINDOW = PROGRAM_AT, 5 * PAGE_BYTES - 1
@@ -59,7 +59,7 @@ class GarbageProgram(NamedTuple):
 
 
 def garbage_programs(seed, params, smem_bytes, count):
-    """Yields so many programs; a function of its arguments alone.
+    """Yields ``count`` programs; a function of its arguments alone.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ class _Words:
         return [self._packed(Kind.LOOP, count=count, back=self._pick([1, 2, 3], [0, 5, 100, _U32]))]
 
 
-#: Of the second program, behind the first one and the instructions of both.
+#: Address of the second program, after the first one and the instructions of both.
 _OTHER_AT = GLOBAL_BYTES - 24 * WORD_BYTES
 #: Bits of a loop's count that are too many for a program to end soon.
 _ROUNDS = PROGRAM_WORDS[Kind.LOOP].pack(count=(1 << 32) - 4)
@@ -226,7 +226,7 @@ class GarbagePair(NamedTuple):
 
 
 def garbage_pairs(seed, params, smem_bytes, count):
-    """Yields so many pairs; a function of its arguments alone, which are those of ``garbage_programs``."""
+    """Yields ``count`` pairs; a function of its arguments alone, see ``garbage_programs``."""
     rng = random.Random(seed)
     programs = garbage_programs(seed, params, smem_bytes, 2 * count)
     for first, second in zip(programs, programs, strict=True):

@@ -1,4 +1,4 @@
-"""Bursts, line by line."""
+"""Bursts at both ports of the cache: split into lines, and written back from lines."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
@@ -23,20 +23,15 @@ class BurstLines(wiring.Component):
     Parameters
     ----------
     geometry : Geometry
-
-    Members
-    -------
-    i : In(stream of RequestLayout(geometry.addr_width, geometry.id_width))
-        Bursts of whole bus words, INCR, within a page of 4 KiB.
-    o : Out(stream of LinePartLayout(geometry))
     """
 
     def __init__(self, geometry):
         self._geometry = geometry
         self.part = Signal(LinePartLayout(geometry))  # ``last`` and ``end`` are not kept
-        self.left = Signal(8)  # words behind the first one
+        self.left = Signal(8)  # words after the first one
         super().__init__(
             {
+                # Bursts of whole bus words, INCR, within a page of 4 KiB.
                 "i": In(stream.Signature(RequestLayout(geometry.addr_width, geometry.id_width))),
                 "o": Out(stream.Signature(LinePartLayout(geometry))),
             }
@@ -80,15 +75,6 @@ class WriteLines(wiring.Component):
     Parameters
     ----------
     geometry : Geometry
-
-    Members
-    -------
-    requests : In(stream of RequestLayout(geometry.addr_width, geometry.id_width))
-    beats : In(stream of WriteBeatLayout(geometry.data_width))
-        Words of the bursts, in their order. ``ready`` depends on registers only.
-    accesses : Out(stream of AccessLayout(geometry))
-    words : Out(stream of WriteBeatLayout(geometry.data_width))
-        Words of the accesses, in their order, and of lines to come.
     """
 
     def __init__(self, geometry):
@@ -96,13 +82,15 @@ class WriteLines(wiring.Component):
         self.lines = BurstLines(geometry)
         self.queue = Queue(WriteBeatLayout(geometry.data_width), geometry.misses * geometry.words)
         self.collected = ShallowQueue(AccessLayout(geometry), 2)
-        self.place = Signal(geometry.word_log2)  # of the next word, behind the first one of its line
+        self.place = Signal(geometry.word_log2)  # position of the next word in its line
         self.solid = Signal(init=1)  # no byte of those before it is left out
         super().__init__(
             {
                 "requests": In(stream.Signature(RequestLayout(geometry.addr_width, geometry.id_width))),
+                # Words of the bursts, in their order. ``ready`` depends on registers only.
                 "beats": In(stream.Signature(WriteBeatLayout(geometry.data_width))),
                 "accesses": Out(stream.Signature(AccessLayout(geometry))),
+                # Words of the accesses, in their order, and of lines to come.
                 "words": Out(stream.Signature(WriteBeatLayout(geometry.data_width))),
             }
         )
@@ -152,19 +140,6 @@ class WriteBack(wiring.Component):
     Parameters
     ----------
     geometry : Geometry
-
-    Members
-    -------
-    victims : In(stream of VictimLayout(geometry), always ready)
-        Whole lines, while there is ``room``.
-    room : Out(1)
-        Registered: two more words may come after this cycle.
-    axi : Out(Axi4WriteSignature(geometry.addr_width, geometry.data_width, geometry.id_width))
-        With ID 0.
-    arrived : Out(1)
-        Strobe: memory has answered.
-    failed : Out(1)
-        Strobe: with an error.
     """
 
     def __init__(self, geometry):
@@ -173,10 +148,15 @@ class WriteBack(wiring.Component):
         self.words = Queue(WriteBeatLayout(g.data_width), _LINES * g.words)
         super().__init__(
             {
+                # Whole lines, while there is ``room``.
                 "victims": In(stream.Signature(VictimLayout(g), always_ready=True)),
+                # Registered: two more words may come after this cycle.
                 "room": Out(1),
+                # With ID 0.
                 "axi": Out(Axi4WriteSignature(g.addr_width, g.data_width, g.id_width)),
+                # Strobe: memory has answered.
                 "arrived": Out(1),
+                # Strobe: with an error.
                 "failed": Out(1),
             }
         )

@@ -1,14 +1,13 @@
-"""Flush and invalidation: every set in turn, or every line of a range."""
+"""Registers of the second-level cache, and the sweep that flushes and invalidates it."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.spec.cluster import L2_REGISTERS
 
 from ...bus.axi4_lite import Axi4LiteBridge, Axi4LiteSignature
 from ...bus.registers import RegisterFile, connect_counters, show_parameters, widths_of
-from ...lib.component import join
 from .params import AccessLayout, Kind
 
 __all__ = ["L2_ADDR_WIDTH", "L2Control", "Sweep"]
@@ -24,22 +23,6 @@ class Sweep(wiring.Component):
     Parameters
     ----------
     geometry : Geometry
-
-    Members
-    -------
-    flush, invalidate : In(1)
-        Strobes.
-    ranged : In(1)
-        With a strobe: it is for lines ``first`` to ``last`` only.
-    first, last : In(geometry.line_width)
-        They hold while ``busy``. If the last one lies before the first, there are none.
-    quiet : In(1)
-        No access is under way. Another one comes only while ``sweeping`` is 0, or from here.
-    accesses : Out(stream of AccessLayout(geometry))
-    sweeping : Out(1)
-        Registered: a sweep is under way, from before the first access to after what the last one brought about.
-    busy : Out(1)
-        The same, from the cycle behind a strobe on.
     """
 
     def __init__(self, geometry):
@@ -53,14 +36,21 @@ class Sweep(wiring.Component):
         self.place = Signal(max(geometry.place_width, geometry.line_width))  # or the line, of the range
         super().__init__(
             {
+                # Strobes.
                 "flush": In(1),
                 "invalidate": In(1),
+                # With a strobe: it is for lines ``first`` to ``last`` only.
                 "ranged": In(1),
+                # They hold while ``busy``. If the last one lies before the first, there are none.
                 "first": In(geometry.line_width),
                 "last": In(geometry.line_width),
+                # No access is under way. Another one comes only while ``sweeping`` is 0, or from here.
                 "quiet": In(1),
                 "accesses": Out(stream.Signature(AccessLayout(geometry))),
+                # Registered: a sweep is under way, from before the first access to after what the last one brought
+                # about.
                 "sweeping": Out(1),
+                # The same, from the cycle after a strobe on.
                 "busy": Out(1),
             }
         )
@@ -118,17 +108,6 @@ class L2Control(wiring.Component):
     Parameters
     ----------
     geometry : Geometry
-
-    Members
-    -------
-    axil : In(Axi4LiteSignature(12))
-    flush, invalidate, ranged : Out(1)
-        Strobes; the last one with one of the others.
-    first, last : Out(geometry.line_width)
-        Of the range.
-    busy : In(1)
-    hits, misses, evictions, prefetches, write_errors : In(1)
-        Strobes, to be counted.
     """
 
     def __init__(self, geometry):
@@ -136,9 +115,11 @@ class L2Control(wiring.Component):
         super().__init__(
             {
                 "axil": In(Axi4LiteSignature(L2_ADDR_WIDTH)),
+                # Strobes; the last one with one of the others.
                 "flush": Out(1),
                 "invalidate": Out(1),
                 "ranged": Out(1),
+                # Of the range.
                 "first": Out(geometry.line_width),
                 "last": Out(geometry.line_width),
                 "busy": In(1),
@@ -152,8 +133,8 @@ class L2Control(wiring.Component):
         counted = {name: getattr(self, name) for name in _COUNTED}
         m.submodules.bridge = bridge = Axi4LiteBridge(L2_ADDR_WIDTH)
         m.submodules.registers = registers = RegisterFile(L2_REGISTERS, widths_of(counted))
-        join(m, axil=flipped(self.axil), bridge=bridge.axi)
-        join(m, bridge=bridge.accesses, registers=registers.accesses)
+        connect(m, axil=flipped(self.axil), bridge=bridge.axi)
+        connect(m, bridge=bridge.accesses, registers=registers.accesses)
         built_with = {
             "params0": {"bytes": g.sets * g.ways * g.line_bytes},
             "params1": {"ways": g.ways, "misses": g.misses},

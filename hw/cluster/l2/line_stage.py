@@ -1,4 +1,4 @@
-"""The words of the lines: entries are carried out in their order, and quick reads between their words."""
+"""The data of the second-level cache: entries are carried out in order, quick reads between their words."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -31,29 +31,6 @@ class LineStage(wiring.Component):
     Parameters
     ----------
     geometry : Geometry
-
-    Members
-    -------
-    entries : In(stream of EntryLayout(geometry))
-    quick : In(stream of QuickLayout(geometry))
-        ``ready`` depends on registers only.
-    fills : In(stream of FillWordLayout(geometry))
-        Whole lines, in the order of the entries with ``fills``.
-    words : In(stream of WriteBeatLayout(geometry.data_width))
-        Those of the entries that write, in their order, there when the entry is.
-    reads : Out(stream of ReadBeatLayout(geometry.data_width, geometry.id_width))
-        Registered.
-    answers : Out(stream of AnswerLayout(geometry.id_width))
-        To each burst of writes. Registered.
-    victims : Out(stream of VictimLayout(geometry), always ready)
-        Whole lines.
-    victim_room : In(1)
-        Two more words may come after this cycle.
-    forgets : Out(stream of ForgetLayout(geometry))
-    done : Out(1)
-        Strobe: an entry has been carried out.
-    filled : Out(1)
-        Strobe: all words of a line that memory brought have been taken.
     """
 
     def __init__(self, geometry):
@@ -74,6 +51,7 @@ class LineStage(wiring.Component):
         self.yields = Signal()  # an entry had all that it needs, but space
         late = {
             "read": 1, "id": g.id_width, "last": 1,  # a beat for a core
+            # Strobe: all words of a line that memory brought have been taken.
             "filled": 1, "fill": g.data_width, "failed": 1,  # the word was brought by memory
             "written": 1, "spoilt": 1, "answer": 1,  # to a line that was here; one that failed; the burst is complete
             "evicts": 1, "line": g.line_width, "first": 1, "final": 1,
@@ -83,14 +61,22 @@ class LineStage(wiring.Component):
         super().__init__(
             {
                 "entries": In(stream.Signature(EntryLayout(g))),
+                # ``ready`` depends on registers only.
                 "quick": In(stream.Signature(QuickLayout(g))),
+                # Whole lines, in the order of the entries with ``fills``.
                 "fills": In(stream.Signature(FillWordLayout(g))),
+                # Those of the entries that write, in their order, there when the entry is.
                 "words": In(stream.Signature(WriteBeatLayout(g.data_width))),
+                # Registered.
                 "reads": Out(stream.Signature(ReadBeatLayout(g.data_width, g.id_width))),
+                # To each burst of writes. Registered.
                 "answers": Out(stream.Signature(AnswerLayout(g.id_width))),
+                # Whole lines.
                 "victims": Out(stream.Signature(VictimLayout(g), always_ready=True)),
+                # Two more words may come after this cycle.
                 "victim_room": In(1),
                 "forgets": Out(stream.Signature(ForgetLayout(g))),
+                # Strobe: an entry has been carried out.
                 "done": Out(1),
                 "filled": Out(1),
             }

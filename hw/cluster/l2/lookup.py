@@ -1,4 +1,4 @@
-"""Which line of a set leaves: a binary tree of bits, each of which points to the half that was not used last."""
+"""The tags of the second-level cache: which line is where, and which line leaves."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
@@ -33,7 +33,7 @@ def used(tree, way, ways):
     Parameters
     ----------
     tree, ways
-        As of :func:`least_used`.
+        See :func:`least_used`.
     way : Value
         One-hot.
     """
@@ -66,42 +66,22 @@ MOST_BACK = 128
 
 
 class Lookup(wiring.Component):
-    """Finds each line or makes a place for it, as if all accesses before were done, and hands on what is to be done.
+    """Looks up each line, or allocates a way for it, in the order of the accesses.
 
-    Three stages: names of the set are read, compared, and changed. One access a cycle, but that one waits while another
-    one of its set is in here. An access becomes an *entry*, to be carried out behind all entries before. Only a read of
-    a line that no entry changes, by an ID none of whose reads waits, is handed on as *quick*, and overtakes them.
+    Three stages: the tags of the set are read, compared, and changed. Throughput: one access a cycle, but an access
+    waits while another one to its set is in the stages. An access becomes an *entry*, which is carried out after all
+    entries before it. Only a read of a line that no entry changes, by an ID without a waiting read, leaves as *quick*,
+    and overtakes entries.
 
-    A line that left its set and is being written back must have arrived before memory is asked for it again: a miss
-    waits for the last line that was written back of its set.
+    A line that is being written back must have arrived before memory is read for it again: a miss waits for the last
+    line that was written back from its set.
 
-    Numbers tell what is under way: entries and lines written back are numbered and done in order, so that a note of the
-    last number says whether something is. Numbers repeat; then a note that is old makes something wait in vain, until
-    what is under way then is done.
+    Entries and lines written back are numbered and end in order, so that the last number of a kind says whether it has
+    ended. Numbers repeat: an old number may then make an access wait without need, until all entries in flight end.
 
     Parameters
     ----------
     geometry : Geometry
-
-    Members
-    -------
-    accesses : In(stream of AccessLayout(geometry))
-    entries : Out(stream of EntryLayout(geometry))
-        Registered. As many wait as ``geometry.entries``.
-    quick : Out(stream of QuickLayout(geometry))
-    fills : Out(stream of unsigned(geometry.line_width))
-        Lines that memory is to bring, in the order of the entries.
-    done : In(1)
-        Strobe: an entry has been carried out.
-    filled : In(1)
-        Strobe: a line that memory brought is where it belongs.
-    arrived : In(1)
-        Strobe: a line has been written back.
-    quiet : Out(1)
-        Nothing is under way, but perhaps a read that is quick.
-    hit, miss, eviction, prefetch : Out(1)
-        Strobes: a read or write has found its line, or has not; one is written back; memory is asked for one by a
-        prefetch.
     """
 
     def __init__(self, geometry):
@@ -136,13 +116,21 @@ class Lookup(wiring.Component):
         super().__init__(
             {
                 "accesses": In(stream.Signature(AccessLayout(g))),
+                # Registered. As many wait as ``geometry.entries``.
                 "entries": Out(stream.Signature(EntryLayout(g))),
                 "quick": Out(stream.Signature(QuickLayout(g))),
+                # Lines that memory is to bring, in the order of the entries.
                 "fills": Out(stream.Signature(unsigned(g.line_width))),
+                # Strobe: an entry has been carried out.
                 "done": In(1),
+                # Strobe: a line that memory brought is where it belongs.
                 "filled": In(1),
+                # Strobe: a line has been written back.
                 "arrived": In(1),
+                # Nothing is under way, but perhaps a read that is quick.
                 "quiet": Out(1),
+                # Strobes: a read or write has found its line, or has not; one is written back; memory is asked for one
+                # by a prefetch.
                 "hit": Out(1),
                 "miss": Out(1),
                 "eviction": Out(1),
@@ -225,7 +213,7 @@ class Lookup(wiring.Component):
         m.d.sync += self.clear.eq((back - self.landed)[:_BACK_WIDTH] >= (self.back - self.landed)[:_BACK_WIDTH])
 
     def _decide(self, m, free):
-        """Last stage: memories are changed as the access is handed on."""
+        """Last stage: the memories change as the access leaves."""
         g, access, part = self._geometry, self.access, self.access.part
         kind = {which: access.kind == which for which in Kind}
         hit, wanted, fresh, fills, evicts = (
@@ -287,7 +275,7 @@ class Lookup(wiring.Component):
         self._keep(m, goes, target, fresh, forgets, evicts, wanted, kind)
 
     def _pending(self, number):
-        """Whether the entry of that number, of those of late, is under way."""
+        """Whether the entry of that number is in flight, if it is a recent one."""
         width = self._geometry.number_width
         return (number - self.carried)[:width] < (self.number - self.carried)[:width]
 

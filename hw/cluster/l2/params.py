@@ -1,4 +1,4 @@
-"""Parameters of the second-level cache, and the sizes that its blocks share."""
+"""Parameters of the second-level cache, the sizes of its blocks, and the payloads between them."""
 
 from dataclasses import dataclass, replace
 
@@ -102,7 +102,7 @@ class Geometry:
 
     @property
     def set_log2(self):
-        """Bits of the number of a set: the lowest ones of that of a line."""
+        """Bits of the number of a set, the lowest bits of the number of a line."""
         return exact_log2(self.sets)
 
     @property
@@ -175,7 +175,7 @@ class AccessLayout(data.StructLayout):
 
 
 class EntryLayout(data.StructLayout):
-    """An access that has been looked up, to be carried out behind those before it."""
+    """An access that has been looked up, to be carried out after all entries before it."""
 
     def __init__(self, geometry):
         super().__init__(

@@ -2,12 +2,11 @@
 
 from amaranth.hdl import Cat, Const, Module, Signal, unsigned
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out, connect
+from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from ...bus.axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4Signature, Burst, forward_channels
 from ...bus.axi4_lite import Axi4LiteSignature
-from ...lib.component import join
 from ...lib.routing import StreamArbiter
 from ...lib.stream import Queue, SkidBuffer
 from ..memory.layouts import give, taken
@@ -23,25 +22,14 @@ __all__ = ["L2"]
 class L2(wiring.Component):
     """A cache between an AXI4 port and memory (docs/cluster.md, "L2").
 
-    Answers of each ID are in order, those of different IDs in any order and interleaved. It takes every word of memory
-    at once, for which it has space.
+    Answers of each ID are in order; answers of different IDs come in any order and interleaved. Every word of memory is
+    accepted at once: it has space.
 
     Parameters
     ----------
     geometry : Geometry
     cores : int
         Of which each has its prefetches.
-
-    Members
-    -------
-    port : In(Axi4Signature(geometry.addr_width, geometry.data_width, geometry.id_width))
-        INCR bursts of whole bus words.
-    prefetches : In(array of cores stream of unsigned(geometry.line_width))
-        Lines that are to be brought. Data and errors of these are seen by nobody.
-    axi : Out(Axi4Signature(geometry.addr_width, geometry.data_width, geometry.id_width))
-        Memory: whole lines, with ID 0.
-    axil : In(Axi4LiteSignature(12))
-        Registers, at the offsets of ``spec.cluster``.
     """
 
     def __init__(self, geometry, cores):
@@ -50,9 +38,13 @@ class L2(wiring.Component):
         bus = Axi4Signature(g.addr_width, g.data_width, g.id_width)
         super().__init__(
             {
+                # INCR bursts of whole bus words.
                 "port": In(bus),
+                # Lines to fill. Their data and errors are not reported.
                 "prefetches": In(stream.Signature(unsigned(g.line_width))).array(cores),
+                # Memory: whole lines, with ID 0.
                 "axi": Out(bus),
+                # Registers, at the offsets of ``spec.cluster``.
                 "axil": In(Axi4LiteSignature(L2_ADDR_WIDTH)),
             }
         )
@@ -84,7 +76,7 @@ class L2(wiring.Component):
         connect(m, lines=lines.victims, back=back.victims)
         self._fill(m, lookup, lines)
         forward_channels(m, self.axi, back.axi)
-        join(m, axil=wiring.flipped(self.axil), control=control.axil)
+        connect(m, axil=flipped(self.axil), control=control.axil)
         m.d.comb += [
             lines.victim_room.eq(back.room),
             lookup.done.eq(lines.done),
@@ -113,7 +105,7 @@ class L2(wiring.Component):
         m.submodules.turns = turns = StreamArbiter(access, 3)
         m.submodules.chosen = chosen = SkidBuffer(access)
         for number, lines in enumerate(self.prefetches):
-            connect(m, lines=wiring.flipped(lines), prefetches=prefetches.i[number])
+            connect(m, lines=flipped(lines), prefetches=prefetches.i[number])
         reading, writing, fetching = turns.i
         connect(m, writes=writes.accesses, turns=writing)
         m.d.comb += [

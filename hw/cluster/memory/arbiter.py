@@ -1,4 +1,4 @@
-"""Arbitration that is fair by the length of bursts."""
+"""An arbiter that shares a port evenly by the length of bursts."""
 
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
@@ -30,13 +30,6 @@ class FairArbiter(wiring.Component):
         Number of streams to merge.
     quantum : int
         Beats of a burst at most, a power of two.
-
-    Members
-    -------
-    i : In(array of n stream of shape)
-    o : Out(stream of shape)
-    winner : Out(n)
-        One-hot: the stream whose burst is at the output; zero while there is none.
     """
 
     def __init__(self, shape, n, quantum):
@@ -49,6 +42,7 @@ class FairArbiter(wiring.Component):
         self.balance = [Signal(self._quantum_log2 + 1, name=f"balance{index}") for index in range(n)]
         self.refill = Signal()
         super().__init__(
+            # One-hot: the stream whose burst is at the output; zero while there is none.
             {"i": In(stream.Signature(shape)).array(n), "o": Out(stream.Signature(shape)), "winner": Out(n)}
         )
 

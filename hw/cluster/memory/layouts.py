@@ -1,4 +1,4 @@
-"""What passes between the AXI4 ports of cores and the port of the cluster, and the sizes that all blocks share."""
+"""Payloads and sizes of the memory side."""
 
 from amaranth.hdl import Cat, Value, unsigned
 from amaranth.lib import data

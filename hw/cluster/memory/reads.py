@@ -1,4 +1,4 @@
-"""The reads of one core: its requests leave when their beats have space, and those of reductions when they may."""
+"""Reads of global memory by several cores over one port."""
 
 from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import stream, wiring
@@ -28,20 +28,6 @@ class CoreReads(wiring.Component):
         Beats that are under way or wait for the core at most, 2 to 1024, a power of two, and not less than a burst has.
     reductions : bool
         The core has reductions. Without, no ID asks.
-
-    Members
-    -------
-    axi : In(Axi4ReadSignature(addr_width, data_width, 2))
-        The core.
-    requests : Out(stream of RequestLayout(addr_width))
-        Registered.
-    beats : In(stream of ReadBeatLayout(data_width), always ready)
-    pages : Out(stream of unsigned(addr_width - 12))
-        The page that a reduction is about to read.
-    granted : In(1)
-        Strobe: the page that was taken last is the core's.
-    failed : Out(1)
-        Strobe: the read of a reduction has ended, and one of its beats came with an error.
     """
 
     def __init__(self, addr_width, data_width, words, *, reductions=True):
@@ -56,11 +42,16 @@ class CoreReads(wiring.Component):
         self.failing = Signal()  # a beat of the reduction's read that is coming came with an error
         super().__init__(
             {
+                # The core.
                 "axi": In(Axi4ReadSignature(addr_width, data_width, CORE_ID_WIDTH)),
+                # Registered.
                 "requests": Out(stream.Signature(request)),
                 "beats": In(stream.Signature(ReadBeatLayout(data_width), always_ready=True)),
+                # The page that a reduction is about to read.
                 "pages": Out(stream.Signature(unsigned(addr_width - PAGE_LOG2))),
+                # Strobe: the page that was taken last is the core's.
                 "granted": In(1),
+                # Strobe: the read of a reduction has ended, and one of its beats came with an error.
                 "failed": Out(1),
             }
         )
@@ -133,19 +124,9 @@ class ReadSide(wiring.Component):
     max_burst : int
         Beats of a burst at most, a power of two.
     words : int
-        As of :class:`CoreReads`.
+        See :class:`CoreReads`.
     reductions : bool
-        As of :class:`CoreReads`.
-
-    Members
-    -------
-    ports : In(array of cores Axi4ReadSignature(addr_width, data_width, 2))
-    axi : Out(Axi4ReadSignature(addr_width, data_width, 2 + ceil_log2(cores)))
-        The number of the core lies above its ID.
-    pages : Out(array of cores stream of unsigned(addr_width - 12))
-        As of :class:`CoreReads`.
-    granted : In(cores)
-    failed : Out(cores)
+        See :class:`CoreReads`.
     """
 
     def __init__(self, cores, addr_width, data_width, *, max_burst, words, reductions=True):
@@ -160,7 +141,9 @@ class ReadSide(wiring.Component):
         super().__init__(
             {
                 "ports": In(Axi4ReadSignature(addr_width, data_width, CORE_ID_WIDTH)).array(cores),
+                # The number of the core lies above its ID.
                 "axi": Out(Axi4ReadSignature(addr_width, data_width, self._id_width)),
+                # See :class:`CoreReads`.
                 "pages": Out(stream.Signature(unsigned(addr_width - PAGE_LOG2))).array(cores),
                 "granted": In(cores),
                 "failed": Out(cores),

@@ -15,7 +15,7 @@ __all__ = ["ReductionGate"]
 _STRETCH_BITS = 8
 #: Log2 of the reductions that a core may have open: times a burst, more than memory takes to answer.
 _OPEN_LOG2 = 6
-#: Requests of a turn behind the one that was held back, and cycles that it waits for the next one: a power of two.
+#: Requests of a turn after the one that was held back, and cycles that a turn waits for the next one: a power of two.
 _TURN = 16
 
 
@@ -24,11 +24,11 @@ class ReductionGate(wiring.Component):
 
     A reduction is open from its grant until it has been answered or has failed. Each core numbers its stretches, in
     which it always has one open. A memory keeps for each group of pages which core was there last, and in which
-    stretch. While that one lasts, other cores wait: nobody gets anything then, so that it ends. Who has waited gets a
+    stretch. While that one lasts, other cores wait and no page is granted, so that it ends. The core that waited gets a
     turn: only its requests are taken, up to 16 more, until it has made none for 16 cycles. While one waits, at most 17
     requests of each other core are granted.
 
-    Two cycles from a page to its grant, one page every other cycle; two from an end to the grant of who waits for it.
+    Two cycles from a page to its grant, one page every other cycle; two from an end to the grant of the waiting core.
 
     Parameters
     ----------
@@ -38,17 +38,6 @@ class ReductionGate(wiring.Component):
         2 to 16.
     groups : int
         Groups of pages that the memory tells apart, a power of two of at least 2.
-
-    Members
-    -------
-    pages : In(array of cores stream of unsigned(page_width))
-        ``ready`` depends on who asks and on registers. The next one comes after the grant.
-    granted : Out(cores)
-        Strobes: the page that was taken last is the core's.
-    answered : In(cores)
-        Strobes: a write of the core has been answered. Those of open reductions come before those of others.
-    failed : In(cores)
-        Strobes: an open reduction of the core will write nothing.
     """
 
     def __init__(self, page_width, cores, groups):
@@ -62,7 +51,7 @@ class ReductionGate(wiring.Component):
         self.waiting = Signal()  # a page has been taken and not granted
         self.asker = Signal(cores)  # whose, one-hot
         self.place = Signal(self._place_log2)  # and where the memory has it
-        self.note = Signal(note)  # who was there last
+        self.note = Signal(note)  # the last core there
         self.blocked = Signal()  # it has been held back
         self.turn = Signal()  # only the last asker may ask
         self.rest = Signal(range(_TURN))  # requests that are left of the turn
@@ -74,9 +63,13 @@ class ReductionGate(wiring.Component):
         )
         super().__init__(
             {
+                # ``ready`` depends on the requests and on registers. The next request comes after the grant.
                 "pages": In(stream.Signature(unsigned(page_width))).array(cores),
+                # Strobes: the page that was taken last is the core's.
                 "granted": Out(cores),
+                # Strobes: a write of the core has been answered. Answers of open reductions come first.
                 "answered": In(cores),
+                # Strobes: an open reduction of the core will write nothing.
                 "failed": In(cores),
             }
         )
@@ -91,7 +84,7 @@ class ReductionGate(wiring.Component):
         m.submodules.arbiter = arbiter = self.arbiter
         write, read = self.memory.write_port(), self.memory.read_port()
         for core, (port, i) in enumerate(zip(self.pages, arbiter.i, strict=True)):
-            # Nobody is seen while one waits, so that turns go on from the last who was.
+            # No request is accepted while one waits, so that turns go on from the last granted core.
             mine = ~self.waiting & (~self.turn | self.asker[core])
             m.d.comb += [i.payload.eq(port.payload), i.valid.eq(port.valid & mine), port.ready.eq(i.ready & mine)]
 

@@ -2,11 +2,10 @@
 
 from amaranth.hdl import Module
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from ...bus.axi4 import Axi4Signature, forward_channels
-from ...lib.component import join
 from .layouts import CORE_ID_WIDTH, PAGE_LOG2
 from .reads import ReadSide
 from .reductions import ReductionGate
@@ -37,13 +36,6 @@ class MemorySide(wiring.Component):
         Groups of pages of 4 KiB in which reductions do not wait for each other, a power of two.
     reductions : bool
         Cores have reductions into global memory.
-
-    Members
-    -------
-    ports : In(array of cores Axi4Signature(addr_width, data_width, 2))
-        Those of the cores.
-    axi : Out(Axi4Signature(addr_width, data_width, 2 + ceil_log2(cores)))
-        The number of the core lies above its ID.
     """
 
     def __init__(
@@ -73,7 +65,9 @@ class MemorySide(wiring.Component):
             self.gate = ReductionGate(addr_width - PAGE_LOG2, cores, groups) if reductions else None
         super().__init__(
             {
+                # Those of the cores.
                 "ports": In(Axi4Signature(addr_width, data_width, CORE_ID_WIDTH)).array(cores),
+                # The number of the core lies above its ID.
                 "axi": Out(Axi4Signature(addr_width, data_width, CORE_ID_WIDTH + ceil_log2(cores))),
             }
         )
@@ -81,7 +75,7 @@ class MemorySide(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         if self._cores == 1:
-            forward_channels(m, self.axi, wiring.flipped(self.ports[0]))
+            forward_channels(m, self.axi, flipped(self.ports[0]))
             return m
         m.submodules.reads = reads = self.reads
         m.submodules.writes = writes = self.writes
@@ -92,7 +86,7 @@ class MemorySide(wiring.Component):
         if self.gate:
             m.submodules.gate = gate = self.gate
             for number in range(self._cores):
-                join(m, reads=reads.pages[number], gate=gate.pages[number])
+                connect(m, reads=reads.pages[number], gate=gate.pages[number])
             m.d.comb += [
                 reads.granted.eq(gate.granted),
                 gate.answered.eq(writes.answered),

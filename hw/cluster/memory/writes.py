@@ -1,4 +1,4 @@
-"""The writes of one core: a burst leaves when all its words are here."""
+"""Writes to global memory by several cores over one port."""
 
 from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import stream, wiring
@@ -16,8 +16,8 @@ __all__ = ["CoreWrites", "WriteSide"]
 class CoreWrites(wiring.Component):
     """Holds a burst of the core until all its words have come, and there is space for its answer.
 
-    The words of a burst that has left are all at ``words``, behind those of bursts before. Two registers from AW to the
-    requests, one from W to the words, one from the answers to B; one of each a cycle.
+    The words of a burst that has left are all at ``words``, after the words of earlier bursts. Two registers from AW to
+    the requests, one from W to the words, one from the answers to B; one of each a cycle.
 
     Parameters
     ----------
@@ -27,16 +27,6 @@ class CoreWrites(wiring.Component):
         Words that wait at most, 2 to 1024, a power of two, and not less than a burst has.
     bursts : int
         Bursts at most that have left and whose answers the core has not taken, 2 to 32, a power of two.
-
-    Members
-    -------
-    axi : In(Axi4WriteSignature(addr_width, data_width, 2))
-        The core.
-    requests : Out(stream of RequestLayout(addr_width))
-        Registered.
-    words : Out(stream of WriteBeatLayout(data_width))
-        Registered.
-    answers : In(stream of AnswerLayout(), always ready)
     """
 
     def __init__(self, addr_width, data_width, words, bursts):
@@ -49,8 +39,11 @@ class CoreWrites(wiring.Component):
         self.free = Signal(range(bursts + 1), init=bursts)  # places for answers
         super().__init__(
             {
+                # The core.
                 "axi": In(Axi4WriteSignature(addr_width, data_width, CORE_ID_WIDTH)),
+                # Registered.
                 "requests": Out(stream.Signature(request)),
+                # Registered.
                 "words": Out(stream.Signature(WriteBeatLayout(data_width))),
                 "answers": In(stream.Signature(answer, always_ready=True)),
             }
@@ -104,15 +97,7 @@ class WriteSide(wiring.Component):
     max_burst : int
         Words of a burst at most, a power of two.
     words, bursts : int
-        As of :class:`CoreWrites`.
-
-    Members
-    -------
-    ports : In(array of cores Axi4WriteSignature(addr_width, data_width, 2))
-    axi : Out(Axi4WriteSignature(addr_width, data_width, 2 + ceil_log2(cores)))
-        The number of the core lies above its ID.
-    answered : Out(cores)
-        Strobes: a write of the core has been answered.
+        See :class:`CoreWrites`.
     """
 
     def __init__(self, cores, addr_width, data_width, *, max_burst, words, bursts):
@@ -125,7 +110,9 @@ class WriteSide(wiring.Component):
         super().__init__(
             {
                 "ports": In(Axi4WriteSignature(addr_width, data_width, CORE_ID_WIDTH)).array(cores),
+                # The number of the core lies above its ID.
                 "axi": Out(Axi4WriteSignature(addr_width, data_width, self._id_width)),
+                # Strobes: a write of the core has been answered.
                 "answered": Out(cores),
             }
         )

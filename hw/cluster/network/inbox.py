@@ -1,14 +1,14 @@
-"""Inbox: takes what the cores of a cluster send to one of them, and drops what may not be written there."""
+"""The receiver of a shared memory: inbox, reducer of lines, and landing."""
 
-from amaranth import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.spec import BANKS, BLOCK, COMMAND, COMMAND_FIELD, Reduction
 
-from ...lib.component import join
 from ...lib.routing import StreamArbiter
 from ...lib.stream import SkidBuffer
+from ...reduce.integer import decode_operation
 from ...reduce.lane import ReduceLane
 from ...smem.layouts import CHUNK_BITS, AcceptanceLayout, LandedLayout, LineLayout, LineReadSignature, RefusalLayout
 from .layouts import AckLayout, ArrivalLayout, PacketLayout
@@ -19,8 +19,8 @@ __all__ = ["Inbox", "Landing", "LineReducer"]
 class Inbox(wiring.Component):
     """Takes packets of all cores in turns, and passes on those that are accepted.
 
-    A line is dropped if the core does not accept its sender, or if it lies outside the shared window. The end behind it
-    says so. Addresses are compared in front of the register at the output.
+    A line is dropped if the core does not accept its sender, or if it lies outside the shared window. The end of its
+    transfer says so. Addresses are compared before the register at the output.
 
     Latency: two cycles. Throughput: one packet a cycle. ``ready`` of a packet depends on registers and on the other
     senders' ``valid``.
@@ -31,25 +31,19 @@ class Inbox(wiring.Component):
     ----------
     params : SmemParams
     cores : int
-
-    Members
-    -------
-    packets : In(array of cores stream of PacketLayout)
-        From each core.
-    acceptance : In(AcceptanceLayout)
-    arrivals : Out(stream of ArrivalLayout)
-        Registered.
     """
 
     def __init__(self, params, cores):
         self._params, self._cores = params, cores
         self.buffer = SkidBuffer(ArrivalLayout(params, cores))
-        # For each turn, senders of whose transfer a line was dropped: an end may come behind lines of later transfers.
+        # For each turn, senders of whose transfer a line was dropped: an end may come after lines of later transfers.
         self.dropped = Signal(data.ArrayLayout(cores, 4))
         super().__init__(
             {
+                # From each core.
                 "packets": In(stream.Signature(PacketLayout(params))).array(cores),
                 "acceptance": In(AcceptanceLayout(params, cores)),
+                # Registered.
                 "arrivals": Out(stream.Signature(ArrivalLayout(params, cores))),
             }
         )
@@ -59,14 +53,14 @@ class Inbox(wiring.Component):
         m.submodules.arbiter = arbiter = StreamArbiter(PacketLayout(self._params), self._cores)
         m.submodules.buffer = buffer = self.buffer
         for number, port in enumerate(self.packets):
-            join(m, packets=flipped(port), arbiter=arbiter.i[number])
+            connect(m, packets=flipped(port), arbiter=arbiter.i[number])
         m.d.comb += [
             buffer.i.valid.eq(arbiter.o.valid),
-            buffer.i.p.packet.eq(arbiter.o.p),
-            buffer.i.p.sender.eq(arbiter.winner),
+            buffer.i.payload.packet.eq(arbiter.o.payload),
+            buffer.i.payload.sender.eq(arbiter.winner),
             arbiter.o.ready.eq(buffer.i.ready),
         ]
-        head, packet, acceptance = buffer.o.p, buffer.o.p.packet, self.acceptance
+        head, packet, acceptance = buffer.o.payload, buffer.o.payload.packet, self.acceptance
         row = Mux(packet.ends, packet.end.barrier[7:], packet.change.row)
         inside, refused, taken = Signal(), Signal(), Signal()
         m.d.comb += [
@@ -78,10 +72,10 @@ class Inbox(wiring.Component):
         with m.If(buffer.o.ready):
             m.d.sync += [
                 self.arrivals.valid.eq(buffer.o.valid & ~refused),
-                self.arrivals.p.packet.eq(packet),
-                self.arrivals.p.sender.eq(head.sender),
-                self.arrivals.p.dropped.eq((head.sender & (self.dropped[packet.turn] | ~acceptance.cores)).any()),
-                self.arrivals.p.astray.eq(packet.end.signal & ~inside),
+                self.arrivals.payload.packet.eq(packet),
+                self.arrivals.payload.sender.eq(head.sender),
+                self.arrivals.payload.dropped.eq((head.sender & (self.dropped[packet.turn] | ~acceptance.cores)).any()),
+                self.arrivals.payload.astray.eq(packet.end.signal & ~inside),
             ]
         with m.If(taken):
             for turn, dropped in enumerate(self.dropped):
@@ -106,19 +100,10 @@ class LineReducer(wiring.Component):
     cores : int
     floats : bool
         Elements of floats come.
-
-    Members
-    -------
-    i : In(stream of ArrivalLayout)
-        ``ready`` depends combinationally on ``o.ready``.
-    o : Out(stream of ArrivalLayout)
-        Combinational from ``i``.
-    fetch : Out(LineReadSignature(params))
-        The old line, read in the cycle of the handshake.
     """
 
     def __init__(self, params, cores, floats):
-        self.lane = ReduceLane(floats)
+        self._floats, self.lane = floats, ReduceLane(floats)
         self.line = Signal(BANKS * CHUNK_BITS)  # old chunks leave at the bottom, new ones come in at the top
         self.fetched = Signal()  # the old line comes in this cycle
         self.step = Signal(range(BANKS + self.lane.latency + 1))  # chunks that have gone into the lane, and its latency
@@ -126,8 +111,11 @@ class LineReducer(wiring.Component):
         self.reduced = Signal()  # the line is complete
         super().__init__(
             {
+                # ``ready`` depends combinationally on ``o.ready``.
                 "i": In(stream.Signature(ArrivalLayout(params, cores))),
+                # Combinational from ``i``.
                 "o": Out(stream.Signature(ArrivalLayout(params, cores))),
+                # The old line, read in the cycle of the handshake.
                 "fetch": Out(LineReadSignature(params)),
             }
         )
@@ -135,25 +123,26 @@ class LineReducer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.lane = lane = self.lane
-        packet, change = self.i.p.packet, self.i.p.packet.change
+        packet, change = self.i.payload.packet, self.i.payload.packet.change
         reduces, left = Signal(), Signal()
         m.d.comb += [
             reduces.eq(self.i.valid & ~packet.ends & (change.reduction != Reduction.NONE)),
             self.o.valid.eq(self.i.valid & (~reduces | self.reduced)),
-            self.o.p.eq(self.i.p),
+            self.o.payload.eq(self.i.payload),
             self.i.ready.eq(self.o.ready & (~reduces | self.reduced)),
             left.eq(self.o.valid & self.o.ready),
             self.fetch.rows.valid.eq(reduces & ~self.fetched & ~self.working & ~self.reduced),
-            self.fetch.rows.p.eq(change.row),
+            self.fetch.rows.payload.eq(change.row),
         ]
         with m.If(self.reduced):
-            m.d.comb += self.o.p.packet.change.data.eq(self.line)
+            m.d.comb += self.o.payload.packet.change.data.eq(self.line)
 
         m.d.comb += [
             lane.old.eq(self.line[:CHUNK_BITS]),
             lane.source.eq(change.data.word_select(self.step, CHUNK_BITS)),
             lane.reduction.eq(change.reduction),
             lane.element.eq(change.element),
+            lane.operation.eq(decode_operation(m, change.reduction, change.element, self._floats, "operation")),
             lane.enable.eq(1),
         ]
         m.d.sync += self.fetched.eq(self.fetch.rows.valid & self.fetch.rows.ready)
@@ -176,23 +165,8 @@ class Landing(wiring.Component):
     """Writes lines; at the end of a transfer counts its bytes or reports a refusal, and then acknowledges it.
 
     The barrier counts the bytes if all lines of the transfer were taken, the window holds the barrier, and the bus made
-    no error. The sender is told when the barrier has taken them, so that whoever sees its command complete finds bytes
-    and barrier there. Lines behind an end go on meanwhile; the next end waits.
-
-    Members
-    -------
-    arrivals : In(stream of ArrivalLayout)
-        ``ready`` depends combinationally on ``writes.ready``.
-    writes : Out(stream of LineLayout(params))
-        Combinational from ``arrivals``.
-    landed : Out(stream of LandedLayout(params))
-        Registered.
-    acks : Out(array of cores AckLayout)
-        To each core, in the cycle after ``landed`` was accepted; with nothing to count two cycles after the end came.
-    refusal : Out(RefusalLayout())
-        Strobe, with the acknowledgement.
-    received : Out(params.addr_width + 1)
-        With the acknowledgement of a transfer that was taken: its bytes. 0 in other cycles.
+    no error. The acknowledgement follows when the barrier has counted them, so that bytes and barrier are
+    there when the command is complete. Lines after an end go on meanwhile; the next end waits.
     """
 
     def __init__(self, params, cores):
@@ -202,21 +176,28 @@ class Landing(wiring.Component):
         self.dropped, self.astray = Signal(), Signal()
         super().__init__(
             {
+                # ``ready`` depends combinationally on ``writes.ready``.
                 "arrivals": In(stream.Signature(ArrivalLayout(params, cores))),
+                # Combinational from ``arrivals``.
                 "writes": Out(stream.Signature(LineLayout(params))),
+                # Registered.
                 "landed": Out(stream.Signature(LandedLayout(params))),
+                # To each core, in the cycle after ``landed`` was accepted; with nothing to count two cycles after the
+                # end came.
                 "acks": Out(AckLayout()).array(cores),
+                # Strobe, with the acknowledgement.
                 "refusal": Out(RefusalLayout()),
+                # With the acknowledgement of a transfer that was taken: its bytes. 0 in other cycles.
                 "received": Out(params.addr_width + 1),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        arrival, packet = self.arrivals.p, self.arrivals.p.packet
+        arrival, packet = self.arrivals.payload, self.arrivals.payload.packet
         m.d.comb += [
             self.writes.valid.eq(self.arrivals.valid & ~packet.ends),
-            *(self.writes.p[name].eq(packet.change[name]) for name, _ in self.writes.p.shape()),
+            *(self.writes.payload[name].eq(packet.change[name]) for name, _ in self.writes.payload.shape()),
             self.arrivals.ready.eq(Mux(packet.ends, ~self.ending, self.writes.ready)),
         ]
         end, over, refused = self.end, Signal(), Signal()
@@ -240,8 +221,8 @@ class Landing(wiring.Component):
             Mux(end.block, _field(BLOCK, "barrier"), _field(COMMAND, "barrier")),
         )
         m.d.comb += [
-            self.landed.p.barrier.eq(end.barrier),
-            self.landed.p.bytes.eq(end.bytes),
+            self.landed.payload.barrier.eq(end.barrier),
+            self.landed.payload.bytes.eq(end.bytes),
             over.eq(self.ending & (~self.landed.valid | self.landed.ready)),
             refused.eq((self.dropped | self.astray) & ~end.failed),
         ]

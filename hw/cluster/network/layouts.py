@@ -1,6 +1,6 @@
 """Payloads of the network."""
 
-from amaranth import unsigned
+from amaranth.hdl import unsigned
 from amaranth.lib import data
 
 from tilewright.spec import LINE_BYTES
@@ -41,7 +41,7 @@ class EndLayout(data.StructLayout):
 
 
 class PacketLayout(data.StructLayout):
-    """What passes from a core to another: a line, or the end of a transfer, some time behind its last line."""
+    """A packet from a core to another: a line, or the end of a transfer, some time after its last line."""
 
     def __init__(self, params):
         super().__init__(

@@ -1,10 +1,9 @@
 """The line network of a cluster; connections only (docs/cluster.md, "Network")."""
 
-from amaranth import Module, Mux, unsigned
+from amaranth.hdl import Module, Mux, unsigned
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
-from ...lib.component import join
 from ...lib.routing import StreamArbiter
 from ...lib.stream import SkidBuffer
 from ...smem.layouts import BarrierEventSignature, LoanRequestLayout, MoverSignature
@@ -32,17 +31,7 @@ class LineNetwork(wiring.Component):
     cores : int
         2 to 16.
     reduces, floats : bool
-        Reductions into shared memory are built; those of floats too.
-
-    Members
-    -------
-    movers : In(array of cores MoverSignature(params, cores))
-        From the access unit of each core.
-    memories : Out(array of cores MoverSignature(params))
-        To the shared memory of each core.
-    refused : In(array of cores BarrierEventSignature(params))
-        For the error record of each core, beside what its own barriers refuse; stays until it is recorded.
-    recorded : Out(array of cores 1)
+        Reductions into shared memory are built; reductions of floats too.
     """
 
     def __init__(self, params, cores, *, reduces=True, floats=True):
@@ -50,8 +39,11 @@ class LineNetwork(wiring.Component):
         self._reduces, self._floats = reduces, floats
         super().__init__(
             {
+                # From the access unit of each core.
                 "movers": In(MoverSignature(params, cores)).array(cores),
+                # To the shared memory of each core.
                 "memories": Out(MoverSignature(params)).array(cores),
+                # For the error record of each core, beside what its own barriers refuse; stays until it is recorded.
                 "refused": In(BarrierEventSignature(params)).array(cores),
                 "recorded": Out(1).array(cores),
             }
@@ -63,8 +55,8 @@ class LineNetwork(wiring.Component):
         for number, outbox in enumerate(outboxes):
             m.submodules[f"outbox{number}"] = outbox
             mover = self.movers[number]
-            join(m, writes=flipped(mover.writes), outbox=outbox.writes)
-            join(m, landed=flipped(mover.landed), outbox=outbox.landed)
+            connect(m, writes=flipped(mover.writes), outbox=outbox.writes)
+            connect(m, landed=flipped(mover.landed), outbox=outbox.landed)
             m.d.comb += [mover.refusing.eq(outbox.refusing), mover.number.eq(number)]
         lenders = [Lender(self._params, self._cores) for _ in range(self._cores)]
         for number, lender in enumerate(lenders):
@@ -80,12 +72,12 @@ class LineNetwork(wiring.Component):
         """What one core wants of others: to the lender of each, and their answers, of which one of a kind comes."""
         loans = self.movers[number].loans
         m.submodules[f"loan_buffer{number}"] = buffer = SkidBuffer(LoanRequestLayout(self._params, self._cores))
-        join(m, requests=flipped(loans.requests), buffer=buffer.i)
+        connect(m, requests=flipped(loans.requests), buffer=buffer.i)
         request, answer, ready = buffer.o, 0, 0
         for owner, lender in enumerate(lenders):
             port, given = lender.requests[number], lender.answers[number]
-            m.d.comb += [port.valid.eq(request.valid & request.p.owner[owner]), port.p.eq(request.p)]
-            ready |= port.ready & request.p.owner[owner]
+            m.d.comb += [port.valid.eq(request.valid & request.payload.owner[owner]), port.payload.eq(request.payload)]
+            ready |= port.ready & request.payload.owner[owner]
             shown = {"answers": given.answers, "granted": given.answers & given.granted, "lends": given.lends,
                      "line": Mux(given.lends, given.line, 0)}  # fmt: skip
             answer = shown if not answer else {name: answer[name] | value for name, value in shown.items()}
@@ -100,21 +92,21 @@ class LineNetwork(wiring.Component):
         m.submodules[f"inbox{number}"] = inbox = Inbox(params, self._cores)
         m.submodules[f"landing{number}"] = landing = Landing(params, self._cores)
         for sender, port in enumerate(packets):
-            join(m, packets=port, inbox=inbox.packets[sender])
+            connect(m, packets=port, inbox=inbox.packets[sender])
         arrivals, readers = inbox.arrivals, [flipped(mover.fetch), lender.fetch]
         if self._reduces:
             m.submodules[f"reducer{number}"] = reducer = LineReducer(params, self._cores, self._floats)
-            join(m, inbox=arrivals, reducer=reducer.i)
+            connect(m, inbox=arrivals, reducer=reducer.i)
             arrivals = reducer.o
             readers.append(reducer.fetch)
         m.submodules[f"fetch_arbiter{number}"] = arbiter = StreamArbiter(unsigned(params.row_width), len(readers))
         for reader, rows in zip(readers, arbiter.i, strict=True):
-            join(m, reader=reader.rows, arbiter=rows)
+            connect(m, reader=reader.rows, arbiter=rows)
             m.d.comb += reader.line.eq(memory.fetch.line)
-        join(m, arbiter=arbiter.o, memory=flipped(memory.fetch.rows))
-        join(m, arrivals=arrivals, landing=landing.arrivals)
-        join(m, landing=landing.writes, memory=flipped(memory.writes))
-        join(m, landing=landing.landed, memory=flipped(memory.landed))
+        connect(m, arbiter=arbiter.o, memory=flipped(memory.fetch.rows))
+        connect(m, arrivals=arrivals, landing=landing.arrivals)
+        connect(m, landing=landing.writes, memory=flipped(memory.writes))
+        connect(m, landing=landing.landed, memory=flipped(memory.landed))
         m.d.comb += [
             inbox.acceptance.eq(mover.acceptance),
             lender.acceptance.eq(mover.acceptance),

@@ -1,12 +1,11 @@
-"""Outbox: hands the lines of a core to every receiver that they name, and collects acknowledgements."""
+"""What a core sends: lines to the memories that a command names, and lines that other cores read."""
 
-from amaranth import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.spec import BLOCK, COMMAND_FIELD
 
-from ...lib.component import join
 from ...lib.routing import StreamArbiter
 from ...lib.stream import SkidBuffer
 from ...smem.layouts import (
@@ -27,7 +26,7 @@ class Outbox(wiring.Component):
     """One packet at a time, offered to all of its receivers at once; each takes it when it can.
 
     The next packet follows in the cycle after the last receiver has taken its own, so that k free receivers cost the
-    cycles of one. The end of a transfer is a packet behind its last line. ``landed`` is accepted in the cycle in which
+    cycles of one. The end of a transfer is a packet after its last line. ``landed`` is accepted in the cycle in which
     the last of its receivers has acknowledged, so one end is under way at a time, and lines of later transfers may
     pass meanwhile.
 
@@ -39,18 +38,6 @@ class Outbox(wiring.Component):
     cores : int
     own : int
         Number of the core, which is the receiver where ``receivers`` are 0.
-
-    Members
-    -------
-    writes : In(stream of LineLayout(params, cores))
-    landed : In(stream of LandedLayout(params, cores))
-        Valid from when the last line of its transfer has been accepted.
-    refusing : Out(cores)
-        As ``landed`` is accepted: mask of the receivers that refused something.
-    packets : Out(array of cores stream of PacketLayout)
-        One stream a receiver.
-    acks : In(array of cores AckLayout)
-        From each receiver: one for each end that it has taken.
     """
 
     def __init__(self, params, cores, own):
@@ -59,13 +46,17 @@ class Outbox(wiring.Component):
         self.taken = Signal(cores)  # receivers that have the packet
         self.sent = Signal()  # the end of the transfer at ``landed`` is on its way
         self.answered = Signal(cores)  # receivers that have acknowledged it
-        self.refused = Signal(cores)  # those of them that refused something
+        self.refused = Signal(cores)  # receivers among them that refused something
         super().__init__(
             {
                 "writes": In(stream.Signature(LineLayout(params, cores))),
+                # Valid from when the last line of its transfer has been accepted.
                 "landed": In(stream.Signature(LandedLayout(params, cores))),
+                # As ``landed`` is accepted: mask of the receivers that refused something.
                 "refusing": Out(cores),
+                # One stream a receiver.
                 "packets": Out(stream.Signature(PacketLayout(params))).array(cores),
+                # From each receiver: one for each end that it has taken.
                 "acks": In(AckLayout()).array(cores),
             }
         )
@@ -74,11 +65,11 @@ class Outbox(wiring.Component):
         m = Module()
         m.submodules.buffer = buffer = self.buffer
         ends, sent = self._merge(m, buffer.i), self.sent
-        receivers, waits = buffer.o.p.receivers, Signal(self._cores)
+        receivers, waits = buffer.o.payload.receivers, Signal(self._cores)
         for number, port in enumerate(self.packets):
             m.d.comb += [
                 port.valid.eq(buffer.o.valid & receivers[number] & ~self.taken[number]),
-                port.p.eq(buffer.o.p.packet),
+                port.payload.eq(buffer.o.payload.packet),
                 waits[number].eq(port.valid & ~port.ready),
             ]
         m.d.comb += buffer.o.ready.eq(~waits.any())
@@ -86,7 +77,7 @@ class Outbox(wiring.Component):
             m.d.sync += self.taken.eq(Mux(buffer.o.ready, 0, receivers & ~waits))
 
         m.d.comb += [
-            self.landed.ready.eq(sent & (self.answered == self._named(self.landed.p.receivers))),
+            self.landed.ready.eq(sent & (self.answered == self._named(self.landed.payload.receivers))),
             self.refusing.eq(self.refused),
         ]
         with m.If(self.landed.ready):
@@ -100,13 +91,13 @@ class Outbox(wiring.Component):
 
     def _merge(self, m, i):
         """Lines, and ends between them, to the buffer; whether it is an end."""
-        line, landed, packet = self.writes.p, self.landed.p, i.p.packet
+        line, landed, packet = self.writes.payload, self.landed.payload, i.payload.packet
         ends = Signal()
         m.d.comb += [
             ends.eq(self.landed.valid & ~self.sent),
             i.valid.eq(self.writes.valid | ends),
             self.writes.ready.eq(i.ready & ~ends),
-            i.p.receivers.eq(self._named(Mux(ends, landed.receivers, line.receivers))),
+            i.payload.receivers.eq(self._named(Mux(ends, landed.receivers, line.receivers))),
             packet.ends.eq(ends),
             packet.turn.eq(Mux(ends, landed.turn, line.turn)),
             *(packet.change[name].eq(line[name]) for name in packet.change.shape().members),
@@ -134,19 +125,6 @@ class Lender(wiring.Component):
     ----------
     params : SmemParams
     cores : int
-
-    Members
-    -------
-    requests : In(array of cores stream of LoanRequestLayout(params, cores))
-        From each core; ``owner`` does not count.
-    acceptance : In(AcceptanceLayout)
-    fetch : Out(LineReadSignature(params))
-    answers : Out(array of cores LoanLayout)
-        To each core. Registered.
-    refusal : Out(RefusalLayout())
-        Stays until it is recorded.
-    recorded : In(1)
-        ``refusal`` is recorded in this cycle; means nothing without one.
     """
 
     def __init__(self, params, cores):
@@ -154,11 +132,15 @@ class Lender(wiring.Component):
         self.buffer = SkidBuffer(LoanArrivalLayout(params, cores))
         super().__init__(
             {
+                # From each core; ``owner`` does not count.
                 "requests": In(stream.Signature(LoanRequestLayout(params, cores))).array(cores),
                 "acceptance": In(AcceptanceLayout(params, cores)),
                 "fetch": Out(LineReadSignature(params)),
+                # To each core. Registered.
                 "answers": Out(LoanLayout()).array(cores),
+                # Stays until it is recorded.
                 "refusal": Out(RefusalLayout()),
+                # ``refusal`` is recorded in this cycle; means nothing without one.
                 "recorded": In(1),
             }
         )
@@ -168,21 +150,26 @@ class Lender(wiring.Component):
         m.submodules.arbiter = arbiter = StreamArbiter(LoanRequestLayout(self._params, self._cores), self._cores)
         m.submodules.buffer = buffer = self.buffer
         for number, port in enumerate(self.requests):
-            join(m, requests=flipped(port), arbiter=arbiter.i[number])
+            connect(m, requests=flipped(port), arbiter=arbiter.i[number])
         m.d.comb += [
             buffer.i.valid.eq(arbiter.o.valid),
-            buffer.i.p.request.eq(arbiter.o.p),
-            buffer.i.p.sender.eq(arbiter.winner),
+            buffer.i.payload.request.eq(arbiter.o.payload),
+            buffer.i.payload.sender.eq(arbiter.winner),
             arbiter.o.ready.eq(buffer.i.ready),
         ]
-        request, sender, acceptance, refusal = buffer.o.p.request, buffer.o.p.sender, self.acceptance, self.refusal
+        request, sender, acceptance, refusal = (
+            buffer.o.payload.request,
+            buffer.o.payload.sender,
+            self.acceptance,
+            self.refusal,
+        )
         inside, granted, reads, taken = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             inside.eq(~acceptance.confine | ((acceptance.first <= request.row) & (request.last <= acceptance.last))),
             granted.eq(inside & (acceptance.cores & sender).any()),
             reads.eq(~request.asks & granted),
             self.fetch.rows.valid.eq(buffer.o.valid & reads),
-            self.fetch.rows.p.eq(request.row),
+            self.fetch.rows.payload.eq(request.row),
             buffer.o.ready.eq(Mux(reads, self.fetch.rows.ready, ~refusal.valid | self.recorded)),
             taken.eq(buffer.o.valid & buffer.o.ready),
         ]

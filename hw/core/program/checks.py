@@ -1,4 +1,4 @@
-"""Decoder: finds what is wrong with the bits of a word."""
+"""Checks of a word of a program: its bits, and the ranges of memory that it names."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -36,15 +36,6 @@ class WordDecoder(wiring.Component):
     ----------
     params : CoreParams
 
-    Members
-    -------
-    i : In(stream of FetchedLayout())
-        ``ready`` is a register.
-    drop : In(1)
-        What is held is dropped, and nothing is taken; the next word begins anew.
-    o : Out(stream of DecodedLayout())
-        Registered; withdrawn by ``drop``.
-
     Attributes
     ----------
     operands : Signal
@@ -56,8 +47,11 @@ class WordDecoder(wiring.Component):
         self.operands = Signal(range(JOB_WORDS + 1))
         super().__init__(
             {
+                # ``ready`` is a register.
                 "i": In(stream.Signature(FetchedLayout())),
+                # The word at the output is dropped and none is accepted; after it, no job is expected.
                 "drop": In(1),
+                # Registered; withdrawn by ``drop``.
                 "o": Out(stream.Signature(DecodedLayout())),
             }
         )
@@ -166,31 +160,22 @@ class RangeCheck(wiring.Component):
     ----------
     addr_width : int
         Bits of a byte address that exist.
-
-    Members
-    -------
-    line : In(58)
-        The first one: byte address >> 6. All inputs hold from ``go`` to ``done``.
-    lines : In(32)
-        How many; a range of none leaves no window.
-    window : In(WindowLayout(addr_width))
-    go : In(1)
-        Strobe: check.
-    done : Out(1)
-        Strobe, four cycles later.
-    code : Out(8)
-        ADDRESS, WINDOW or NONE; with ``done``.
     """
 
     def __init__(self, addr_width):
         self._addr_width = addr_width
         super().__init__(
             {
+                # The first one: byte address >> 6. All inputs hold from ``go`` to ``done``.
                 "line": In(64 - LINE_LOG2),
+                # How many; a range of none leaves no window.
                 "lines": In(32),
                 "window": In(WindowLayout(addr_width)),
+                # Strobe: check.
                 "go": In(1),
+                # Strobe, four cycles later.
                 "done": Out(1),
+                # ADDRESS, WINDOW or NONE; with ``done``.
                 "code": Out(8),
             }
         )
@@ -200,15 +185,15 @@ class RangeCheck(wiring.Component):
         there = self._addr_width - LINE_LOG2
         steps = Signal(3)
         end, last = Signal(len(self.line) + 1), Signal(there)
-        outside, before, behind = Signal(), Signal(), Signal()
-        leaves = self.window.confine & (before | behind)
+        outside, below, above = Signal(), Signal(), Signal()
+        leaves = self.window.confine & (below | above)
         m.d.sync += [
             Cat(steps, self.done).eq(Cat(self.go, steps)),
             end.eq(self.line + self.lines),
             last.eq(end - 1),
             outside.eq((end[there:] > 1) | (end[there] & end[:there].any())),
-            before.eq((self.lines != 0) & (self.line[:there] // _PAGE_LINES < self.window.first)),
-            behind.eq((self.lines != 0) & (last // _PAGE_LINES > self.window.last)),
+            below.eq((self.lines != 0) & (self.line[:there] // _PAGE_LINES < self.window.first)),
+            above.eq((self.lines != 0) & (last // _PAGE_LINES > self.window.last)),
             self.code.eq(Mux(outside, ProgramError.ADDRESS, Mux(leaves, ProgramError.WINDOW, ProgramError.NONE))),
         ]
         return m

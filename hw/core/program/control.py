@@ -1,8 +1,8 @@
-"""Why a program stops: the first cause is kept."""
+"""The registers of the command processor, and the record of why a program stopped."""
 
 from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.spec.core import PROGRAM_REGISTERS, Engine, ProgramError, built_with
 
@@ -16,7 +16,6 @@ from ...bus.registers import (
     widths_of,
     window_units,
 )
-from ...lib.component import join
 from .checks import WindowLayout
 from .layouts import CauseLayout
 
@@ -26,53 +25,36 @@ _ENGINES = tuple(engine for engine in Engine if engine != Engine.NONE)
 
 
 class StopCause(wiring.Component):
-    """Keeps the first cause since ``begin``. Of several in one cycle the lowest code counts, and of engines the first.
-
-    Members
-    -------
-    begin : In(1)
-        Strobe: a program begins; what was before is forgotten.
-    runs : In(1)
-        A program runs. Only then there are causes.
-    failed : In(1)
-        Strobe: ``code`` stops it.
-    code : In(8)
-        ProgramError of the word at hand.
-    tag : In(16)
-        Of the word at hand.
-    index : In(32)
-        Of the word at hand.
-    engines : In(3)
-        Engines whose record holds an error, in the order of spec.core.Engine.
-    engine_tags : In(array of 3 unsigned(16))
-        Of their records.
-    advances : In(1)
-        Strobe: the word at hand, or an instruction of it, is done: the watchdog begins anew.
-    watchdog : In(32)
-        Cycles that a word may take; 0 for ever.
-    stop : In(1)
-        The host stops the program.
-    cause : Out(CauseLayout())
-        Registered.
-    stops : Out(1)
-        There is a cause.
-    """
+    """Keeps the first cause since ``begin``; the lowest code of several in one cycle, and the first engine."""
 
     def __init__(self):
         super().__init__(
             {
+                # Strobe: a program begins; what was before is forgotten.
                 "begin": In(1),
+                # A program runs; causes count only then.
                 "runs": In(1),
+                # Strobe: ``code`` stops it.
                 "failed": In(1),
+                # ProgramError of the current word.
                 "code": In(8),
+                # Tag of the current word.
                 "tag": In(16),
+                # Index of the current word.
                 "index": In(32),
+                # Engines whose record holds an error, in the order of spec.core.Engine.
                 "engines": In(len(_ENGINES)),
+                # Tags of these records.
                 "engine_tags": In(unsigned(16)).array(len(_ENGINES)),
+                # Strobe: the current word, or an instruction of it, is done: the watchdog starts again.
                 "advances": In(1),
+                # Cycles that a word may take; 0: no limit.
                 "watchdog": In(32),
+                # The host stops the program.
                 "stop": In(1),
+                # Registered.
                 "cause": Out(CauseLayout()),
+                # There is a cause.
                 "stops": Out(1),
             }
         )
@@ -119,54 +101,37 @@ class ProgramControl(wiring.Component):
     Parameters
     ----------
     params : CoreParams
-
-    Members
-    -------
-    accesses : In(AccessSignature)
-        Registers, by byte offset; see ``RegisterFile``.
-    start : Out(1)
-        Strobe.
-    stop : Out(1)
-        Strobe.
-    address : Out(64)
-        Of the program.
-    count : Out(32)
-        Its words.
-    watchdog : Out(32)
-        Cycles that a word may take; 0 for ever.
-    window : Out(WindowLayout(params.tmau.addr_width))
-    busy : In(1)
-        A program runs.
-    ended : In(1)
-        Strobe: a program is over.
-    interrupt : In(1)
-        With that: it came to an END that says so.
-    cause : In(CauseLayout())
-        With that: why it stopped, or code NONE.
-    index : In(32)
-        Of the word at hand.
-    events : In(ProgramEventsLayout())
-    irq : Out(1)
-        Level: a status bit is set that is enabled.
     """
 
     def __init__(self, params):
         self._params = params
         super().__init__(
             {
+                # Registers, by byte offset; see ``RegisterFile``.
                 "accesses": In(AccessSignature()),
+                # Strobe.
                 "start": Out(1),
+                # Strobe.
                 "stop": Out(1),
+                # Of the program.
                 "address": Out(64),
+                # Its words.
                 "count": Out(32),
+                # Cycles that a word may take; 0: no limit.
                 "watchdog": Out(32),
                 "window": Out(WindowLayout(params.tmau.addr_width)),
+                # A program runs.
                 "busy": In(1),
+                # Strobe: a program is over.
                 "ended": In(1),
+                # With ``ended``: it came to an END that says so.
                 "interrupt": In(1),
+                # With ``ended``: why it stopped, or code NONE.
                 "cause": In(CauseLayout()),
+                # Index of the current word.
                 "index": In(32),
                 "events": In(ProgramEventsLayout()),
+                # Level: a status bit is set that is enabled.
                 "irq": Out(1),
             }
         )
@@ -184,7 +149,7 @@ class ProgramControl(wiring.Component):
         }
         m.submodules.registers = registers = RegisterFile(PROGRAM_REGISTERS, widths_of(counted))
         m.submodules.errors = errors = ErrorRecord(CauseLayout())
-        join(m, accesses=flipped(self.accesses), registers=registers.accesses)
+        connect(m, accesses=flipped(self.accesses), registers=registers.accesses)
         show_parameters(m, registers, built_with(self._params))
         failed = self.cause.code != 0
         m.d.comb += [
@@ -198,10 +163,10 @@ class ProgramControl(wiring.Component):
             registers.word.index.eq(self.index),
             errors.errors.eq(self.ended & failed),
             errors.record.eq(self.cause),
-            registers.error.code.eq(errors.kept.code),
-            registers.error.engine.eq(errors.kept.engine),
-            registers.error.tag.eq(errors.kept.tag),
-            registers.error_word.index.eq(errors.kept.index),
+            registers.error.code.eq(errors.first.code),
+            registers.error.engine.eq(errors.first.engine),
+            registers.error.tag.eq(errors.first.tag),
+            registers.error_word.index.eq(errors.first.index),
         ]
         done = Signal()
         with m.If(self.busy):

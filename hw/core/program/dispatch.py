@@ -1,4 +1,4 @@
-"""Loops of a program, inside each other."""
+"""The dispatcher of the command processor: carries out words in order, with its stack of loops."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -30,32 +30,24 @@ class LoopStack(wiring.Component):
 
     The loops that are under way lie in a memory, the innermost one last. The word at hand can only be the end of that
     one, or of a loop that is new: a loop that is under way is not left but through its end.
-
-    Members
-    -------
-    clear : In(1)
-        Strobe: there are no loops.
-    index : In(32)
-        Of the word at hand. From the cycle before ``ends`` on it and ``count`` hold.
-    count : In(32)
-        Rounds of the loop, 1 or more.
-    ends : In(1)
-        Strobe: the word at hand ends a loop.
-    again : Out(1)
-        It goes back.
-    full : Out(1)
-        It would go back for the first time, and there are ``LOOPS`` others under way; then ``ends`` must not come.
     """
 
     def __init__(self):
         self.depth = Signal(range(LOOPS + 1))
         super().__init__(
             {
+                # Strobe: there are no loops.
                 "clear": In(1),
+                # Of the current word. From the cycle before ``ends`` on it and ``count`` hold.
                 "index": In(32),
+                # Rounds of the loop, 1 or more.
                 "count": In(32),
+                # Strobe: the current word ends a loop.
                 "ends": In(1),
+                # It goes back.
                 "again": Out(1),
+                # It would go back for the first time, and there are ``LOOPS`` others under way; then ``ends`` must not
+                # come.
                 "full": Out(1),
             }
         )
@@ -88,94 +80,23 @@ class LoopStack(wiring.Component):
         return m
 
 
-#: Cycles that engines must be idle for: so long an error takes from an engine to the cause at most.
+#: Cycles that engines must be idle for: the most that an error takes from an engine to the cause.
 SETTLED = 8
 _COMMAND_BITS = PROGRAM_WORDS[Kind.END]["kind"].lsb
 _OFFSET_BITS = max(max(registers) for registers in WRITABLE.values()).bit_length()
 
 
 class Dispatcher(wiring.Component):
-    """Hands each word to its engine, and waits where a word says so.
+    """Sends each word to its engine, and waits where a word says so.
 
-    A word takes two cycles and what its taker adds. Between words, and while one waits, a cause from outside stops the
-    program; what is offered to an engine is still handed over.
+    A word takes two cycles, and the cycles that its engine adds. Between words, and while one waits, a cause from
+    outside stops the program; an item that is offered to an engine still passes.
 
     Parameters
     ----------
     params : CoreParams
     regions : dict of str to Region
         Where registers of engines lie.
-
-    Members
-    -------
-    start : In(1)
-        Strobe: run a program, unless one runs.
-    address : In(64)
-        Of the program. It and ``count`` hold while a program runs.
-    count : In(32)
-        Words of the program.
-    words : In(stream of DecodedLayout())
-        Those from ``target`` of the last ``jump`` on.
-    jump : Out(1)
-        Strobe: go on with word ``target``; drop what has been fetched.
-    target : Out(32)
-    halt : Out(1)
-        The program is over: drop all, also instructions.
-    drained : In(1)
-        Nothing is under way that ``halt`` has to wait for.
-    commands : Out(stream of command_layout())
-    jobs : Out(stream of JOB.bits) if params.conv
-    runs : Out(stream of RunLayout(params.tmau.addr_width))
-        Accepted when all instructions have been taken. Withdrawn if there is a cause to stop.
-    run_failed : In(1)
-        With that: the bus answered with an error.
-    calls : Out(stream of BarrierRequestLayout(params.smem))
-        Accepted when the operation has ended, or is given up.
-    call_failed : In(1)
-        With that: the barrier refused.
-    call_passed : In(1)
-        With that: it is done.
-    accesses : Out(AccessSignature())
-    range_line : Out(58)
-        A range to be checked: as of a ``RangeCheck``.
-    range_lines : Out(32)
-    range_go : Out(1)
-    range_done : In(1)
-    range_code : In(8)
-    put_busy : In(1)
-        Registers of the processing engine must not be written.
-    idle : In(3)
-        Engines that have ended all that they were handed, in the order of spec.core.Engine.
-    stops : In(1)
-        There is a cause to stop.
-    failed : Out(1)
-        Strobe: the word at hand is such a cause.
-    code : Out(8)
-        ProgramError of that.
-    tag : Out(16)
-        Of the word at hand.
-    index : Out(32)
-        Of the word at hand.
-    begin : Out(1)
-        Strobe: a program begins.
-    busy : Out(1)
-        A program runs.
-    carries_out : Out(1)
-        And is not over.
-    word_done : Out(1)
-        Strobe: a word is carried out, a job's three words as one.
-    kind : Out(4)
-        With that: its kind.
-    ended : Out(1)
-        Strobe: the program is over.
-    interrupt : Out(1)
-        With that: its END says so.
-    waits : Out(1)
-        For a barrier, for engines, or at the end.
-    stall_engine : Out(1)
-        An engine does not take what is offered.
-    stall_fetch : Out(1)
-        The next word has not come.
     """
 
     def __init__(self, params, regions):
@@ -184,42 +105,72 @@ class Dispatcher(wiring.Component):
                        if engine.name.lower() in regions}  # fmt: skip
         super().__init__(
             {
+                # Strobe: run a program, unless one runs.
                 "start": In(1),
+                # Address of the program. It and ``count`` hold while a program runs.
                 "address": In(64),
+                # Words of the program.
                 "count": In(32),
+                # Words from ``target`` of the last ``jump`` on.
                 "words": In(stream.Signature(DecodedLayout())),
+                # Strobe: go on with word ``target``; drop what has been fetched.
                 "jump": Out(1),
                 "target": Out(32),
+                # The program is over: drop all, also instructions.
                 "halt": Out(1),
+                # Nothing is in flight that ``halt`` has to wait for.
                 "drained": In(1),
                 "commands": Out(stream.Signature(command_layout())),
+                # Accepted when all instructions have been taken. Withdrawn if there is a cause to stop.
                 "runs": Out(stream.Signature(RunLayout(params.tmau.addr_width))),
+                # With ``jump``: the bus answered with an error.
                 "run_failed": In(1),
+                # Accepted when the operation has ended, or is given up.
                 "calls": Out(stream.Signature(BarrierRequestLayout(params.smem))),
+                # With ``jump``: the barrier refused.
                 "call_failed": In(1),
+                # With ``jump``: it is done.
                 "call_passed": In(1),
                 "accesses": Out(AccessSignature()),
+                # A range to be checked: see ``RangeCheck``.
                 "range_line": Out(64 - LINE_LOG2),
                 "range_lines": Out(32),
                 "range_go": Out(1),
                 "range_done": In(1),
                 "range_code": In(8),
+                # Registers of the processing engine must not be written.
                 "put_busy": In(1),
+                # Engines that have ended all their work, in the order of spec.core.Engine.
                 "idle": In(len(Engine) - 1),
+                # There is a cause to stop.
                 "stops": In(1),
+                # Strobe: the current word is a cause to stop.
                 "failed": Out(1),
+                # ProgramError of this cause.
                 "code": Out(8),
+                # Tag of the current word.
                 "tag": Out(16),
+                # Index of the current word.
                 "index": Out(32),
+                # Strobe: a program begins.
                 "begin": Out(1),
+                # A program runs.
                 "busy": Out(1),
+                # A program runs, and has not come to its end.
                 "carries_out": Out(1),
+                # Strobe: a word is carried out, a job's three words as one.
                 "word_done": Out(1),
+                # With ``word_done``: its kind.
                 "kind": Out(4),
+                # Strobe: the program is over.
                 "ended": Out(1),
+                # With ``ended``: its END says so.
                 "interrupt": Out(1),
+                # It waits for a barrier or for engines, or at the end.
                 "waits": Out(1),
+                # An engine does not take what is offered.
                 "stall_engine": Out(1),
+                # The next word has not come.
                 "stall_fetch": Out(1),
             }
             | ({"jobs": Out(stream.Signature(JOB.bits))} if params.conv else {})
@@ -243,7 +194,7 @@ class Dispatcher(wiring.Component):
         return m
 
     def _connect(self, m):
-        """What each taker sees of the word at hand."""
+        """What each taker sees of the current word."""
         word, loops = self.words.payload.word, self._loops
         run, call, write = (word_view(kind, word) for kind in (Kind.PE, Kind.BARRIER, Kind.REGISTER))
         access = self.accesses.requests.payload

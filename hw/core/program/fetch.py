@@ -1,4 +1,4 @@
-"""Reads of lines of 64 bytes, for those who know that they have a place for each line that they ask for."""
+"""Reads of global memory by the command processor: words of the program, and instructions."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
@@ -22,11 +22,13 @@ _USERS = 2
 
 
 class LineReader(wiring.Component):
-    """Reads lines for two users, in turns, and gives each its own in order.
+    """Reads lines for two users, which take turns; each gets its lines in the order of its requests.
 
-    A line is one burst, or, where ``max_burst`` is shorter, several; all have the ARID ``READER_ID``. Who asks must
-    have a place for the line: neither the lines nor the bus ever wait. So no beat of others is held up. Two cycles from
-    a request to AR, one from the last beat to the line; a request every third cycle.
+    A line is one burst, or several if ``max_burst`` is shorter; all have the ARID ``READER_ID``. A user must have space
+    for each line that it requests: lines and beats never wait, so no beat of the access unit is held up.
+
+    Latency: two cycles from a request to AR, one from the last beat to the line. Throughput: a request every third
+    cycle.
 
     Parameters
     ----------
@@ -35,23 +37,14 @@ class LineReader(wiring.Component):
     bus_bytes : int
         Bytes of a bus word: 16, 32 or 64.
     max_burst : int
-        Bus words of a burst at most, a power of two.
+        The most bus words of a burst, a power of two.
     depth : int
-        Lines under way at most, a power of two.
-
-    Members
-    -------
-    requests : In(array of 2 stream of unsigned(addr_width - 6))
-        Lines, by their addresses divided by 64.
-    lines : Out(array of 2 stream of LineLayout(), always ready)
-        What they hold.
-    axi : Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 2))
-        The bus.
+        The most lines in flight, a power of two.
 
     Attributes
     ----------
     owners : Queue
-        Of the lines under way: their users; for proofs.
+        The users of the lines in flight; for proofs.
     """
 
     def __init__(self, addr_width, bus_bytes, max_burst, depth):
@@ -63,8 +56,11 @@ class LineReader(wiring.Component):
         self.owners = Queue(1, depth)
         super().__init__(
             {
+                # Lines, by their addresses divided by 64.
                 "requests": In(stream.Signature(self._line)).array(_USERS),
+                # What they hold.
                 "lines": Out(stream.Signature(LineLayout(), always_ready=True)).array(_USERS),
+                # The bus.
                 "axi": Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 2)),
             }
         )
@@ -77,14 +73,14 @@ class LineReader(wiring.Component):
         return m
 
     def _ask(self, m):
-        """One line at a time is asked for, in one burst or in several."""
+        """Requests one line at a time, in one burst or in several."""
         axi, owners = self.axi, self.owners.i
         m.submodules.arbiter = arbiter = StreamArbiter(self._line, _USERS)
         for port, i in zip(self.requests, arbiter.i, strict=True):
             wiring.connect(m, port=wiring.flipped(port), i=i)
         bursts = self._beats // self._burst
         line, piece = Signal(self._line), Signal(range(bursts))
-        free = Signal()  # a register: so the turns of the users depend on nothing outside
+        free = Signal()  # registered: the turns of the users depend on nothing outside
         last = piece == bursts - 1
         taken = arbiter.o.valid & arbiter.o.ready
         m.d.comb += [
@@ -106,15 +102,15 @@ class LineReader(wiring.Component):
             m.d.sync += [axi.arvalid.eq(~last), piece.eq(Mux(last, 0, piece + 1))]
 
     def _take(self, m):
-        """Beats of a line shift into a register, the first one furthest."""
+        """Shifts the beats of a line into a register."""
         axi, owner = self.axi, self.owners.o
         word, failed = Signal(8 << LINE_LOG2), Signal()
         beat = Signal(range(self._beats))
-        whole, mine = Signal(), Signal()  # the register holds a line, of this user
+        whole, user_bit = Signal(), Signal()  # the register holds a line, of this user
         error = axi.rresp.as_value()[1]
         last = beat == self._beats - 1
         m.d.comb += [axi.rready.eq(1), owner.ready.eq(axi.rvalid & last)]
-        m.d.sync += [whole.eq(axi.rvalid & last), mine.eq(owner.payload)]
+        m.d.sync += [whole.eq(axi.rvalid & last), user_bit.eq(owner.payload)]
         with m.If(axi.rvalid):
             m.d.sync += [
                 word.eq(Cat(word, axi.rdata)[len(axi.rdata) :]),
@@ -123,52 +119,33 @@ class LineReader(wiring.Component):
             ]
         for user, port in enumerate(self.lines):
             m.d.comb += [
-                port.valid.eq(whole & (mine == user)),
+                port.valid.eq(whole & (user_bit == user)),
                 port.payload.data.eq(word),
                 port.payload.error.eq(failed),
             ]
 
 
 class ProgramFetcher(wiring.Component):
-    """Reads the words from any one on, in order, and hands them out; behind the last one there is ``NO_END``.
+    """Fetches the words of a program in order, from any word on; after the last word it reports ``NO_END``.
 
-    It asks for a word when it has a place for it. A jump or a halt makes stale what has been asked for: it is dropped
-    as it comes, while new words are asked for already. A request follows the jump after two cycles, a word its line
-    after one; a word a cycle.
+    It requests a word when it has space for it. A jump or a halt makes all words in flight stale: they are dropped when
+    they come, while new words are requested already.
+
+    Latency: two cycles from a jump to its request, one from a line to its word. Throughput: a word a cycle.
 
     Parameters
     ----------
     addr_width : int
         Bits of a byte address.
     depth : int
-        Words ahead, stale ones included: 2 to 32, a power of two.
-
-    Members
-    -------
-    base : In(addr_width - 6)
-        Line of the program's first word.
-    count : In(32)
-        Words of the program. No line outside is asked for.
-    jump : In(1)
-        Strobe: go on with word ``target``.
-    target : In(32)
-        At most ``count``.
-    halt : In(1)
-        Ask for nothing more, and hand out nothing.
-    requests : Out(stream of unsigned(addr_width - 6))
-    lines : In(stream of LineLayout(), always ready)
-        One for each request, in order.
-    o : Out(stream of FetchedLayout())
-        May be withdrawn by ``jump`` and ``halt``.
-    busy : Out(1)
-        Something is stale, or under way.
+        Words in flight, stale ones included: 2 to 32, a power of two.
 
     Attributes
     ----------
     used : Signal
-        Words that were asked for, and have neither been handed out nor dropped.
+        Words that were requested, and have neither left nor been dropped.
     stale : Signal
-        The first so many of them are dropped.
+        Number of these words, the oldest ones, that are to be dropped.
     """
 
     def __init__(self, addr_width, depth):
@@ -178,14 +155,22 @@ class ProgramFetcher(wiring.Component):
         self.used, self.stale = Signal(range(depth + 1)), Signal(range(depth + 1))
         super().__init__(
             {
+                # Line of the program's first word.
                 "base": In(self._line),
+                # Words of the program. No line outside is requested.
                 "count": In(32),
+                # Strobe: go on with word ``target``.
                 "jump": In(1),
+                # At most ``count``.
                 "target": In(32),
+                # Request nothing more, and offer nothing.
                 "halt": In(1),
                 "requests": Out(stream.Signature(self._line)),
+                # One for each request, in order.
                 "lines": In(stream.Signature(LineLayout(), always_ready=True)),
+                # May be withdrawn by ``jump`` and ``halt``.
                 "o": Out(stream.Signature(FetchedLayout())),
+                # Words are in flight.
                 "busy": Out(1),
             }
         )
@@ -195,7 +180,7 @@ class ProgramFetcher(wiring.Component):
         m.submodules.queue = queue = self.queue
         requests, used, stale, o = self.requests, self.used, self.stale, self.o
         active = Signal()
-        line, left = Signal(self._line), Signal(32)  # the next one to ask for; how many there are from it on
+        line, left = Signal(self._line), Signal(32)  # the next line to request; lines from it on
         ask, leaves, after = Signal(), Signal(), Signal.like(used)
         m.d.comb += [
             ask.eq(active & (left != 0) & (used != self._depth) & ~requests.valid & ~self.jump & ~self.halt),
@@ -234,37 +219,19 @@ class ProgramFetcher(wiring.Component):
 
 
 class InstructionStreamer(wiring.Component):
-    """Reads a run of instructions, lines ahead, and hands them over in order: an instruction a cycle.
+    """Streams a run of instructions from memory to the engine, lines ahead: an instruction a cycle.
 
     Parameters
     ----------
     addr_width : int
         Bits of a byte address.
     depth : int
-        Lines ahead, stale ones included: 2 to 32, a power of two.
-
-    Members
-    -------
-    i : In(stream of RunLayout(addr_width))
-        Accepted when the last instruction has been taken, or with ``failed``. May be withdrawn with ``halt``.
-    failed : Out(1)
-        The bus answered with an error; instructions before that line have been offered.
-    halt : In(1)
-        Drop all but the instruction that is offered.
-    requests : Out(stream of unsigned(addr_width - 6))
-    lines : In(stream of LineLayout(), always ready)
-        One for each request, in order.
-    instructions : Out(stream of INSTRUCTION_BITS)
-        Registered.
-    busy : Out(1)
-        Lines are under way.
-    stall : Out(1)
-        The next instruction has not come.
+        Lines in flight, stale ones included: 2 to 32, a power of two.
 
     Attributes
     ----------
     used, stale : Signal
-        As of a ``ProgramFetcher``.
+        See ``ProgramFetcher``.
     """
 
     def __init__(self, addr_width, depth):
@@ -274,13 +241,20 @@ class InstructionStreamer(wiring.Component):
         self.used, self.stale = Signal(range(depth + 1)), Signal(range(depth + 1))
         super().__init__(
             {
+                # Accepted when the last instruction has been taken, or with ``failed``. May be withdrawn with ``halt``.
                 "i": In(stream.Signature(RunLayout(addr_width))),
+                # The bus answered with an error; instructions before that line have been offered.
                 "failed": Out(1),
+                # Drop all but the instruction that is offered.
                 "halt": In(1),
                 "requests": Out(stream.Signature(self._line)),
+                # One for each request, in order.
                 "lines": In(stream.Signature(LineLayout(), always_ready=True)),
+                # Registered.
                 "instructions": Out(stream.Signature(INSTRUCTION_BITS)),
+                # Lines are under way.
                 "busy": Out(1),
+                # The next instruction has not come.
                 "stall": Out(1),
             }
         )
@@ -301,7 +275,7 @@ class InstructionStreamer(wiring.Component):
             leaves.eq(queue.o.valid & queue.o.ready),
             after.eq(used + ask - leaves),
             self.busy.eq(used != 0),
-            # A line that failed stays: it is dropped with those behind it.
+            # A line that failed stays, until it is dropped with the lines after it.
             self.failed.eq(active & queue.o.valid & (stale == 0) & queue.o.payload.error),
             self.i.ready.eq(
                 self.failed | (active & (left == 0) & (~self.instructions.valid | self.instructions.ready))
@@ -332,7 +306,7 @@ class InstructionStreamer(wiring.Component):
         return m
 
     def _cut(self, m, active, left):
-        """Instructions of the oldest line, one a cycle; returns when there is one."""
+        """Offers the instructions of the oldest line, one a cycle; returns the strobe of each."""
         queue, o = self.queue.o, self.instructions
         place = Signal(range(INSTRUCTIONS))
         there, cut = Signal(), Signal()

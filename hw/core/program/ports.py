@@ -1,4 +1,4 @@
-"""Operations on barriers, one after the other, and waits for them."""
+"""How the command processor reaches the barriers, the registers and the bus of its core."""
 
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -15,7 +15,7 @@ from .fetch import READER_ID
 
 __all__ = ["PATIENCE", "AccessShare", "BarrierCaller", "BusShare"]
 
-#: Cycles after which a barrier that did not tell of its flip is asked again: who writes shared memory may flip one.
+#: Cycles after which a barrier is asked again without a flip: a write to shared memory may complete a phase silently.
 PATIENCE = 64
 
 
@@ -27,28 +27,18 @@ class BarrierCaller(wiring.Component):
     Parameters
     ----------
     params : SmemParams
-
-    Members
-    -------
-    i : In(stream of BarrierRequestLayout(params))
-        Accepted when the operation has ended.
-    give_up : In(1)
-        A wait ends now, or at its answer.
-    failed : Out(1)
-        As ``i`` is accepted: the barrier refused.
-    passed : Out(1)
-        As ``i`` is accepted: the operation is done, the wait is over.
-    flip : In(BarrierEventSignature(params))
-    requests : Out(stream of BarrierRequestLayout(params))
-    results : In(stream of BarrierResultLayout())
     """
 
     def __init__(self, params):
         super().__init__(
             {
+                # Accepted when the operation has ended.
                 "i": In(stream.Signature(BarrierRequestLayout(params))),
+                # A wait ends now, or at its answer.
                 "give_up": In(1),
+                # As ``i`` is accepted: the barrier refused.
                 "failed": Out(1),
+                # As ``i`` is accepted: the operation is done, the wait is over.
                 "passed": Out(1),
                 "flip": In(BarrierEventSignature(params)),
                 "requests": Out(stream.Signature(BarrierRequestLayout(params))),
@@ -99,12 +89,6 @@ class AccessShare(wiring.Component):
 
     Who begins is decided in a cycle of its own; from then on both directions are combinational until the answer.
 
-    Members
-    -------
-    sources : In(array of 2 AccessSignature())
-        Each waits for its answer before the next access.
-    accesses : Out(AccessSignature())
-
     Attributes
     ----------
     busy : Signal
@@ -115,6 +99,7 @@ class AccessShare(wiring.Component):
 
     def __init__(self):
         self.busy, self.owner = Signal(), Signal()
+        # Each waits for its answer before the next access.
         super().__init__({"sources": In(AccessSignature()).array(2), "accesses": Out(AccessSignature())})
 
     def elaborate(self, platform):
@@ -158,21 +143,15 @@ class BusShare(wiring.Component):
     ----------
     addr_width, data_width : int
         Bits of ARADDR and RDATA.
-
-    Members
-    -------
-    unit : In(Axi4Signature(addr_width, data_width, 2))
-        Read IDs other than ``READER_ID``.
-    reader : In(Axi4ReadSignature(addr_width, data_width, 2))
-        Its ARID is ``READER_ID``, and its RREADY is always high.
-    axi : Out(Axi4Signature(addr_width, data_width, 2))
     """
 
     def __init__(self, addr_width, data_width):
         self._addr_width = addr_width
         super().__init__(
             {
+                # Read IDs other than ``READER_ID``.
                 "unit": In(Axi4Signature(addr_width, data_width, 2)),
+                # Its ARID is ``READER_ID``, and its RREADY is always high.
                 "reader": In(Axi4ReadSignature(addr_width, data_width, 2)),
                 "axi": Out(Axi4Signature(addr_width, data_width, 2)),
             }

@@ -2,14 +2,13 @@
 
 from amaranth.hdl import Module, unsigned
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.spec.conv import JOB
 from tilewright.spec.core import Engine
 
 from ...bus.axi4 import Axi4ReadSignature
 from ...bus.axi4_lite import AccessSignature
-from ...lib.component import join
 from ...lib.layouts import command_layout
 from ...pe.layouts import INSTRUCTION_BITS
 from ...smem.layouts import BarrierEventSignature, BarrierRequestLayout, BarrierResultLayout
@@ -32,44 +31,7 @@ class CommandProcessor(wiring.Component):
     params : CoreParams
         With ``program``.
     regions : dict of str to Region
-        What lies where behind ``register_writes``.
-
-    Members
-    -------
-    accesses : In(AccessSignature)
-        Its own registers, at the offsets of ``spec.core.registers``.
-    register_writes : Out(AccessSignature)
-        To registers of engines.
-    axi : Out(Axi4ReadSignature(params.tmau.addr_width, params.tmau.bus_width, 2))
-        Reads of words and instructions, of ARID ``READER_ID``. RREADY is always high.
-    commands : Out(stream of command_layout())
-    instructions : Out(stream of INSTRUCTION_BITS)
-    jobs : Out(stream of JOB.bits) if params.conv
-    barriers : Out(stream of BarrierRequestLayout(params.smem))
-    barrier_results : In(stream of BarrierResultLayout())
-    flip : In(BarrierEventSignature(params.smem))
-    idle : In(3)
-        Engines that are idle, in the order of spec.core.Engine.
-    failed : In(3)
-        Engines whose record holds an error, in that order.
-    tags : In(array of 3 unsigned(16))
-        Of their records.
-    put_busy : In(1)
-        Registers of the processing engine must not be written.
-    stopped : In(1) if params.tmau.cores > 1
-        The core of a cluster is stopped: programs stop.
-    clear_errors : Out(1)
-        Strobe: engines forget their records.
-    word_done : Out(1)
-        Strobe: a word has been carried out.
-    word_kind : Out(4)
-        With that: its kind.
-    word_index : Out(32)
-        With that: of its last word.
-    running : Out(1)
-        A program runs.
-    irq : Out(1)
-        Level.
+        The regions that ``register_writes`` reaches.
     """
 
     def __init__(self, params, regions):
@@ -78,26 +40,40 @@ class CommandProcessor(wiring.Component):
         smem = params.smem
         super().__init__(
             {
+                # Its own registers, at the offsets of ``spec.core.registers``.
                 "accesses": In(AccessSignature()),
+                # To registers of engines.
                 "register_writes": Out(AccessSignature()),
+                # Reads of words and instructions, of ARID ``READER_ID``. RREADY is always high.
                 "axi": Out(Axi4ReadSignature(params.tmau.addr_width, params.tmau.bus_width, 2)),
                 "commands": Out(stream.Signature(command_layout())),
                 "instructions": Out(stream.Signature(INSTRUCTION_BITS)),
                 "barriers": Out(stream.Signature(BarrierRequestLayout(smem))),
                 "barrier_results": In(stream.Signature(BarrierResultLayout())),
                 "flip": In(BarrierEventSignature(smem)),
+                # Engines that are idle, in the order of spec.core.Engine.
                 "idle": In(_ENGINES),
+                # Engines whose record holds an error, in the same order.
                 "failed": In(_ENGINES),
+                # Tags of these records.
                 "tags": In(unsigned(16)).array(_ENGINES),
+                # Registers of the processing engine must not be written.
                 "put_busy": In(1),
+                # Strobe: engines forget their records.
                 "clear_errors": Out(1),
+                # Strobe: a word has been carried out.
                 "word_done": Out(1),
+                # With ``word_done``: its kind.
                 "word_kind": Out(4),
+                # With ``word_done``: of its last word.
                 "word_index": Out(32),
+                # A program runs.
                 "running": Out(1),
+                # Level.
                 "irq": Out(1),
             }
             | ({"jobs": Out(stream.Signature(JOB.bits))} if params.conv else {})
+            # The core of a cluster is stopped: programs stop.
             | ({"stopped": In(1)} if params.tmau.cores > 1 else {})
         )
 
@@ -128,11 +104,11 @@ class CommandProcessor(wiring.Component):
         reader, fetcher, decoder = self._reader, self._fetcher, self._decoder
         dispatcher, streamer, ranges = self._dispatcher, self._streamer, self._ranges
         for number, user in enumerate((fetcher, streamer)):
-            join(m, user=user.requests, reader=reader.requests[number])
-            join(m, reader=reader.lines[number], user=user.lines)
-        join(m, reader=reader.axi, axi=flipped(self.axi))
-        join(m, fetcher=fetcher.o, decoder=decoder.i)
-        join(m, decoder=decoder.o, dispatcher=dispatcher.words)
+            connect(m, user=user.requests, reader=reader.requests[number])
+            connect(m, reader=reader.lines[number], user=user.lines)
+        connect(m, reader=reader.axi, axi=flipped(self.axi))
+        connect(m, fetcher=fetcher.o, decoder=decoder.i)
+        connect(m, decoder=decoder.o, dispatcher=dispatcher.words)
         m.d.comb += [
             fetcher.base.eq(self._control.address[6:]),
             fetcher.count.eq(self._control.count),
@@ -153,16 +129,16 @@ class CommandProcessor(wiring.Component):
     def _connect_engines(self, m):
         """From the dispatcher to those that do the work."""
         dispatcher, streamer, caller = self._dispatcher, self._streamer, self._caller
-        join(m, dispatcher=dispatcher.commands, commands=flipped(self.commands))
+        connect(m, dispatcher=dispatcher.commands, commands=flipped(self.commands))
         if self._params.conv:
-            join(m, dispatcher=dispatcher.jobs, jobs=flipped(self.jobs))
-        join(m, dispatcher=dispatcher.runs, streamer=streamer.i)
-        join(m, streamer=streamer.instructions, instructions=flipped(self.instructions))
-        join(m, dispatcher=dispatcher.calls, caller=caller.i)
-        join(m, caller=caller.requests, barriers=flipped(self.barriers))
-        join(m, results=flipped(self.barrier_results), caller=caller.results)
-        join(m, flip=flipped(self.flip), caller=caller.flip)
-        join(m, dispatcher=dispatcher.accesses, register_writes=flipped(self.register_writes))
+            connect(m, dispatcher=dispatcher.jobs, jobs=flipped(self.jobs))
+        connect(m, dispatcher=dispatcher.runs, streamer=streamer.i)
+        connect(m, streamer=streamer.instructions, instructions=flipped(self.instructions))
+        connect(m, dispatcher=dispatcher.calls, caller=caller.i)
+        connect(m, caller=caller.requests, barriers=flipped(self.barriers))
+        connect(m, results=flipped(self.barrier_results), caller=caller.results)
+        connect(m, flip=flipped(self.flip), caller=caller.flip)
+        connect(m, dispatcher=dispatcher.accesses, register_writes=flipped(self.register_writes))
         m.d.comb += [
             caller.give_up.eq(self._cause.stops),
             dispatcher.run_failed.eq(streamer.failed),
@@ -178,7 +154,7 @@ class CommandProcessor(wiring.Component):
     def _connect_control(self, m):
         """Registers, and why programs stop."""
         control, dispatcher, cause, streamer = self._control, self._dispatcher, self._cause, self._streamer
-        join(m, accesses=flipped(self.accesses), control=control.accesses)
+        connect(m, accesses=flipped(self.accesses), control=control.accesses)
         m.d.comb += [
             dispatcher.start.eq(control.start),
             dispatcher.address.eq(control.address),
@@ -186,10 +162,7 @@ class CommandProcessor(wiring.Component):
             dispatcher.stops.eq(cause.stops),
             cause.begin.eq(dispatcher.begin),
             cause.runs.eq(dispatcher.carries_out),
-            cause.failed.eq(dispatcher.failed),
-            cause.code.eq(dispatcher.code),
-            cause.tag.eq(dispatcher.tag),
-            cause.index.eq(dispatcher.index),
+            *(getattr(cause, name).eq(getattr(dispatcher, name)) for name in ("failed", "code", "tag", "index")),
             cause.engines.eq(self.failed),
             *(kept.eq(tag) for kept, tag in zip(cause.engine_tags, self.tags, strict=True)),
             cause.advances.eq(dispatcher.word_done | (streamer.instructions.valid & streamer.instructions.ready)),
@@ -197,10 +170,8 @@ class CommandProcessor(wiring.Component):
             cause.watchdog.eq(control.watchdog),
             cause.stop.eq(control.stop | self.stopped if self._params.tmau.cores > 1 else control.stop),
             control.busy.eq(dispatcher.busy),
-            control.ended.eq(dispatcher.ended),
-            control.interrupt.eq(dispatcher.interrupt),
+            *(getattr(control, name).eq(getattr(dispatcher, name)) for name in ("ended", "interrupt", "index")),
             control.cause.eq(cause.cause),
-            control.index.eq(dispatcher.index),
             control.events.word.eq(dispatcher.word_done),
             control.events.wait.eq(dispatcher.waits),
             control.events.stall_engine.eq(dispatcher.stall_engine),

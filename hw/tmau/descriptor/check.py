@@ -1,6 +1,6 @@
-"""The rules of a descriptor, in hardware (docs/tmau.md, "Tensor descriptor")."""
+"""The check of a descriptor: its rules, and the words it is made of (docs/tmau.md, "Tensor descriptor")."""
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -16,29 +16,19 @@ __all__ = ["DescriptorCheck", "DescriptorRules"]
 
 
 class DescriptorRules(wiring.Component):
-    """Finds the first rule that a descriptor breaks, as its dimensions pass for the first time.
+    """Finds the first rule that a descriptor breaks, during the first pass of its dimensions."""
 
-    Members
-    -------
-    raw : In(packed_layout(DESCRIPTOR))
-        Must hold until ``fault`` has been taken.
-    dimension : In(DimensionLayout)
-    reserved : In(1)
-        A bit that belongs to no field is set.
-    asked : In(AskedLayout)
-        What the descriptor asks for, and the hardware lacks.
-    read_error : In(1)
-        The bus answered with an error.
-    fault : Out(FaultLayout)
-        Lowest code, then lowest field number; a bus error is DESCRIPTOR_READ. Code NONE if every rule holds. Valid from
-        three cycles after the last dimension of the first pass on.
-    """
-
+    # Constant until ``fault`` has been used.
     raw: In(packed_layout(DESCRIPTOR))
     dimension: In(DimensionLayout())
+    # A reserved bit is set.
     reserved: In(1)
+    # Missing features that the descriptor needs.
     asked: In(AskedLayout())
+    # The bus answered with an error.
     read_error: In(1)
+    # The broken rule with the lowest code, then the lowest field number; DESCRIPTOR_READ for a bus error; otherwise
+    # NONE. Valid from three cycles after the last dimension of the first pass.
     fault: Out(FaultLayout())
 
     def __init__(self, params):
@@ -48,7 +38,7 @@ class DescriptorRules(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         interleaved, im2col = self.raw.interleave != Interleave.NONE, self.raw.mode == Mode.IM2COL
-        # Bytes of a row, or in im2col mode of a pixel; the box means nothing there.
+        # Bytes of a row, or in im2col mode, where boxes are ignored, of a pixel.
         row_bytes = Signal(12)
         m.d.comb += row_bytes.eq((Mux(im2col, self.raw.channels, self.raw.box0) + 1) << self._element_log2())
         rules = [
@@ -66,13 +56,13 @@ class DescriptorRules(wiring.Component):
         return m
 
     def _in_any(self, m, condition):
-        """Whether the condition holds in any dimension; known once the last one has passed for the first time."""
-        found = Signal()
+        """Whether the condition holds in any dimension; valid after the first pass."""
+        result = Signal()
         with m.If(self.dimension.passes[0]):
-            m.d.sync += found.eq((found & ~self.dimension.at[0]) | condition)
-        return found
+            m.d.sync += result.eq((result & ~self.dimension.at[0]) | condition)
+        return result
 
-    # Every rule is (code, field, broken), in order of code and then of field number.
+    # Every rule is (code, field, whether it is broken), by code and then by field number.
 
     def _header_rules(self, restricted):
         raw = self.raw
@@ -89,7 +79,7 @@ class DescriptorRules(wiring.Component):
         ]
 
     def _unsupported(self):
-        """Fields that ask for what is missing, in their order; traversals count in tile mode only."""
+        """Fields that need missing features, in their order; traversals only in tile mode."""
         raw, asked = self.raw, self.asked
         tile = raw.mode == Mode.TILE
         steps = asked.traversal | (asked.traversal0 & (raw.interleave != Interleave.NONE))
@@ -104,8 +94,8 @@ class DescriptorRules(wiring.Component):
         ]
 
     def _tensor_rules(self, m, interleaved, im2col, row_bytes):
-        raw, seen = self.raw, self.dimension
-        # Address bits that alignment requires to be zero.
+        raw, dimension = self.raw, self.dimension
+        # Address bits that must be zero.
         low_bits, span = Signal(5), Signal(8)
         m.d.comb += [
             low_bits.eq(Mux(raw.unaligned, self._element_bytes() - 1, Mux(raw.interleave == Interleave.B32, 31, 15))),
@@ -114,36 +104,36 @@ class DescriptorRules(wiring.Component):
         too_long = (raw.swizzle != Swizzle.NONE) & ~interleaved & (row_bytes > span)
         wrong_span = (raw.interleave == Interleave.B32) & (raw.swizzle != Swizzle.B32)
         ragged = row_bytes[:4].any() & ~interleaved & ~im2col & ~raw.unaligned
-        # Dimension 0 has no stride, and every tensor has it.
-        misaligned = seen.used & ~seen.at[0] & (seen.stride[:5] & low_bits).any()
-        unused = ~seen.used & ~seen.at[0]
+        # Dimension 0 has no stride and is always used.
+        misaligned = dimension.used & ~dimension.at[0] & (dimension.stride[:5] & low_bits).any()
+        unused = ~dimension.used & ~dimension.at[0]
         return [
             (Error.ADDRESS, "address", (raw.address[:5] & low_bits).any()),
             (Error.STRIDE, "stride", self._in_any(m, misaligned)),
             (Error.BOX, "box", ragged),
-            (Error.TRAVERSAL, "traversal", self._in_any(m, seen.used & seen.traversal[3])),
+            (Error.TRAVERSAL, "traversal", self._in_any(m, dimension.used & dimension.traversal[3])),
             (Error.SWIZZLE, "swizzle", too_long | wrong_span),
             *(
-                (Error.UNUSED, field, self._in_any(m, unused & seen[field].any()))
+                (Error.UNUSED, field, self._in_any(m, unused & dimension[field].any()))
                 for field in ("size", "box", "traversal", "stride")
             ),
         ]
 
     def _im2col_rules(self, m, interleaved, im2col, row_bytes):
-        """Corners are 0 where they count for nothing, which breaks no rule."""
-        raw, seen = self.raw, self.dimension
+        """Unused corners are 0, which breaks no rule."""
+        raw, dimension = self.raw, self.dimension
 
         def oversized(corner):
             """The corner has more than 16, 8 or 5 bits, for one, two or three spatial dimensions."""
             above = Mux(raw.rank == 5, corner >> 4, corner >> 7)
             return (raw.rank > 3) & (above != 0) & (above != -1)
 
-        empty = seen.lower > seen.size + seen.upper  # the size is stored minus one
+        empty = dimension.lower > dimension.size + dimension.upper  # the size is stored minus one
         slice_bytes = Mux(raw.interleave == Interleave.B32, 32, 16)
         ragged = Mux(interleaved, row_bytes != slice_bytes, row_bytes[:4].any() & ~raw.unaligned)
         return [
-            (Error.CORNER, "lower", self._in_any(m, oversized(seen.lower))),
-            (Error.CORNER, "upper", self._in_any(m, oversized(seen.upper) | empty)),
+            (Error.CORNER, "lower", self._in_any(m, oversized(dimension.lower))),
+            (Error.CORNER, "upper", self._in_any(m, oversized(dimension.upper) | empty)),
             (Error.CHANNELS, "channels", im2col & ragged),
         ]
 
@@ -159,7 +149,7 @@ class DescriptorRules(wiring.Component):
         return Cat(self.raw.element == element for element in Element if element.bytes == count).any()
 
 
-#: Fields of the descriptor that nothing but the feature needs. The first one asks for it.
+#: Fields that only a feature uses. A descriptor whose first one is not zero needs the feature.
 _NEEDED_BY = {
     "im2col": ("mode", "channels", "pixels", "lower", "upper"),
     "interleave": ("interleave",),
@@ -170,71 +160,56 @@ _NEEDED_BY = {
 
 
 class DescriptorCheck(wiring.Component):
-    """Collects the words of a descriptor, checks every rule of docs/tmau.md, "Tensor descriptor", and derives
-    :class:`CheckedLayout`, one dimension a cycle.
+    """Collects the words of a descriptor, checks all its rules, and derives :class:`CheckedLayout`.
 
-    Fields of features that the hardware lacks are not kept, and so read as 0 everywhere behind: whatever a descriptor
-    needs them for is then constant, and not built.
+    Fields of missing features are not stored and read as 0, so that synthesis removes the logic that they control.
 
-    Latency: ``done`` comes 19 cycles after the last word, whatever the bus width. One descriptor at a time: words of
-    the next one may come from the cycle after ``done`` on.
-
-    Members
-    -------
-    words : In(stream of DescriptorWordLayout)
-        Always ready.
-    done : Out(1)
-        Strobe: ``fault`` and ``checked`` are valid in this cycle.
-    lists : Out(DerivedLayout)
-        Dimensions, which come one by one before.
-    checked : Out(CheckedLayout)
-        Meaningful, as dimensions are, if ``fault.code`` is NONE at the end.
-    fault : Out(FaultLayout)
-        As in ``DescriptorRules``.
+    Latency: ``done`` comes 19 cycles after the last word, for any bus width. One descriptor at a time: words of the
+    next one may arrive from the cycle after ``done``.
     """
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         super().__init__(
             {
-                "words": In(stream.Signature(DescriptorWordLayout(params.bus_bytes))),
-                "done": Out(1),
-                "lists": Out(DerivedLayout(params)),
-                "checked": Out(CheckedLayout(params)),
-                "fault": Out(FaultLayout()),
+                "words": In(stream.Signature(DescriptorWordLayout(params.bus_bytes))),  # Always ready.
+                "done": Out(1),  # Strobe: ``fault`` and ``checked`` are valid in this cycle.
+                "lists": Out(DerivedLayout(params)),  # Dimensions, one by one before ``done``.
+                "checked": Out(CheckedLayout(params)),  # Defined, like the dimensions, if ``fault.code`` is NONE.
+                "fault": Out(FaultLayout()),  # As in ``DescriptorRules``.
             }
         )
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.dimensions = dimensions = DimensionReader()
-        m.submodules.rules = rules = DescriptorRules(self.params)
-        m.submodules.derivation = derivation = Derivation(self.params)
+        m.submodules.rules = rules = DescriptorRules(self._params)
+        m.submodules.derivation = derivation = Derivation(self._params)
         m.submodules.extent = extent = Extent()
         raw = Signal(packed_layout(DESCRIPTOR))
         self._collect(m, raw, rules)
-        seen = dimensions.dimension
-        # The sum of the extent is the last to be known, and which rule comes first is said a cycle later.
+        dimension = dimensions.dimension
+        # The extent is known last; the first broken rule is registered.
         ending = Signal(3)
-        m.d.sync += [ending.eq(Cat(seen.passes[2] & seen.at[4], ending)), self.fault.eq(rules.fault)]
+        m.d.sync += [ending.eq(Cat(dimension.passes[2] & dimension.at[4], ending)), self.fault.eq(rules.fault)]
         m.d.comb += [
             *(block.raw.eq(raw) for block in (dimensions, rules, derivation)),
-            *(block.dimension.eq(seen) for block in (rules, derivation, extent)),
+            *(block.dimension.eq(dimension) for block in (rules, derivation, extent)),
             *(block.unit_log2.eq(derivation.unit_log2) for block in (dimensions, extent)),
-            dimensions.start.eq(self.words.valid & self.words.p.last),
+            dimensions.start.eq(self.words.valid & self.words.payload.last),
             extent.address.eq(raw.address),
             self.done.eq(ending[2]),
             self.lists.eq(derivation.lists),
             self.checked.eq(derivation.checked),
             self.checked.last.eq(extent.last),
-            self.checked.beyond.eq(extent.last[self.params.addr_width :].any()),
+            self.checked.beyond.eq(extent.last[self._params.addr_width :].any()),
         ]
         return m
 
     def _collect(self, m, raw, rules):
-        """Keeps the fields of the passing words, and what else is wrong with them."""
-        bus_width = self.params.bus_width
-        word = self.words.p.data
+        """Stores the fields of the words, and collects errors of the words themselves."""
+        bus_width = self._params.bus_width
+        word = self.words.payload.data
         beat = Signal(range(DESCRIPTOR.bits // bus_width))
         reserved, read_error, asked = Signal(), Signal(), Signal(AskedLayout())
         m.d.comb += [
@@ -243,10 +218,10 @@ class DescriptorCheck(wiring.Component):
             rules.read_error.eq(read_error),
             rules.asked.eq(asked),
         ]
-        asks, forgotten = self._missing()
+        asks, dropped = self._missing()
         with m.If(self.words.valid):
-            m.d.sync += beat.eq(Mux(self.words.p.last, 0, beat + 1))
-            m.d.sync += read_error.eq((read_error & (beat != 0)) | self.words.p.error)
+            m.d.sync += beat.eq(Mux(self.words.payload.last, 0, beat + 1))
+            m.d.sync += read_error.eq((read_error & (beat != 0)) | self.words.payload.error)
             with m.Switch(beat):
                 for index in range(DESCRIPTOR.bits // bus_width):
 
@@ -254,26 +229,26 @@ class DescriptorCheck(wiring.Component):
                         return bits >> first & (1 << bus_width) - 1
 
                     with m.Case(index):
-                        m.d.sync += raw.as_value()[index * bus_width :][:bus_width].eq(word & here(~forgotten))
-                        # Bits that are not kept are looked at as they pass.
+                        m.d.sync += raw.as_value()[index * bus_width :][:bus_width].eq(word & here(~dropped))
+                        # Bits that are not stored are checked here.
                         reserved_here = (word & here(DESCRIPTOR.reserved_mask)).any()
                         m.d.sync += reserved.eq((reserved if index else 0) | reserved_here)
                         m.d.sync += [asked[name].eq((word & here(mask)).any()) for name, mask in asks if here(mask)]
 
     def _missing(self):
-        """Of the features that are missing: what asks for them, as names and masks, and a mask of what is not kept."""
-        features = [feature for feature in _NEEDED_BY if not self.params.has(feature)]
+        """Masks of the fields that need missing features, by name, and a mask of the bits that are not stored."""
+        features = [feature for feature in _NEEDED_BY if not self._params.has(feature)]
         asks = [(_NEEDED_BY[feature][0], _mask(_NEEDED_BY[feature][0])) for feature in features]
-        forgotten = sum(_mask(name) for feature in features for name in _NEEDED_BY[feature])
+        dropped = sum(_mask(name) for feature in features for name in _NEEDED_BY[feature])
         if "gather" in features:
-            # Without interleave, nothing steps in dimension 0, but an impossible step is refused all the same.
+            # Without interleave dimension 0 has no steps, but an impossible step is still refused.
             first, others = _mask("traversal", 0), _mask("traversal") - _mask("traversal", 0)
             asks += [("traversal0", first), ("traversal", others)]
-            forgotten += others if "im2col" in features else 0
-        return asks, forgotten
+            dropped += others if "im2col" in features else 0
+        return asks, dropped
 
 
 def _mask(name, *elements):
-    """The bits of a field of the descriptor, or of some of its elements."""
+    """Mask of a field of the descriptor, or of some of its elements."""
     field = DESCRIPTOR[name]
     return sum((1 << field.width) - 1 << lsb for k, lsb in enumerate(field.lsbs) if k in (elements or range(5)))

@@ -1,11 +1,8 @@
-"""Derivation: what every command on a descriptor needs and no coordinate changes.
-
-Specification: docs/tmau.md, "Tensor descriptor" to "Im2col mode".
-"""
+"""Numbers of a descriptor that all its commands share (docs/tmau.md, "Tensor descriptor" to "Im2col mode")."""
 
 from itertools import pairwise
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -20,38 +17,30 @@ __all__ = ["Derivation"]
 _ROW_BITS = 14  # the longest row is 256 slices of 32 bytes
 _COUNT_BITS = 11  # 1 to 1024 pixels
 _SHIFT = 11
-#: floor(n / d) = n * factor >> _SHIFT for every n up to 263, and with d = 1 for every count.
+#: floor(n / d) = n * factor >> _SHIFT for all n up to 263, and with d = 1 for all counts.
 _RECIPROCALS = [-(-(1 << _SHIFT) // divisor) for divisor in range(1, 9)]
 
 
 class Derivation(wiring.Component):
-    """Works out :class:`CheckedLayout`, but for ``last`` and ``beyond``, with one multiplier.
+    """Computes :class:`CheckedLayout`, except ``last`` and ``beyond``, with one multiplier.
 
-    In the first pass it divides boxes by traversals; in the second it multiplies the counts to the bytes of runs, in
-    the third to the footprint. What dimensions have of their own comes with strobes, and the rest holds at the end.
-
-    Members
-    -------
-    raw : In(packed_layout(DESCRIPTOR))
-        Must hold from the cycle before the first dimension on.
-    dimension : In(DimensionLayout)
-    unit_log2 : Out(3)
-        Log2 of the bytes of a unit; combinational from ``raw``.
-    checked : Out(CheckedLayout)
-        Valid from the cycle after the last dimension of the last pass until the next descriptor. Its ``last`` and
-        ``beyond`` are zero.
-    lists : Out(DerivedLayout)
-        Dimensions, which come one by one before.
+    The first pass divides boxes by traversals, the second multiplies the counts to bytes of runs, the third to the
+    footprint. Numbers of single dimensions leave with strobes, the others are valid at the end.
     """
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         super().__init__(
             {
+                # Constant from the cycle before the first dimension.
                 "raw": In(packed_layout(DESCRIPTOR)),
                 "dimension": In(DimensionLayout()),
+                # Log2 of the bytes of a unit. Combinational from ``raw``.
                 "unit_log2": Out(3),
+                # Valid from the cycle after the last dimension of the last pass until the next descriptor. ``last`` and
+                # ``beyond`` are zero.
                 "checked": Out(CheckedLayout(params)),
+                # Dimensions, one by one before.
                 "lists": Out(DerivedLayout(params)),
             }
         )
@@ -80,55 +69,55 @@ class Derivation(wiring.Component):
             for element in Element:
                 with m.Case(element):
                     m.d.comb += self.unit_log2.eq(element.bytes.bit_length() - 1)
-        honoured = (raw.gather0 | checked.interleaved) & ~checked.im2col
-        m.d.comb += checked.gather.eq(honoured & raw.traversal0.any())
-        self._dimension(m, honoured)
-        self._rows(m, *self._divide(m, honoured))
+        gathers = (raw.gather0 | checked.interleaved) & ~checked.im2col
+        m.d.comb += checked.gather.eq(gathers & raw.traversal0.any())
+        self._dimension(m, gathers)
+        self._rows(m, *self._divide(m, gathers))
         return m
 
-    def _dimension(self, m, honoured):
-        """What a dimension has of itself."""
-        seen, checked, lists = self.dimension, self.checked, self.lists
+    def _dimension(self, m, gathers):
+        """Numbers of a single dimension."""
+        dimension, checked, lists = self.dimension, self.checked, self.lists
         m.d.comb += [
-            lists.axis_stb.eq(seen.passes[0]),
-            lists.axis.eq(_number(seen.place)),
-            lists.listed.size.eq(seen.size),
-            lists.listed.stride.eq(seen.stride),
-            lists.listed.traversal.eq(self._traversal(honoured)),
-            lists.listed.low.eq(seen.lower),
-            lists.listed.high.eq(seen.size + seen.upper + 1),
+            lists.axis_stb.eq(dimension.passes[0]),
+            lists.axis.eq(_number(dimension.place)),
+            lists.listed.size.eq(dimension.size),
+            lists.listed.stride.eq(dimension.stride),
+            lists.listed.traversal.eq(self._traversal(gathers)),
+            lists.listed.low.eq(dimension.lower),
+            lists.listed.high.eq(dimension.size + dimension.upper + 1),
         ]
-        below, above = Signal(), Signal()  # a lower corner before the tensor, an upper one behind it
-        with m.If(seen.passes[0]):
+        below, above = Signal(), Signal()  # a lower corner is before the tensor, an upper corner after it
+        with m.If(dimension.passes[0]):
             m.d.sync += [
-                below.eq((below & ~seen.at[0]) | (seen.lower < 0)),
-                above.eq((above & ~seen.at[0]) | (seen.upper > 0)),
+                below.eq((below & ~dimension.at[0]) | (dimension.lower < 0)),
+                above.eq((above & ~dimension.at[0]) | (dimension.upper > 0)),
             ]
         m.d.comb += [checked.store_corner.broken.eq(below | above), checked.store_corner.upper.eq(~below)]
 
-    def _traversal(self, honoured):
-        """Step of the dimension minus one; im2col steps in all but C, or its slices."""
-        seen, im2col = self.dimension, self.checked.im2col
-        if not self.params.strides_over:
+    def _traversal(self, gathers):
+        """Step of the dimension minus one; in im2col mode C has no step."""
+        dimension, im2col = self.dimension, self.checked.im2col
+        if not self._params.strides_over:
             return Const(0)
-        return Mux(Mux(im2col, ~seen.place[0], ~seen.at[0] | honoured), seen.traversal, 0)
+        return Mux(Mux(im2col, ~dimension.place[0], ~dimension.at[0] | gathers), dimension.traversal, 0)
 
-    def _divide(self, m, honoured):
-        """Operands of the first pass, a cycle late: a number of indices, and the reciprocal of their step."""
-        raw, seen, checked = self.raw, self.dimension, self.checked
+    def _divide(self, m, gathers):
+        """Operands of the first pass, one cycle late: the number of indices, and the reciprocal of their step."""
+        raw, dimension, checked = self.raw, self.dimension, self.checked
         minus_one, step = Signal(10), Signal(3)
         sliced = Cat(checked.interleaved & (raw.rank == d + 2) for d in range(5))
         with m.If(checked.im2col):  # its rows are pixels
-            with m.If(seen.at[0] & ~checked.interleaved):
+            with m.If(dimension.at[0] & ~checked.interleaved):
                 m.d.comb += minus_one.eq(raw.channels)
-            with m.If(seen.at[1]):
+            with m.If(dimension.at[1]):
                 m.d.comb += minus_one.eq(raw.pixels)
-        with m.Elif(~(seen.at & sliced).any()):  # a command takes one slice of C
-            m.d.comb += [minus_one.eq(seen.box), step.eq(self._traversal(honoured))]
+        with m.Elif(~(dimension.at & sliced).any()):  # a command takes one slice of C
+            m.d.comb += [minus_one.eq(dimension.box), step.eq(self._traversal(gathers))]
         dividing, dividend = Signal(), Signal(_COUNT_BITS)
         factor = Signal(_SHIFT + 1)
         # ceil(n / t) = floor((n + t - 1) / t); both are stored minus one.
-        m.d.sync += [dividing.eq(seen.passes[0]), dividend.eq(minus_one + 1 + step)]
+        m.d.sync += [dividing.eq(dimension.passes[0]), dividend.eq(minus_one + 1 + step)]
         with m.Switch(step):
             for stored, reciprocal in enumerate(_RECIPROCALS):
                 with m.Case(stored):
@@ -136,12 +125,12 @@ class Derivation(wiring.Component):
         return dividing, dividend, factor
 
     def _rows(self, m, dividing, dividend, factor):
-        """Counts, bytes of runs, of the transfer and of its footprint; what of them adjoins."""
-        seen, checked, raw, lists = self.dimension, self.checked, self.raw, self.lists
+        """Counts, bytes of runs, of the transfer and of the footprint, and contiguous dimensions."""
+        dimension, checked, raw, lists = self.dimension, self.checked, self.raw, self.lists
         length = len(checked.footprint)
-        first, second, third = seen.at[0], seen.passes[1], seen.passes[2]
-        # The counts go around, a dimension a cycle. In the second and third pass that of the dimension is the second of
-        # them, because the last division comes late by a cycle.
+        first, second, third = dimension.at[0], dimension.passes[1], dimension.passes[2]
+        # The counts rotate, one dimension a cycle. In the second and third pass the current dimension has the second
+        # count, because the divisions are one cycle late.
         counts = [Signal(_COUNT_BITS, name=f"count{n}") for n in range(5)]
         chain = Signal(max(length, _ROW_BITS))
         product = Signal(len(chain) + _COUNT_BITS + 1)
@@ -153,7 +142,7 @@ class Derivation(wiring.Component):
             ]
 
         row, span, shift = Signal(_ROW_BITS), Signal(8), Signal.like(self.unit_log2)
-        # Of the descriptor alone, which has been there for a pass: what is found out of both has a cycle.
+        # These depend only on the descriptor, which has been constant for a pass.
         m.d.sync += [
             shift.eq(self.unit_log2),
             span.eq(Mux((raw.swizzle == Swizzle.NONE) | checked.interleaved, 0, 16 << raw.swizzle)),
@@ -161,9 +150,9 @@ class Derivation(wiring.Component):
         m.d.comb += [
             row.eq(counts[1] << shift),
             checked.footprint.eq(chain),
-            # Of the dimension before; of the last one as those begin to pass again.
+            # Of the previous dimension; of the last one when the next pass begins.
             lists.row_stb.eq((second & ~first) | (third & first)),
-            lists.row.eq(_number(Cat(seen.at[1:], first))),
+            lists.row.eq(_number(Cat(dimension.at[1:], first))),
             lists.listed.count.eq(counts[0]),
             lists.listed.bytes.eq(chain),
         ]
@@ -176,15 +165,15 @@ class Derivation(wiring.Component):
             m.d.sync += [chain.eq(Mux(gapless, row, span)), checked.too_large.eq(0)]
         with m.Elif(second | third):
             m.d.sync += chain.eq(product)
-            # The first product is one of the whole row, even where that alone is too long.
+            # The first product already contains the whole row, so that a row that is too long is detected, too.
             m.d.sync += checked.too_large.eq(checked.too_large | product[length:].any())
         folds = gapless & ~checked.gather & ~checked.im2col & (lists.listed.traversal == 0)
         for k in range(4):
-            with m.If(second & seen.at[k + 1]):
-                m.d.sync += checked.contiguous[k].eq(folds & (seen.stride == chain))
+            with m.If(second & dimension.at[k + 1]):
+                m.d.sync += checked.contiguous[k].eq(folds & (dimension.stride == chain))
         m.d.comb += [checked.gapless.eq(gapless), checked.gap.eq(gap)]
 
 
 def _number(one_hot):
-    """The number of the bit that is set, of five."""
+    """The number of the set bit of five."""
     return Cat(one_hot[1] | one_hot[3], one_hot[2] | one_hot[3], one_hot[4])

@@ -1,6 +1,6 @@
-"""A descriptor read dimension by dimension, for blocks that look at one dimension a cycle."""
+"""A descriptor read one dimension a cycle, and the end of its tensor."""
 
-from amaranth import Cat, Module, Mux, Signal, signed, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,7 +10,7 @@ from ...lib.layouts import packed_layout
 
 __all__ = ["PART", "DimensionLayout", "DimensionReader", "Extent"]
 
-#: Bits of a stride that a pass is about; three passes are about all 40.
+#: Bits of a stride per pass; three passes cover all 40.
 PART = 14
 
 _DIMENSIONS = range(5)
@@ -18,18 +18,18 @@ _PASSES = 3
 
 
 class DimensionLayout(data.StructLayout):
-    """One dimension of a descriptor. Numbers are as stored."""
+    """One dimension of a descriptor, with numbers as stored."""
 
     def __init__(self):
         super().__init__(
             {
-                "passes": unsigned(_PASSES),  # one-hot: which time the dimensions pass; 0: there is none
+                "passes": unsigned(_PASSES),  # one-hot: number of the pass; 0: no dimension
                 "at": unsigned(5),  # one-hot: its number
-                "place": unsigned(5),  # one-hot: where it is in the order of the walk
+                "place": unsigned(5),  # one-hot: its position in the order of the walk
                 "used": unsigned(1),  # the rank reaches it
                 "size": unsigned(32),
                 "stride": unsigned(40),  # of dimension 0: the bytes of a unit
-                "part": unsigned(PART),  # of the stride, what this pass is about: the most significant part first
+                "part": unsigned(PART),  # part of the stride for this pass, the most significant first
                 "box": unsigned(8),
                 "traversal": unsigned(4),
                 "lower": signed(16),  # corners of a spatial dimension of im2col, otherwise 0
@@ -39,30 +39,19 @@ class DimensionLayout(data.StructLayout):
 
 
 class DimensionReader(wiring.Component):
-    """Shows the five dimensions of a descriptor, one a cycle, three times over.
+    """Shows the five dimensions of a descriptor, one a cycle, in three passes.
 
-    Latency 1 from ``start``, and 15 cycles of dimensions. Their *place* is the number of ``ListedLayout``: dimensions
-    that the rank does not reach take the places of those that the tensor lacks.
-
-    Members
-    -------
-    raw : In(packed_layout(DESCRIPTOR))
-        Must hold from the cycle after ``start`` on.
-    unit_log2 : In(3)
-        Log2 of the bytes of a unit.
-    start : In(1)
-        Strobe; not while dimensions pass.
-    dimension : Out(DimensionLayout)
-        Registered.
+    Latency 1 from ``start``, followed by 15 cycles of dimensions. The *place* of a dimension is its number in
+    ``ListedLayout``; unused dimensions take the places of missing ones.
     """
 
     def __init__(self):
         super().__init__(
             {
-                "raw": In(packed_layout(DESCRIPTOR)),
-                "unit_log2": In(3),
-                "start": In(1),
-                "dimension": Out(DimensionLayout()),
+                "raw": In(packed_layout(DESCRIPTOR)),  # Constant from the cycle after ``start``.
+                "unit_log2": In(3),  # Log2 of the bytes of a unit.
+                "start": In(1),  # Strobe; not during the passes.
+                "dimension": Out(DimensionLayout()),  # Registered.
             }
         )
 
@@ -114,7 +103,7 @@ class DimensionReader(wiring.Component):
 
 
 def _walk(rank, interleaved):
-    """Numbers of the dimensions in the order of an im2col walk; those beyond the rank where it lacks one."""
+    """Numbers of the dimensions in the order of an im2col walk, with unused ones for missing spatial dimensions."""
     channel, first = (rank - 2, 0) if interleaved else (0, 1)
     spatial = [*range(first, first + rank - 2), *range(rank, 5)]
     return [channel, *spatial, rank - 1]
@@ -124,26 +113,16 @@ _SUM = 75  # address, unit and four products of 72 bits
 
 
 class Extent(wiring.Component):
-    """Adds up the bytes from a tensor's address to its last byte.
+    """Computes the address of the last byte of a tensor, with one small multiplier.
 
-    Each pass multiplies the sizes by one part of the strides, the most significant part first, and moves the sum up in
-    between. The unit of dimension 0 is among the strides.
-
-    Members
-    -------
-    dimension : In(DimensionLayout)
-    address : In(64)
-        Of the tensor.
-    unit_log2 : In(3)
-        Log2 of the bytes of a unit.
-    last : Out(75)
-        Address of the last byte, without wrap; valid from two cycles after the last dimension of the last pass until
-        the next descriptor.
+    Each pass multiplies the sizes by one part of the strides, the most significant part first; the sum is shifted in
+    between. The unit is the stride of dimension 0.
     """
 
     dimension: In(DimensionLayout())
-    address: In(64)
-    unit_log2: In(3)
+    address: In(64)  # Of the tensor.
+    unit_log2: In(3)  # Log2 of the bytes of a unit.
+    # Does not wrap. Valid from two cycles after the last dimension of the last pass until the next descriptor.
     last: Out(_SUM)
 
     def elaborate(self, platform):
@@ -151,8 +130,8 @@ class Extent(wiring.Component):
         seen, first = self.dimension, self.dimension.at[0]
         product, total = Signal(32 + PART), Signal(_SUM)
         tail = Signal(5)
-        begins, moves = Signal(), Signal()  # what the dimension before this one asked for
-        # Sizes are stored minus one: what is missing is the rest of one unit, where the product of units has zeros.
+        begins, moves = Signal(), Signal()  # controls of the previous dimension
+        # Sizes are stored minus one, so the rest of one unit is missing; the product of units has zeros there.
         with m.If(seen.passes[2] & first):
             m.d.comb += tail.eq((1 << self.unit_log2) - 1)
         m.d.sync += [

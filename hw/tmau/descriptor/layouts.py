@@ -1,6 +1,6 @@
-"""What leaves the descriptor cache: a command with its checked descriptor, or with what is wrong."""
+"""Payloads of the descriptor cache: commands with their checked descriptors or faults, and the dimensions of these."""
 
-from amaranth import Cat, Const, signed, unsigned
+from amaranth.hdl import Cat, Const, signed, unsigned
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
@@ -14,18 +14,16 @@ __all__ = ["AskedLayout", "CheckedLayout", "DerivedLayout", "FaultLayout", "List
 
 
 def aligned(params, value):
-    """An address, or a stride of another dimension than 0, of a good descriptor: if it cannot be unaligned, what is
-    known of it.
-    """
+    """An address of a checked descriptor, or a stride above dimension 0, with its known zeros if it must be aligned."""
     low = CHUNK_BYTES.bit_length() - 1
     return value if params.has("unaligned") else Cat(Const(0, low), value[low:])
 
 
 class CheckedLayout(data.StructLayout):
-    """A descriptor that has passed every rule, with what does not depend on coordinates worked out.
+    """A descriptor that breaks no rule, with all numbers that do not depend on coordinates.
 
-    Its *unit* is what dimension 0 counts: an element, or with interleave a slice. What each dimension has of its own is
-    a :class:`ListedLayout`.
+    A *unit* is the element of dimension 0, or with interleave a slice. Numbers of single dimensions are in
+    :class:`ListedLayout`.
     """
 
     def __init__(self, params):
@@ -39,17 +37,19 @@ class CheckedLayout(data.StructLayout):
                 "interleaved": unsigned(1),
                 "element": unsigned(4),  # spec.Element
                 "unit_log2": unsigned(3),  # log2 of the unit's bytes
-                "gather": unsigned(1),  # dimension 0 is taken unit by unit
+                "gather": unsigned(1),  # each unit of dimension 0 is a run
                 "bytes": unsigned(length),  # of the transfer
-                "contiguous": data.ArrayLayout(1, 4),  # dimension k + 1 continues dimension k, both sides without a gap
-                "gapless": unsigned(1),  # rows adjoin in shared memory
+                "contiguous": data.ArrayLayout(
+                    1, 4
+                ),  # dimension k + 1 continues dimension k without a gap in either memory
+                "gapless": unsigned(1),  # rows are contiguous in shared memory
                 "gap": unsigned(8),  # bytes of shared memory between rows
-                "footprint": unsigned(length),  # bytes from the first row to the end of the last one's pitch
-                "too_large": unsigned(1),  # the footprint is larger than shared memory; other products may have wrapped
+                "footprint": unsigned(length),  # bytes from the first row to the end of the last row's pitch
+                "too_large": unsigned(1),  # the footprint exceeds shared memory; other products may have wrapped
                 "pixels": unsigned(10),  # as stored: pixels minus one
-                "store_corner": corner,  # im2col: the first corner outside the tensor, which stores do not allow
+                "store_corner": corner,  # im2col: the first corner outside the tensor; stores do not allow one
                 "last": unsigned(params.addr_width),  # address of the tensor's last byte
-                "beyond": unsigned(1),  # that does not fit ``addr_width``
+                "beyond": unsigned(1),  # it does not fit ``addr_width``
                 "swizzle": unsigned(2),
                 "fill": unsigned(32),  # pattern
             }
@@ -57,13 +57,13 @@ class CheckedLayout(data.StructLayout):
 
 
 class ListedLayout(data.StructLayout):
-    """What a dimension of a checked descriptor has of its own.
+    """Numbers of one dimension of a checked descriptor.
 
-    In tile mode its number is that of the descriptor. In im2col mode C has 0, W, H, D and N have 1 to 4, where a
-    spatial dimension that the tensor lacks has one position, and C is the slice with interleave.
+    In tile mode dimensions have the numbers of the descriptor. In im2col mode C, or the slice with interleave, is 0,
+    and W, H, D and N are 1 to 4; a missing spatial dimension has one position.
     """
 
-    #: Members that are known as the dimension passes, and those that are products of what the dimensions before have.
+    #: Members that come directly from the descriptor, and products of the previous dimensions.
     AXIS, ROW = ("size", "stride", "traversal", "low", "high"), ("count", "bytes")
 
     def __init__(self, params):
@@ -72,38 +72,38 @@ class ListedLayout(data.StructLayout):
             {
                 "size": unsigned(32),  # as stored: elements minus one
                 "stride": unsigned(min(40, params.addr_width)),  # bytes
-                "traversal": unsigned(3 if params.strides_over else 0),  # as stored: step minus one; 0 where ignored
-                # Of im2col, W, H and D: lower corner; end of the bounding box, exclusive, which is size plus upper one.
+                "traversal": unsigned(3 if params.strides_over else 0),  # as stored: step minus one; 0 if ignored
+                # For W, H and D in im2col mode: lower corner, and end of the bounding box: size plus upper corner.
                 "low": signed(16) if corner else unsigned(0),
                 "high": signed(34) if corner else unsigned(0),
-                "count": unsigned(9),  # tile: indices that a command takes; im2col: of number 0 only, channels
-                "bytes": unsigned(_length(params)),  # unit times the counts up to this one
+                "count": unsigned(9),  # tile: indices of a command; im2col: number of channels, for number 0 only
+                "bytes": unsigned(_length(params)),  # of a unit, times the counts up to this one
             }
         )
 
 
 class DerivedLayout(data.StructLayout):
-    """Dimensions of a descriptor as they become known: of one the axis, of one the row (``ListedLayout``)."""
+    """Dimensions of a descriptor, member by member: AXIS of one dimension, ROW of another (``ListedLayout``)."""
 
     def __init__(self, params):
         super().__init__(
             {
                 "listed": ListedLayout(params),
-                "axis_stb": unsigned(1),  # it has the members AXIS of this number
+                "axis_stb": unsigned(1),  # ``listed`` has the members AXIS of dimension ``axis``
                 "axis": unsigned(3),
-                "row_stb": unsigned(1),  # it has the members ROW of this number
+                "row_stb": unsigned(1),  # ``listed`` has the members ROW of dimension ``row``
                 "row": unsigned(3),
             }
         )
 
 
 def _length(params):
-    """Bits of bytes of shared memory."""
+    """Bits of a number of bytes of shared memory."""
     return params.smem.addr_width + 1
 
 
 class AskedLayout(data.StructLayout):
-    """Fields of a descriptor that are not zero, of features that the hardware lacks (docs/tmau.md, "Features")."""
+    """Fields of missing features that are not zero in a descriptor (docs/tmau.md, "Features")."""
 
     def __init__(self):
         names = ("mode", "interleave", "swizzle", "unaligned", "gather0", "traversal0", "traversal")
@@ -111,7 +111,7 @@ class AskedLayout(data.StructLayout):
 
 
 class FaultLayout(data.StructLayout):
-    """Why a command cannot run: an error record without tag and address."""
+    """Fault of a command: an error record without tag and address."""
 
     def __init__(self):
         super().__init__({"code": unsigned(8), "field": unsigned(8)})
@@ -124,24 +124,20 @@ class LookupLayout(data.StructLayout):
         super().__init__(
             {
                 "command": command_layout(),
-                "checked": CheckedLayout(params),  # meaningful for a command on a tensor without fault
-                "fault": FaultLayout(),  # what is already known to be wrong
+                "checked": CheckedLayout(params),  # defined for a command on a tensor without fault
+                "fault": FaultLayout(),  # fault that is already known
             }
         )
 
 
 class ListSignature(Port):
-    """A read of one dimension of the descriptor that is shown, as the reader sees it.
-
-    Members
-    -------
-    look : Out(1)
-        Strobe: another dimension is wanted. Dimension 0 comes with the descriptor, without it.
-    number : Out(3)
-        Which one.
-    listed : In(ListedLayout(params))
-        It, from the cycle after until the next strobe.
-    """
+    """Reads of dimensions of the current descriptor, as the reader sees them."""
 
     def __init__(self, params):
-        super().__init__({"look": Out(1), "number": Out(3), "listed": In(ListedLayout(params))})
+        super().__init__(
+            {
+                "look": Out(1),  # Strobe: read another dimension. Dimension 0 comes with the descriptor.
+                "number": Out(3),
+                "listed": In(ListedLayout(params)),  # Valid from the next cycle until the next strobe.
+            }
+        )

@@ -1,4 +1,4 @@
-"""What becomes of the data on their way: rounding, and which bytes of a line are data at all."""
+"""Fill and rounding: masks of the bytes below a limit, and TF32."""
 
 from amaranth.hdl import Cat, Signal
 
@@ -10,58 +10,30 @@ _CHUNK_LOG2 = CHUNK_BYTES.bit_length() - 1
 
 
 def find_tf32(value, on):
-    """What has to be done to a 32-bit float to round it: whether it is a NaN, and whether it is rounded up.
+    """First half of rounding a 32-bit float to TF32: whether it is a NaN, and whether it is rounded up.
 
-    Apart from :func:`round_tf32`, for a register between both: this one looks at all bits.
-
-    Parameters
-    ----------
-    value : Value
-    on : Value
-        Otherwise nothing is done to it.
-
-    Returns
-    -------
-    (Value, Value)
-        A bit each.
+    This half depends on all bits; a register may follow before :func:`round_tf32`. Both results are 0 unless ``on``.
     """
-    kept, dropped = value[13:], value[:13]
+    mantissa_lsb, dropped = value[13], value[:13]
     nan = on & value[23:31].all() & value[:23].any()
-    return nan, on & ~nan & dropped[12] & (dropped[:12].any() | kept[0])
+    return nan, on & ~nan & dropped[12] & (dropped[:12].any() | mantissa_lsb)
 
 
 def round_tf32(value, on, nan, up):
-    """A 32-bit float rounded to the ten mantissa bits of TF32 (docs/tmau.md, "Fill and rounding"), to nearest even.
+    """A 32-bit float rounded to nearest even with ten mantissa bits (docs/tmau.md, "Fill and rounding").
 
-    A NaN becomes 0x7FFFE000; what is too large to round down becomes infinity. All choices are in front of the adder.
-
-    Parameters
-    ----------
-    value : Value
-    on : Value
-        Otherwise the value stays as it is.
-    nan, up : Value
-        As of :func:`find_tf32`.
+    A NaN becomes 0x7FFFE000; values that overflow become infinity. Without ``on`` the value is unchanged. ``nan`` and
+    ``up`` come from :func:`find_tf32`.
     """
-    kept, dropped = value[13:], value[:13]
-    base = Cat(kept[:-1] | nan.replicate(len(kept) - 1), kept[-1] & ~nan)
-    return Cat(dropped & ~on.replicate(len(dropped)), (base + up)[: len(kept)])
+    upper, dropped = value[13:], value[:13]
+    base = Cat(upper[:-1] | nan.replicate(len(upper) - 1), upper[-1] & ~nan)
+    return Cat(dropped & ~on.replicate(len(dropped)), (base + up)[: len(upper)])
 
 
 def chunks_below(limit, flips):
-    """Masks of the chunks that lie wholly below ``limit``, and of the one that it lies in, if there is such a chunk.
+    """Two masks of chunks: those below ``limit``, a number of bytes, and the chunk that contains it, if there is one.
 
-    Parameters
-    ----------
-    limit : Value
-        Bytes.
-    flips : Value
-        Chunk c lies at place c XOR ``flips``. Two to the power of its length is the number of chunks; no bits are one.
-
-    Returns
-    -------
-    (Value, Value)
-        A bit for each place.
+    Bit p of a mask is chunk p XOR ``flips``. There are two to the power of ``len(flips)`` chunks.
     """
     number = limit[_CHUNK_LOG2:]
     chunks = [place ^ flips for place in range(1 << len(flips))]
@@ -69,39 +41,20 @@ def chunks_below(limit, flips):
 
 
 def bytes_below(m, whole, partly, limit, name):
-    """Mask of the bytes below ``limit``.
+    """Mask of the bytes below ``limit``, from its lowest bits and the two masks of :func:`chunks_below`.
 
-    Parameters
-    ----------
-    m : Module
-    whole, partly : Value
-        As of :func:`chunks_below`. Where the limit is a number of whole chunks, ``partly`` may be anything.
-    limit : Value
-        Of which the lowest bits count, the byte in a chunk.
-    name : str
-        Of the mask.
+    If the limit is a multiple of the chunk size, ``partly`` may have any value.
     """
     mask, first = Signal(len(whole) * CHUNK_BYTES, name=name), Signal(CHUNK_BYTES, name=f"{name}_first")
     m.d.comb += first.eq(Cat(limit[:_CHUNK_LOG2] > byte for byte in range(CHUNK_BYTES)))
     for place in range(len(whole)):
-        all_of_it, some = (chunks[place].replicate(CHUNK_BYTES) for chunks in (whole, partly))
-        m.d.comb += mask.word_select(place, CHUNK_BYTES).eq(all_of_it | (some & first))
+        all_bytes, some_bytes = (chunks[place].replicate(CHUNK_BYTES) for chunks in (whole, partly))
+        m.d.comb += mask.word_select(place, CHUNK_BYTES).eq(all_bytes | (some_bytes & first))
     return mask
 
 
 def below(m, limit, flips, name):
-    """Mask of the bytes below ``limit``, where chunk c lies at place c XOR ``flips``.
-
-    The number of the chunk and the byte in it are compared apart, once for all chunks.
-
-    Parameters
-    ----------
-    m : Module
-    limit, flips : Value
-        As of :func:`chunks_below`.
-    name : str
-        Of the mask.
-    """
+    """Mask of the bytes below ``limit``, with chunk c at place c XOR ``flips``; numbers of chunks are compared once."""
     masks = [Signal(1 << len(flips), name=f"{name}_{which}") for which in ("whole", "partly")]
     m.d.comb += [mask.eq(chunks) for mask, chunks in zip(masks, chunks_below(limit, flips), strict=True)]
     return bytes_below(m, *masks, limit, name)

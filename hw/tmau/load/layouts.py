@@ -1,9 +1,9 @@
 """Payloads between the stages of the load path."""
 
-from amaranth import unsigned
+from amaranth.hdl import unsigned
 from amaranth.lib import data
 
-from tilewright.spec import BANKS, CHUNK_BYTES
+from tilewright.spec import BANKS
 
 from ..layouts import TransferLayout, always_zero, delivery_members
 
@@ -18,12 +18,12 @@ __all__ = [
     "never_set",
 ]
 
-#: Members of a piece that are bytes of its line, or behind it.
+#: Members of a piece that are positions of bytes, relative to its line.
 BOUNDS = ("first", "end", "data_first", "data_end")
 
 
 class ContextLayout(data.StructLayout):
-    """What the stages after the tracker need of a transfer; each member means the same as in ``TransferLayout``."""
+    """Members of ``TransferLayout`` that the stages after the tracker need."""
 
     def __init__(self, params):
         ending = ("tag", "quiet", "signal", "barrier", "bytes", *delivery_members(params))
@@ -34,14 +34,14 @@ class ContextLayout(data.StructLayout):
 
 
 def never_set(params, context):
-    """Members of a context that the hardware lacks whatever sets them."""
+    """Members of a context that are constant zero because a feature is missing (``always_zero``)."""
     return [context[name] for name in always_zero(params) if name in context.shape().members]
 
 
 class RunLayout(data.StructLayout):
     """One run in byte addresses of shared memory, ``start <= data_start < data_end <= end``.
 
-    Ends are exclusive and may be the size of the memory, hence the bit more than an address has.
+    Ends are exclusive and may be equal to the size of the memory, so addresses have one bit more.
     """
 
     def __init__(self, params):
@@ -50,12 +50,12 @@ class RunLayout(data.StructLayout):
             {
                 "start": address,
                 "end": address,  # more than start
-                "inside": unsigned(1),  # the next four members mean something; otherwise the whole run is fill
+                "inside": unsigned(1),  # the next four members are defined; otherwise the whole run is fill
                 "data_start": address,
                 "data_end": address,
-                "word_end": address,  # where the byte after the first bus word would land
+                "word_end": address,  # destination of the byte after the first bus word
                 "shared": unsigned(1),  # the first bus word is the last one of the previous inside run
-                "close": unsigned(1),  # nothing follows in the line in which the run ends
+                "close": unsigned(1),  # no other run follows in the line in which the run ends
                 "last": unsigned(1),  # last run of the transfer; implies close
                 "context": ContextLayout(params),
             }
@@ -63,10 +63,10 @@ class RunLayout(data.StructLayout):
 
 
 class PieceLayout(data.StructLayout):
-    """The bytes of one step, relative to the start of ``line``; what reaches past 128 lies in the next line.
+    """The bytes of one step, relative to the start of ``line``; positions of 128 and more are in the next line.
 
-    Bytes ``first … end - 1`` are written: those in ``data_first … data_end - 1`` come from the bus word, others are
-    fill. If nothing is data, ``data_end`` is zero; if the step writes nothing, ``first`` equals ``end``.
+    Bytes ``first … end - 1`` are written: bytes ``data_first … data_end - 1`` from the bus word, the others with fill.
+    Without data ``data_end`` is zero; if the step writes nothing, ``first`` equals ``end``.
     """
 
     def __init__(self, params):
@@ -77,9 +77,9 @@ class PieceLayout(data.StructLayout):
                 "end": unsigned(8),
                 "data_first": unsigned(7),
                 "data_end": unsigned(8),
-                # Data of the line's first segment below it come from the word before, as that one was rotated; if there
-                # are any, all data of the step lie there, and the step before is in this line or in the one before it.
-                # Otherwise 0.
+                # In the line's first segment data below this position come from the previous word, with the rotation of
+                # the previous step. Then all data of the step lie in that segment, and the previous step is in this
+                # line or the line before. 0: all data come from the current word.
                 "joint": unsigned(params.bus_log2),
                 "last": unsigned(1),  # the transfer is complete with this step
             }
@@ -87,53 +87,55 @@ class PieceLayout(data.StructLayout):
 
 
 class StepLayout(data.StructLayout):
-    """One step: the piece, and where its bus word comes from."""
+    """One step: the piece, and the source of its bus word."""
 
     def __init__(self, params):
         super().__init__(
             {
                 "piece": PieceLayout(params),
-                # Takes the next bus word, and with the piece's ``joint`` the one before as well. Otherwise the data, if
-                # there are any, lie in the word that was taken last.
+                # The step takes the next bus word. Otherwise its data, if any, are in the word that was taken last.
                 "pull": unsigned(1),
-                # To the left, in bytes: puts byte i of the word at i + rotate modulo the bus. Without data it is that
-                # of the step before.
+                # Distance to the left in bytes: byte i of the word goes to (i + rotate) % bus_bytes. Without data the
+                # distance of the previous step.
                 "rotate": unsigned(params.bus_log2),
-                "complement": unsigned(CHUNK_BYTES.bit_length() - 1),  # of as many bits of it, as of ``rotate_bytes``
                 "context": ContextLayout(params),
             }
         )
 
 
 class ChunksLayout(data.StructLayout):
-    """Where chunks lie in the line as it is swizzled, a bit for each place: of a byte that bounds what is written."""
+    """Chunks of the swizzled line below a bound of the piece, one bit per chunk."""
 
     def __init__(self):
         super().__init__(
             {
-                "whole": unsigned(BANKS),  # chunks that lie wholly below it
-                "partly": unsigned(BANKS),  # its own, if it is in the line; anything where a chunk begins with it
+                "whole": unsigned(BANKS),  # chunks below the bound
+                "partly": unsigned(
+                    BANKS
+                ),  # the chunk with the bound, if that is in the line; undefined if a chunk begins there
             }
         )
 
 
 class AlignedLayout(data.StructLayout):
-    """A piece and the word that its data come from."""
+    """A piece with the word of its data."""
 
     def __init__(self, params):
         super().__init__(
             {
                 "piece": PieceLayout(params),
-                "chunks": data.StructLayout(dict.fromkeys(BOUNDS, ChunksLayout())),  # made of the piece and its swizzle
-                # Byte p belongs to every destination address of p modulo the bus, but for the swizzle of the line,
-                # which permutes the chunks.
+                "chunks": data.StructLayout(
+                    dict.fromkeys(BOUNDS, ChunksLayout())
+                ),  # follows from the piece and its swizzle
+                # Byte p goes to destination addresses that are p modulo bus_bytes, after the swizzle has permuted the
+                # chunks.
                 "word": unsigned(params.bus_width),
-                # Of each 32 bits of it with ``tf32``: they are a NaN, they are rounded up.
+                # For each 32 bits of the word, with ``tf32``: it is a NaN; it is rounded up.
                 "roundings": data.ArrayLayout(data.StructLayout({"nan": 1, "up": 1}), params.bus_width // 32),
                 "context": ContextLayout(params),
-                # With ``stage``: the transfer's last piece, which ends inside another segment than it begins in.
+                # With ``stage``: the transfer's last piece ends inside a segment, in which it does not begin.
                 "remains": unsigned(1),
-                "error": unsigned(1),  # a word that the piece answers for came with an error
+                "error": unsigned(1),  # a word of this or an earlier piece of the transfer had an error
                 "address": unsigned(params.addr_width),  # of the first such word
             }
         )

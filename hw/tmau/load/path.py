@@ -1,11 +1,10 @@
-"""The last stage before shared memory: nothing leaves the shared window (docs/tmau.md, "Windows")."""
+"""The load path, from bus words to shared memory, and the guard of the shared window."""
 
-from amaranth import Module, Signal, unsigned
+from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
-from ...lib.component import join
-from ...lib.stream import DeepQueue, ReadyBuffer, SkidBuffer, TwinBuffer
+from ...lib.stream import DeepQueue, ReadyBuffer, SkidBuffer
 from ...smem.layouts import LineLayout, LineReadSignature, whole_line
 from ..layouts import (
     CompletionLayout,
@@ -27,10 +26,9 @@ __all__ = ["LoadPath", "SharedGuard"]
 
 
 class SharedGuard(wiring.Component):
-    """One register for what goes to shared memory; what lies outside the window is swallowed.
+    """A register that drops items for lines outside the shared window (docs/tmau.md, "Windows").
 
-    Setup has refused every command that would leave the window, so nothing is swallowed unless a block before this one
-    is wrong. Addresses are compared in front of the register.
+    Setup refuses every command that would leave the window, so the guard drops nothing unless an earlier block fails.
 
     Latency: one cycle. Throughput: one item a cycle; with ``late`` one every second cycle. ``i.ready`` depends
     combinationally on ``o.ready``.
@@ -39,145 +37,113 @@ class SharedGuard(wiring.Component):
     ----------
     params : TmauParams
     shape : shape-like
-        Of an item.
+        Shape of an item.
     row : function
-        From the payload of ``i`` to the row that it concerns: byte address >> 7.
+        Returns the row (byte address >> 7) of an item.
     late : bool
-        An item is accepted as it leaves, or as it is swallowed: then its source knows that it has arrived.
-
-    Members
-    -------
-    windows : In(WindowsLayout)
-        Of the item at ``i``; they hold while it waits.
-    i : In(stream of shape)
-    o : Out(stream of shape)
-        Registered.
+        An item is accepted when it leaves or is dropped, so that its source knows that it has arrived.
     """
 
     def __init__(self, params, shape, row, late=False):
         self._row = row
         self._late = late
-        self.taken = Signal()  # with ``late``: the item at the input is in the register, or was swallowed
+        self.checked = Signal()  # with ``late``: the item at the input is in the register, or was dropped
         super().__init__(
             {
-                "windows": In(WindowsLayout(params)),
+                "windows": In(WindowsLayout(params)),  # For the item at ``i``; constant while it waits.
                 "i": In(stream.Signature(shape)),
-                "o": Out(stream.Signature(shape)),
+                "o": Out(stream.Signature(shape)),  # Registered.
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        windows, row = self.windows, self._row(self.i.p)
+        windows, row = self.windows, self._row(self.i.payload)
         inside = Signal()
         m.d.comb += inside.eq(~windows.confine_shared | ((windows.shared_first <= row) & (row <= windows.shared_last)))
         done = ~self.o.valid | self.o.ready
         if self._late:
-            m.d.comb += self.i.ready.eq(self.taken & done)
-            m.d.sync += self.taken.eq(self.i.valid & ~self.i.ready)
+            m.d.comb += self.i.ready.eq(self.checked & done)
+            m.d.sync += self.checked.eq(self.i.valid & ~self.i.ready)
         else:
             m.d.comb += self.i.ready.eq(done)
         with m.If(done):
-            m.d.sync += [self.o.valid.eq(self.i.valid & inside & ~self.taken), self.o.p.eq(self.i.p)]
+            m.d.sync += [self.o.valid.eq(self.i.valid & inside & ~self.checked), self.o.payload.eq(self.i.payload)]
         return m
 
 
-#: Runs, and steps, in a block memory, two of which are on their way through it.
+#: Depth of queues of runs and steps in block RAM, whose latency is two cycles.
 _WAITING = 4
 
 
 class LoadPath(wiring.Component):
-    """Makes transfers to shared memory, one step a cycle.
-
-    Members
-    -------
-    transfers : In(stream of TransferLayout)
-    rows : In(stream of RowLayout)
-        Of the transfers, in order; ``max_outstanding`` of them fit.
-    words : In(stream of WordLayout)
-        From the bus, in the order of the requests.
-    loop : In(stream of WordLayout)
-        From the store path, for transfers with ``loop``.
-    windows : In(all_windows(params))
-        Nothing outside the shared window of a command is written by it.
-    writes : Out(stream of LineLayout(params.smem, params.cores, params.line_words))
-        Registered, but for the choice between word and fill. Nothing inside the path depends on ``ready`` further back
-        than the last stage; with ``params.registers_words`` than that in front of it, and ``words.ready`` does.
-    staged : Out(stream of StagedWordLayout)
-        To the store path, of transfers with ``stage``.
-    fetch : Out(LineReadSignature(params.smem))
-        Lines of shared memory that a reduction changes: read in the cycle of the handshake. Unused in a cluster.
-    completions : Out(stream of CompletionLayout)
-        Of transfers that are not quiet, from the cycle after their last write on.
-    stall_data : Out(1)
-        A step waits for its word.
-    """
+    """Performs transfers to shared memory, one step a cycle; connections only."""
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         super().__init__(
             {
                 "transfers": In(stream.Signature(TransferLayout(params))),
-                "rows": In(stream.Signature(RowLayout(params))),
-                "words": In(stream.Signature(WordLayout(params))),
-                "loop": In(stream.Signature(WordLayout(params))),
-                "windows": In(all_windows(params)),
+                "rows": In(stream.Signature(RowLayout(params))),  # In order. Up to ``max_outstanding`` wait here.
+                "words": In(stream.Signature(WordLayout(params))),  # From the bus, in the order of the requests.
+                "loop": In(stream.Signature(WordLayout(params))),  # From the store path, for transfers with ``loop``.
+                "windows": In(all_windows(params)),  # Writes outside the window of their command are dropped.
+                # Registered, except for the multiplexer of word and fill. Only the last stage depends on ``ready``.
                 "writes": Out(stream.Signature(LineLayout(params.smem, params.cores, params.line_words))),
-                "staged": Out(stream.Signature(StagedWordLayout(params))),
+                "staged": Out(stream.Signature(StagedWordLayout(params))),  # For transfers with ``stage``.
+                # Lines that a reduction changes, read in the cycle of the handshake. Not used in a cluster.
                 "fetch": Out(LineReadSignature(params.smem)),
+                # For transfers that are not quiet, one cycle after their last write or later.
                 "completions": Out(stream.Signature(CompletionLayout(params))),
-                "stall_data": Out(1),
+                "stall_data": Out(1),  # A step waits for its word.
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        params = self.params
+        params = self._params
         m.submodules.tracker = tracker = ResponseTracker(params)
         run = RunLayout(params)
-        m.submodules.runs = runs = DeepQueue(run, _WAITING, direct=True) if params.spares_tables else ReadyBuffer(run)
+        m.submodules.runs = runs = DeepQueue(run, _WAITING, direct=True) if params.prefer_bram else ReadyBuffer(run)
         m.submodules.steps = steps = StepGenerator(params)
-        # No ready from behind gets further than here, and what rotates and chooses words comes from registers.
+        # Cuts the path of ready, and drives the rotator of the words from registers.
         step = StepLayout(params)
-        m.submodules.cut = cut = DeepQueue(step, _WAITING, direct=True) if params.spares_tables else SkidBuffer(step)
+        m.submodules.cut = cut = DeepQueue(step, _WAITING, direct=True) if params.prefer_bram else SkidBuffer(step)
         m.submodules.realign = realign = Realigner(params)
-        if not params.registers_words:
-            m.submodules.aligned = aligned = TwinBuffer(AlignedLayout(params))
+        # Cuts the path of ready again, because the ready of a reduction takes most of a cycle.
+        m.submodules.aligned = aligned = SkidBuffer(AlignedLayout(params))
         m.submodules.place = place = WordPlacer(params)
         m.submodules.guard = guard = SharedGuard(params, unsigned(params.smem.row_width), row=lambda row: row)
 
-        join(m, transfers=flipped(self.transfers), tracker=tracker.transfers)
-        join(m, rows=flipped(self.rows), tracker=tracker.rows)
-        join(m, tracker=tracker.runs, buffer=runs.i)
-        join(m, buffer=runs.o, steps=steps.runs)
-        join(m, steps=steps.steps, cut=cut.i)
-        join(m, cut=cut.o, realign=realign.steps)
-        join(m, words=flipped(self.words), realign=realign.words)
-        join(m, loop=flipped(self.loop), realign=realign.loop)
-        pieces = realign.aligned
-        if not params.registers_words:
-            # Nor from here: whether a reduction may go on takes most of a cycle, and enables no register of a piece.
-            join(m, realign=pieces, aligned=aligned.i)
-            pieces = aligned.o
-        # In a cluster the memory that is written reduces.
+        connect(m, flipped(self.transfers), tracker.transfers)
+        connect(m, flipped(self.rows), tracker.rows)
+        connect(m, tracker.runs, runs.i)
+        connect(m, runs.o, steps.runs)
+        connect(m, steps.steps, cut.i)
+        connect(m, cut.o, realign.steps)
+        connect(m, flipped(self.words), realign.words)
+        connect(m, flipped(self.loop), realign.loop)
+        connect(m, realign.aligned, aligned.i)
+        pieces = aligned.o
+        # In a cluster the receiving memory reduces.
         if params.has("reductions_shared") and params.cores == 1:
             m.submodules.reduce = reduce = SharedReducer(params)
-            join(m, aligned=pieces, reduce=reduce.i)
-            join(m, reduce=reduce.fetch, fetch=flipped(self.fetch))
+            connect(m, pieces, reduce.i)
+            connect(m, reduce.fetch, flipped(self.fetch))
             m.d.comb += reduce.written.eq(~guard.o.valid)
             pieces = reduce.o
-        join(m, aligned=pieces, place=place.i)
-        join(m, place=place.staged, staged=flipped(self.staged))
-        join(m, place=place.completions, completions=flipped(self.completions))
-        join(m, place=place.rows, guard=guard.i)
+        connect(m, pieces, place.i)
+        connect(m, place.staged, flipped(self.staged))
+        connect(m, place.completions, flipped(self.completions))
+        connect(m, place.rows, guard.i)
         if params.cores > 1:
-            m.d.comb += [self.writes.p[name].eq(place.delivery[name]) for name, _ in place.delivery.shape()]
+            m.d.comb += [self.writes.payload[name].eq(place.delivery[name]) for name, _ in place.delivery.shape()]
         m.d.comb += [
-            guard.windows.eq(windows_of(params, self.windows, place.i.p.context.tag)),
+            guard.windows.eq(windows_of(params, self.windows, place.i.payload.context.tag)),
             self.writes.valid.eq(guard.o.valid),
-            self.writes.p.row.eq(guard.o.p),
-            self.writes.p.data.eq(place.data if params.line_words else whole_line(place.data)),
-            self.writes.p.strobe.eq(place.strobe),
+            self.writes.payload.row.eq(guard.o.payload),
+            self.writes.payload.data.eq(place.data if params.line_words else whole_line(place.data)),
+            self.writes.payload.strobe.eq(place.strobe),
             guard.o.ready.eq(self.writes.ready),
             self.stall_data.eq(realign.stall_data),
         ]

@@ -1,4 +1,4 @@
-"""Word placer: rounds and fills, and writes each word to its place in shared memory."""
+"""The word placer: writes words and fill to shared memory."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -19,73 +19,59 @@ _FLIPS = (LINE_BYTES // CHUNK_BYTES).bit_length() - 1
 
 
 class WordPlacer(wiring.Component):
-    """Writes pieces to shared memory, or hands them to the store path, and completes transfers.
+    """Writes pieces to shared memory, or sends them to the store path, and completes transfers.
 
-    A *segment* is as many aligned bytes of shared memory as a bus word has. Byte p of an aligned word belongs to byte p
-    of every segment. So the word is put into all segments of the line, and each byte of the line is chosen from it or
-    from the fill; a swizzle has permuted the chunks of the word, and permutes the choices. What a word has of the next
-    line waits: the word before is still in its register, and the bytes that it has of this line make the *first word*,
-    which takes the place of the word in the first segment of the line. So does a piece with a ``joint``. The word
-    before lies as its own line is swizzled. That is this line or the one before it, which leaves three ways to permute
-    its chunks: with the word itself four choices for each byte.
+    A *segment* is an aligned part of a line, as wide as a bus word. Byte p of a word belongs to byte p of a segment, so
+    the word goes to all segments of the line, and each byte of the line is either that byte or fill. A swizzle has
+    permuted the chunks of the word, and permutes the masks. If the previous word has bytes of this line, either because
+    it reached past its own line or because of a ``joint``, they replace bytes of the word in the *first word*, which
+    goes to the first segment of the line. The previous word is swizzled like its own line, which is this line or the
+    line before. That leaves three permutations of its chunks, so each byte of the first word is a multiplexer of four.
 
-    Pieces with ``stage`` are joined in the same way, but segment by segment: a segment is staged when it is complete,
-    or the transfer is, and one that remains takes a cycle more.
+    Pieces with ``stage`` are combined in the same way, segment by segment. A segment is sent when it or the transfer is
+    complete. If the last piece reaches into another segment, that takes one more cycle.
 
-    The completion of a transfer that is not quiet is valid from the cycle after its last write is accepted; the last
+    The completion of a transfer that is not quiet is valid from the cycle after its last write was accepted; the last
     write of the next such transfer waits for it.
 
     Latency: one cycle. Throughput: one piece a cycle.
-
-    Members
-    -------
-    i : In(stream of AlignedLayout)
-        ``ready`` depends combinationally on ``rows.ready`` and ``staged.ready``. Pieces with ``stage`` have data only,
-        from shared address 0 on, and no swizzle or rounding.
-    rows : Out(stream of unsigned(params.smem.row_width))
-        The row of the next write. ``ready`` is high when the write before it is done, and until a row is taken.
-    data : Out(LineWordsLayout(params.bus_bytes))
-        What is written to the row that was taken last.
-    strobe : Out(LINE_BYTES)
-        Which bytes of it.
-    staged : Out(stream of StagedWordLayout)
-        Registered.
-    completions : Out(stream of CompletionLayout)
-    delivery : Out(of ``receivers``, ``turn``, ``reduction`` and ``element``) if params.cores > 1
-        Of the transfer that the write belongs to, as in LineLayout.
     """
 
     def __init__(self, params):
         self._params = params
-        self.word = Signal(params.bus_width)  # of the write, and the one before of the next
-        self.first_word = Signal(params.bus_width)  # in its place in the first segment of a line
-        self.rest = Signal(7)  # bytes of the next line that are still to be written, which lies
-        self.rest_flips = Signal(_FLIPS)  # so
-        self.rest_data = Signal(params.bus_log2)  # bytes of the line, with stage of the segment, that are in ``word``
-        self.flips = Signal(params.bus_log2 - _CHUNK_LOG2)  # how the chunks of ``word`` are permuted
+        self.word = Signal(params.bus_width)  # of the current write; the previous word for the next piece
+        self.first_word = Signal(params.bus_width)  # of the first segment of the line
+        self.rest = Signal(7)  # bytes of the next line that remain to be written
+        self.rest_flips = Signal(_FLIPS)  # permutation of the chunks of that line
+        self.rest_data = Signal(params.bus_log2)  # remaining bytes of the line, with stage of the segment, in ``word``
+        self.flips = Signal(params.bus_log2 - _CHUNK_LOG2)  # permutation of the chunks of ``word``
         self.ending = Signal()  # the write completes a transfer that is not quiet
-        self.ended = Signal(CompletionLayout(params))  # that completion; error and address are the staged word's too
-        self.turn = Signal(2)  # of the transfer at the input, in a cluster
-        self.flushing = Signal()  # the rest of the last piece is being staged
+        self.ended = Signal(CompletionLayout(params))  # that completion; the staged word has the same error and address
+        self.turn = Signal(2)  # in a cluster: of the transfer at the input
+        self.flushing = Signal()  # the last segment of the last piece is being sent
         super().__init__(
             {
+                # ``ready`` depends combinationally on ``rows.ready`` and ``staged.ready``. Pieces with ``stage`` start
+                # at shared address 0 and have no fill, swizzle or rounding.
                 "i": In(stream.Signature(AlignedLayout(params))),
+                # Row of the next write. ``ready`` is high from the end of the previous write until a row is accepted.
                 "rows": Out(stream.Signature(unsigned(params.smem.row_width))),
-                "data": Out(LineWordsLayout(params.bus_bytes)),
-                "strobe": Out(LINE_BYTES),
-                "staged": Out(stream.Signature(StagedWordLayout(params))),
+                "data": Out(LineWordsLayout(params.bus_bytes)),  # Contents of the row that was accepted last.
+                "strobe": Out(LINE_BYTES),  # Bytes of the row that are written.
+                "staged": Out(stream.Signature(StagedWordLayout(params))),  # Registered.
                 "completions": Out(stream.Signature(CompletionLayout(params))),
+                # Members of the transfer that the write belongs to, as in LineLayout.
                 **({"delivery": Out(self._delivery())} if params.cores > 1 else {}),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        piece, stage = self.i.p.piece, self.i.p.context.stage
+        piece, stage = self.i.payload.piece, self.i.payload.context.stage
 
-        passed = Signal()  # the completion of the write before is on its way, or the staged word
-        free = Signal()  # the write before is done too
-        load = Signal()  # the piece goes into the registers
+        passed = Signal()  # the completion and the staged word of the previous piece have left, or leave now
+        free = Signal()  # its write is done as well
+        load = Signal()  # the piece enters the registers
         m.d.comb += [
             passed.eq(~(self.ending & self.completions.valid) & (~self.staged.valid | self.staged.ready)),
             free.eq(self.rows.ready & passed),
@@ -93,7 +79,7 @@ class WordPlacer(wiring.Component):
         flushes = self._stage(m, free, load)
         m.d.comb += [
             self.rows.valid.eq(self.i.valid & ~stage & ((piece.first != piece.end) | self.rest.any()) & passed),
-            self.rows.p.eq(piece.line),
+            self.rows.payload.eq(piece.line),
             load.eq(self.i.valid & free),
             self.i.ready.eq(free & ~flushes),
         ]
@@ -106,17 +92,17 @@ class WordPlacer(wiring.Component):
         return data.StructLayout({name: line[name].shape for name in ("receivers", "turn", "reduction", "element")})
 
     def _stage(self, m, free, load):
-        """Segments for the store path; whether another one remains of the piece at the input."""
+        """Sends segments to the store path; returns whether the piece at the input needs another cycle."""
         bus_log2 = self._params.bus_log2
-        piece = self.i.p.piece
+        piece = self.i.payload.piece
         stages, over, flushes = Signal(), Signal(), Signal()
         m.d.comb += [
             over.eq(piece.first[bus_log2:] != piece.end[bus_log2:]),
-            stages.eq(self.i.p.context.stage & (over | piece.last)),
-            flushes.eq(self.i.p.remains & ~self.flushing),
-            self.staged.p.data.eq(self.first_word),
-            self.staged.p.error.eq(self.ended.error),
-            self.staged.p.address.eq(self.ended.address),
+            stages.eq(self.i.payload.context.stage & (over | piece.last)),
+            flushes.eq(self.i.payload.remains & ~self.flushing),
+            self.staged.payload.data.eq(self.first_word),
+            self.staged.payload.error.eq(self.ended.error),
+            self.staged.payload.address.eq(self.ended.address),
         ]
         with m.If(self.staged.ready):
             m.d.sync += self.staged.valid.eq(0)
@@ -125,20 +111,20 @@ class WordPlacer(wiring.Component):
         return flushes
 
     def _write(self, m, free, load):
-        """The registers of the write, and the line made of them."""
-        params, context, piece = self._params, self.i.p.context, self.i.p.piece
-        inner = len(self.flips)  # flips inside a segment; the others are of segments
+        """The registers of the write: first word, masks and fill."""
+        params, context, piece = self._params, self.i.payload.context, self.i.payload.piece
+        inner = len(self.flips)  # the lower flips permute chunks of a segment, the others segments
         flips, flips_before = Signal(_FLIPS), self.flips
         m.d.comb += flips.eq(chunk_flips(context.swizzle, piece.line))
 
         word, first_word = Signal.like(self.word, name="rounded"), Signal.like(self.word, name="joined")
-        # What is left of the piece before lies below a ``joint``: so either of both tells.
+        # If both are set, the rest of the previous piece lies below the ``joint``.
         from_before = below(m, piece.joint, flips[:inner], "from_joint") | below(
             m, self.rest_data, self.rest_flips[:inner], "from_rest"
         )
         lanes = (
-            round_tf32(self.i.p.word.word_select(lane, 32), context.tf32, rounding.nan, rounding.up)
-            for lane, rounding in enumerate(self.i.p.roundings)
+            round_tf32(self.i.payload.word.word_select(lane, 32), context.tf32, rounding.nan, rounding.up)
+            for lane, rounding in enumerate(self.i.payload.roundings)
         )
         m.d.comb += [
             word.eq(Cat(lanes)),
@@ -149,7 +135,7 @@ class WordPlacer(wiring.Component):
             return below(m, limit, self.rest_flips, name)
 
         def of_piece(name):
-            chunks = self.i.p.chunks[name]
+            chunks = self.i.payload.chunks[name]
             return bytes_below(m, chunks.whole, chunks.partly, piece[name], name)
 
         written = of_rest(self.rest, "rest") | (of_piece("end") & ~of_piece("first"))
@@ -170,7 +156,7 @@ class WordPlacer(wiring.Component):
                     Mux((piece.data_end[7] | context.stage) & ~piece.last, piece.data_end[: params.bus_log2], 0)
                 ),
             ]
-        # Without a piece there is no write, and this may be anything.
+        # Without a piece there is no write, and these may have any value.
         with m.If(free):
             m.d.sync += [
                 self.first_word.eq(first_word),
@@ -184,15 +170,15 @@ class WordPlacer(wiring.Component):
             ]
 
     def _complete(self, m, free):
-        """A transfer that is not quiet completes in the cycle after its last write."""
-        context, completions = self.i.p.context, self.completions
+        """Completes a transfer that is not quiet in the cycle after its last write."""
+        context, completions = self.i.payload.context, self.completions
         ended = self.ended
         with m.If(completions.ready):
             m.d.sync += completions.valid.eq(0)
-        # As long as none waits there: what completes is known too late for so many enables.
+        # Enabled by ``valid`` alone, because the end of a transfer is known too late for the enable of all these bits.
         with m.If(~completions.valid):
-            m.d.sync += completions.p.eq(ended)
-        ends = self.i.valid & self.i.ready & self.i.p.piece.last & ~context.quiet
+            m.d.sync += completions.payload.eq(ended)
+        ends = self.i.valid & self.i.ready & self.i.payload.piece.last & ~context.quiet
         if self._params.cores > 1:
             m.d.sync += self.turn.eq(self.turn + ends)
             with m.If(free):
@@ -201,20 +187,24 @@ class WordPlacer(wiring.Component):
             m.d.sync += self.ending.eq(ends)
             names = ("tag", "signal", "barrier", "bytes", *delivery_members(self._params))
             m.d.sync += [ended[name].eq(context[name]) for name in names]
-            m.d.sync += [ended.error.eq(self.i.p.error), ended.write.eq(0), ended.address.eq(self.i.p.address)]
+            m.d.sync += [
+                ended.error.eq(self.i.payload.error),
+                ended.write.eq(0),
+                ended.address.eq(self.i.payload.address),
+            ]
             with m.If(self.ending):
                 m.d.sync += completions.valid.eq(1)
 
 
 def _joined(mask, before, turns, word):
-    """Byte by byte ``word``, or where ``mask`` is set ``before``, each chunk at its place XOR ``turns``.
+    """``word`` with the bytes of ``mask`` replaced by ``before``, whose chunk c moves to c XOR ``turns``.
 
-    A number and the next one differ in their lowest bits, up to the lowest zero: so ``turns`` are 0, 1 or 3.
+    Consecutive numbers differ in the bits up to the lowest zero, so ``turns`` is 0, 1 or 3.
     """
     chunks = [before.word_select(k, _CHUNK_BITS) for k in range(1 << len(turns))]
     turned = [Cat(chunks[k ^ flips] for k in range(len(chunks))) for flips in (0, 1, 3) if flips < len(chunks)]
     choices = [word, *turned, *[before] * (3 - len(turned))]
-    # A number for each byte: 1 and 3 are an even number of turned bits, 2 and 3 turn the lowest.
+    # The code of each byte: bit 0 for an even number of turned bits, bit 1 if the lowest bit is turned.
     even, odd = mask & (~turns.xor()).replicate(len(mask)), mask & turns[:1].any().replicate(len(mask))
 
     def byte(k):

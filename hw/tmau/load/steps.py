@@ -1,7 +1,7 @@
-"""Response tracker: what the load path needs of every read in flight."""
+"""From rows to steps: where each run lies in shared memory, and which bus word fills which of its bytes."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.spec import Reduction
@@ -14,31 +14,25 @@ __all__ = ["ResponseTracker", "StepGenerator"]
 
 
 class ResponseTracker(wiring.Component):
-    """Keeps transfers and rows in memories and turns them into runs in absolute addresses.
+    """Queues transfers and rows, and converts them to runs with absolute addresses.
 
-    Latency: one cycle from the row (or the transfer, if that comes later) to its run; two from the row with
-    ``params.spares_tables``. Throughput: one run a cycle, without a pause between transfers. The payload of ``runs``
-    comes through adders from the queues' outputs.
-
-    Members
-    -------
-    transfers : In(stream of TransferLayout)
-        One for each transfer, before or with its first row; ``commands_in_flight`` of them fit.
-    rows : In(stream of RowLayout)
-        One for each run, in order; ``max_outstanding`` of them fit.
-    runs : Out(stream of RunLayout)
+    Latency: one cycle from the row (or the transfer, if that is later) to its run, with ``params.prefer_bram`` two from
+    the row. Throughput: one run a cycle, without a pause between transfers. Adders lie between the outputs of the
+    queues and ``runs``.
     """
 
     def __init__(self, params):
         self._params = params
         self.transfer_queue = wide_queue(TransferLayout(params), params.commands_in_flight)
         row, depth = RowLayout(params), params.max_outstanding
-        self.row_queue = DeepQueue(row, depth, direct=True) if params.spares_tables else Queue(row, depth)
+        self.row_queue = DeepQueue(row, depth, direct=True) if params.prefer_bram else Queue(row, depth)
         self.first = Signal(init=1)  # the run at the output is the first of its transfer
-        self.following = Signal(params.smem.addr_width + 1)  # where it starts otherwise
+        self.following = Signal(params.smem.addr_width + 1)  # its start otherwise
         super().__init__(
             {
+                # Up to ``commands_in_flight`` wait here. A transfer arrives before or with its first row.
                 "transfers": In(stream.Signature(TransferLayout(params))),
+                # One for each run, in order. Up to ``max_outstanding`` wait here.
                 "rows": In(stream.Signature(RowLayout(params))),
                 "runs": Out(stream.Signature(RunLayout(params))),
             }
@@ -49,18 +43,18 @@ class ResponseTracker(wiring.Component):
         params = self._params
         m.submodules.transfers = transfers = self.transfer_queue
         m.submodules.rows = rows = self.row_queue
-        connect(m, tracker=flipped(self.transfers), transfers=transfers.i)
-        connect(m, tracker=flipped(self.rows), rows=rows.i)
+        connect(m, flipped(self.transfers), transfers.i)
+        connect(m, flipped(self.rows), rows.i)
 
         transfer, row, run = transfers.o.payload, rows.o.payload, self.runs.payload
-        taken = self.runs.valid & self.runs.ready
+        leaves = self.runs.valid & self.runs.ready
         m.d.comb += [
             self.runs.valid.eq(transfers.o.valid & rows.o.valid),
             rows.o.ready.eq(transfers.o.valid & self.runs.ready),
-            transfers.o.ready.eq(taken & row.last),
+            transfers.o.ready.eq(leaves & row.last),
         ]
 
-        # The transfer's address is only good for its first run.
+        # The transfer has the address of its first run.
         first, following = self.first, self.following
         start, end, gap = Signal.like(following), Signal.like(following), Signal.like(transfer.gap)
         length, data_end = Signal.like(transfer.run_bytes), Signal.like(transfer.data_end)
@@ -71,7 +65,7 @@ class ResponseTracker(wiring.Component):
             end.eq(start + length),
             gap.eq(Mux(row.skip, transfer.gap, 0)),
         ]
-        with m.If(taken):
+        with m.If(leaves):
             m.d.sync += [first.eq(row.last), following.eq(end + gap)]
 
         m.d.comb += [
@@ -94,45 +88,37 @@ class ResponseTracker(wiring.Component):
 
 
 class StepGenerator(wiring.Component):
-    """Cuts runs into steps: each takes at most one bus word, begins in one line and reaches at most into the next.
+    """Cuts runs into steps: each uses at most one bus word and lies in one line, or in two consecutive lines.
 
-    A run that begins in the word before and ends in the next one takes both in one step, if its data lie in a line's
-    first segment and both words are rotated alike: so do rows that adjoin in the tensor, with gaps in shared memory.
+    A run that begins in the previous word and ends in the next one uses both in one step, if its data lie in the first
+    segment of a line and both words have the same rotation: rows that are contiguous in the tensor, with gaps in shared
+    memory.
 
-    A step with a word ends where the word's data end. If the run has no more data, the fill behind them goes along, to
-    the end of the line, or, where the data reach over it, to the end of the run if that lies in the next line. A step
-    without a word ends with the line or the run. A run that ends behind the end of such a line, and to which nothing
-    follows in the next, ends with an empty step there.
+    A step with a word ends where the word's data end. If the run has no more data, the step includes the fill up to the
+    end of the line; if the data reach into the next line, it includes the fill up to the end of the run, if that lies
+    in that line. A step without a word ends with the line or the run. If a run ends in the next line and no other run
+    continues that line, an empty step closes it.
 
     Latency: one cycle from a run to its first step. Throughput: one step a cycle, without a pause between runs.
-
-    Members
-    -------
-    runs : In(stream of RunLayout)
-    steps : Out(stream of StepLayout)
-        Made of the run, behind carry chains: for a register. ``runs.ready`` depends combinationally on its ``ready``.
     """
 
     def __init__(self, params):
         self._params = params
         width = params.smem.addr_width + 1
         self.busy = Signal()
-        run = RunLayout(params)
-        self.run = Signal(data.StructLayout({name: run[name].shape for name, _ in run if name != "context"}))
-        self.context = Signal(run["context"].shape)
-        # By turns the context of the run, and whatever arrives: so the end of a run, which comes late, enables less.
-        # One is fewer tables.
-        self.contexts = [Signal(run["context"].shape, name=f"context{number}") for number in range(2)]
-        if params.spares_tables:
-            self.contexts = [self.context]
-        self.turn = Signal()  # which of them is the run's
-        self.cursor = Signal(width)  # first byte that is not covered yet
-        self.word_end = Signal(width)  # where the byte after the next word to take would land
-        self.started = Signal()  # the run has taken its first word
-        self.drained = Signal()  # the run has taken its last word, or has none
-        self.held = Signal(params.bus_log2)  # word_end of the word that was taken last
+        self.run = Signal(RunLayout(params))
+        self.cursor = Signal(width)  # address of the first byte that no step has covered
+        self.word_end = Signal(width)  # address of the byte after the next word
+        self.started = Signal()  # the run has used its first word
+        self.drained = Signal()  # the run has used its last word, or has none
+        self.last_word_end = Signal(params.bus_log2)  # ``word_end`` of the word that was used last
         super().__init__(
-            {"runs": In(stream.Signature(RunLayout(params))), "steps": Out(stream.Signature(StepLayout(params)))}
+            {
+                "runs": In(
+                    stream.Signature(RunLayout(params))
+                ),  # ``ready`` depends combinationally on ``steps.ready``.
+                "steps": Out(stream.Signature(StepLayout(params))),  # Comes from carry chains and needs a register.
+            }
         )
 
     def elaborate(self, platform):
@@ -153,7 +139,7 @@ class StepGenerator(wiring.Component):
         ]
         more = word & goes_on & ~joins
         data_end = Mux(more, word_end, run.data_end)
-        # The last data reach less than a line past the end of this one: a bit tells whether they do.
+        # The last data reach less than a line past the end of the line, so one bit is enough.
         across = word & (run.data_end[7] != line[0]) & (run.data_end[:7] != 0)
 
         next_cursor = Signal.like(cursor)
@@ -161,7 +147,7 @@ class StepGenerator(wiring.Component):
         with m.If(more):
             m.d.comb += next_cursor.eq(word_end)
         with m.Elif(across):
-            # With close, what reaches into the next line takes an empty step there.
+            # With ``close`` an empty step follows, which closes the next line.
             m.d.comb += next_cursor.eq(Mux(ends_next, run.end, run.data_end))
             m.d.comb += done.eq(ends_next & ~run.close)
         with m.Else():
@@ -169,7 +155,7 @@ class StepGenerator(wiring.Component):
             m.d.comb += done.eq(ends_here | (ends_next & (run.end[:7] == 0)))
 
         def relative(address):
-            """Of an address more than the start of the line, at most a line past its end."""
+            """An address relative to the start of the line; at most a line past its end."""
             return Cat(address[:7], address[7] ^ line[0])
 
         step = Signal(StepLayout(self._params))
@@ -184,28 +170,26 @@ class StepGenerator(wiring.Component):
             piece.joint.eq(Mux(word & joins, word_end, 0)),
             piece.last.eq(done & run.last),
             step.pull.eq(word & ~reuse),
-            step.rotate.eq(Mux(word, word_end, self.held)),
-            step.complement.eq(~step.rotate),
-            *([self.context.eq(Mux(self.turn, self.contexts[1], self.contexts[0]))] if self.contexts[1:] else []),
-            step.context.eq(self.context),
+            step.rotate.eq(Mux(word, word_end, self.last_word_end)),
+            step.context.eq(run.context),
         ]
 
         self._advance(m, step, next_cursor, word, more, done)
         return m
 
     def _joins(self, line):
-        """Of a run whose data end in its second word: whether one step takes both. A reduction takes single words."""
+        """Whether one step uses both words of a run whose data end in its second word. Reductions use single words."""
         run, bus_log2 = self.run, self._params.bus_log2
         in_segment = (
             (run.data_start[bus_log2:7] == 0)
             & (run.data_end[7:] == line)
             & ((run.data_end[bus_log2:7] == 0) | ((run.data_end[bus_log2:7] == 1) & (run.data_end[:bus_log2] == 0)))
         )
-        alike = self.word_end[:bus_log2] == self.held
-        return run.shared & ~self.started & alike & in_segment & (self.context.reduction == Reduction.NONE)
+        aligned = self.word_end[:bus_log2] == self.last_word_end  # both words have the same rotation
+        return run.shared & ~self.started & aligned & in_segment & (run.context.reduction == Reduction.NONE)
 
     def _advance(self, m, step, next_cursor, word, more, done):
-        """The registers: the step leaves, and the next run comes with the last one of this."""
+        """The registers: the step leaves, and the next run arrives with the last step of the current one."""
         m.d.comb += [
             self.steps.valid.eq(self.busy),
             self.steps.payload.eq(step),
@@ -218,18 +202,14 @@ class StepGenerator(wiring.Component):
                     self.word_end.eq(self.word_end + self._params.bus_bytes),
                     self.started.eq(1),
                     self.drained.eq(~more),
-                    self.held.eq(self.word_end),
+                    self.last_word_end.eq(self.word_end),
                 ]
         arriving = self.runs.payload
-        for number, context in enumerate(self.contexts):
-            with m.If(self.turn != number if self.contexts[1:] else self.runs.ready):
-                m.d.sync += context.eq(arriving.context)
-                m.d.sync += [member.eq(0) for member in never_set(self._params, context)]
         with m.If(self.runs.ready):
             m.d.sync += [
                 self.busy.eq(self.runs.valid),
-                self.turn.eq(~self.turn),
-                *(self.run[name].eq(arriving[name]) for name, _ in self.run.shape()),
+                self.run.eq(arriving),
+                *(member.eq(0) for member in never_set(self._params, self.run.context)),
                 self.cursor.eq(arriving.start),
                 self.word_end.eq(arriving.word_end),
                 self.started.eq(0),

@@ -1,14 +1,13 @@
-"""Where a field of a descriptor lies, for the command that changes one (docs/tmau.md, "Descriptor maintenance")."""
+"""Rules of commands on blocks and descriptor fields (docs/tmau.md, "Block copies", "Descriptor maintenance")."""
 
-from amaranth import Cat, Module, Mux, Signal
-from amaranth.lib import wiring
+from amaranth.hdl import Cat, Module, Mux, Signal, signed, unsigned
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.spec import BLOCK, DESCRIPTOR, REPLACE, Error, Opcode, Reduction, Space
 from tilewright.spec.cluster import ClusterError
 
-from ...lib.layouts import command_view
-from .layouts import MeasuredLayout, PlaceLayout
+from ...lib.layouts import command_layout, command_view
 from .rules import (
     above,
     lands_apart,
@@ -20,23 +19,29 @@ from .rules import (
     unreadable,
 )
 
-__all__ = ["FieldLocator", "block_rules"]
+__all__ = ["FieldLocator", "MeasuredLayout", "PlaceLayout", "block_rules"]
+
+
+class PlaceLayout(data.StructLayout):
+    """Position of an element of a field in a descriptor. It lies in one 64-bit word."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "no_field": unsigned(1),  # no field has this number; the other members are undefined
+                "no_index": unsigned(1),  # the field has no such element
+                "word": unsigned(4),  # number of the 64-bit word in the descriptor
+                "lsb": unsigned(6),  # lowest bit in that word
+                "ones": unsigned(64),  # mask of the element's width
+            }
+        )
 
 
 class FieldLocator(wiring.Component):
-    """Looks a field up in ``spec.DESCRIPTOR``. Combinational.
+    """Looks a field up in ``spec.DESCRIPTOR``. Combinational."""
 
-    Members
-    -------
-    field : In(8)
-        Number of the field.
-    index : In(3)
-        Element of an array field, and 0 for others.
-    place : Out(PlaceLayout)
-    """
-
-    field: In(8)
-    index: In(3)
+    field: In(8)  # Number of the field.
+    index: In(3)  # Element of an array field; 0 for other fields.
     place: Out(PlaceLayout())
 
     def elaborate(self, platform):
@@ -59,6 +64,29 @@ class FieldLocator(wiring.Component):
         return m
 
 
+class MeasuredLayout(data.StructLayout):
+    """A command with the numbers that the rules compare."""
+
+    def __init__(self, params):
+        # Bits of addresses and sizes that are compared. Without windows and REPLACE those of shared memory are enough,
+        # because larger sizes are refused, and larger addresses are outside.
+        whole = params.has("windows") or params.has("reductions_global")
+        self.bits = max(params.addr_width, 32) if whole else params.smem.addr_width + 1
+        super().__init__(
+            {
+                "command": command_layout(),
+                # Address of the last byte, for REPLACE of the descriptor, without the start's bits above ``bits``. An
+                # empty block ends before its start.
+                "source_last": signed(self.bits + 2),
+                "destination_last": signed(self.bits + 2),
+                # Distances in units of 16 bytes, to which all blocks are aligned, modulo 2^addr_width bytes.
+                "forward": unsigned(params.addr_width - 4),  # from the source to the destination
+                "backward": unsigned(params.addr_width - 4),  # from the destination to the source
+                "place": PlaceLayout(),
+            }
+        )
+
+
 def block_rules(params, windows, measured):
     """Every rule as (code, format, field, broken), by code and then by field number; no format: no field.
 
@@ -79,7 +107,7 @@ def block_rules(params, windows, measured):
     signals = to_shared & block.signal
     local = params.has("local_copies")
     within_one = copies & sized & (block.source_space == block.destination_space) & local
-    overlapping = (measured.ahead < block.size >> 4) | (measured.behind < block.size >> 4)
+    overlapping = (measured.forward < block.size >> 4) | (measured.backward < block.size >> 4)
 
     bits = MeasuredLayout(params).bits
 

@@ -1,65 +1,80 @@
-"""A command on a tensor, dimension by dimension."""
+"""A command on a tensor, one dimension a cycle: its numbers, the origin of the walk, and what folds into a run."""
 
-from amaranth import Array, Cat, Module, Mux, Signal, signed, unsigned
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, signed, unsigned
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.spec import TENSOR_OPCODES, Error
 
 from ..descriptor.layouts import ListSignature, LookupLayout, aligned
-from .layouts import DimensionLayout
 
-__all__ = ["DimensionPicker", "Fold", "OriginSum"]
+__all__ = ["DimensionLayout", "DimensionPicker", "Fold", "OriginSum"]
 
-_STAY = 3  # cycles that a command stays at the input at least
+_STAY = 3  # least number of cycles that a command stays at the input
 
 
-class DimensionPicker(wiring.Component):
-    """Picks a command's dimensions out of it, one a cycle, innermost first. Latency 1 from ``i`` to the first one.
+class DimensionLayout(data.StructLayout):
+    """One dimension of a command on a tensor.
 
-    In tile mode a command has as many as its rank. In im2col mode those of the rank come, and then the spatial ones
-    again. A command that needs none of its dimensions has one. The command stays at the input until its last dimension
-    is picked, and three steps at least, so that nothing else of it has to be kept until two steps behind its first.
-
-    Members
-    -------
-    i : In(stream of LookupLayout)
-    dimensions : Out(ListSignature(params))
-        Of the command at ``i``: its first one comes with it.
-    step : In(1)
-        Everything moves on.
-    valid : Out(1)
-        There is a dimension at ``o``, registered.
-    o : Out(DimensionLayout)
+    Dimensions have the numbers of the walk, so that 1 to 3 are W, H, D in im2col mode. In that mode the spatial
+    dimensions follow a second time, for the distance from the start to the lower corner.
     """
 
     def __init__(self, params):
-        self.params = params
+        super().__init__(
+            {
+                "number": unsigned(3),  # 0 to 4
+                "again": unsigned(1),
+                "first": unsigned(1),  # of the command
+                "last": unsigned(1),
+                "position": signed(34),  # coordinate plus offset; with ``again``: lower corner minus coordinate
+                "stride": unsigned(min(40, params.addr_width)),  # bytes
+                "size": unsigned(32),  # elements of the tensor minus one
+                "traversal": unsigned(3),  # step minus one
+                "count": unsigned(9),  # indices
+                "bytes": unsigned(params.smem.addr_width + 1),  # of a run of this dimension and all below
+                "contiguous": unsigned(1),  # continues the previous dimension without a gap
+                "low": signed(18),  # im2col: corners of the bounding box, with the offset
+                "high": signed(35),
+            }
+        )
+
+
+class DimensionPicker(wiring.Component):
+    """Splits a command into its dimensions, one a cycle, innermost first. Latency 1 from ``i`` to the first one.
+
+    In tile mode there are as many dimensions as the rank; in im2col mode the spatial dimensions follow a second time. A
+    command that needs no dimension has one. The command stays at the input until its last dimension has been picked,
+    but at least three steps, so that the two stages after the first dimension need no copy of it.
+    """
+
+    def __init__(self, params):
+        self._params = params
         self.number, self.again = Signal(3), Signal()  # of the next dimension
-        self.begun = Signal()  # that is not the command's first, which has number 0
-        self.spatial = Signal(2)  # its number if that is 1 to 3, which may have an offset
-        self.place = Signal(3)  # of the next one, unless it is a command's first: which dimension of the descriptor
-        self.age, self.picked = Signal(range(_STAY)), Signal()  # steps that the command has been here; all are picked
+        self.begun = Signal()  # the next dimension is not the command's first, which has number 0
+        self.spatial = Signal(2)  # its number if that is 1 to 3, otherwise 0: spatial dimensions may have an offset
+        self.place = Signal(3)  # its number in the descriptor, unless it is the command's first
+        self.age, self.picked = Signal(range(_STAY)), Signal()  # steps at the input; all dimensions are picked
         super().__init__(
             {
                 "i": In(stream.Signature(LookupLayout(params))),
-                "dimensions": Out(ListSignature(params)),
-                "step": In(1),
-                "valid": Out(1),
+                "dimensions": Out(ListSignature(params)),  # Of the command at ``i``, with which its first one arrives.
+                "step": In(1),  # All stages advance.
+                "valid": Out(1),  # A dimension is at ``o``. Both are registered.
                 "o": Out(DimensionLayout(params)),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        command, checked = self.i.p.command, self.i.p.checked
+        command, checked = self.i.payload.command, self.i.payload.checked
         number, again, age, picked = self.number, self.again, self.age, self.picked
         needed, outermost = Signal(), Signal(3)
         turn, last, leaves = Signal(), Signal(), Signal()
-        following = Signal(3)  # the dimension behind the next one, of the same command
+        following = Signal(3)  # number of the dimension after the next one
         tensor = Cat(command.opcode == member for member in TENSOR_OPCODES).any()
         m.d.comb += [
-            needed.eq(tensor & (self.i.p.fault.code == Error.NONE)),
+            needed.eq(tensor & (self.i.payload.fault.code == Error.NONE)),
             outermost.eq(checked.rank - 1),
             # In im2col mode N is 4, and the outermost spatial dimension is rank - 2.
             turn.eq(checked.im2col & (number == checked.rank - 2)),
@@ -101,22 +116,22 @@ class DimensionPicker(wiring.Component):
         return m
 
     def _pick(self, m, number, again):
-        """What belongs to the dimension."""
-        command, checked, o = self.i.p.command, self.i.p.checked, self.o
+        """The numbers of the dimension."""
+        command, checked, o = self.i.payload.command, self.i.payload.checked, self.o
         listed = self.dimensions.listed
-        # The dimension of the descriptor that is the first in the walk: 0, or with interleaved channels 1 to 3.
+        # The descriptor's dimension that comes first in the walk: 0, or with interleaved channels 1 to 3.
         outer = Mux(checked.im2col & checked.interleaved, (checked.rank - 2)[:2], 0)
 
         coord, moved = Signal(signed(32)), Signal(signed(18))
         offset = Signal(16)
-        # Chosen apart, so that only one choice stands between what is found out here and the sum.
+        # Selected separately, so that only one multiplexer lies between ``begun`` and the sum.
         m.d.comb += coord.eq(Mux(self.begun, Array(command.coords)[self.place], Array(command.coords)[outer]))
-        if self.params.has("im2col"):  # otherwise offsets are zero, or the command is refused
+        if self._params.has("im2col"):  # otherwise offsets are zero or the command is refused
             with m.Switch(self.spatial):
                 for k in range(3):
                     with m.Case(k + 1):
                         m.d.comb += offset.eq(command.offsets[k])
-        # The bounding box moves with the offset, and does so in front of what it is compared with.
+        # The bounding box moves with the offset.
         m.d.comb += moved.eq(Mux(again, listed.low, offset))
         picked = {
             "position": moved + (coord ^ again.replicate(32).as_signed()) + again,
@@ -124,37 +139,19 @@ class DimensionPicker(wiring.Component):
             "high": listed.high + offset,
         }
         picked |= {name: listed[name] for name in ("size", "traversal", "count", "bytes")}
-        picked["stride"] = Mux(self.begun, aligned(self.params, listed.stride), listed.stride)
+        picked["stride"] = Mux(self.begun, aligned(self._params, listed.stride), listed.stride)
         picked["contiguous"] = Array([0, *checked.contiguous])[number]
         with m.If(self.step):
             m.d.sync += [o[name].eq(value) for name, value in picked.items()]
 
 
-_LIMB = 17  # what a multiplier of an FPGA takes as an unsigned factor
+_LIMB = 17  # bits of an unsigned factor of a multiplier in an FPGA
 
 
 class OriginSum(wiring.Component):
-    """Adds up products, one a cycle, modulo 2^addr_width. Two stages: products of limbs, then their sum.
+    """Sums products of positions and strides, one a cycle, modulo 2^addr_width.
 
-    Parameters
-    ----------
-    addr_width : int
-        Bits of an address.
-
-    Members
-    -------
-    step : In(1)
-        Everything moves on.
-    position : In(signed(34))
-    stride : In(min(40, addr_width))
-        Factors of the next product.
-    none : In(1)
-        The product is to be zero.
-    start : In(1)
-        The product is the first one of a sum, which begins at ``address``.
-    address : In(addr_width)
-    sum : Out(addr_width)
-        With the products up to the one whose factors were there before the last step.
+    Two stages: products of limbs, then their sum.
     """
 
     def __init__(self, *, addr_width):
@@ -162,20 +159,21 @@ class OriginSum(wiring.Component):
         self._stride_width = min(40, addr_width)
         super().__init__(
             {
-                "step": In(1),
+                "step": In(1),  # Both stages advance.
+                # Factors of the next product.
                 "position": In(signed(34)),
                 "stride": In(self._stride_width),
-                "none": In(1),
-                "start": In(1),
+                "none": In(1),  # The product is zero.
+                "start": In(1),  # The product is the first one of a sum, which begins at ``address``.
                 "address": In(addr_width),
-                "sum": Out(addr_width),
+                "sum": Out(addr_width),  # Includes the product of the factors before the last step.
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        total = Signal(self._width)  # without the products at hand
-        places = {}  # products by the bit that they begin at
+        total = Signal(self._width)  # without the current product
+        places = {}  # products of limbs by their lowest bit
         for i, position in enumerate((self.position[:_LIMB], self.position[_LIMB:].as_signed())):
             for j in range(0, self._stride_width, _LIMB):
                 stride = self.stride[j : j + _LIMB]
@@ -200,58 +198,35 @@ class OriginSum(wiring.Component):
 class Fold(wiring.Component):
     """Which dimensions fold into a run, and which part of a run is inside the tensor; one dimension a cycle.
 
-    A dimension folds into the run if it continues those below it without a gap and they lie wholly inside. The
-    outermost folded dimension then decides which part is inside: it is dimension 0 or has traversal 1, so that its
-    distances need no division. Where dimension 0 is gathered a run is one unit, which is inside or not as a whole.
-
-    Parameters
-    ----------
-    length : int
-        Bits of a number of bytes.
-
-    Members
-    -------
-    step : In(1)
-        Strobe: the dimension at the inputs is done.
-    first : In(1)
-        It is dimension 0.
-    piece : In(length)
-        Bytes of one index of it, if all dimensions before are folded: of dimension 0's unit, or of those dimensions.
-    gather : In(1)
-        With ``first`` only.
-    start, end : In(9)
-        Elements to both edges of the tensor, limited to ``count``, as ``BoundsDistance`` gives them.
-    count : In(9)
-    dimension_bytes : In(length)
-        Bytes of this dimension and those before.
-    contiguous : In(1)
-        It continues the dimension before on both sides without a gap; never with ``gather``.
-    folded, whole : Out(1)
-        It is part of the run; the next one may be. Combinational.
-    start_bytes, end_bytes : Out(length)
-        Bytes of the dimension before ``start``, and before ``end``. Combinational; if all dimensions before are folded,
-        and not with ``gather``.
-    bytes, data_start, data_end, data_bytes : Out(length)
-        Registered, of the dimensions so far: bytes of a run; the part of it that is inside, if any is, and its bytes.
+    A dimension folds into the run if it continues the dimensions below without a gap and these are entirely inside. The
+    outermost folded dimension decides which part is inside. It is dimension 0 or has traversal 1, so its distances need
+    no division. If dimension 0 is gathered, a run is one unit, either inside or outside. ``length`` is the number of
+    bits of a number of bytes.
     """
 
     def __init__(self, length):
         self._length = length
         super().__init__(
             {
-                "step": In(1),
-                "first": In(1),
+                "step": In(1),  # Strobe: the dimension at the inputs is complete.
+                "first": In(1),  # It is dimension 0.
+                # Bytes of one index if all previous dimensions are folded: of a unit, or of these dimensions.
                 "piece": In(length),
-                "gather": In(1),
+                "gather": In(1),  # Valid with ``first``.
+                # Distances to both edges of the tensor, from ``BoundsDistance``.
                 "start": In(9),
                 "end": In(9),
                 "count": In(9),
-                "dimension_bytes": In(length),
-                "contiguous": In(1),
+                "dimension_bytes": In(length),  # Bytes of this dimension and all below.
+                "contiguous": In(1),  # It continues the previous dimension without a gap; 0 with ``gather``.
+                # Combinational: it is part of the run; it is entirely inside, so the next one may be part of the run.
                 "folded": Out(1),
                 "whole": Out(1),
+                # Bytes of the dimension before ``start`` and before ``end``. Combinational; undefined with ``gather``
+                # or if a previous dimension is not folded.
                 "start_bytes": Out(length),
                 "end_bytes": Out(length),
+                # Of the dimensions so far: bytes of a run, and the part of it that is inside. Registered.
                 "bytes": Out(length),
                 "data_start": Out(length),
                 "data_end": Out(length),
@@ -261,7 +236,7 @@ class Fold(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        before = Signal()  # all dimensions before are folded, and lie wholly inside
+        before = Signal()  # all previous dimensions are folded and entirely inside
         gathered = self.first & self.gather
         m.d.comb += [
             self.folded.eq(Mux(self.first, ~self.gather, before & self.contiguous)),

@@ -1,7 +1,7 @@
-"""The rules that copies between memory and lanes must obey (docs/layouts.md, "Lane-local memory")."""
+"""Setup of copies between memory and lanes (docs/layouts.md, "Lane-local memory")."""
 
-from amaranth import Cat, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.spec import COMMAND_FIELD, LANES, Element, Error, LaneLayout
@@ -11,18 +11,35 @@ from ...lib.loop_nest import LoopNest
 from ..descriptor.layouts import FaultLayout
 from ..jobs import BlockJobLayout
 from ..layouts import ErrorLayout, WindowsLayout
-from .layouts import SidesLayout
 from .rules import above, outside_global, outside_shared
-from .strides import LaneCursor, StrideCalculator
+from .strides import LaneCursor, StrideCalculator, StridesLayout
 
-__all__ = ["MAX_EU_LOG2", "MAX_LANES_LOG2", "LaneSetup", "element_log2", "lane_rules"]
+__all__ = ["MAX_EU_LOG2", "MAX_LANES_LOG2", "LaneSetup", "SidesLayout", "element_log2", "lane_rules"]
 
 MAX_LANES_LOG2 = 6  # 64 lanes of 16 bytes are the smallest shared memory
 MAX_EU_LOG2 = 7
 
 
+class SidesLayout(data.StructLayout):
+    """A LANES command with the numbers that the rules compare."""
+
+    def __init__(self, params):
+        self.bits = max(params.addr_width, 32)  # of an address, in global or in shared memory
+        super().__init__(
+            {
+                "command": command_layout(),
+                "tensor": StridesLayout(params),  # in global memory
+                "source": StridesLayout(params),
+                "destination": StridesLayout(params),
+                # Address after the last byte, in a lane or in global memory, without the start's bits above ``bits``.
+                "source_end": unsigned(self.bits + 1),
+                "destination_end": unsigned(self.bits + 1),
+            }
+        )
+
+
 def element_log2(element):
-    """Log2 of the bytes of an element type, 0 for one that does not exist."""
+    """Log2 of the bytes of an element type; 0 for an unknown type."""
     log2 = 0
     for member in Element:
         log2 |= Mux(element == member, member.bytes.bit_length() - 1, 0)
@@ -46,7 +63,7 @@ def lane_rules(params, windows, sides):
     eu_mask = (1 << c.eu_log2) - 1
     barrier = c.barrier[: smem.addr_width]
     both_lanes = ~source_global & ~destination_global
-    # Of sides that lie in their lanes, which is looked at before: all is as short as shared memory is.
+    # Addresses of sides in lanes fit shared memory, or an earlier rule is broken.
     source, source_end, destination, destination_end = (
         place[: smem.addr_width + 1] for place in (c.source, sides.source_end, c.destination, sides.destination_end)
     )
@@ -58,14 +75,14 @@ def lane_rules(params, windows, sides):
 
     def beyond(name):
         strides, end = sides[name], sides[f"{name}_end"]
-        behind = above(end, smem.addr_width + 1) | (end[: smem.addr_width + 1] > lane_bytes) | above(c[name], bits)
-        return (c[f"{name}_layout"] != LaneLayout.GLOBAL) & (strides.too_large | behind)
+        too_far = above(end, smem.addr_width + 1) | (end[: smem.addr_width + 1] > lane_bytes) | above(c[name], bits)
+        return (c[f"{name}_layout"] != LaneLayout.GLOBAL) & (strides.too_large | too_far)
 
     def no_lane(layout, lane):
         return lane > Mux(layout == LaneLayout.GLOBAL, 0, last_lane)
 
     def outside(is_global, address, end):
-        # Lanes are spread over all of shared memory.
+        # Lanes occupy all of shared memory.
         last = Cat((end - 1)[: bits + 1], above(address, bits))
         return Mux(is_global, outside_global(windows, address, last), outside_shared(windows, 0, smem.size_bytes - 1))
 
@@ -95,41 +112,31 @@ _CALCULATION = 6  # latency of the stride calculator
 
 
 class LaneSetup(wiring.Component):
-    """Checks a LANES command and expands it, one job every other cycle; one command at a time.
+    """Checks a LANES command and expands it to jobs, one every other cycle; one command at a time.
 
-    A job moves a channel, or a row where a side is ROW_ALIGNED. All jobs but the last one are quiet. The first one is
-    offered 15 cycles after the command was taken.
-
-    Members
-    -------
-    i : In(stream of command_layout())
-    windows : In(WindowsLayout)
-    jobs : Out(stream of BlockJobLayout)
-    finished : Out(stream of ErrorLayout)
-        Commands that are refused.
-    busy : Out(1)
-        A command is in here.
+    A job moves a channel, or a row if a side is ROW_ALIGNED. All jobs but the last one are quiet. The first job is
+    offered 15 cycles after the command was accepted.
     """
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         super().__init__(
             {
                 "i": In(stream.Signature(command_layout())),
                 "windows": In(WindowsLayout(params)),
                 "jobs": Out(stream.Signature(BlockJobLayout(params))),
-                "finished": Out(stream.Signature(ErrorLayout(params))),
-                "busy": Out(1),
+                "finished": Out(stream.Signature(ErrorLayout(params))),  # Refused commands.
+                "busy": Out(1),  # A command is being set up.
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        sides = Signal(SidesLayout(self.params))
+        sides = Signal(SidesLayout(self._params))
         fault = Signal(FaultLayout())
         command = command_view(LANES, sides.command)
         moving, refusing = Signal(), Signal()
-        # All rules are kept: the first job comes in the next cycle. A register, for loops and cursors hang on it.
+        # No rule is broken: the first job follows in the next cycle. Registered, because of its high fan-out.
         start = Signal()
         phase = Signal(range(16))
         ended = self._move(m, moving, start, sides, command)
@@ -138,12 +145,12 @@ class LaneSetup(wiring.Component):
         with m.FSM() as fsm:
             with m.State("Idle"):
                 m.d.comb += self.i.ready.eq(1)
-                m.d.sync += [sides.command.eq(self.i.p), phase.eq(0)]
+                m.d.sync += [sides.command.eq(self.i.payload), phase.eq(0)]
                 with m.If(self.i.valid):
                     m.next = "Measure"
             with m.State("Measure"):
                 m.d.sync += phase.eq(phase + 1)
-                # Three tensors through the calculator, then ends, rules, and the first of them that is broken.
+                # Three tensors pass the calculator, followed by ends, rules, and the first broken rule.
                 with m.If(phase == _CALCULATION + 6):
                     with m.If(fault.code == Error.NONE):
                         m.d.sync += start.eq(1)
@@ -161,17 +168,17 @@ class LaneSetup(wiring.Component):
         m.d.comb += [
             self.busy.eq(~fsm.ongoing("Idle")),
             self.finished.valid.eq(refusing),
-            self.finished.p.code.eq(fault.code),
-            self.finished.p.tag.eq(command.tag),
-            self.finished.p.field.eq(fault.field),
+            self.finished.payload.code.eq(fault.code),
+            self.finished.payload.tag.eq(command.tag),
+            self.finished.payload.field.eq(fault.field),
         ]
         self._measure(m, phase, sides, command)
         self._judge(m, sides, command, fault)
         return m
 
     def _measure(self, m, phase, sides, command):
-        """One calculator works on the tensor as it lies in global memory, at the source, and at the destination."""
-        m.submodules.calculator = calculator = StrideCalculator(self.params)
+        """Computes the strides in global memory, at the source, and at the destination, with one calculator."""
+        m.submodules.calculator = calculator = StrideCalculator(self._params)
         shape, log2 = calculator.i, Signal(2)
         m.d.comb += [
             log2.eq(element_log2(command.element)),
@@ -197,8 +204,8 @@ class LaneSetup(wiring.Component):
         ]
 
     def _judge(self, m, sides, command, fault):
-        """The first rule that is broken, two cycles after its numbers are there."""
-        rules = lane_rules(self.params, self.windows, sides)
+        """Finds the first broken rule, two cycles after its numbers are valid."""
+        rules = lane_rules(self._params, self.windows, sides)
         broken, chosen = Signal(len(rules)), Signal(len(rules))
         m.d.sync += [broken.eq(Cat(condition for _, _, condition in rules)), fault.eq(0)]
         m.d.comb += chosen.eq(broken & -broken)  # the lowest one
@@ -207,8 +214,8 @@ class LaneSetup(wiring.Component):
                 m.d.sync += [fault.code.eq(code), fault.field.eq(COMMAND_FIELD + LANES.index(field))]
 
     def _move(self, m, moving, start, sides, command):
-        """The jobs; returns whether the last one leaves."""
-        params, tensor = self.params, sides.tensor
+        """Makes the jobs; returns whether the last one leaves."""
+        params, tensor = self._params, sides.tensor
         m.submodules.loop = loop = LoopNest([16] * 3)  # rows, channels, batches
         address = Signal(params.addr_width)  # of this piece in global memory
         by_row = (command.source_layout == LaneLayout.ROW_ALIGNED) | (
@@ -218,7 +225,7 @@ class LaneSetup(wiring.Component):
         to_global = command.destination_layout == LaneLayout.GLOBAL
         within = ~from_global & ~to_global
         size = Mux(by_row, tensor.row, tensor.channel)
-        # A job has left in the cycle before: no path from the ready of what is behind to the loops and cursors.
+        # A job left in the previous cycle. Registered, so that ``jobs.ready`` does not reach the loops and cursors.
         step = Signal()
         m.d.sync += step.eq(self.jobs.valid & self.jobs.ready)
         m.d.comb += [
@@ -249,14 +256,14 @@ class LaneSetup(wiring.Component):
             m.d.sync += address.eq(address + size)
 
         store = ~from_global
-        job = self.jobs.p
+        job = self.jobs.payload
         m.d.comb += [
             self.jobs.valid.eq(moving & ~start & ~step),
             job.store.eq(store),
             job.address.eq(Mux(within, 0, address)),
             job.smem.eq(Mux(store, *places)),
             job.size.eq(size),
-            job.loop.eq(within & self.params.has("local_copies")),
+            job.loop.eq(within & self._params.has("local_copies")),
             job.target.eq(places[1]),
             job.tag.eq(command.tag),
             job.quiet.eq(~loop.final),

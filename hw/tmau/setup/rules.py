@@ -1,11 +1,9 @@
-"""Rules that several kinds of commands obey: windows, and which reductions there are.
+"""Rules of commands: windows, reductions, cores, and all rules of commands on tensors (docs/tmau.md, "Errors").
 
-Functions of values, combinational; their users choose where the registers are.
-
-Specification: docs/tmau.md, "Windows", "Stores and reductions".
+The functions are combinational; their users place the registers.
 """
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -37,21 +35,21 @@ _ELEMENTS = {
 
 
 def no_reduction(reduction, element):
-    """Whether there is no such reduction of the element type; also for ``Reduction.NONE``."""
+    """Whether the reduction does not exist for the element type; true for ``Reduction.NONE``."""
     return ~Cat(
         (reduction == op) & Cat(element == member for member in elements).any() for op, elements in _ELEMENTS.items()
     ).any()
 
 
 def missing_floats(params, element):
-    """Whether reductions of the element type need floats, which the hardware lacks."""
+    """Whether reductions of the element type need floats and the hardware has none."""
     if params.has("reductions_float"):
         return Const(0)
     return is_summed(element)
 
 
 def above(address, bits):
-    """Whether an address has ones above its first ``bits`` bits: sums of the others are as long as those."""
+    """Whether an address has bits set from bit ``bits`` upward; sums use the lower bits only."""
     return address[bits:].any() if bits < len(address) else Const(0)
 
 
@@ -62,7 +60,7 @@ def outside_global(windows, first, last):
     ----------
     windows : View of WindowsLayout
     first, last : Value
-        Byte addresses; ``last`` computed without wrap, or with one bit for all above those of memory.
+        Byte addresses. ``last`` must not wrap; one bit may stand for all bits above the address space.
     """
     end = 12 + len(windows.global_first)
     return windows.confine_global & (
@@ -71,78 +69,64 @@ def outside_global(windows, first, last):
 
 
 def outside_shared(windows, first, last):
-    """Whether bytes ``first`` … ``last`` of shared memory, both addresses that exist, leave the shared window."""
+    """Whether bytes ``first`` … ``last`` of shared memory leave the shared window; both are valid addresses."""
     return windows.confine_shared & ((first >> 7 < windows.shared_first) | (last >> 7 > windows.shared_last))
 
 
 def reaches_out(windows, first, end):
-    """As :func:`outside_shared`, of the bytes from ``first`` to in front of ``end``: nothing is subtracted first."""
+    """As :func:`outside_shared`, with an exclusive ``end``, which saves a subtraction."""
     beyond = Cat(Const(0, 7), windows.shared_last + 1) < end
     return windows.confine_shared & ((first >> 7 < windows.shared_first) | beyond)
 
 
 def named_receivers(params, command):
-    """Mask of the cores that a command names as receivers; 0: none, its bytes land in the issuer's shared memory."""
+    """Mask of the receivers that a command names; 0: none, the bytes go to the issuer's shared memory."""
     delivery = command_view(DELIVERY, command)
     return Mux(delivery.multicast, delivery.cores[: params.cores], 0)
 
 
 def unnameable(params, windows, command):
-    """Whether a multicast names no core, or one that does not exist or that the core may not name.
-
-    Parameters
-    ----------
-    params : TmauParams
-    windows : View of WindowsLayout
-    command : View of command_layout()
-    """
+    """Whether a multicast names no core, or a core that does not exist or that this core may not name."""
     delivery, count = command_view(DELIVERY, command), params.cores
     strange = (delivery.cores[:count] & ~windows.allowed).any() | delivery.cores[count:].any()
     return delivery.multicast & (strange | (delivery.cores == 0))
 
 
 def unreadable(params, windows, command):
-    """Whether a command names as source a core that does not exist or that the core may not name."""
+    """Whether the source of a command is a core that does not exist or that this core may not name."""
     delivery = command_view(DELIVERY, command)
     return delivery.remote_source & ~_of_all(params, windows.allowed).bit_select(delivery.source_core, 1)
 
 
 def named_owner(params, windows, command):
-    """Mask of the one core beside the issuer whose shared memory a COPY_BLOCK from shared memory reads; 0: none."""
+    """Mask of the other core whose shared memory a COPY_BLOCK from shared memory reads; 0: none."""
     delivery = command_view(DELIVERY, command)
     return Mux(delivery.remote_source, (1 << delivery.source_core)[: params.cores] & ~windows.own, 0)
 
 
 def lands_apart(params, windows, command):
-    """Whether the shared memory that is read is not among those in which bytes land."""
+    """Whether the core whose shared memory is read is not among the receivers."""
     delivery, own = command_view(DELIVERY, command), _of_all(params, windows.own)
     receivers = Mux(delivery.multicast, delivery.cores, own)
     return ~(receivers & Mux(delivery.remote_source, 1 << delivery.source_core, own)).any()
 
 
 def _of_all(params, cores):
-    """A mask of the cores that exist, as one of all that there may be."""
+    """Extends a mask of the existing cores to all possible cores."""
     return Cat(cores, Const(0, MOST_CORES - params.cores))
 
 
 class CommandRules(wiring.Component):
-    """Finds the first rule that a command breaks, but for ``START``, which Setup looks at dimension by dimension.
-
-    Members
-    -------
-    i : In(LookupLayout)
-    windows : In(WindowsLayout)
-    fault : Out(FaultLayout)
-        Of the command that was there a cycle ago and still is: what was known, otherwise lowest code, then lowest field
-        number. Code NONE if it can run, and for commands without a tensor.
-    """
+    """Finds the first rule that a command breaks, except ``START``, which Setup checks dimension by dimension."""
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         super().__init__(
             {
                 "i": In(LookupLayout(params)),
                 "windows": In(WindowsLayout(params)),
+                # For the command at ``i`` in the previous and this cycle: its known fault, or the broken rule with the
+                # lowest code, then the lowest field number. NONE if there is none, and for commands without a tensor.
                 "fault": Out(FaultLayout()),
             }
         )
@@ -152,7 +136,7 @@ class CommandRules(wiring.Component):
         opcode = self.i.command.opcode
         self._loads = opcode == Opcode.LOAD
         self._writes = (opcode == Opcode.STORE) | (opcode == Opcode.REDUCE)
-        self._shared = self._loads | (self._writes & ~self.i.command.fill)  # shared memory is read or written
+        self._shared = self._loads | (self._writes & ~self.i.command.fill)  # the command uses shared memory
         self._signals = self._loads & self.i.command.signal
 
         rules = [*self._coordinate_rules(), *self._shared_rules(m), *self._other_rules(m), *self._window_rules()]
@@ -169,7 +153,7 @@ class CommandRules(wiring.Component):
                     m.d.comb += [self.fault.code.eq(code), self.fault.field.eq(field)]
         return m
 
-    # Every rule is (code, field number, broken by ``i``), in order of code and then of field number.
+    # Every rule is (code, field number, whether ``i`` breaks it), by code and then by field number.
 
     def _coordinate_rules(self):
         checked = self.i.checked
@@ -181,19 +165,19 @@ class CommandRules(wiring.Component):
         )
         reduces = self.i.command.opcode == Opcode.REDUCE
         return [
-            (Error.UNSUPPORTED, DESCRIPTOR.index("element"), reduces & missing_floats(self.params, checked.element)),
+            (Error.UNSUPPORTED, DESCRIPTOR.index("element"), reduces & missing_floats(self._params, checked.element)),
             (Error.CORNER, DESCRIPTOR.index("lower"), bad_corner & ~corner.upper),
             (Error.CORNER, DESCRIPTOR.index("upper"), bad_corner & corner.upper),
             (Error.COORDS, _field("coords"), wrong.any()),
         ]
 
     def _shared_rules(self, m):
-        command, checked, smem = self.i.command, self.i.checked, self.params.smem
+        command, checked, smem = self.i.command, self.i.checked, self._params.smem
         start = command.smem
         self._end = Signal(smem.addr_width + 2)
         m.d.comb += self._end.eq(start[: smem.addr_width] + checked.footprint)
         outside = start[smem.addr_width :].any() | (self._end > smem.size_bytes)
-        # A fill takes no bytes from shared memory, but as many as fit there at most: counters are not wider.
+        # A fill takes no bytes from shared memory, but it must not be larger, because counters are not wider.
         too_far = checked.too_large | Mux(self._shared, outside, checked.footprint > smem.size_bytes)
         barrier = command.barrier
         return [
@@ -207,7 +191,7 @@ class CommandRules(wiring.Component):
         command, checked = self.i.command, self.i.checked
         allowed = Signal(data.ArrayLayout(16, 3))
         with m.If(checked.im2col & ~self._writes), m.Switch(checked.rank):
-            for spatial, bits in enumerate((16, 8, 5), 1):  # as there are one, two or three spatial dimensions
+            for spatial, bits in enumerate((16, 8, 5), 1):
                 with m.Case(spatial + 2):
                     m.d.comb += [allowed[k].eq((1 << bits) - 1) for k in range(spatial)]
         too_far = Cat(command.offsets[k] & ~allowed[k] for k in range(3)).any()
@@ -219,12 +203,12 @@ class CommandRules(wiring.Component):
 
     def _window_rules(self):
         command, checked, windows = self.i.command, self.i.checked, self.windows
-        width = self.params.smem.addr_width
+        width = self._params.smem.addr_width
         smem, barrier = command.smem[:width], command.barrier[:width]
         leaves = outside_global(windows, checked.address, Cat(checked.last, checked.beyond))
         cluster = []
-        if self.params.cores > 1:
-            cluster += [(ClusterError.CORES, 0, self._loads & unnameable(self.params, windows, command))]
+        if self._params.cores > 1:
+            cluster += [(ClusterError.CORES, 0, self._loads & unnameable(self._params, windows, command))]
         return [
             (Error.WINDOW, DESCRIPTOR.index("address"), leaves),
             (Error.WINDOW, _field("smem"), self._shared & reaches_out(windows, smem, self._end)),

@@ -1,35 +1,57 @@
-"""The stride calculator: from the shape of a tensor to where its elements lie in lanes.
+"""Tensors in lanes: the strides of a tensor, and the addresses of its pieces (docs/layouts.md, "Lane-local memory")."""
 
-Specification: docs/layouts.md, "Lane-local memory".
-"""
-
-from amaranth import Cat, Module, Mux, Signal
-from amaranth.lib import wiring
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.spec import LaneLayout
 
 from ...lib.logic import delay
-from .layouts import ShapeLayout, StridesLayout
 
-__all__ = ["LaneCursor", "StrideCalculator"]
+__all__ = ["LaneCursor", "ShapeLayout", "StrideCalculator", "StridesLayout"]
+
+
+class ShapeLayout(data.StructLayout):
+    """A tensor and the lanes that hold it. Global memory is a single compact lane."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "sizes": data.ArrayLayout(16, 4),  # W H C N, elements minus one
+                "element_log2": unsigned(2),  # log2 of the element's bytes
+                "lanes_log2": unsigned(4),
+                "eu_log2": unsigned(4),  # log2 of ``eu_bytes``
+                "start_lane": unsigned(8),
+                "layout": unsigned(2),  # spec.LaneLayout; GLOBAL and COMPACT are the same here
+            }
+        )
+
+
+class StridesLayout(data.StructLayout):
+    """Distances in bytes in one lane."""
+
+    def __init__(self, params):
+        length = params.smem.addr_width + 1
+        super().__init__(
+            {
+                "row": unsigned(length),  # from row to row
+                "channel": unsigned(length),  # from channel to channel in the same lane
+                "batch": unsigned(length),  # from batch to batch
+                "bytes": unsigned(length),  # of the tensor in one lane
+                "too_large": unsigned(1),  # exceeds shared memory; the other members are undefined
+            }
+        )
 
 
 class StrideCalculator(wiring.Component):
-    """Works out the strides (docs/layouts.md, "How it is made"). Latency 6, one tensor a cycle.
+    """Computes strides (docs/layouts.md, "How it is made"). Latency 6, one tensor a cycle, without back-pressure.
 
-    Lanes and ``eu_bytes`` are powers of two, so that dividing by them is shifting, and nothing stalls. There is one
-    product a stage at most.
-
-    Members
-    -------
-    i : In(ShapeLayout)
-    o : Out(StridesLayout)
-        Six cycles later.
+    Lanes and ``eu_bytes`` are powers of two, so divisions are shifts. No stage has more than one multiplication.
     """
 
     def __init__(self, params):
         self._width = params.smem.addr_width + 1
+        # Six cycles later.
         super().__init__({"i": In(ShapeLayout()), "o": Out(StridesLayout(params))})
 
     def elaborate(self, platform):
@@ -45,7 +67,7 @@ class StrideCalculator(wiring.Component):
         packed_row = delay(m, width << i.element_log2, 1, name="packed_row")
         row_mask = delay(m, Mux(by_row, eu_mask, 0), 1, name="row_mask")
         row, large1 = self._stage(m, "row", self._rounded(packed_row, row_mask), 0)
-        # Rows of channels that a batch takes: it begins on a new one, even where the batch before left lanes free.
+        # Rows of channels per batch. A batch begins on a new row, even if the previous batch left lanes free.
         occupied = delay(m, i.start_lane + channels + last_lane, 1, name="occupied")
         slots = occupied >> delay(m, i.lanes_log2, 1, name="lanes_log2")
 
@@ -64,41 +86,23 @@ class StrideCalculator(wiring.Component):
         return m
 
     def _stage(self, m, name, value, was_large):
-        """Registers of a stage: the value, and behind them whether it is cut, or one before it was.
+        """Registers of a stage: the value, truncated, and whether this or an earlier value was too large.
 
-        No factor is zero: what is cut once would have stayed too large.
+        No factor is zero, so a value that has been too large stays too large.
         """
-        kept, before = Signal.like(value, name=name), Signal(name=f"{name}_large")
-        m.d.sync += [kept.eq(value), before.eq(was_large)]
-        return kept[: self._width], kept[self._width :].any() | before
+        result, before = Signal.like(value, name=name), Signal(name=f"{name}_large")
+        m.d.sync += [result.eq(value), before.eq(was_large)]
+        return result[: self._width], result[self._width :].any() | before
 
     @staticmethod
     def _rounded(value, mask):
-        """``value`` rounded up to where the bits of ``mask`` are zero."""
+        """``value`` rounded up until the bits of ``mask`` are zero."""
         beyond = value + mask
         return beyond ^ (beyond & mask)
 
 
 class LaneCursor(wiring.Component):
-    """Follows one side of a copy from row to row, from channel to channel, and from batch to batch.
-
-    A step takes one cycle and one addition.
-
-    Members
-    -------
-    strides : In(StridesLayout)
-    lanes_log2 : In(3)
-    start_lane : In(6)
-    base : In(params.smem.addr_width)
-        The tensor's byte address in every lane. Like the strides constant from ``start`` on.
-    start : In(1)
-        Strobe: go to the first piece.
-    step : In(1)
-        Strobe: go to the next row; with ``next_channel`` to the next channel, with ``next_batch`` to the next batch.
-    next_channel, next_batch : In(1)
-    address : Out(params.smem.addr_width)
-        Byte address in shared memory of the piece.
-    """
+    """Follows one side of a copy from row to row, channel to channel, and batch to batch, with one addition a cycle."""
 
     def __init__(self, params):
         self._width = params.smem.addr_width
@@ -107,12 +111,13 @@ class LaneCursor(wiring.Component):
                 "strides": In(StridesLayout(params)),
                 "lanes_log2": In(3),
                 "start_lane": In(6),
-                "base": In(self._width),
-                "start": In(1),
+                "base": In(self._width),  # Byte address of the tensor in every lane. Constant, like the strides.
+                "start": In(1),  # Strobe: go to the first piece.
+                # Strobe: go to the next row, or with one of the following to the next channel or batch.
                 "step": In(1),
                 "next_channel": In(1),
                 "next_batch": In(1),
-                "address": Out(self._width),
+                "address": Out(self._width),  # Byte address of the piece in shared memory.
             }
         )
 
@@ -120,16 +125,16 @@ class LaneCursor(wiring.Component):
         m = Module()
         width, strides = self._width, self.strides
         lane, last_lane = Signal(6), Signal(6)
-        row, channel, batch = Signal(width), Signal(width), Signal(width)  # offsets in the lane where each begins
+        row, channel, batch = Signal(width), Signal(width), Signal(width)  # offsets in the lane at which each begins
         wraps = Signal()  # the next channel is in lane 0
         origin, stride, place = Signal(width), Signal(width), Signal(width)
         m.d.comb += [
-            last_lane.eq(Cat(self.lanes_log2 > bit for bit in range(len(lane)))),  # a power of two, less one
+            last_lane.eq(Cat(self.lanes_log2 > bit for bit in range(len(lane)))),  # a power of two minus one
             wraps.eq(lane == last_lane),
             origin.eq(row),
             stride.eq(strides.row),
             place.eq(origin + stride),
-            # A lane is a power of two long, and the tensor lies in it.
+            # The size of a lane is a power of two, and the tensor fits it.
             self.address.eq((lane << width >> self.lanes_log2) | row),
         ]
         with m.If(self.next_batch):

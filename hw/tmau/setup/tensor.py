@@ -1,12 +1,11 @@
-"""Setup: a command and its checked descriptor become a job, or a refusal (docs/tmau.md, "Tile mode" to "Errors")."""
+"""Setup of commands on tensors: a command and its checked descriptor become a job or a refusal (docs/tmau.md)."""
 
-from amaranth import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.spec import COMMAND, COMMAND_FIELD, Element, Error, Opcode
 
-from ...lib.component import join
 from ..descriptor.layouts import FaultLayout, ListSignature, LookupLayout, aligned
 from ..jobs import JobLayout
 from ..layouts import ErrorLayout, WindowsLayout, prefetch_members
@@ -34,17 +33,17 @@ class _MeasuredLayout(data.StructLayout):
                 "count": unsigned(9),
                 "traversal": unsigned(3),
                 "bytes": unsigned(params.smem.addr_width + 1),
-                "piece": unsigned(params.smem.addr_width + 1),  # of the dimensions before, or of dimension 0's unit
+                "piece": unsigned(params.smem.addr_width + 1),  # of the previous dimensions, or of a unit
                 "contiguous": unsigned(1),
-                "rows": unsigned(1),  # unless it is part of the run, its runs outside the tensor are taken together
+                "rows": unsigned(1),  # unless it is part of the run, its runs outside the tensor are folded
                 "stride": unsigned(9),  # bytes of a step of dimension 0
-                "astray": unsigned(1),  # the start is not in the bounding box
+                "out_of_box": unsigned(1),  # the start is outside the bounding box
             }
         )
 
 
 class _EndLayout(data.StructLayout):
-    """How the command at the outputs ends, as far as that is not in its job."""
+    """The end of the command at the outputs, beside its job."""
 
     def __init__(self, params):
         super().__init__(
@@ -52,91 +51,79 @@ class _EndLayout(data.StructLayout):
                 "fault": FaultLayout(),
                 "descriptor": unsigned(params.addr_width),  # its address
                 "moves": unsigned(1),  # it is a job
-                "may_stray": unsigned(1),  # it is refused if its start is not in the bounding box
-                "mergeable": unsigned(1),  # a box without a byte inside is one run
-                "fills": unsigned(1),  # runs outside that adjoin may be taken together
-                **prefetch_members(params),  # its job leaves, and then it ends here
+                "checks_start": unsigned(1),  # it is refused if its start is outside the bounding box
+                "mergeable": unsigned(1),  # a box that is entirely outside is one run
+                "fills": unsigned(1),  # contiguous runs outside may be folded
+                **prefetch_members(params),  # it has a job, and then ends here
             }
         )
 
 
 class Setup(wiring.Component):
-    """Validates a command on a tensor and derives its walk; refuses a bad one before anything is fetched or written.
+    """Checks a command on a tensor and derives its walk; a bad command is refused before any data are moved.
 
-    One dimension a cycle goes through three stages: it is picked; its products and its distances to the tensor's edges
-    are worked out; sums, intervals and runs come of them. The job grows in the registers at the output. Latency: 2 and
-    the number of dimensions, of which im2col mode takes the spatial ones twice (``DimensionPicker``); 3 for a command
-    that needs none. A command stays at ``i`` for three cycles at least. The next one follows without a gap, as long as
-    a job leaves the output when the first dimension of the next one comes to the third stage.
+    One dimension a cycle passes three stages: DimensionPicker; products and distances to the edges of the tensor; sums,
+    intervals and runs. The job is assembled in the output registers. Latency: 2 plus the number of dimensions
+    (``DimensionPicker``), 3 for a command that needs none. A command stays at ``i`` for at least three cycles. The next
+    one follows without a gap if the job has left when its first dimension enters the third stage.
 
-    A load, store or reduction without fault leaves as a job, every other command ends here; where a cache outside takes
-    prefetches, one that would fit shared memory does both. Addresses are computed modulo 2^addr_width.
-
-    Members
-    -------
-    i : In(stream of LookupLayout)
-        Commands on tensors, invalidations, and whatever is known to be wrong.
-    dimensions : Out(ListSignature(params))
-        Of the command at ``i``: its first one comes with it.
-    windows : In(WindowsLayout)
-    jobs : Out(stream of JobLayout)
-    finished : Out(stream of ErrorLayout)
-        Commands that end here: refused ones, and with code NONE those that move nothing.
-    busy : Out(1)
-        A command is in here.
+    A correct load, store or reduction becomes a job; other commands end here. If prefetches are reported, a prefetch
+    that would fit shared memory does both. Addresses are computed modulo 2^addr_width.
     """
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         self.picker = DimensionPicker(params)
-        self.placing = Signal()  # the third stage has a dimension, which is
-        self.starting = Signal()  # and it is a command's first one
+        self.placing = Signal()  # the third stage holds a dimension, ``measured``
+        self.starting = Signal()  # it is the command's first one
         self.measured = Signal(_MeasuredLayout(params))
         self.level = Signal(3)  # of the walk, for the dimension in the third stage
-        self.offered = Signal()  # there is something at the outputs
+        self.offered = Signal()  # a job or an end is at the outputs
         super().__init__(
             {
+                # Commands on tensors, invalidations, and commands with a known fault.
                 "i": In(stream.Signature(LookupLayout(params))),
-                "dimensions": Out(ListSignature(params)),
+                "dimensions": Out(ListSignature(params)),  # Of the command at ``i``, with which its first one arrives.
                 "windows": In(WindowsLayout(params)),
                 "jobs": Out(stream.Signature(JobLayout(params))),
+                # Commands that end here: refused ones, and with code NONE commands that move nothing.
                 "finished": Out(stream.Signature(ErrorLayout(params))),
-                "busy": Out(1),
+                "busy": Out(1),  # A command is being set up.
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.rules = rules = CommandRules(self.params)
+        m.submodules.rules = rules = CommandRules(self._params)
         m.submodules.picker = picker = self.picker
-        m.submodules.origin = origin = OriginSum(addr_width=self.params.addr_width)
-        m.submodules.fold = fold = Fold(self.params.smem.addr_width + 1)
-        join(m, picker=picker.dimensions, dimensions=flipped(self.dimensions))
+        m.submodules.origin = origin = OriginSum(addr_width=self._params.addr_width)
+        m.submodules.fold = fold = Fold(self._params.smem.addr_width + 1)
+        connect(m, picker.dimensions, flipped(self.dimensions))
         next_level = Signal(3)  # for the dimension in the second stage
         measured = self.measured
-        # Walkers compare parts of a job that a command does not set, whatever they are: reset, they are known.
-        job, end = Signal(JobLayout(self.params)), Signal(_EndLayout(self.params), reset_less=True)
+        # The job is reset, because walkers compare members that a command may leave unset.
+        job, end = Signal(JobLayout(self._params)), Signal(_EndLayout(self._params), reset_less=True)
         step, places, takes = Signal(), Signal(), Signal()
-        outside = Signal()  # nothing of the box is inside
+        outside = Signal()  # the whole box is outside
 
-        # A job may leave as the first dimension of the next command comes. What ends here has left before: a long way
-        # leads from whoever takes ends.
-        twice = end.prefetch if self.params.prefetches else Const(0, 1)
+        # A job may leave when the first dimension of the next command arrives. An end leaves before, because
+        # ``finished.ready`` is late.
+        twice = end.prefetch if self._params.prefetches else Const(0, 1)
         moves = end.moves & self.jobs.ready & ~twice
         leaves = Mux(end.moves, moves, self.finished.ready)
         m.d.comb += [
-            # Only a first dimension waits. What takes it has many ends, and so is made of few registers.
+            # Only a first dimension waits. ``takes`` has a high fan-out, and so depends on few registers.
             step.eq(~(self.starting & self.offered) | moves),
             takes.eq(self.starting & (~self.offered | moves)),
             places.eq(step & self.placing),
             picker.step.eq(step),
-            picker.i.p.eq(self.i.p),
+            picker.i.payload.eq(self.i.payload),
             picker.i.valid.eq(self.i.valid),
             self.i.ready.eq(picker.i.ready),
             self.jobs.valid.eq(self.offered & end.moves),
             self.finished.valid.eq(self.offered & ~end.moves),
             self.busy.eq(picker.valid | self.placing | self.offered),
-            rules.i.eq(self.i.p),
+            rules.i.eq(self.i.payload),
             rules.windows.eq(self.windows),
         ]
         with m.If(step):
@@ -158,7 +145,7 @@ class Setup(wiring.Component):
         with m.If(step):
             m.d.sync += self.level.eq(Mux(picker.o.first, 0, next_level))
         self._place(m, places, takes, measured, origin, fold, job, outside)
-        with m.If(self.placing & measured.astray & ~measured.first & end.may_stray):
+        with m.If(self.placing & measured.out_of_box & ~measured.first & end.checks_start):
             m.d.sync += [
                 end.moves.eq(0),
                 end.fault.code.eq(Error.START),
@@ -168,27 +155,27 @@ class Setup(wiring.Component):
         return m
 
     def _measure(self, m, step, picked, origin, fold, measured, end):
-        """Second stage: distances to the tensor's edges, and the products of limbs."""
+        """Second stage: distances to the edges of the tensor, and products of limbs."""
         m.submodules.distance = distance = BoundsDistance()
-        folds, fills, rows, stride = Signal(), Signal(), Signal(), Signal(self.params.addr_width)
+        folds, fills, rows, stride = Signal(), Signal(), Signal(), Signal(self._params.addr_width)
         m.d.comb += [
-            # Dimension 1 is here as what the command says is being kept.
+            # Dimension 1 is here while the command is being stored in ``end``.
             fills.eq(Mux(measured.first, self._fills(), end.fills)),
             rows.eq(~picked.first & fold.folded & fills & (picked.traversal == 0)),
-            # In tile mode, which uses the distances of all dimensions, offsets are zero.
+            # Only tile mode uses the distances of all dimensions, and there offsets are zero.
             distance.coord.eq(picked.position),
             distance.size.eq(picked.size),
             distance.count.eq(picked.count),
             distance.traversal.eq(picked.traversal),
-            # The walk begins at the first byte inside the tensor: a run does not begin before the tensor, and of runs
-            # that are taken together those inside have the addresses.
-            folds.eq(Mux(picked.first, ~self.i.p.checked.gather, fold.whole & picked.contiguous)),
+            # The walk begins at the first byte inside the tensor, because neither runs nor folded runs have addresses
+            # before it.
+            folds.eq(Mux(picked.first, ~self.i.payload.checked.gather, fold.whole & picked.contiguous)),
             origin.step.eq(step),
             origin.position.eq(picked.position),
             origin.stride.eq(picked.stride),
             origin.none.eq((folds | rows) & ~picked.again & (picked.position < 0)),
             origin.start.eq(self.picker.valid & picked.first),
-            origin.address.eq(aligned(self.params, self.i.p.checked.address)),
+            origin.address.eq(aligned(self._params, self.i.payload.checked.address)),
             stride.eq(self._stride(m, picked)),
         ]
         with m.If(step):
@@ -196,11 +183,11 @@ class Setup(wiring.Component):
             m.d.sync += [measured[name].eq(picked[name]) for name in same]
             m.d.sync += [measured[name].eq(getattr(distance, name)) for name in ("below", "above", "start", "end")]
             m.d.sync += [
-                # The dimension before is one stage further: nothing is chosen in front of Fold's multipliers.
-                measured.piece.eq(Mux(picked.first, 1 << self.i.p.checked.unit_log2, measured.bytes)),
+                # The previous dimension is one stage ahead, so that no multiplexer precedes Fold's multipliers.
+                measured.piece.eq(Mux(picked.first, 1 << self.i.payload.checked.unit_log2, measured.bytes)),
                 measured.stride.eq(stride),
                 measured.rows.eq(rows),
-                measured.astray.eq(
+                measured.out_of_box.eq(
                     ~picked.again
                     & (picked.number != 4)
                     & ((picked.position < picked.low) | (picked.position >= picked.high))
@@ -209,9 +196,9 @@ class Setup(wiring.Component):
         return stride
 
     def _stride(self, m, picked):
-        """Bytes of a step, stride times traversal, as one sum: 3 = 2 + 1, 5 = 4 + 1, 6 = 4 + 2, 7 = 8 - 1."""
-        step, stride = picked.traversal, Signal(self.params.addr_width)
-        log2, other, less = Signal(2), Signal(self.params.addr_width), Signal()
+        """Bytes of a step, stride times traversal, with one adder: 3 = 2 + 1, 5 = 4 + 1, 6 = 4 + 2, 7 = 8 - 1."""
+        step, stride = picked.traversal, Signal(self._params.addr_width)
+        log2, other, less = Signal(2), Signal(self._params.addr_width), Signal()
         m.d.comb += [
             stride.eq(picked.stride),
             log2.eq(Cat((step == 1) | (step == 2) | (step >= 6), step >= 3)),
@@ -227,20 +214,20 @@ class Setup(wiring.Component):
         return (stride << log2) + other + less
 
     def _fills(self):
-        """Whether runs outside the tensor adjoin and are written."""
-        command, checked = self.i.p.command, self.i.p.checked
+        """Whether runs outside the tensor are contiguous and written."""
+        command, checked = self.i.payload.command, self.i.payload.checked
         return (command.opcode == Opcode.LOAD) & checked.gapless & ~checked.im2col
 
     def _keep(self, m, picked, measured, stride, fold, job, level):
-        """What the second stage has for the job: dimension 0 has been there before, or comes to the third stage now."""
+        """Stores the numbers of the second stage in the job, when dimension 0 has reached the third stage."""
         walk, pixels = job.walk, job.pixels
-        if self.params.folds_pixels:
+        if self._params.folds_pixels:
             with m.If(picked.number == 1):
                 m.d.sync += pixels.folds.eq(self._folds(picked, measured, fold))
-        with m.Switch(Mux(job.im2col, picked.number, level)):  # of dimension 1 both are 1
+        with m.Switch(Mux(job.im2col, picked.number, level)):  # both are 1 for dimension 1
             for d in range(1, 5):
                 with m.Case(d):
-                    m.d.sync += walk.strides[d].eq(aligned(self.params, stride))
+                    m.d.sync += walk.strides[d].eq(aligned(self._params, stride))
         turn = picked.high - picked.traversal - 1
         with m.Switch(picked.number):
             for d in range(1, 5):
@@ -254,18 +241,18 @@ class Setup(wiring.Component):
                         m.d.sync += [pixels.lows[d - 1].eq(picked.low), pixels.turns[d - 1].eq(turn)]
 
     def _folds(self, picked, measured, fold):
-        """Of W, as dimension 0 comes to the third stage: whether its pixels may be taken together.
+        """Whether pixels along W may be folded; valid when dimension 0 enters the third stage.
 
         Short lines and short walks are faster pixel by pixel.
         """
-        command, checked = self.i.p.command, self.i.p.checked
+        command, checked = self.i.payload.command, self.i.payload.checked
         adjoin = checked.gapless & (picked.stride == measured.bytes) & (picked.traversal == 0)
-        worth_it = (measured.bytes < self.params.bus_bytes) & picked.size[2:].any() & checked.pixels[4:].any()
+        worth_it = (measured.bytes < self._params.bus_bytes) & picked.size[2:].any() & checked.pixels[4:].any()
         return (command.opcode == Opcode.LOAD) & fold.whole & adjoin & worth_it
 
     def _take(self, m, found, measured, job, end):
-        """What the job has from the command, which is still at the input; and how dimensions begin."""
-        command, checked = self.i.p.command, self.i.p.checked
+        """Stores the members of the command, which is still at the input, in the job."""
+        command, checked = self.i.payload.command, self.i.payload.checked
         walk, pixels, transfer = job.walk, job.pixels, job.transfer
         opcode = command.opcode
         store = (opcode == Opcode.STORE) | (opcode == Opcode.REDUCE)
@@ -274,8 +261,8 @@ class Setup(wiring.Component):
             end.fault.eq(found),
             end.descriptor.eq(command.descriptor),
             end.moves.eq((found.code == Error.NONE) & (store | (opcode == Opcode.LOAD))),
-            end.may_stray.eq(checked.im2col & ((found.code == Error.NONE) | (found.code > Error.START))),
-            # Unless shared memory has gaps that must be left alone: fill at full width, or nothing to store.
+            end.checks_start.eq(checked.im2col & ((found.code == Error.NONE) | (found.code > Error.START))),
+            # Not if shared memory has gaps that must not be written. Fill takes the full width, a store does nothing.
             end.mergeable.eq((checked.gapless | store) & ~checked.im2col),
             end.fills.eq(self._fills()),
             walk.folds.eq(0),
@@ -289,27 +276,27 @@ class Setup(wiring.Component):
             transfer.swizzle.eq(checked.swizzle),
             transfer.fill.eq(checked.fill),
             transfer.immediate.eq(immediate),
-            transfer.tf32.eq(~store & (checked.element == Element.TF32) if self.params.has("tf32") else 0),
+            transfer.tf32.eq(~store & (checked.element == Element.TF32) if self._params.has("tf32") else 0),
             transfer.reduction.eq(Mux(opcode == Opcode.REDUCE, command.reduction, 0)),
             transfer.element.eq(checked.element),
             transfer.bytes.eq(checked.bytes),
             walk.strides[0].eq(measured.stride),
             pixels.last.eq(checked.pixels),
         ]
-        if self.params.cores > 1:
-            m.d.sync += transfer.receivers.eq(named_receivers(self.params, command))
-        if self.params.prefetches:
-            fits = ~checked.too_large & (checked.footprint <= self.params.smem.size_bytes)
+        if self._params.cores > 1:
+            m.d.sync += transfer.receivers.eq(named_receivers(self._params, command))
+        if self._params.prefetches:
+            fits = ~checked.too_large & (checked.footprint <= self._params.smem.size_bytes)
             prefetches = (opcode == Opcode.PREFETCH) & (found.code == Error.NONE) & fits
             m.d.sync += [named.prefetch.eq(prefetches) for named in (end, job, walk, pixels)]
             with m.If(prefetches):
                 m.d.sync += end.moves.eq(1)
 
     def _place(self, m, places, takes, measured, origin, fold, job, outside):
-        """Third stage: where the walk starts, which indices are inside, what folds into a run."""
-        checked, walk, pixels = self.i.p.checked, job.walk, job.pixels
+        """Third stage: origin of the walk, indices inside, and folded dimensions."""
+        checked, walk, pixels = self.i.payload.checked, job.walk, job.pixels
         m.submodules.interval = part = BoundsInterval()
-        empty, before = Signal(2), Signal()  # of the last dimension; one before it is outside
+        empty, before = Signal(2), Signal()  # of the last dimension; an earlier one is outside
         m.d.comb += [
             *(getattr(part, name).eq(measured[name]) for name in ("below", "above", "count", "traversal")),
             *(
@@ -323,14 +310,14 @@ class Setup(wiring.Component):
         ]
         with m.If(places & ~measured.again):
             m.d.sync += walk.origin.eq(origin.sum)
-            with m.If(measured.first | ~job.im2col):  # in im2col mode it is the channels that count
+            with m.If(measured.first | ~job.im2col):  # in im2col mode only the channels count
                 m.d.sync += [empty.eq(part.empty), before.eq(outside & ~measured.first)]
         last, interval = self._level(m, measured, fold, part, walk)
         for d in range(5):
             here = takes if d == 0 else self.placing & ~measured.again & (self.level == d)
             with m.If(here & ~fold.folded):
                 m.d.sync += [walk.lasts[d].eq(last), walk.intervals[d].eq(interval)]
-        # Other levels have one index. Spatial dimensions that do not come have one position, 0; W always comes.
+        # Other levels have one index. Missing spatial dimensions have one position, 0; W is never missing.
         with m.If(takes):
             for d in range(5):
                 with m.If((d > 0) | fold.folded):
@@ -344,12 +331,12 @@ class Setup(wiring.Component):
                     m.d.sync += pixels.origins[k].eq(origin.sum)
 
     def _level(self, m, measured, fold, part, walk):
-        """The last index, and the indices inside, of the level of a dimension that is not part of the run."""
+        """Last index and inside indices of the level of a dimension that is not part of the run."""
         last, interval = Signal(8), Signal.like(part.interval)
         starts, ends = measured.start != 0, measured.end != measured.count
         inside_end = starts + measured.end - measured.start
         with m.If(measured.rows):
-            # One index for the runs before the tensor, and one for those behind it.
+            # One index for all runs before the tensor, and one for all runs after it.
             m.d.comb += [
                 interval.first.eq(starts),
                 interval.end.eq(inside_end),
@@ -367,8 +354,8 @@ class Setup(wiring.Component):
         return last, interval
 
     def _offer(self, m, job, end, fold, outside):
-        """The outputs, and what the two walks have in common."""
-        out, merged = self.jobs.p, Signal()
+        """The outputs, and the members that both walks share."""
+        out, merged = self.jobs.payload, Signal()
         m.d.comb += [
             merged.eq(outside & end.mergeable),
             out.eq(job),
@@ -386,8 +373,8 @@ class Setup(wiring.Component):
             out.transfer.data_start.eq(fold.data_start),
             out.transfer.data_end.eq(fold.data_end),
             out.transfer.fill.eq(Cat(job.transfer.fill[:32], job.transfer.fill[:32])),
-            self.finished.p.code.eq(end.fault.code),
-            self.finished.p.tag.eq(job.transfer.tag),
-            self.finished.p.field.eq(end.fault.field),
-            self.finished.p.address.eq(Mux(end.fault.code == Error.DESCRIPTOR_READ, end.descriptor, 0)),
+            self.finished.payload.code.eq(end.fault.code),
+            self.finished.payload.tag.eq(job.transfer.tag),
+            self.finished.payload.field.eq(end.fault.field),
+            self.finished.payload.address.eq(Mux(end.fault.code == Error.DESCRIPTOR_READ, end.descriptor, 0)),
         ]

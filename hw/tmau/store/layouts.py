@@ -1,6 +1,6 @@
 """Payloads between the stages of the store path."""
 
-from amaranth import unsigned
+from amaranth.hdl import unsigned
 from amaranth.lib import data
 from amaranth.utils import exact_log2
 
@@ -10,38 +10,26 @@ from ..layouts import TransferLayout, owner_members
 
 __all__ = ["CutLayout", "EndLayout", "FetchedLayout", "StoreContextLayout", "StoredRunLayout", "WordStepLayout"]
 
-#: What an end says of its transfer.
+#: Members of ``TransferLayout`` that the end of a transfer needs.
 _ENDING = ("tag", "quiet", "bytes", "loop")
 
 
 def _members(params, *names):
-    """Members of ``TransferLayout``, which mean the same there."""
+    """Members of ``TransferLayout``."""
     transfer = TransferLayout(params)
     return {name: transfer[name].shape for name in names}
 
 
 def _staged_error(params):
-    """Of staged segments, which only copies within one memory have."""
-    if not params.has("local_copies"):
-        return {}
+    """Members for errors of staged segments."""
     return {
-        "error": unsigned(1),  # a staged segment of the transfer so far came with an error
+        "error": unsigned(1),  # a staged segment of the transfer had an error
         "address": unsigned(params.addr_width),  # of the first such segment's word
     }
 
 
-def _late_fill(params):
-    """The fill beside a segment. Where segments come from the load path too, it is one of them."""
-    if params.has("local_copies"):
-        return {}
-    return {
-        "immediate": unsigned(1),  # the fill counts, and not the segment
-        "fill": unsigned(64),
-    }
-
-
 class StoreContextLayout(data.StructLayout):
-    """What the stages after the tracker need of a transfer; each member means the same as in ``TransferLayout``."""
+    """Members of ``TransferLayout`` that the stages after the tracker need."""
 
     def __init__(self, params):
         moving = ("swizzle", "fill", "immediate", "stage", "reduction", "element")
@@ -54,11 +42,13 @@ class StoredRunLayout(data.StructLayout):
     def __init__(self, params):
         super().__init__(
             {
-                # Byte address in shared memory; with ``immediate`` the global address, which says how the fill lies.
+                # Byte address in shared memory; with ``immediate`` the global address, which aligns the fill.
                 "source": unsigned(params.smem.addr_width),
                 "address": unsigned(params.addr_width),  # global byte address
                 "bytes": unsigned(params.smem.addr_width + 1),  # at least 1
-                "empty": unsigned(1),  # nothing is stored, the transfer only ends here; the three above mean nothing
+                "empty": unsigned(
+                    1
+                ),  # nothing is stored, the transfer only ends here; the three members above are undefined
                 "last": unsigned(1),  # of the transfer; with ``empty`` always
                 "context": StoreContextLayout(params),
             }
@@ -66,17 +56,19 @@ class StoredRunLayout(data.StructLayout):
 
 
 class CutLayout(data.StructLayout):
-    """How a bus word is cut out of segments, and what ends with it.
+    """How a bus word is made of segments, and what ends with it.
 
-    A *segment* is ``bus_bytes`` bytes of the source, at a multiple of as many. Byte ``p`` of the word, ``first <= p <
-    end``, is byte ``(p + turn) % bus_bytes`` of the segment that was taken last. If the word straddles two segments,
-    the bytes of a segment from ``turn`` on are those of the one before that.
+    A *segment* is an aligned part of the source, as wide as a bus word. Byte ``p`` of the word, ``first <= p < end``,
+    is byte ``(p + turn) % bus_bytes`` of the segment that was taken last. If the word straddles two segments, bytes
+    from ``turn`` on come from the previous segment.
     """
 
     def __init__(self, params):
         super().__init__(
             {
-                "word": unsigned(1),  # makes a bus word; without, it only takes a segment, or ends an empty transfer
+                "word": unsigned(
+                    1
+                ),  # makes a bus word; otherwise the step only takes a segment, or ends an empty transfer
                 "fetch": unsigned(1),  # takes a segment
                 "first": unsigned(params.bus_log2),
                 "end": unsigned(params.bus_log2 + 1),
@@ -89,17 +81,17 @@ class CutLayout(data.StructLayout):
 
 
 class WordStepLayout(data.StructLayout):
-    """One step: at most one bus word, and at most one segment for it."""
+    """One step: at most one bus word and one new segment."""
 
     def __init__(self, params):
         super().__init__(
             {
                 "cut": CutLayout(params),
-                # Where the segment comes from, in shared memory: 16 bytes ``n`` of it from bank ``bank ^ n``.
+                # The segment in shared memory: its chunk ``n`` is in bank ``bank ^ n`` of the row.
                 "row": unsigned(params.smem.row_width),  # byte address >> 7
                 "bank": unsigned(exact_log2(BANKS)),
-                "again": unsigned(1),  # it is the line of the segment before, of the same transfer
-                # Or else: each means the same as in ``TransferLayout``.
+                "again": unsigned(1),  # it is in the same line as the previous segment of the transfer
+                # Other sources, as in ``TransferLayout``.
                 **_members(params, "stage", "immediate", "fill", *owner_members(params)),
             }
         )
@@ -113,19 +105,17 @@ class FetchedLayout(data.StructLayout):
             {
                 **{name: unsigned(1) for name in ("word", "fetch", "last")},
                 "turn": unsigned(params.bus_log2),
-                "complement": unsigned(params.bus_log2),  # of it, as of ``rotate_bytes``
-                "before": unsigned(params.bus_bytes),  # bytes of the segment that are those of the one before it
-                "strobe": unsigned(params.bus_bytes),  # bytes of the word
+                "before": unsigned(params.bus_bytes),  # mask of the bytes that come from the previous segment
+                "strobe": unsigned(params.bus_bytes),  # mask of the bytes of the word
                 **_members(params, *_ENDING),
                 "segment": unsigned(params.bus_width),  # the one that was taken last
                 **_staged_error(params),
-                **_late_fill(params),
             }
         )
 
 
 class EndLayout(data.StructLayout):
-    """The end of a transfer whose words have all been handed over."""
+    """The end of a transfer all of whose words have left."""
 
     def __init__(self, params):
         super().__init__(_members(params, *_ENDING) | _staged_error(params))

@@ -1,13 +1,12 @@
-"""The store path: from shared memory to bus words; connections only."""
+"""The store path, from shared memory to bus words."""
 
-from amaranth import Module
+from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ...bus.bursts import WritesSignature
-from ...lib.component import join
 from ...lib.routing import Fork
-from ...lib.stream import DeepQueue, Queue, ShallowQueue
+from ...lib.stream import DeepQueue, Queue
 from ...smem.layouts import LineReadSignature, LoanSignature
 from ..layouts import CompletionLayout, StagedWordLayout, StoreRunLayout, TransferLayout, WordLayout
 from .bursts import StoreFinisher, WriteGenerator
@@ -17,92 +16,75 @@ from .steps import StoreTracker, WordStepGenerator
 
 __all__ = ["StorePath"]
 
-#: Runs in a block memory, two of which are on their way through it.
+#: Least depth of a queue of runs in block RAM, whose latency is two cycles.
 _RUNS = 4
 
 
 class StorePath(wiring.Component):
-    """Makes transfers to global memory, and the first part of those within shared memory: one bus word a cycle.
+    """Performs transfers to global memory, and the first half of copies within shared memory; connections only.
 
-    A burst does not wait for its words, nor a word for its burst.
-
-    Members
-    -------
-    transfers : In(stream of TransferLayout)
-    runs : In(stream of StoreRunLayout)
-        Of the transfers, in order; ``max_outstanding`` of them fit.
-    fetch : Out(LineReadSignature(params.smem))
-        Lines of shared memory, read in the cycle of the handshake.
-    loans : Out(LoanSignature(params.smem, params.cores)) if params.cores > 1
-        Lines of other cores, of transfers with an ``owner``.
-    staged : In(stream of StagedWordLayout)
-        From the load path, for transfers with ``stage``: all segments of one are there before the transfer comes.
-    writes : Out(WritesSignature(params.addr_width, params.bus_bytes, params.window_owners))
-    loop : Out(stream of WordLayout)
-        To the load path, of transfers with ``loop``.
-    completions : Out(stream of CompletionLayout)
-        Of transfers that are neither quiet nor ``loop``.
-    read_stb, done_stb : Out(1)
-        A transfer's source has been read; a transfer is complete, or, with ``loop``, handed over. One of each for every
-        transfer, in order.
+    One bus word a cycle. Bursts and their words do not wait for each other.
     """
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         super().__init__(
             {
                 "transfers": In(stream.Signature(TransferLayout(params))),
-                "runs": In(stream.Signature(StoreRunLayout(params))),
-                "fetch": Out(LineReadSignature(params.smem)),
+                "runs": In(stream.Signature(StoreRunLayout(params))),  # In order. Up to ``max_outstanding`` wait here.
+                "fetch": Out(LineReadSignature(params.smem)),  # Lines, read in the cycle of the handshake.
+                # For transfers with ``stage``. All segments of a transfer are there before the transfer arrives.
                 "staged": In(stream.Signature(StagedWordLayout(params))),
                 "writes": Out(WritesSignature(params.addr_width, params.bus_bytes, params.window_owners)),
-                "loop": Out(stream.Signature(WordLayout(params))),
+                "loop": Out(stream.Signature(WordLayout(params))),  # To the load path, for transfers with ``loop``.
+                # For transfers that are not quiet and have no ``loop``.
                 "completions": Out(stream.Signature(CompletionLayout(params))),
+                # Strobes for each transfer, in order: its source has been read; it is complete or, with ``loop``, all
+                # its words have left.
                 "read_stb": Out(1),
                 "done_stb": Out(1),
+                # Lines of other cores, for transfers with an ``owner``.
                 **({"loans": Out(LoanSignature(params.smem, params.cores))} if params.cores > 1 else {}),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        params = self.params
+        params = self._params
         m.submodules.tracker = tracker = StoreTracker(params)
         m.submodules.fork = fork = Fork(StoredRunLayout(params), 2)
         m.submodules.generator = generator = WriteGenerator(params)
-        # Old words of reductions are asked for by bursts, so many ahead of the words that they are combined with.
+        # Bursts request the old words of reductions, and must run ahead of the words that these are combined with.
         ahead = max(2, params.old_words // 4 if params.has("reductions_global") else 0)
-        if params.spares_tables:
+        if params.prefer_bram:
             waiting = DeepQueue(StoredRunLayout(params), max(_RUNS, ahead), direct=True)
-        elif ahead > 2:
-            waiting = Queue(StoredRunLayout(params), ahead)
         else:
-            waiting = ShallowQueue(StoredRunLayout(params), ahead)
+            waiting = Queue(StoredRunLayout(params), ahead)
         m.submodules.waiting = waiting
         m.submodules.steps = steps = WordStepGenerator(params)
         m.submodules.fetcher = fetcher = SegmentFetcher(params)
         m.submodules.assembler = assembler = WordAssembler(params)
         m.submodules.finish = finish = StoreFinisher(params)
 
-        join(m, transfers=flipped(self.transfers), tracker=tracker.transfers)
-        join(m, runs=flipped(self.runs), tracker=tracker.runs)
-        join(m, tracker=tracker.o, fork=fork.i)
-        join(m, fork=fork.o[0], generator=generator.i)
-        join(m, generator=generator.bursts, bursts=flipped(self.writes.bursts))
-        join(m, fork=fork.o[1], waiting=waiting.i)
-        join(m, waiting=waiting.o, steps=steps.i)
-        join(m, steps=steps.steps, fetcher=fetcher.steps)
-        join(m, fetcher=fetcher.fetch, fetch=flipped(self.fetch))
-        join(m, staged=flipped(self.staged), fetcher=fetcher.staged)
-        join(m, fetcher=fetcher.o, assembler=assembler.i)
-        join(m, assembler=assembler.words, words=flipped(self.writes.words))
-        join(m, assembler=assembler.loop, loop=flipped(self.loop))
-        join(m, assembler=assembler.ends, finish=finish.ends)
-        join(m, responses=flipped(self.writes.responses), finish=finish.responses)
-        join(m, finish=finish.completions, completions=flipped(self.completions))
+        connect(m, flipped(self.transfers), tracker.transfers)
+        connect(m, flipped(self.runs), tracker.runs)
+        connect(m, tracker.o, fork.i)
+        connect(m, fork.o[0], generator.i)
+        connect(m, generator.bursts, flipped(self.writes.bursts))
+        connect(m, fork.o[1], waiting.i)
+        connect(m, waiting.o, steps.i)
+        connect(m, steps.steps, fetcher.steps)
+        connect(m, fetcher.fetch, flipped(self.fetch))
+        connect(m, flipped(self.staged), fetcher.staged)
+        connect(m, fetcher.o, assembler.i)
+        connect(m, assembler.words, flipped(self.writes.words))
+        connect(m, assembler.loop, flipped(self.loop))
+        connect(m, assembler.ends, finish.ends)
+        connect(m, flipped(self.writes.responses), finish.responses)
+        connect(m, finish.completions, flipped(self.completions))
         if params.cores > 1:
-            join(m, fetcher=fetcher.loans, loans=flipped(self.loans))
-        m.d.sync += fetcher.left.eq(assembler.left)  # a word leaves when whatever is behind the path takes it
+            connect(m, fetcher.loans, flipped(self.loans))
+        m.d.sync += fetcher.left.eq(assembler.left)  # late, because it depends on ready of other blocks
         m.d.comb += [
             self.read_stb.eq(fetcher.read_stb),
             self.done_stb.eq(finish.done_stb),

@@ -1,13 +1,11 @@
-"""Store tracker: what waits to be stored, in two memories, and where each run lies."""
+"""From runs to steps: where each run lies, and which segments its bus words are made of."""
 
-from amaranth import unsigned
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.spec import CHUNK_BYTES, LINE_BYTES
 
-from ...lib.component import join
 from ...lib.stream import DeepQueue, Queue, wide_queue
 from ...smem.layouts import chunk_flips
 from ..layouts import StoreRunLayout, TransferLayout, always_zero, owner_members
@@ -17,31 +15,24 @@ __all__ = ["StoreTracker", "WordStepGenerator"]
 
 
 class StoreTracker(wiring.Component):
-    """Keeps transfers and runs in memories and turns them into byte addresses.
+    """Queues transfers and runs, and adds the byte addresses of the runs.
 
-    Runs that lie outside the tensor are dropped, a cycle each; if a transfer's last one does, an empty run ends the
-    transfer. Latency: one cycle from the run (or the transfer, if that comes later); two from the run with
-    ``params.spares_tables``. Throughput: one run a cycle, without a pause between transfers. The payload of ``o`` comes
-    through one adder from the queues' outputs.
-
-    Members
-    -------
-    transfers : In(stream of TransferLayout)
-        One for each transfer, before or with its first run; ``commands_in_flight`` of them fit.
-    runs : In(stream of StoreRunLayout)
-        In order; ``max_outstanding`` of them fit.
-    o : Out(stream of StoredRunLayout)
+    Runs outside the tensor are dropped, one a cycle; if the last run of a transfer is outside, an empty run ends the
+    transfer. Latency: one cycle from the run (or the transfer, if that is later), with ``params.prefer_bram`` two from
+    the run. Throughput: one run a cycle, without a pause between transfers. One adder lies between the outputs of the
+    queues and ``o``.
     """
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         self.transfer_queue = wide_queue(TransferLayout(params), params.commands_in_flight)
         run, depth = StoreRunLayout(params), params.max_outstanding
-        self.run_queue = DeepQueue(run, depth, direct=True) if params.spares_tables else Queue(run, depth)
+        self.run_queue = DeepQueue(run, depth, direct=True) if params.prefer_bram else Queue(run, depth)
         super().__init__(
             {
+                # Up to ``commands_in_flight`` wait here. A transfer arrives before or with its first run.
                 "transfers": In(stream.Signature(TransferLayout(params))),
-                "runs": In(stream.Signature(StoreRunLayout(params))),
+                "runs": In(stream.Signature(StoreRunLayout(params))),  # In order. Up to ``max_outstanding`` wait here.
                 "o": Out(stream.Signature(StoredRunLayout(params))),
             }
         )
@@ -50,24 +41,24 @@ class StoreTracker(wiring.Component):
         m = Module()
         m.submodules.transfers = transfers = self.transfer_queue
         m.submodules.runs = runs = self.run_queue
-        join(m, tracker=flipped(self.transfers), transfers=transfers.i)
-        join(m, tracker=flipped(self.runs), runs=runs.i)
+        connect(m, flipped(self.transfers), transfers.i)
+        connect(m, flipped(self.runs), runs.i)
 
-        transfer, run, stored = transfers.o.p, runs.o.p, self.o.p
+        transfer, run, stored = transfers.o.payload, runs.o.payload, self.o.payload
         both = transfers.o.valid & runs.o.valid
-        kept = run.inside | run.last
-        taken = both & (self.o.ready | ~kept)
+        passes = run.inside | run.last
+        accepted = both & (self.o.ready | ~passes)
         m.d.comb += [
-            self.o.valid.eq(both & kept),
-            runs.o.ready.eq(taken),
-            transfers.o.ready.eq(taken & run.last),
+            self.o.valid.eq(both & passes),
+            runs.o.ready.eq(accepted),
+            transfers.o.ready.eq(accepted & run.last),
         ]
 
-        # The transfer's address is only good for its first run.
+        # The transfer has the address of its first run.
         first = Signal(init=1)
-        following = Signal(self.params.smem.addr_width)
+        following = Signal(self._params.smem.addr_width)
         start = Mux(first, transfer.smem, following)
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += [
                 first.eq(run.last),
                 following.eq(start + transfer.run_bytes + Mux(run.skip, transfer.gap, 0)),
@@ -80,16 +71,16 @@ class StoreTracker(wiring.Component):
             stored.empty.eq(~run.inside),
             stored.last.eq(run.last),
         ]
-        zero = always_zero(self.params)
+        zero = always_zero(self._params)
         m.d.comb += [
             stored.context[name].eq(0 if name in zero else transfer[name])
-            for name, _ in StoreContextLayout(self.params)
+            for name, _ in StoreContextLayout(self._params)
         ]
         return m
 
 
 class _WordLayout(data.StructLayout):
-    """A bus word of a run, as long as it is not known which segments are there."""
+    """A bus word of a run, before its segments are compared with the last one."""
 
     def __init__(self, params):
         cut = CutLayout(params)
@@ -105,34 +96,31 @@ class _WordLayout(data.StructLayout):
 
 
 class WordStepGenerator(wiring.Component):
-    """Cuts runs into steps: a bus word each.
+    """Cuts runs into steps with one bus word each.
 
-    Segments are taken in the order of their use, each once as long as the runs of a transfer go on in it. A word that
-    lies in two segments takes the second one; if the first one is not there yet, a step without a word takes it before.
+    Steps take segments in the order of their use, and each segment once as long as runs of the transfer continue in it.
+    The step of a word that lies in two segments takes the second one; if the first one has not been taken yet, a step
+    without a word takes it before.
 
-    Latency 1: where words begin and end is found in one cycle, and which segments they take in the next. One step a
-    cycle, without a pause between runs.
-
-    Members
-    -------
-    i : In(stream of StoredRunLayout)
-        A run is taken with its last word.
-    steps : Out(stream of WordStepLayout)
-        Combinational from registers; ``valid`` is one.
+    Latency 1: the bounds of a word are computed in one cycle, its segments in the next. One step a cycle, without a
+    pause between runs.
     """
 
     def __init__(self, params):
-        self.params = params
-        self.begun = Signal()  # a word of the run has been cut off: the two below are what is left of it
+        self._params = params
+        self.begun = Signal()  # a word of the run has been cut off; the next three describe the rest of the run
         self.source = Signal(params.smem.addr_width)
         self.bytes = Signal(params.smem.addr_width + 1)
-        self.ending = Signal()  # what is left ends in the next word
-        self.word = Signal(_WordLayout(params))  # the one that steps are made for
-        self.free = Signal()  # the next one may come
-        self.held = Signal()  # a segment of the transfer is there
-        self.held_segment = Signal(params.smem.addr_width - params.bus_log2)  # its address >> bus_log2
+        self.ending = Signal()  # it ends in the next word
+        self.word = Signal(_WordLayout(params))  # the word of the current step
+        self.free = Signal()  # the next word can enter
+        self.has_segment = Signal()  # a segment of the transfer has been taken
+        self.segment = Signal(params.smem.addr_width - params.bus_log2)  # its address >> bus_log2
         super().__init__(
-            {"i": In(stream.Signature(StoredRunLayout(params))), "steps": Out(stream.Signature(WordStepLayout(params)))}
+            {
+                "i": In(stream.Signature(StoredRunLayout(params))),  # A run is accepted with its last word.
+                "steps": Out(stream.Signature(WordStepLayout(params))),  # ``valid`` is a register.
+            }
         )
 
     def elaborate(self, platform):
@@ -142,9 +130,9 @@ class WordStepGenerator(wiring.Component):
         return m
 
     def _cut(self, m):
-        """The next word of the run at the input."""
-        run, word = self.i.p, self.word
-        bus_bytes, bus_log2 = self.params.bus_bytes, self.params.bus_log2
+        """Computes the next word of the run at the input."""
+        run, word = self.i.payload, self.word
+        bus_bytes, bus_log2 = self._params.bus_bytes, self._params.bus_log2
         source, bytes_left, first = Signal.like(self.source), Signal.like(self.bytes), Signal(bus_log2)
         m.d.comb += [
             source.eq(Mux(self.begun, self.source, run.source)),
@@ -153,15 +141,15 @@ class WordStepGenerator(wiring.Component):
         ]
         segment, start = source[bus_log2:], source[:bus_log2]
         space = Signal(bus_log2 + 1)  # bytes of the word
-        left = bytes_left[: bus_log2 + 1]  # bytes of the run, if it ends in the word
+        remaining = bytes_left[: bus_log2 + 1]  # bytes of the run, if it ends in the word
         beyond = Signal(bus_log2 + 2)  # from the start of the segment to the end of the run, if that ends in the word
-        rest = Signal.like(self.bytes)  # of the run, behind the word
+        rest = Signal.like(self.bytes)  # of the run, after the word
         ends = Signal()  # the run ends in the word
         m.d.comb += [
             space.eq(bus_bytes - first),
-            # Of what is left, and of the run in parts, so that no long comparison is on the way to the next run.
+            # Registered for the rest of a run, so that no long comparison delays ``i.ready``.
             ends.eq(Mux(self.begun, self.ending, run.empty | self._is_short(first))),
-            beyond.eq(start + left),
+            beyond.eq(start + remaining),
             rest.eq(bytes_left - space),
             self.i.ready.eq(self.free & ends),
         ]
@@ -171,7 +159,7 @@ class WordStepGenerator(wiring.Component):
                 word.segment.eq(segment),
                 word.straddle.eq(Mux(ends, beyond > bus_bytes, start > first)),
                 word.first.eq(first),
-                word.end.eq(Mux(ends, first + left, bus_bytes)),
+                word.end.eq(Mux(ends, first + remaining, bus_bytes)),
                 word.turn.eq(start - first),
                 word.empty.eq(run.empty),
                 word.last.eq(ends & run.last),
@@ -184,19 +172,19 @@ class WordStepGenerator(wiring.Component):
                 m.d.sync += self.begun.eq(~ends)
 
     def _is_short(self, first):
-        """Whether the run at the input ends in its first word, which begins with its byte ``first``."""
-        bus_log2, length = self.params.bus_log2, self.i.p.bytes
+        """Whether the run at the input ends in its first word, in which it begins at byte ``first``."""
+        bus_log2, length = self._params.bus_log2, self.i.payload.bytes
         room = first + length[: bus_log2 + 1]
-        return ~length[bus_log2 + 1 :].any() & (~room[bus_log2:].any() | (room == self.params.bus_bytes))
+        return ~length[bus_log2 + 1 :].any() & (~room[bus_log2:].any() | (room == self._params.bus_bytes))
 
     def _step(self, m):
-        """The step that the word needs now."""
-        word, step, cut, bus_bytes = self.word, self.steps.p, self.steps.p.cut, self.params.bus_bytes
-        here, done = Signal(), Signal()  # the segment of its first byte is there; nothing is left to do for the word
+        """Computes the step that the word needs now."""
+        word, step, cut, bus_bytes = self.word, self.steps.payload, self.steps.payload.cut, self._params.bus_bytes
+        here, done = Signal(), Signal()  # the segment of its first byte has been taken; this is the word's last step
         line_here, in_line = Signal(), (LINE_BYTES // bus_bytes).bit_length() - 1
         m.d.comb += [
-            line_here.eq(self.held & (self.held_segment[in_line:] == word.segment[in_line:])),
-            here.eq(line_here & (self.held_segment[:in_line] == word.segment[:in_line])),
+            line_here.eq(self.has_segment & (self.segment[in_line:] == word.segment[in_line:])),
+            here.eq(line_here & (self.segment[:in_line] == word.segment[:in_line])),
             cut.word.eq(~word.empty & (here | ~word.straddle)),
             cut.fetch.eq(~word.empty & (~here | word.straddle)),
             done.eq(here | ~word.straddle | word.empty),
@@ -206,18 +194,18 @@ class WordStepGenerator(wiring.Component):
         m.d.comb += [cut[name].eq(word[name]) for name in ("first", "end", "turn", "straddle")]
         m.d.comb += [cut[name].eq(word.context[name]) for name in ("tag", "quiet", "bytes", "loop")]
         m.d.comb += [
-            step[name].eq(word.context[name]) for name in ("stage", "immediate", "fill", *owner_members(self.params))
+            step[name].eq(word.context[name]) for name in ("stage", "immediate", "fill", *owner_members(self._params))
         ]
 
-        taken = Signal.like(word.segment)  # the segment of the step
+        segment = Signal.like(word.segment)  # the segment of the step
         chunks = Const(0, (bus_bytes // CHUNK_BYTES).bit_length() - 1)
         m.d.comb += [
-            taken.eq(Mux(here, word.segment + 1, word.segment)),
-            step.row.eq(taken[in_line:]),
+            segment.eq(Mux(here, word.segment + 1, word.segment)),
+            step.row.eq(segment[in_line:]),
             step.again.eq(Mux(here, ~word.segment[:in_line].all(), line_here)),
-            step.bank.eq((taken[:in_line] << len(chunks)) ^ chunk_flips(word.context.swizzle, step.row)),
+            step.bank.eq((segment[:in_line] << len(chunks)) ^ chunk_flips(word.context.swizzle, step.row)),
         ]
         with m.If(self.steps.valid & self.steps.ready):
-            m.d.sync += self.held.eq(~cut.last)
+            m.d.sync += self.has_segment.eq(~cut.last)
             with m.If(cut.fetch):
-                m.d.sync += self.held_segment.eq(taken)
+                m.d.sync += self.segment.eq(segment)

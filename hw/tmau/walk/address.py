@@ -1,123 +1,75 @@
-"""Address generation: nested accumulators, one adder a level, or one for all, and no multiplier."""
+"""Addresses and bounds of a walk: where its runs lie, and which of them are inside the tensor.
+
+Index i of a dimension has coordinate ``c + i * t`` and lies inside if ``0 <= c + i * t < size``. As t is positive,
+these indices are one interval ``first <= i < end``. Setup computes the interval once per command, so that the walker
+compares nine-bit indices instead of 33-bit coordinates in every cycle (docs/tmau.md, "Tile mode").
+"""
 
 from functools import reduce
 from operator import or_
 
-from amaranth import Cat, Module, Mux, Signal, signed, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...lib.logic import CeilDivider, chosen, first_of
+from ...lib.logic import ceil_divide
 from ..jobs import IntervalLayout
 
 __all__ = ["AddressGenerator", "BoundsCheck", "BoundsDistance", "BoundsInterval"]
 
 
 class AddressGenerator(wiring.Component):
-    """Global address of the walker's run, modulo 2^addr_width.
+    """Global address of a run in ``levels`` nested loops, modulo 2^addr_width, without a multiplier.
 
-    Each level keeps the address at which its current round began. When level d advances, its accumulator and those of
-    all levels inside it move on to the next round: a level moves if all inside it are over. If all levels begin at one
-    origin, the address is ``origin + Σ index[d] * stride[d]``.
-
-    Parameters
-    ----------
-    addr_width : int
-        Bits of an address.
-    levels : int
-        Nested loops of the walk, innermost first.
-    shares : bool
-        One adder for all levels, a power of two of them: fewer tables, and a choice in front of it.
-
-    Members
-    -------
-    load : In(1)
-        Start at ``origins``; has priority over ``step``.
-    loading : In(1)
-        If anything comes next it is ``load``. So what the sums are does not wait for whether it comes.
-    origins : In(array of levels addr_width)
-        The first is the address of the first run; that of level d is where the rounds of the levels inside d begin.
-    strides : In(array of levels addr_width)
-        Bytes from one index to the next. Must hold from load to load.
-    step : In(1)
-        Go on. If every level is over, no address that means anything comes of it.
-    over : In(levels)
-        For each level: it is in its last round. The innermost one that is not advances, levels inside it start over.
-    address : Out(addr_width)
-        Registered; follows ``load`` and ``step`` by one cycle.
+    Each level has an accumulator with the address at which its current round began. When level d advances, the
+    accumulators of d and of all levels inside it are loaded with the start of the next round. If all levels begin at
+    one origin, the address is ``origin + Σ index[d] * stride[d]``.
     """
 
-    def __init__(self, *, addr_width, levels, shares=False):
-        self._shares = shares
+    def __init__(self, *, addr_width, levels):
         super().__init__(
             {
-                "load": In(1),
+                "load": In(1),  # Start at ``origins``; has priority over ``step``.
+                # High if the next strobe is ``load``. It arrives earlier than ``load``.
                 "loading": In(1),
+                # Address of the first run; for level d the address at which rounds of the levels inside d begin.
                 "origins": In(data.ArrayLayout(addr_width, levels)),
-                "strides": In(data.ArrayLayout(addr_width, levels)),
-                "step": In(1),
+                "strides": In(data.ArrayLayout(addr_width, levels)),  # Bytes per index. Constant between loads.
+                "step": In(1),  # Next run. If every level is over, the address is undefined.
+                # Levels in their last round. The innermost other level advances, levels inside it start again.
                 "over": In(levels),
-                "address": Out(addr_width),
+                "address": Out(addr_width),  # Registered; follows ``load`` and ``step`` by one cycle.
             }
         )
         self.rounds = [Signal(addr_width, name=f"round{d}") for d in range(levels)]
 
     def elaborate(self, platform):
         m = Module()
-        moved = Signal(len(self.address))  # one for all levels that change
-        m.d.comb += [self.address.eq(self.rounds[0]), moved.eq(self._shared() if self._shares else self._apart())]
-        for d, accumulator in enumerate(self.rounds):
-            with m.If(self.load | (self.step & self.over[:d].all())):
-                m.d.sync += accumulator.eq(moved | Mux(self.loading, self.origins[d], 0))
-        return m
-
-    def _apart(self):
-        """The sum of the level that advances."""
-        # x + 1 turns the lowest zero of x into a one.
-        # With ``loading`` none advances, so that an origin is one more term and no choice behind the others.
+        # x + 1 sets the lowest zero of x. With ``loading`` no level advances, so that an origin is one more term of an
+        # OR instead of a multiplexer after it.
         advance = Mux(self.loading, 0, ~self.over & (self.over + 1))
         sums = (
             Mux(advance[d], (accumulator + self.strides[d])[: len(accumulator)], 0)
             for d, accumulator in enumerate(self.rounds)
         )
-        return reduce(or_, sums)
-
-    def _shared(self):
-        """The same, of what is chosen by the level's number."""
-        number = first_of([~over for over in self.over])
-        accumulator = chosen(number, dict(enumerate(self.rounds)))
-        stride = chosen(number, dict(enumerate(self.strides)))
-        return Mux(self.loading, 0, (accumulator + stride)[: len(accumulator)])
+        following = Signal(len(self.address))  # for all levels that change
+        m.d.comb += [self.address.eq(self.rounds[0]), following.eq(reduce(or_, sums))]
+        for d, accumulator in enumerate(self.rounds):
+            with m.If(self.load | (self.step & self.over[:d].all())):
+                m.d.sync += accumulator.eq(following | Mux(self.loading, self.origins[d], 0))
+        return m
 
 
 class BoundsDistance(wiring.Component):
-    """Elements from the start coordinate to both edges of the tensor, as far as a box of 256 elements can see.
+    """Distances in elements from the start coordinate to both edges of the tensor. Combinational."""
 
-    Combinational.
-
-    Members
-    -------
-    coord : In(signed(32))
-        Start coordinate c.
-    size : In(unsigned(32))
-        Elements of the tensor minus one.
-    traversal : In(unsigned(3))
-        Step t minus one.
-    below : Out(unsigned(9))
-        Elements from c up to coordinate 0: ``-c``, limited to 0 … 256, and ``traversal`` more.
-    above : Out(unsigned(9))
-        Elements from c up to the tensor's end: ``size - c``, limited to 0 … 256, and ``traversal`` more.
-    count : In(unsigned(9))
-    start, end : Out(unsigned(9))
-        The same two, limited to 0 … ``count``, and no more.
-    """
-
-    coord: In(signed(32))
-    size: In(unsigned(32))
-    traversal: In(unsigned(3))
-    count: In(unsigned(9))
-    below: Out(unsigned(9))
-    above: Out(unsigned(9))
+    coord: In(signed(32))  # Start coordinate c.
+    size: In(unsigned(32))  # Elements of the tensor minus one.
+    traversal: In(unsigned(3))  # Step t minus one.
+    count: In(unsigned(9))  # Indices that the command takes.
+    below: Out(unsigned(9))  # To coordinate 0: ``-c`` limited to 0 … 256, plus ``traversal``.
+    above: Out(unsigned(9))  # To the end of the tensor: ``size - c`` limited to 0 … 256, plus ``traversal``.
+    # The same two distances, limited to 0 … ``count``, without ``traversal``.
     start: Out(unsigned(9))
     end: Out(unsigned(9))
 
@@ -126,16 +78,16 @@ class BoundsDistance(wiring.Component):
         rest, beyond = Signal(signed(34)), Signal(signed(34))
         m.d.comb += [
             rest.eq(self.size - self.coord + 1),
-            # A chain of its own: no table is between the sum and what is chosen by it.
+            # A carry chain of its own, so that no LUT lies between the sum and the multiplexers.
             beyond.eq(self.size - self.coord - 255),
         ]
-        # Down to -255 a coordinate has all of these bits, and its lower ones are not zero.
+        # Coordinates from -255 to -1.
         near = self.coord[8:].all() & self.coord[:8].any()
         for distance, negative, far, limited, within in (
             ((-self.coord)[:8], self.coord >= 0, ~near, self.below, self.start),
             (rest[:8], rest < 0, beyond >= 0, self.above, self.end),
         ):
-            # What of the sum counts is there before the sign of the distance.
+            # The lower bits of a sum are known before the sign of the distance.
             more = distance + self.traversal
             m.d.comb += [
                 limited.eq(Mux(negative, self.traversal, Mux(far, 256 | self.traversal, more))),
@@ -145,68 +97,35 @@ class BoundsDistance(wiring.Component):
 
 
 class BoundsInterval(wiring.Component):
-    """The interval of indices inside the tensor, from the distances of :class:`BoundsDistance`. Combinational.
-
-    Members
-    -------
-    below, above : In(unsigned(9))
-        Distances to the edges, in elements, and ``traversal`` more.
-    traversal : In(unsigned(3))
-        Step t minus one.
-    count : In(unsigned(9))
-        Indices that the command takes.
-    interval : Out(IntervalLayout)
-        Its limits may be larger than ``count``.
-    empty : Out(2)
-        None of the command's indices is inside, if any bit is set.
-    """
+    """The interval of indices inside the tensor, from the distances of :class:`BoundsDistance`. Combinational."""
 
     below: In(unsigned(9))
     above: In(unsigned(9))
-    traversal: In(unsigned(3))
-    count: In(unsigned(9))
-    interval: Out(IntervalLayout())
-    empty: Out(2)
+    traversal: In(unsigned(3))  # Step t minus one.
+    count: In(unsigned(9))  # Indices that the command takes.
+    interval: Out(IntervalLayout())  # Its limits may exceed ``count``.
+    empty: Out(2)  # If any bit is set, all indices of the command are outside.
 
     def elaborate(self, platform):
         m = Module()
         first, end = self.interval.first, self.interval.end
-        for name, distance, limit in (("first", self.below, first), ("end", self.above, end)):
-            m.submodules[name] = divide = CeilDivider()
-            m.d.comb += [divide.more.eq(distance), divide.t.eq(self.traversal), limit.eq(divide.o)]
+        for distance, limit in ((self.below, first), (self.above, end)):
+            m.d.comb += limit.eq(ceil_divide(distance, self.traversal))
         m.d.comb += self.empty.eq(Cat(first >= end, first >= self.count))
         return m
 
 
 class BoundsCheck(wiring.Component):
-    """Which of the walker's indices lie inside the tensor, told of the next ones while the walker is at these.
+    """Which indices of a walk are inside the tensor, computed one cycle ahead."""
 
-    Members
-    -------
-    start : In(1)
-        Strobe: the walk with ``starting`` begins, at indices that are all zero. Wins over ``step``.
-    starting : In(array of 5 IntervalLayout)
-    step : In(1)
-        Strobe: of a :class:`~tilewright.hw.lib.loop_nest.LoopNest`, which goes on from ``indices`` with ``at_last``.
-    indices : In(array of 5 8)
-        One a level of the walk.
-    at_last : In(5)
-    intervals : In(array of 5 IntervalLayout)
-        ``starting`` of the walk under way.
-    following : Out(5)
-        Of the indices of the next cycle.
-    inside : Out(5)
-        Registered: of the indices after ``start`` or ``step``.
-    """
-
-    start: In(1)
+    start: In(1)  # Strobe: a walk with the intervals ``starting`` begins at index 0 of all levels. Overrides ``step``.
     starting: In(data.ArrayLayout(IntervalLayout(), 5))
-    step: In(1)
+    step: In(1)  # Strobe: the loop nest advances from ``indices``, of which ``at_last`` are the last ones.
     indices: In(data.ArrayLayout(8, 5))
     at_last: In(5)
-    intervals: In(data.ArrayLayout(IntervalLayout(), 5))
-    following: Out(5)
-    inside: Out(5)
+    intervals: In(data.ArrayLayout(IntervalLayout(), 5))  # Of the current walk.
+    following: Out(5)  # Levels whose index in the next cycle is inside.
+    inside: Out(5)  # Levels whose index is inside. Registered.
 
     def elaborate(self, platform):
         m = Module()

@@ -1,6 +1,6 @@
-"""Line parts: how much of a line of pixels lies before the tensor, inside and behind it."""
+"""The pixel walker: visits the pixels of an im2col transfer (docs/tmau.md, "Im2col mode")."""
 
-from amaranth import Module, Mux, Signal, signed, unsigned
+from amaranth.hdl import Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,11 +10,11 @@ from .address import AddressGenerator
 
 __all__ = ["LineParts", "PartsLayout", "PixelWalker"]
 
-_MOST = 1 << 10  # pixels of a walk
+_MOST = 1 << 10  # pixels of the longest walk
 
 
 class PartsLayout(data.StructLayout):
-    """Bytes of a line of pixels, at most those of 1024 pixels."""
+    """Bytes of a line of up to 1024 pixels: before the tensor, inside, and after it."""
 
     def __init__(self, params):
         bytes_ = unsigned(10 + params.bus_log2)
@@ -22,39 +22,27 @@ class PartsLayout(data.StructLayout):
 
 
 class LineParts(wiring.Component):
-    """Measures the lines of a walk with ``folds``: along W, as if all other positions were inside.
+    """Measures the lines of a walk with ``folds`` along W, as if all other positions were inside.
 
-    A line ends at its turn, before the tensor at position 0 and inside at the tensor's size, so that three distances
-    from where it begins say all. One boundary a cycle, outermost first, goes through three stages: distance, pixels
-    between it and the boundary before, bytes. The line that the walk begins in comes first.
+    Three boundaries divide a line: position 0, the size of the tensor, and the turn, where the line ends. One boundary
+    a cycle, outermost first, passes three stages: distance from the start of the line, pixels between the boundary and
+    the previous one, bytes. The first line, which may begin anywhere, is measured before all other lines.
 
-    Latency: the first line is there seven cycles after ``start``, the others four cycles later.
-
-    Members
-    -------
-    start : In(1)
-        Strobe. What was being measured is given up.
-    walk : In(PixelWalkLayout(params))
-        From the cycle after ``start`` on.
-    bytes : Out(10 + params.bus_log2)
-        Of the walk. There with the first line.
-    first, others : Out(PartsLayout(params))
-        The line that the walk begins in, from there on; every line behind it.
-    first_done, others_done : Out(1)
-        They are there. Until the next ``start``.
+    Latency: seven cycles from ``start`` to the first line, eleven to the others.
     """
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         self.measuring = Signal()
-        self.boundary = Signal(3)  # turn, end of the tensor, begin of the tensor, begin of the line; of both lines
+        self.boundary = Signal(3)  # turn, end of the tensor, start of the tensor, start of the line; twice
         super().__init__(
             {
-                "start": In(1),
-                "walk": In(PixelWalkLayout(params)),
-                "bytes": Out(10 + params.bus_log2),
-                "first": Out(PartsLayout(params)),
-                "others": Out(PartsLayout(params)),
+                "start": In(1),  # Strobe. Aborts the current measurement.
+                "walk": In(PixelWalkLayout(params)),  # Valid from the cycle after ``start``.
+                "bytes": Out(10 + params.bus_log2),  # Of the whole walk. Valid with the first line.
+                "first": Out(PartsLayout(params)),  # The first line of the walk, from its start.
+                "others": Out(PartsLayout(params)),  # All other lines.
+                # The results are valid, until the next ``start``.
                 "first_done": Out(1),
                 "others_done": Out(1),
             }
@@ -69,7 +57,7 @@ class LineParts(wiring.Component):
         with m.If(self.start):
             m.d.sync += [measuring.eq(1), boundary.eq(0)]
 
-        # Positions are those of the last pixel before the boundary, so that nothing has to be added to a size.
+        # Positions of the last pixel before the boundary, so that sizes need no increment.
         position, begin, distance = Signal(signed(36)), Signal(signed(34)), Signal(signed(37))
         with m.Switch(boundary[:2]):
             with m.Case(0):
@@ -79,8 +67,8 @@ class LineParts(wiring.Component):
             with m.Default():
                 m.d.comb += position.eq(-1)
         m.d.comb += [begin.eq(Mux(boundary[2], walk.lows[0], walk.starts[0])), distance.eq(position - begin)]
-        reach = Signal(signed(11))  # from -1: pixels up to the boundary, minus one
-        reached, reaching = Signal(3), Signal()  # which boundary; there is one
+        reach = Signal(signed(11))  # number of pixels up to the boundary, minus one; at least -1
+        reached, reaching = Signal(3), Signal()  # number of that boundary; it is valid
         m.d.sync += [reached.eq(boundary), reaching.eq(measuring & ~self.start)]
         with m.If((distance < 0) | (boundary[:2] == 3)):
             m.d.sync += reach.eq(-1)
@@ -89,7 +77,7 @@ class LineParts(wiring.Component):
         with m.Else():
             m.d.sync += reach.eq(distance[:10])
 
-        before, pixels = Signal.like(reach), Signal(11)  # the boundary before; pixels from it to this one
+        before, pixels = Signal.like(reach), Signal(11)  # of the previous boundary; pixels between both
         counted, counting = Signal(3), Signal()
         m.d.sync += [counted.eq(reached), counting.eq(reaching & ~self.start)]
         with m.If(reached[:2] == 0):
@@ -100,7 +88,7 @@ class LineParts(wiring.Component):
             m.d.sync += pixels.eq(0)
 
         product = Signal.like(self.bytes)
-        m.d.comb += product.eq(pixels * walk.data_bytes[: self.params.bus_log2])
+        m.d.comb += product.eq(pixels * walk.data_bytes[: self._params.bus_log2])
         with m.If(counting), m.Switch(counted):
             for number, part in enumerate(
                 (
@@ -122,99 +110,91 @@ _SPATIAL = 3  # W, H, D; after them comes N
 
 
 class _Part(enum.Enum, shape=2):
-    """What of a line comes next, with ``folds``."""
+    """The next part of a line, with ``folds``."""
 
-    LINE = 0  # where it lies
+    LINE = 0  # its address
     BEFORE = 1
     INSIDE = 2
     BEHIND = 3
 
 
 class PixelWalker(wiring.Component):
-    """Visits pixels one a cycle, without a gap from one transfer to the next; each is a run, and a row.
+    """Visits one pixel a cycle, without a gap between transfers; each pixel is a run and ends a row.
 
-    A step advances W; if that leaves the bounding box, W starts over and H advances, and so on to N, which is not
+    A step advances W; if that leaves the bounding box, W starts again and H advances, and so on up to N, which is not
     bounded. Latency 1 from ``i`` to the first run.
 
-    Of a walk with ``folds`` a run is what a line has before the tensor, inside, or behind it. A line takes a cycle, and
-    one more for each of its runs. Latency 9 to the first run, and 13 at least to that of the second line.
-
-    Members
-    -------
-    i : In(stream of PixelWalkLayout)
-        Taken while idle, or with the last run of the transfer before.
-    o : Out(stream of BoxRunLayout)
-        ``last + 1`` of them, or with ``folds`` as many pixels.
-    busy : Out(1)
-        Registered: a walk is under way.
+    In a walk with ``folds`` the pixels of a line before the tensor, inside, and after it form one run each. A line
+    takes one cycle, plus one for each of its runs. Latency 9 to the first run, at least 13 to the second line.
     """
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         self.address_generator = AddressGenerator(addr_width=params.addr_width, levels=_SPATIAL + 1)
         self.positions = Signal(data.ArrayLayout(signed(34), _SPATIAL + 1))  # of the pixel at the output
-        self.walk = Signal(PixelWalkLayout(params))  # of the transfer under way
-        self.left = Signal(10)  # pixels after that at the output
-        # Which dimensions are at their last positions. Found out with the positions, so that no comparison is on the
-        # way from one pixel to the next: from the positions at which a step leads to the last one.
+        self.walk = Signal(PixelWalkLayout(params))  # of the current transfer
+        self.left = Signal(10)  # pixels after the one at the output
+        # Dimensions at the last position of their round. Computed one step ahead, so that no comparison delays a step:
+        # a position of at least ``nears`` is the last but one.
         self.ends = Signal(_SPATIAL)
         self.nears = Signal(data.ArrayLayout(signed(37), _SPATIAL))
-        self.single = Signal(_SPATIAL)  # rounds of one position
+        self.single = Signal(_SPATIAL)  # dimensions whose rounds have one position
         if params.folds_pixels:
             self.parts = LineParts(params)
             self.part = Signal(_Part)
-            self.turned = Signal()  # the line is not the one that the walk began in
+            self.turned = Signal()  # the current line is not the first one
             self.over = Signal()  # the last run has been made
             self.address = Signal(params.addr_width)  # of the line's first byte inside
-            self.line_inside = Signal()  # as far as the line is
-            self.made = Signal()  # there is a run, which is
+            self.line_inside = Signal()  # all positions but W are inside
+            self.run_valid = Signal()
             self.run = Signal(data.StructLayout({"bytes": self.parts.bytes.shape(), "inside": 1, "last": 1}))
-            self.bytes = Signal.like(self.parts.bytes)  # of the walk, after that run
+            self.bytes = Signal.like(self.parts.bytes)  # of the walk after that run
         super().__init__(
             {
+                # Accepted while idle, or with the last run of the previous transfer.
                 "i": In(stream.Signature(PixelWalkLayout(params))),
-                "o": Out(stream.Signature(BoxRunLayout(params))),
-                "busy": Out(1),
+                "o": Out(stream.Signature(BoxRunLayout(params))),  # In total ``last + 1`` pixels.
+                "busy": Out(1),  # A walk is in progress. Registered.
             }
         )
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.address = address = self.address_generator
-        step, walk = Signal(), self.walk
+        step, walk, arriving, run = Signal(), self.walk, self.i.payload, self.o.payload
 
         m.d.comb += [
             self.o.valid.eq(self.busy),
             step.eq(self.o.valid & self.o.ready),
-            # What is at the input goes into the registers whether it is valid or not: fewer signals enable them.
-            self.i.ready.eq(~self.busy | (self.o.valid & self.o.ready & self.o.p.last)),
+            # The registers load whether ``i`` is valid or not, which simplifies their enables.
+            self.i.ready.eq(~self.busy | (self.o.valid & self.o.ready & run.last)),
         ]
         with m.If(self.i.ready):
             m.d.sync += self.busy.eq(self.i.valid)
 
-        # x + 1 turns the lowest zero of x into a one: the innermost dimension that is not at its end. N never is.
+        # x + 1 sets the lowest zero of x: the innermost dimension that is not at its end. N never is at its end.
         turning, advance = Signal(_SPATIAL + 1), Signal(_SPATIAL + 1)
         m.d.comb += [turning.eq(self.ends), advance.eq(~turning & (turning + 1))]
-        # What comes next, if anything does, begins a walk: known without waiting for whether it comes.
+        # The next step, if any, begins a walk. Known before it is known whether the step happens.
         loading = Signal()
-        m.d.comb += loading.eq(~self.busy | (self.o.valid & self.o.p.last))
+        m.d.comb += loading.eq(~self.busy | (self.o.valid & run.last))
         with m.If(self.i.ready | step):
-            m.d.sync += self.left.eq(Mux(loading, self.i.p.last, self.left - 1))
-        for k, starts in enumerate(self.i.p.starts):
+            m.d.sync += self.left.eq(Mux(loading, arriving.last, self.left - 1))
+        for k, starts in enumerate(arriving.starts):
             goes_on = self.positions[k] + walk.steps[k] + 1
             lows = walk.lows[k] if k < _SPATIAL else 0
             with m.If(self.i.ready | (step & advance[k:].any())):
                 m.d.sync += self.positions[k].eq(Mux(loading, starts, Mux(advance[k], goes_on, lows)))
-        for k, turn in enumerate(self.i.p.turns):
+        for k, turn in enumerate(arriving.turns):
             is_last = Mux(advance[k], self.positions[k] >= self.nears[k], self.single[k])
             with m.If(self.i.ready | (step & advance[k:].any())):
-                m.d.sync += self.ends[k].eq(Mux(loading, self.i.p.starts[k] >= turn, is_last))
+                m.d.sync += self.ends[k].eq(Mux(loading, arriving.starts[k] >= turn, is_last))
         with m.If(self.i.ready):
-            m.d.sync += walk.eq(self.i.p)
-            for k, turn in enumerate(self.i.p.turns):
+            m.d.sync += walk.eq(arriving)
+            for k, turn in enumerate(arriving.turns):
                 m.d.sync += [
-                    self.single[k].eq(self.i.p.lows[k] >= turn),
-                    self.nears[k].eq(turn - self.i.p.steps[k] - 1),
+                    self.single[k].eq(arriving.lows[k] >= turn),
+                    self.nears[k].eq(turn - arriving.steps[k] - 1),
                 ]
 
         inside = Signal(_SPATIAL + 1)
@@ -225,36 +205,36 @@ class PixelWalker(wiring.Component):
             address.loading.eq(loading),
             address.step.eq(step),
             address.over.eq(turning),
-            address.origins.eq(self.i.p.origins),
+            address.origins.eq(arriving.origins),
             address.strides.eq(walk.strides),
-            self.o.p.address.eq(address.address),
-            self.o.p.bytes.eq(walk.data_bytes),
-            self.o.p.inside.eq(inside.all() & ~walk.outside),
-            self.o.p.skip.eq(1),
-            self.o.p.last.eq(self.left == 0),
-            self.o.p.store.eq(walk.store),
-            *(self.o.p[name].eq(walk[name]) for name in prefetch_members(self.params)),
+            run.address.eq(address.address),
+            run.bytes.eq(walk.data_bytes),
+            run.inside.eq(inside.all() & ~walk.outside),
+            run.skip.eq(1),
+            run.last.eq(self.left == 0),
+            run.store.eq(walk.store),
+            *(run[name].eq(walk[name]) for name in prefetch_members(self._params)),
         ]
-        if self.params.folds_pixels:
+        if self._params.folds_pixels:
             turns = Signal()
             self._lines(m, turns, inside[1:].all())
             with m.If(walk.folds):
                 m.d.comb += [
                     turning[0].eq(1),
                     step.eq(turns),
-                    self.o.valid.eq(self.made),
-                    self.o.p.address.eq(self.address),
-                    self.o.p.bytes.eq(self.run.bytes),
-                    self.o.p.inside.eq(self.run.inside),
-                    self.o.p.folded.eq(1),
-                    self.o.p.last.eq(self.run.last),
+                    self.o.valid.eq(self.run_valid),
+                    run.address.eq(self.address),
+                    run.bytes.eq(self.run.bytes),
+                    run.inside.eq(self.run.inside),
+                    run.folded.eq(1),
+                    run.last.eq(self.run.last),
                 ]
         return m
 
     def _lines(self, m, turns, inside):
-        """Runs of a walk with ``folds``: the parts of a line that are not empty, one after the other, line by line."""
+        """Makes the runs of a walk with ``folds``: all parts of a line that are not empty, line by line."""
         m.submodules.parts = parts = self.parts
-        walk, part, line, run = self.walk, self.part, Signal(PartsLayout(self.params)), self.run
+        walk, part, line, run = self.walk, self.part, Signal(PartsLayout(self._params)), self.run
         m.d.comb += [
             parts.start.eq(self.i.ready),
             parts.walk.eq(walk),
@@ -277,14 +257,14 @@ class PixelWalker(wiring.Component):
 
         free, moves, makes, ends = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            free.eq(~self.made | self.o.ready),
+            free.eq(~self.run_valid | self.o.ready),
             moves.eq(free & ~self.over & Mux(self.turned, parts.others_done, parts.first_done)),
             makes.eq(moves & (part != _Part.LINE)),
             ends.eq(self.bytes <= length),
             turns.eq(makes & (following == _Part.LINE)),
         ]
         with m.If(free):
-            m.d.sync += self.made.eq(makes)
+            m.d.sync += self.run_valid.eq(makes)
         with m.If(moves):
             m.d.sync += part.eq(following)
         with m.If(makes):
@@ -304,4 +284,4 @@ class PixelWalker(wiring.Component):
             with m.If(~self.turned):
                 m.d.sync += self.bytes.eq(parts.bytes)
         with m.If(self.i.ready):
-            m.d.sync += [part.eq(_Part.LINE), self.over.eq(~self.i.p.folds), self.turned.eq(0)]
+            m.d.sync += [part.eq(_Part.LINE), self.over.eq(~self.i.payload.folds), self.turned.eq(0)]

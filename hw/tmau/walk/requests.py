@@ -1,6 +1,6 @@
-"""From the two walkers to the two paths."""
+"""Runs after the walkers: routed to the paths, described and requested for loads, and reported as prefetches."""
 
-from amaranth import Module, Mux, Signal, unsigned
+from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -8,7 +8,7 @@ from amaranth.utils import exact_log2
 from tilewright.spec import LINE_BYTES
 
 from ...bus.bursts import RangeLayout
-from ...lib.routing import pick
+from ...lib.routing import connect_exclusive
 from ...lib.stream import SkidBuffer
 from ..layouts import BoxRunLayout, RowLayout, StoreRunLayout
 
@@ -16,27 +16,16 @@ __all__ = ["LINE_LOG2", "PrefetchLines", "RequestGenerator", "RunRouter"]
 
 
 class RunRouter(wiring.Component):
-    """Hands runs of both walkers to the path that they are for.
-
-    Latency 1, one run a cycle. What the walkers see of ``ready`` is a register, so that no path leads from what becomes
-    of a run to which one is next.
-
-    Members
-    -------
-    tiles, pixels : In(stream of BoxRunLayout)
-        Only one of them is valid at a time; Dispatch sees to that. Without the feature ``im2col`` there are no pixels.
-    loads : Out(stream of BoxRunLayout)
-    stores : Out(stream of StoreRunLayout)
-    prefetches : Out(stream of BoxRunLayout) if params.prefetches
-    """
+    """Sends the runs of both walkers to their path. Latency 1, one run a cycle; ``ready`` is a register."""
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         self.buffer = SkidBuffer(BoxRunLayout(params))
         prefetches = {"prefetches": Out(stream.Signature(BoxRunLayout(params)))} if params.prefetches else {}
         super().__init__(
             prefetches
             | {
+                # Dispatch makes sure that at most one is valid. Without the feature ``im2col`` ``pixels`` is not used.
                 "tiles": In(stream.Signature(BoxRunLayout(params))),
                 "pixels": In(stream.Signature(BoxRunLayout(params))),
                 "loads": Out(stream.Signature(BoxRunLayout(params))),
@@ -47,124 +36,112 @@ class RunRouter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.buffer = buffer = self.buffer
-        walkers = (self.tiles, self.pixels) if self.params.has("im2col") else (self.tiles,)
-        pick(m, walkers, buffer.i.p, buffer.i.valid, buffer.i.ready)
-        run, valid = buffer.o.p, buffer.o.valid
+        walkers = (self.tiles, self.pixels) if self._params.has("im2col") else (self.tiles,)
+        connect_exclusive(m, walkers, buffer.i.payload, buffer.i.valid, buffer.i.ready)
+        run, valid = buffer.o.payload, buffer.o.valid
         m.d.comb += [
-            self.loads.p.eq(run),
+            self.loads.payload.eq(run),
+            *(self.stores.payload[name].eq(run[name]) for name, _ in StoreRunLayout(self._params)),
             self.loads.valid.eq(valid & ~run.store),
             self.stores.valid.eq(valid & run.store),
             buffer.o.ready.eq(Mux(run.store, self.stores.ready, self.loads.ready)),
         ]
-        m.d.comb += [self.stores.p[name].eq(run[name]) for name, _ in StoreRunLayout(self.params)]
-        if self.params.prefetches:
-            m.d.comb += [self.prefetches.p.eq(run), self.prefetches.valid.eq(valid & run.prefetch)]
+        if self._params.prefetches:
+            m.d.comb += [self.prefetches.payload.eq(run), self.prefetches.valid.eq(valid & run.prefetch)]
             with m.If(run.prefetch):
                 m.d.comb += [self.loads.valid.eq(0), buffer.o.ready.eq(self.prefetches.ready)]
         return m
 
 
-#: Bits of a byte's place in a line.
+#: Bits of a byte offset in a line.
 LINE_LOG2 = exact_log2(LINE_BYTES)
 
 
 class PrefetchLines(wiring.Component):
-    """Names every line that a run has a byte in, but for that of the run before, of the same transfer.
+    """Reports the number of each line of 128 bytes that a run touches, except the last line of the previous run.
 
-    Latency 1; one line a cycle, and a cycle for each run.
-
-    Members
-    -------
-    i : In(stream of BoxRunLayout)
-        ``ready`` is a register.
-    o : Out(stream of unsigned(params.addr_width - 7))
-        Numbers of lines of 128 bytes. Registered.
+    Latency 1, one line a cycle, and one cycle for each run.
     """
 
     def __init__(self, params):
         self._params = params
         lines = unsigned(params.addr_width - LINE_LOG2)
-        self.left = Signal(params.smem.addr_width + 2 - LINE_LOG2)  # lines behind the one at the output
-        self.named = Signal()  # a line of the transfer has been named, and the last one was
-        self.previous = Signal(lines)
-        super().__init__({"i": In(stream.Signature(BoxRunLayout(params))), "o": Out(stream.Signature(lines))})
+        self.remaining = Signal(params.smem.addr_width + 2 - LINE_LOG2)  # lines after the one at the output
+        self.previous = Signal(lines)  # last line of the transfer that was reported
+        self.previous_valid = Signal()
+        super().__init__(
+            {
+                "i": In(stream.Signature(BoxRunLayout(params))),  # ``ready`` is a register.
+                "o": Out(stream.Signature(lines)),  # Registered.
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
-        run, o = self.i.p, self.o
-        first, beyond, again = Signal.like(o.p), Signal.like(self.left), Signal()
+        run, o = self.i.payload, self.o
+        first, beyond, again = Signal.like(o.payload), Signal.like(self.remaining), Signal()
         m.d.comb += [
             first.eq(run.address[LINE_LOG2:]),
             beyond.eq((run.address[:LINE_LOG2] + run.bytes - 1) >> LINE_LOG2),
-            again.eq(self.named & (first == self.previous)),
+            again.eq(self.previous_valid & (first == self.previous)),
             self.i.ready.eq(~o.valid),
         ]
         with m.If(self.i.valid & self.i.ready):
             with m.If(run.inside):
                 m.d.sync += [
                     o.valid.eq(~again | (beyond != 0)),
-                    o.p.eq(first + again),
-                    self.left.eq(beyond - again),
+                    o.payload.eq(first + again),
+                    self.remaining.eq(beyond - again),
                     self.previous.eq(first + beyond),
                 ]
-            m.d.sync += self.named.eq((self.named | run.inside) & ~run.last)
+            m.d.sync += self.previous_valid.eq((self.previous_valid | run.inside) & ~run.last)
         with m.Elif(o.valid & o.ready):
-            m.d.sync += [o.valid.eq(self.left != 0), o.p.eq(o.p + 1), self.left.eq(self.left - 1)]
+            m.d.sync += [
+                o.valid.eq(self.remaining != 0),
+                o.payload.eq(o.payload + 1),
+                self.remaining.eq(self.remaining - 1),
+            ]
         return m
 
 
 class RequestGenerator(wiring.Component):
-    """Turns runs into bus-word requests, and describes each run to the load path.
+    """Requests the bus words of runs, and describes each run to the load path (docs/tmau.md, "Memory side").
 
-    A run whose first bus word is the last one of the inside run before it, of the same transfer, requests only the
-    rest, which may be nothing. A run whose words come from the store path requests nothing. Combinational; one run a
-    cycle. A row is offered no later than its request. A run inside leaves when a request could, even if it has none:
-    whether it has one is found out late.
-
-    Members
-    -------
-    i : In(stream of BoxRunLayout)
-        For the load path only.
-    rows : Out(stream of RowLayout)
-        One for each run.
-    requests : Out(stream of RangeLayout)
-        At most one for each run, in the same order. ``ready`` comes without a request.
+    If the first bus word of a run is the last word of the previous inside run of the transfer, the run requests only
+    the remaining words, if any. A run whose words come from the store path requests nothing. Combinational, one run a
+    cycle. A row is offered before its request or together with it. An inside run waits for ``requests.ready`` even if
+    it needs no request, because that is known late.
     """
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         #: Bits of the number of words of a run: its bytes may start anywhere in a word.
         self.count_width = params.smem.addr_width + 2 - params.bus_log2
-        self.previous = Signal(params.word_width)  # last bus word of the inside run before this one
-        self.previous_valid = Signal()  # there is one, of the same transfer
+        self.previous = Signal(params.word_width)  # last bus word of the previous inside run of the transfer
+        self.previous_valid = Signal()
         super().__init__(
             {
-                "i": In(stream.Signature(BoxRunLayout(params))),
-                "rows": Out(stream.Signature(RowLayout(params))),
+                "i": In(stream.Signature(BoxRunLayout(params))),  # Of the load path.
+                "rows": Out(stream.Signature(RowLayout(params))),  # One for each run.
+                # At most one for each run, in the same order. ``ready`` must not depend on ``valid``.
                 "requests": Out(stream.Signature(RangeLayout(params.word_width, self.count_width))),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        bus_log2 = self.params.bus_log2
-        run, row, request = self.i.p, self.rows.p, self.requests.p
+        bus_log2 = self._params.bus_log2
+        run, row, request = self.i.payload, self.rows.payload, self.requests.payload
 
         first_word, offset = run.address[bus_log2:], run.address[:bus_log2]
         beyond = Signal(len(run.bytes) + 1)  # bytes from the start of the first word to the end of the run, minus one
-        m.d.comb += beyond.eq(offset + run.bytes - 1)
-
-        previous, previous_valid = self.previous, self.previous_valid
-        shared = Signal()
-        m.d.comb += shared.eq(run.inside & ~run.loop & previous_valid & (first_word == previous))
+        previous, previous_valid, shared = self.previous, self.previous_valid, Signal()
         m.d.comb += [
-            row.inside.eq(run.inside),
+            beyond.eq(offset + run.bytes - 1),
+            shared.eq(run.inside & ~run.loop & previous_valid & (first_word == previous)),
+            *(row[name].eq(run[name]) for name in ("inside", "skip", "last", "folded", "bytes")),
             row.offset.eq(offset),
             row.shared.eq(shared),
-            row.skip.eq(run.skip),
-            row.last.eq(run.last),
-            row.folded.eq(run.folded),
-            row.bytes.eq(run.bytes),
             request.word.eq(Mux(shared, previous + 1, first_word)),
             request.beyond.eq((beyond >> bus_log2) - shared),
         ]

@@ -1,6 +1,6 @@
-"""The tile walker: visits every run of a box, in the order dimension 0, 1, 2, 3, 4 (docs/tmau.md, "Tile mode")."""
+"""The tile walker: visits all runs of a box, dimension 0 first (docs/tmau.md, "Tile mode")."""
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -17,56 +17,41 @@ _LEVELS = 5
 class TileWalker(wiring.Component):
     """Visits the runs of a box one a cycle, without a gap from one transfer to the next.
 
-    Latency 1 from ``i`` to the first run. Composed of a loop nest (which index), an address generator (where) and a
-    bounds check (inside or not), all driven by the same steps. With ``folds`` what of a round of level 1 lies outside
-    is one run before the runs inside and one behind them, and of a level outside of it the round is a run.
-
-    Members
-    -------
-    i : In(stream of WalkLayout)
-        Taken while idle, or with the last run of the transfer before.
-    o : Out(stream of BoxRunLayout)
-        As many as the product of ``lasts[d] + 1``, but with ``folds`` one for a round of level 1 that is outside.
-    busy : Out(1)
-        Registered: a walk is under way.
+    Latency 1 from ``i`` to the first run. A loop nest counts the indices, an address generator follows with the
+    address, a bounds check tells whether the run is inside. With ``folds`` the outside runs of a round of level 1 form
+    one run before the inside runs and one after them; if a level above is outside, the whole round is one run.
     """
 
     def __init__(self, params):
-        self.params = params
+        self._params = params
         super().__init__(
             {
+                # Accepted while idle, or with the last run of the previous transfer.
                 "i": In(stream.Signature(WalkLayout(params))),
+                # The product of all ``lasts[d] + 1``, but with ``folds`` one for a round of level 1 that is outside.
                 "o": Out(stream.Signature(BoxRunLayout(params))),
-                "busy": Out(1),
+                "busy": Out(1),  # A walk is in progress. Registered.
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        # Unless dimension 0 can be gathered it has no level.
-        first = 0 if self.params.has("gather") else 1
+        # Dimension 0 has a level only if it can be gathered.
+        first = 0 if self._params.has("gather") else 1
         m.submodules.loop = loop = LoopNest([8] * (_LEVELS - first))
-        m.submodules.address = address = AddressGenerator(
-            addr_width=self.params.addr_width,
-            levels=_LEVELS - first,
-            # A choice of four is one table of six inputs.
-            shares=bool(first) and not self.params.four_inputs,
-        )
+        m.submodules.address = address = AddressGenerator(addr_width=self._params.addr_width, levels=_LEVELS - first)
         m.submodules.bounds = bounds = BoundsCheck()
         at_last = Cat(Const(1, first), loop.at_last)
         step = Signal()
-        # With ``folds``: the round is outside; the run is the one before the tensor. Both found out with the indices.
+        # With ``folds``: the whole round is outside; the run is the one before the tensor. Updated with the indices.
         apart, before = Signal(), Signal()
-        walk = Signal(WalkLayout(self.params))  # of the transfer under way
-        inside = bounds.inside.all()
-        if self.params.spares_tables:
-            inside |= walk.whole
+        walk = Signal(WalkLayout(self._params))  # of the current transfer
 
         m.d.comb += [
             self.o.valid.eq(self.busy),
             step.eq(self.o.valid & self.o.ready),
-            # What is at the input goes into the registers whether it is valid or not: fewer signals enable them.
-            self.i.ready.eq(~self.busy | (self.o.ready & self.o.p.last)),
+            # The registers load whether ``i`` is valid or not, which simplifies their enables.
+            self.i.ready.eq(~self.busy | (self.o.ready & self.o.payload.last)),
         ]
         with m.If(self.i.ready):
             m.d.sync += self.busy.eq(self.i.valid)
@@ -74,9 +59,9 @@ class TileWalker(wiring.Component):
         m.d.comb += begins_before.eq(walk.folds & walk.intervals[1].first[0])
         with m.If(self.i.ready):
             m.d.sync += [
-                walk.eq(self.i.p),
-                apart.eq(self.i.p.folds & ~bounds.following[2:].all()),
-                before.eq(self.i.p.folds & self.i.p.intervals[1].first[0]),
+                walk.eq(self.i.payload),
+                apart.eq(self.i.payload.folds & ~bounds.following[2:].all()),
+                before.eq(self.i.payload.folds & self.i.payload.intervals[1].first[0]),
             ]
         with m.Elif(step):
             m.d.sync += apart.eq(walk.folds & ~bounds.following[2:].all())
@@ -85,40 +70,38 @@ class TileWalker(wiring.Component):
 
         m.d.comb += [
             loop.start.eq(self.i.ready),
-            loop.lasts.eq(self.i.p.lasts[first:]),
+            loop.lasts.eq(self.i.payload.lasts[first:]),
             loop.step.eq(step),
             loop.cut[1 - first].eq(apart),
             address.load.eq(self.i.ready),
             address.loading.eq(~self.busy | loop.final),
             address.over.eq(loop.at_last),
-            # The origin is that of the first run that is not before the tensor.
+            # The origin belongs to the first run that is not before the tensor.
             address.step.eq(step & ~(before & loop.advance[1 - first])),
             address.strides.eq(walk.strides[first:]),
             bounds.start.eq(self.i.ready),
-            bounds.starting.eq(self.i.p.intervals),
+            bounds.starting.eq(self.i.payload.intervals),
             bounds.step.eq(step),
             bounds.indices.eq(Cat(Const(0, 8 * first), loop.indices)),
             bounds.at_last.eq(at_last),
             bounds.intervals.eq(walk.intervals),
-            self.o.p.address.eq(address.address),
-            self.o.p.folded.eq(walk.folds & ~bounds.inside.all()),
-            self.o.p.bytes.eq(
+            self.o.payload.address.eq(address.address),
+            self.o.payload.folded.eq(walk.folds & ~bounds.inside.all()),
+            self.o.payload.bytes.eq(
                 Mux(
-                    self.o.p.folded,
+                    self.o.payload.folded,
                     Mux(apart, walk.level_bytes, Mux(before, walk.before, walk.behind)),
                     walk.data_bytes,
                 )
             ),
-            self.o.p.inside.eq(inside & ~walk.outside),
-            self.o.p.skip.eq(at_last[0]),
-            self.o.p.last.eq(loop.final),
-            self.o.p.store.eq(walk.store),
-            self.o.p.loop.eq(walk.loop),
-            *(self.o.p[name].eq(walk[name]) for name in prefetch_members(self.params)),
+            self.o.payload.inside.eq(bounds.inside.all() & ~walk.outside),
+            self.o.payload.skip.eq(at_last[0]),
+            self.o.payload.last.eq(loop.final),
+            self.o.payload.store.eq(walk.store),
+            self.o.payload.loop.eq(walk.loop),
+            *(self.o.payload[name].eq(walk[name]) for name in prefetch_members(self._params)),
         ]
-        m.d.comb += [origin.eq(self.i.p.origin) for origin in address.origins]
-        if self.params.spares_tables:
-            m.d.comb += loop.cut.eq(walk.whole.replicate(len(loop.cut)) | (apart << 1 - first))
+        m.d.comb += [origin.eq(self.i.payload.origin) for origin in address.origins]
         if first:
             whole = IntervalLayout().const({"first": 0, "end": 1})
             m.d.comb += [bounds.starting[0].eq(whole), bounds.intervals[0].eq(whole)]

@@ -3,11 +3,10 @@
 from itertools import combinations
 
 import pytest
-from amaranth import Module, Mux, Signal
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal, Value
 
 from tilewright.hw.tmau.dispatch import Dispatch, GroupTracker, Router
-from tilewright.hw.tmau.jobs import as_job, without_meaning
+from tilewright.hw.tmau.jobs import as_job
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import BLOCK, FORMATS, GROUP, REPLACE, Error, Opcode
 from tilewright.verify.formal import StreamRules, prove
@@ -30,7 +29,7 @@ class RouterSpec(Elaboratable):
             others = [bit for other, bit in enumerate(busy) if other != number]
             m.d.comb += Assert(~port.valid | ~(others[0] | others[1]))
             m.d.comb += Cover(port.valid & port.ready)
-        command, fault = dut.i.p.command, dut.i.p.fault.code
+        command, fault = dut.i.payload.command, dut.i.payload.fault.code
         of_blocks = 0
         for opcode, fmt in FORMATS.items():
             if fmt in (BLOCK, REPLACE) or (fmt is GROUP and opcode != Opcode.INVALIDATE_ALL):
@@ -41,9 +40,9 @@ class RouterSpec(Elaboratable):
         m.d.comb += [
             # A setup that gets nothing does not become busy: then an offer stays.
             Assert((dut.i.valid & dut.i.ready) == (taken[0] | taken[1] | taken[2])),
-            Assert(Value.cast(dut.tensors.p) == Value.cast(dut.i.p)),
-            Assert(Value.cast(dut.blocks.p) == Value.cast(command)),
-            Assert(Value.cast(dut.lanes.p) == Value.cast(command)),
+            Assert(Value.cast(dut.tensors.payload) == Value.cast(dut.i.payload)),
+            Assert(Value.cast(dut.blocks.payload) == Value.cast(command)),
+            Assert(Value.cast(dut.lanes.payload) == Value.cast(command)),
         ]
         for number, port in enumerate(ports):
             m.d.comb += Assert(~port.valid | (dut.i.valid & (wanted == number)))
@@ -66,16 +65,10 @@ class RouterSpec(Elaboratable):
         return [dut.i.valid, dut.i.payload, dut.busy, *ready]
 
 
-@pytest.mark.long
-def test_every_command_goes_to_its_room():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 3, marks=pytest.mark.long)])
+def test_every_command_goes_to_its_room(mode, depth):
     spec = RouterSpec()
-    prove(spec, spec.ports(), name="router", depth=2)
-
-
-@pytest.mark.long
-def test_every_room_is_reached():
-    spec = RouterSpec()
-    prove(spec, spec.ports(), name="router-cover", mode="cover", depth=3)
+    prove(spec, spec.ports(), name=f"router-{mode}", mode=mode, depth=depth)
 
 
 IN_FLIGHT = 3  # jobs in the store path that the proof allows
@@ -143,9 +136,8 @@ def test_groups_that_are_read_and_not_done_are_reached():
 class DispatchSpec(Elaboratable):
     """Remembers which parts of the job at the input have left."""
 
-    def __init__(self, spares=False):
-        self.params = TMAU_PRESETS["unit"].replace(addr_width=16, spares_tables=spares)
-        self.dut = Dispatch(self.params)
+    def __init__(self):
+        self.dut = Dispatch(TMAU_PRESETS["unit"].replace(addr_width=16))
         self.tile_ends, self.pixel_ends = Signal(), Signal()  # the walker hands out its last run
 
     def elaborate(self, platform):
@@ -162,18 +154,11 @@ class DispatchSpec(Elaboratable):
                 m.d.comb += Assume(~(one.valid & two.valid))
 
         tile, pixel, load, store, _ = (port.valid & port.ready for port in outputs)
-        job = Signal.like(dut.jobs.p)
+        job = Signal.like(dut.jobs.payload)
         with m.If(dut.blocks.valid):
-            m.d.comb += as_job(job, dut.blocks.p)
+            m.d.comb += as_job(job, dut.blocks.payload)
         with m.Else():
-            m.d.comb += job.eq(dut.jobs.p)
-        if self.params.spares_tables:
-            # These are anything for a block, but hold: Setup does nothing while a block is here (Router).
-            held, before = Signal(), Signal.like(dut.jobs.p)
-            m.d.sync += [held.eq(dut.blocks.valid), before.eq(dut.jobs.p)]
-            m.d.comb += Assume(~(held & dut.blocks.valid) | (Value.cast(before) == Value.cast(dut.jobs.p)))
-            for part, names in without_meaning(self.params).items():
-                m.d.comb += [job[part][name].eq(dut.jobs.p[part][name]) for name in names]
+            m.d.comb += job.eq(dut.jobs.payload)
         offered = dut.jobs.valid | dut.blocks.valid
         accepted = (dut.jobs.valid & dut.jobs.ready) | (dut.blocks.valid & dut.blocks.ready)
         moved, walked = Signal(), Signal()  # the transfer has left, the walk has left
@@ -207,10 +192,10 @@ class DispatchSpec(Elaboratable):
             Assert(~tile | ~job.im2col),
             Assert(~pixel | job.im2col),
             Assert(dut.store_stb == store),
-            Assert(~load | (Value.cast(dut.o.load_transfers.p) == Value.cast(job.transfer))),
-            Assert(~store | (Value.cast(dut.o.store_transfers.p) == Value.cast(job.transfer))),
-            Assert(~tile | (Value.cast(dut.o.walks.p) == Value.cast(job.walk))),
-            Assert(~pixel | (Value.cast(dut.o.pixel_walks.p) == Value.cast(job.pixels))),
+            Assert(~load | (Value.cast(dut.o.load_transfers.payload) == Value.cast(job.transfer))),
+            Assert(~store | (Value.cast(dut.o.store_transfers.payload) == Value.cast(job.transfer))),
+            Assert(~tile | (Value.cast(dut.o.walks.payload) == Value.cast(job.walk))),
+            Assert(~pixel | (Value.cast(dut.o.pixel_walks.payload) == Value.cast(job.pixels))),
             Cover(accepted & moved & tile_busy),
             Cover(pixel & moved),
         ]
@@ -234,13 +219,7 @@ class DispatchSpec(Elaboratable):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("spares", [False, True])
-def test_every_part_leaves_once(spares):
-    spec = DispatchSpec(spares)
-    prove(spec, spec.ports(), name=f"dispatch-{int(spares)}", depth=2)
-
-
-@pytest.mark.long
-def test_waits_are_reached():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), ("cover", 6)])
+def test_every_part_leaves_once(mode, depth):
     spec = DispatchSpec()
-    prove(spec, spec.ports(), name="dispatch-cover", mode="cover", depth=6)
+    prove(spec, spec.ports(), name=f"dispatch-{mode}", mode=mode, depth=depth)

@@ -1,8 +1,7 @@
 """Copies within one memory: no job of a piece leaves before all of its words, or all of their space, are there."""
 
 import pytest
-from amaranth import Module, Mux, Signal
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.exchange import Exchange
@@ -32,10 +31,10 @@ class ExchangeSpec(Elaboratable):
         m.submodules.o_rules = StreamRules(dut.o)
         for number, port in enumerate(dut.i):
             m.submodules[f"i_rules{number}"] = StreamRules(port, assume=True)
-            self.sound_job(m, port.p)
+            self.sound_job(m, port.payload)
         m.d.comb += Assume(~(dut.i[0].valid & dut.i[1].valid))
 
-        job = dut.o.p
+        job = dut.o.payload
         leaves = dut.o.valid & dut.o.ready
         copies = job.loop | job.stage
         first, second = Signal(), Signal()
@@ -83,12 +82,12 @@ class ExchangeSpec(Elaboratable):
         comes = self.comes[name]
         m.d.sync += [
             due.eq(due + Mux(first, words, 0) - comes),
-            level.eq(level + comes - port.taken),
-            owed.eq(owed + Mux(second, words, 0) - port.taken),
+            level.eq(level + comes - port.popped),
+            owed.eq(owed + Mux(second, words, 0) - port.popped),
         ]
         m.d.comb += [
             Assume(~comes | (due != 0)),
-            Assume(~port.taken | (owed != 0)),
+            Assume(~port.popped | (owed != 0)),
             Assume(port.level == level),
             # There is space for all that first jobs still bring, and for this one's.
             Assert(~first | (due + level + words <= depth)),
@@ -112,7 +111,7 @@ class ExchangeSpec(Elaboratable):
     def ports(self):
         dut = self.dut
         inputs = [signal for port in dut.i for signal in (port.valid, port.payload)]
-        queues = [signal for name in DEPTHS for signal in (getattr(dut, name).level, getattr(dut, name).taken)]
+        queues = [signal for name in DEPTHS for signal in (getattr(dut, name).level, getattr(dut, name).popped)]
         return [*inputs, dut.o.ready, *queues, *self.comes.values(), self.watch]
 
 

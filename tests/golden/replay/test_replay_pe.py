@@ -195,13 +195,13 @@ def test_cases_of_one_engine_share_a_session(tmp_path, capsys, monkeypatch):
         def read(self, address, count):
             return self.smem
 
-        def run(self, words, segments, pages, **_):
-            engine = golden_engine(PeProgram(self.params, self.smem, segments, pages, tuple(words)))
-            engine.run(words)
+        def run(self, program, segments, pages, **_):
+            engine = golden_engine(PeProgram(self.params.pe, self.smem, segments, pages, tuple(program)))
+            engine.run(program)
             self.smem = engine.smem
             return SimpleNamespace(faults=[])
 
-    monkeypatch.setattr(replay_rtl, "PeSession", Session)
+    monkeypatch.setattr(replay_rtl, "Session", Session)
     read(tmp_path, PROGRAM, GEMM | {"name": "product"}, PROGRAM | {"name": "wrong", "program": ["mov r40, 0"]})
     assert main(["replay", str(tmp_path / "cases.json"), "--on", "rtl"]) == 1
     assert capsys.readouterr().out.splitlines()[:3] == [

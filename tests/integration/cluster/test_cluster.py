@@ -14,6 +14,7 @@ from tilewright.golden import TensorMap
 from tilewright.golden.smem import Barrier
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.cluster.params import ClusterParams
+from tilewright.hw.core.params import CoreParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.results import record
 from tilewright.sim.replay.cases import cases_of
@@ -35,7 +36,7 @@ STALLS = [{"stall": 0.0, "issue_stall": 0.0}, {"stall": 0.0, "issue_stall": 0.5}
 
 
 def open_cluster(cores):
-    return ClusterSession(params=ClusterParams(cores, UNIT), patience=300_000)
+    return ClusterSession(params=ClusterParams(cores, CoreParams(UNIT)), patience=300_000)
 
 
 @pytest.fixture

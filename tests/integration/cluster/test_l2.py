@@ -13,6 +13,7 @@ import pytest
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
+from tilewright.hw.core.params import CoreParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.results import record
 from tilewright.sim.session.cluster import ClusterSession
@@ -34,7 +35,7 @@ STALLS = [{"stall": 0.0, "issue_stall": 0.0}, {"stall": 0.0, "issue_stall": 0.5}
 @pytest.fixture(scope="module")
 def pair():
     """Of a few sets, so that lines leave."""
-    with ClusterSession(params=ClusterParams(2, UNIT, L2Params(4096, 2, 32)), patience=300_000) as session:
+    with ClusterSession(params=ClusterParams(2, CoreParams(UNIT), L2Params(4096, 2, 32)), patience=300_000) as session:
         yield session
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
+from tilewright.hw.core.params import CoreParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.session.cluster import ClusterSession
 from tilewright.spec import Error, Opcode, Space
@@ -25,7 +26,7 @@ UNIT = TMAU_PRESETS["unit"].replace(features=("swizzle", "stores", "reductions_g
 
 @pytest.fixture(scope="module")
 def cluster():
-    with ClusterSession(params=ClusterParams(1, UNIT, L2Params(1024, 2, 32)), patience=100_000) as session:
+    with ClusterSession(params=ClusterParams(1, CoreParams(UNIT), L2Params(1024, 2, 32)), patience=100_000) as session:
         yield session
 
 

@@ -29,15 +29,16 @@ from tilewright.golden.memory import mix_pattern
 from tilewright.golden.smem import Barrier
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
-from tilewright.hw.core import CORE_PRESETS, ProgramParams, core_regions
+from tilewright.hw.core import CORE_PRESETS, ProgramParams
 from tilewright.sim.asm.pe import assemble_program
 from tilewright.sim.session.cluster import ClusterSession
-from tilewright.sim.session.run import RECORD_REGISTERS, program_record, program_rows
+from tilewright.sim.session.core import Session
+from tilewright.sim.session.run import RECORD_ACCESSES, program_record, start_accesses
 from tilewright.spec import Error, Opcode, Space
 from tilewright.spec.cluster import ClusterError
 from tilewright.spec.conv import ConvError
-from tilewright.spec.core import PROGRAM_REGISTERS, ProgramError
-from tilewright.spec.pe import DATA_WORDS, PAGE_ENTRY, PE_REGISTERS, PeError, Put, SegmentElement
+from tilewright.spec.core import ProgramError
+from tilewright.spec.pe import PAGE_ENTRY, PeError, Put, SegmentElement
 
 pytestmark = pytest.mark.long  # the model alone takes as long as all others of a cluster
 
@@ -180,24 +181,14 @@ def shared_memory(size):
     return smem
 
 
-class Places:
-    """Registers of the engines of one core, as accesses."""
+def statuses(session):
+    """One read of the status of each engine, in the order of the page."""
+    return [(engine, "status") for engine in ("program", "pe", "conv", "tmau") if engine in session.params.core.engines]
 
-    def __init__(self, session):
-        self.regions = core_regions(session.params.core)
 
-    def __call__(self, engine, offset, *word):
-        return (self.regions[engine].base + offset, *word)
-
-    def statuses(self):
-        """One read of each engine's, in the order of the page."""
-        return [self(engine, 0x24) for engine in ("program", "pe", "conv", "tmau") if engine in self.regions]
-
-    def put(self, kind, index, word):
-        """Accesses that put something, and by which it is taken."""
-        offsets = {register.name: register.offset for register in PE_REGISTERS}
-        data = [self("pe", offsets[f"data{n}"], word >> 32 * n & 0xFFFFFFFF) for n in range(DATA_WORDS)]
-        return [*data, self("pe", offsets["put"], kind | index << 16), *self.statuses() * 8]
+def put(session, *item):
+    """Accesses that put something, and by which it is taken."""
+    return [*Session.put(*item), *statuses(session) * 8]
 
 
 @pytest.fixture(scope="module", params=["lean", "conv"])
@@ -214,16 +205,10 @@ def run(session, programs, instructions, *, stopped_after=None, rounds=0, limit=
     session.global_memory.write(0, contents)
     for memory in session.shared_memories:
         memory.write(0, shared_memory(session.params.smem.size_bytes))
-    place = Places(session)
-    registers = [[place("program", _offset(name), word) for _, name, word in program_rows(*start, None, 0, ())]
-                 for start in starts]  # fmt: skip
+    registers = [start_accesses(*start, None, 0) for start in starts]
     if stopped_after is not None:
-        registers[0] += [place("tmau", 0x24)] * stopped_after + [("stop", 1)] + place.statuses() * rounds
+        registers[0] += [("status",)] * stopped_after + [("stop", 1)] + statuses(session) * rounds
     return session.run(registers=registers, drain=64, shared=True, memory=(0, BYTES), limit=limit)
-
-
-def _offset(name):
-    return next(register.offset for register in PROGRAM_REGISTERS if register.name == name)
 
 
 def golden_core(session, number, contents, shared):
@@ -255,8 +240,7 @@ def test_a_program_that_would_never_end(session, waits, accesses):
     zero, one = stopped.cores
 
     # Every engine is idle within the bound, and stays so.
-    place = Places(session)
-    engines = len(place.statuses())
+    engines = len(statuses(session))
     stop, *answers = zero.registers[-1 - 300 * engines :]
     rounds = [answers[first : first + engines] for first in range(0, len(answers), engines)]
     idle = [all(answer.data & 1 for answer in each) for each in rounds]
@@ -289,8 +273,7 @@ def test_a_program_that_would_never_end(session, waits, accesses):
     assert not one.faults and not any(end.error for end in one.ends)
 
     # Its program has been stopped, as is one that begins now. After the start core 0 runs what core 1 has run.
-    words = [place("program", _offset(name)) for name in RECORD_REGISTERS]
-    record, _ = program_record(answer.data for answer in session.run(registers=[words]).cores[0].registers)
+    record, _ = program_record(session.run(registers=[RECORD_ACCESSES]).cores[0].registers)
     assert record.code == ProgramError.STOPPED
     session.stop(0)
     halted = session.run_programs([starts[1]])
@@ -311,11 +294,11 @@ def test_a_program_that_would_never_end(session, waits, accesses):
 
 def test_what_comes_at_ports_waits_and_what_is_put_is_refused(session):
     """So the engine is idle, whatever was put; after the start all that waited is done."""
-    params, place = session.params, Places(session)
+    params = session.params
     # A refused instruction leaves registers as they are: none of them is undefined.
     setup = assemble_program("\n".join([*SETUP, "mov r2, 0x1", "mov r3, 0x1", "setp.eq p1, tid, 0x1"]))
     words = assemble_program("\n".join([*turns(30), WAITS["page"]]))
-    put = assemble_program("mov r0, 0x1000")[0]
+    moved = assemble_program("mov r0, 0x1000")[0]
     brings = command_word("copy_block", source=0, destination=READ, destination_space="shared", size=BLOCK)
     moves = [{"opcode": Opcode.COPY_BLOCK, "destination_space": Space.SHARED, "source": BLOCK * number, "size": BLOCK,
               "destination": LANDED + BLOCK * (number % 4)} for number in range(30)]  # fmt: skip
@@ -327,14 +310,14 @@ def test_what_comes_at_ports_waits_and_what_is_put_is_refused(session):
         for memory in session.shared_memories:
             memory.write(0, shared)
         segments = [access for number, segment in enumerate(SEGMENTS)
-                    for access in place.put(Put.SEGMENT, number, segment.pack())]  # fmt: skip
+                    for access in put(session, Put.SEGMENT, number, segment.pack())]  # fmt: skip
         assert not any(answer.response for answer in session.run(registers=[segments]).cores[0].registers)
         session.run(programs=[setup])
-        stopped = [*[("status",)] * accesses, ("stop", 1), *place.statuses() * 200]
-        puts = [*place.put(Put.INSTRUCTION, 0, put), *place.put(Put.PAGE_IN, PAGE, brings)]
+        stopped = [*[("status",)] * accesses, ("stop", 1), *statuses(session) * 200]
+        puts = [*put(session, Put.INSTRUCTION, 0, moved), *put(session, Put.PAGE_IN, PAGE, brings)]
         accesses = [*stopped, *puts, ("stop", 0)]
         run = session.run([moves], programs=[words], registers=[accesses], drain=64, shared=True)
-        zero, count = run.cores[0], len(place.statuses())
+        zero, count = run.cores[0], len(statuses(session))
         started = zero.registers[-1].cycle
         assert not any(answer.response for answer in zero.registers)
         # The put ones were taken and have ended. Bit 2 of the processing engine's status says that one has not.
@@ -348,7 +331,7 @@ def test_what_comes_at_ports_waits_and_what_is_put_is_refused(session):
         pe = Pe(shared.copy(), params.core.pe)
         for number, segment in enumerate(SEGMENTS):
             pe.write_segment(number, segment.pack())
-        for number, word in enumerate([*setup, *words[:last], put, *words[last:]]):
+        for number, word in enumerate([*setup, *words[:last], moved, *words[last:]]):
             pe.stopped = number in refused
             pe.execute(word)
         assert zero.faults == pe.faults and pe.faults[-1].code == PeError.UNMAPPED

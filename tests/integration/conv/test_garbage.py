@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tilewright.results import record
-from tilewright.sim.session import ConvSession
+from tilewright.sim.session import Session
 from tilewright.spec.conv import ConvError
 from tilewright.verify.compare.job_run import JobRun
 from tilewright.verify.random.conv_jobs import garbage_jobs
@@ -27,9 +27,9 @@ BATCH = 250
     ],
 )
 def test_garbage(preset, count):
-    with ConvSession(preset, patience=2_000_000) as session:
+    with Session(preset, ["conv"], patience=2_000_000) as session:
         size = session.params.smem.size_bytes
-        jobs = list(garbage_jobs(SEED, session.params.conv, count))
+        jobs = list(garbage_jobs(SEED, session.params.conv.conv, count))
         run = JobRun(session)
         for first in range(0, count, BATCH):
             words, smem = jobs[first : first + BATCH], np.random.default_rng(first).integers(0, 256, size, np.uint8)

@@ -11,7 +11,7 @@ import pytest
 from tilewright.golden.conv.job import barriers_of, parts_of
 from tilewright.golden.smem import Barrier
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
-from tilewright.sim.session import ConvSession
+from tilewright.sim.session import Session
 from tilewright.spec import BarrierOp
 from tilewright.verify.compare.job_run import JobRun
 from tilewright.verify.random.conv_jobs import random_jobs
@@ -24,7 +24,7 @@ PLAIN = (BarrierOp.INIT, BarrierOp.ARRIVE, BarrierOp.EXPECT_TX, BarrierOp.COMPLE
 
 @pytest.fixture(scope="module")
 def session():
-    with ConvSession("unit", patience=400_000) as session:
+    with Session("unit", ["conv"], patience=400_000) as session:
         yield session
 
 
@@ -81,7 +81,9 @@ def test_others_wait_for_the_arrival_of_a_job(session):
         places = barriers_of(job.fields)[::-1]
         for place in places:
             Barrier(1, 1).write(smem, place)
-        run = session.run([job.word], barriers=[(BarrierOp.TRY_WAIT, place, 0, True) for place in places], shared=smem)
+        run = session.run(
+            jobs=[job.word], barriers=[(BarrierOp.TRY_WAIT, place, 0, True) for place in places], preload=smem
+        )
         assert all(answer.done and not answer.error for answer in run.barriers)
         assert abs(run.barriers[-1].cycle - run.jobs[0].cycle) < 20, f"seed {SEED + 2}, job {number}"
         ahead += [run.jobs[0].cycle - answer.cycle for answer in run.barriers[:-1]]

@@ -13,7 +13,8 @@ import pytest
 from tilewright.golden.conv.job import check_job, parts_of
 from tilewright.golden.conv.machine import job_word
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
-from tilewright.sim.session import ConvSession
+from tilewright.hw.core.params import CoreParams
+from tilewright.sim.session import Session
 from tilewright.spec.conv import JOB, ConvOperation
 from tilewright.spec.pe import MM_FAMILIES
 from tilewright.verify.compare.job_run import JobRun
@@ -67,7 +68,7 @@ def test_chains(name, stall):
     """In every order of modes, with jobs that come at once or late."""
     params, rng, shared = PARAMS[name], random.Random(SEED), Counter()
     jobs = list(random_jobs(SEED, params.conv, 50 * TOGETHER, most_macs=1500, smem_bytes=SIZE))
-    with ConvSession(params=params, patience=400_000) as session:
+    with Session(params=CoreParams(conv=params), patience=400_000) as session:
         session.configure(issue_stall=stall, seed=SEED)
         run = JobRun(session)
         for first in range(0, len(jobs), TOGETHER):
@@ -93,7 +94,7 @@ STEPS = 2304
 
 @pytest.fixture(scope="module")
 def session():
-    with ConvSession("unit", patience=100_000) as session:
+    with Session("unit", ["conv"], patience=100_000) as session:
         yield session
 
 
@@ -103,7 +104,7 @@ def between(session, *jobs, size=SIZE):
     session.reset()
     assert JobRun(session).run(words, smem) == []
     session.reset()
-    ends = [end.cycle for end in session.run(words, shared=smem).jobs]
+    ends = [end.cycle for end in session.run(jobs=words, preload=smem).jobs]
     return np.diff(ends).tolist()
 
 
@@ -125,7 +126,7 @@ def test_cycles_of_lane_private_mode(session):
                          "padding": (0, 0), "x_pitch": (64, 448, 5824), "y_pitch": (64, 128, 1024), "y": 6144,
                          "k_pitch": 64}  # fmt: skip
     assert between(session, large, large | {"y": 7168}, large) == [1072, 1072], "as many as results, by pairs of lines"
-    alone = session.run([job_word(**DEPTHWISE)]).jobs[0].cycle
+    alone = session.run(jobs=[job_word(**DEPTHWISE)]).jobs[0].cycle
     assert alone == 1226, "by itself it is checked and set up first"
 
 
@@ -138,7 +139,7 @@ def test_cycles_of_two_points_at_once():
         "x": 0x8000, "y": 0x14000,
     }  # fmt: skip
     params = CONV_UNIT_PRESETS["default"].without_floats()
-    with ConvSession(params=params, patience=100_000) as session:
+    with Session(params=CoreParams(conv=params), patience=100_000) as session:
         cycles = between(session, first, first, first, size=params.smem.size_bytes)
     assert cycles == [486, 485], "448, and what is between jobs"
 
@@ -149,10 +150,10 @@ def test_counters_of_jobs_that_overlap(session):
     seen = []
     for some in ([each] for each in jobs):
         session.reset()
-        session.run([job_word(**job) for job in some])
+        session.run(jobs=[job_word(**job) for job in some])
         seen.append(session.registers())
     session.reset()
-    session.run([job_word(**job) for job in jobs])
+    session.run(jobs=[job_word(**job) for job in jobs])
     together = session.registers()
     for name in ("jobs", "steps", "feature_rows_fetched", "weight_rows_fetched", "results_written"):
         assert together[name] == sum(each[name] for each in seen), name

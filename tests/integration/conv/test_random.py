@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
+from tilewright.hw.core.params import CoreParams
 from tilewright.results import record
 from tilewright.sim.asm.conv import assemble_jobs
-from tilewright.sim.session import ConvSession
+from tilewright.sim.session import Session
 from tilewright.spec.conv import CONV_PRESETS
 from tilewright.spec.pe import MM_FAMILIES
 from tilewright.verify.compare.job_run import JobRun
@@ -59,7 +60,7 @@ def some_jobs(name, count, seed=SEED):
 
 def compare(name, jobs, simulator="verilator", together=1, **surroundings):
     """Runs jobs, several together in the memory of the first one; returns what has been run."""
-    with ConvSession(params=PARAMS[name], simulator=simulator, patience=400_000) as session:
+    with Session(params=CoreParams(conv=PARAMS[name]), simulator=simulator, patience=400_000) as session:
         session.configure(**surroundings)
         run = JobRun(session)
         for first in range(0, len(jobs), together):

@@ -6,7 +6,7 @@ Each byte of memory then is as before the job or as after it, and the next job d
 import pytest
 
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
-from tilewright.sim.session import ConvSession
+from tilewright.sim.session import Session
 from tilewright.spec.conv import JOB, ConvOperation
 from tilewright.tools.package.regions import reset_values
 from tilewright.verify.compare.job_run import GoldenJobs, JobRun
@@ -19,7 +19,7 @@ CUTS = 150
 
 @pytest.fixture(scope="module")
 def session():
-    with ConvSession("unit", patience=400_000) as session:
+    with Session("unit", ["conv"], patience=400_000) as session:
         yield session
 
 
@@ -31,11 +31,11 @@ def some_jobs(count):
 def cut(session, words, smem, cycles):
     """Ends a run after so many cycles; checks what it has left in memory."""
     session.reset()
-    run = session.run(words, shared=smem, limit=cycles)
+    run = session.run(jobs=words, preload=smem, limit=cycles)
     session.reset()
     session.run()  # what is on its way into memory when the reset comes is written
     found = session.shared_memory.read(0, len(smem))
-    expected = GoldenJobs(words, smem, session.params.conv).smem
+    expected = GoldenJobs(words, smem, session.params.conv.conv).smem
     assert ((found == smem) | (found == expected)).all(), f"after {cycles} cycles, seed {SEED}"
     return run.finished
 
@@ -47,7 +47,7 @@ def test_a_reset_in_any_cycle_leaves_nothing_behind(session):
     for number in range(CUTS):
         job, whole = jobs[2 * number : 2 * number + 2]
         session.reset()
-        life = session.run([job.word], shared=job.smem).cycles
+        life = session.run(jobs=[job.word], preload=job.smem).cycles
         finished = cut(session, [job.word], job.smem, 1 + (life * number) // CUTS)
         unfinished += not finished
         assert run.run([whole.word], whole.smem) == [], f"job {number} of {life} cycles, seed {SEED}"
@@ -66,7 +66,7 @@ def test_a_reset_in_every_cycle_of_one_job(session, operation):
         again = fields["add"] and fields["addend"] != fields["y"] and not fields["signal"]
         if fields["operation"] == operation and again:
             session.reset()
-            lives[session.run([job.word], shared=job.smem).cycles] = number
+            lives[session.run(jobs=[job.word], preload=job.smem).cycles] = number
     life = min(life for life in lives if life > 300)
     job = jobs[lives[life]]
     for cycles in range(1, life, 3):
@@ -78,10 +78,10 @@ def test_registers_read_what_documents_say_after_a_reset(session):
     """Something is in all of them before."""
     job = some_jobs(1)[0]
     session.reset()
-    session.run([job.word, 0], shared=job.smem, registers=[("irq_enable", 3)])
+    session.run(jobs=[job.word, 0], preload=job.smem, registers=[("irq_enable", 3)])
     before = session.registers()
     session.reset()
-    after, documented = session.registers(), reset_values("conv", session.params)
+    after, documented = session.registers(), reset_values("conv", session.params.conv)
     assert len(after) > 16
     assert after == {name: documented[name] for name in after}
     changed = {name for name in after if before[name] != after[name]}

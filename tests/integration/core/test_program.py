@@ -25,7 +25,7 @@ from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core import CORE_PRESETS, ProgramParams
 from tilewright.sim.asm.pe import assemble_program
-from tilewright.sim.session.core import CoreSession
+from tilewright.sim.session import Session
 from tilewright.spec import Opcode, Space
 from tilewright.spec.conv import JOB
 from tilewright.spec.core import PROGRAM_WORDS, Engine, Kind, ProgramError
@@ -50,7 +50,7 @@ WATCHDOG = 3000
 
 @pytest.fixture(scope="module")
 def shared_session():
-    with CoreSession(params=PARAMS, latency=20, memory_bytes=BYTES) as session:
+    with Session(params=PARAMS, latency=20, memory_bytes=BYTES) as session:
         yield session
 
 

@@ -8,11 +8,12 @@ import shutil
 
 import pytest
 
+from tilewright.hw.core.params import CoreParams
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.smem.params import SmemParams
 from tilewright.results import record
 from tilewright.sim.replay.rtl import run_on_session
-from tilewright.sim.session.pe import PeSession
+from tilewright.sim.session import Session
 from tilewright.verify.compare.pe_program_run import ProgramRun
 from tilewright.verify.coverage.pe import pe_coverage, sample_program
 from tilewright.verify.random.pe_programs import random_programs
@@ -34,7 +35,7 @@ ON_ICARUS = {"unit": 6, "odd": 12, "integers": 12}
 def compare(name, simulator, count, *, late=False, coverage=None, **surroundings):
     params = SIZES[name]
     print(f"{name} on {simulator}: seed {SEED}, {count} programs")
-    with PeSession(params=params, simulator=simulator, patience=400_000) as session:
+    with Session(params=CoreParams(pe=params), simulator=simulator, patience=400_000) as session:
         session.configure(**surroundings)
         run = ProgramRun(lambda program: run_on_session(program, session))
         for program in random_programs(SEED, params, count, late=late):

@@ -7,7 +7,7 @@ import pytest
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.sim.replay.pe_cases import run_on_golden
 from tilewright.sim.replay.rtl import run_on_session
-from tilewright.sim.session.pe import PeSession
+from tilewright.sim.session import Session
 from tilewright.tools.package.regions import reset_values
 from tilewright.verify.compare.pe_program_run import ProgramRun
 from tilewright.verify.random.pe_programs import random_programs
@@ -17,7 +17,7 @@ SEED = 5
 
 @pytest.fixture(scope="module")
 def session():
-    with PeSession("unit") as session:
+    with Session("unit", ["pe"]) as session:
         yield session
 
 
@@ -29,7 +29,7 @@ def test_a_reset_in_any_cycle_leaves_nothing_behind(session):
         cut, whole = next(programs), next(programs)
         session.reset()
         session.shared_memory.write(0, cut.smem)
-        session.run(cut.words, segments=cut.segments, pages=cut.pages, limit=cycles)
+        session.run(program=cut.words, segments=cut.segments, pages=cut.pages, limit=cycles)
         assert run.run(whole) == [], f"after {cycles} cycles, seed {SEED}"
 
 
@@ -40,7 +40,7 @@ def test_a_store_under_way_does_not_outlast_a_reset(session):
     for cycles in range(325, 362):
         session.reset()
         session.shared_memory.write(0, cut.smem)
-        session.run(cut.words, segments=cut.segments, pages=cut.pages, limit=cycles)
+        session.run(program=cut.words, segments=cut.segments, pages=cut.pages, limit=cycles)
         assert run.run(whole) == [], f"after {cycles} cycles, seed {SEED}"
 
 
@@ -49,7 +49,7 @@ def test_registers_read_what_documents_say_after_a_reset(session):
     run_on_session(next(random_programs(SEED, PE_PRESETS["unit"], 1)), session)
     before = session.registers()
     session.reset()
-    after, documented = session.registers(), reset_values("pe", session.params)
+    after, documented = session.registers(), reset_values("pe", session.params.pe)
     assert len(after) > 8
     assert after == {name: documented[name] for name in after}
     assert before != after

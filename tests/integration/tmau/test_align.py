@@ -15,7 +15,7 @@ from tilewright.golden.memory import mix_pattern
 from tilewright.golden.tmau.align import Operator, Padding
 from tilewright.golden.tmau.tile import footprint
 from tilewright.results import record
-from tilewright.sim.session.tmau import TmauSession
+from tilewright.sim.session import Session
 from tilewright.spec import Opcode
 from tilewright.tools.docs.figures import stale
 from tilewright.verify.compare.batch_run import requested_words
@@ -28,14 +28,14 @@ CASES = 150
 
 @pytest.fixture(scope="module", params=["unit", pytest.param("default", marks=pytest.mark.long)])
 def session(request):
-    with TmauSession(request.param, latency=10, stall=0.1, seed=SEED) as session:
+    with Session(request.param, ["tmau"], latency=10, stall=0.1, seed=SEED) as session:
         session.global_memory.write(0, mix_pattern(BYTES, 1))
         yield session
 
 
 def compare(session, tmap, coords, address, offsets=(0, 0, 0)):
     """One load into memory full of something else. Words that runs share are asked for once; returns the run."""
-    params, memory = session.params, Memory(mix_pattern(BYTES, 1))
+    params, memory = session.params.tmau, Memory(mix_pattern(BYTES, 1))
     before = np.full(params.smem.size_bytes, 0xA5, np.uint8)
     session.reset()
     session.shared_memory.write(0, before)
@@ -124,7 +124,7 @@ GRAINS = [("f16", 4), ("u8", 16), ("u8", 4)]
 
 @pytest.fixture(scope="module")
 def align_session():
-    with TmauSession(PRESET, latency=12, stall=0.1, seed=ALIGN_SEED) as align_session:
+    with Session(PRESET, ["tmau"], latency=12, stall=0.1, seed=ALIGN_SEED) as align_session:
         yield align_session
 
 
@@ -296,7 +296,7 @@ ADDED = {"elementwise": 2, "row": 210, "column": 6, "batch_norm_2d": 30, "pool":
 @pytest.mark.long
 def test_less_memory_and_no_more_cycles_than_padding_every_dimension():
     shape, latency, added, cycles, cases = (3, 5, 3, 7), 100, {}, {}, {}
-    with TmauSession("default", latency=latency) as align_session:
+    with Session("default", ["tmau"], latency=latency) as align_session:
         for operator in Operator:
             alignment = align(shape, "f16", operator, 4, source=10, target=TARGET, box_bytes=BOX_BYTES)
             cases[operator.value] = alignment.source, alignment.target, alignment.starts, alignment.added_bytes

@@ -8,7 +8,7 @@ import pytest
 from tilewright.hw.bus.axi4 import Response
 from tilewright.results import record
 from tilewright.sim.harness.records import READ_IDS
-from tilewright.sim.session.tmau import TmauSession
+from tilewright.sim.session import Session
 from tilewright.spec import DESCRIPTOR, Element, Error, LaneLayout, Reduction
 from tilewright.verify.compare.scoreboard import Scoreboard
 
@@ -40,7 +40,7 @@ COMMANDS = (
 def test_reset_in_every_cycle(preset, step):
     """From the first cycle of a command to its last; or in every so many cycles, which are others for each command."""
     resets = 0
-    with TmauSession(preset, latency=4, stall=0.2, patience=100_000) as session:
+    with Session(preset, ["tmau"], latency=4, stall=0.2, patience=100_000) as session:
         scoreboard = Scoreboard(session)
         for kind, changes in COMMANDS:
             scoreboard.begin()
@@ -98,7 +98,7 @@ def chosen(run, phase, bus_bytes):
 
 @pytest.fixture(scope="module", params=["unit", pytest.param("default", marks=pytest.mark.long)])
 def scoreboard(request):
-    with TmauSession(request.param, latency=10, stall=0.2, patience=100_000) as session:
+    with Session(request.param, ["tmau"], latency=10, stall=0.2, patience=100_000) as session:
         yield Scoreboard(session)
 
 

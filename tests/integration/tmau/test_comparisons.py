@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tilewright.sim.harness.axi_channels import Rule, Wait
-from tilewright.sim.session.tmau import TmauSession
+from tilewright.sim.session import Session
 from tilewright.spec import Error
 from tilewright.verify.compare.batch_run import RandomRun
 from tilewright.verify.compare.mixed_run import MixedRun
@@ -40,7 +40,7 @@ class Tampered:
 
 @pytest.fixture(scope="module")
 def session():
-    with TmauSession("unit") as session:
+    with Session("unit", ["tmau"]) as session:
         yield session
 
 
@@ -127,7 +127,7 @@ def requests(run):
 )
 def test_of_random_batches(session, change, complaint):
     run = RandomRun(Tampered(session, change))
-    batch = next(random_batches(SEED, session.params, 40))
+    batch = next(random_batches(SEED, session.params.tmau, 40))
     assert complains(run.run(batch), complaint)
     assert RandomRun(session).run(batch) == []
 
@@ -140,7 +140,7 @@ def swapped(run):
 
 @each(ALWAYS | MEMORY | {"the order of ends": (swapped, ", before command ")})
 def test_of_mixes(session, change, complaint):
-    batch = next(random_mixes(SEED, session.params, 40))
+    batch = next(random_mixes(SEED, session.params.tmau, 40))
     assert complains(MixedRun(Tampered(session, change)).run(batch), complaint)
     assert MixedRun(session).run(batch) == []
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilewright.sim.session.tmau import TmauSession
+from tilewright.sim.session import Session
 from tilewright.spec import DESCRIPTOR, BarrierOp, Element, Error, LaneLayout, Reduction
 from tilewright.verify.compare.scoreboard import Scoreboard, refusal_differences
 from tilewright.verify.random.commands import GOOD, PIXELS, TILE, WAITING, pixel_map, tile_map, word_of
@@ -94,7 +94,7 @@ ELSEWHERE = {
 
 @pytest.fixture(scope="module", params=["unit", pytest.param("default", marks=pytest.mark.long)])
 def shared_scoreboard(request):
-    with TmauSession(request.param, latency=10, stall=0.2, patience=100_000) as session:
+    with Session(request.param, ["tmau"], latency=10, stall=0.2, patience=100_000) as session:
         yield Scoreboard(session)
 
 
@@ -243,7 +243,7 @@ MEETS = {
     scope="module", params=[TMAU_PRESETS[0], *(pytest.param(name, marks=pytest.mark.long) for name in TMAU_PRESETS[1:])]
 )
 def errors_shared_scoreboard(request):
-    with TmauSession(request.param, latency=10, stall=0.2, patience=100_000) as session:
+    with Session(request.param, ["tmau"], latency=10, stall=0.2, patience=100_000) as session:
         yield Scoreboard(session)
 
 

@@ -9,7 +9,7 @@ from tilewright.golden import Machine, Memory, TensorMap, command_word
 from tilewright.golden.memory import mix_pattern
 from tilewright.results import record
 from tilewright.sim.harness.records import READ_IDS
-from tilewright.sim.session.tmau import TmauSession
+from tilewright.sim.session import Session
 from tilewright.spec import DESCRIPTOR, Opcode, Space
 from tilewright.verify.compare.differences import bus_differences, ending_differences, memory_differences
 
@@ -25,7 +25,7 @@ COMMIT, WAIT_ALL = {"opcode": Opcode.COMMIT}, {"opcode": Opcode.WAIT_ALL}
 
 @pytest.fixture(scope="module")
 def session():
-    with TmauSession("unit", seed=SEED) as session:
+    with Session("unit", ["tmau"], seed=SEED) as session:
         yield session
 
 
@@ -61,7 +61,9 @@ def compare(session, commands, descriptors=(), after=0):
         session.run(drain=after)
     session.global_memory.write(0, contents)
     session.shared_memory.write(0, smem)
-    machine = Machine(Memory(contents.copy()), smem.copy(), session.params.bus_bytes, session.params.addr_width)
+    machine = Machine(
+        Memory(contents.copy()), smem.copy(), session.params.tmau.bus_bytes, session.params.tmau.addr_width
+    )
     for tag, command in enumerate(commands):
         machine.execute(command_word(tag=tag, **command))
     run = session.run(commands, shared=True, memory=(0, GLOBAL_BYTES), trace=True)
@@ -130,8 +132,8 @@ def test_a_wait_lets_so_many_groups_be_unfinished(session, allowed):
 )
 def test_a_copy_within_one_memory_is_waited_for(session, space, end):
     """It goes in pieces, most of which are still to be issued when the commit or the wait comes."""
-    copy = {"opcode": Opcode.COPY_BLOCK, "size": 8 * session.params.exchange_bytes, "source_space": space,
-            "destination_space": space, "source": 0, "destination": 8 * session.params.exchange_bytes}  # fmt: skip
+    copy = {"opcode": Opcode.COPY_BLOCK, "size": 8 * session.params.tmau.exchange_bytes, "source_space": space,
+            "destination_space": space, "source": 0, "destination": 8 * session.params.tmau.exchange_bytes}  # fmt: skip
     session.configure(latency=20)
     run = compare(session, [copy, *end])
     assert done(run, len(end)) >= done(run, 0)
@@ -225,7 +227,7 @@ def test_the_load_behind_a_replace_sees_the_new_field(session, sequence):
 def test_cycles_of_a_replace(session):
     """Two reductions of one word, the second after the first, each a read and a write; two reads for the load."""
     # Behind a reset the reducer's gate clears its memory first.
-    cleared = 8 * session.params.max_outstanding
+    cleared = 8 * session.params.tmau.max_outstanding
     run = compare(session, [replace(1, "address", 0), tensor(1, 0)], [X, Y, Z], after=cleared)
     print(f"REPLACE: {done(run, 0)} cycles, the load behind it: {done(run, 1) - done(run, 0)}; latency {LATENCY}")
     assert done(run, 0) <= 4 * LATENCY + 40

@@ -11,7 +11,7 @@ from tilewright.golden.memory import mix_pattern
 from tilewright.golden.smem import Barrier
 from tilewright.golden.tmau.lanes import lane_strides
 from tilewright.results import record
-from tilewright.sim.session.tmau import TmauSession
+from tilewright.sim.session import Session
 from tilewright.spec import Element, Error, LaneLayout, Opcode
 from tilewright.tools.docs.figures import stale
 from tilewright.verify.compare.differences import bus_differences, ending_differences, memory_differences
@@ -27,7 +27,7 @@ SHAPES = [(1, 1, 1, 1), (5, 3, 6, 2), (5, 4, 3, 2), (16, 1, 4, 3), (1, 7, 9, 1),
 
 @pytest.fixture(scope="module")
 def session():
-    with TmauSession("unit", latency=12, stall=0.2, seed=SEED) as session:
+    with Session("unit", ["tmau"], latency=12, stall=0.2, seed=SEED) as session:
         yield session
 
 
@@ -46,7 +46,9 @@ def compare(session, *commands, smem=None):
     smem = mix_pattern(session.params.smem.size_bytes, 2) if smem is None else smem
     session.global_memory.write(0, contents)
     session.shared_memory.write(0, smem)
-    machine = Machine(Memory(contents.copy()), smem.copy(), session.params.bus_bytes, session.params.addr_width)
+    machine = Machine(
+        Memory(contents.copy()), smem.copy(), session.params.tmau.bus_bytes, session.params.tmau.addr_width
+    )
     for tag, command in enumerate(commands):
         machine.execute(command_word(tag=tag, **command))
     commands = [command | {"wait": True} for command in commands]
@@ -215,7 +217,7 @@ MOVES = {
 def test_cycles_for_each_channel():
     """A job every second cycle, two jobs a channel within shared memory; and as many in flight as there is room for."""
     rows = {}
-    with TmauSession("default") as fast:
+    with Session("default", ["tmau"]) as fast:
         for latency, (size, channels), (kind, sides) in itertools.product((8, 100), CHANNELS, MOVES.items()):
             fast.configure(latency=latency)
             run = fast.run([lanes((size, 1, channels, 1), "u8", *sides, count=8)])
@@ -224,8 +226,8 @@ def test_cycles_for_each_channel():
             print(f"latency {latency:3}, {kind:6}, {channels:4} channels of {size:3} bytes: {ratio:5.2f} cycles each")
             rows[f"{kind} {size}, latency {latency}"] = {"cycles": ratio}
             jobs, under_way = (2, WITHIN) if kind == "change" else (1, latency + 15)
-            in_flight = under_way / fast.params.commands_in_flight
-            limit = max(jobs * max(2, in_flight), size / fast.params.bus_bytes)
+            in_flight = under_way / fast.params.tmau.commands_in_flight
+            limit = max(jobs * max(2, in_flight), size / fast.params.tmau.bus_bytes)
             start = latency + 40
             assert run.span <= 1.02 * limit * channels + start, (latency, kind, size)
     record("lanes", rows=rows)

@@ -10,9 +10,10 @@ import shutil
 
 import pytest
 
+from tilewright.hw.core.params import CoreParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.results import record
-from tilewright.sim.session.tmau import TmauSession
+from tilewright.sim.session import Session
 from tilewright.spec import Error, Opcode, Space
 from tilewright.spec.tmau_registers import FEATURES
 from tilewright.tools.cli.main import main
@@ -31,9 +32,9 @@ SEED = 1
     ],
 )
 def test_garbage(preset, count):
-    with TmauSession(preset, patience=300_000) as session:
+    with Session(preset, ["tmau"], patience=300_000) as session:
         run = MixedRun(session)
-        for batch in garbage_mixes(SEED, session.params, count):
+        for batch in garbage_mixes(SEED, session.params.tmau, count):
             assert run.run(batch) == [], batch.name
     counts = {code.name.lower(): count for code, count in run.endings.most_common()}
     print(f"{preset}: seed {SEED}, {run.commands} commands: {counts}")
@@ -80,12 +81,12 @@ def test_mixed_commands_on_the_preset():
 @pytest.mark.parametrize("name", ["lean", "all"])
 def test_mixed_commands_that_wait_in_block_memories(name):
     features = BUILT["lean"] if name == "lean" else tuple(FEATURES)
-    compare(name, UNIT.replace(features=features, spares_tables=True))
+    compare(name, UNIT.replace(features=features, prefer_bram=True))
 
 
 def compare(name, params):
     print(f"{name}: seed {FEATURES_SEED}")
-    with TmauSession(params=params, memory_bytes=MEMORY_BYTES) as session:
+    with Session(params=CoreParams(params), memory_bytes=MEMORY_BYTES) as session:
         run = MixedRun(session)
         batches = list(random_mixes(FEATURES_SEED, params, 400))
         if params.has("windows"):  # without them garbage goes anywhere
@@ -101,7 +102,7 @@ def compare(name, params):
 @pytest.mark.long
 def test_registers():
     """Register ``features`` shows what there is; registers of windows are there with the feature only."""
-    with TmauSession(params=UNIT.replace(features=BUILT["lean"])) as session:
+    with Session(params=CoreParams(UNIT.replace(features=BUILT["lean"]))) as session:
         bits = session.read_register("features")
         assert [name for k, name in enumerate(FEATURES) if bits >> k & 1] == ["swizzle", "stores"]
         answers = session.run(registers=[("windows", 3), ("global_base_lo",), ("irq_enable", 1)]).registers
@@ -117,14 +118,14 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module", params=["unit", "default"])
 def session(request):
-    with TmauSession(params=TMAU_PRESETS[request.param].replace(processors=4), patience=300_000) as session:
+    with Session(params=CoreParams(TMAU_PRESETS[request.param].replace(processors=4)), patience=300_000) as session:
         yield session
 
 
 def processors_compare(session, mixed, garbage):
     for kind, make, count in (("mixed", random_mixes, mixed), ("garbage", garbage_mixes, garbage)):
         run = MixedRun(session)
-        for batch in make(PROCESSORS_SEED, session.params, count):
+        for batch in make(PROCESSORS_SEED, session.params.tmau, count):
             assert run.run(batch) == [], batch.name
         print(f"{kind}: seed {PROCESSORS_SEED}, {run.commands} commands, {dict(run.endings.most_common(4))}")
         # Some processors are refused what others may do.
@@ -180,13 +181,13 @@ def planned(preset, simulator):
 
 def mixed_compare(preset, simulator):
     print(f"{preset} on {simulator}: seed {MIXED_SEED}, commands in mixes and garbage: {PLAN[preset, simulator]}")
-    with TmauSession(preset, simulator=simulator, memory_bytes=MEMORY_BYTES) as session:
+    with Session(preset, ["tmau"], simulator=simulator, memory_bytes=MEMORY_BYTES) as session:
         run, coverage = MixedRun(session), mixed_coverage()
         for batch in planned(preset, simulator):
             if run.run(batch):
                 record(f"mixed-{preset}-{simulator}", cases=run.commands, mismatches=1, seed=MIXED_SEED)
                 pytest.fail(run.report(batch), pytrace=False)
-            sample_batch(coverage, run.golden, session.params.addr_width)
+            sample_batch(coverage, run.golden, session.params.tmau.addr_width)
     if (preset, simulator) == ("unit", "verilator"):
         print(coverage.table())
         record("coverage-mixed", bins=coverage.bins, empty=coverage.empty, commands=run.commands)
@@ -220,9 +221,9 @@ def test_a_wrong_byte_is_found_and_becomes_a_case(tmp_path):
             stores = [order for order in batch.orders if order.fields["opcode"] == Opcode.STORE]
             return [*super().run(batch), *(["one store too many"] if stores else [])]
 
-    with TmauSession("unit", memory_bytes=MEMORY_BYTES) as session:
+    with Session("unit", ["tmau"], memory_bytes=MEMORY_BYTES) as session:
         run = Wrong(session)
-        batch = next(batch for batch in random_mixes(MIXED_SEED, session.params, 300) if run.run(batch))
+        batch = next(batch for batch in random_mixes(MIXED_SEED, session.params.tmau, 300) if run.run(batch))
         smallest = run.reduce(batch)
         opcodes = [order.fields["opcode"] for order in smallest.orders]
         assert [opcode for opcode in opcodes if opcode != Opcode.WAIT_ALL] == [Opcode.STORE]

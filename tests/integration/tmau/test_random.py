@@ -11,7 +11,7 @@ from tilewright.golden import Memory, TensorMap, limits
 from tilewright.golden.memory import mix_pattern
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.results import record
-from tilewright.sim.session.tmau import TmauSession
+from tilewright.sim.session import Session
 from tilewright.spec import DESCRIPTOR
 from tilewright.tools.cli.main import main
 from tilewright.verify.compare.batch_run import RandomRun, expected_words, requested_words
@@ -41,7 +41,7 @@ SHAPES = {
     scope="module", params=["unit", *(pytest.param(name, marks=pytest.mark.long) for name in ("default", "ecp5"))]
 )
 def session(request):
-    with TmauSession(request.param, latency=10) as session:
+    with Session(request.param, ["tmau"], latency=10) as session:
         session.global_memory.write(0, mix_pattern(BYTES, 1))
         yield session
 
@@ -50,7 +50,7 @@ def session(request):
 @pytest.mark.parametrize("offset", [-128, -64, -48, -32, -16, 0, 16])
 def test_bursts_at_a_page_edge(session, shape, offset):
     box, stride, coords = shape
-    params, memory = session.params, Memory(mix_pattern(BYTES, 1))
+    params, memory = session.params.tmau, Memory(mix_pattern(BYTES, 1))
     tmap = TensorMap(element="u8", address=PAGE + offset, size=box, stride=stride, box=box)
     before = np.full(params.smem.size_bytes, 0xA5, np.uint8)
     session.reset()
@@ -100,9 +100,9 @@ LONG = [pytest.param(preset, marks=pytest.mark.long) for preset in ("ecp5", "def
 def compare(preset, simulator):
     descriptors = PLAN[preset, simulator]
     print(f"{preset} on {simulator}: seed {SEED}, {descriptors} descriptors")
-    with TmauSession(preset, simulator=simulator) as session:
+    with Session(preset, ["tmau"], simulator=simulator) as session:
         run = RandomRun(session)
-        for batch in random_batches(SEED, session.params, descriptors):
+        for batch in random_batches(SEED, session.params.tmau, descriptors):
             if run.run(batch):
                 record(f"random-{preset}-{simulator}", cases=descriptors, mismatches=1, seed=SEED)
                 pytest.fail(run.report(batch), pytrace=False)
@@ -110,7 +110,7 @@ def compare(preset, simulator):
     record(f"preset-{preset}-{simulator}", preset=preset, simulated=True)
     # Commands met their descriptors in all ways: some found them, some were the first, some found them evicted.
     assert run.hits
-    assert run.misses > session.params.cache_entries
+    assert run.misses > session.params.tmau.cache_entries
 
 
 @pytest.mark.parametrize("preset", ["unit", *LONG])
@@ -158,17 +158,18 @@ def test_coverage(presets, empty):
 
 def test_a_wrong_byte_is_found_and_becomes_a_case(tmp_path):
     """The comparison can fail, and what it prints can be read and kept."""
-    with TmauSession("unit") as session:
+    with Session("unit", ["tmau"]) as session:
         run = RandomRun(session)
-        batch = replace(next(random_batches(SEED, session.params, 1)), base=0)
+        batch = replace(next(random_batches(SEED, session.params.tmau, 1)), base=0)
         smem_bytes = session.params.smem.size_bytes
         culprit = next(
             load
             for load in reversed(batch.loads)
-            if load.is_legal(smem_bytes) and len(expected_words(load.tmap, load.coords, session.params.bus_bytes)) > 2
+            if load.is_legal(smem_bytes)
+            and len(expected_words(load.tmap, load.coords, session.params.tmau.bus_bytes)) > 2
         )
-        word = int(expected_words(culprit.tmap, culprit.coords, session.params.bus_bytes)[1])
-        session.global_memory.write(word, session.global_memory.read(word, session.params.bus_bytes) ^ 0x5A)
+        word = int(expected_words(culprit.tmap, culprit.coords, session.params.tmau.bus_bytes)[1])
+        session.global_memory.write(word, session.global_memory.read(word, session.params.tmau.bus_bytes) ^ 0x5A)
         assert any("shared memory differs" in difference for difference in run.run(batch))
         assert culprit in run.reduce(batch).loads
         path = tmp_path / "case.json"

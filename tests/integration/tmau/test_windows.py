@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tilewright.golden import Windows
-from tilewright.sim.session.tmau import TmauSession
+from tilewright.sim.session import Session
 from tilewright.spec import DESCRIPTOR, Error
 from tilewright.verify.compare.scoreboard import Scoreboard, refusal_differences
 from tilewright.verify.random.commands import TILE, pixel_map, tile_map, word_of
@@ -34,7 +34,7 @@ MOVERS = ("load", "store", "reduce")
 
 @pytest.fixture(scope="module", params=["unit", pytest.param("default", marks=pytest.mark.long)])
 def scoreboard(request):
-    with TmauSession(request.param, latency=10, stall=0.2, patience=100_000) as session:
+    with Session(request.param, ["tmau"], latency=10, stall=0.2, patience=100_000) as session:
         yield Scoreboard(session)
 
 

@@ -69,5 +69,5 @@ def test_jobs_of_functions():
 def test_expected_cycles(kind, shape, request):
     compiled = network.compile(read_model(model(kind, (-4, 4), shape=shape)), "default")
     name = f"function-cycles-{request.node.callspec.id}"
-    record(name, jobs=len(compiled.layers[0].parts), cycles=compiled.schedule.cycles)
+    record(name, jobs=len(compiled.plan.layers[0].parts), cycles=compiled.plan.schedule.cycles)
     assert not stale(name, ROOT)

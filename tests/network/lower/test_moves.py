@@ -1,4 +1,4 @@
-"""Moves: every byte gets to its place, whatever they are cut to, and whatever fits shared memory."""
+"""Moves: every byte gets to its place, however moves are cut, and whatever fits into shared memory."""
 
 from itertools import product
 
@@ -9,11 +9,9 @@ from tilewright import network
 from tilewright.golden import CONV_PRESETS
 from tilewright.network import ModelError
 from tilewright.network.drawn import NetworkMaker
-from tilewright.network.evaluation import evaluate
 from tilewright.network.lower.moves import Move
 from tilewright.network.program.machine import Machine
 from tilewright.spec.conv import ConvOperation
-from tilewright.verify.races import find_races
 
 
 def places(moves):
@@ -26,7 +24,7 @@ def places(moves):
 
 
 def jobs_places(moves):
-    """The same of their jobs."""
+    """Bytes of source and output of the jobs of moves, as pairs."""
     return sorted(
         tuple(start + index[0] + sum(i * pitch for i, pitch in zip(index[1:], pitches, strict=True))
               for start, pitches in ((job.x, job.x_pitch), (job.y, job.y_pitch)))
@@ -40,11 +38,11 @@ def draw_move(rng):
     order = rng.permutation(len(sizes))
     steps = []
     for dimensions in (order, range(len(sizes))):
-        step, found = 1, [0] * len(sizes)
+        step, pitches = 1, [0] * len(sizes)
         for axis in dimensions:
-            found[axis] = step
+            pitches[axis] = step
             step = step * sizes[axis] + int(rng.integers(0, 3))
-        steps.append(found)
+        steps.append(pitches)
     loops = tuple(loop for loop in zip(sizes, *steps, strict=True) if loop[0] > 1)
     return Move(loops, tuple(int(start) for start in rng.integers(0, 9, 2)))
 
@@ -59,10 +57,10 @@ def test_cut_anywhere_nothing_is_lost(side):
         assert move.span(side) == (min(ends), max(ends) + 1)
         assert jobs_places([move]) == pairs
         offset = int(rng.integers(min(ends) - 1, max(ends) + 3))
-        before, behind = move.split(side, offset)
+        before, after = move.split(side, offset)
         assert places(before) == [pair for pair in pairs if pair[side] < offset]
-        assert jobs_places(before + behind) == pairs
-        assert places(behind) == [pair for pair in pairs if pair[side] >= offset]
+        assert jobs_places(before + after) == pairs
+        assert places(after) == [pair for pair in pairs if pair[side] >= offset]
 
 
 def transpose(maker):
@@ -91,37 +89,29 @@ def flattened(maker):
 
 
 NETWORKS = [transpose, shuffle, blocks_of_channels, joined, flattened]
-#: All of a tensor fits, a part of it, next to nothing; of the last two a weight chooses a channel more slowly.
+#: A whole tensor fits, a part of it, very little; on the last two a convolution is the slower way to reorder channels.
 MACHINES = [Machine(), Machine(smem_bytes=8 * 1024), Machine(CONV_PRESETS["unit"], 16 * 1024, 16),
             Machine(CONV_PRESETS["unit"], 1024, 16)]  # fmt: skip
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=["all", "some", "small", "little"])
 @pytest.mark.parametrize("build", NETWORKS, ids=lambda build: build.__name__)
-def test_moves_of_tensors_that_do_not_fit(build, machine):
+def test_moves_of_tensors_that_do_not_fit(build, machine, check_program):
     maker = NetworkMaker(5)
     build(maker)
-    graph, inputs = maker.graph(), maker.draw()
-    compiled = network.compile(graph, machine)
-    (name,) = graph.outputs
-    np.testing.assert_array_equal(compiled.run(inputs)[name], evaluate(graph, inputs)[name])
-    assert find_races(compiled.schedule.words, compiled.image, machine.smem_bytes) == []
-    assert build is not shuffle or any(layer.moves for layer in compiled.layers) == (machine.conv.peak < 36)
+    compiled = check_program(maker, machine, races=True)
+    assert build is not shuffle or any(layer.moves for layer in compiled.plan.layers) == (machine.conv.peak < 36)
 
 
 @pytest.mark.parametrize("shape", [(1, 100, 96), (3, 70, 300), (2, 300, 120)])
 @pytest.mark.parametrize("machine", [Machine(), Machine(smem_bytes=32 * 1024)], ids=["all", "some"])
-def test_transposes_are_products(shape, machine):
-    """What is moved is the weights, in pieces of whatever fits."""
+def test_transposes_are_products(shape, machine, check_program):
+    """The data that moves is the weights, in pieces that fit."""
     maker = NetworkMaker()
     maker.transpose(maker.input(shape), 0, 2, 1)
-    graph, inputs = maker.graph(), maker.draw()
-    compiled = network.compile(graph, machine)
-    (name,) = graph.outputs
-    np.testing.assert_array_equal(compiled.run(inputs)[name], evaluate(graph, inputs)[name])
-    assert not find_races(compiled.schedule.words, compiled.image, machine.smem_bytes)
-    assert compiled.schedule.cycles < np.prod(shape)
-    jobs = [job for job in compiled.schedule.streams.jobs for job in job[0].jobs]
+    compiled = check_program(maker, machine, races=True)
+    assert compiled.plan.schedule.cycles < np.prod(shape)
+    jobs = [job for job in compiled.plan.schedule.streams.jobs for job in job[0].jobs]
     assert any(job["operation"] == ConvOperation.CONVOLUTION for job in jobs)
 
 
@@ -129,39 +119,33 @@ def test_channels_that_are_only_chosen_are_no_multiplications():
     maker = NetworkMaker(5)
     shuffle(maker)
     compiled = network.compile(maker.graph())
-    assert [layer.macs for layer in compiled.layers] == [0, 2 * 13 * 9 * 36 * 8]
+    assert [layer.macs for layer in compiled.plan.layers] == [0, 2 * 13 * 9 * 36 * 8]
 
 
 @pytest.mark.parametrize("machine", [MACHINES[0], Machine(CONV_PRESETS["unit"], 4096, 16)], ids=["default", "small"])
 @pytest.mark.parametrize("zeros", [3, "channels"])
 @pytest.mark.parametrize(("groups", "kernel", "less"), [(1, 3, True), (4, 1, True), (4, 3, False)])
-def test_the_convolution_before_a_shuffle_does_it(groups, kernel, less, zeros, machine):
+def test_the_convolution_before_a_shuffle_does_it(groups, kernel, less, zeros, machine, check_program):
     """If zeros between its groups are less work than a shuffle, and one zero point of weights fits all of them."""
     maker = NetworkMaker(3)
     x = maker.conv(maker.input((2, 24, 9, 7)), 40, kernel, groups=groups, weights="uint8", zeros=zeros)
     x = maker.transpose(maker.reshape(x, 2, 4, 10, 9, 7), 0, 2, 1, 3, 4)
     maker.conv(maker.reshape(x, 2, 40, 9, 7), 8)
-    graph, inputs = maker.graph(), maker.draw()
-    compiled = network.compile(graph, machine)
-    (name,) = graph.outputs
-    np.testing.assert_array_equal(compiled.run(inputs)[name], evaluate(graph, inputs)[name])
-    assert len(compiled.layers) == (2 if less and zeros == 3 else 3)
-    assert sum(layer.macs for layer in compiled.layers) == sum(map(graph.macs, graph.nodes))
+    compiled = check_program(maker, machine)
+    assert len(compiled.plan.layers) == (2 if less and zeros == 3 else 3)
+    assert compiled.plan.macs == sum(map(compiled.graph.macs, compiled.graph.nodes))
 
 
 @pytest.mark.parametrize("read", [False, True])
-def test_what_somebody_else_wants_is_shuffled_behind(read):
+def test_a_tensor_with_other_readers_is_shuffled_afterwards(read, check_program):
     """Another node reads it, or it is an output."""
     maker = NetworkMaker(3)
     x = maker.conv(maker.input((1, 24, 9, 7)), 40)
     y = maker.transpose(maker.reshape(x, 1, 4, 10, 9, 7), 0, 2, 1, 3, 4)
     y = maker.reshape(y, 1, 40, 9, 7)
     y = maker.add(y, x) if read else maker.conv(y, 8)
-    graph, inputs = maker.graph(*(() if read else (x, y))), maker.draw()
-    compiled, expected = network.compile(graph), evaluate(graph, inputs)
-    for name, value in compiled.run(inputs).items():
-        np.testing.assert_array_equal(value, expected[name], err_msg=name)
-    assert len(compiled.layers) == 3
+    graph = maker.graph(*(() if read else (x, y)))
+    assert len(check_program(graph, inputs=maker.draw()).plan.layers) == 3
 
 
 def test_a_shared_memory_without_four_lines_is_refused():

@@ -1,4 +1,4 @@
-"""Every operator on the golden core, tensor by tensor what the evaluation of the network gives."""
+"""Every operator as a program on the golden core, compared with the evaluation."""
 
 from dataclasses import replace
 
@@ -8,20 +8,13 @@ import pytest
 from tilewright import network
 from tilewright.network import Concat, Graph, ModelError, Mul, Node, Tensor
 from tilewright.network.drawn import NetworkMaker
-from tilewright.network.evaluation import evaluate
 from tilewright.network.lower.scales import steps_of
 
 
-def check(maker, preset="default", every_tensor=True):
-    """Compiles and runs a network and compares every tensor that lies in memory."""
-    graph, inputs = maker.graph(), maker.draw()
-    compiled = network.compile(graph, preset, every_tensor=every_tensor)
-    data, expected = compiled.run_golden(inputs), evaluate(graph, inputs)
-    names = list(compiled.places) if every_tensor else graph.outputs
-    assert every_tensor is False or set(names) == set(expected)
-    for name, value in compiled.tensors(data, names).items():
-        np.testing.assert_array_equal(value, expected[name], err_msg=name, strict=True)
-    return compiled
+@pytest.fixture
+def check(check_program):
+    """Checks the program of a NetworkMaker, by default with every tensor, and returns the Compiled."""
+    return lambda maker, preset="default", every_tensor=True: check_program(maker, preset, every_tensor=every_tensor)
 
 
 @pytest.mark.parametrize("preset", ["unit", "ecp5", "default", "full"])
@@ -41,7 +34,7 @@ def check(maker, preset="default", every_tensor=True):
         ((1, 4, 6, 6), 8, 3, {"pad": 4}),
     ],
 )
-def test_convolution(preset, shape, out_channels, kernel, options):
+def test_convolution(preset, shape, out_channels, kernel, options, check):
     maker = NetworkMaker(len(shape) + out_channels)
     maker.conv(maker.input(shape), out_channels, kernel, **options)
     check(maker, preset)
@@ -58,10 +51,10 @@ def test_convolution(preset, shape, out_channels, kernel, options):
         (16, "channels", None),
     ],
 )
-def test_small_groups_are_one_job(groups, zeros, parts):
+def test_small_groups_are_one_job(groups, zeros, parts, check):
     maker = NetworkMaker(5)
     maker.conv(maker.input((1, 64, 9, 7)), 64, 3, groups=groups, weights="uint8", zeros=zeros)
-    (layer,) = check(maker).layers
+    (layer,) = check(maker).plan.layers
     assert parts is None or [part.out_channels[1] for part in layer.parts] == parts
     assert len(layer.parts) < groups + 3
     assert layer.macs == 64 * (64 // groups) * 9 * 9 * 7
@@ -70,7 +63,7 @@ def test_small_groups_are_one_job(groups, zeros, parts):
 @pytest.mark.parametrize("given", ["uint8", "int8"])
 @pytest.mark.parametrize("made", ["uint8", "int8"])
 @pytest.mark.parametrize("weights", ["uint8", "int8"])
-def test_types(given, made, weights):
+def test_types(given, made, weights, check):
     maker = NetworkMaker()
     x = maker.conv(maker.input((1, 9, 8, 7), given), 18, 3, dtype=made, weights=weights, zeros=3)
     x = maker.conv(x, 18, 3, groups=18, dtype=given, weights=weights)
@@ -80,7 +73,7 @@ def test_types(given, made, weights):
 
 @pytest.mark.parametrize("columns", [10, 100])
 @pytest.mark.parametrize("shape", [(1, 33), (5, 48), (2, 3, 20)])
-def test_matrix(shape, columns):
+def test_matrix(shape, columns, check):
     maker = NetworkMaker()
     x = maker.matrix(maker.input(shape), columns)
     maker.matrix(x, 7)
@@ -98,14 +91,14 @@ def test_the_last_product_of_a_feature_map_is_no_floats():
 
 @pytest.mark.parametrize("every_tensor", [False, True])
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
-def test_additions(dtype, every_tensor):
+def test_additions(dtype, every_tensor, check):
     maker = NetworkMaker()
     a = maker.input((1, 10, 9, 8), dtype)
     b = maker.conv(a, 10, 3, dtype=dtype)
     c = maker.add(b, a)
     maker.add(maker.add(c, c), maker.conv(c, 10, 1, dtype=dtype))
     compiled = check(maker, every_tensor=every_tensor)
-    assert len(compiled.layers) == (5 if every_tensor else 4)
+    assert len(compiled.plan.layers) == (5 if every_tensor else 4)
 
 
 def test_a_sum_of_different_types_is_refused():
@@ -118,7 +111,7 @@ def test_a_sum_of_different_types_is_refused():
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
 @pytest.mark.parametrize("kind", ["sum", "max"])
 @pytest.mark.parametrize("counted", [False, True])
-def test_pools(kind, dtype, counted):
+def test_pools(kind, dtype, counted, check):
     maker = NetworkMaker()
     x = maker.input((1, 19, 20, 17), dtype)
     y = maker.pool(x, kind, 3, stride=2, pad=1, counted=counted)
@@ -128,7 +121,7 @@ def test_pools(kind, dtype, counted):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
-def test_pads(dtype):
+def test_pads(dtype, check):
     maker = NetworkMaker()
     x = maker.pad(maker.input((1, 7, 6, 5), dtype), (0, 3, 2, 1), (0, 0, 4, 6))
     maker.pad(x, (0, 0, 0, 0), (0, 20, 0, 0))
@@ -147,7 +140,7 @@ def test_pads(dtype):
         ((2, 3, 4, 5, 6), (1, 0, 1, 0, 1), (0, 2, 0, 2, 0)),
     ],
 )
-def test_pads_of_any_dimension(shape, before, after, preset):
+def test_pads_of_any_dimension(shape, before, after, preset, check):
     maker = NetworkMaker()
     x = maker.pad(maker.input(shape), before, after)
     maker.concat(0, x, x, scales=[(0.02, 3), (0.031, 100), (0.025, 7)])
@@ -155,7 +148,7 @@ def test_pads_of_any_dimension(shape, before, after, preset):
 
 
 @pytest.mark.parametrize("axis", [1, 2, 3])
-def test_concatenations(axis):
+def test_concatenations(axis, check):
     maker = NetworkMaker()
     sizes = [[1, 6, 7, 8] for _ in range(3)]
     for number, size in enumerate(sizes):
@@ -168,7 +161,7 @@ def test_concatenations(axis):
 
 
 @pytest.mark.parametrize("every_tensor", [False, True])
-def test_orders(every_tensor):
+def test_orders(every_tensor, check):
     maker = NetworkMaker()
     x = maker.conv(maker.input((1, 3, 12, 8)), 12, 3)
     # A shuffle of channels.
@@ -178,24 +171,24 @@ def test_orders(every_tensor):
     x = maker.matrix(maker.reshape(x, 1, 192), 20)
     maker.matrix(maker.reshape(x, 4, 5), 6)
     compiled = check(maker, every_tensor=every_tensor)
-    assert every_tensor or sum(bool(layer.moves) for layer in compiled.layers) == 1
+    assert every_tensor or sum(bool(layer.moves) for layer in compiled.plan.layers) == 1
 
 
-def test_matrices_of_feature_maps():
+def test_matrices_of_feature_maps(check):
     maker = NetworkMaker()
     x = maker.matrix(maker.input((2, 3, 5, 7)), 6)
     maker.matrix(maker.conv(x, 4, 3), 9)
     check(maker)
 
 
-def test_orders_that_do_not_nest():
+def test_orders_that_do_not_nest(check):
     maker = NetworkMaker()
     maker.conv(maker.reshape(maker.input((2, 7, 12, 12)), 6, 4, 14, 6), 3)
     check(maker, every_tensor=False)
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4, 5), (3, 20), (2, 3, 7), (6,)])
-def test_concatenations_of_other_dimensions(shape):
+def test_concatenations_of_other_dimensions(shape, check):
     maker = NetworkMaker()
     parts = [maker.input(shape), maker.input((shape[0] + 2, *shape[1:]))]
     maker.concat(0, *parts)
@@ -205,8 +198,8 @@ def test_concatenations_of_other_dimensions(shape):
 
 @pytest.mark.parametrize("preset", ["unit", "default"])
 @pytest.mark.parametrize("shape", [(1, 20, 14, 15), (3, 40), (2, 3, 20), (6,)])
-def test_tables_that_are_no_product(shape, preset):
-    """Quotients whose halves round either way, and any bytes: every entry is met, by more jobs."""
+def test_tables_that_are_no_product(shape, preset, check_program):
+    """Quotients that are rounded up and down at halves, and random bytes: several jobs give every entry."""
     maker = NetworkMaker(7)
     scales = [(0.05, 3), (0.06, 128), (0.02, 0), (0.1, 100)]
     parts = [maker.input(shape) for _ in scales[1:]]
@@ -218,37 +211,35 @@ def test_tables_that_are_no_product(shape, preset):
     assert any(len(steps_of(one, np.dtype(np.uint8))) > 1 for one in tables)
     random = Concat(len(shape) - 1, (*tables[:2], table))
     graph = replace(graph, nodes=(replace(graph.nodes[0], attributes=random), *graph.nodes[1:]))
-    expected = evaluate(graph, inputs)
-    for name, value in network.compile(graph, preset).run(inputs).items():
-        np.testing.assert_array_equal(value, expected[name], err_msg=name)
+    check_program(graph, preset, inputs)
 
 
 @pytest.mark.parametrize("preset", ["unit", "default"])
 @pytest.mark.parametrize("shape", [(1, 197, 768), (1, 65537), (196, 512), (70001,)])
-def test_single_elements_of_large_tensors(shape, preset):
-    """More elements than a job has channels, and more rows than are worth a band each."""
+def test_single_elements_of_large_tensors(shape, preset, check):
+    """More elements than a job has channels, and too many rows for a band each."""
     maker = NetworkMaker()
     x = maker.input(shape)
     maker.concat(0, maker.add(maker.mul(x), x), scales=[(0.03, 5), (0.02, 7)])
     compiled = check(maker, preset)
-    parts = sum(len(layer.parts) for layer in compiled.layers)
-    assert sum(compiled.schedule.jobs.values()) < parts * np.prod(shape) // 2000
+    parts = sum(len(layer.parts) for layer in compiled.plan.layers)
+    assert sum(compiled.plan.schedule.jobs.values()) < parts * np.prod(shape) // 2000
 
 
 @pytest.mark.parametrize("shape", [(5, 48), (1, 33), (1, 64, 64), (2, 3, 20), (1, 7, 13)])
-def test_products_with_additions(shape):
-    """A matrix product and what is added to it are one layer; others see its bytes as other pixels."""
+def test_products_with_additions(shape, check):
+    """A matrix product and its addition are one layer; readers see its bytes as other pixels."""
     maker = NetworkMaker()
     x = maker.input(shape)
     y = maker.matrix(maker.matrix(x, 80), shape[-1])
     maker.matrix(maker.mul(maker.add(y, x)), 10)
-    assert len(check(maker).layers) == 5
-    assert len(check(maker, every_tensor=False).layers) == 4
+    assert len(check(maker).plan.layers) == 5
+    assert len(check(maker, every_tensor=False).plan.layers) == 4
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
-def test_clamps_and_halves(dtype):
-    """A clamp of what others read too, and products halfway between two integers, next to an odd zero point."""
+def test_clamps_and_halves(dtype, check_program):
+    """A clamp of a tensor with other readers, and products halfway between two integers with an odd zero point."""
     shift = 128 * (dtype == "uint8")
     x, middle = Tensor("x", (1, 5, 6, 7), dtype), Tensor("m", (1, 5, 6, 7), dtype)
     y = replace(middle, name="y")
@@ -260,13 +251,11 @@ def test_clamps_and_halves(dtype):
         nodes = Node("clamp", ("x",), "m", clamp), Node("mul", ("m",), "y", mul)
         graph = Graph(("x",), ("m", "y"), {tensor.name: tensor for tensor in (x, middle, y)}, nodes)
         inputs = {"x": np.random.default_rng(1).integers(0, 256, x.shape).astype(np.uint8).view(dtype)}
-        expected = evaluate(graph, inputs)
-        for name, value in network.compile(graph).run(inputs).items():
-            np.testing.assert_array_equal(value, expected[name], err_msg=f"{name} {factor}")
+        check_program(graph, inputs=inputs)
 
 
-def test_nodes_of_one_name():
-    """What lies between the layers of a node is its own, whatever the node is called."""
+def test_nodes_of_one_name(check_program):
+    """Intermediate results of nodes with equal names are different tensors."""
     maker = NetworkMaker()
     x = maker.input((1, 6, 12, 12))
     ends = [maker.matrix(x, 9), maker.matrix(x, 7)]
@@ -275,6 +264,4 @@ def test_nodes_of_one_name():
     ends += [maker.conv(maker.reshape(x, *shape), 3) for shape in ((4, 6, 4, 9), (9, 4, 2, 12))]
     graph, inputs = maker.graph(*ends), maker.draw()
     graph = replace(graph, nodes=tuple(replace(node, name="same") for node in graph.nodes))
-    expected = evaluate(graph, inputs)
-    for name, value in network.compile(graph).run(inputs).items():
-        np.testing.assert_array_equal(value, expected[name], err_msg=name)
+    check_program(graph, inputs=inputs)

@@ -1,4 +1,4 @@
-"""Tables as products with one number, one added to the other."""
+"""Tables as sums of products with one number."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""How layers are cut: what boxes leave out and where they leave gaps, and what that is expected to cost."""
+"""Cuts of layers: pixels that boxes step over, gaps between pixels, and expected costs."""
 
 from dataclasses import replace
 
@@ -8,41 +8,32 @@ import pytest
 from tilewright import network
 from tilewright.golden import CONV_PRESETS
 from tilewright.network.drawn import NetworkMaker
-from tilewright.network.evaluation import evaluate
 from tilewright.network.lower.lowering import lower
 from tilewright.network.lower.places import Cut, as_cut
+from tilewright.network.plan import costs
 from tilewright.network.plan.costs import cheapest_gap, moved, plan_part
 from tilewright.network.plan.cuts import strided, with_gaps
 
 
-def compiled_and_checked(maker, preset="default"):
-    graph, inputs = maker.graph(), maker.draw()
-    compiled = network.compile(graph, preset)
-    data, expected = compiled.run_golden(inputs), evaluate(graph, inputs)
-    for name in graph.outputs:
-        np.testing.assert_array_equal(compiled.tensor(data, name), expected[name], err_msg=name)
-    return compiled
-
-
 def sources(compiled):
-    return [place for group in compiled.tiles for layer, _ in group for place in layer.sources]
+    return [place for group in compiled.plan.tiles for layer, _ in group for place in layer.sources]
 
 
 @pytest.mark.parametrize("stride", [2, 3, (2, 1), (1, 8)])
 @pytest.mark.parametrize("shape", [(1, 64, 15, 13), (2, 48, 8, 9)])
 @pytest.mark.parametrize("preset", ["unit", "default"])
-def test_windows_of_one_pixel_bring_what_they_read(preset, shape, stride):
+def test_windows_of_one_pixel_load_what_they_read(preset, shape, stride, check_program):
     maker = NetworkMaker(shape[1])
     maker.conv(maker.input(shape), 40, 1, stride=stride)
-    compiled = compiled_and_checked(maker, preset)
+    compiled = check_program(maker, preset)
     pair = stride if isinstance(stride, tuple) else (stride, stride)
     assert all(place.step == pair for place in sources(compiled))
     brought = sum(
         one.input_bytes[0] * len(one.bands(part)) * place.channels / place.pixel_pitch
-        for part, one in compiled.tiles[0]
+        for part, one in compiled.plan.tiles[0]
         for place in part.sources
     )
-    ranges = len({part.output.first_channel for part, _ in compiled.tiles[0] if isinstance(part.output, Cut)}) or 1
+    ranges = len({part.output.first_channel for part, _ in compiled.plan.tiles[0] if isinstance(part.output, Cut)}) or 1
     rows, columns = (-(-size // step) for size, step in zip(shape[2:], pair, strict=True))
     assert brought <= 2 * ranges * shape[0] * rows * columns * shape[1]
 
@@ -53,7 +44,7 @@ def layer_of(maker):
 
 
 @pytest.mark.parametrize("change", [{"stride": 1}, {"stride": 9}, {"stride": 2, "pad": 1}])
-def test_windows_that_are_left_as_they_are(change):
+def test_windows_that_load_all_pixels(change):
     maker = NetworkMaker()
     maker.conv(maker.input((1, 32, 20, 20)), 32, 1, **change)
     layer = layer_of(maker)
@@ -86,11 +77,11 @@ def test_a_gap_of_eight_bytes():
     assert place.pixel_pitch == 48
 
 
-def test_a_network_with_gaps():
+def test_a_network_with_gaps(check_program):
     maker = NetworkMaker()
     x = maker.conv(maker.input((1, 256, 14, 14)), 256, 3)
     maker.conv(x, 256, 3, stride=2, groups=256)
-    compiled = compiled_and_checked(maker)
+    compiled = check_program(maker)
     assert any(isinstance(place, Cut) and place.gap for place in sources(compiled))
 
 
@@ -106,8 +97,21 @@ def test_cycles_of_boxes():
     assert moved(replace(whole, channels=64), 640, 64) == 15  # one or two words each
 
 
-def test_pixels_that_are_longer_than_a_row_of_a_box():
+def test_pixels_that_are_longer_than_a_row_of_a_box(check_program):
     maker = NetworkMaker()
     maker.conv(maker.input((1, 2048, 7, 7)), 128, 1)
-    compiled = compiled_and_checked(maker)
+    compiled = check_program(maker)
     assert all(place.long and place.gap for place in sources(compiled))
+
+
+def test_equal_parts_are_costed_once():
+    """Each channel has its own zero point and is a job, but there are only a few kinds of jobs."""
+    maker = NetworkMaker(8)
+    x = maker.conv(maker.input((1, 16, 28, 28)), 96, weights="uint8", zeros="channels")
+    graph = maker.graph(maker.conv(x, 96, 3, groups=96, weights="uint8", zeros="channels"))
+    zeros = np.random.default_rng(1).permutation(96).astype(np.int32)
+    nodes = tuple(replace(node, attributes=replace(node.attributes, w_zero=zeros)) for node in graph.nodes)
+    before = sum(costs._planned.cache_info()[:2])
+    compiled = network.compile(replace(graph, nodes=nodes), "default")
+    assert sum(len(layer.stages) for layer in compiled.plan.layers) == 2 * 96
+    assert sum(costs._planned.cache_info()[:2]) - before < 10_000

@@ -1,28 +1,20 @@
-"""What neighbouring layers hand on in shared memory: results that stay there, and layers that are done band by band."""
+"""Neighbouring layers that share shared memory: results that stay there, and layers that are done band by band."""
 
-import numpy as np
 import pytest
 
 from tilewright import network
 from tilewright.network.drawn import NetworkMaker
-from tilewright.network.evaluation import evaluate
 from tilewright.network.lower.places import Held
-from tilewright.verify.races import find_races
 
 
-def checked(maker, preset="default", every_tensor=False):
-    """A network as a program that gives what the evaluation does, and in which nothing meets."""
-    graph, inputs = maker.graph(), maker.draw()
-    compiled = network.compile(graph, preset, every_tensor=every_tensor)
-    data, expected = compiled.run_golden(inputs), evaluate(graph, inputs)
-    for name in [node.output for node in graph.nodes] if every_tensor else graph.outputs:
-        np.testing.assert_array_equal(compiled.tensor(data, name), expected[name], err_msg=name)
-    assert find_races(compiled.schedule.words, compiled.image, compiled.machine.smem_bytes) == []
-    return compiled
+@pytest.fixture
+def checked(check_program):
+    """Checks the program of a NetworkMaker, also for races, and returns the Compiled."""
+    return lambda maker, every_tensor=False: check_program(maker, every_tensor=every_tensor, races=True)
 
 
 def held(compiled):
-    return [layer.output for layer in compiled.layers if isinstance(layer.output, Held)]
+    return [layer.output for layer in compiled.plan.layers if isinstance(layer.output, Held)]
 
 
 def narrow(batch=1, channels=256):
@@ -44,17 +36,18 @@ def wide(size=64, **last):
 
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("every_tensor", [False, True])
-def test_small_results_stay(batch, every_tensor):
+def test_small_results_stay(batch, every_tensor, checked):
     compiled = checked(narrow(batch), every_tensor=every_tensor)
     assert held(compiled)
 
 
-def test_what_nobody_else_reads_is_not_stored():
+def test_a_tensor_without_other_readers_is_not_stored(checked):
     compiled = checked(narrow())
-    tags = {layer.output.name for layer in compiled.layers if isinstance(layer.output, Held)}
-    read_again = {place.name for layer in compiled.layers for place in layer.brought if not isinstance(place, Held)}
-    stored = {span.layer for span in compiled.schedule.spans if span.engine == "store"}
-    for number, layer in enumerate(compiled.layers):
+    layers = compiled.plan.layers
+    tags = {layer.output.name for layer in layers if isinstance(layer.output, Held)}
+    read_again = {place.name for layer in layers for place in layer.brought if not isinstance(place, Held)}
+    stored = {span.layer for span in compiled.plan.schedule.spans if span.engine == "store"}
+    for number, layer in enumerate(layers):
         kept = layer.output.name not in tags or layer.output.name in read_again
         assert (number in stored) == kept, layer.name
     (name,) = list(tags - read_again)[:1]
@@ -62,35 +55,35 @@ def test_what_nobody_else_reads_is_not_stored():
         compiled.tensors(compiled.image, [name])
 
 
-def test_pixels_stay_with_the_gaps_that_the_next_layer_wants():
+def test_pixels_stay_with_the_gaps_that_the_next_layer_wants(checked):
     """Pixels of 384 bytes lie in the same banks; and they leave without the gaps."""
     compiled = checked(narrow(channels=384), every_tensor=True)
     assert any(place.gap for place in held(compiled))
 
 
 @pytest.mark.parametrize("last", [{"stride": 2}, {"stride": 2, "pad": 1}, {"stride": 2, "pad": (0, 0, 1, 1)}])
-def test_large_maps_between_two_layers_stay_in_bands(last):
+def test_large_maps_between_two_layers_stay_in_bands(last, checked):
     compiled = checked(wide(**last))
-    (layer,) = compiled.layers
+    (layer,) = compiled.plan.layers
     assert layer.first.name in layer.name
     assert layer.sources[0].name == layer.first.output.name
     assert not any(place.name == layer.sources[0].name for place in layer.brought)
-    assert all(one.between_bytes for _, one in compiled.tiles[0])
+    assert all(one.between_bytes for _, one in compiled.plan.tiles[0])
 
 
-def test_what_is_to_be_seen_is_not_joined():
+def test_with_every_tensor_layers_are_not_joined(checked):
     """All tensors lie in memory: layers stay by themselves."""
-    assert len(checked(wide(stride=2), every_tensor=True).layers) == 2
+    assert len(checked(wide(stride=2), every_tensor=True).plan.layers) == 2
 
 
-def test_what_two_layers_read_is_not_joined():
+def test_a_tensor_with_two_readers_is_not_joined(checked):
     maker = NetworkMaker(9)
     x = maker.conv(maker.input((1, 16, 64, 64)), 96)
     maker.add(maker.conv(x, 96, 3, groups=96, pad=1), x)
-    assert all(layer.first is None for layer in checked(maker).layers)
+    assert all(layer.first is None for layer in checked(maker).plan.layers)
 
 
-def test_an_addition_is_done_with_what_is_joined():
+def test_joined_layers_with_an_addition(checked):
     """The second layer reads its second operand from memory."""
     maker = NetworkMaker(10)
     x = maker.input((1, 32, 80, 80))
@@ -100,5 +93,5 @@ def test_an_addition_is_done_with_what_is_joined():
 
 
 def test_the_same_program_each_time():
-    first, second = (network.compile(narrow().graph(), "default").schedule.words for _ in range(2))
+    first, second = (network.compile(narrow().graph(), "default").words for _ in range(2))
     assert first == second

@@ -20,7 +20,7 @@ from tilewright.network.program.rtl import measure_layers, measured, run_on, run
 from tilewright.network.reader import read_model
 from tilewright.results import record
 from tilewright.sim.hdl.settings import Setting
-from tilewright.sim.session.accelerator import AcceleratorSession
+from tilewright.sim.session.core import open_accelerator
 from tilewright.tools.docs.figures import stale
 from tilewright.verify.random.networks import OPERATORS, draw_inputs, draw_network
 
@@ -53,12 +53,12 @@ def test_memory_is_what_golden_leaves(options):
     np.testing.assert_array_equal(data, compiled.run_golden(inputs))
     assert run.interrupt
     lines = measured(compiled, run).splitlines()
-    assert len(lines) == len(compiled.layers) + 2
+    assert len(lines) == len(compiled.plan.layers) + 2
 
 
 @pytest.fixture(scope="module")
 def session():
-    with AcceleratorSession("unit", latency=20) as session:
+    with open_accelerator("unit", latency=20) as session:
         yield session
 
 
@@ -103,7 +103,7 @@ def test_a_program_that_does_not_end_as_it_should(session):
     compiled = network.compile(maker.graph(), "unit")
     memory = compiled.memory(maker.draw())
     broken = memory.copy()
-    broken[compiled.start : compiled.start + 64] = 0
+    broken[compiled.plan.start : compiled.plan.start + 64] = 0
     with pytest.raises(RuntimeError, match=r"^the program stopped with ProgramRecord\(code=.*KIND"):
         run_on(session, compiled, broken)
 
@@ -128,13 +128,15 @@ def whole(name, graph, inputs, session):
     for tensor, value in compiled.tensors(data, names).items():
         np.testing.assert_array_equal(value, expected[tensor], err_msg=tensor)
     macs = sum(one.layer.macs for one in measure_layers(compiled, run))
-    record(f"rtl-{name}", cycles=run.cycles, macs=macs, share=round(macs / compiled.machine.conv.peak / run.cycles, 4))
+    record(
+        f"rtl-{name}", cycles=run.cycles, macs=macs, share=round(macs / compiled.plan.machine.conv.peak / run.cycles, 4)
+    )
     return expected
 
 
 @pytest.fixture(scope="module")
 def large_session():
-    with AcceleratorSession("default") as session:
+    with open_accelerator("default") as session:
         yield session
 
 

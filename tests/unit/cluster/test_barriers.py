@@ -1,4 +1,4 @@
-"""Operations on own barriers pass; calls go one at a time, in order with them; what no core may ask is refused here."""
+"""Barrier operations between cores: caller and gate alone, and the network of all against the golden model."""
 
 import random
 
@@ -11,7 +11,7 @@ from tilewright.hw.cluster.barriers import BarrierGate, BarrierNetwork, RemoteCa
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec import BarrierOp
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, sender, watch_stream
 
 SEED = 20261124
 CORES, OWN, REACH = 3, 1, 0b011
@@ -95,15 +95,14 @@ def test_against_model(mode):
 def test_own_operations_one_a_cycle_after_one_cycle():
     dut = elaborated(caller)
 
-    async def source(ctx):
-        await send(ctx, dut.requests, [{"op": BarrierOp.ARRIVE, "address": 8 * k, "value": 1} for k in range(6)])
-
     async def barriers(ctx):
         got, cycles = await receive(ctx, dut.barriers, 6)
         assert [request.address for request in got] == [8 * k for k in range(6)]
         assert cycles == [*range(1, 7)]
 
-    simulate(dut, source, barriers)
+    simulate(
+        dut, sender(dut.requests, [{"op": BarrierOp.ARRIVE, "address": 8 * k, "value": 1} for k in range(6)]), barriers
+    )
 
 
 GATE_CORES, GATE_OWN = 3, 0
@@ -183,7 +182,7 @@ def test_latency_of_a_call():
     async def process(ctx):
         ctx.set(dut.acceptance, ACCEPTANCE)
         ctx.set(dut.barriers.ready, 1)
-        ctx.set(dut.calls[1].p, {"address": 256, "value": 1})
+        ctx.set(dut.calls[1].payload, {"address": 256, "value": 1})
         ctx.set(dut.calls[1].valid, 1)
         ticks = aiter(ctx.tick().sample(dut.barriers.valid, dut.answers[1].valid))
         for cycle in range(8):

@@ -11,7 +11,8 @@ from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import CLUSTER_PRESETS, ClusterParams
 from tilewright.hw.cluster.top import Cluster
 from tilewright.hw.core import CORE_PRESETS, Core
-from tilewright.hw.tmau import TMAU_PRESETS, TmauSubsystem
+from tilewright.hw.core.params import CoreParams
+from tilewright.hw.tmau import TMAU_PRESETS
 from tilewright.sim.asm.pe import assemble_program
 from tilewright.sim.session.products import CoreProduct
 from tilewright.spec import BarrierOp
@@ -46,9 +47,9 @@ def test_members_are_those_of_each_core():
 
 def test_one_core_is_the_core():
     """The same unit, without registers or ports of a cluster, and with its own IDs."""
-    cluster = Cluster(ClusterParams(1, TMAU_PRESETS["unit"]))
+    cluster = Cluster(ClusterParams(1, CoreParams(TMAU_PRESETS["unit"])))
     (core,) = cluster.cores
-    alone = TmauSubsystem(TMAU_PRESETS["unit"])
+    alone = Core(CoreParams(TMAU_PRESETS["unit"]))
     assert core.params == alone.params
     assert core.signature == alone.signature
     assert cluster.signature.members["m_axi"] == Out(alone.m_axi.signature)
@@ -56,7 +57,8 @@ def test_one_core_is_the_core():
 
 def test_a_cache_has_registers_of_its_own():
     """Each core's prefetches end inside; nothing else is seen of the cache."""
-    without, cluster = (Cluster(ClusterParams(2, TMAU_PRESETS["unit"], l2)) for l2 in (None, L2Params(4096, 2)))
+    unit = CoreParams(TMAU_PRESETS["unit"])
+    without, cluster = (Cluster(ClusterParams(2, unit, l2)) for l2 in (None, L2Params(4096, 2)))
     members = dict(cluster.signature.members.items())
     assert members.pop("l2_axil").signature.flip() == Axi4LiteSignature(12)
     assert members == dict(without.signature.members.items())

@@ -16,7 +16,7 @@ from tilewright.spec.tmau import Space
 from tilewright.spec.tmau_registers import TMAU_ID_VALUE
 from tilewright.verify.pysim.axi import AxiMemory, read_word, write_word
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import receive, send
+from tilewright.verify.pysim.streams import receive, send, sender
 
 PARAMS = CORE_PRESETS["unit"]
 BARRIER = PARAMS.smem.size_bytes - 8
@@ -117,9 +117,6 @@ def test_operands_product_and_result():
             assert not answer.error
         await send(ctx, dut.commands, loads)
 
-    async def program(ctx):
-        await send(ctx, dut.instructions, [*words, instruction_word(Operation.HALT)])
-
     async def store_at_halt(ctx):
         await ctx.tick().until(dut.halted)
         assert done == [(tag, 0) for tag in range(len(loads))]
@@ -139,7 +136,13 @@ def test_operands_product_and_result():
             assert not (valid and code)
 
     bus = AxiMemory(dut.m_axi, memory.data)
-    simulate(dut, processor, program, store_at_halt, background=[listen, no_faults, bus.serve, bus.serve_writes])
+    simulate(
+        dut,
+        processor,
+        sender(dut.instructions, [*words, instruction_word(Operation.HALT)]),
+        store_at_halt,
+        background=[listen, no_faults, bus.serve, bus.serve_writes],
+    )
     assert (memory.data == expected).all()
 
 

@@ -1,90 +1,31 @@
-"""Every command reaches its setup, in order, one setup at a time."""
+"""The order of commands: each reaches its setup, each part of a job its place, and groups are counted."""
 
 import itertools
 import random
 
 import pytest
 
-from tilewright.hw.lib.layouts import command_layout
 from tilewright.hw.tmau.dispatch import Dispatch, GroupTracker, Router
 from tilewright.hw.tmau.params import MAX_GROUPS, TMAU_PRESETS
-from tilewright.spec import FORMATS, Error, Opcode
+from tilewright.spec import Opcode
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
+from tilewright.verify.pysim.transact import transact
 
 SEED = 20261121
-BLOCKS = ("COPY_BLOCK", "PREFETCH_BLOCK", "COMMIT", "WAIT", "WAIT_ALL", "REPLACE")
+PARAMS = TMAU_PRESETS["unit"]
 
 
-def room_of(opcode, code):
-    if code != Error.NONE:
-        return 0
-    return 2 if opcode == Opcode.LANES else int(Opcode(opcode).name in BLOCKS)
-
-
-class SetupModel:
-    """Takes commands and works on each for some cycles."""
-
-    def __init__(self, dut, number, port, log, stall):
-        self.dut, self.number, self.port, self.log = dut, number, port, log
-        self.stall = stall
-        self.rng = random.Random(number)
-
-    async def work(self, ctx):
-        left = 0
-        while True:
-            ready = self.rng.random() >= self.stall
-            ctx.set(self.port.ready, ready)
-            ctx.set(self.dut.busy[self.number], left > 0)
-            _, _, valid, payload, busy = await ctx.tick().sample(self.port.valid, self.port.payload, self.dut.busy)
-            left = max(left - 1, 0)
-            if valid:
-                assert not busy & ~(1 << self.number), "another one is at work"
-            if valid and ready:
-                command = payload.command if self.number == 0 else payload
-                self.log.append((self.number, command.tag))
-                left = self.rng.randint(1, 5)
-
-
-@pytest.mark.parametrize("mode", STALL_MODES)
-def test_order_and_setups(mode):
-    dut = elaborated(Router, TMAU_PRESETS["unit"])
-    rng = random.Random(SEED)
-    stall = STALL_MODES[mode]
-    log, items, expected = [], [], []
-    for tag in range(300):
-        code = rng.choice([Error.NONE] * 4 + [Error.WINDOW])
-        opcode = rng.choice([rng.choice(list(Opcode)), Opcode.LOAD, Opcode.COPY_BLOCK])
-        command = command_layout().from_bits(FORMATS[opcode].pack(opcode=opcode, tag=tag))
-        items.append({"command": command, "fault": {"code": code}})
-        expected.append((room_of(opcode, code), tag))
-
-    async def source(ctx):
-        await send(ctx, dut.i, items, idle=stall["idle"], seed=1)
-
-    ports = (dut.tensors, dut.blocks, dut.lanes)
-    setups = [SetupModel(dut, number, port, log, stall["stall"]).work for number, port in enumerate(ports)]
-    print(f"seed {SEED}")
-    simulate(dut, source, background=[*setups, *(watch_stream(port) for port in ports)])
-    assert log == expected
-
-
-@pytest.mark.parametrize("opcode", [Opcode.STORE, Opcode.COMMIT, Opcode.LANES])
-def test_one_a_cycle_to_the_same_room(opcode):
-    dut = elaborated(Router, TMAU_PRESETS["unit"])
-
-    async def run(ctx):
-        number = room_of(opcode, Error.NONE)
-        ctx.set(dut.busy, 1 << number)
-        ctx.set((dut.tensors, dut.blocks, dut.lanes)[number].ready, 1)
-        cycles = await send(ctx, dut.i, [{"command": {"opcode": opcode}}] * 5)
-        assert cycles == list(range(5))
-
-    simulate(dut, run)
+@pytest.mark.parametrize(("opcode", "number"), [(Opcode.STORE, 0), (Opcode.COMMIT, 1), (Opcode.LANES, 2)])
+def test_one_command_a_cycle_to_the_same_setup(opcode, number):
+    ready = ("tensors.ready", "blocks.ready", "lanes.ready")[number]
+    commands = [{"command": {"opcode": opcode}}] * 5
+    _, cycles = transact(elaborated(Router, PARAMS), {"i": commands}, inputs={"busy": 1 << number, ready: 1})
+    assert cycles["i"] == list(range(5))
 
 
 @pytest.mark.parametrize("preset", ["unit", "full"])
-def test_counts(preset):
+def test_groups_are_counted(preset):
     """Counts are those of the model, at once or as soon as a group that just ended has been taken away."""
     dut = elaborated(GroupTracker, TMAU_PRESETS[preset])
     rng = random.Random(SEED)
@@ -110,7 +51,7 @@ def test_counts(preset):
             passed["unfinished"] += done
             for name, ends in groups.items():
                 shown = ctx.get(getattr(dut, name))
-                # The tracker lets go of one group a cycle, in the cycle after it could: never too early.
+                # The tracker drops one group a cycle, in the cycle after it could: never too early.
                 assert sum(end > passed[name] for end in ends) <= shown <= len(ends)
                 groups[name] = ends[len(ends) - shown :]
             reached["full"] |= ctx.get(dut.full)
@@ -129,30 +70,24 @@ def test_counts(preset):
     assert all(reached.values())
 
 
-def test_latency():
-    """A group is gone two cycles after the strobe that ends it; an empty one two cycles after its commit."""
-    dut = elaborated(GroupTracker, TMAU_PRESETS["unit"])
-
-    async def strobe(ctx, *signals):
-        for signal in signals:
-            ctx.set(signal, 1)
-        await ctx.tick()
-        for signal in signals:
-            ctx.set(signal, 0)
+def test_a_group_ends_two_cycles_after_its_last_strobe():
+    """An empty one two cycles after its commit."""
+    dut = elaborated(GroupTracker, PARAMS)
 
     async def run(ctx):
-        await strobe(ctx, dut.commit)
-        assert ctx.get(dut.unfinished) == ctx.get(dut.unread) == 1
-        await ctx.tick()
-        assert ctx.get(dut.unfinished) == ctx.get(dut.unread) == 0
-        await strobe(ctx, dut.issued)
-        await strobe(ctx, dut.commit)
-        await strobe(ctx, dut.read_stb)
-        await ctx.tick()
-        assert (ctx.get(dut.unread), ctx.get(dut.unfinished)) == (0, 1)
-        await strobe(ctx, dut.done_stb)
-        await ctx.tick()
-        assert (ctx.get(dut.unread), ctx.get(dut.unfinished)) == (0, 0)
+        for strobes, unread, unfinished in (
+            ([dut.commit], 0, 0),
+            ([dut.issued, dut.commit, dut.read_stb], 0, 1),
+            ([dut.done_stb], 0, 0),
+        ):
+            for signal in strobes:
+                ctx.set(signal, 1)
+                await ctx.tick()
+                ctx.set(signal, 0)
+            if strobes[0] is dut.commit:
+                assert ctx.get(dut.unfinished) == ctx.get(dut.unread) == 1
+            await ctx.tick()
+            assert (ctx.get(dut.unread), ctx.get(dut.unfinished)) == (unread, unfinished)
 
     simulate(dut, run)
 
@@ -169,33 +104,31 @@ def job(number, *, store=0, im2col=0, quiet=0):
 
 
 def block(tag, *, store=0, quiet=0):
-    """The same of a block."""
     return {"tag": tag, "quiet": quiet, "store": store, "address": tag, "size": 1}
 
 
-class Walker:
-    """Takes a walk, and walks for some cycles; a walk can follow another without a gap, as in the real one."""
+def walker(port, busy, other_busy, number_of, log, stall, seed):
+    """Accepts a walk, and walks for some cycles; a walk can follow another without a gap, as in the real walker."""
+    rng = random.Random(seed)
 
-    def __init__(self, port, busy, other_busy, number_of, log, stall, seed):
-        self.port, self.busy, self.other_busy, self.number_of, self.log = port, busy, other_busy, number_of, log
-        self.stall, self.rng = stall, random.Random(seed)
-
-    async def work(self, ctx):
+    async def work(ctx):
         left = 0
         for cycle in itertools.count():
-            ready = left <= 1 and self.rng.random() >= self.stall
-            ctx.set(self.port.ready, ready)
-            ctx.set(self.busy, left > 0)
-            _, _, valid, payload, other = await ctx.tick().sample(self.port.valid, self.port.payload, self.other_busy)
+            ready = left <= 1 and rng.random() >= stall
+            ctx.set(port.ready, ready)
+            ctx.set(busy, left > 0)
+            _, _, valid, payload, other = await ctx.tick().sample(port.valid, port.payload, other_busy)
             left = max(left - 1, 0) if left != 1 or ready else 0
             if valid and ready:
-                assert not other, "runs of the other walker are still on their way"
-                self.log.append(("walk", self.number_of(payload), cycle))
-                left = self.rng.randint(1, 4)
+                assert not other, "runs of the other walker are still in progress"
+                log.append(("walk", number_of(payload), cycle))
+                left = rng.randint(1, 4)
+
+    return work
 
 
 def path(port, name, log, stall, seed):
-    """Takes transfers."""
+    """Accepts transfers."""
     rng = random.Random(seed)
 
     async def take(ctx):
@@ -210,46 +143,37 @@ def path(port, name, log, stall, seed):
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("spares", [False, True])
-def test_every_part_arrives_once(spares, mode):
-    dut = elaborated(Dispatch, TMAU_PRESETS["unit"].replace(spares_tables=spares))
-    rng = random.Random(SEED)
-    stall = STALL_MODES[mode]
-    pause = stall["stall"]
+def test_every_part_arrives_once(mode):
+    dut, rng, stall = elaborated(Dispatch, PARAMS), random.Random(SEED), STALL_MODES[mode]
     jobs = [
         job(number, store=rng.randrange(2), im2col=rng.random() < 0.3, quiet=rng.random() < 0.3)
         for number in range(1, 301)
     ]
-    log = []
+    log, strobes, o = [], [], dut.o
 
     async def source(ctx):
         # Two streams, each of which is offered jobs while the other has none.
         index = 0
         while index < len(jobs):
-            count = rng.randint(1, 6)
-            port, items = dut.jobs, jobs[index : index + count]
+            port, items = dut.jobs, jobs[index : index + rng.randint(1, 6)]
             if rng.randrange(2) and not any(item["im2col"] for item in items):
                 port, items = dut.blocks, [block(store=item["store"], **item["transfer"]) for item in items]
             await send(ctx, port, items, idle=stall["idle"], seed=index)
-            index += count
+            index += len(items)
         await ctx.tick().repeat(10)
-
-    strobes = []
 
     async def watch(ctx):
         async for _, _, strobe in ctx.tick().sample(dut.store_stb):
             strobes.append(strobe)
 
-    tiles = Walker(dut.o.walks, dut.o.tile_busy, dut.o.pixel_busy, lambda p: p.origin, log, pause, 1)
-    pixels = Walker(dut.o.pixel_walks, dut.o.pixel_busy, dut.o.tile_busy, lambda p: p.last, log, pause, 2)
-    ports = (dut.o.walks, dut.o.pixel_walks, dut.o.load_transfers, dut.o.store_transfers)
+    pause = stall["stall"]
     background = [
-        tiles.work,
-        pixels.work,
-        path(dut.o.load_transfers, "load", log, pause, 3),
-        path(dut.o.store_transfers, "store", log, pause, 4),
+        walker(o.walks, o.tile_busy, o.pixel_busy, lambda p: p.origin, log, pause, 1),
+        walker(o.pixel_walks, o.pixel_busy, o.tile_busy, lambda p: p.last, log, pause, 2),
+        path(o.load_transfers, "load", log, pause, 3),
+        path(o.store_transfers, "store", log, pause, 4),
         watch,
-        *(watch_stream(port) for port in ports),
+        *map(watch_stream, (o.walks, o.pixel_walks, o.load_transfers, o.store_transfers)),
     ]
     print(f"seed {SEED}")
     simulate(dut, source, background=background)
@@ -263,23 +187,14 @@ def test_every_part_arrives_once(spares, mode):
 
 
 def test_parts_leave_at_once_and_a_job_every_second_cycle():
-    dut = elaborated(Dispatch, TMAU_PRESETS["unit"])
-
-    async def run(ctx):
-        for port in (dut.o.load_transfers, dut.o.store_transfers):
-            ctx.set(port.ready, 1)
-        cycles = await send(ctx, dut.jobs, [job(n, store=n % 2) for n in range(8)])
-        assert cycles == list(range(1, 16, 2))
-
-    async def walks(ctx):
-        _, cycles = await receive(ctx, dut.o.walks, 8)
-        assert cycles == list(range(0, 16, 2))
-
-    simulate(dut, run, walks)
+    ready = {"o.load_transfers.ready": 1, "o.store_transfers.ready": 1}
+    jobs = [job(n, store=n % 2) for n in range(8)]
+    _, cycles = transact(elaborated(Dispatch, PARAMS), {"jobs": jobs}, {"o.walks": 8}, inputs=ready)
+    assert (cycles["jobs"], cycles["o.walks"]) == (list(range(1, 16, 2)), list(range(0, 16, 2)))
 
 
 def test_moving_counts_what_is_not_quiet():
-    dut = elaborated(Dispatch, TMAU_PRESETS["unit"])
+    dut = elaborated(Dispatch, PARAMS)
 
     async def run(ctx):
         for port in (dut.o.walks, dut.o.pixel_walks, dut.o.load_transfers, dut.o.store_transfers):
@@ -302,39 +217,27 @@ def test_moving_counts_what_is_not_quiet():
     simulate(dut, run)
 
 
-def test_ends_of_all_setups_pass():
-    dut = elaborated(Dispatch, TMAU_PRESETS["unit"])
+@pytest.mark.parametrize("number", range(3))
+def test_ends_of_all_setups_pass(number):
+    dut = elaborated(Dispatch, PARAMS)
 
     async def run(ctx):
-        for number in range(3):
-            ctx.set(dut.refused[number].payload, {"tag": 7 + number, "code": 3})
-            ctx.set(dut.refused[number].valid, 1)
-            assert ctx.get(dut.o.finished.valid) and not ctx.get(dut.refused[number].ready)
-            ctx.set(dut.o.finished.ready, 1)
-            assert ctx.get(dut.refused[number].ready)
-            assert ctx.get(dut.o.finished.payload.tag) == 7 + number
-            await ctx.tick()
-            ctx.set(dut.o.finished.ready, 0)
-            ctx.set(dut.refused[number].valid, 0)
+        refused = dut.refused[number]
+        ctx.set(refused.payload, {"tag": 7, "code": 3})
+        ctx.set(refused.valid, 1)
+        assert ctx.get(dut.o.finished.valid) and not ctx.get(refused.ready)
+        ctx.set(dut.o.finished.ready, 1)
+        assert ctx.get(refused.ready) and ctx.get(dut.o.finished.payload.tag) == 7
 
     simulate(dut, run)
 
 
 def test_a_prefetch_is_a_walk_only():
     """No path gets a transfer, and none is counted as moving; walks stay in order."""
-    dut = elaborated(Dispatch, TMAU_PRESETS["unit"].replace(prefetches=True))
+    dut = elaborated(Dispatch, PARAMS.replace(prefetches=True))
     jobs = [job(number) | {"prefetch": number % 2} for number in range(8)]
-
-    async def source(ctx):
-        await send(ctx, dut.jobs, jobs)
-        await send(ctx, dut.blocks, [block(8) | {"prefetch": 1}])
-        await ctx.tick()
-        assert ctx.get(dut.moving) == 4
-
-    async def transfers(ctx):
-        assert [item.tag for item in (await receive(ctx, dut.o.load_transfers, 4, stall=0.5))[0]] == [0, 2, 4, 6]
-
-    async def walks(ctx):
-        assert [item.origin for item in (await receive(ctx, dut.o.walks, 9))[0]] == list(range(9))
-
-    simulate(dut, source, transfers, walks)
+    came, _ = transact(dut, {"jobs": jobs}, {"o.load_transfers": 4, "o.walks": 8})
+    assert [item.tag for item in came["o.load_transfers"]] == [0, 2, 4, 6]
+    assert [item.origin for item in came["o.walks"]] == list(range(8))
+    came, _ = transact(dut, {"blocks": [block(8) | {"prefetch": 1}]}, {"o.walks": 1})
+    assert came["o.walks"][0].origin == 8

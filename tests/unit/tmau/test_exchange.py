@@ -57,7 +57,7 @@ def test_jobs_in_order_and_never_too_early(mode):
         while True:
             for kind, queue in (("loop", dut.loop), ("stage", dut.stage)):
                 takes = leaving[kind] > 0 and rng.random() < 0.5
-                ctx.set(queue.taken, takes)
+                ctx.set(queue.popped, takes)
                 ctx.set(queue.level, level[kind])
                 leaving[kind] -= takes
                 comes = arriving[kind] > 0 and rng.random() < 0.5
@@ -130,7 +130,7 @@ def test_small_copies_leave_one_every_fourth_cycle():
                 coming.append(words_take)
             held -= taken
             assert held >= 0
-            ctx.set(dut.loop.taken, taken)
+            ctx.set(dut.loop.popped, taken)
             ctx.set(dut.loop.level, held + taken)
 
     async def drain(ctx):

@@ -10,7 +10,8 @@ from tilewright.hw.tmau.front import CommandQueue, Front
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import Element, Error, LaneLayout, Opcode, Space
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
+from tilewright.verify.pysim.transact import transact
 
 SEED = 20261127
 
@@ -18,21 +19,12 @@ SEED = 20261127
 @pytest.mark.parametrize("mode", STALL_MODES)
 @pytest.mark.parametrize(("depth", "block"), [(2, False), (4, False), (64, False), (2, True), (8, True), (64, True)])
 def test_order(depth, block, mode):
-    dut, rng = CommandQueue(depth, block=block), random.Random(SEED)
+    dut, rng = CommandQueue(depth, prefer_bram=block), random.Random(SEED)
     items = [{"opcode": rng.getrandbits(4), "descriptor": rng.getrandbits(64), "tag": number} for number in range(60)]
-
-    async def source(ctx):
-        await send(ctx, dut.i, items, idle=STALL_MODES[mode]["idle"], seed=SEED)
-
-    async def sink(ctx):
-        came, taken = await receive(ctx, dut.o, len(items), stall=STALL_MODES[mode]["stall"], seed=SEED)
-        assert [(one.opcode, one.descriptor, one.tag) for one in came] == [tuple(item.values()) for item in items]
-        if mode == "none":
-            assert taken == list(range(1, 61))
 
     async def watch(ctx):
         told, took, level = None, False, 0
-        ends = (dut.i.valid, dut.i.ready, dut.o.valid, dut.o.ready, dut.o.p.descriptor)
+        ends = (dut.i.valid, dut.i.ready, dut.o.valid, dut.o.ready, dut.o.payload.descriptor)
         async for *_, comes, ready, valid, goes, descriptor, moves, ahead, now in ctx.tick().sample(
             *ends, dut.moves, dut.ahead, dut.level
         ):
@@ -42,7 +34,9 @@ def test_order(depth, block, mode):
             told = ahead if moves and not took else None
             took = valid and goes
 
-    simulate(dut, source, sink, background=[watch_stream(dut.o), watch])
+    came, cycles = transact(dut, {"i": items}, {"o": 60}, mode, background=[watch])
+    assert [(item.opcode, item.descriptor, item.tag) for item in came["o"]] == [tuple(item.values()) for item in items]
+    assert mode != "none" or cycles["o"] == list(range(1, 61))
 
 
 FRONT_SEED = 20261121
@@ -80,10 +74,10 @@ class Bench:
         """Takes everything that comes out; completes each transfer some cycles later."""
         dut, rng, cycle = self.dut, self.rng, 0
         ports = {
-            "load": (dut.issue.load_transfers, dut.issue.load_transfers.p.tag),
-            "store": (dut.issue.store_transfers, dut.issue.store_transfers.p.tag),
-            "walk": (dut.issue.walks, dut.issue.walks.p.origin),
-            "finished": (dut.issue.finished, dut.issue.finished.p.as_value()[:24]),  # code and tag
+            "load": (dut.issue.load_transfers, dut.issue.load_transfers.payload.tag),
+            "store": (dut.issue.store_transfers, dut.issue.store_transfers.payload.tag),
+            "walk": (dut.issue.walks, dut.issue.walks.payload.origin),
+            "finished": (dut.issue.finished, dut.issue.finished.payload.as_value()[:24]),  # code and tag
         }
         due = []  # (cycle, strobe)
         while True:
@@ -95,7 +89,7 @@ class Bench:
                 if now:
                     self.log.append((strobe, 0, cycle))
             samples = [(port.valid & port.ready, value) for port, value in ports.values()]
-            quiet = (dut.issue.load_transfers.p.quiet, dut.issue.store_transfers.p.quiet)
+            quiet = (dut.issue.load_transfers.payload.quiet, dut.issue.store_transfers.payload.quiet)
             _, _, load_quiet, store_quiet, *seen = await ctx.tick().sample(
                 *quiet, *(s for pair in samples for s in pair)
             )

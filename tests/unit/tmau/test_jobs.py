@@ -1,7 +1,7 @@
 """A block as a job: one run, all of it inside."""
 
 import pytest
-from amaranth import Module
+from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -29,9 +29,8 @@ class Widened(wiring.Component):
         return m
 
 
-@pytest.mark.parametrize("spares", [False, True])
-def test_one_run_that_is_inside(spares):
-    dut = Widened(PARAMS.replace(spares_tables=spares))
+def test_a_block_is_one_run_that_is_inside():
+    dut = Widened(PARAMS)
 
     async def run(ctx):
         for fields in (LOAD, STORE, LOOPED, LOOPED_ON):
@@ -42,7 +41,6 @@ def test_one_run_that_is_inside(spares):
             assert (walk.origin, walk.data_bytes, walk.outside) == (fields.get("address", 0), size, 0)
             assert (transfer.run_bytes, transfer.data_start, transfer.data_end) == (size, 0, size)
             assert (transfer.gap, transfer.swizzle, transfer.tf32) == (0, 0, 0)
-            assert not spares or walk.whole
             assert list(walk.lasts) == [0] * 5
             assert all(interval.first == 0 and interval.end == 1 for interval in walk.intervals)
             same = ("tag", "quiet", "signal", "barrier", "smem", "fill", "immediate", "loop", "stage", "reduction",
@@ -53,12 +51,12 @@ def test_one_run_that_is_inside(spares):
     simulate(dut, run)
 
 
-@pytest.mark.parametrize("name", ["prefetches", "spares_tables", "command_window", "barrier_window"])
+@pytest.mark.parametrize("name", ["prefetches", "prefer_bram", "command_window", "barrier_window"])
 def test_switches_are_bools(name):
     with pytest.raises(TypeError, match=f"^{name} must be True or False, not 1$"):
         TMAU_PRESETS["unit"].replace(**{name: 1})
 
 
 def test_a_command_window_is_of_one_processor():
-    with pytest.raises(ValueError, match=r"^command_window is of one processor, and processors are 2$"):
+    with pytest.raises(ValueError, match=r"^command_window needs one processor, not 2$"):
         TMAU_PRESETS["unit"].replace(command_window=True, processors=2)

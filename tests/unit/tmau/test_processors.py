@@ -1,4 +1,4 @@
-"""The command window: sixteen words become a command, whatever the queue behind it does."""
+"""Commands from processors: through the window of registers, through a shared port, and with their own windows."""
 
 import random
 
@@ -10,6 +10,7 @@ from tilewright.spec import COMMAND
 from tilewright.spec.tmau_registers import COMMAND_WINDOW_REGISTERS
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.transact import transact
 
 SEED = 4
 
@@ -20,52 +21,35 @@ def words(command):
 
 
 def run(accesses, commands, mode="none"):
-    """Commands that are sent, errors of the answers, cycles of accesses, answers and commands."""
-    dut, found = CommandWindow(), {}
-    stalls = STALL_MODES[mode]
-
-    async def source(ctx):
-        found["in"] = await send(ctx, dut.accesses.requests, accesses, idle=stalls["idle"], seed=SEED)
-
-    async def answers(ctx):
-        got, found["answers"] = await receive(
-            ctx, dut.accesses.answers, len(accesses), stall=stalls["stall"], seed=SEED
-        )
-        found["errors"] = [answer.error for answer in got]
-
-    async def sink(ctx):
-        got, found["out"] = await receive(ctx, dut.commands, commands, stall=stalls["stall"], seed=SEED + 1)
-        found["commands"] = [COMMAND.pack(**{field.name: getattr(item, field.name) for field in COMMAND.fields})
-                             for item in got]  # fmt: skip
-
-    simulate(dut, source, answers, sink, background=[watch_stream(dut.commands), watch_stream(dut.accesses.answers)])
-    return found
+    """Commands that are sent, errors of the answers, and cycles of all handshakes."""
+    items, counts = {"accesses.requests": accesses}, {"accesses.answers": len(accesses), "commands": commands}
+    came, cycles = transact(elaborated(CommandWindow), items, counts, mode, seed=SEED)
+    sent = [COMMAND.pack(**{field.name: getattr(item, field.name) for field in COMMAND.fields})
+            for item in came["commands"]]  # fmt: skip
+    return sent, [answer.error for answer in came["accesses.answers"]], cycles
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_commands(mode):
+def test_commands_of_the_window(mode):
     rng = random.Random(SEED)
     mask = (1 << 512) - 1 ^ COMMAND.reserved_mask
     commands = [rng.getrandbits(512) & mask for _ in range(6)]
-    found = run([access for command in commands for access in words(command)], len(commands), mode)
-    assert found["commands"] == commands
-    assert not any(found["errors"])
+    sent, errors, _ = run([access for command in commands for access in words(command)], len(commands), mode)
+    assert sent == commands and not any(errors)
 
 
 def test_words_stay_and_come_in_any_order():
     command = COMMAND.pack(opcode=1, tag=7, smem=0x80)
-    again = [words(command)[15]]
-    found = run([*reversed(words(command)[:15]), *again, *again], 2)
-    assert found["commands"] == [command] * 2
+    last = words(command)[15:]
+    assert run([*reversed(words(command)[:15]), *last, *last], 2)[0] == [command] * 2
 
 
 def test_what_is_refused_sends_nothing():
     """Reads of words; writes of ``ended`` and behind it; reads behind it."""
     refused = [*({"address": 4 * n, "write": 0} for n in (0, 15)), *({"address": 4 * n, "write": 1} for n in (16, 31)),
                {"address": 0x44, "write": 0}]  # fmt: skip
-    found = run([*refused, *words(COMMAND.pack(opcode=1))], 1)
-    assert found["errors"] == [1] * 5 + [0] * 16
-    assert found["commands"] == [COMMAND.pack(opcode=1)]
+    sent, errors, _ = run([*refused, *words(COMMAND.pack(opcode=1))], 1)
+    assert (sent, errors) == ([COMMAND.pack(opcode=1)], [1] * 5 + [0] * 16)
 
 
 def test_ended():
@@ -91,12 +75,12 @@ def test_ended():
     assert [(each["tag"], each["error"], each["count"]) for each in seen] == [(0, 0, 0), (0, 0, 1), (7 * 256, 0, 1)]
 
 
-def test_latency():
+def test_latency_of_the_window():
     """A word is answered after one cycle, and the last one a cycle after the command was taken."""
-    found = run(words(0) * 2, 2)
-    assert found["in"][:17] == [*range(0, 32, 2), 33]
-    assert found["answers"][:16] == [*range(1, 31, 2), 32]
-    assert found["out"] == [31, 64]
+    _, _, cycles = run(words(0) * 2, 2)
+    assert cycles["accesses.requests"][:17] == [*range(0, 32, 2), 33]
+    assert cycles["accesses.answers"][:16] == [*range(1, 31, 2), 32]
+    assert cycles["commands"] == [31, 64]
 
 
 N = 3
@@ -104,7 +88,7 @@ N = 3
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_commands_take_turns(mode):
-    dut, stalls, got = elaborated(ProcessorShare, N), STALL_MODES[mode], []
+    dut, stalls, result = elaborated(ProcessorShare, N), STALL_MODES[mode], []
     commands = [
         [{"tag": 0xC000 * (n % 2) + n, "smem": 100 * processor + n} for n in range(20)] for processor in range(N)
     ]
@@ -113,30 +97,16 @@ def test_commands_take_turns(mode):
         return lambda ctx: send(ctx, dut.commands[number], commands[number], idle=stalls["idle"], seed=number)
 
     async def unit(ctx):
-        got.extend(await receive(ctx, dut.merged, 20 * N, stall=stalls["stall"]))
+        result.extend(await receive(ctx, dut.merged, 20 * N, stall=stalls["stall"]))
 
-    simulate(dut, unit, *(processor(number) for number in range(N)), background=[watch_stream(dut.merged)])
-    merged, cycles = got
+    simulate(dut, unit, *map(processor, range(N)), background=[watch_stream(dut.merged)])
+    merged, cycles = result
     for number in range(N):
         own = [(command.tag, command.smem) for command in merged if command.tag >> 14 == number]
         assert own == [((number << 14) + n, 100 * number + n) for n in range(20)]
     if mode == "none":
         assert [command.tag >> 14 for command in merged] == 20 * [0, 1, 2]
         assert cycles == list(range(1, 20 * N + 1)), "one a cycle, with a latency of one"
-
-
-def test_ends_are_shown_to_their_processor():
-    dut = elaborated(ProcessorShare, N)
-
-    async def testbench(ctx):
-        ctx.set(dut.ended.valid, 1)
-        ctx.set(dut.ended.error, 7)
-        for number in range(4):
-            ctx.set(dut.ended.tag, (number << 14) + 77)
-            assert [ctx.get(done.valid) for done in dut.done] == [number == each for each in range(N)]
-            assert {(ctx.get(done.tag), ctx.get(done.error)) for done in dut.done} == {(77, 7)}
-
-    simulate(dut, testbench)
 
 
 @pytest.mark.parametrize("n", [1, 17, "2"])
@@ -168,13 +138,13 @@ def test_commands_come_with_their_windows(mode):
     async def setup(ctx):
         ctx.set(dut.windows, [windows(number) for number in range(3)])
         ctx.set(dut.idle, 1)
-        busy = whose = 0
+        busy = owner = 0
         ticks = ctx.tick().sample(dut.o.valid, dut.o.ready, dut.o.payload.tag, dut.chosen)
         async for *_, valid, ready, tag, chosen in ticks:
             if busy or valid:
-                whose = whose if busy else tag >> 14
-                assert (chosen.global_first, chosen.shared_first) == (whose + 1, 3 * whose)
-            assert not (busy and valid and tag >> 14 != whose), "a command of another processor waits"
+                owner = owner if busy else tag >> 14
+                assert (chosen.global_first, chosen.shared_first) == (owner + 1, 3 * owner)
+            assert not (busy and valid and tag >> 14 != owner), "a command of another processor waits"
             busy = 4 if valid and ready else max(busy - 1, 0)
             ctx.set(dut.idle, not busy)
             if valid and ready:
@@ -185,14 +155,6 @@ def test_commands_come_with_their_windows(mode):
 
 
 def test_the_same_processor_waits_for_nothing():
-    dut, result = elaborated(WindowChoice, PARAMS), {}
-
-    async def source(ctx):
-        ctx.set(dut.idle, 1)
-        result["sent"] = await send(ctx, dut.i, [{"tag": tag} for tag in (1, 2, 3, 0x4004, 0x4005)])
-
-    async def sink(ctx):
-        await receive(ctx, dut.o, 5)
-
-    simulate(dut, source, sink)
-    assert result["sent"] == [0, 1, 2, 4, 5], "a change takes a cycle if nothing is being set up"
+    items = [{"tag": tag} for tag in (1, 2, 3, 0x4004, 0x4005)]
+    _, cycles = transact(elaborated(WindowChoice, PARAMS), {"i": items}, {"o": 5}, inputs={"idle": 1})
+    assert cycles["i"] == [0, 1, 2, 4, 5], "a change takes a cycle if nothing is being set up"

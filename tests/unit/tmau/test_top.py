@@ -291,6 +291,6 @@ def test_windows():
         ("tmau", 0, 4096), ("commands", 4096, 128),
     ]  # fmt: skip
     with pytest.raises(
-        ValueError, match=r"^barrier_window must be False: the barriers of a Tmau lie in the shared memory"
+        ValueError, match=r"^barrier_window must be False: the barriers of a Tmau are in the external shared memory"
     ):
         Tmau(unit.replace(barrier_window=True))

@@ -101,5 +101,5 @@ def test_blocks_can_be_changed(name):
 
 
 def test_a_block_that_there_is_not():
-    with pytest.raises(RuntimeError, match=r"^there is no block harness\.dut\.unit\.none$"):
-        survivors_of_simulation(Block(("unit.core.port", "unit.none"), "none", (), 1), 1, 1)
+    with pytest.raises(RuntimeError, match=r"^there is no block harness\.dut\.tmau\.none$"):
+        survivors_of_simulation(Block(("tmau.core.port", "tmau.none"), "none", (), 1), 1, 1)

@@ -50,7 +50,7 @@ class CacheSpec(Elaboratable):
         told = Signal(64)
         with m.If(dut.moves):
             m.d.sync += told.eq(dut.ahead)
-        m.d.comb += [Assume(dut.moves == (~dut.i.valid | dut.i.ready)), Assume(dut.i.p.descriptor == told)]
+        m.d.comb += [Assume(dut.moves == (~dut.i.valid | dut.i.ready)), Assume(dut.i.payload.descriptor == told)]
 
         fetching, fresh = Signal(), Signal()  # a descriptor is on its way, and was not invalidated since
         stored, looked_up = Signal(), Signal()  # one may be there, now and as the command was looked up
@@ -65,7 +65,7 @@ class CacheSpec(Elaboratable):
         m.d.comb += Assert(~dut.hit_stb | looked_up)
 
         counted = Signal()
-        command = dut.i.p
+        command = dut.i.payload
         named = sum(command.opcode == opcode for opcode in TENSOR_OPCODES)
         wanted = named & ~command.descriptor[:6].any()
         strobes = dut.hit_stb | dut.miss_stb
@@ -81,7 +81,7 @@ class CacheSpec(Elaboratable):
         m.d.comb += Assert(~(taken & was_taken))
         # What is taken comes to the output in that cycle or in the next one, and nothing else comes there.
         early, late, filled = Signal(), Signal(), Signal()
-        tag, before = dut.o.p.command.tag, Signal(16)
+        tag, before = dut.o.payload.command.tag, Signal(16)
         m.d.comb += early.eq(taken & dut.o.valid & ~filled & ~late)
         m.d.sync += [late.eq(taken & ~early), filled.eq(dut.o.valid & ~dut.o.ready), before.eq(command.tag)]
         m.d.comb += [

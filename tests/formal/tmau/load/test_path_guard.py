@@ -4,8 +4,7 @@ The streams are free: nothing is assumed of the blocks before the guard but that
 """
 
 import pytest
-from amaranth import Module, Signal, unsigned
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal, Value, unsigned
 
 from tilewright.hw.smem.layouts import LandedLayout
 from tilewright.hw.tmau.load.path import SharedGuard
@@ -49,26 +48,26 @@ class GuardSpec(Elaboratable):
 
         accepted, went = dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready
         came = Signal()  # an item is looked at
-        m.d.comb += came.eq(dut.i.valid & ~dut.taken if self.late else accepted)
-        held, item = Signal(), Signal.like(Value.cast(dut.i.p))
+        m.d.comb += came.eq(dut.i.valid & ~dut.checked if self.late else accepted)
+        held, item = Signal(), Signal.like(Value.cast(dut.i.payload))
         with m.If(went):
             m.d.sync += held.eq(0)
         with m.If(came):
-            m.d.sync += [held.eq(passes(dut.i.p)), item.eq(dut.i.p), kept.eq(dut.windows)]
+            m.d.sync += [held.eq(passes(dut.i.payload)), item.eq(dut.i.payload), kept.eq(dut.windows)]
         m.d.comb += [
-            Assert(~dut.o.valid | passes(dut.o.p, kept)),
-            Assert(~(dut.taken & held) | (Value.cast(kept) == windows)),
+            Assert(~dut.o.valid | passes(dut.o.payload, kept)),
+            Assert(~(dut.checked & held) | (Value.cast(kept) == windows)),
             # What passes is what came; without a window, and in it, everything does.
             Assert(dut.o.valid == held),
-            Assert(~held | (Value.cast(dut.o.p) == item)),
+            Assert(~held | (Value.cast(dut.o.payload) == item)),
             Assert(~came | ~held | went),
             # With ``late`` what passes is accepted as it leaves.
-            Assert(~(accepted & passes(dut.i.p)) | went if self.late else 1),
-            Assert(~(dut.taken & dut.o.valid) | (Value.cast(dut.o.p) == Value.cast(dut.i.p))),
-            Assert(~dut.taken | dut.i.valid),
-            Assert(~dut.o.valid | dut.taken if self.late else 1),
+            Assert(~(accepted & passes(dut.i.payload)) | went if self.late else 1),
+            Assert(~(dut.checked & dut.o.valid) | (Value.cast(dut.o.payload) == Value.cast(dut.i.payload))),
+            Assert(~dut.checked | dut.i.valid),
+            Assert(~dut.o.valid | dut.checked if self.late else 1),
             Cover(went & dut.windows.confine_shared),
-            Cover(came & ~passes(dut.i.p)),
+            Cover(came & ~passes(dut.i.payload)),
         ]
         return m
 

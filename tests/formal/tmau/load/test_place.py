@@ -1,8 +1,7 @@
 """F9: chunks are permuted inside their line, each byte is what its piece says; F6: completions follow their writes."""
 
 import pytest
-from amaranth import Const, Module, Mux, Signal
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+from amaranth.hdl import Assert, Assume, Const, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.hw.smem.layouts import chunk_flips, whole_line
 from tilewright.hw.tmau.layouts import CompletionLayout
@@ -232,12 +231,14 @@ def test_column_spec_reaches_a_byte_in_both_lines():
     prove(spec, ports(spec.dut), name="place_cover", mode="cover", depth=6)
 
 
-def test_completions():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 8, marks=pytest.mark.long)])
+def test_completions(mode, depth):
     spec = CompletionSpec()
-    prove(spec, ports(spec.dut), name="placer_completions", depth=2, proves="F6")
-
-
-@pytest.mark.long
-def test_completion_spec_reaches_two_at_a_time():
-    spec = CompletionSpec()
-    prove(spec, ports(spec.dut), name="placer_completions_cover", mode="cover", depth=8)
+    prove(
+        spec,
+        ports(spec.dut),
+        name=f"placer_completions-{mode}",
+        mode=mode,
+        depth=depth,
+        proves="F6" if mode == "prove" else "",
+    )

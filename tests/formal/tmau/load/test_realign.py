@@ -1,7 +1,7 @@
 """Each step that pulls takes one word of its source; any byte lands where rotation and swizzle say; errors."""
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import stream
 
 from tilewright.hw.smem.layouts import chunk_flips
@@ -14,18 +14,11 @@ from tilewright.verify.formal import StreamRules, prove
 CHUNK_LOG2 = CHUNK_BYTES.bit_length() - 1
 
 
-def parameters(bus_bytes, registers):
-    """With words in a register in front of the rotator, or without."""
-    params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes)
-    without = ("reductions_shared",) if registers else ()
-    return params.replace(features=tuple(name for name in params.features if name not in without))
-
-
 class RealignerSpec(Elaboratable):
     """Follows the bus word that was taken last, and the errors up to the transfer that answers for them."""
 
-    def __init__(self, bus_bytes, registers):
-        self.params = parameters(bus_bytes, registers)
+    def __init__(self, bus_bytes):
+        self.params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes)
         self.dut = Realigner(self.params)
 
     def elaborate(self, platform):
@@ -59,36 +52,22 @@ class RealignerSpec(Elaboratable):
                 error.eq(wrong & ~(step.piece.last & (context.stage | ~context.quiet))),
                 address.eq(first),
             ]
-        if self.params.registers_words:
-            valid = Signal()
-            m.d.sync += valid.eq(taken | (valid & ~dut.aligned.ready))
-            m.d.comb += Assert(dut.aligned.valid == valid)
-            shown = [Signal.like(signal) for signal in (step, wrong)]
-            with m.If(taken):
-                m.d.sync += [was.eq(signal) for was, signal in zip(shown, (step, wrong), strict=True)]
-            self.check(m, *shown, there, value, address)
-            m.d.comb += [
-                Assert(dut.steps.ready == ((~valid | dut.aligned.ready) & ~stalls)),
-                # A step that pulls may wait behind a piece that has left: then anything is in the register.
-                Assert(~there | (dut.taken == value) | (~valid & dut.steps.valid & step.pull)),
-            ]
-        else:
-            self.check(m, step, wrong, there | step.pull, comes, first)
-            m.d.comb += [
-                Assert(taken == (dut.aligned.valid & dut.aligned.ready)),
-                Assert(dut.aligned.valid == (dut.steps.valid & ~stalls)),
-                Assert(~there | (dut.steps.valid & step.pull) | (dut.taken == value)),
-            ]
+        self.check(m, step, wrong, there | step.pull, comes, first)
+        m.d.comb += [
+            Assert(taken == (dut.aligned.valid & dut.aligned.ready)),
+            Assert(dut.aligned.valid == (dut.steps.valid & ~stalls)),
+            Assert(~there | (dut.steps.valid & step.pull) | (dut.last_word == value)),
+        ]
         m.d.comb += [
             Assert(dut.stall_data == stalls),
-            Assert((dut.erring == error) & (~error | (dut.erred_at == address))),
+            Assert((dut.error == error) & (~error | (dut.error_address == address))),
             Cover(taken & error & ~step.pull & step.piece.last & context.quiet),
         ]
         return m
 
     def check(self, m, step, wrong, there, value, address):
         """What comes out, of a step, whether there is an error and at which address, and the word, if there is one."""
-        dut, aligned = self.dut, self.dut.aligned.p
+        dut, aligned = self.dut, self.dut.aligned.payload
         with m.If(dut.aligned.valid):
             m.d.comb += [
                 Assert(~there | (dut.data == value)),
@@ -103,7 +82,7 @@ class RealignerSpec(Elaboratable):
     def unplaced(self, m):
         """What comes out, with the word before it is rotated: a solver does not see that equal words stay equal."""
         aligned = self.dut.aligned
-        fields = [aligned.p[name] for name, _ in aligned.p.shape() if name != "word"]
+        fields = [aligned.payload[name] for name, _ in aligned.payload.shape() if name != "word"]
         payload = Cat(self.dut.data, *(Value.cast(field) for field in fields))
         held = stream.Signature(len(payload)).create()
         m.d.comb += [held.valid.eq(aligned.valid), held.ready.eq(aligned.ready), held.payload.eq(payload)]
@@ -132,14 +111,13 @@ class PlacedSpec(Elaboratable):
     """
 
     def __init__(self, bus_bytes):
-        self.params = parameters(bus_bytes, registers=False)
+        self.params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes)
         self.dut = Realigner(self.params)
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.dut = dut = self.dut
         step, word = dut.steps.payload, dut.data
-        m.d.comb += Assume(step.complement == ~step.rotate[:CHUNK_LOG2])
         for bit, by in enumerate(step.rotate):
             before, word = word, Signal(len(word), name=f"turned{1 << bit}")
             m.d.comb += word.eq(Mux(by, before.rotate_left(8 << bit), before))
@@ -149,7 +127,7 @@ class PlacedSpec(Elaboratable):
             size = 8 * CHUNK_BYTES << bit
             parts = [before[low : low + size] for low in range(0, len(word), size)]
             m.d.comb += word.eq(Mux(flip, Cat(parts[number ^ 1] for number in range(len(parts))), before))
-        m.d.comb += Assert(dut.aligned.p.word == word)
+        m.d.comb += Assert(dut.aligned.payload.word == word)
         return m
 
 
@@ -158,11 +136,10 @@ def ports(dut):
     return [*sources, dut.aligned.ready]
 
 
-@pytest.mark.parametrize("registers", [False, True])
 @pytest.mark.parametrize("bus_bytes", [16, pytest.param(64, marks=pytest.mark.long)])
-def test_words_and_errors(bus_bytes, registers):
-    spec = RealignerSpec(bus_bytes, registers)
-    prove(spec, ports(spec.dut), name=f"realigner_{bus_bytes}_{registers}", depth=2)
+def test_words_and_errors(bus_bytes):
+    spec = RealignerSpec(bus_bytes)
+    prove(spec, ports(spec.dut), name=f"realigner_{bus_bytes}", depth=2)
 
 
 # No induction over rotated words of 64 bytes ends within minutes; nor is there any state that they depend on.
@@ -174,5 +151,5 @@ def test_words_are_rotated_and_swizzled(bus_bytes):
 
 @pytest.mark.long
 def test_realigner_spec_reaches_an_error_and_a_word_used_again():
-    spec = RealignerSpec(16, registers=False)
+    spec = RealignerSpec(16)
     prove(spec, ports(spec.dut), name="realigner_cover", mode="cover", depth=8)

@@ -1,8 +1,7 @@
 """Shared reducer: nothing is fetched that is still to be written; parts have their places; plain pieces pass."""
 
 import pytest
-from amaranth import Module, Mux, Signal
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -44,7 +43,7 @@ class SilentIntegers(_Silent):
     enable: In(1)
     o: Out(64)
 
-    def __init__(self, floats, decoded):
+    def __init__(self, floats):
         super().__init__()
 
 
@@ -99,7 +98,7 @@ class SharedReducerSpec(Elaboratable):
         self.follow(m, issued, came & i.piece.last & reducing, unwritten, left & ~dut.places.o.valid)
 
         places, results = dut.places, dut.results
-        part = places.o.p.first != places.o.p.end
+        part = places.o.payload.first != places.o.payload.end
         in_lanes = sum([*dut.moving, *dut.adding]) + dut.fetches.o.valid + dut.fetches.skidded
         parts = Signal(range(16))
         m.d.sync += parts.eq(parts + issued - (part_leaves & part))
@@ -118,7 +117,7 @@ class SharedReducerSpec(Elaboratable):
             *(Assert(~part_leaves | (o.chunks[name].whole == (1 << (o.piece[name] >> 4)) - 1)) for name in BOUNDS),
         ]
         chunks = Signal(5)  # of the piece at the input, that were taken
-        taken = Mux(issued, dut.places.i.p.end - dut.places.i.p.first, 0)
+        taken = Mux(issued, dut.places.i.payload.end - dut.places.i.payload.first, 0)
         m.d.sync += chunks.eq(Mux(came, 0, chunks + taken))
         m.d.comb += Assert(~(came & reducing) | (chunks + taken == (i.piece.end - i.piece.first) >> 4))
 
@@ -163,7 +162,7 @@ class SharedReducerSpec(Elaboratable):
         """Nothing of the row is fetched while what an earlier transfer has of it is not written."""
         dut, o = self.dut, self.dut.o.payload
         total, own = Signal(range(16)), Signal(range(64))
-        here = dut.places.i.p.row == self.row
+        here = dut.places.i.payload.row == self.row
         m.d.sync += [
             total.eq(total + (issued & here) + (plain & ((o.piece.line == self.row) | self.reaches(o))) - popped),
             own.eq(Mux(ends, 0, own + (issued & here))),

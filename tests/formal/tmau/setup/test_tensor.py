@@ -1,8 +1,7 @@
 """F6: a command is finished, or becomes a job, once. F11: it is offered two cycles after its last dimension."""
 
 import pytest
-from amaranth import Cat, Module, Mux, Signal, Value
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.setup.tensor import Setup
@@ -25,17 +24,19 @@ class SetupSpec(Elaboratable):
         leaves = (jobs.valid & jobs.ready) | (finished.valid & finished.ready)
 
         # What comes is constant until it is taken, and a descriptor has a rank.
-        command, checked = dut.i.p.command, dut.i.p.checked
-        count, kept = Signal(range(16)), Signal.like(Value.cast(dut.i.p))
+        command, checked = dut.i.payload.command, dut.i.payload.checked
+        count, kept = Signal(range(16)), Signal.like(Value.cast(dut.i.payload))
         slot = Signal(range(16))  # cycles that the command at the input has been here
-        needed = Cat(command.opcode == member for member in TENSOR_OPCODES).any() & (dut.i.p.fault.code == Error.NONE)
+        needed = Cat(command.opcode == member for member in TENSOR_OPCODES).any() & (
+            dut.i.payload.fault.code == Error.NONE
+        )
         rank = checked.rank
         m.d.comb += [
             count.eq(Mux(needed, Mux(checked.im2col, 2 * rank - 2, rank), 1)),
             Assume(~needed | ((rank >= Mux(checked.im2col, 3, 1)) & (rank <= 5))),
-            Assume((slot == 0) | (dut.i.valid & (Value.cast(dut.i.p) == kept))),
+            Assume((slot == 0) | (dut.i.valid & (Value.cast(dut.i.payload) == kept))),
         ]
-        m.d.sync += kept.eq(dut.i.p)
+        m.d.sync += kept.eq(dut.i.payload)
 
         places = [(Signal(), Signal(), Signal()) for _ in range(2)]  # whether there is a dimension, first, last
         offered, step, ends = Signal(), Signal(), Signal()
@@ -68,7 +69,7 @@ class SetupSpec(Elaboratable):
 
     def tie(self, m, slot, count, places):
         """What the registers of the device hold: makes the induction close."""
-        picker, measured, checked = self.dut.picker, self.dut.measured, self.dut.i.p.checked
+        picker, measured, checked = self.dut.picker, self.dut.measured, self.dut.i.payload.checked
         spatial = checked.rank - 2
         number = Signal(range(16))
         with m.If(~checked.im2col | (slot == 0) | (slot <= spatial)):
@@ -113,12 +114,7 @@ class SetupSpec(Elaboratable):
         return [dut.i.valid, dut.i.payload, Value.cast(dut.windows), dut.jobs.ready, dut.finished.ready]
 
 
-def test_every_command_leaves_once():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 3), pytest.param("cover", 9, marks=pytest.mark.long)])
+def test_every_command_leaves_once(mode, depth):
     spec = SetupSpec()
-    prove(spec, spec.ports(), name="setup", depth=3, proves="F6 F11")
-
-
-@pytest.mark.long
-def test_commands_of_both_kinds_leave():
-    spec = SetupSpec()
-    prove(spec, spec.ports(), name="setup-cover", mode="cover", depth=9)
+    prove(spec, spec.ports(), name=f"setup-{mode}", mode=mode, depth=depth, proves="F6 F11" if mode == "prove" else "")

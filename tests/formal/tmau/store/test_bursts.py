@@ -1,15 +1,14 @@
 """F6: the bursts of a run hold exactly its bus words, and one burst of a transfer is its last; F11: none idles."""
 
 import pytest
-from amaranth import Module, Mux, Signal
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.bursts import StoreFinisher, WriteGenerator
 from tilewright.hw.tmau.store.layouts import StoredRunLayout
 from tilewright.verify.formal import StreamRules, prove
 
-PARAMS = TMAU_PRESETS["unit"]
+PARAMS = TMAU_PRESETS["unit"].replace(processors=3)
 
 
 class BurstsSpec(Elaboratable):
@@ -59,6 +58,7 @@ class BurstsSpec(Elaboratable):
                 Assert(burst.last == (run.last & final)),
                 Assert(burst.reduction == run.context.reduction),
                 Assert(burst.element == run.context.element),
+                Assert(burst.processor == run.context.tag[14:]),
             ]
             with m.If(~run.empty):
                 m.d.comb += [
@@ -79,7 +79,7 @@ class BurstsSpec(Elaboratable):
     def tie(self, m, held, run, behind, asked):
         """What the registers of the device hold: makes the induction close."""
         splitter = self.dut.splitter
-        m.d.comb += [Assert(splitter.caught == (held == 2)), Assert((held != 0) | (asked == 0))]
+        m.d.comb += [Assert(splitter.pending == (held == 2)), Assert((held != 0) | (asked == 0))]
         for there, range_, of, done in (
             (held != 0, splitter.todo, run, asked),
             (held == 2, splitter.following, behind, 0),
@@ -90,6 +90,7 @@ class BurstsSpec(Elaboratable):
                     Assert((range_.tag.empty == of.empty) & (range_.tag.last == of.last)),
                     Assert(range_.tag.reduction == of.context.reduction),
                     Assert(range_.tag.element == of.context.element),
+                    Assert(range_.tag.processor == of.context.tag[14:]),
                 ]
                 with m.If(of.empty):
                     m.d.comb += [Assert(range_.beyond == 0), Assert(done == 0)]
@@ -101,15 +102,17 @@ class BurstsSpec(Elaboratable):
                     ]
 
 
-def test_bursts_hold_the_words_of_the_run():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 8, marks=pytest.mark.long)])
+def test_bursts_hold_the_words_of_the_run(mode, depth):
     spec = BurstsSpec()
-    prove(spec, spec.ports(), name="store-bursts", depth=2, proves="F6 F11")
-
-
-@pytest.mark.long
-def test_all_bursts_are_reached():
-    spec = BurstsSpec()
-    prove(spec, spec.ports(), name="store-bursts-cover", mode="cover", depth=8)
+    prove(
+        spec,
+        spec.ports(),
+        name=f"store-bursts-{mode}",
+        mode=mode,
+        depth=depth,
+        proves="F6 F11" if mode == "prove" else "",
+    )
 
 
 class StoreFinishSpec(Elaboratable):
@@ -123,7 +126,7 @@ class StoreFinishSpec(Elaboratable):
         m.submodules.dut = dut = self.dut
         m.submodules.responses_rules = StreamRules(dut.responses, assume=True)
         m.submodules.completions_rules = StreamRules(dut.completions)
-        end, response = dut.queue.o.p, dut.responses.p
+        end, response = dut.queue.o.payload, dut.responses.payload
         came = dut.ends.valid & dut.ends.ready
         final = dut.responses.valid & dut.responses.ready & response.last
         completes = dut.completions.valid & dut.completions.ready
@@ -133,19 +136,21 @@ class StoreFinishSpec(Elaboratable):
         read = queue.o.valid + queue.fetched  # of the queue's items those that have left its memory
         m.d.comb += [
             Assert(waiting == queue.level),
-            Assert(waiting <= dut.params.commands_in_flight),
+            Assert(waiting <= PARAMS.commands_in_flight),
             Assert(read <= waiting),
-            Assert((waiting != dut.params.commands_in_flight) | (read != 0)),
+            Assert((waiting != PARAMS.commands_in_flight) | (read != 0)),
             Assert(queue.tail == (queue.head + waiting - read)[: len(queue.tail)]),
             # Each last response ends one transfer, and each transfer for the bus takes one.
             Assert(~final | (dut.done_stb & ~end.loop)),
             Assert(~dut.done_stb | (final != end.loop)),
             Assert(completes == (final & ~end.quiet)),
-            Assert(~completes | ((dut.completions.p.tag == end.tag) & (dut.completions.p.bytes == end.bytes))),
+            Assert(
+                ~completes | ((dut.completions.payload.tag == end.tag) & (dut.completions.payload.bytes == end.bytes))
+            ),
             # A response that found an error is told of with this completion or a later one.
-            Assert(~(completes & (response.error | end.error)) | dut.completions.p.error),
+            Assert(~(completes & (response.error | end.error)) | dut.completions.payload.error),
         ]
-        m.d.comb += Cover(completes & dut.completions.p.error & ~response.error & ~end.error & (waiting == 2))
+        m.d.comb += Cover(completes & dut.completions.payload.error & ~response.error & ~end.error & (waiting == 2))
         return m
 
     def ports(self):
@@ -156,12 +161,9 @@ class StoreFinishSpec(Elaboratable):
         ]
 
 
-def test_one_end_a_transfer():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 3), pytest.param("cover", 8, marks=pytest.mark.long)])
+def test_one_end_a_transfer(mode, depth):
     spec = StoreFinishSpec()
-    prove(spec, spec.ports(), name="store-finish", depth=3, proves="F6")
-
-
-@pytest.mark.long
-def test_errors_are_passed_on():
-    spec = StoreFinishSpec()
-    prove(spec, spec.ports(), name="store-finish-cover", mode="cover", depth=8)
+    prove(
+        spec, spec.ports(), name=f"store-finish-{mode}", mode=mode, depth=depth, proves="F6" if mode == "prove" else ""
+    )

@@ -1,8 +1,7 @@
 """F6: every step that has a place comes out once, in order, in the cycle in which what it asked for is taken."""
 
 import pytest
-from amaranth import Module, Signal
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.segments import ENTRIES, SegmentFetcher
@@ -12,10 +11,8 @@ from tilewright.verify.formal import StreamRules, prove, queue_invariants
 class SegmentFetchSpec(Elaboratable):
     """Counts the places behind the fetcher. Its two queues keep the order (F1): what is proved is that they agree."""
 
-    def __init__(self, bus_bytes=16, local=True, spares=False):
-        params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes, spares_tables=spares)
-        features = tuple(name for name in params.features if local or name != "local_copies")
-        self.dut = SegmentFetcher(params.replace(features=features))
+    def __init__(self, bus_bytes=16, prefer_bram=False):
+        self.dut = SegmentFetcher(TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes, prefer_bram=prefer_bram))
 
     def ports(self):
         dut = self.dut
@@ -29,17 +26,16 @@ class SegmentFetchSpec(Elaboratable):
         m.submodules.dut = dut = self.dut
         m.submodules.steps_rules = StreamRules(dut.steps, assume=True)
         m.submodules.rows_rules = StreamRules(dut.fetch.rows)
-        asked, waiting = dut.asked, dut.waiting
+        asked, waiting = dut.requests, dut.waiting
         started = dut.steps.valid & dut.steps.ready
         turn = asked.o.valid & asked.o.ready
         collected = waiting.o.valid & waiting.o.ready
 
         step = dut.steps.payload
-        there = step.again if dut.params.keeps_lines else 0
-        needed = step.cut.fetch & ~step.stage & ~step.immediate & ~there
+        needed = step.cut.fetch & ~step.stage & ~step.immediate & ~(step.again & dut.holds_line)
         due = Signal()  # the oldest step had its turn in the cycle before
         out = Signal(range(ENTRIES + 1))  # places of steps that came out in earlier cycles
-        comes = dut.o.valid & (dut.o.p.word | dut.o.p.last)
+        comes = dut.o.valid & (dut.o.payload.word | dut.o.payload.last)
         m.d.sync += [due.eq(turn), out.eq(out + comes - dut.left)]
         m.d.comb += [
             Assume(~dut.left | (out != 0)),
@@ -51,11 +47,11 @@ class SegmentFetchSpec(Elaboratable):
             *queue_invariants(asked),
             *queue_invariants(waiting),
             Assert(collected == due),
-            Assert(~started | (asked.i.p.shared == needed)),
+            Assert(~started | (asked.i.payload.shared == needed)),
             # Shared memory is asked if, and only if, the step needs it; nothing else is waited for.
-            Assert((dut.fetch.rows.valid & dut.fetch.rows.ready) == (turn & asked.o.p.shared)),
-            Assert(turn == (asked.o.valid & (dut.fetch.rows.ready | ~asked.o.p.shared))),
-            Assert(dut.fetch.rows.p == asked.o.p.row),
+            Assert((dut.fetch.rows.valid & dut.fetch.rows.ready) == (turn & asked.o.payload.shared)),
+            Assert(turn == (asked.o.valid & (dut.fetch.rows.ready | ~asked.o.payload.shared))),
+            Assert(dut.fetch.rows.payload == asked.o.payload.row),
             Assert(~dut.staged.ready | due),
             Assert(~dut.read_stb | due),
         ]
@@ -71,13 +67,13 @@ class SegmentFetchSpec(Elaboratable):
         return m
 
 
-@pytest.mark.parametrize(("bus_bytes", "local", "spares"), [(16, 1, 0), (64, 1, 0), (64, 0, 0), (64, 0, 1)])
-def test_places_are_enough(bus_bytes, local, spares):
-    spec = SegmentFetchSpec(bus_bytes, local, bool(spares))
-    prove(spec, spec.ports(), name=f"store-segment-fetch-{bus_bytes}-{local}-{spares}", depth=2, proves="F6")
+@pytest.mark.parametrize(("bus_bytes", "prefer_bram"), [(16, False), (64, False), (64, True)])
+def test_entries_are_enough(bus_bytes, prefer_bram):
+    spec = SegmentFetchSpec(bus_bytes, prefer_bram)
+    prove(spec, spec.ports(), name=f"store-segment-fetch-{bus_bytes}-{prefer_bram}".lower(), depth=2, proves="F6")
 
 
 @pytest.mark.long
-def test_all_places_are_used():
+def test_all_entries_are_used():
     spec = SegmentFetchSpec()
     prove(spec, spec.ports(), name="store-segment-fetch-cover", mode="cover", depth=24)

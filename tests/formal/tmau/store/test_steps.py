@@ -1,8 +1,7 @@
 """F6: runs obey the stream rules; each takes one run of the queue, dropped ones too, and the last one the transfer."""
 
 import pytest
-from amaranth import Cat, Module, Mux, Signal
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -32,12 +31,12 @@ class StoreTrackerSpec(Elaboratable):
             *queue_invariants(dut.transfer_queue),
             Assert((runs == dut.run_queue.level) & (transfers == dut.transfer_queue.level)),
             Assert(~taken | (transfers != 0)),
-            Assert(goes == (taken & (run.p.inside | run.p.last))),
-            Assert(ended == (taken & run.p.last)),
-            Assert(~goes | ((dut.o.p.last == run.p.last) & (dut.o.p.empty == ~run.p.inside))),
-            Assert(~goes | ~dut.o.p.empty | dut.o.p.last),
+            Assert(goes == (taken & (run.payload.inside | run.payload.last))),
+            Assert(ended == (taken & run.payload.last)),
+            Assert(~goes | ((dut.o.payload.last == run.payload.last) & (dut.o.payload.empty == ~run.payload.inside))),
+            Assert(~goes | ~dut.o.payload.empty | dut.o.payload.last),
         ]
-        m.d.comb += Cover(goes & dut.o.p.empty & (transfers == 2))
+        m.d.comb += Cover(goes & dut.o.payload.empty & (transfers == 2))
         return m
 
     def ports(self):
@@ -45,15 +44,12 @@ class StoreTrackerSpec(Elaboratable):
         return [dut.transfers.valid, dut.transfers.payload, dut.runs.valid, dut.runs.payload, dut.o.ready]
 
 
-def test_one_run_of_the_queue_a_run():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 8, marks=pytest.mark.long)])
+def test_one_run_of_the_queue_a_run(mode, depth):
     spec = StoreTrackerSpec()
-    prove(spec, spec.ports(), name="store-tracker", depth=2, proves="F6")
-
-
-@pytest.mark.long
-def test_an_empty_end_is_reached():
-    spec = StoreTrackerSpec()
-    prove(spec, spec.ports(), name="store-tracker-cover", mode="cover", depth=8)
+    prove(
+        spec, spec.ports(), name=f"store-tracker-{mode}", mode=mode, depth=depth, proves="F6" if mode == "prove" else ""
+    )
 
 
 class WordStepsSpec(Elaboratable):
@@ -81,7 +77,7 @@ class WordStepsSpec(Elaboratable):
         # Bytes and words of the run in the steps before the one at the output, which is judged; the segment that was
         # taken last in the transfer, if one was.
         covered, words = Signal.like(run.bytes), Signal.like(run.bytes)
-        had, had_segment = Signal(), Signal.like(dut.held_segment)
+        had, had_segment = Signal(), Signal.like(dut.segment)
 
         step, cut = dut.steps.payload, dut.steps.payload.cut
         count = Signal.like(cut.end)
@@ -172,8 +168,8 @@ class WordStepsSpec(Elaboratable):
             end.eq(word.first + run.bytes - covered),
             beyond.eq(covered + word.end - word.first),
             final.eq(run.empty | (beyond == run.bytes)),
-            Assert(had == dut.held),
-            Assert(~had | (had_segment == dut.held_segment)),
+            Assert(had == dut.has_segment),
+            Assert(~had | (had_segment == dut.segment)),
             Assert((words == 0) == (covered == 0)),
             Assert(dut.begun == (dut.steps.valid & ~final)),
             Assert(~dut.begun | (dut.ending == (dut.bytes <= bus_bytes))),

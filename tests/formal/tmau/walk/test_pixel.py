@@ -1,8 +1,7 @@
 """F8, F11: ``last`` + 1 pixels follow the walk of docs/tmau.md, "Im2col mode", at the sums of its steps."""
 
 import pytest
-from amaranth import Array, Module, Mux, Signal, signed
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
+from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 
 from tilewright.hw.smem.params import SmemParams
@@ -115,15 +114,10 @@ class PixelsSpec(Elaboratable):
 
 
 @pytest.mark.long
-def test_pixels_follow_the_walk():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), ("cover", 7)])
+def test_pixels_follow_the_walk(mode, depth):
     spec = PixelsSpec()
-    prove(spec, spec.ports(), name="pixels", depth=2, proves="F8 F11")
-
-
-@pytest.mark.long
-def test_a_second_image_is_reached():
-    spec = PixelsSpec()
-    prove(spec, spec.ports(), name="pixels-cover", mode="cover", depth=7)
+    prove(spec, spec.ports(), name=f"pixels-{mode}", mode=mode, depth=depth, proves="F8 F11" if mode == "prove" else "")
 
 
 PIXEL_LINES_PARAMS = TMAU_PRESETS["unit"].replace(addr_width=16, bus_bytes=32, smem=SmemParams(1 << 16))
@@ -152,7 +146,7 @@ class LinesSpec(Elaboratable):
         m.submodules.dut = dut = self.dut
         m.submodules.i_rules = StreamRules(dut.i, assume=True)
         m.submodules.runs_rules = StreamRules(dut.o)
-        parts, run = self.parts, dut.o.p
+        parts, run = self.parts, dut.o.payload
         started = dut.i.valid & dut.i.ready
         steps = dut.o.valid & dut.o.ready
         self.assume(m)
@@ -194,21 +188,21 @@ class LinesSpec(Elaboratable):
         later = Signal(range(4))
         later_line = Signal(PartsLayout(PIXEL_LINES_PARAMS))
         m.d.comb += [
-            later.eq(Mux(dut.made, after, place)),
-            later_line.eq(Mux(Mux(dut.made, turned_after, turned), parts.others, parts.first)),
+            later.eq(Mux(dut.run_valid, after, place)),
+            later_line.eq(Mux(Mux(dut.run_valid, turned_after, turned), parts.others, parts.first)),
         ]
         later_part, _, _ = self.next_part(m, later_line, later, "later")
         at_line = Value.cast(dut.part) == 0
         m.d.comb += Assert(~walking | dut.walk.folds)
         with m.If(walking):
             m.d.comb += [
-                Assert(dut.over == (dut.made & ends)),
-                Assert(dut.turned == Mux(dut.made, turned_after, turned)),
+                Assert(dut.over == (dut.run_valid & ends)),
+                Assert(dut.turned == Mux(dut.run_valid, turned_after, turned)),
                 Assert(at_line | dut.over | (Value.cast(dut.part) == later_part + 1)),
                 Assert(~at_line | dut.over | (later == 0)),
-                Assert((at_line & ~dut.turned) | dut.over | (dut.bytes == Mux(dut.made, bytes_after, bytes_left))),
-                Assert(parts.first_done | (fresh & ~dut.made & at_line)),
-                Assert(parts.others_done | ~(turned & (dut.made | (place != 0)))),
+                Assert((at_line & ~dut.turned) | dut.over | (dut.bytes == Mux(dut.run_valid, bytes_after, bytes_left))),
+                Assert(parts.first_done | (fresh & ~dut.run_valid & at_line)),
+                Assert(parts.others_done | ~(turned & (dut.run_valid | (place != 0)))),
                 Assert(parts.others_done | ~dut.turned | at_line | dut.over),
                 Assert(fresh | (left != 0)),
                 Assert(~fresh | ((place == 0) & ~turned)),
@@ -217,7 +211,7 @@ class LinesSpec(Elaboratable):
                        ((place == BEHIND) & line.behind.any())),
             ]  # fmt: skip
         with m.Else():
-            m.d.comb += Assert(~dut.made)
+            m.d.comb += Assert(~dut.run_valid)
         m.d.comb += Cover(steps & ends & turned & (part == INSIDE) & ~fresh)
         return m
 
@@ -237,7 +231,7 @@ class LinesSpec(Elaboratable):
     def assume(self, m):
         """What LineParts promises, of walks with ``folds``."""
         parts, seen = self.parts, Signal()
-        m.d.comb += Assume(~self.dut.i.valid | self.dut.i.p.folds)
+        m.d.comb += Assume(~self.dut.i.valid | self.dut.i.payload.folds)
         m.d.sync += seen.eq(~self.dut.i.ready)  # whatever is at the input starts them
         for done, values in (
             (parts.first_done, (parts.first, parts.bytes)),
@@ -256,15 +250,17 @@ class LinesSpec(Elaboratable):
     def ports(self):
         dut, parts = self.dut, self.parts
         free = [Value.cast(signal) for signal in (parts.bytes, parts.first, parts.others)]
-        return [dut.i.valid, dut.i.p, dut.o.ready, *free, parts.first_done, parts.others_done]
+        return [dut.i.valid, dut.i.payload, dut.o.ready, *free, parts.first_done, parts.others_done]
 
 
-def test_runs_are_the_parts_of_lines():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 14, marks=pytest.mark.long)])
+def test_runs_are_the_parts_of_lines(mode, depth):
     spec = LinesSpec()
-    prove(spec, spec.ports(), name="pixel_lines", depth=2, proves="F8 F11")
-
-
-@pytest.mark.long
-def test_a_second_line_is_reached():
-    spec = LinesSpec()
-    prove(spec, spec.ports(), name="pixel_lines_cover", mode="cover", depth=14)
+    prove(
+        spec,
+        spec.ports(),
+        name=f"pixel_lines-{mode}",
+        mode=mode,
+        depth=depth,
+        proves="F8 F11" if mode == "prove" else "",
+    )

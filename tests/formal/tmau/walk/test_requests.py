@@ -1,9 +1,8 @@
 """Every run leaves once, to the path that it is for, as it came and in order; what is offered holds."""
 
 import pytest
-from amaranth import Module, Mux, Signal
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal, Value
 
 from tilewright.hw.tmau.layouts import BoxRunLayout, StoreRunLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -30,7 +29,7 @@ class RunRouterSpec(Elaboratable):
         ):
             m.submodules[f"{name}_rules"] = StreamRules(port, assume=assume)
         tile, pixel, load, store = (p.valid & p.ready for p in (dut.tiles, dut.pixels, dut.loads, dut.stores))
-        given = Mux(dut.tiles.valid, Value.cast(dut.tiles.p), Value.cast(dut.pixels.p))
+        given = Mux(dut.tiles.valid, Value.cast(dut.tiles.payload), Value.cast(dut.pixels.payload))
 
         first, second = Signal(BoxRunLayout(PARAMS)), Signal(BoxRunLayout(PARAMS))
         held = Signal(range(3))
@@ -49,17 +48,17 @@ class RunRouterSpec(Elaboratable):
             Assert(held <= 2),
             Assert(dut.loads.valid == ((held != 0) & ~first.store)),
             Assert(dut.stores.valid == ((held != 0) & first.store)),
-            Assert(~dut.loads.valid | (Value.cast(dut.loads.p) == Value.cast(first))),
+            Assert(~dut.loads.valid | (Value.cast(dut.loads.payload) == Value.cast(first))),
             # A run is taken while there is space, whatever becomes of those before it.
             Assert(comes == ((dut.tiles.valid | dut.pixels.valid) & (held != 2))),
         ]
         for name, _ in StoreRunLayout(PARAMS):
-            m.d.comb += Assert(~dut.stores.valid | (dut.stores.p[name] == first[name]))
+            m.d.comb += Assert(~dut.stores.valid | (dut.stores.payload[name] == first[name]))
         buffer = dut.buffer
         m.d.comb += [
             Assert((held != 0) == buffer.o.valid),
             Assert((held == 2) == buffer.skidded),
-            Assert((held == 0) | (Value.cast(buffer.o.p) == Value.cast(first))),
+            Assert((held == 0) | (Value.cast(buffer.o.payload) == Value.cast(first))),
             Assert((held != 2) | (Value.cast(buffer.skid) == Value.cast(second))),
         ]
         m.d.comb += [Cover(source & sink & (held == 1)) for source in (tile, pixel) for sink in (load, store)]
@@ -72,15 +71,10 @@ class RunRouterSpec(Elaboratable):
         return [*inputs, dut.loads.ready, dut.stores.ready]
 
 
-def test_every_run_goes_to_its_path():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 4, marks=pytest.mark.long)])
+def test_every_run_goes_to_its_path(mode, depth):
     spec = RunRouterSpec()
-    prove(spec, spec.ports(), name="run-router", depth=2)
-
-
-@pytest.mark.long
-def test_every_way_is_reached():
-    spec = RunRouterSpec()
-    prove(spec, spec.ports(), name="run-router-cover", mode="cover", depth=4)
+    prove(spec, spec.ports(), name=f"run-router-{mode}", mode=mode, depth=depth)
 
 
 REQUESTS_PARAMS = TMAU_PRESETS["unit"].replace(bus_bytes=32)  # with folded pixels
@@ -155,12 +149,14 @@ class RequestsSpec(Elaboratable):
         return [dut.i.valid, dut.i.payload, dut.rows.ready, dut.requests.ready]
 
 
-def test_rows_and_requests():
+@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 6, marks=pytest.mark.long)])
+def test_rows_and_requests(mode, depth):
     spec = RequestsSpec()
-    prove(spec, spec.ports(), name="requests", depth=2, proves="F6 F7 F11")
-
-
-@pytest.mark.long
-def test_shared_words_are_reached():
-    spec = RequestsSpec()
-    prove(spec, spec.ports(), name="requests-cover", mode="cover", depth=6)
+    prove(
+        spec,
+        spec.ports(),
+        name=f"requests-{mode}",
+        mode=mode,
+        depth=depth,
+        proves="F6 F7 F11" if mode == "prove" else "",
+    )

@@ -1,8 +1,7 @@
 """F11: a walk shows a run in every cycle from its acceptance to its last run, and the next walk follows at once."""
 
 import pytest
-from amaranth import Cat, Module, Signal
-from amaranth.hdl import Assert, Cover, Elaboratable
+from amaranth.hdl import Assert, Cat, Cover, Elaboratable, Module, Signal
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.walk.tile import TileWalker

@@ -1,4 +1,4 @@
-"""Bursts become the lines that they have words of."""
+"""Bursts split into lines, words gathered to lines, and lines written back."""
 
 import random
 
@@ -9,7 +9,7 @@ from tilewright.hw.cluster.l2.bursts import BurstLines, WriteBack, WriteLines
 from tilewright.hw.cluster.l2.params import Geometry
 from tilewright.verify.pysim.axi import AxiMemory, axi_channel
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, sender, watch_stream
 
 SEED = 20261124
 GEOMETRY = Geometry(addr_width=16, data_width=32, id_width=3, sets=4, ways=2, misses=4, line_bytes=16)
@@ -33,27 +33,21 @@ def test_every_word_is_in_its_line(mode):
         requests.append({"id": rng.randrange(8), "addr": 4096 * rng.randrange(16) + 4 * word, "len": beats - 1})
     expected = [(request["id"], *line) for request in requests for line in lines_of(request)]
 
-    async def ask(ctx):
-        await send(ctx, dut.i, requests, idle=stalls["idle"])
-
     async def take(ctx):
         came.extend((await receive(ctx, dut.o, len(expected), stall=stalls["stall"]))[0])
 
     print(f"seed {SEED}")
-    simulate(dut, ask, take, background=[watch_stream(dut.o)])
+    simulate(dut, sender(dut.i, requests, idle=stalls["idle"]), take, background=[watch_stream(dut.o)])
     assert [(part.id, part.line, part.first, part.last, bool(part.end)) for part in came] == expected
 
 
 def test_one_line_a_cycle_one_cycle_later():
     dut, cycles = elaborated(BurstLines, GEOMETRY), []
 
-    async def ask(ctx):
-        await send(ctx, dut.i, [{"addr": 0, "len": 15}, {"addr": 64}, {"addr": 128, "len": 7}])
-
     async def take(ctx):
         cycles.extend((await receive(ctx, dut.o, 7))[1])
 
-    simulate(dut, ask, take)
+    simulate(dut, sender(dut.i, [{"addr": 0, "len": 15}, {"addr": 64}, {"addr": 128, "len": 7}]), take)
     assert cycles == list(range(1, 8))
 
 
@@ -79,12 +73,6 @@ def test_lines_and_words(mode):
                 (requests[-1]["id"], line, first % 4, last % 4, last == word + count - 1, strobes == [15] * 4)
             )
 
-    async def ask(ctx):
-        await send(ctx, dut.requests, requests, idle=stalls["idle"])
-
-    async def give(ctx):
-        await send(ctx, dut.beats, beats, idle=stalls["idle"], seed=1)
-
     def taker(name, port, count):
         async def take(ctx):
             came[name] = (await receive(ctx, port, count, stall=stalls["stall"], seed=len(name)))[0]
@@ -93,7 +81,13 @@ def test_lines_and_words(mode):
 
     takers = taker("accesses", dut.accesses, len(expected)), taker("words", dut.words, len(beats))
     print(f"seed {SEED}")
-    simulate(dut, ask, give, *takers, background=[watch_stream(dut.accesses), watch_stream(dut.words)])
+    simulate(
+        dut,
+        sender(dut.requests, requests, idle=stalls["idle"]),
+        sender(dut.beats, beats, idle=stalls["idle"], seed=1),
+        *takers,
+        background=[watch_stream(dut.accesses), watch_stream(dut.words)],
+    )
     assert [
         (a.part.id, a.part.line, a.part.first, a.part.last, bool(a.part.end), bool(a.full)) for a in came["accesses"]
     ] == expected
@@ -118,9 +112,6 @@ def test_words_come_before_their_line():
 def test_one_word_a_cycle():
     dut, cycles = elaborated(WriteLines, GEOMETRY), []
 
-    async def ask(ctx):
-        await send(ctx, dut.requests, [{"addr": 64 * n, "len": 7} for n in range(6)])
-
     async def give(ctx):
         cycles.extend(await send(ctx, dut.beats, [{"strb": 15, "last": n % 8 == 7} for n in range(48)]))
 
@@ -128,7 +119,7 @@ def test_one_word_a_cycle():
         ctx.set(dut.words.ready, 1)
         ctx.set(dut.accesses.ready, 1)
 
-    simulate(dut, take, ask, give)
+    simulate(dut, take, sender(dut.requests, [{"addr": 64 * n, "len": 7} for n in range(6)]), give)
     assert cycles[-1] - cycles[0] == 47
 
 

@@ -1,4 +1,4 @@
-"""A sweep names every set once, or every line; it lasts until nothing is under way."""
+"""The sweep names every set once, or every line of a range; registers show what it does."""
 
 import pytest
 

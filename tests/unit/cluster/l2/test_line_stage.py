@@ -8,7 +8,7 @@ from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.cluster.l2.line_stage import LineStage
 from tilewright.hw.cluster.l2.params import Geometry, Kind
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, sender, watch_stream
 
 SEED = 20261124
 GEOMETRY = Geometry(addr_width=12, data_width=32, id_width=2, sets=4, ways=2, misses=4, line_bytes=16)
@@ -100,17 +100,6 @@ def test_as_one_after_the_other(mode):
         model.run(entry, brought, list(given), out)
     came = {name: [] for name in out}
 
-    async def entry_source(ctx):
-        await send(ctx, dut.entries, entries, idle=stalls["idle"])
-
-    async def fill_source(ctx):
-        await send(
-            ctx, dut.fills, [{"data": value, "failed": failed} for value, failed in fills], idle=stalls["idle"], seed=1
-        )
-
-    async def word_source(ctx):
-        await send(ctx, dut.words, [{"data": value, "strb": strobe} for value, strobe in words], seed=2)
-
     async def room(ctx):
         while True:
             ctx.set(dut.victim_room, rng.random() >= stalls["stall"])
@@ -131,7 +120,14 @@ def test_as_one_after_the_other(mode):
                 came["victims"].append(payload)
 
     rules = [watch_stream(getattr(dut, name), name) for name in ("reads", "answers", "forgets")]
-    simulate(dut, entry_source, fill_source, word_source, *takers, background=[room, victims, *rules])
+    simulate(
+        dut,
+        sender(dut.entries, entries, idle=stalls["idle"]),
+        sender(dut.fills, [{"data": value, "failed": failed} for value, failed in fills], idle=stalls["idle"], seed=1),
+        sender(dut.words, [{"data": value, "strb": strobe} for value, strobe in words], seed=2),
+        *takers,
+        background=[room, victims, *rules],
+    )
     failed = Response.SLVERR
     assert [(b.data if b.resp != failed else None, b.resp == failed, b.last, b.id) for b in came["reads"]] == [
         (None if wrong else value, bool(wrong), last, ident) for value, wrong, last, ident in out["reads"]
@@ -152,9 +148,6 @@ def test_quick_reads_and_entries_take_turns():
         await send(ctx, dut.entries, [FILL])
         await send(ctx, dut.entries, [{"kind": Kind.READ, "last": 3, "id": 1}] * 8)
 
-    async def bring(ctx):
-        await send(ctx, dut.fills, [{"data": number} for number in range(4)])
-
     async def quick(ctx):
         await ctx.tick().repeat(5)
         await send(ctx, dut.quick, [{"last": 3, "id": 2}] * 8)
@@ -166,7 +159,7 @@ def test_quick_reads_and_entries_take_turns():
         assert cycles[-1] - cycles[0] == 63
         seen.extend(beat.id for beat in beats)
 
-    simulate(dut, fill, bring, quick, take)
+    simulate(dut, fill, sender(dut.fills, [{"data": number} for number in range(4)]), quick, take)
 
     assert all(seen[start : start + 8].count(1) == 4 for start in range(9, 48))
 
@@ -174,17 +167,16 @@ def test_quick_reads_and_entries_take_turns():
 def test_quick_reads_go_on_while_an_entry_waits_for_memory():
     dut = elaborated(LineStage, GEOMETRY)
 
-    async def run(ctx):
-        await send(ctx, dut.entries, [FILL | {"kind": Kind.READ, "last": 3, "id": 1}])
-
-    async def quick(ctx):
-        await send(ctx, dut.quick, [{"last": 3, "id": 2, "place": 5}] * 6)
-
     async def take(ctx):
         beats, _ = await receive(ctx, dut.reads, 24)
         assert {beat.id for beat in beats} == {2}
 
-    simulate(dut, quick, take, background=[run])
+    simulate(
+        dut,
+        sender(dut.quick, [{"last": 3, "id": 2, "place": 5}] * 6),
+        take,
+        background=[sender(dut.entries, [FILL | {"kind": Kind.READ, "last": 3, "id": 1}])],
+    )
 
 
 def test_one_word_a_cycle_whatever_an_entry_does():
@@ -197,13 +189,10 @@ def test_one_word_a_cycle_whatever_an_entry_does():
         ctx.set(dut.victim_room, 1)
         await send(ctx, dut.entries, entries)
 
-    async def bring(ctx):
-        await send(ctx, dut.fills, [{"data": number} for number in range(16)])
-
     async def take(ctx):
         cycles.extend((await receive(ctx, dut.reads, 24))[1])
 
-    simulate(dut, source, bring, take)
+    simulate(dut, source, sender(dut.fills, [{"data": number} for number in range(16)]), take)
     assert cycles == list(range(2, 26))
 
 
@@ -211,17 +200,17 @@ def test_prefetches_are_taken_beside_quick_reads():
     """Both get a word a cycle, as they concern different lines."""
     dut, cycles = elaborated(LineStage, GEOMETRY), []
 
-    async def fetch(ctx):
-        await send(ctx, dut.entries, [FILL | {"place": n % 4} for n in range(8)])
-
     async def bring(ctx):
         cycles.append(await send(ctx, dut.fills, [{"data": number} for number in range(32)]))
-
-    async def quick(ctx):
-        await send(ctx, dut.quick, [{"last": 3, "id": 2, "place": 5}] * 8)
 
     async def take(ctx):
         cycles.append((await receive(ctx, dut.reads, 32))[1])
 
-    simulate(dut, fetch, bring, quick, take)
+    simulate(
+        dut,
+        sender(dut.entries, [FILL | {"place": n % 4} for n in range(8)]),
+        bring,
+        sender(dut.quick, [{"last": 3, "id": 2, "place": 5}] * 8),
+        take,
+    )
     assert all(listed[-1] - listed[0] == 31 for listed in cycles)

@@ -1,4 +1,4 @@
-"""The tree of bits that tells which line leaves."""
+"""The tags: the tree that selects a victim, and every access against a model of the cache."""
 
 import random
 from collections import deque
@@ -9,7 +9,7 @@ from amaranth.hdl import Module, Signal
 from tilewright.hw.cluster.l2.lookup import Lookup, least_used, used
 from tilewright.hw.cluster.l2.params import Geometry, Kind
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, sender, watch_stream
 
 
 class Model:
@@ -190,10 +190,9 @@ def _compare(expected, seen):
 def look_up(dut, *scripts):
     """Runs testbenches behind a sweep of all sets."""
 
-    async def begin(ctx):
-        await send(ctx, dut.accesses, [{"kind": Kind.EXPEL, "part": {"line": number}} for number in range(4)])
-
-    simulate(dut, begin, *scripts)
+    simulate(
+        dut, sender(dut.accesses, [{"kind": Kind.EXPEL, "part": {"line": number}} for number in range(4)]), *scripts
+    )
 
 
 def read(line, ident=0):

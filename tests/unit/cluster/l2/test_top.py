@@ -10,7 +10,7 @@ from tilewright.hw.cluster.l2.top import L2
 from tilewright.spec.cluster import L2_REGISTERS
 from tilewright.verify.pysim.axi import AxiHistory, AxiMemory, axi_channel, read_word, write_word
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, sender, watch_stream
 
 BYTES = 4  # of a bus word
 LINE = 16
@@ -82,18 +82,9 @@ def run_random(dut, mode, seed, *, count=80, lines=range(24), failing=(), solid=
         for address in failing)]  # fmt: skip
     words, ends = words_of(rng, writes, solid=solid), []
 
-    async def ask(ctx):
-        await send(ctx, axi_channel(port, "ar"), reads, idle=stalls["idle"], seed=seed)
-
     async def take(ctx):
         await receive(ctx, axi_channel(port, "r"), sum(r["len"] + 1 for r in reads), stall=stalls["stall"], seed=seed)
         ends.append("r")
-
-    async def ask_to_write(ctx):
-        await send(ctx, axi_channel(port, "aw"), writes, idle=stalls["idle"], seed=seed + 1)
-
-    async def give(ctx):
-        await send(ctx, axi_channel(port, "w"), words, idle=stalls["idle"], seed=seed + 2)
 
     async def be_told(ctx):
         await receive(ctx, axi_channel(port, "b"), len(writes), stall=stalls["stall"], seed=seed + 3)
@@ -109,7 +100,18 @@ def run_random(dut, mode, seed, *, count=80, lines=range(24), failing=(), solid=
         await control(ctx, dut, FLUSH)
 
     background = [memory.serve, memory.serve_writes, history.watch, *rules(dut)]
-    simulate(dut, ask, take, ask_to_write, give, be_told, prefetch, flush, background=background, deadline=60_000)
+    simulate(
+        dut,
+        sender(axi_channel(port, "ar"), reads, idle=stalls["idle"], seed=seed),
+        take,
+        sender(axi_channel(port, "aw"), writes, idle=stalls["idle"], seed=seed + 1),
+        sender(axi_channel(port, "w"), words, idle=stalls["idle"], seed=seed + 2),
+        be_told,
+        prefetch,
+        flush,
+        background=background,
+        deadline=60_000,
+    )
     history.check(failing)
     return contents, history, memory
 

@@ -1,4 +1,4 @@
-"""The reads of one core: requests leave in order when their beats have space, those of reductions when they may."""
+"""Reads: requests wait for space and for their page, and beats find their core."""
 
 import random
 from collections import defaultdict, deque
@@ -8,7 +8,7 @@ import pytest
 from tilewright.hw.cluster.memory.reads import CoreReads, ReadSide
 from tilewright.verify.pysim.axi import axi_channel
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, set_together, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, sender, set_together, watch_stream
 
 WORDS = 16
 
@@ -41,9 +41,6 @@ def test_requests_and_beats_pass(mode):
     dut, stalls, requests, pages = reads(), STALL_MODES[mode], some_requests(40, ids=(0, 1, 2, 3)), []
     taken = []
 
-    async def ask(ctx):
-        await send(ctx, axi_channel(dut.axi, "ar"), requests, idle=stalls["idle"])
-
     async def bus(ctx):
         for number, request in enumerate(requests):
             (item,), _ = await receive(ctx, dut.requests, 1, stall=stalls["stall"], seed=number)
@@ -57,7 +54,13 @@ def test_requests_and_beats_pass(mode):
         taken.extend((beat.id, beat.data, beat.last) for beat in beats)
 
     rules = [watch_stream(dut.requests), watch_stream(axi_channel(dut.axi, "r")), watch_stream(dut.pages)]
-    simulate(dut, ask, bus, take, background=[*rules, grant_all(dut, pages)])
+    simulate(
+        dut,
+        sender(axi_channel(dut.axi, "ar"), requests, idle=stalls["idle"]),
+        bus,
+        take,
+        background=[*rules, grant_all(dut, pages)],
+    )
     assert taken == [(r["id"], r["addr"] + n, n == r["len"]) for r in requests for n in range(r["len"] + 1)]
     assert pages == [request["addr"] >> 12 for request in requests if request["id"] == 2]
 
@@ -65,9 +68,6 @@ def test_requests_and_beats_pass(mode):
 def test_requests_wait_for_space():
     """A core that takes no beat has as many asked for as it has space; each that it takes frees a place."""
     dut, cycles = reads(), []
-
-    async def ask(ctx):
-        await send(ctx, axi_channel(dut.axi, "ar"), [{"len": 6}] * 3)
 
     async def bus(ctx):
         await receive(ctx, dut.requests, 2)
@@ -80,28 +80,22 @@ def test_requests_wait_for_space():
         await receive(ctx, axi_channel(dut.axi, "r"), 5)  # two places are free already
         cycles.extend((await receive(ctx, dut.requests, 1))[1])
 
-    simulate(dut, ask, bus)
+    simulate(dut, sender(axi_channel(dut.axi, "ar"), [{"len": 6}] * 3), bus)
     assert cycles == [1]
 
 
 def test_requests_pass_one_a_cycle():
     dut, cycles = reads(), []
 
-    async def ask(ctx):
-        await send(ctx, axi_channel(dut.axi, "ar"), [{"len": 0}] * WORDS)
-
     async def bus(ctx):
         cycles.extend((await receive(ctx, dut.requests, WORDS))[1])
 
-    simulate(dut, ask, bus)
+    simulate(dut, sender(axi_channel(dut.axi, "ar"), [{"len": 0}] * WORDS), bus)
     assert cycles == list(range(2, 2 + WORDS))
 
 
 def test_reductions_ask_once_they_have_space():
     dut, pages = reads(), []
-
-    async def ask(ctx):
-        await send(ctx, axi_channel(dut.axi, "ar"), [{"len": 15, "id": 0}, {"len": 7, "id": 2, "addr": 0x3000}])
 
     async def bus(ctx):
         await receive(ctx, dut.requests, 1)
@@ -124,7 +118,7 @@ def test_reductions_ask_once_they_have_space():
         await ctx.tick()
         assert ctx.get(dut.requests.valid)
 
-    simulate(dut, ask, bus)
+    simulate(dut, sender(axi_channel(dut.axi, "ar"), [{"len": 15, "id": 0}, {"len": 7, "id": 2, "addr": 0x3000}]), bus)
     assert pages == [3]
 
 
@@ -147,14 +141,11 @@ def test_failed_reads_of_reductions():
 def test_without_reductions_no_id_asks():
     dut, requests = CoreReads(16, 32, WORDS, reductions=False), some_requests(2, ids=(2,))
 
-    async def ask(ctx):
-        await send(ctx, axi_channel(dut.axi, "ar"), requests)
-
     async def bus(ctx):
         await receive(ctx, dut.requests, 2)
         assert not ctx.get(dut.pages.valid)
 
-    simulate(dut, ask, bus)
+    simulate(dut, sender(axi_channel(dut.axi, "ar"), requests), bus)
 
 
 CORES, READ_SIDE_WORDS, MAX_BURST = 3, 16, 4

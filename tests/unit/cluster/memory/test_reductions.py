@@ -20,7 +20,7 @@ from tilewright.sim.harness.axi_monitor import Axi4Monitor
 from tilewright.spec import Element, Reduction
 from tilewright.verify.pysim.axi import AxiMemory
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, sender
 
 BUS_BYTES = 16
 MAX_BURST = 4
@@ -112,9 +112,6 @@ def test_no_sum_is_lost(pages, mode):
 
 
 def core_benches(port, bursts, errors, stalls, seed):
-    async def ask(ctx):
-        await send(ctx, port.bursts, [burst for burst, _ in bursts], idle=stalls["idle"], seed=seed)
-
     async def give(ctx):
         words = [word for _, words in bursts for word in words]
         await send(ctx, port.words, words, idle=stalls["idle"], seed=seed + 5)
@@ -123,7 +120,7 @@ def core_benches(port, bursts, errors, stalls, seed):
         responses, _ = await receive(ctx, port.responses, len(bursts), stall=stalls["stall"], seed=seed)
         assert [response.error for response in responses] == errors
 
-    return [ask, give, take]
+    return [sender(port.bursts, [burst for burst, _ in bursts], idle=stalls["idle"], seed=seed), give, take]
 
 
 def gate():

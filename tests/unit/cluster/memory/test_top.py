@@ -8,7 +8,7 @@ import pytest
 from tilewright.hw.cluster.memory.top import MemorySide
 from tilewright.verify.pysim.axi import AxiMemory, axi_channel
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, sender, watch_stream
 
 BUS_BYTES = 4
 MAX_BURST = 8
@@ -50,14 +50,11 @@ def reader(port, requests, contents, *, idle=0.0, stall=0.0, seed=0):
         for word, last in zip(words_at(contents, request), [0] * request["len"] + [1], strict=True)
     ]
 
-    async def ask(ctx):
-        await send(ctx, axi_channel(port, "ar"), requests, idle=idle, seed=seed)
-
     async def take(ctx):
         beats, _ = await receive(ctx, axi_channel(port, "r"), len(expected), stall=stall, seed=seed)
         assert [(beat.id, beat.data, beat.last) for beat in beats] == expected
 
-    return [ask, take]
+    return [sender(axi_channel(port, "ar"), requests, idle=idle, seed=seed), take]
 
 
 def writer(port, requests, *, idle=0.0, stall=0.0, seed=0):
@@ -70,17 +67,15 @@ def writer(port, requests, *, idle=0.0, stall=0.0, seed=0):
         for number, word in enumerate(words)
     ]
 
-    async def ask(ctx):
-        await send(ctx, axi_channel(port, "aw"), requests, idle=idle, seed=seed)
-
-    async def give(ctx):
-        await send(ctx, axi_channel(port, "w"), beats, idle=idle, seed=seed + 1)
-
     async def take(ctx):
         answers, _ = await receive(ctx, axi_channel(port, "b"), len(requests), stall=stall, seed=seed)
         assert [answer.id for answer in answers] == [request["id"] for request in requests]
 
-    return [ask, give, take], bursts
+    return [
+        sender(axi_channel(port, "aw"), requests, idle=idle, seed=seed),
+        sender(axi_channel(port, "w"), beats, idle=idle, seed=seed + 1),
+        take,
+    ], bursts
 
 
 def rules(dut):
@@ -121,12 +116,6 @@ def test_bytes_are_shared_evenly():
             for number in range(window // beats)
         ]
 
-        async def ask(ctx):
-            await send(ctx, axi_channel(port, "ar"), requests)
-
-        async def ask_to_write(ctx):
-            await send(ctx, axi_channel(port, "aw"), requests)
-
         async def give(ctx):
             beat = [{"last": number == beats - 1} for number in range(beats)]
             await send(ctx, axi_channel(port, "w"), beat * len(requests))
@@ -135,7 +124,7 @@ def test_bytes_are_shared_evenly():
             ctx.set(port.rready, 1)
             ctx.set(port.bready, 1)
 
-        return [ask, ask_to_write, give, take]
+        return [sender(axi_channel(port, "ar"), requests), sender(axi_channel(port, "aw"), requests), give, take]
 
     for core, (port, beats) in enumerate(zip(dut.ports, lengths, strict=True)):
         benches += streams(core, port, beats)
@@ -156,15 +145,6 @@ def test_a_core_that_stalls_stops_nobody():
     memory = AxiMemory(dut.axi, contents)
     stuck = dut.ports[0]
 
-    async def stuck_requests(ctx):
-        await send(ctx, axi_channel(stuck, "ar"), some_requests(0, 40))
-
-    async def stuck_bursts(ctx):
-        await send(ctx, axi_channel(stuck, "aw"), [{"addr": 4 * n} for n in range(40)])
-
-    async def stuck_words(ctx):
-        await send(ctx, axi_channel(stuck, "w"), [{"last": 1}] * 6)
-
     benches, ends = [], []
     for core, port in enumerate(dut.ports):
         if core:
@@ -176,7 +156,14 @@ def test_a_core_that_stalls_stops_nobody():
             benches += reader(port, reads, contents.copy(), seed=core)
             benches += writer(port, writes, seed=core)[0]
             ends.append(sum(request["len"] + 1 for request in reads))
-    background = [memory.serve, memory.serve_writes, stuck_requests, stuck_bursts, stuck_words, *rules(dut)]
+    background = [
+        memory.serve,
+        memory.serve_writes,
+        sender(axi_channel(stuck, "ar"), some_requests(0, 40)),
+        sender(axi_channel(stuck, "aw"), [{"addr": 4 * n} for n in range(40)]),
+        sender(axi_channel(stuck, "w"), [{"last": 1}] * 6),
+        *rules(dut),
+    ]
     # Time for all words of the two others, and for what core 0 may have under way.
     simulate(dut, *benches, background=background, deadline=sum(ends) + 32 + 60)
     assert sum(beats for _, ident, _, beats in memory.requests if ident < 4) <= 32
@@ -188,13 +175,10 @@ def test_a_core_alone_reads_at_full_rate():
     dut, contents, cycles = side(3), contents_of(3), []
     memory, port = AxiMemory(dut.axi, contents, latency=10), dut.ports[1]
 
-    async def ask(ctx):
-        await send(ctx, axi_channel(port, "ar"), [{"len": 3}] * 50)
-
     async def take(ctx):
         cycles.extend((await receive(ctx, axi_channel(port, "r"), 200))[1])
 
-    simulate(dut, ask, take, background=[memory.serve])
+    simulate(dut, sender(axi_channel(port, "ar"), [{"len": 3}] * 50), take, background=[memory.serve])
     assert cycles[-1] - cycles[0] == 199
 
 

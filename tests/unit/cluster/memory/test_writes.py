@@ -1,4 +1,4 @@
-"""The writes of one core: a burst leaves when it is whole, and when there is space for its answer."""
+"""Writes: bursts leave whole, words of several cores do not mix, and answers have space."""
 
 import random
 
@@ -7,7 +7,7 @@ import pytest
 from tilewright.hw.cluster.memory.writes import CoreWrites, WriteSide
 from tilewright.verify.pysim.axi import axi_channel
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, sender, watch_stream
 
 WORDS, BURSTS = 16, 4
 
@@ -22,12 +22,6 @@ def test_bursts_leave_whole(mode):
     requests = [{"id": 0, "addr": 64 * n, "len": rng.randrange(8)} for n in range(40)]
     beats = [{"data": r["addr"] + n, "strb": 15, "last": n == r["len"]} for r in requests for n in range(r["len"] + 1)]
     answers = [{"id": 0, "resp": rng.randrange(4)} for _ in requests]
-
-    async def ask(ctx):
-        await send(ctx, axi_channel(dut.axi, "aw"), requests, idle=stalls["idle"])
-
-    async def give(ctx):
-        await send(ctx, axi_channel(dut.axi, "w"), beats, idle=stalls["idle"], seed=3)
 
     async def bus(ctx):
         for number, request in enumerate(requests):
@@ -45,7 +39,14 @@ def test_bursts_leave_whole(mode):
         assert [answer.resp.value for answer in got] == [answer["resp"] for answer in answers]
 
     rules = [watch_stream(stream) for stream in (dut.requests, dut.words, axi_channel(dut.axi, "b"))]
-    simulate(dut, ask, give, bus, take, background=rules)
+    simulate(
+        dut,
+        sender(axi_channel(dut.axi, "aw"), requests, idle=stalls["idle"]),
+        sender(axi_channel(dut.axi, "w"), beats, idle=stalls["idle"], seed=3),
+        bus,
+        take,
+        background=rules,
+    )
 
 
 def test_words_may_come_first():
@@ -64,12 +65,6 @@ def test_words_may_come_first():
 def test_a_core_that_takes_no_answer_stops():
     dut = writes()
 
-    async def ask(ctx):
-        await send(ctx, axi_channel(dut.axi, "aw"), [{}] * 6)
-
-    async def give(ctx):
-        await send(ctx, axi_channel(dut.axi, "w"), [{"last": 1}] * 6)
-
     async def bus(ctx):
         _, cycles = await receive(ctx, dut.requests, BURSTS)
         assert cycles == list(range(2, 2 + BURSTS)), "one a cycle"
@@ -79,7 +74,9 @@ def test_a_core_that_takes_no_answer_stops():
         await receive(ctx, axi_channel(dut.axi, "b"), 2)
         await receive(ctx, dut.requests, 2)
 
-    simulate(dut, ask, give, bus)
+    simulate(
+        dut, sender(axi_channel(dut.axi, "aw"), [{}] * 6), sender(axi_channel(dut.axi, "w"), [{"last": 1}] * 6), bus
+    )
 
 
 CORES, MAX_BURST = 3, 4
@@ -95,17 +92,15 @@ def core_benches(port, core, count, stalls, *, skip=0):
     requests = [{"addr": 0x1000 * core + 16 * n, "len": rng.randrange(MAX_BURST)} for n in range(count)]
     words = [{"data": r["addr"] + n, "last": n == r["len"]} for r in requests for n in range(r["len"] + 1)]
 
-    async def ask(ctx):
-        await send(ctx, axi_channel(port, "aw"), requests, idle=stalls["idle"], seed=core)
-
-    async def give(ctx):
-        await send(ctx, axi_channel(port, "w"), words[: len(words) - skip], idle=stalls["idle"], seed=core + 9)
-
     async def take(ctx):
         answers, _ = await receive(ctx, axi_channel(port, "b"), count - bool(skip), stall=stalls["stall"], seed=core)
         assert [answer.resp.value for answer in answers] == [core] * (count - bool(skip))
 
-    return [ask, give, take]
+    return [
+        sender(axi_channel(port, "aw"), requests, idle=stalls["idle"], seed=core),
+        sender(axi_channel(port, "w"), words[: len(words) - skip], idle=stalls["idle"], seed=core + 9),
+        take,
+    ]
 
 
 def memory(dut, bursts, stall=0.0):
@@ -157,13 +152,10 @@ def test_words_leave_without_a_pause():
     dut, cycles = side(), []
 
     def stream(port, beats):
-        async def ask(ctx):
-            await send(ctx, axi_channel(port, "aw"), [{"len": beats - 1}] * 40)
-
-        async def give(ctx):
-            await send(ctx, axi_channel(port, "w"), [{"last": n % beats == beats - 1} for n in range(40 * beats)])
-
-        return [ask, give]
+        return [
+            sender(axi_channel(port, "aw"), [{"len": beats - 1}] * 40),
+            sender(axi_channel(port, "w"), [{"last": n % beats == beats - 1} for n in range(40 * beats)]),
+        ]
 
     async def bus(ctx):
         ctx.set(dut.axi.awready, 1)

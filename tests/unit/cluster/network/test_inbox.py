@@ -1,4 +1,4 @@
-"""What a core does not accept is dropped, and the end of its transfer says so."""
+"""Inbox, reducer and landing: what a core accepts is written, reduced, counted and acknowledged."""
 
 import random
 
@@ -10,7 +10,7 @@ from tilewright.hw.cluster.network.inbox import Inbox, Landing, LineReducer
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec import BLOCK, COMMAND, COMMAND_FIELD, LINE_BYTES, Element, Reduction
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, sender, watch_stream
 
 CORES = 2
 SMEM = SmemParams(1024)
@@ -74,13 +74,10 @@ def test_senders_take_turns():
         ctx.set(dut.acceptance.cores, 0b11)
         await send(ctx, dut.packets[0], [line(row) for row in range(4)])
 
-    async def second(ctx):
-        await send(ctx, dut.packets[1], [line(row) for row in range(4)])
-
     async def sink(ctx):
         came.extend((await receive(ctx, dut.arrivals, 8))[0])
 
-    simulate(dut, first, second, sink)
+    simulate(dut, first, sender(dut.packets[1], [line(row) for row in range(4)]), sink)
     assert [arrival["sender"] for arrival in came] == [1, 2] * 4
 
 
@@ -112,7 +109,7 @@ def run(changes, mode="none"):
 
     async def shared_memory(ctx):
         rng = random.Random(SEED)
-        ticks = ctx.tick().sample(dut.fetch.rows.valid & dut.fetch.rows.ready, dut.fetch.rows.p)
+        ticks = ctx.tick().sample(dut.fetch.rows.valid & dut.fetch.rows.ready, dut.fetch.rows.payload)
         ctx.set(dut.fetch.rows.ready, 1)
         async for _, _, fetches, row in ticks:
             line = memory[row].tobytes() if fetches else rng.randbytes(LINE_BYTES)

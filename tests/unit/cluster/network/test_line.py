@@ -165,7 +165,7 @@ def test_against_model(mode):
 
         async def read(ctx):
             rng = random.Random(number)
-            ticks = ctx.tick().sample(port.fetch.rows.valid & port.fetch.rows.ready, port.fetch.rows.p)
+            ticks = ctx.tick().sample(port.fetch.rows.valid & port.fetch.rows.ready, port.fetch.rows.payload)
             async for _, _, fetches, row in ticks:
                 line = memories[number][row].tobytes() if fetches else rng.randbytes(LINE_BYTES)
                 ctx.set(port.fetch.line, int.from_bytes(line, "little"))
@@ -198,8 +198,8 @@ def test_cycles():
         for memory in dut.memories:
             for port in (memory.writes, memory.landed):
                 ctx.set(port.ready, 1)
-        ctx.set(mover.writes.p, {"row": 1, "receivers": 0b101})
-        ctx.set(mover.landed.p, {"signal": 1, "receivers": 0b101})
+        ctx.set(mover.writes.payload, {"row": 1, "receivers": 0b101})
+        ctx.set(mover.landed.payload, {"signal": 1, "receivers": 0b101})
         ctx.set(mover.writes.valid, 1)
         events = [port for number in (0, 2) for port in (dut.memories[number].writes.valid,
                                                          dut.memories[number].landed.valid)]  # fmt: skip
@@ -227,9 +227,9 @@ def test_cycles_of_a_loan():
         ctx.set(dut.movers[2].acceptance.cores, 0b001)
         ctx.set(memory.fetch.rows.ready, 1)
         ctx.set(memory.fetch.line, 77)
-        ctx.set(loans.requests.p, {"owner": 0b100, "row": 3, "last": 3})
+        ctx.set(loans.requests.payload, {"owner": 0b100, "row": 3, "last": 3})
         ctx.set(loans.requests.valid, 1)
-        ticks = aiter(ctx.tick().sample(loans.answer, memory.fetch.rows.valid, memory.fetch.rows.p))
+        ticks = aiter(ctx.tick().sample(loans.answer, memory.fetch.rows.valid, memory.fetch.rows.payload))
         for cycle in range(6):
             _, _, answer, fetches, row = await anext(ticks)
             ctx.set(loans.requests.valid, 0)

@@ -1,4 +1,4 @@
-"""Lines go to all receivers at once; a transfer ends when all of them have acknowledged it."""
+"""Outbox and lender: lines go to all receivers, and cores read the lines that are open to them."""
 
 import random
 
@@ -8,7 +8,7 @@ from tilewright.hw.cluster.network.outbox import Lender, Outbox
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec import BLOCK, COMMAND_FIELD
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, send, sender, watch_stream
 
 CORES, OWN = 3, 1
 SMEM = SmemParams(1024)
@@ -32,7 +32,7 @@ def deliver(masks, free=lambda core, cycle: True):
         while True:
             for core, port in enumerate(dut.packets):
                 ctx.set(port.ready, free(core, cycle))
-            values = [value for port in dut.packets for value in (port.valid & port.ready, port.p.change.row)]
+            values = [value for port in dut.packets for value in (port.valid & port.ready, port.payload.change.row)]
             _, _, *seen = await anext(aiter(ctx.tick().sample(*values)))
             for core in range(CORES):
                 if seen[2 * core]:
@@ -63,13 +63,10 @@ def test_a_receiver_that_stalls_holds_up_what_comes_behind_its_line():
 def test_an_end_waits_for_every_acknowledgement():
     dut, seen = elaborated(outbox), {}
 
-    async def source(ctx):
-        await send(ctx, dut.landed, [{"receivers": 0b101, "tag": 7, "turn": 2}])
-
     async def receivers(ctx):
         for port in dut.packets:
             ctx.set(port.ready, 1)
-        packet = dut.packets[2].p
+        packet = dut.packets[2].payload
         seen["end"] = await ctx.tick().sample(packet.ends, packet.end.tag, packet.turn).until(dut.packets[0].valid)
         for core, refused in ((2, 1), (0, 0)):
             await ctx.tick().repeat(3)
@@ -79,7 +76,7 @@ def test_an_end_waits_for_every_acknowledgement():
             ctx.set(dut.acks[core], {"valid": 0})
         seen["refusing"] = ctx.get(dut.landed.ready), ctx.get(dut.refusing)
 
-    simulate(dut, source, receivers)
+    simulate(dut, sender(dut.landed, [{"receivers": 0b101, "tag": 7, "turn": 2}]), receivers)
     assert seen == {"end": (1, 7, 2), "refusing": (1, 0b100)}
 
 
@@ -123,7 +120,7 @@ def run(requests, mode="none"):
         rng, rows = random.Random(SEED), dut.fetch.rows
         while True:
             ctx.set(rows.ready, rng.random() >= stalls["stall"])
-            _, _, taken, row = await ctx.tick().sample(rows.valid & rows.ready, rows.p)
+            _, _, taken, row = await ctx.tick().sample(rows.valid & rows.ready, rows.payload)
             ctx.set(dut.fetch.line, LINES[row] if taken else rng.getrandbits(1024))
 
     async def listen(ctx):

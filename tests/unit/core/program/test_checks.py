@@ -1,4 +1,4 @@
-"""The decoder agrees with the golden checks on words with a few wrong bits, and leaves the halves of jobs alone."""
+"""Checks of words and of ranges agree with the golden model."""
 
 import random
 
@@ -12,7 +12,7 @@ from tilewright.hw.core import CORE_PRESETS
 from tilewright.hw.core.program.checks import RangeCheck, WordDecoder
 from tilewright.spec.core import PROGRAM_WORDS, Kind, ProgramError
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, sender, watch_stream
 
 TWO = CORE_PRESETS["unit"]
 THREE = TWO.replace(conv=CONV_UNIT_PRESETS["unit"])
@@ -22,13 +22,16 @@ def run(params, items, mode="none"):
     """What the decoder makes of fetched words, and when."""
     dut, out = elaborated(WordDecoder, params), {}
 
-    async def source(ctx):
-        await send(ctx, dut.i, items, idle=STALL_MODES[mode]["idle"], seed=1)
-
     async def sink(ctx):
         out["items"], out["cycles"] = await receive(ctx, dut.o, len(items), stall=STALL_MODES[mode]["stall"], seed=1)
 
-    simulate(dut, source, sink, background=[watch_stream(dut.o)], deadline=20 * len(items) + 50)
+    simulate(
+        dut,
+        sender(dut.i, items, idle=STALL_MODES[mode]["idle"], seed=1),
+        sink,
+        background=[watch_stream(dut.o)],
+        deadline=20 * len(items) + 50,
+    )
     return out["items"], out["cycles"]
 
 

@@ -1,4 +1,4 @@
-"""Why a program stops: the first cause, of several at once the lowest code; and how long a word may take."""
+"""The first cause of a stop is kept; registers show it, and count what happens."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Operations on barriers: each asked once; a wait again and again, at flips, until it is true or given up."""
+"""Barrier operations, register accesses and reads of the bus: order, latency and errors."""
 
 import numpy as np
 import pytest

@@ -5,12 +5,13 @@ import pytest
 
 from tilewright.golden import Conv
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
+from tilewright.hw.core.params import CoreParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.bench import conv
 from tilewright.sim.bench.conv import MOST_CYCLES, LayerCase, first_job, golden_result, sample_of
 from tilewright.sim.bench.conv_layers import NETWORKS, NetworkLayer
 from tilewright.sim.bench.line import row
-from tilewright.sim.session import ConvSession
+from tilewright.sim.session import Session
 
 UNIT = CONV_UNIT_PRESETS["unit"].replace(smem=SmemParams(16 * 1024))
 MIB = 1 << 20
@@ -68,7 +69,7 @@ def test_the_first_job_is_legal():
 def test_a_line(monkeypatch):
     """On hardware: results are compared, and cycles are those of the layer alone."""
     monkeypatch.setattr(conv, "_SMEM_BYTES", UNIT.smem.size_bytes)
-    with ConvSession(params=UNIT) as session:
+    with Session(params=CoreParams(conv=UNIT)) as session:
         runner = conv.Runner(session)
         for layer in (NetworkLayer(8, 16, 16), NetworkLayer(8, 16, 16, 3, 1, (1, 1), depthwise=True)):
             case = LayerCase(layer, UNIT.conv, layer.out_size, layer.out_channels)

@@ -8,10 +8,11 @@ from tilewright.golden import check_word
 from tilewright.golden.tmau.checks import check_command
 from tilewright.golden.tmau.limits import limits
 from tilewright.golden.tmau.tile import footprint
+from tilewright.hw.core.params import CoreParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.bench import tmau
 from tilewright.sim.bench.tmau_cases import BLOCK_BYTES, BOXES, copy_cases, few_cases, steady_cases
-from tilewright.sim.session import TmauSession
+from tilewright.sim.session import Session
 from tilewright.spec import COMMAND, FORMATS, Opcode
 
 
@@ -56,7 +57,7 @@ def test_every_line_of_the_smallest_preset_runs(monkeypatch):
     cases = {name: getattr(tmau, name) for name in ("steady_cases", "few_cases")}
     for name, listed in cases.items():
         monkeypatch.setattr(tmau, name, lambda size, listed=listed: [fewer(case) for case in listed(size)])
-    with TmauSession(params=params, latency=10) as session:
+    with Session(params=CoreParams(params), latency=10) as session:
         lines = [
             *tmau._steady(session, "unit", 10),
             *tmau._copies(session, "unit", 10),

@@ -1,4 +1,4 @@
-"""The list of AXI rules: whose each is."""
+"""The protocol monitors report each rule that is broken, and no other."""
 
 import re
 

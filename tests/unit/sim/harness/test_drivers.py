@@ -1,4 +1,4 @@
-"""Random pauses: their probability, and that seed and number vary them."""
+"""Pauses, scripts and logs of a harness."""
 
 import pytest
 from amaranth.hdl import unsigned

@@ -105,17 +105,17 @@ def test_every_name_of_the_save_files_is_in_the_waveform(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("top", "more", "groups"),
+    ("top", "engines", "groups"),
     [
-        ("tmau_subsystem", (), {"commands", "done", "m_axi", "s_axil", "reads", "barriers", "flip"}),
-        ("pe_subsystem", (), {"instructions", "instructions_mm", "segments", "pages", "fault", "barriers"}),
-        ("conv_subsystem", (), {"jobs", "jobs_convolution", "job_end"}),
-        ("core", ("conv", "program"), {"commands", "instructions", "jobs", "m_axi", "s_axil"}),
+        ("core", ["tmau"], {"commands", "done", "m_axi", "s_axil", "reads", "barriers", "flip"}),
+        ("core", ["pe"], {"instructions", "instructions_mm", "segments", "pages", "fault", "barriers"}),
+        ("core", ["conv"], {"jobs", "jobs_convolution", "job_end"}),
+        ("core", ["tmau", "pe", "conv", "program"], {"commands", "instructions", "jobs", "m_axi", "s_axil"}),
         ("cluster", (), {"commands0", "commands1", "commands1_lanes", "done0", "m_axi"}),
     ],
 )
-def test_names_of_every_top(top, more, groups):
-    streams = Streams(top_component(top, "unit", more=more))
+def test_names_of_every_top(top, engines, groups):
+    streams = Streams(top_component(top, "unit", engines=engines))
     assert groups <= streams.groups.keys()
     for fields in streams.groups.values():
         assert all(re.fullmatch(r"[a-z]\w*", name) and name not in KEYWORDS for name in fields)

@@ -7,16 +7,17 @@ import pytest
 from tilewright.errors import UsageError
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core import CORE_PRESETS
+from tilewright.hw.core.params import ENGINES
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.hdl.settings import GROUPS, Setting, add_settings, changed, groups_of, parameters_of
 from tilewright.sim.hdl.tops import TOPS, top_params
 from tilewright.tools.cli.main import main
 
-MORE = {"core": ("conv", "program"), "cluster": ("pe", "conv", "program", "l2")}
+MORE = {"core": {"engines": ENGINES}, "cluster": {"engines": ENGINES, "l2": True}}
 #: Another value of each parameter, where another one is legal beside the others of preset ``default``.
 OTHERS = (
     "tmau.addr_width=40 tmau.bus_bytes=32 tmau.max_outstanding=256 tmau.max_burst=8 tmau.queue_depth=4 "
-    "tmau.cache_entries=4 tmau.commands_in_flight=64 tmau.exchange_bytes=512 tmau.spares_tables=true "
+    "tmau.cache_entries=4 tmau.commands_in_flight=64 tmau.exchange_bytes=512 tmau.prefer_bram=true "
     "tmau.command_window=true tmau.barrier_window=true "
     "tmau.features=swizzle,stores "
     "pe.threads=8 pe.regs=64 pe.factor_regs=1 pe.uniform_regs=16 pe.segments=32 pe.pages=64 pe.mm_in_flight=4 "
@@ -80,7 +81,7 @@ def test_what_is_no_setting(arguments, sentence):
 @pytest.mark.parametrize("top", TOPS)
 def test_settings_that_change_nothing(top, preset):
     """What a top is built with, set again, is the same hardware; all groups are those of its parameters."""
-    params = top_params(top, preset, more=MORE.get(top, ()))
+    params = top_params(top, preset, **MORE.get(top, {}))
     same = tuple(Setting(*path.split("."), value) for path, value in parameters_of(params).items())
     assert changed(params, same) == params
     assert set(groups_of(params)) == {setting.group for setting in same}
@@ -89,11 +90,11 @@ def test_settings_that_change_nothing(top, preset):
 @pytest.mark.parametrize("top", TOPS)
 def test_every_parameter_can_be_changed(top):
     """One at a time: it is changed wherever the top has it, and nothing else is."""
-    more, others = MORE.get(top, ()), {each.path: each for each in settings_of(*OTHERS.split())}
-    before = parameters_of(top_params(top, "default", more=more))
+    more, others = MORE.get(top, {}), {each.path: each for each in settings_of(*OTHERS.split())}
+    before = parameters_of(top_params(top, "default", **more))
     assert set(before) <= set(others) | ALONE
     for path in set(before) - ALONE:
-        params = top_params(top, "default", more=more, settings=[others[path]])
+        params = top_params(top, "default", **more, settings=[others[path]])
         after = parameters_of(params)
         assert {name for name in after if after[name] != before[name]} == {path}
         assert after[path] == others[path].value
@@ -126,19 +127,19 @@ def test_settings_are_judged_together():
         ("core", "smem.chunks_a_cycle=4", "smem.chunks_a_cycle must be 8, not 4"),
         ("cluster", "l2.ways=3", "ways must be a power of two, not 3"),
         ("tmau", "pe.threads=8", "what is built has no pe, only tmau, smem"),
-        ("pe_subsystem", "l2.ways=4", "what is built has no l2, only pe, smem"),
+        ("pe", "l2.ways=4", "what is built has no l2, only pe, smem"),
     ],
 )
 def test_hardware_that_cannot_be(top, setting, sentence):
     with pytest.raises(UsageError, match=f"^--set {setting}: {sentence}$"):
-        top_params(top, "default", more=MORE.get(top, ()), settings=settings_of(setting))
+        top_params(top, "default", **MORE.get(top, {}), settings=settings_of(setting))
 
 
 def test_parameters_are_listed(capsys):
     """As ``--set`` takes them."""
     assert main(["parameters", "--preset", "unit"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    values = parameters_of(top_params("cluster", "unit", more=MORE["cluster"]))
+    values = parameters_of(top_params("cluster", "unit", **MORE["cluster"]))
     assert {line.split()[0] for line in lines} == {str(Setting(*path.split("."), it)) for path, it in values.items()}
     assert "tmau.max_outstanding=4         Read bursts in flight, 4 to 1024, a power of two." in lines
     assert all(len(settings_of(line.split()[0])) == 1 and line.endswith(".") for line in lines)

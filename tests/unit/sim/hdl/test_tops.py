@@ -6,7 +6,8 @@ import pytest
 
 from tilewright.errors import UsageError
 from tilewright.hw.cluster.l2.params import L2Params
-from tilewright.hw.core.params import CORE_PRESETS
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS
+from tilewright.hw.core.params import CORE_PRESETS, CoreParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.hdl import designs
 from tilewright.sim.hdl import tops as export
@@ -16,7 +17,7 @@ from tilewright.spec.tmau_registers import FEATURES
 
 def test_names():
     assert module_name("core", "ecp5") == "tw_ecp5_core"
-    assert module_name("tmau_subsystem", "unit", "my_chip") == "my_chip_tmau_subsystem"
+    assert module_name("core", "unit", "my_chip") == "my_chip_core"
     with pytest.raises(
         ValueError, match=r"^a name must be letters, digits and underscores, with no digit first, not '1x'$"
     ):
@@ -29,26 +30,28 @@ def test_components():
         assert top_component(top, "unit").params == presets["unit"]
 
 
-def test_a_core_with_more():
+def test_engines_of_a_core():
     for preset in TOPS["core"].presets:
-        params = top_component("core", preset, more=engine_list("program,conv")).params
-        assert params.conv.smem == params.smem and params.program is not None
-        assert params.replace(program=None) == TOPS["core"].presets[preset].with_conv(params.conv)
-    params = top_component("core", "unit", without=["lanes"], more=["program"]).params
+        assert top_component("core", preset, engines=["conv"]).params == CoreParams(conv=CONV_UNIT_PRESETS[preset])
+    params = top_component("core", "unit", without=["lanes"], engines=["tmau", "pe", "program"]).params
     assert params.conv is None and "lanes" not in params.tmau.features
     assert engine_list("conv,conv") == ("conv",)
-    with pytest.raises(ArgumentTypeError, match=r"^must be of pe, conv, program, l2, not 'tmau'$"):
-        engine_list("conv,tmau")
+    with pytest.raises(ArgumentTypeError, match=r"^must be of tmau, pe, conv, program, not 'l2'$"):
+        engine_list("conv,l2")
+    with pytest.raises(UsageError, match=r"^--engines conv,program: a command processor needs both tmau and pe$"):
+        top_component("core", "unit", engines=["conv", "program"])
+    with pytest.raises(UsageError, match=r"^--engines pe: core must have an access unit: tmau is None$"):
+        top_component("cluster", "unit", engines=["pe"])
 
 
 def test_clusters_of_any_cores():
     params = top_component("cluster", "unit", cores=4).params
-    assert (params.cores, params.core) == (4, TMAU_PRESETS["unit"].replace(cores=4))
-    params = top_component("cluster", "unit", more=["pe"]).params
+    assert (params.cores, params.core) == (4, CoreParams(TMAU_PRESETS["unit"].replace(cores=4)))
+    params = top_component("cluster", "unit", engines=["tmau", "pe"]).params
     assert (params.cores, params.core.conv, params.core.pe) == (2, None, CORE_PRESETS["unit"].pe)
-    params = top_component("cluster", "unit", more=["l2"]).params
-    assert (params.l2, params.core) == (L2Params(), TMAU_PRESETS["unit"].replace(cores=2, prefetches=True))
-    params = top_component("cluster", "unit", without=["lanes"], more=["conv"], cores=1).params
+    params = top_component("cluster", "unit", l2=True).params
+    assert (params.l2, params.core) == (L2Params(), CoreParams(TMAU_PRESETS["unit"].replace(cores=2, prefetches=True)))
+    params = top_component("cluster", "unit", without=["lanes"], engines=["tmau", "conv"], cores=1).params
     assert params.core.conv.smem == params.smem and "lanes" not in params.tmau.features
 
 
@@ -77,7 +80,7 @@ def test_lists_of_features():
         feature_list("")
 
 
-@pytest.mark.parametrize("top", ["tmau", "tmau_subsystem", "core"])
+@pytest.mark.parametrize("top", ["tmau", "core"])
 def test_a_top_without_lanes(top):
     params = top_component(top, "unit", without=("lanes",)).params
     features = (params.tmau if top == "core" else params).features

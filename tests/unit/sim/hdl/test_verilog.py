@@ -8,7 +8,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from tilewright.hw.lib.component import alike
+from tilewright.hw.lib.component import shared_module
 from tilewright.hw.lib.logic import delay
 from tilewright.sim.hdl.lint import lint
 from tilewright.sim.hdl.verilog import conventional_ports, hierarchical_name, run_yosys, share_modules, to_verilog
@@ -222,7 +222,7 @@ class _Delays(wiring.Component):
         value = self.i
         for number, cycles in enumerate(self._cycles):
             part = _Delay(4, cycles)
-            m.submodules[f"part{number}"] = alike(platform, part, 4, cycles)
+            m.submodules[f"part{number}"] = shared_module(platform, part, 4, cycles)
             m.d.comb += part.i.eq(value)
             value = part.o
         m.d.comb += self.o.eq(value)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.hw.core.params import CoreParams
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.replay import golden, rtl
@@ -115,15 +116,15 @@ def test_golden_stands_for_a_preset():
 @pytest.mark.parametrize("preset", TMAU_PRESETS)
 def test_hardware_of_every_kind(preset):
     params = TMAU_PRESETS[preset]
-    assert hardware_of(hardware_read(TMAU), preset) == params
-    assert hardware_of(hardware_read(TMAU | {"processors": [{}, {}]}), preset) == params.replace(processors=2)
+    assert hardware_of(hardware_read(TMAU), preset) == CoreParams(params)
+    assert hardware_of(hardware_read(TMAU | {"processors": [{}, {}]}), preset).tmau == params.replace(processors=2)
     cluster = hardware_of(hardware_read(TMAU | {"cores": 3}), preset)
     assert (cluster.cores, cluster.tmau.features, cluster.smem.size_bytes) == (3, params.features, 4096)
     core = hardware_of(hardware_read(CORE), preset)
     assert (core.tmau.addr_width, core.tmau.features) == (params.addr_width, params.features)
     assert core.pe.threads == PE_PRESETS["ecp5"].threads and core.smem.size_bytes == 4096
     program = hardware_read(PROGRAM)
-    assert hardware_of(program, preset) is program.program.params
+    assert hardware_of(program, preset) == CoreParams(pe=program.program.params)
 
 
 @pytest.mark.parametrize("case", [TMAU, TMAU | {"cores": 2}, CORE], ids=["tmau", "cluster", "core"])
@@ -141,7 +142,7 @@ def test_a_preset_without_windows_for_processors():
 
 def test_both_backends_agree_on_a_preset():
     case, args = hardware_read(TMAU), Namespace(preset="lean")
-    assert golden.hardware(case, args) == rtl.hardware(case, args) == TMAU_PRESETS["lean"]
+    assert golden.hardware(case, args) == rtl.hardware(case, args) == CoreParams(TMAU_PRESETS["lean"])
     assert golden.hardware(case, Namespace(preset=None)) is None
 
 

@@ -8,6 +8,7 @@ from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv.control import ConvControl
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core import CORE_PRESETS, ProgramParams
+from tilewright.hw.core.params import CoreParams
 from tilewright.hw.core.program.control import ProgramControl
 from tilewright.hw.pe.control import Control as PeControl
 from tilewright.hw.tmau.control import Control as TmauControl
@@ -79,7 +80,7 @@ def test_an_access_unit(preset):
 
 @two_presets
 def test_an_access_unit_in_a_cluster(preset):
-    params = ClusterParams(2, TMAU_PRESETS[preset])
+    params = ClusterParams(2, CoreParams(TMAU_PRESETS[preset]))
     smems = [np.zeros(params.smem.size_bytes, np.uint8) for _ in range(2)]
     fields = built_with(TmauControl, TMAU_REGISTERS, params.tmau)
     for core in Cluster(Memory(64), smems, **machine_options(params)).cores:

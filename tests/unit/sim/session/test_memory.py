@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tilewright import golden
-from tilewright.sim.session import CoreSession, PeSession, TmauSession
+from tilewright.sim.session import Session
 from tilewright.sim.session.backdoor import GlobalBackdoor
 
 WORD, WORDS, BASE = 16, 8, 0x4000
@@ -77,17 +77,15 @@ def words(function):
 
 
 @pytest.mark.parametrize("name", TRANSFERS)
-@pytest.mark.parametrize("session", [TmauSession, CoreSession])
-def test_transfers_take_the_same_words(session, name):
-    assert words(getattr(session, name)) == words(getattr(golden, name))
+def test_transfers_take_the_same_words(name):
+    assert words(getattr(Session, name)) == words(getattr(golden, name))
 
 
 def test_products_take_the_same_words():
-    assert words(PeSession.multiply) == words(golden.multiply)
+    assert words(Session.multiply) == words(golden.multiply)
 
 
-@pytest.mark.parametrize("session", [TmauSession, CoreSession])
-def test_a_session_has_every_call_of_the_golden_model_that_moves_something(session):
+def test_a_session_has_every_call_of_the_golden_model_that_moves_something():
     """A call with ``gmem`` or ``smem``, or a prefetch: none is left out above, and none is missing in a session."""
     moving = {
         name
@@ -96,4 +94,4 @@ def test_a_session_has_every_call_of_the_golden_model_that_moves_something(sessi
         and (MEMORIES & set(inspect.signature(value).parameters) or name.startswith("prefetch"))
     }
     assert moving == set(TRANSFERS)
-    assert all(hasattr(session, name) for name in moving)
+    assert all(hasattr(Session, name) for name in moving)

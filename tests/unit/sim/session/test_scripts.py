@@ -1,14 +1,17 @@
 """Arguments of sessions and runs: what is taken, and the sentence where it is not."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from tilewright.hw.core import core_params
 from tilewright.hw.lib.layouts import command_layout
 from tilewright.sim.harness.drivers import ScriptRowLayout
 from tilewright.sim.hdl.build import require_tools
 from tilewright.sim.hdl.packing import pack
 from tilewright.sim.session.scripts import (
+    RegisterMap,
     chosen,
     command_row,
     port_order,
@@ -145,3 +148,34 @@ def test_a_field_of_another_format_is_refused():
         ValueError, match=r"^a group command has no field 'smem': its fields are opcode, tag, count, read$"
     ):
         command_row({"opcode": Opcode.WAIT, "smem": 0}, 0)
+
+
+@pytest.mark.parametrize(
+    ("engines", "access", "row"),
+    [
+        (["tmau", "pe"], ("status",), (0x24, 0)),
+        (["tmau", "pe"], ("irq_enable", 3), (0x2C, 3)),
+        (["tmau", "pe"], ("pe", "status"), (0x1024, 0)),
+        (["tmau", "pe"], ("pe", "irq_enable", 2), (0x102C, 2)),
+        (["tmau", "pe"], (0x1024,), (0x1024, 0)),
+        (["pe"], ("status",), (0x24, 0)),
+        (["conv"], ("conv", "status"), (0x24, 0)),
+    ],
+)
+def test_registers_by_engine_and_name(engines, access, row):
+    (made,) = RegisterMap(core_params("unit", engines)).rows([access])
+    assert (made["item"]["address"], made["item"]["data"]) == row
+    assert made["item"]["write"] == isinstance(access[-1], int) & (len(access) > 1)
+
+
+@pytest.mark.parametrize(
+    ("access", "sentence"),
+    [
+        (("conv", "status"), "the engine must be one of tmau, pe, not 'conv'"),
+        (("pea", "status", 1), "the engine must be one of tmau, pe, not 'pea'"),
+        (("statu",), "there is no register 'statu'; did you mean 'status'?"),
+    ],
+)
+def test_registers_that_are_not_there(access, sentence):
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        RegisterMap(core_params("unit")).rows([access])

@@ -12,13 +12,13 @@ import pytest
 
 from tilewright.errors import HostError
 from tilewright.progress import Lines, report, shown, work
-from tilewright.sim.session import PeSession
+from tilewright.sim.session import Session
 from tilewright.sim.workloads.builders import _pass_on, _Sender, build_side_by_side
 
 
 def test_missing_tool_of_a_worker_is_an_error_here(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
-    jobs = {"pe": (PeSession, {"preset": "unit", "simulator": "icarus"})}
+    jobs = {"pe": (Session, {"preset": "unit", "engines": ["pe"], "simulator": "icarus"})}
     with pytest.raises(HostError, match=r"^the simulator icarus needs iverilog, which is not installed$"):
         build_side_by_side(jobs, Lines(io.StringIO()))
 

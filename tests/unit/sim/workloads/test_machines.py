@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.errors import UsageError
+from tilewright.hw.core.params import ENGINES, core_params
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.hdl.settings import Setting, changed
@@ -27,11 +28,8 @@ class Stub:
 
 @pytest.fixture(autouse=True)
 def stubs(monkeypatch):
-    monkeypatch.setattr(machines, "TmauSession", Stub)
-    monkeypatch.setattr(machines, "PeSession", Stub)
-    monkeypatch.setattr(machines, "ConvSession", Stub)
+    monkeypatch.setattr(machines, "Session", Stub)
     monkeypatch.setattr(machines, "ClusterSession", Stub)
-    monkeypatch.setattr(machines, "AcceleratorSession", Stub)
 
 
 def test_workloads_of_one_machine_share_a_session():
@@ -46,8 +44,8 @@ def test_workloads_of_one_machine_share_a_session():
 @pytest.mark.parametrize(("small", "threads"), [(False, 64), (True, 16)])
 def test_threads_are_those_of_the_seed_unless_simulation_is_slow(small, threads):
     with Machines("default", "icarus", small) as opened:
-        assert opened.session("threads").options["params"] == PE_PRESETS["default"].replace(threads=threads)
-        assert opened.session("gemm").options["params"] == PE_PRESETS["default"]
+        assert opened.session("threads").options["params"].pe == PE_PRESETS["default"].replace(threads=threads)
+        assert opened.session("gemm").options["params"].pe == PE_PRESETS["default"]
 
 
 def test_each_machine_has_its_waveform():
@@ -57,17 +55,16 @@ def test_each_machine_has_its_waveform():
     assert waves == list(paths.values())
 
 
-def test_parameters_that_differ_reach_every_machine(monkeypatch):
-    monkeypatch.setattr(machines, "PeSession", type("PeStub", (Stub,), {}))
+def test_parameters_that_differ_reach_every_machine():
     settings = [Setting("smem", "size_bytes", 65536), Setting("pe", "threads", 8), Setting("tmau", "max_burst", 4)]
     with Machines("default", "verilator", settings=settings) as opened:
         options = {name: opened.session(name).options for name in WORKLOADS}
-    assert options["photo"]["params"] == changed(TMAU_PRESETS["default"], settings)
+    assert options["photo"]["params"].tmau == changed(TMAU_PRESETS["default"], settings)
     assert options["stem"]["params"].smem.size_bytes == 65536
     # A workload's own number of threads does not count then.
-    assert options["threads"]["params"] == changed(PE_PRESETS["default"], settings)
+    assert options["threads"]["params"].pe == changed(PE_PRESETS["default"], settings)
     assert options["cluster"]["params"].core.pe.threads == 8
-    assert options["network"]["settings"] == settings
+    assert options["network"]["params"] == changed(core_params("default", ENGINES), settings)
     with Machines("default", "verilator", settings=[Setting("l2", "ways", 4)]) as opened:
         opened.session("photo")
         with pytest.raises(UsageError, match=r"^--set l2\.ways=4: what is built has no l2, only tmau, "):

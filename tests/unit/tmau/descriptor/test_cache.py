@@ -1,4 +1,4 @@
-"""Where descriptors are kept: what a strobe names is written, and read at its place."""
+"""The descriptor cache: hits, misses, prefetch, refusals, invalidation; latency and rate; and its memories."""
 
 import random
 
@@ -13,6 +13,7 @@ from tilewright.spec.cluster import ClusterError
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 from tilewright.verify.pysim.tmau_neighbours import FedCache
+from tilewright.verify.pysim.transact import transact
 
 SEED = 20261122
 PARAMS = TMAU_PRESETS["default"]
@@ -120,32 +121,22 @@ async def run_commands(ctx, dut, commands):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_every_command_meets_its_descriptor(mode):
-    dut = elaborated(FedCache, CACHE_PARAMS)
+    dut, rng, counted = elaborated(FedCache, CACHE_PARAMS), random.Random(CACHE_SEED), [0, 0]
     memory = Descriptors(dut)
-    rng = random.Random(CACHE_SEED)
     numbers = [rng.choice([0, 1, 1, 2, rng.randint(0, 15)]) for _ in range(100)]
     commands = [load(n, tag=i, opcode=rng.choice(TENSOR_OPCODES)) for i, n in enumerate(numbers)]
-    stall = STALL_MODES[mode]
-    counted = {"hits": 0, "misses": 0}
 
     async def count(ctx):
         async for _, _, hit, miss in ctx.tick().sample(dut.hit_stb, dut.miss_stb):
-            counted["hits"] += hit
-            counted["misses"] += miss
+            counted[0] += hit
+            counted[1] += miss
 
-    async def source(ctx):
-        await send(ctx, dut.i, commands, idle=stall["idle"], seed=1)
-
-    async def sink(ctx):
-        answers, _ = await receive(ctx, dut.o, len(numbers), stall=stall["stall"], seed=2)
-        for i, (number, answer) in enumerate(zip(numbers, answers, strict=True)):
-            assert answer.command.tag == i and answer.fault.code == Error.NONE
-            assert answer.checked.address == 16 * number
-
-    print(f"seed {CACHE_SEED}")
-    simulate(dut, source, sink, background=[memory.serve, count, watch_stream(dut.o), watch_stream(dut.fetch)])
-    assert counted["misses"] == len(memory.fetched)
-    assert counted["hits"] + counted["misses"] == len(numbers)
+    background = [memory.serve, count, watch_stream(dut.fetch)]
+    came, _ = transact(dut, {"i": commands}, {"o": 100}, mode, background=background)
+    for tag, (number, answer) in enumerate(zip(numbers, came["o"], strict=True)):
+        assert (answer.command.tag, answer.fault.code) == (tag, Error.NONE)
+        assert answer.checked.address == 16 * number
+    assert counted == [len(numbers) - len(memory.fetched), len(memory.fetched)]
 
 
 def test_hits_leave_every_second_cycle_with_latency_one():
@@ -219,82 +210,73 @@ def test_descriptor_is_not_replaced_while_its_dimensions_may_be_read():
     simulate(dut, run, background=[memory.serve])
 
 
-@pytest.mark.parametrize("opcode", sorted(set(range(16)) - set(Opcode)))
-def test_unknown_operation(opcode):
-    dut = elaborated(FedCache, CACHE_PARAMS)
+def outcome(commands, *, prepare=None, inputs=(), params=CACHE_PARAMS):
+    """Faults of commands that are sent one by one, and the addresses that were fetched. ``prepare`` changes memory."""
+    dut, faults = elaborated(FedCache, params), []
+    memory = Descriptors(dut)
+    if prepare:
+        prepare(memory)
 
     async def run(ctx):
-        (answer,) = await run_commands(ctx, dut, [load(0, opcode=opcode)])
-        assert answer.fault.code == Error.OPCODE
-        assert answer.fault.field == COMMAND_FIELD + COMMAND.index("opcode")
+        for name, value in dict(inputs).items():
+            ctx.set(getattr(dut, name), value)
+        for answer in await run_commands(ctx, dut, commands):
+            faults.append((answer.fault.code, answer.fault.field))
 
-    simulate(dut, run)
+    simulate(dut, run, background=[memory.serve])
+    return faults, memory.fetched
+
+
+def field_of(opcode, name):
+    return COMMAND_FIELD + FORMATS[opcode].index(name)
+
+
+NO_FAULT = (Error.NONE, 0)
+WINDOW = (Error.WINDOW, field_of(Opcode.LOAD, "descriptor"))
+CONFINED = {"windows": {"confine_global": 1, "global_first": 1, "global_last": 2}}
+
+
+@pytest.mark.parametrize("opcode", sorted(set(range(16)) - set(Opcode)))
+def test_unknown_operation(opcode):
+    assert outcome([load(0, opcode=opcode)])[0] == [(Error.OPCODE, COMMAND_FIELD + COMMAND.index("opcode"))]
 
 
 @pytest.mark.parametrize("opcode", [*TENSOR_OPCODES, Opcode.INVALIDATE, Opcode.REPLACE])
 def test_misaligned_descriptor_is_not_fetched(opcode):
-    dut = elaborated(FedCache, CACHE_PARAMS)
-
-    async def run(ctx):
-        (answer,) = await run_commands(ctx, dut, [{"opcode": opcode, "descriptor": 96}])
-        assert answer.fault.code == Error.DESCRIPTOR_ALIGNMENT
-        assert answer.fault.field == COMMAND_FIELD + FORMATS[opcode].index("descriptor")
-
-    simulate(dut, run)
+    fault = (Error.DESCRIPTOR_ALIGNMENT, field_of(opcode, "descriptor"))
+    assert outcome([{"opcode": opcode, "descriptor": 96}]) == ([fault], [])
 
 
-def test_bad_descriptor_is_refused_and_not_kept():
-    dut = elaborated(FedCache, CACHE_PARAMS)
-    memory = Descriptors(dut)
-    memory.words[64] ^= 1  # the version
-
-    async def run(ctx):
-        answers = await run_commands(ctx, dut, [load(1), load(2)])
-        assert answers[0].fault.code == Error.VERSION and answers[1].fault.code == Error.NONE
-        memory.words[64] ^= 1
-        (answer,) = await run_commands(ctx, dut, [load(1)])
-        assert answer.fault.code == Error.NONE
-
-    simulate(dut, run, background=[memory.serve])
-    assert memory.fetched == [64, 128, 64]
+@pytest.mark.parametrize("opcode", sorted(set(Opcode) - {*TENSOR_OPCODES, Opcode.INVALIDATE, Opcode.REPLACE}))
+def test_other_commands_pass_whatever_lies_in_the_place_of_a_descriptor(opcode):
+    assert outcome([{"opcode": opcode, "descriptor": 99, "tag": 5}], inputs=CONFINED) == ([NO_FAULT], [])
 
 
-def test_bus_error_names_the_address():
-    dut = elaborated(FedCache, CACHE_PARAMS)
-    memory = Descriptors(dut)
-    memory.failing.add(192)
+def test_bad_descriptor_is_refused_and_not_stored():
+    def prepare(memory):
+        memory.words[64] ^= 1  # the version
 
-    async def run(ctx):
-        (answer,) = await run_commands(ctx, dut, [load(3)])
-        assert (answer.fault.code, answer.fault.field) == (Error.DESCRIPTOR_READ, 0)
-        memory.failing.clear()
-        (answer,) = await run_commands(ctx, dut, [load(3)])
-        assert answer.fault.code == Error.NONE
-
-    simulate(dut, run, background=[memory.serve])
+    faults, fetched = outcome([load(1), load(2), load(1)], prepare=prepare)
+    assert [code for code, _ in faults] == [Error.VERSION, Error.NONE, Error.VERSION] and fetched == [64, 128, 64]
 
 
-@pytest.mark.parametrize("kind", ["one", "all", "strobe", "another"])
-def test_invalidation(kind):
-    dut = elaborated(FedCache, CACHE_PARAMS)
-    memory = Descriptors(dut)
+def test_bus_error_is_reported_and_not_stored():
+    faults, fetched = outcome([load(3)] * 2, prepare=lambda memory: memory.failing.add(192))
+    assert (faults, fetched) == ([(Error.DESCRIPTOR_READ, 0)] * 2, [192] * 2)
 
-    async def run(ctx):
-        await run_commands(ctx, dut, [load(1), load(2)])
-        if kind == "strobe":
-            ctx.set(dut.invalidate_all, 1)
-            await ctx.tick()
-            ctx.set(dut.invalidate_all, 0)
-        else:
-            number = {"one": 1, "all": 9, "another": 9}[kind]
-            opcode = Opcode.INVALIDATE_ALL if kind == "all" else Opcode.INVALIDATE
-            (answer,) = await run_commands(ctx, dut, [{"opcode": opcode, "descriptor": 64 * number}])
-            assert answer.fault.code == Error.NONE
-        await run_commands(ctx, dut, [load(1), load(2)])
 
-    simulate(dut, run, background=[memory.serve])
-    again = {"one": [64], "all": [64, 128], "strobe": [64, 128], "another": []}[kind]
-    assert memory.fetched == [64, 128, *again]
+@pytest.mark.parametrize(
+    ("opcode", "number", "again"),
+    [
+        (Opcode.INVALIDATE, 1, [64]),
+        (Opcode.INVALIDATE_ALL, 9, [64, 128]),
+        (Opcode.INVALIDATE, 9, []),
+    ],
+)
+def test_invalidation(opcode, number, again):
+    loads = [load(1), load(2)]
+    faults, fetched = outcome([*loads, {"opcode": opcode, "descriptor": 64 * number}, *loads])
+    assert (faults, fetched) == ([NO_FAULT] * 5, [64, 128, *again])
 
 
 @pytest.mark.parametrize("blocked", [False, True])
@@ -342,20 +324,6 @@ def test_invalidation_around_a_fetch(blocked):
     assert again == [*range(2, leaves + 3)]
 
 
-@pytest.mark.parametrize("opcode", sorted(set(Opcode) - {*TENSOR_OPCODES, Opcode.INVALIDATE, Opcode.REPLACE}))
-def test_other_commands_pass_whatever_lies_in_the_place_of_a_descriptor(opcode):
-    dut = elaborated(FedCache, CACHE_PARAMS)
-    memory = Descriptors(dut)
-
-    async def run(ctx):
-        ctx.set(dut.windows, {"confine_global": 1})
-        (answer,) = await run_commands(ctx, dut, [{"opcode": opcode, "descriptor": 99, "tag": 5}])
-        assert answer.command.tag == 5 and not any(answer.fault[name] for name in ("code", "field"))
-
-    simulate(dut, run, background=[memory.serve])
-    assert memory.fetched == []
-
-
 # From the last descriptor before the window to the first behind it; the last two are in the window in part or not at
 # all, and above the address space.
 WINDOW_CASES = [
@@ -371,23 +339,14 @@ WINDOW_CASES = [
 @pytest.mark.parametrize("opcode", [Opcode.STORE, Opcode.INVALIDATE])
 @pytest.mark.parametrize("confined", [0, 1])
 def test_descriptors_lie_in_the_window(opcode, confined):
-    dut = elaborated(FedCache, CACHE_PARAMS)
-    memory = Descriptors(dut)
-    memory.words |= {address % (1 << 32): memory.words[0] for address, _ in WINDOW_CASES}
+    def prepare(memory):
+        memory.words |= {address % (1 << 32): memory.words[0] for address, _ in WINDOW_CASES}
 
-    async def run(ctx):
-        ctx.set(dut.windows, {"confine_global": confined, "global_first": 1, "global_last": 2})
-        for address, inside in WINDOW_CASES:
-            (answer,) = await run_commands(ctx, dut, [{"opcode": opcode, "descriptor": address}])
-            if inside or not confined or opcode == Opcode.INVALIDATE:
-                assert answer.fault.code == Error.NONE
-            else:
-                assert answer.fault.code == Error.WINDOW
-                assert answer.fault.field == COMMAND_FIELD + COMMAND.index("descriptor")
-
-    simulate(dut, run, background=[memory.serve])
-    if confined:
-        assert all(4096 <= address <= 3 * 4096 - 128 for address in memory.fetched)
+    commands = [{"opcode": opcode, "descriptor": address} for address, _ in WINDOW_CASES]
+    faults, fetched = outcome(commands, prepare=prepare, inputs=CONFINED if confined else {})
+    passes = [inside or not confined or opcode == Opcode.INVALIDATE for _, inside in WINDOW_CASES]
+    assert faults == [NO_FAULT if passed else WINDOW for passed in passes]
+    assert not confined or all(4096 <= address <= 3 * 4096 - 128 for address in fetched)
 
 
 def test_a_cached_descriptor_outside_the_window_is_refused():
@@ -396,7 +355,7 @@ def test_a_cached_descriptor_outside_the_window_is_refused():
 
     async def run(ctx):
         await run_commands(ctx, dut, [load(1)])
-        ctx.set(dut.windows, {"confine_global": 1, "global_first": 1, "global_last": 2})
+        ctx.set(dut.windows, CONFINED["windows"])
         (answer,) = await run_commands(ctx, dut, [load(1)])
         assert answer.fault.code == Error.WINDOW
 
@@ -428,27 +387,13 @@ def test_replace_drops_the_descriptor_and_holds_up_what_is_behind():
 
 
 def test_refused_replace_holds_up_nothing():
-    dut = elaborated(FedCache, CACHE_PARAMS)
-    memory = Descriptors(dut)
-
-    async def run(ctx):
-        answers = await run_commands(ctx, dut, [load(1), {"opcode": Opcode.REPLACE, "descriptor": 65}, load(1)])
-        assert [answer.fault.code for answer in answers] == [Error.NONE, Error.DESCRIPTOR_ALIGNMENT, Error.NONE]
-
-    simulate(dut, run, background=[memory.serve])
-    assert memory.fetched == [64]
+    faults, fetched = outcome([load(1), {"opcode": Opcode.REPLACE, "descriptor": 65}, load(1)])
+    assert [code for code, _ in faults] == [Error.NONE, Error.DESCRIPTOR_ALIGNMENT, Error.NONE] and fetched == [64]
 
 
-def test_a_stopped_core_refuses_every_command():
-    dut = elaborated(FedCache, CACHE_PARAMS.replace(cores=2))
-    memory = Descriptors(dut)
-
-    async def run(ctx):
-        for stopped in (1, 0):
-            ctx.set(dut.stopped, stopped)
-            answers = await run_commands(ctx, dut, [load(1), {"opcode": Opcode.COPY_BLOCK}, {"opcode": 15}])
-            codes = [ClusterError.STOPPED] * 3 if stopped else [Error.NONE, Error.NONE, Error.OPCODE]
-            assert [answer.fault.code for answer in answers] == codes
-            assert len(memory.fetched) == 1 - stopped
-
-    simulate(dut, run, background=[memory.serve])
+@pytest.mark.parametrize("stopped", [0, 1])
+def test_a_stopped_core_refuses_every_command(stopped):
+    commands = [load(1), {"opcode": Opcode.COPY_BLOCK}, {"opcode": 15}]
+    faults, fetched = outcome(commands, inputs={"stopped": stopped}, params=CACHE_PARAMS.replace(cores=2))
+    codes = [ClusterError.STOPPED] * 3 if stopped else [Error.NONE, Error.NONE, Error.OPCODE]
+    assert ([code for code, _ in faults], fetched) == (codes, [64] * (not stopped))

@@ -225,7 +225,7 @@ def run(traffic, mode="none", *, hold_last_word=0, seed=SEED):
         write, rng, cycle = dut.writes, random.Random(seed + 3), 0
         left = sum(len(line) for _, line, members in traffic.lines if members is None)
         came["writes"], cycles["writes"] = [], []
-        line = (write.p.row, whole_line(write.p.data), write.p.strobe)
+        line = (write.payload.row, whole_line(write.payload.data), write.payload.strobe)
         ticks = aiter(ctx.tick().sample(write.valid & write.ready, *line))
         while left > 0:
             ctx.set(write.ready, rng.random() >= stall)

@@ -1,4 +1,7 @@
-"""Response tracker: runs in absolute addresses, in every stall mode, at full rate and with latency 1."""
+"""Runs in absolute addresses, in every stall mode; worked examples of steps; latency and rate.
+
+That steps cover their runs and use the right words is proved in tests/formal/tmau/load/test_steps.py.
+"""
 
 import random
 
@@ -6,8 +9,9 @@ import pytest
 
 from tilewright.hw.tmau.load.steps import ResponseTracker, StepGenerator
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.simulate import elaborated
+from tilewright.verify.pysim.streams import STALL_MODES
+from tilewright.verify.pysim.transact import transact
 
 PARAMS = TMAU_PRESETS["unit"].replace(bus_bytes=32, max_outstanding=64, commands_in_flight=16)
 SEED = 11
@@ -67,59 +71,15 @@ def random_load(count, runs):
     return transfers, rows, expected
 
 
-def run(transfers, rows, mode):
-    dut = elaborated(ResponseTracker, PARAMS)
-    idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
-    result = {}
-
-    async def send_transfers(ctx):
-        result["transfers"] = await send(ctx, dut.transfers, transfers, idle=idle, seed=SEED)
-
-    async def send_rows(ctx):
-        result["rows"] = await send(ctx, dut.rows, rows, idle=idle, seed=SEED + 1)
-
-    async def sink(ctx):
-        result["runs"] = await receive(ctx, dut.runs, len(rows), stall=stall, seed=SEED)
-
-    simulate(dut, send_transfers, send_rows, sink, background=[watch_stream(dut.runs)])
-    return result
-
-
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_runs_are_where_transfers_and_rows_say(mode):
-    transfers, rows, expected = random_load(60, 6)
-    runs, _ = run(transfers, rows, mode)["runs"]
-    for number, (came, wanted) in enumerate(zip(runs, expected, strict=True)):
-        assert came == came.shape().const(wanted), f"run {number}"
-
-
-@pytest.mark.parametrize("runs", [1, 2, 6])
-def test_latency_one_and_a_run_a_cycle(runs):
-    transfers, rows, _ = random_load(30, runs)
-    result = run(transfers, rows, "none")
-    assert result["runs"][1] == list(range(1, len(rows) + 1))
-
-
-def test_rows_wait_for_their_transfer():
-    transfers, rows, expected = random_load(1, 3)
+@pytest.mark.parametrize("longest", [1, 6])
+def test_runs_are_where_transfers_and_rows_say(longest, mode):
+    transfers, rows, expected = random_load(60, longest)
     dut = elaborated(ResponseTracker, PARAMS)
-    cycles = []
-
-    async def send_late(ctx):
-        await ctx.tick().repeat(10)
-        await send(ctx, dut.transfers, transfers)
-
-    async def send_rows(ctx):
-        await send(ctx, dut.rows, rows)
-
-    async def sink(ctx):
-        cycles.extend((await receive(ctx, dut.runs, len(expected)))[1])
-
-    simulate(dut, send_late, send_rows, sink)
-    assert cycles == list(range(11, 11 + len(expected)))
-
-
-STEPS_SEED = 12
+    came, cycles = transact(dut, {"transfers": transfers, "rows": rows}, {"runs": len(rows)}, mode, seed=SEED)
+    for number, (run, wanted) in enumerate(zip(came["runs"], expected, strict=True)):
+        assert run == run.shape().const(wanted), f"run {number}"
+    assert mode != "none" or cycles["runs"] == list(range(1, len(rows) + 1)), "latency 1, a run a cycle"
 
 
 def make_run(start, length, *, data=None, offset=0, shared=0, close=0, last=0, tag=0, bus_bytes=16):
@@ -139,103 +99,11 @@ def make_run(start, length, *, data=None, offset=0, shared=0, close=0, last=0, t
     }
 
 
-def random_runs(bus_bytes, count):
-    """Runs one behind the other, with gaps; the first of a transfer never shares a word."""
-    rng = random.Random(STEPS_SEED)
-    runs, start, fresh, before = [], 0, True, 0
-    for tag in range(count):
-        grain = rng.choice([1, 2, 16])
-        length = grain * rng.choice([1, 1, 2, 5, 8, 9, rng.randint(1, 40), rng.randint(1, 40 * 16 // grain)])
-        pitch = length + grain * rng.choice([0, 0, 0, 1, 3, 7])
-        if rng.random() < 0.3:  # up to a line, where runs of a word and less are frequent
-            pitch += -(start + pitch) % 128
-        if start % 128 == 0 and rng.random() < 0.5:
-            length = min(pitch, rng.randint(2, bus_bytes))
-        last = rng.random() < 0.2 or start + pitch > 3000
-        data = tuple(sorted(rng.sample(range(length + 1), 2))) if rng.random() < 0.8 else None
-        close = last or (start + pitch) >> 7 != (start + length) >> 7
-        options = {"offset": rng.randrange(bus_bytes), "shared": rng.getrandbits(1) and not fresh and data is not None}
-        if data and rng.random() < 0.5:  # as the word before
-            options["offset"] = (start + data[0] - before) % bus_bytes
-        before = start + data[0] - options["offset"] if data else before
-        runs.append(make_run(start, length, data=data, close=close, last=last, tag=tag, bus_bytes=bus_bytes, **options))
-        start = 128 * rng.randint(0, 8) + rng.choice([0, rng.randrange(128)]) if last else start + pitch
-        fresh = last or (fresh and data is None)
-    # However the last run was drawn: steps are counted by runs, and an open line would not matter.
-    return runs
-
-
-def run_steps(bus_bytes, runs, mode="none", spares=False):
-    """The steps of each run, and the cycles of runs and steps; the test knows the end of a run by its tag."""
-    dut = elaborated(StepGenerator, TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes, spares_tables=spares))
-    steps, cycles, taken = [[] for _ in runs], [], []
-
-    async def source(ctx):
-        taken.extend(await send(ctx, dut.runs, runs, idle=STALL_MODES[mode]["idle"], seed=STEPS_SEED))
-
-    async def sink(ctx):
-        position = 0
-        while position < len(runs):
-            (step,), (cycle,) = await receive(
-                ctx, dut.steps, 1, stall=STALL_MODES[mode]["stall"], seed=STEPS_SEED + len(cycles)
-            )
-            steps[position].append(step)
-            cycles.append(cycles[-1] + cycle + 1 if cycles else cycle)
-            end = 128 * step.piece.line + step.piece.end
-            over = step.piece.end > 128 and runs[position]["close"]
-            position += end == runs[position]["end"] and not over
-
-    simulate(dut, source, sink, background=[watch_stream(dut.steps)], deadline=20_000)
-    return steps, taken, cycles
-
-
-def check_run(run, steps, bus_bytes, held):
-    """Follows the bytes of a run; returns where the word that was used last ended."""
-    position, words = run["start"], 0
-    for step in steps:
-        piece = step.piece
-        base, end = 128 * piece.line, 128 * piece.line + piece.end
-        assert position == base + piece.first
-        assert step.context.tag == run["context"]["tag"]
-        word_end = run["word_end"] + words * bus_bytes
-        joins = piece.joint > 0
-        for byte in range(position, end):
-            is_data = base + piece.data_first <= byte < base + piece.data_end
-            assert is_data == (run["inside"] and run["data_start"] <= byte < run["data_end"])
-            assert not is_data or word_end - bus_bytes <= byte < word_end + bus_bytes * joins
-        if joins:
-            assert run["shared"] and words == 0 and step.pull and (word_end - held) % bus_bytes == 0
-            assert (base + piece.joint, piece.data_end <= bus_bytes) == (word_end, True)
-            word_end, words = word_end + bus_bytes, 1
-        if piece.data_end:
-            assert step.pull == (not run["shared"] or words > 0)
-            held, words = word_end, words + 1
-        assert step.pull <= (piece.data_end > 0)
-        assert step.rotate == held % bus_bytes
-        done = step is steps[-1]
-        assert piece.last == (done and run["last"])
-        position = end
-    needed = -(-(run["data_end"] - run["word_end"]) // bus_bytes) + 1 if run["inside"] else 0
-    assert (position, words) == (run["end"], needed)
-    return held
-
-
-@pytest.mark.parametrize(
-    ("bus_bytes", "mode"),
-    [
-        pytest.param(bus_bytes, mode, marks=[] if bus_bytes == 16 or mode == "both" else pytest.mark.long)
-        for bus_bytes in (16, 32, 64)
-        for mode in STALL_MODES
-    ],
-)
-@pytest.mark.parametrize("spares", [False, True])
-def test_random_runs(bus_bytes, spares, mode):
-    runs = random_runs(bus_bytes, 500)
-    steps, _, _ = run_steps(bus_bytes, runs, mode, spares)
-    held = 0
-    for run, its_steps in zip(runs, steps, strict=True):
-        held = check_run(run, its_steps, bus_bytes, held)
-    assert any(step.piece.joint for its_steps in steps for step in its_steps)
+def steps_of(runs, count):
+    """The first ``count`` steps, and the cycles of runs and steps."""
+    dut = elaborated(StepGenerator, TMAU_PRESETS["unit"])
+    came, cycles = transact(dut, {"runs": runs}, {"steps": count})
+    return came["steps"], cycles["runs"], cycles["steps"]
 
 
 @pytest.mark.parametrize(
@@ -257,8 +125,8 @@ def test_random_runs(bus_bytes, spares, mode):
     ids=["aligned", "misaligned", "fill", "fill around", "over the line", "byte", "end of line", "fill behind"],
 )
 def test_worked_examples(run, spans):
-    steps, _, _ = run_steps(16, [run])
-    assert [(step.piece.first, step.piece.end) for step in steps[0]] == spans
+    steps, _, _ = steps_of([run], len(spans))
+    assert [(step.piece.first, step.piece.end) for step in steps] == spans and steps[-1].piece.last
 
 
 def bytes_of_a_word(k):
@@ -276,16 +144,14 @@ def bytes_of_a_word(k):
     ],
     ids=["chunks", "bytes", "sevens"],
 )
-@pytest.mark.parametrize("spares", [False, True])
-def test_steps_latency_one_and_a_run_a_cycle(make, spares):
-    runs = [make(k) for k in range(30)]
-    _, taken, cycles = run_steps(16, runs, spares=spares)
-    assert taken == list(range(30))
-    assert cycles == list(range(1, 31))
+def test_latency_one_and_a_run_a_cycle(make):
+    _, run_cycles, step_cycles = steps_of([make(k) for k in range(30)], 30)
+    assert (run_cycles, step_cycles) == (list(range(30)), list(range(1, 31)))
 
 
 def test_a_run_of_two_shared_words_is_one_step_if_they_are_rotated_alike():
-    """Rows of a bus word that adjoin in the tensor, at the begin of lines; and what keeps two words apart."""
+    """Rows of a bus word that are contiguous in the tensor, at the start of lines; and what keeps two words apart."""
+    first = make_run(0, 8, data=(0, 8), offset=8, close=1)
     joined = make_run(128, 16, data=(0, 16), offset=8, shared=1, close=1)
     for changes, expected in (
         ({}, 1),
@@ -296,11 +162,12 @@ def test_a_run_of_two_shared_words_is_one_step_if_they_are_rotated_alike():
         ({"length": 32, "data": (1, 16), "offset": 9}, 1),  # with fill on both sides
         ({"reduction": 1}, 2),
     ):
-        options = {"start": 128, "length": 16, "data": (0, 16), "offset": 8, "shared": 1, "close": 1} | changes
+        options = {"start": 128, "length": 16, "data": (0, 16), "offset": 8, "shared": 1, "close": 1, "last": 1}
+        options |= {"tag": 1} | changes
         reduction = options.pop("reduction", 0)
-        runs = [make_run(0, 8, data=(0, 8), offset=8, close=1), make_run(**options)]
-        runs[1]["context"]["reduction"] = reduction
-        steps, _, _ = run_steps(16, [*runs, joined])
-        assert len(steps[1]) == expected, changes
-    steps, taken, cycles = run_steps(16, [runs[0], *[joined | {"start": 128}] * 20])
-    assert taken == list(range(21)) and cycles == list(range(1, 22))
+        run = make_run(**options)
+        run["context"]["reduction"] = reduction
+        steps, _, _ = steps_of([first, run], 1 + expected)
+        assert [step.context.tag for step in steps] == [0] + [1] * expected and steps[-1].piece.last, changes
+    _, run_cycles, step_cycles = steps_of([first, *[joined] * 20], 21)
+    assert (run_cycles, step_cycles) == (list(range(21)), list(range(1, 22)))

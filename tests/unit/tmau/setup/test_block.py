@@ -14,6 +14,7 @@ from tilewright.spec import BLOCK, COMMAND_FIELD, DESCRIPTOR, FORMATS, Element, 
 from tilewright.spec.cluster import ClusterError
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.transact import transact
 
 SEED = 20261121
 PARAMS = TMAU_PRESETS["unit"]
@@ -77,7 +78,7 @@ def expected(word, windows, features=PARAMS.features):
     return block_jobs(c) if opcode == Opcode.COPY_BLOCK and c["size"] else (Error.NONE, 0)
 
 
-def seen(job):
+def members_of(job):
     """The members of a job that are not zero, as far as they mean anything."""
     names = ["store", "address", "smem", "loop", "stage", "quiet", "immediate", "reduction", "fill"]
     names += [] if job.quiet else ["bytes", "signal"]
@@ -142,38 +143,25 @@ def test_rules_without_windows():
 
 def compare(words, windows, mode, features=PARAMS.features):
     """Jobs and ends of all words beside golden; the codes of the ends."""
-    dut, confined, stall = (
-        elaborated(BlockSetup, PARAMS.replace(features=features)),
-        windows == WINDOWS,
-        STALL_MODES[mode],
-    )
+    dut = elaborated(BlockSetup, PARAMS.replace(features=features))
     outcomes = {word.tag: expected(word, windows, features) for word in words}
     jobs = [(tag, job) for tag, outcome in outcomes.items() if isinstance(outcome, list) for job in outcome]
     ends = [(tag, outcome) for tag, outcome in outcomes.items() if isinstance(outcome, tuple)]
     elements = {word.tag: word for word in words}
 
-    async def source(ctx):
-        ctx.set(dut.windows, CONFINED if confined else {})
-        await send(ctx, dut.i, words, idle=stall["idle"], seed=1)
-
-    async def job_sink(ctx):
-        got, _ = await receive(ctx, dut.jobs, len(jobs), stall=stall["stall"], seed=2)
-        for job, (tag, wanted) in zip(got, jobs, strict=True):
-            assert job.tag == tag and seen(job) == {k: v for k, v in wanted.items() if v}, tag
-            if job.signal:
-                assert job.barrier == elements[tag].barrier
-            if job.immediate:
-                assert (job.element, job.size) == (Element.U64, 8)
-            elif job.reduction:
-                assert job.element == BLOCK.unpack(elements[tag].as_bits())["element"]
-
-    async def end_sink(ctx):
-        got, _ = await receive(ctx, dut.finished, len(ends), stall=stall["stall"], seed=3)
-        for record, (tag, wanted) in zip(got, ends, strict=True):
-            assert (record.tag, (record.code, record.field), record.address) == (tag, wanted, 0)
-
-    print(f"seed {SEED}")
-    simulate(dut, source, job_sink, end_sink, background=[watch_stream(dut.jobs), watch_stream(dut.finished)])
+    counts = {"jobs": len(jobs), "finished": len(ends)}
+    inputs = {"windows": CONFINED if windows == WINDOWS else {}}
+    came, _ = transact(dut, {"i": words}, counts, mode, inputs=inputs)
+    for job, (tag, wanted) in zip(came["jobs"], jobs, strict=True):
+        assert job.tag == tag and members_of(job) == {k: v for k, v in wanted.items() if v}, tag
+        if job.signal:
+            assert job.barrier == elements[tag].barrier
+        if job.immediate:
+            assert (job.element, job.size) == (Element.U64, 8)
+        elif job.reduction:
+            assert job.element == BLOCK.unpack(elements[tag].as_bits())["element"]
+    for record, (tag, wanted) in zip(came["finished"], ends, strict=True):
+        assert (record.tag, (record.code, record.field), record.address) == (tag, wanted, 0)
     return {outcome[0] for _, outcome in ends}
 
 
@@ -188,25 +176,19 @@ def test_every_field_can_be_replaced():
         for (number, index), value in zip(elements, values, strict=True)
     ]
 
-    async def source(ctx):
-        await send(ctx, dut.i, words)
-
-    async def sink(ctx):
-        got, cycles = await receive(ctx, dut.jobs, 2 * len(words))
-        pairs = [3 + 3 * number + second for number in range(len(words)) for second in (0, 1)]
-        assert cycles == pairs, "latency 3, two jobs one after the other, and a cycle until the next command"
-        for k, ((number, index), value) in enumerate(zip(elements, values, strict=True)):
-            kept, put = got[2 * k], got[2 * k + 1]
-            assert kept.address == put.address
-            shift = 8 * (put.address - 4096)
-            before = rng.getrandbits(DESCRIPTOR.bits)
-            inside = before >> shift & (1 << 64) - 1
-            after = before ^ (inside ^ (inside & kept.fill | put.fill)) << shift
-            field = DESCRIPTOR.fields[number]
-            mask = (1 << field.width) - 1 << field.lsbs[index]
-            assert after == before & ~mask | value << field.lsbs[index]
-
-    simulate(dut, source, sink)
+    came, cycles = transact(dut, {"i": words}, {"jobs": 2 * len(words)})
+    pairs = [3 + 3 * number + second for number in range(len(words)) for second in (0, 1)]
+    assert cycles["jobs"] == pairs, "latency 3, two jobs one after the other, and a cycle until the next command"
+    for k, ((number, index), value) in enumerate(zip(elements, values, strict=True)):
+        clears, sets = came["jobs"][2 * k], came["jobs"][2 * k + 1]
+        assert clears.address == sets.address
+        shift = 8 * (sets.address - 4096)
+        before = rng.getrandbits(DESCRIPTOR.bits)
+        inside = before >> shift & (1 << 64) - 1
+        after = before ^ (inside ^ (inside & clears.fill | sets.fill)) << shift
+        field = DESCRIPTOR.fields[number]
+        mask = (1 << field.width) - 1 << field.lsbs[index]
+        assert after == before & ~mask | value << field.lsbs[index]
 
 
 def test_waits():
@@ -277,38 +259,22 @@ def test_size_zero_signals_nothing_and_is_still_checked():
     assert expected(packed(Opcode.COPY_BLOCK, **fields), None) == (Error.NONE, 0)
     wrong = packed(Opcode.COPY_BLOCK, **fields | {"destination": SMEM + 16})
     dut = elaborated(BlockSetup, PARAMS)
-
-    async def run(ctx):
-        await send(ctx, dut.i, [packed(Opcode.COPY_BLOCK, **fields), wrong])
-        records, _ = await receive(ctx, dut.finished, 2)
-        assert [record.code for record in records] == [Error.NONE, Error.BLOCK_RANGE]
-        assert records[1].field == COMMAND_FIELD + BLOCK.index("destination")
-
-    simulate(dut, run)
+    came, _ = transact(dut, {"i": [packed(Opcode.COPY_BLOCK, **fields), wrong]}, {"finished": 2})
+    assert [record.code for record in came["finished"]] == [Error.NONE, Error.BLOCK_RANGE]
+    assert came["finished"][1].field == COMMAND_FIELD + BLOCK.index("destination")
 
 
 def test_prefetches_leave_as_jobs_and_end_here():
-    """Where a cache outside takes them, and the block fits shared memory, whatever lies in fields that mean nothing."""
-    dut, ends = elaborated(BlockSetup, PARAMS.replace(prefetches=True)), []
+    """If a cache takes them, and the block fits shared memory, whatever lies in fields that mean nothing."""
     odd = {"source_space": 1, "destination_space": 1, "signal": 1, "reduction": Reduction.ADD}
     sizes = [64, 0, SMEM, SMEM + 16, 24]
     words = [packed(Opcode.PREFETCH_BLOCK, tag=tag, source=0x800, size=size, **odd) for tag, size in enumerate(sizes)]
-
-    async def source(ctx):
-        await send(ctx, dut.i, words)
-
-    async def jobs(ctx):
-        got, _ = await receive(ctx, dut.jobs, 2, stall=0.5)
-        assert [(job.tag, job.size, job.address) for job in got] == [(0, 64, 0x800), (2, SMEM, 0x800)]
-        assert not any(job.store or job.loop or job.stage or job.quiet for job in got) and all(
-            job.prefetch for job in got
-        )
-
-    async def records(ctx):
-        ends.extend((end.tag, end.code) for end in (await receive(ctx, dut.finished, 5, stall=0.5))[0])
-
-    simulate(dut, source, jobs, records)
-    assert ends == [(tag, Error.BLOCK_ALIGNMENT if tag == 4 else Error.NONE) for tag in range(5)]
+    dut = elaborated(BlockSetup, PARAMS.replace(prefetches=True))
+    came, _ = transact(dut, {"i": words}, {"jobs": 2, "finished": 5}, "stall")
+    assert [(job.tag, job.size, job.address) for job in came["jobs"]] == [(0, 64, 0x800), (2, SMEM, 0x800)]
+    assert all(job.prefetch and not (job.store or job.loop or job.stage or job.quiet) for job in came["jobs"])
+    codes = [Error.BLOCK_ALIGNMENT if tag == 4 else Error.NONE for tag in range(5)]
+    assert [(end.tag, end.code) for end in came["finished"]] == list(enumerate(codes))
 
 
 def test_another_core_is_asked_before_it_is_read():
@@ -342,5 +308,5 @@ def test_another_core_is_asked_before_it_is_read():
         assert (record.tag, record.code, record.field, record.address) == (2, ClusterError.REMOTE, 0, 0b100)
 
     simulate(dut, source, lender, jobs, ends, background=[watch_stream(request)])
-    assert [(one.owner, one.asks, one.row, one.last, one.tag) for one in asked] == [
+    assert [(item.owner, item.asks, item.row, item.last, item.tag) for item in asked] == [
         (0b100, 1, 1, 3, 1), (0b100, 1, 1, 3, 2), (0b001, 1, 1, 3, 4)]  # fmt: skip

@@ -57,37 +57,31 @@ def expected(start, item):
         yield dimension
 
 
-async def watch(ctx, dut, count, stall, seen, cycles):
-    """The dimensions that come by, of which every one stays until the next step."""
-    rng = random.Random(SEED)
-    cycle = 0
-    while len(seen) < count:
-        step = rng.random() >= stall
-        ctx.set(dut.step, step)
-        *_, valid, dimension = await ctx.tick().sample(dut.valid, dut.o)
-        if valid and step:
-            seen.append(dimension)
-            cycles.append(cycle)
-        cycle += 1
-    ctx.set(dut.step, 1)
-
-
 def run(starts, items, count, mode="none"):
-    """The ``count`` dimensions of ``items``, when they came, and when the items were taken."""
-    dut, stall = elaborated(DimensionPicker, PARAMS), STALL_MODES[mode]
-    seen, cycles, taken = [], [], []
+    """The ``count`` dimensions of ``items``, when they came, and when the items were accepted."""
+    dut, stall, rng = elaborated(DimensionPicker, PARAMS), STALL_MODES[mode], random.Random(SEED)
+    dimensions, cycles, accepted = [], [], []
 
     async def source(ctx):
-        taken.extend(await send(ctx, dut.i, items, idle=stall["idle"], seed=1))
+        accepted.extend(await send(ctx, dut.i, items, idle=stall["idle"], seed=1))
 
     async def sink(ctx):
-        await watch(ctx, dut, count, stall["stall"], seen, cycles)
+        cycle = 0
+        while len(dimensions) < count:
+            step = rng.random() >= stall["stall"]
+            ctx.set(dut.step, step)
+            *_, valid, dimension = await ctx.tick().sample(dut.valid, dut.o)
+            if valid and step:
+                dimensions.append(dimension)
+                cycles.append(cycle)
+            cycle += 1
+        ctx.set(dut.step, 1)
 
     async def lists(ctx):
         await show_dimensions(ctx, dut, [listed_payload(start.tmap, PARAMS) for start in starts])
 
     simulate(dut, source, sink, background=[lists])
-    return seen, cycles, taken
+    return dimensions, cycles, accepted
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)

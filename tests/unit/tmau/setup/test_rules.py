@@ -1,8 +1,10 @@
-"""Rules that several blocks share, one by one."""
+"""Rules that several commands share, and random commands on tensors against golden.
+
+Each rule has its cases in tests/integration/tmau/test_errors.py and test_windows.py.
+"""
 
 import random
 
-import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -24,7 +26,7 @@ from tilewright.hw.tmau.setup.rules import (
     unreadable,
 )
 from tilewright.hw.tmau.setup.tensor import Setup
-from tilewright.spec import COMMAND, COMMAND_FIELD, DESCRIPTOR, TENSOR_OPCODES, Element, Error, Opcode, Reduction
+from tilewright.spec import COMMAND, TENSOR_OPCODES, Element, Error, Opcode, Reduction
 from tilewright.spec.cluster import DELIVERY
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import send
@@ -195,59 +197,6 @@ def test_every_question():
 
 SMEM_BYTES = PARAMS.smem.size_bytes
 
-TILE = TensorMap(element="u8", size=(128, 8), stride=(128,), box=(128, 4), address=1 << 16)
-CONV = TensorMap(element="f16", mode="im2col", size=(8, 9, 9, 2), stride=(16, 144, 1296), lower=(-1, -1), upper=(1, 2),
-                 channels=8, pixels=64)  # fmt: skip
-SLICED = TensorMap(element="u8", mode="im2col", interleave="16B", size=(9, 4, 2), stride=(144, 576), lower=(2,),
-                   upper=(0,), channels=16, pixels=5)  # fmt: skip
-INSIDE = [0, 2, 2, 0, 0]
-STORE, REDUCE, PREFETCH = Opcode.STORE, Opcode.REDUCE, Opcode.PREFETCH
-
-#: Map, command, windows, and what is wrong: code, field, value.
-BROKEN = {
-    "third coordinate of two": (TILE, {"coords": [0, 0, -1, 0, 0]}, Error.COORDS, "coords", 0xFFFFFFFF),
-    "negative store": (TILE, {"opcode": STORE, "coords": [0, -2, 0, 0, 0]}, Error.COORDS, "coords", 0xFFFFFFFE),
-    "store below the corner": (CONV, {"opcode": STORE, "coords": INSIDE}, Error.CORNER, "lower", 0xFFFF),
-    "start before the box": (CONV, {"coords": [0, -2, 2, 0, 0]}, Error.START, "coords", 0xFFFFFFFE),
-    "start behind the box": (CONV, {"coords": [0, 2, 11, 0, 0]}, Error.START, "coords", 11),
-    "start behind the slices": (SLICED, {"coords": [9, 0, 0, 0, 0]}, Error.START, "coords", 9),
-    "destination off the line": (TILE, {"smem": 64}, Error.SMEM_ALIGNMENT, "smem", 64),
-    "last byte past shared memory": (TILE, {"smem": 4096 - 384}, Error.SMEM_RANGE, "smem", 4096 - 384),
-    "destination far outside": (TILE, {"smem": 1 << 31}, Error.SMEM_RANGE, "smem", 1 << 31),
-    "barrier off its eight bytes": (TILE, {"signal": 1, "barrier": 12}, Error.BARRIER_ALIGNMENT, "barrier", 12),
-    "barrier outside": (TILE, {"signal": 1, "barrier": 4096}, Error.BARRIER_RANGE, "barrier", 4096),
-    "offset of a tile": (TILE, {"offsets": [0, 1, 0]}, Error.OFFSETS, "offsets", 1),
-    "offset of nine bits": (CONV, {"coords": INSIDE, "offsets": [0, 256, 0]}, Error.OFFSETS, "offsets", 256),
-    "offset in a third dimension": (CONV, {"coords": INSIDE, "offsets": [1, 1, 1]}, Error.OFFSETS, "offsets", 1),
-    "offset of a store": (
-        SLICED,
-        {"opcode": STORE, "coords": [2, 0, 0, 0, 0], "offsets": [7, 0, 0]},
-        Error.OFFSETS,
-        "offsets",
-        7,
-    ),
-    "reduction without operation": (TILE, {"opcode": REDUCE}, Error.REDUCTION, "reduction", 0),
-    "sum of bytes": (TILE, {"opcode": REDUCE, "reduction": Reduction.ADD}, Error.REDUCTION, "reduction", 1),
-    "fill larger than shared memory": (
-        TensorMap(element="u8", size=(128, 64), stride=(128,), box=(128, 33)),
-        {"opcode": STORE, "fill": 1},
-        Error.SMEM_RANGE,
-        "smem",
-        0,
-    ),
-}
-LEGAL = {
-    "barrier that is not signalled": (TILE, {"barrier": 13}),
-    "barrier of a store": (TILE, {"opcode": STORE, "signal": 1, "barrier": 13}),
-    "place of a fill": (TILE, {"opcode": STORE, "fill": 1, "smem": 13}),
-    "prefetch without a place": (TILE, {"opcode": PREFETCH, "smem": 1 << 31, "signal": 1, "barrier": 13}),
-    "reduction of a load": (TILE, {"reduction": 15}),
-    "largest offset": (CONV, {"coords": INSIDE, "offsets": [255, 255, 0]}),
-    "offset of sixteen bits": (SLICED, {"coords": [2, 0, 0, 0, 0], "offsets": [0xFFFF, 0, 0]}),
-    "last place": (TILE, {"smem": 4096 - 512}),
-    "invalidation": (TILE, {"opcode": Opcode.INVALIDATE, "coords": [9] * 5, "smem": 13}),
-}
-
 
 def simulated(cases):
     """The faults of ``cases``, command, map and Windows each, as Setup reports them."""
@@ -258,7 +207,7 @@ def simulated(cases):
         for command, tmap, windows in cases:
             ctx.set(dut.windows, window_registers(windows))
             await send(ctx, dut.i, [{"command": command, "checked": checked_payload(tmap, PARAMS), "fault": {}}])
-            ends, job, fault = dut.finished.valid, dut.jobs.valid, dut.finished.p
+            ends, job, fault = dut.finished.valid, dut.jobs.valid, dut.finished.payload
             ctx.set(dut.finished.ready, 1)
             ctx.set(dut.jobs.ready, 1)
             *_, refused, moves, record = await ctx.tick().sample(ends, job, fault).until(ends | job)
@@ -283,44 +232,6 @@ def window_registers(windows):
 def golden(command, tmap, windows):
     fields = COMMAND.unpack(COMMAND.pack(**command))
     return check_command(fields, tmap, SMEM_BYTES, windows, PARAMS.addr_width) or (Error.NONE, 0, 0)
-
-
-@pytest.mark.parametrize("case", BROKEN)
-def test_broken_rule(case):
-    tmap, changes, code, name, value = BROKEN[case]
-    field = DESCRIPTOR.index(name) if name == "lower" else COMMAND_FIELD + COMMAND.index(name)
-    command = {"opcode": Opcode.LOAD} | changes
-    assert simulated([(command, tmap, Windows())]) == [(code, field)]
-    assert golden(command, tmap, Windows()) == (code, field, value)
-
-
-def test_legal_commands():
-    cases = [({"opcode": Opcode.LOAD} | changes, tmap, Windows()) for tmap, changes in LEGAL.values()]
-    found = dict(zip(LEGAL, simulated(cases), strict=True))
-    assert found == dict.fromkeys(LEGAL, (Error.NONE, 0))
-
-
-#: A tensor of 1 KiB at 64 KiB, its transfer in lines 2 to 5, its barrier in line 8.
-WINDOWED = {"opcode": Opcode.LOAD, "smem": 256, "signal": 1, "barrier": 1024}
-WINDOWS = {
-    "all inside": (Windows((0x10000, 0x10FFF), (256, 1151)), None, 0),
-    "tensor before": (Windows((0x11000, 0x1FFFF)), "address", 1 << 16),
-    "tensor behind": (Windows((0, 0xFFFF)), "address", 1 << 16),
-    "transfer before": (Windows(None, (384, 4095)), "smem", 256),
-    "transfer behind": (Windows(None, (0, 767 - 128)), "smem", 256),
-    "barrier behind": (Windows(None, (256, 1023)), "barrier", 1024),
-}
-
-
-@pytest.mark.parametrize("case", WINDOWS)
-def test_tensor_rules_windows(case):
-    windows, name, value = WINDOWS[case]
-    expected = (Error.NONE, 0, 0)
-    if name:
-        expected = (Error.WINDOW, DESCRIPTOR.index(name) if name == "address" else COMMAND_FIELD + COMMAND.index(name))
-        expected = (*expected, value)
-    assert golden(WINDOWED, TILE, windows) == expected
-    assert simulated([(WINDOWED, TILE, windows)]) == [expected[:2]]
 
 
 def test_tensor_that_wraps_is_outside():

@@ -11,9 +11,10 @@ from tilewright.golden.tmau.tile import footprint, pitch, row_bytes, tx_bytes, w
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.setup.tensor import Setup
 from tilewright.spec import COMMAND, COMMAND_FIELD, Element, Error, Mode, Opcode, Reduction
-from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.simulate import elaborated
+from tilewright.verify.pysim.streams import STALL_MODES
 from tilewright.verify.pysim.tmau_neighbours import checked_payload, listed_payload, show_dimensions
+from tilewright.verify.pysim.transact import transact
 from tilewright.verify.random.maps import Start, random_start
 
 SEED = 20261121
@@ -132,19 +133,8 @@ def starts(count, stores):
 def run(items, mode, params=PARAMS):
     """The jobs of ``items``, which all move, and the cycles in which they came."""
     dut = elaborated(Setup, params)
-    stall = STALL_MODES[mode]
-    results = []
-
-    async def source(ctx):
-        await send(ctx, dut.i, items, idle=stall["idle"], seed=1)
-
-    async def sink(ctx):
-        results.extend(await receive(ctx, dut.jobs, len(items), stall=stall["stall"], seed=2))
-        assert not ctx.get(dut.busy)
-
-    print(f"seed {SEED}")
-    simulate(dut, source, sink, background=[shown(dut, items), watch_stream(dut.jobs, "jobs")])
-    return results
+    came, cycles = transact(dut, {"i": items}, {"jobs": len(items)}, mode, seed=1, background=[shown(dut, items)])
+    return came["jobs"], cycles["jobs"]
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
@@ -262,19 +252,12 @@ def test_pixels_fold_where_they_adjoin(folds, changes):
     assert jobs[0].im2col and jobs[0].pixels.folds == folds
 
 
-def finished(item):
+def finished(item, inputs=()):
     """The record of a command that ends in setup."""
     dut = elaborated(Setup, PARAMS)
-    records = []
-
-    async def check(ctx):
-        await send(ctx, dut.i, [item])
-        (record,), _ = await receive(ctx, dut.finished, 1)
-        assert not ctx.get(dut.jobs.valid) and not ctx.get(dut.busy)
-        records.append((record.code, record.tag, record.field, record.address))
-
-    simulate(dut, check, background=[shown(dut, [item])])
-    return records[0]
+    came, _ = transact(dut, {"i": [item]}, {"finished": 1}, inputs=inputs, background=[shown(dut, [item])])
+    (record,) = came["finished"]
+    return record.code, record.tag, record.field, record.address
 
 
 def small_start(**command):
@@ -300,44 +283,22 @@ def test_known_fault_ends_any_command():
 
 def test_tensor_beyond_the_window_is_refused():
     tmap = TensorMap(element="u8", size=(64,), box=(16,), address=(1 << 40) + 16)
-    item = lookup(Start(tmap, (0,)))
-    dut = elaborated(Setup, PARAMS)
-
-    async def check(ctx):
-        ctx.set(dut.windows.confine_global, 1)
-        ctx.set(dut.windows.global_last, (1 << 20) - 1)
-        await send(ctx, dut.i, [item])
-        (record,), _ = await receive(ctx, dut.finished, 1)
-        assert (record.code, record.address) == (Error.WINDOW, 0)
-
-    simulate(dut, check, background=[shown(dut, [item])])
+    window = {"windows": {"confine_global": 1, "global_last": (1 << 20) - 1}}
+    code, _, _, address = finished(lookup(Start(tmap, (0,))), window)
+    assert (code, address) == (Error.WINDOW, 0)
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_prefetches_leave_as_jobs_and_end_here(mode):
     """Where a cache outside takes them, and the box fits shared memory; then the next command follows."""
-    dut, stall = elaborated(Setup, PARAMS.replace(prefetches=True)), STALL_MODES[mode]
     opcodes = [Opcode.PREFETCH, Opcode.LOAD, Opcode.PREFETCH, Opcode.PREFETCH, Opcode.LOAD]
     items = [
         lookup(start, opcode=opcode, tag=tag)
         for tag, (start, opcode) in enumerate(zip(starts(5, stores=True), opcodes, strict=True))
     ]
     items[3]["checked"]["too_large"] = 1
-    seen = {}
-
-    async def source(ctx):
-        await send(ctx, dut.i, items, idle=stall["idle"], seed=1)
-
-    async def jobs(ctx):
-        seen["jobs"] = [(job.transfer.tag, job.prefetch, job.walk.prefetch, job.pixels.prefetch)
-                        for job in (await receive(ctx, dut.jobs, 4, stall=stall["stall"], seed=2))[0]]  # fmt: skip
-
-    async def ends(ctx):
-        seen["ends"] = [
-            (end.tag, end.code) for end in (await receive(ctx, dut.finished, 3, stall=stall["stall"], seed=3))[0]
-        ]
-
-    rules = [watch_stream(dut.jobs), watch_stream(dut.finished)]
-    simulate(dut, source, jobs, ends, background=[shown(dut, items), *rules])
-    assert seen["jobs"] == [(0, 1, 1, 1), (1, 0, 0, 0), (2, 1, 1, 1), (4, 0, 0, 0)]
-    assert seen["ends"] == [(0, Error.NONE), (2, Error.NONE), (3, Error.NONE)]
+    dut = elaborated(Setup, PARAMS.replace(prefetches=True))
+    came, _ = transact(dut, {"i": items}, {"jobs": 4, "finished": 3}, mode, background=[shown(dut, items)])
+    jobs = [(job.transfer.tag, job.prefetch, job.walk.prefetch, job.pixels.prefetch) for job in came["jobs"]]
+    assert jobs == [(0, 1, 1, 1), (1, 0, 0, 0), (2, 1, 1, 1), (4, 0, 0, 0)]
+    assert [(end.tag, end.code) for end in came["finished"]] == [(tag, Error.NONE) for tag in (0, 2, 3)]

@@ -160,7 +160,7 @@ class Bus:
         """Lines, in the cycle after their fetch and only then."""
         rng, rows = random.Random(SEED), self.dut.fetch.rows
         ctx.set(rows.ready, rng.random() >= self.stall)
-        async for _, _, valid, ready, row in ctx.tick().sample(rows.valid, rows.ready, rows.p):
+        async for _, _, valid, ready, row in ctx.tick().sample(rows.valid, rows.ready, rows.payload):
             line = rng.getrandbits(1024)
             if valid and ready:
                 self.fetched.append(row)

@@ -1,4 +1,4 @@
-"""Segment fetcher: segments of all kinds, places that are given back, errors, the strobe; latency and rate."""
+"""Segments of all kinds, entries, errors and strobes; words of one or two segments, and ends; latency and rate."""
 
 import random
 
@@ -7,7 +7,8 @@ import pytest
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.segments import ENTRIES, SegmentFetcher, WordAssembler
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
+from tilewright.verify.pysim.transact import transact
 
 SEED = 4
 PARAMS = TMAU_PRESETS["unit"]
@@ -22,7 +23,7 @@ def segment_of(row, bank, bus_bytes, owner=0):
     return sum(chunk << 128 * number for number, chunk in enumerate(chunks))
 
 
-def random_load(bus_bytes, count, owners=(0,), kinds=("shared", "shared", "immediate", "stage")):
+def random_load(bus_bytes, count, owners=(0,)):
     """Steps, staged segments, and what becomes of each step: (segment or None, address of the error or None)."""
     rng = random.Random(SEED)
     steps, staged, expected, kind, segment, error, owner, line = [], [], [], "shared", None, None, 0, None
@@ -49,7 +50,7 @@ def random_load(bus_bytes, count, owners=(0,), kinds=("shared", "shared", "immed
             error = number if error is None and staged[-1]["error"] else error
         expected.append((segment, error))
         if last:
-            kind, error = rng.choice(kinds), None
+            kind, error = rng.choice(("shared", "shared", "immediate", "stage")), None
             owner = rng.choice(owners) if kind == "shared" else 0
     return steps, staged, expected
 
@@ -61,12 +62,11 @@ def masks(cut, bus_bytes):
     return strobe, before, cut["turn"]
 
 
-def run(steps, staged, mode="none", bus_bytes=16, cores=1, away=4, features=PARAMS.features, spares=False):
+def run(steps, staged, mode="none", bus_bytes=16, cores=1, away=4, prefer_bram=False):
     """Returns what came out, with its cycle, and the number of strobes; other cores' lines take ``away`` cycles."""
-    params = PARAMS.replace(bus_bytes=bus_bytes, cores=cores, features=features, spares_tables=spares)
-    dut = elaborated(SegmentFetcher, params)
+    dut = elaborated(SegmentFetcher, PARAMS.replace(bus_bytes=bus_bytes, cores=cores, prefer_bram=prefer_bram))
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
-    came, counts = [], {"read": 0, "places": 0}
+    came, counts = [], {"read": 0, "entries": 0}
 
     async def send_steps(ctx):
         await send(ctx, dut.steps, steps, idle=idle, seed=SEED)
@@ -77,38 +77,37 @@ def run(steps, staged, mode="none", bus_bytes=16, cores=1, away=4, features=PARA
         await send(ctx, dut.staged, staged)  # never late: all of a transfer are there before it comes
 
     async def shared_memory(ctx):
-        rng = random.Random(SEED)
+        rng, rows = random.Random(SEED), dut.fetch.rows
         while True:
-            ctx.set(dut.fetch.rows.ready, rng.random() >= stall)
-            _, _, valid, ready, row = await ctx.tick().sample(
-                dut.fetch.rows.valid, dut.fetch.rows.ready, dut.fetch.rows.p
-            )
-            ctx.set(dut.fetch.line, LINES[0][row] if valid and ready else rng.getrandbits(1024))
+            ctx.set(rows.ready, rng.random() >= stall)
+            _, _, fetches, row = await ctx.tick().sample(rows.valid & rows.ready, rows.payload)
+            ctx.set(dut.fetch.line, LINES[0][row] if fetches else rng.getrandbits(1024))
 
     async def others(ctx):
         rng, cycle, due, request = random.Random(SEED), 0, [], dut.loans.requests
         while True:
             ctx.set(request.ready, rng.random() >= stall)
-            _, _, taken, wanted = await ctx.tick().sample(request.valid & request.ready, request.p)
-            if taken:
+            _, _, accepted, wanted = await ctx.tick().sample(request.valid & request.ready, request.payload)
+            if accepted:
                 assert not wanted.asks and wanted.last == wanted.row
                 assert all(owner == wanted.owner for _, owner, _ in due), "lines of one core at a time"
                 due.append((cycle + away - 1, wanted.owner, wanted.row))
-            comes = bool(due) and due[0][0] <= cycle and rng.random() >= stall
-            _, owner, row = due.pop(0) if comes else (0, 0b100, 0)
-            ctx.set(dut.loans.answer, {"lends": comes, "line": LINES[owner][row]})
+            arrives = bool(due) and due[0][0] <= cycle and rng.random() >= stall
+            _, owner, row = due.pop(0) if arrives else (0, 0b100, 0)
+            ctx.set(dut.loans.answer, {"lends": arrives, "line": LINES[owner][row]})
             cycle += 1
 
     async def sink(ctx):
         rng, cycle = random.Random(SEED), 0
-        async for _, _, valid, payload, read, left in ctx.tick().sample(dut.o.valid, dut.o.p, dut.read_stb, dut.left):
+        signals = (dut.o.valid, dut.o.payload, dut.read_stb, dut.left)
+        async for _, _, valid, payload, read, left in ctx.tick().sample(*signals):
             counts["read"] += read
-            counts["places"] -= left
+            counts["entries"] -= left
             if valid:
                 came.append((cycle, payload))
-                counts["places"] += payload.word | payload.last
-            assert 0 <= counts["places"] <= ENTRIES
-            ctx.set(dut.left, counts["places"] != 0 and rng.random() >= stall)
+                counts["entries"] += payload.word | payload.last
+            assert 0 <= counts["entries"] <= ENTRIES
+            ctx.set(dut.left, counts["entries"] != 0 and rng.random() >= stall)
             cycle += 1
 
     background = [shared_memory, sink, watch_stream(dut.fetch.rows)]
@@ -118,185 +117,50 @@ def run(steps, staged, mode="none", bus_bytes=16, cores=1, away=4, features=PARA
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize(("bus_bytes", "cores"), [(16, 1), (32, 1), (64, 1), (32, 3)])
-@pytest.mark.parametrize("spares", [False, True])
-def test_segments_and_errors(bus_bytes, cores, spares, mode):
+@pytest.mark.parametrize(
+    ("bus_bytes", "cores", "prefer_bram"), [(16, 1, False), (32, 1, True), (64, 1, False), (32, 3, False)]
+)
+def test_segments_and_errors(bus_bytes, cores, prefer_bram, mode):
     steps, staged, expected = random_load(bus_bytes, 120, (0, 0b001, 0b100) if cores > 1 else (0,))
-    came, reads = run(steps, staged, mode, bus_bytes, cores, spares=spares)
+    came, reads = run(steps, staged, mode, bus_bytes, cores, prefer_bram=prefer_bram)
     for (_, fetched), step, (segment, error) in zip(came, steps, expected, strict=True):
         assert (fetched.tag, fetched.last) == (step["cut"]["tag"], step["cut"]["last"])
         assert fetched.segment == segment
         assert (fetched.strobe, fetched.before, fetched.turn) == masks(step["cut"], bus_bytes)
-        assert fetched.complement == bus_bytes - 1 - fetched.turn
         assert fetched.error == (error is not None)
         assert error is None or fetched.address == error
     assert reads == sum(step["cut"]["last"] for step in steps)
 
 
-@pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("bus_bytes", [16, 32, 64])
-def test_without_local_copies_the_fill_stays_beside_the_segments(bus_bytes, mode):
-    steps, _, expected = random_load(bus_bytes, 120, kinds=("shared", "immediate"))
-    features = tuple(name for name in PARAMS.features if name != "local_copies")
-    came, reads = run(steps, [], mode, bus_bytes, features=features)
-    own = False  # a segment of the transfer has been taken
-    for (_, fetched), step, (segment, _) in zip(came, steps, expected, strict=True):
-        own |= step["cut"]["fetch"]
-        assert (fetched.tag, fetched.last) == (step["cut"]["tag"], step["cut"]["last"])
-        assert fetched.immediate == step["immediate"]
-        if step["immediate"]:
-            assert fetched.fill == step["fill"]
-        elif own:
-            assert fetched.segment == segment
-        own &= not fetched.last
-        assert (fetched.strobe, fetched.before, fetched.turn) == masks(step["cut"], bus_bytes)
-    assert reads == sum(step["cut"]["last"] for step in steps)
+WORD = {"word": 1, "fetch": 1}
 
 
 @pytest.mark.parametrize("stage", [0, 1])
-@pytest.mark.parametrize("spares", [False, True])
-def test_latency_three_and_full_rate(spares, stage):
-    steps = [{"cut": {"word": 1, "fetch": 1, "last": n == 19}, "row": n, "stage": stage} for n in range(20)]
-    came, _ = run(steps, [{"data": n} for n in range(20 * stage)], spares=spares)
+@pytest.mark.parametrize("prefer_bram", [False, True])
+def test_latency_three_and_full_rate(prefer_bram, stage):
+    steps = [{"cut": WORD | {"last": n == 19}, "row": n, "stage": stage} for n in range(20)]
+    came, _ = run(steps, [{"data": n} for n in range(20 * stage)], prefer_bram=prefer_bram)
     assert [cycle for cycle, _ in came] == [*range(3, 23)]
 
 
-def test_steps_that_only_take_a_segment_keep_no_place():
-    steps = [{"cut": {"fetch": 1}, "row": n} for n in range(3 * ENTRIES)]
-    came, _ = run(steps, [])
+def test_steps_that_only_take_a_segment_release_their_entry():
+    came, _ = run([{"cut": {"fetch": 1}, "row": n} for n in range(3 * ENTRIES)], [])
     assert [cycle for cycle, _ in came] == [*range(3, 3 + 3 * ENTRIES)]
 
 
 def test_lines_of_another_core_at_full_rate():
-    """As many are under way as there are places, which a network of four cycles just fills."""
-    steps = [{"cut": {"word": 1, "fetch": 1, "last": n == 19}, "row": n, "owner": 0b100} for n in range(20)]
+    """As many are requested as there are entries, which a network of four cycles just fills."""
+    steps = [{"cut": WORD | {"last": n == 19}, "row": n, "owner": 0b100} for n in range(20)]
     came, _ = run(steps, [], cores=3)
     assert [cycle for cycle, _ in came] == [*range(6, 26)]
 
 
-WORD_ASSEMBLER_SEED = 6
-
-
-def word_assembler_random_load(bus_bytes, count):
-    """Steps with segments; words for the bus (bytes by place, None where nothing is written), for the loop; ends."""
-    rng = random.Random(WORD_ASSEMBLER_SEED)
-    items, words, looped, ends = [], [], [], []
-    before, segment, tag, loop, error = None, None, 0, 0, 0
-    for _ in range(count):
-        fetch = segment is None or rng.random() < 0.5
-        if fetch:
-            before, segment = segment, rng.randbytes(bus_bytes)
-        last = rng.random() < 0.2
-        word = rng.random() < 0.8
-        first = rng.randrange(bus_bytes)
-        size = rng.randrange(bus_bytes - first) + 1
-        straddle = fetch and before is not None and size > 1 and rng.random() < 0.5
-        source = bus_bytes - rng.randrange(1, size) if straddle else rng.randrange(bus_bytes - size + 1)
-        error |= rng.random() < 0.1
-        turn = (source - first) % bus_bytes
-        item = {"word": word, "fetch": fetch, "last": last, "turn": turn, "strobe": (1 << size) - 1 << first}
-        item |= {"before": straddle and (1 << bus_bytes) - (1 << turn), "tag": tag, "quiet": tag & 1}
-        item |= {"complement": ~turn % bus_bytes, "bytes": 3 * tag, "loop": loop, "error": error, "address": tag}
-        items.append(item | {"segment": int.from_bytes(segment, "little")})
-        data = before + segment if straddle else segment
-        if word:
-            placed = [None] * first + [*data[source : source + size]] + [None] * (bus_bytes - first - size)
-            (looped if loop else words).append((placed, error))
-        if last:
-            ends.append((tag, tag & 1, 3 * tag, loop, error))
-            tag, loop, error = tag + 1, rng.randrange(2), 0
-    return items, words, looped, ends
-
-
-def word_assembler_run(bus_bytes, items, counts, mode="none", features=TMAU_PRESETS["unit"].features, spares=False):
-    """Returns what came out of ``words``, ``loop`` and ``ends``, with the cycles (of ``ends``: of the last one)."""
-    params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes, features=features, spares_tables=spares)
-    dut = elaborated(WordAssembler, params)
-    idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
-    result = {}
-    places = {"used": 0}
-
-    async def source(ctx):
-        rng = random.Random(WORD_ASSEMBLER_SEED)
-        for item in items:
-            takes = item["word"] or item["last"]
-            while rng.random() < idle or (takes and places["used"] == ENTRIES):
-                await ctx.tick()
-            ctx.set(dut.i.p, item)
-            ctx.set(dut.i.valid, 1)
-            places["used"] += takes
-            await ctx.tick()
-            ctx.set(dut.i.valid, 0)
-
-    async def count_places(ctx):
-        async for _, _, left in ctx.tick().sample(dut.left):
-            places["used"] -= left
-            assert places["used"] >= 0
-
-    def sink(name, count):
-        async def take(ctx):
-            result[name] = await receive(ctx, getattr(dut, name), count, stall=stall, seed=WORD_ASSEMBLER_SEED)
-
-        return take
-
-    async def take_ends(ctx):
-        """Ready before it sees valid, and from then on until it does: as the ends ask for."""
-        rng, taken = random.Random(WORD_ASSEMBLER_SEED), []
-        for _ in range(counts["ends"]):
-            while rng.random() < stall:
-                await ctx.tick()
-            end, cycle = await receive(ctx, dut.ends, 1)
-            taken += end
-        result["ends"] = taken, cycle
-
-    sinks = [take_ends, *(sink(name, counts[name]) for name in ("words", "loop"))]
-    watched = [watch_stream(getattr(dut, name), name) for name in counts]
-    simulate(dut, source, *sinks, background=[count_places, *watched])
-    assert places["used"] == 0
-    return result
-
-
-@pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("bus_bytes", [16, 32, 64])
-@pytest.mark.parametrize("spares", [False, True])
-def test_words(bus_bytes, spares, mode):
-    items, words, looped, ends = word_assembler_random_load(bus_bytes, 100)
-    items = [*items, {"word": 0, "last": 1, "tag": 99}]
-    counts = {"words": len(words), "loop": len(looped), "ends": len(ends) + 1}
-    result = word_assembler_run(bus_bytes, items, counts, mode, spares=spares)
-    for came, (placed, error) in zip(result["words"][0], words, strict=True):
-        strobe = sum((byte is not None) << place for place, byte in enumerate(placed))
-        assert came.strobe == (0 if error else strobe)
-        assert all(byte is None or came.data >> 8 * place & 0xFF == byte for place, byte in enumerate(placed))
-    for came, (placed, _) in zip(result["loop"][0], looped, strict=True):
-        assert (came.error, came.address) == (0, 0)
-        assert all(byte is None or came.data >> 8 * place & 0xFF == byte for place, byte in enumerate(placed))
-    for came, (tag, quiet, size, loop, error) in zip(result["ends"][0][:-1], ends, strict=True):
-        assert (came.tag, came.quiet, came.bytes, came.loop, came.error) == (tag, quiet, size, loop, error)
-        assert not error or came.address == tag
-
-
-@pytest.mark.parametrize("bus_bytes", [16, 64])
-def test_without_local_copies_fill_takes_the_place_of_segments(bus_bytes):
-    """Words of eight bytes again and again, turned as their place in global memory wants it, beside others."""
-    rng, items, expected = random.Random(WORD_ASSEMBLER_SEED), [], []
-    for number in range(60):
-        fill, segment, immediate = rng.randbytes(8), rng.randbytes(bus_bytes), rng.randrange(2)
-        turn = rng.randrange(bus_bytes)
-        item = {"word": 1, "fetch": 1, "last": number == 59, "turn": turn, "complement": ~turn % bus_bytes}
-        item |= {"segment": int.from_bytes(segment, "little"), "strobe": number, "immediate": immediate}
-        items.append(item | {"fill": int.from_bytes(fill, "little"), "before": immediate * rng.getrandbits(bus_bytes)})
-        source = fill * (bus_bytes // 8) if immediate else segment
-        expected.append((int.from_bytes(source[turn:] + source[:turn], "little"), number))
-    features = tuple(name for name in TMAU_PRESETS["unit"].features if name != "local_copies")
-    words, _ = word_assembler_run(bus_bytes, items, {"words": 60, "loop": 0, "ends": 1}, features=features)["words"]
-    assert [(word.data, word.strobe) for word in words] == expected
-
-
-@pytest.mark.parametrize("spares", [False, True])
-def test_latency_and_full_rate(spares):
-    items = [{"word": 1, "fetch": 1, "last": n == 19, "complement": 15, "segment": n} for n in range(20)]
-    result = word_assembler_run(16, items, {"words": 20, "loop": 0, "ends": 1}, spares=spares)
-    assert [word.data for word in result["words"][0]] == [*range(20)]
-    assert result["words"][1] == [*range(1 + spares, 21 + spares)]
-    assert result["ends"][1] == [20 + spares]
+@pytest.mark.parametrize("prefer_bram", [False, True])
+def test_latency_and_rate_of_words(prefer_bram):
+    """What words are made of is simulated in test_path.py."""
+    dut = elaborated(WordAssembler, PARAMS.replace(prefer_bram=prefer_bram))
+    items = [WORD | {"last": n == 7, "segment": n} for n in range(8)]
+    came, cycles = transact(dut, {"i": items}, {"words": 8, "ends": 1})
+    assert [word.data for word in came["words"]] == [*range(8)]
+    assert cycles["words"] == [*range(1 + prefer_bram, 9 + prefer_bram)]
+    assert cycles["ends"] == [8 + prefer_bram]

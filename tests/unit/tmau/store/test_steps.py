@@ -8,8 +8,9 @@ from tilewright.golden.smem import swizzle
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.steps import StoreTracker, WordStepGenerator
 from tilewright.spec import LINE_BYTES, Swizzle
-from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.simulate import elaborated
+from tilewright.verify.pysim.streams import STALL_MODES
+from tilewright.verify.pysim.transact import transact
 
 SEED = 5
 PARAMS = TMAU_PRESETS["unit"]
@@ -54,43 +55,20 @@ def random_load(count):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_runs(mode):
-    dut = elaborated(StoreTracker, PARAMS)
     transfers, runs, expected = random_load(40)
-    idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
-
-    async def send_transfers(ctx):
-        await send(ctx, dut.transfers, transfers, idle=idle, seed=SEED)
-
-    async def send_runs(ctx):
-        await send(ctx, dut.runs, runs, idle=idle, seed=SEED + 1)
-
-    async def sink(ctx):
-        came, _ = await receive(ctx, dut.o, len(expected), stall=stall, seed=SEED)
-        for run, (source, address, count, empty, last, tag) in zip(came, expected, strict=True):
-            assert (run.empty, run.last, run.context.tag) == (empty, last, tag)
-            assert run.context.swizzle == transfers[tag]["swizzle"]
-            assert empty or (run.source, run.address, run.bytes) == (source, address, count)
-
-    simulate(dut, send_transfers, send_runs, sink, background=[watch_stream(dut.o)])
+    dut = elaborated(StoreTracker, PARAMS)
+    came, _ = transact(dut, {"transfers": transfers, "runs": runs}, {"o": len(expected)}, mode, seed=SEED)
+    for run, (source, address, count, empty, last, tag) in zip(came["o"], expected, strict=True):
+        assert (run.empty, run.last, run.context.tag) == (empty, last, tag)
+        assert run.context.swizzle == transfers[tag]["swizzle"]
+        assert empty or (run.source, run.address, run.bytes) == (source, address, count)
 
 
 def test_latency_one_and_full_rate():
-    dut = elaborated(StoreTracker, PARAMS)
-    cycles = {}
-
-    async def send_transfers(ctx):
-        await send(ctx, dut.transfers, [{"data_end": 1, "run_bytes": 1}] * 5)
-
-    async def send_runs(ctx):
-        runs = [{"inside": int(n != 7), "last": n % 4 == 3} for n in range(20)]
-        cycles["in"] = await send(ctx, dut.runs, runs)
-
-    async def sink(ctx):
-        _, cycles["out"] = await receive(ctx, dut.o, 20)
-
-    simulate(dut, send_transfers, send_runs, sink)
-    assert cycles["in"] == [*range(20)]
-    assert cycles["out"] == [*range(1, 21)]
+    runs = [{"inside": int(n != 7), "last": n % 4 == 3} for n in range(20)]
+    items = {"transfers": [{"data_end": 1, "run_bytes": 1}] * 5, "runs": runs}
+    _, cycles = transact(elaborated(StoreTracker, PARAMS), items, {"o": 20})
+    assert (cycles["runs"], cycles["o"]) == ([*range(20)], [*range(1, 21)])
 
 
 WORD_STEPS_SEED = 21
@@ -109,7 +87,7 @@ def random_runs(count):
     return runs
 
 
-def cut(runs, bus_bytes):
+def steps_of(runs, bus_bytes):
     """Steps: (word, first, end, turn, straddle, fetched segment or None, last)."""
     held = None
     for run in runs:
@@ -143,27 +121,17 @@ def place(segment, bus_bytes, mode):
 def test_steps(bus_bytes, mode):
     dut = elaborated(WordStepGenerator, TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
     runs = random_runs(60)
-    expected = list(cut(runs, bus_bytes))
+    expected = list(steps_of(runs, bus_bytes))
     modes = [Swizzle(run["context"]["swizzle"]) for run in runs]
-
-    async def source(ctx):
-        await send(ctx, dut.i, runs, idle=STALL_MODES[mode]["idle"], seed=WORD_STEPS_SEED)
-
-    async def sink(ctx):
-        steps, cycles = await receive(
-            ctx, dut.steps, len(expected), stall=STALL_MODES[mode]["stall"], seed=WORD_STEPS_SEED
-        )
-        line = None  # of the segment before, of the same transfer
-        for step, (word, first, end, turn, straddle, taken, last) in zip(steps, expected, strict=True):
-            cut = step.cut
-            assert (cut.word, cut.last, cut.fetch) == (word, last, taken is not None)
-            assert taken is None or (step.row, step.bank) == place(taken, bus_bytes, modes[cut.tag])
-            if taken is not None:
-                before, line = line, taken * bus_bytes // LINE_BYTES
-                assert step.again == (line == before)
-            line = None if last else line
-            assert not word or (cut.first, cut.end, cut.turn, cut.straddle) == (first, end, turn, straddle)
-        if mode == "none":
-            assert cycles == [*range(1, 1 + len(expected))]
-
-    simulate(dut, source, sink, background=[watch_stream(dut.steps)])
+    came, cycles = transact(dut, {"i": runs}, {"steps": len(expected)}, mode, seed=WORD_STEPS_SEED)
+    line = None  # of the previous segment of the transfer
+    for step, (word, first, end, turn, straddle, segment, last) in zip(came["steps"], expected, strict=True):
+        cut = step.cut
+        assert (cut.word, cut.last, cut.fetch) == (word, last, segment is not None)
+        assert segment is None or (step.row, step.bank) == place(segment, bus_bytes, modes[cut.tag])
+        if segment is not None:
+            before, line = line, segment * bus_bytes // LINE_BYTES
+            assert step.again == (line == before)
+        line = None if last else line
+        assert not word or (cut.first, cut.end, cut.turn, cut.straddle) == (first, end, turn, straddle)
+    assert mode != "none" or cycles["steps"] == [*range(1, 1 + len(expected))]

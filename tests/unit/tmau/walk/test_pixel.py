@@ -8,7 +8,8 @@ import pytest
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.walk.pixel import LineParts, PixelWalker
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES
+from tilewright.verify.pysim.transact import transact
 
 SEED = 20261122
 PARAMS = TMAU_PRESETS["unit"].replace(bus_bytes=64)
@@ -149,96 +150,47 @@ class Walk:
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_pixels_of_back_to_back_walks(mode):
-    dut = elaborated(PixelWalker, PIXEL_PARAMS)
     rng = random.Random(PIXEL_SEED)
     walks = [Walk(rng, rng.randint(1, 3), rng.choice([1, 2, rng.randint(1, 60)])) for _ in range(50)]
     walks.append(Walk(rng, 3, 1024))
-    stall = STALL_MODES[mode]
-
-    async def source(ctx):
-        await send(ctx, dut.i, [walk.payload() for walk in walks], idle=stall["idle"], seed=1)
-
-    async def sink(ctx):
-        count = sum(walk.pixels for walk in walks)
-        runs, cycles = await receive(ctx, dut.o, count, stall=stall["stall"], seed=2)
-        position = 0
-        for walk in walks:
-            its_runs = runs[position : position + walk.pixels]
-            for number, (run, (address, data_bytes, inside)) in enumerate(zip(its_runs, walk.expected(), strict=True)):
-                assert (run.inside, run.last) == (inside, number == walk.pixels - 1)
-                assert (run.skip, run.store, run.loop) == (1, walk.store, 0)
-                assert not inside or (run.address, run.bytes) == (address, data_bytes)
-            position += walk.pixels
-        if mode == "none":
-            assert cycles == list(range(1, count + 1)), "latency 1, a pixel in every cycle"
-
-    print(f"seed {PIXEL_SEED}")
-    simulate(dut, source, sink, background=[watch_stream(dut.o, "runs")], deadline=20_000)
-
-
-def test_busy_while_walking():
-    dut = elaborated(PixelWalker, PIXEL_PARAMS)
-
-    async def check(ctx):
-        assert not ctx.get(dut.busy)
-        await send(ctx, dut.i, [Walk(random.Random(PIXEL_SEED), 1, 2).payload()])
-        assert ctx.get(dut.busy)
-        await receive(ctx, dut.o, 2)
-        assert not ctx.get(dut.busy)
-
-    simulate(dut, check)
+    expected = [(walk, number, *run) for walk in walks for number, run in enumerate(walk.expected())]
+    items, dut = [walk.payload() for walk in walks], elaborated(PixelWalker, PIXEL_PARAMS)
+    came, cycles = transact(dut, {"i": items}, {"o": len(expected)}, mode, deadline=20_000)
+    for run, (walk, number, address, data_bytes, inside) in zip(came["o"], expected, strict=True):
+        assert (run.inside, run.last) == (inside, number == walk.pixels - 1)
+        assert (run.skip, run.store, run.loop) == (1, walk.store, 0)
+        assert not inside or (run.address, run.bytes) == (address, data_bytes)
+    assert mode != "none" or cycles["o"] == list(range(1, len(expected) + 1)), "latency 1, a pixel in every cycle"
 
 
 @pytest.mark.parametrize(
     "mode", ["none", "both", *(pytest.param(mode, marks=pytest.mark.long) for mode in ("idle", "stall"))]
 )
-def test_adjoining_pixels_are_taken_together(mode):
-    dut = elaborated(PixelWalker, WIDE)
-    rng = random.Random(PIXEL_SEED)
-    walks, payloads, expected = [], [], []
+def test_contiguous_pixels_are_folded(mode):
+    rng, items, expected = random.Random(PIXEL_SEED), [], []
     for _ in range(120):
         walk = Walk(rng, rng.randint(1, 3), rng.choice([1, 2, rng.randint(1, 60), rng.randint(60, 400)]))
         folds = rng.random() < 0.8
-        runs = walk.fold().folded() if folds else walk.expected()
-        walks.append(walk)
-        payloads.append(walk.payload() | {"folds": folds})
-        for address, count, inside in (runs := list(runs)):
-            expected.append((address, count, inside, folds, walk.store))
-        expected[-len(runs) :] = [(*run, k == len(runs) - 1) for k, run in enumerate(expected[-len(runs) :])]
-    stall = STALL_MODES[mode]
-
-    async def source(ctx):
-        await send(ctx, dut.i, payloads, idle=stall["idle"], seed=1)
-
-    async def sink(ctx):
-        runs, _ = await receive(ctx, dut.o, len(expected), stall=stall["stall"], seed=2)
-        for run, (address, count, inside, folds, store, last) in zip(runs, expected, strict=True):
-            assert (run.inside, run.folded, run.last, run.store) == (inside, folds, last, store)
-            assert (run.skip, run.loop) == (1, 0)
-            assert not inside or run.address == address
-            assert not (inside or folds) or run.bytes == count
-        await ctx.tick()
-        assert not ctx.get(dut.busy)
-
-    print(f"seed {PIXEL_SEED}")
-    simulate(dut, source, sink, background=[watch_stream(dut.o, "runs")], deadline=30_000)
+        runs = list(walk.fold().folded() if folds else walk.expected())
+        items.append(walk.payload() | {"folds": folds})
+        expected += [(*run, folds, walk.store, k == len(runs) - 1) for k, run in enumerate(runs)]
+    dut = elaborated(PixelWalker, WIDE)
+    came, _ = transact(dut, {"i": items}, {"o": len(expected)}, mode, settle=2, deadline=30_000)
+    for run, (address, count, inside, folds, store, last) in zip(came["o"], expected, strict=True):
+        assert (run.inside, run.folded, run.last, run.store) == (inside, folds, last, store)
+        assert (run.skip, run.loop) == (1, 0)
+        assert not inside or run.address == address
+        assert not (inside or folds) or run.bytes == count
 
 
 def test_a_line_takes_a_cycle_and_one_for_each_run():
-    dut = elaborated(PixelWalker, WIDE)
     walk = Walk(random.Random(PIXEL_SEED), 1, 100)
     walk.offset, walk.size, walk.lower, walk.high, walk.start = [0] * 3, [20, 1, 1], [-1, 0, 0], [19, 1, 1], [5, 0, 0]
     walk.images, walk.n = 1 << 20, 0
-
-    async def source(ctx):
-        await send(ctx, dut.i, [walk.fold().payload() | {"folds": 1}] * 2)
-
-    async def sink(ctx):
-        # A line from its middle, four of a pixel outside and 19 inside, and one that is cut after 5 inside.
-        runs, cycles = await receive(ctx, dut.o, 22)
-        pixels = [14, *[1, 19] * 4, 1, 5]
-        assert [run.bytes for run in runs] == [walk.data_bytes * count for count in pixels * 2]
-        first = [9, *(start + part for start in range(13, 25, 3) for part in (0, 1)), 25, 26]
-        assert cycles == [*first, *(cycle + 26 for cycle in first)]
-
-    simulate(dut, source, sink)
+    items = [walk.fold().payload() | {"folds": 1}] * 2
+    # A line from its middle, four with one pixel outside and 19 inside, and one that is cut after 5 inside.
+    came, cycles = transact(elaborated(PixelWalker, WIDE), {"i": items}, {"o": 22})
+    pixels = [14, *[1, 19] * 4, 1, 5]
+    assert [run.bytes for run in came["o"]] == [walk.data_bytes * count for count in pixels * 2]
+    first = [9, *(start + part for start in range(13, 25, 3) for part in (0, 1)), 25, 26]
+    assert cycles["o"] == [*first, *(cycle + 26 for cycle in first)]

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
-from tilewright.hw.core.params import CORE_PRESETS, ProgramParams
+from tilewright.hw.core.params import CORE_PRESETS, CoreParams, ProgramParams
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -62,7 +62,7 @@ def test_costs_of_several():
         (tmau_blocks, TMAU_PRESETS["unit"], REDUCTIONS),
         (pe_blocks, PE_PRESETS["default"], ["MacArray"]),
         (conv_blocks, CONV_UNIT_PRESETS["default"], ["Slave", "SumsReader"]),
-        (cluster_blocks, ClusterParams(4, TMAU_PRESETS["default"], L2Params()), [*EACH_CORE, "Lookup"]),
+        (cluster_blocks, ClusterParams(4, CoreParams(TMAU_PRESETS["default"]), L2Params()), [*EACH_CORE, "Lookup"]),
         (program_blocks, CORE_PRESETS["default"].replace(program=ProgramParams()), ["Dispatcher", "LineReader"]),
     ],
     ids=["tmau", "pe", "conv", "cluster", "program"],

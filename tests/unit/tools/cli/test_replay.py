@@ -141,7 +141,7 @@ def test_a_barrier_that_never_completes_is_not_simulated(tmp_path, capsys, monke
     def refuse(**options):
         raise AssertionError("nothing should have been simulated")
 
-    monkeypatch.setattr(rtl, "PeSession", refuse)
+    monkeypatch.setattr(rtl, "Session", refuse)
     assert replay(tmp_path, PROGRAM | {"program": "bar.wait 0x0, 0"}, on="rtl") == 2
     sentence = "case 'waits': the phase of parity 0 of the barrier at 0x0 is not complete"
     assert capsys.readouterr().err == f"tilewright replay: {sentence}\n"
@@ -156,7 +156,7 @@ def test_hardware_that_never_ends(tmp_path, capsys, monkeypatch):
         def run(self, *words, **options):
             raise SimulationError("program is not complete after 4000000 cycles")
 
-    monkeypatch.setattr(rtl, "PeSession", Session)
+    monkeypatch.setattr(rtl, "Session", Session)
     assert replay(tmp_path, PROGRAM | {"program": "halt"}, on="rtl") == 1
     sentence = "case 'waits': program is not complete after 4000000 cycles"
     assert capsys.readouterr().err == f"tilewright replay: {sentence}\n"

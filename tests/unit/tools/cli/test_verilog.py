@@ -36,13 +36,13 @@ def test_a_prefix_that_is_no_identifier(tmp_path, capsys, prefix):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--with", "conv,program"], "--with goes with --top core or --top cluster"),
-        (["--with", "conv,program", "--top", "pe"], "--with goes with --top core or --top cluster"),
+        (["--engines", "conv"], "--engines goes with --top core or --top cluster"),
+        (["--engines", "conv", "--top", "pe"], "--engines goes with --top core or --top cluster"),
         (
-            ["--with", "pe", "--top", "core"],
-            "--with pe goes with --top cluster: a core always has a processing engine",
+            ["--engines", "pe,program", "--top", "core"],
+            "--engines pe,program: a command processor needs both tmau and pe",
         ),
-        (["--with", "l2", "--top", "core"], "--with l2 goes with --top cluster"),
+        (["--l2", "--top", "core"], "--l2 goes with --top cluster"),
         (["--cores", "4", "--top", "core"], "--cores 4 goes with --top cluster"),
         (["--cores", "4"], "--cores 4 goes with --top cluster"),
         (["--processors", "4"], "--processors 4 goes with a --top"),
@@ -51,7 +51,7 @@ def test_a_prefix_that_is_no_identifier(tmp_path, capsys, prefix):
             "4 processors cannot share core: it has more than an access unit, or none",
         ),
         (
-            ["--processors", "4", "--top", "cluster", "--with", "pe"],
+            ["--processors", "4", "--top", "cluster", "--engines", "tmau,pe"],
             "4 processors cannot share cluster: it has more than an access unit, or none",
         ),
     ],
@@ -92,7 +92,7 @@ def written(tmp_path, monkeypatch):
     ("options", "names", "defined"),
     [
         (
-            "--preset unit --top core --with program,conv",
+            "--preset unit --top core --engines tmau,pe,program,conv",
             ["jobs_payload", "watchdog", "program_hi"],
             ["CONV_BASE 0x", "PROGRAM_BASE 0x"],
         ),
@@ -107,7 +107,7 @@ def written(tmp_path, monkeypatch):
             ["PROCESSORS 3"],
         ),
         (
-            "--preset unit --top cluster --with pe,l2 --without lanes --set l2.ways=4,pe.threads=8",
+            "--preset unit --top cluster --engines tmau,pe --l2 --without lanes --set l2.ways=4,pe.threads=8",
             ["l2_axil"],
             ["L2_BASE 0x0", "L2_WAYS 4", "PE_THREADS 8"],
         ),

@@ -118,7 +118,7 @@ def test_parameters_of_all_presets():
     page = parameters_page(TMAU_PRESETS, TmauParams, SmemParams)
     assert "| `bus_bytes` | 16 | 16 | 64 | 64 |" in page
     assert "| `smem.size_bytes` | 4096 | 32768 | 131072 | 131072 | 262144 |" in page
-    switches = ("prefetches", "spares_tables", "command_window", "barrier_window")
+    switches = ("prefetches", "prefer_bram", "command_window", "barrier_window")
     kinds = {"features": "tuple of str"} | dict.fromkeys(switches, "bool")
     for name in (*TmauParams.__dataclass_fields__, *SmemParams.__dataclass_fields__):
         assert f"| `{name}` | {kinds.get(name, 'int')} |" in page or name == "smem"

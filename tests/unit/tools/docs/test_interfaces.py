@@ -1,15 +1,15 @@
 """Pages on ports and addresses."""
 
 from tilewright.sim.hdl.tops import TOPS, top_component
-from tilewright.tools.docs.interfaces import address_map_page, ports_page
+from tilewright.tools.docs.interfaces import _SECTIONS, address_map_page, ports_page
 from tilewright.tools.package.ports import ports_of
 
 
 def test_every_port_has_a_row_with_a_meaning():
     sections = ports_page().split("\n## ")[1:]
-    for section, (top, (component, *_)) in zip(sections, TOPS.items(), strict=True):
-        assert section.startswith(f"{component.__name__}\n")
-        for port in ports_of(top_component(top, "unit")):
+    for section, (heading, (top, engines)) in zip(sections, _SECTIONS.items(), strict=True):
+        assert section.startswith(f"{heading}\n{TOPS[top].component.__doc__.splitlines()[0]}".replace("\n", "\n\n"))
+        for port in ports_of(top_component(top, "unit", engines=engines)):
             (row,) = (line for line in section.splitlines() if line.startswith(f"| `{port.name}` |"))
             assert not row.endswith("|  |")
             for field in port.fields:
@@ -21,7 +21,7 @@ def test_rows_by_hand():
     assert "| `flip_valid` | output | 1 | A barrier's phase is complete. Strobe. |" in page
     assert (
         "| `barriers_payload` | input | 36 / 39 / 41 / 41 / 42 | Barrier operations of processors. "
-        "[Fields](#tmau_subsystem-barriers_payload). |" in page
+        "[Fields](#core-of-tmau-barriers_payload). |" in page
     )
     assert "| `value` | 15–35 / 18–38 / 20–40 / 20–40 / 21–41 | 21 | Arrivals, bytes or parity" in page
     assert "| `op` | 0–2 | 3 | Operation: [BarrierOp](barrier.md#barrierop). |" in page

@@ -157,5 +157,5 @@ def test_a_clock_that_is_not_reached(small, tmp_path, monkeypatch, capsys):
 
 def test_what_the_board_says(tmp_path, monkeypatch, capsys):
     assert place(tmp_path, monkeypatch, "--device", "45k", "--top", "pe", "--placed") == 2
-    sentence = "--top, --device, --placed must not be given with --board"
+    sentence = "--top, --device, --placed must be left out with --board, which decides it"
     assert capsys.readouterr().err.splitlines()[-1] == f"tilewright fpga: {sentence}"

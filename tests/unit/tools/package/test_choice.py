@@ -23,8 +23,10 @@ def chosen(options):
     [
         Choice("pe", "default"),
         Choice("tmau", "unit", without=("lanes", "im2col"), processors=3, prefix="_mine"),
-        Choice("core", "unit", more=("conv", "program"), settings=(*SETTINGS, Setting("pe", "dsp_adders", False))),
-        Choice("cluster", "unit", more=("pe", "l2"), cores=5, settings=(*SETTINGS, Setting("l2", "ways", 4))),
+        Choice("core", "unit", engines=("tmau", "conv"), settings=(*SETTINGS, Setting("conv", "queue_depth", 4))),
+        Choice(
+            "cluster", "unit", engines=("tmau", "pe"), l2=True, cores=5, settings=(*SETTINGS, Setting("l2", "ways", 4))
+        ),
         Choice("cluster", "ecp5", cores=3, processors=2, without=("lanes",)),
     ],
     ids=lambda choice: choice.options,
@@ -39,7 +41,7 @@ def test_each_top_has_the_settings_of_its_engines():
     assert [choice.top for choice in every] == list(TOPS)
     for choice in every:
         groups = {"smem"} | {"tmau": {"tmau"}, "core": {"tmau"}, "cluster": {"tmau"}, "conv": {"conv"}}.get(
-            choice.top.removesuffix("_subsystem"), set()
+            choice.top, set()
         )
         assert {setting.group for setting in choice.settings} == groups
         assert choice.component().params.smem.size_bytes == 32768

@@ -4,9 +4,16 @@ from tilewright.tools.package.generator import main, options
 
 
 def test_any_option_is_passed_on():
-    parameters = {"top": "core", "with": ["conv", "program"], "cores": 3, "set": ["a.b=1", "c.d=2"], "without": "lanes"}
+    parameters = {
+        "top": "core",
+        "engines": ["conv", "tmau"],
+        "l2": True,
+        "cores": 3,
+        "set": ["a.b=1", "c.d=2"],
+        "without": "lanes",
+    }
     assert options(parameters) == [
-        "--top", "core", "--with", "conv,program", "--cores", "3", "--set", "a.b=1,c.d=2", "--without", "lanes",
+        "--top", "core", "--engines", "conv,tmau", "--l2", "--cores", "3", "--set", "a.b=1,c.d=2", "--without", "lanes",
     ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tilewright.golden import command_word, program_word
+from tilewright.hw.core.params import ENGINES
 from tilewright.sim.hdl.settings import Setting, groups_of
 from tilewright.sim.hdl.tops import TOPS
 from tilewright.spec import BARRIER, DESCRIPTOR, Element, Error, LaneLayout, Opcode, Space, Swizzle
@@ -23,10 +24,10 @@ PROGRAM = r"""
 #include <stdio.h>
 #include <string.h>
 #include "tw_default_core.h"
-#include "tw_default_tmau_subsystem.h"
+#include "large_core.h"
 #include "tw_unit_core.h"
-#include "tw_unit_tmau_subsystem.h"
-#include "tw_unit_core.h"
+#include "small_core.h"
+#include "small_core.h"
 
 #define PUT(field, value) tw_put(d, TW_DESCRIPTOR_##field##_LSB, TW_DESCRIPTOR_##field##_WIDTH, value)
 #define PUT_AT(field, i, value) tw_put(d, TW_DESCRIPTOR_##field##_LSB + (i) * TW_DESCRIPTOR_##field##_PITCH, \
@@ -124,7 +125,7 @@ int main(void)
     printf("%x %x\n", TW_REG_ERROR_COUNT, TW_REG_ID_VALUE);
     printf("%d %d\n", TW_REG_STATUS_QUEUE_LEVEL_LSB, TW_REG_STATUS_QUEUE_LEVEL_WIDTH);
     printf("%x %x %d\n", TW_PE_REG_PUT, TW_PE_REG_ID_VALUE, TW_PE_PUT_PAGE_IN << TW_PE_REG_PUT_KIND_LSB);
-    printf("%x %x %x\n", TW_UNIT_CORE_PE_BASE, TW_DEFAULT_TMAU_SUBSYSTEM_SMEM_BASE, TW_UNIT_TMAU_SUBSYSTEM_SMEM_BASE);
+    printf("%x %x %x\n", TW_UNIT_CORE_PE_BASE, LARGE_CORE_SMEM_BASE, SMALL_CORE_SMEM_BASE);
     c[0] = 0;
     tw_put(c, TW_DEFAULT_CORE_BARRIERS_PAYLOAD_OP_LSB, TW_DEFAULT_CORE_BARRIERS_PAYLOAD_OP_WIDTH,
            TW_BARRIER_OP_EXPECT_TX);
@@ -140,15 +141,15 @@ int main(void)
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror")
 #: The tops of the program, and of every kind one.
 TOPS_TOGETHER = [
-    Choice("core", "default", more=("conv", "program")),
-    Choice("tmau_subsystem", "default"),
+    Choice("core", "default", engines=ENGINES),
+    Choice("core", "default", engines=("tmau",), prefix="large"),
     Choice("core", "unit"),
-    Choice("tmau_subsystem", "unit"),
+    Choice("core", "unit", engines=("tmau",), prefix="small"),
 ]
 KINDS = [
     *(Choice(top, "unit") for top in TOPS),
-    Choice("core", "full", more=("conv", "program")),
-    Choice("cluster", "unit", more=("pe", "conv", "program", "l2"), cores=3, prefix="large"),
+    Choice("core", "full", engines=ENGINES),
+    Choice("cluster", "unit", engines=ENGINES, l2=True, cores=3, prefix="large"),
     Choice("tmau", "unit", processors=3, prefix="shared"),
 ]
 
@@ -258,7 +259,7 @@ def test_a_header_is_of_its_top_alone(choice):
     for name, port in has.items():
         shared = {"TW_DELIVERY_CORES_LSB": choice.top == "cluster", "TW_PROCESSOR_REG_STRIDE": choice.processors > 1}
         assert (name in names) == shared.get(name, port in ports), name
-    assert ("TW_PROGRAM_REG_WATCHDOG" in names) == ("program" in choice.more)
+    assert ("TW_PROGRAM_REG_WATCHDOG" in names) == ("program" in choice.engines)
     # Codes of what is no field of a format: operations on barriers, and error records.
     errors = {
         "tmau": "ERROR_WINDOW",
@@ -279,7 +280,8 @@ EMPTY = SimpleNamespace(features=())
 def test_options_are_in_the_header():
     """Sizes are those of the component, and features that are left out are missing."""
     settings = (Setting("tmau", "max_outstanding", 256), Setting("smem", "size_bytes", 32768))
-    choice = Choice("core", "unit", without=("lanes",), more=("program",), settings=settings, prefix="my_chip")
+    engines = ("tmau", "pe", "program")
+    choice = Choice("core", "unit", without=("lanes",), engines=engines, settings=settings, prefix="my_chip")
     text = header_text(choice)
     names = defined(text)
     assert int(names["MY_CHIP_CORE_TMAU_MAX_OUTSTANDING"]) == 256
@@ -287,18 +289,18 @@ def test_options_are_in_the_header():
     assert "MY_CHIP_CORE_TMAU_FEATURES_LANES" not in names
     assert "MY_CHIP_CORE_TMAU_FEATURES_STORES" in names
     options = (
-        "--preset unit --top core --with program --without lanes --set tmau.max_outstanding=256,smem.size_bytes=32768 "
-        "--name my_chip"
+        "--preset unit --top core --engines tmau,pe,program --without lanes "
+        "--set tmau.max_outstanding=256,smem.size_bytes=32768 --name my_chip"
     )
     assert f" * Options: {options}\n" in text
 
 
 def test_command_writes_headers(tmp_path, capsys):
     out = tmp_path / "include"
-    assert main(["header", "--preset", "unit", "--top", "core", "--with", "program", "--out", str(out)]) == 0
+    assert main(["header", "--preset", "unit", "--top", "core", "--engines", "tmau,pe,program", "--out", str(out)]) == 0
     (path,) = out.iterdir()
     assert path.name == "tw_unit_core.h"
-    assert path.read_text() == header_text(Choice("core", "unit", more=("program",)))
+    assert path.read_text() == header_text(Choice("core", "unit", engines=("tmau", "pe", "program")))
     assert main(["header", "--preset", "unit", "--out", str(out)]) == 0
     assert {path.name for path in out.iterdir()} == {f"tw_unit_{top}.h" for top in TOPS}
     assert capsys.readouterr().out.count(".h\n") == 1 + len(TOPS)

@@ -136,7 +136,7 @@ def test_names_and_widths_are_those_of_the_verilog(top):
 
 
 def test_a_payload_by_hand():
-    ports = {port.name: port for port in ports_of(top_component("tmau_subsystem", "default"))}
+    ports = {port.name: port for port in ports_of(top_component("core", "default", engines=["tmau"]))}
     operation, address, value = ports["barriers_payload"].fields
     assert operation == Bits("op", 0, 3, 0, "Operation: BarrierOp.")
     assert (address.lsb, address.width, value.lsb, value.width) == (3, 17, 20, 21)

@@ -25,7 +25,7 @@ def test_regions_and_resets_by_hand():
 
 
 def test_regions_of_the_convolution_engine_by_hand():
-    conv, smem = regions_of(top_component("conv_subsystem", "unit"))
+    conv, smem = regions_of(top_component("core", "unit", engines=["conv"]))
     assert (conv.name, conv.base, smem.base) == ("conv", 0, 0x4000)
     resets = {register.name: reset for register, reset in conv.registers}
     assert resets["params0"] == 16 | 2 << 8 | 2 << 16 | 1 << 24
@@ -42,7 +42,7 @@ def test_registers_of_a_core_in_a_cluster():
 
 def test_registers_of_a_cache_lie_behind_a_port_of_its_own():
     assert list(maps_of(top_component("cluster", "unit"))) == ["s_axil"]
-    maps = maps_of(top_component("cluster", "unit", more=["l2"]))
+    maps = maps_of(top_component("cluster", "unit", l2=True))
     (cache,) = maps["l2_axil"]
     resets = {register.name: reset for register, reset in cache.registers}
     assert (resets["params0"], resets["params1"], resets["status"]) == (256 << 10, 8 | 64 << 8, 1)

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tilewright.hw.core.params import CoreParams
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.golden import run_case
@@ -84,11 +85,11 @@ class Memory:
         return self.bytes[address : address + count].copy()
 
 
-class TmauSession:
+class Session:
     """Golden with the interface of a session."""
 
     def __init__(self):
-        self.params, self.shared_memory, self.resets = UNIT, Memory(), 0
+        self.params, self.shared_memory, self.resets = CoreParams(pe=UNIT), Memory(), 0
 
     def reset(self):
         self.resets += 1
@@ -102,7 +103,7 @@ class TmauSession:
 
 
 def test_a_program_on_a_session():
-    session = TmauSession()
+    session = Session()
     run = ProgramRun(lambda program: run_on_session(program, session))
     for program in random_programs(SEED, UNIT, 5):
         assert run.run(program) == []

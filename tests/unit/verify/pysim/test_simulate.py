@@ -121,5 +121,5 @@ def test_waves_only_on_request(tmp_path, monkeypatch):
     monkeypatch.setenv(WAVES_VARIABLE, "1")
     simulate(counter()[0], testbench)
     assert [file.name for file in (tmp_path / "build/waves").iterdir()] == [
-        "unit-sim-pysim-test_simulate.py-test_waves_only_on_request.vcd"
+        "unit-verify-pysim-test_simulate.py-test_waves_only_on_request.vcd"
     ]

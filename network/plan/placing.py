@@ -1,0 +1,186 @@
+"""Addresses of buffers in shared memory (docs/network.md, "Tiles")."""
+
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from ..lower.places import LINE, Held
+from .costs import HANDED
+from .layer_steps import held_store, image_at, layer_steps
+from .move_steps import move_steps
+from .schedule import RESERVED
+from .steps import Jobs, Load
+from .tiles import held_bytes
+
+__all__ = ["Placer"]
+
+#: Bytes of shared and of global memory that the timeline treats as one.
+_NEAR, _FAR = 128, 1024
+
+
+class Placer:
+    """Makes the steps of layers, with buffers at either end of shared memory, in either order.
+
+    Of these four placements the one is chosen after which the first job of the next layer, or range, ends first.
+
+    Parameters
+    ----------
+    machine : Machine
+    tensors : dict of str to int
+        Addresses of tensors in global memory, which ends at ``end``.
+    end : int
+    weights : function
+        Address in global memory of a layer's image, or of the identity for None.
+    """
+
+    def __init__(self, machine, tensors, end, weights):
+        self._machine, self._tensors, self._end, self._weights = machine, tensors, end, weights
+        self._held = {}  # addresses in shared memory of tensors that stay there
+
+    def steps(self, layers, tiles, stored):
+        """Steps of all layers, in their order, as a list.
+
+        Parameters
+        ----------
+        layers : sequence of Layer
+        tiles : sequence of list of (Layer, Split)
+            Ranges of each layer; none of moves.
+        stored : collection of str
+            Tensors that have to lie in global memory.
+        """
+        rooms = [self._room(number, layer) for number, layer in enumerate(layers)]
+        ranges = [(number, *tile) for number, group in enumerate(tiles) for tile in group or [(layers[number], None)]]
+        timeline, steps, image = _Timeline(self._machine, self._end), [], None
+        for (number, *tile), following in pairwise([*ranges, None]):
+            again = bool(following) and following[0] == number  # another range of the layer follows
+            best = None
+            for next_image, placement in self._placements(rooms[number], *tile, image):
+                candidate, others = list(placement()), ()
+                if following:
+                    room, next_tile = rooms[following[0]], following[1:]
+                    others = self._placements(room, *next_tile, next_image if again else None)
+                expected = _expected(timeline, others, candidate)
+                if best is None or expected < best[0]:
+                    best = expected, candidate, next_image
+            _, chosen, image = best
+            image = image if again else None
+            output = layers[number].output
+            if isinstance(output, Held) and output.name in stored and not again:
+                chosen.append(held_store(output, self._held[output.name], self._tensors))
+            timeline = timeline.after(chosen)
+            for step in chosen:
+                step.layer = number
+            steps += chosen
+        return steps
+
+    def _room(self, number, layer):
+        """Where buffers may lie: between the tensors that stay. Those of neighbours are at opposite ends."""
+        low, high = RESERVED, self._machine.smem_bytes // LINE * LINE
+        source_bytes, output_bytes = held_bytes(layer)
+        if output_bytes:
+            self._held[layer.output.name] = high - output_bytes if number % 2 else low
+        return (low + source_bytes, high - output_bytes) if number % 2 else (low + output_bytes, high - source_bytes)
+
+    def _placements(self, room, part, split, image):
+        """The placements of a range: what :func:`image_at` gives for each, and a function that makes the steps.
+
+        ``image`` is what :func:`image_at` gave for the range before.
+        """
+        (low, high), tensors, conv = room, self._tensors, self._machine.conv
+        if split is None:
+            return [(None, lambda down=down: move_steps(part, low, high, down, tensors, conv, self._weights(None)))
+                    for down in (False, True)]  # fmt: skip
+        assert split.room <= high - low, f"{part.name} was cut for more room than there is"
+        weights, placements = self._weights(part), []
+        for base in {low: None, high - split.room: None}:
+            for down in (False, True):
+                own_image = image_at(split, base, down, weights)
+                loaded = own_image is not None and own_image == image
+                placements.append((own_image, partial(layer_steps, part, split, base, down, tensors, weights, conv,
+                                            self._held, loaded)))  # fmt: skip
+        return placements
+
+
+class _Timeline:
+    """When memory is free if steps begin as soon as they can, each kind in its order.
+
+    ``end`` is when the last jobs end, ``loaded`` when the last load does.
+    """
+
+    def __init__(self, machine, far_bytes):
+        self.end = self.loaded = self._stored = 0
+        self._machine = machine
+        # When jobs and stores no longer use shared memory; when loads to it have landed; when global memory is written.
+        self._used, self._landed = np.zeros((2, -(-machine.smem_bytes // _NEAR)), np.int64)
+        self._written = np.zeros(-(-far_bytes // _FAR), np.int64)
+
+    def after(self, steps):
+        """The timeline after more steps."""
+        later = object.__new__(_Timeline)
+        later.__dict__.update(self.__dict__)
+        later._used, later._landed, later._written = self._used.copy(), self._landed.copy(), self._written.copy()
+        for step in steps:
+            (later._jobs if isinstance(step, Jobs) else later._transfers)(step)
+        return later
+
+    def _jobs(self, step):
+        near, weights = ([_near(*span) for span in spans] for spans in ((*step.reads, *step.writes), step.weights))
+        start = max(self.end, _last(self._landed, near + weights) + HANDED)
+        self.end = start + step.cycles
+        _touch(self._used, weights, start + step.held if step.early else self.end)
+        _touch(self._used, near, self.end)
+
+    def _transfers(self, step):
+        machine = self._machine
+        near = [_near(each.near, each.near + each.size) for each in step.transfers]
+        far = [_far(each) for each in step.transfers]
+        cycles = sum(each.size // machine.bus_bytes for each in step.transfers)
+        if isinstance(step, Load):
+            self.loaded = max(self.loaded, _last(self._used, near), _last(self._written, far)) + cycles
+            _touch(self._landed, near, self.loaded + machine.latency)
+        else:
+            self._stored = max(self._stored, _last(self._used, near)) + cycles
+            for times in (self._used, self._landed):  # jobs that write there wait for it too
+                _touch(times, near, self._stored)
+            _touch(self._written, far, self._stored + machine.latency)
+
+
+def _expected(timeline, placements, steps):
+    """When the first jobs of the best of the next placements end after steps, and when the steps' jobs and loads do."""
+    later = timeline.after(steps)
+    ends = (later.after(_to_first_jobs(placement())).end for _, placement in placements)
+    return min(ends, default=0), later.end, later.loaded
+
+
+def _to_first_jobs(steps):
+    for step in steps:
+        yield step
+        if isinstance(step, Jobs):
+            return
+
+
+def _last(times, places):
+    return max((int(times[place].max(initial=0)) for place in places), default=0)
+
+
+def _touch(times, places, time):
+    for place in places:
+        times[place] = time
+
+
+def _near(first, end):
+    return slice(first // _NEAR, -(-end // _NEAR))
+
+
+def _far(transfer):
+    """From the first to the last byte, including bytes between the rows of a box.
+
+    A block that two tensors share counts for the second one only.
+    """
+    first, end = transfer.far, transfer.far + transfer.size
+    if transfer.map:
+        (cut, rows), row = transfer.map, transfer.coords[-2]
+        first += row * cut.base.row_pitch
+        end = first + rows * cut.step[0] * cut.base.row_pitch
+    return slice(first // _FAR, max(end // _FAR, first // _FAR + 1))

@@ -1,0 +1,137 @@
+"""The plan of a program: every choice with what it is expected to take, as data (docs/network.md, "The plan")."""
+
+from dataclasses import dataclass
+
+from tilewright.spec import DESCRIPTOR
+
+from ..lower.places import LINE, Held, padded
+from .move_steps import Identity, has_transposes
+from .order import streams_of
+from .placing import Placer
+from .schedule import RESERVED, Schedule
+from .steps import Jobs
+from .tiles import Tiler
+from .together import combine
+
+__all__ = ["Plan", "make_plan"]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """All that a program is made of.
+
+    Attributes
+    ----------
+    machine : Machine
+    layers : tuple of Layer
+        In order, those that are done together as one.
+    tiles : tuple of list of (Layer, Split)
+        What each layer is cut to; none for one that only moves bytes.
+    schedule : Schedule
+        The instructions of the program, and what is expected to happen when.
+    tensors : dict of str to int
+        Addresses of tensors in global memory, by name.
+    images : dict of int to Image or Identity
+        Weights and tables, by address.
+    maps : dict of Map to int
+        Addresses of the descriptors of boxes.
+    start : int
+        Address of the program.
+    inside : set of str
+        Tensors that lie nowhere but in shared memory.
+    """
+
+    machine: object
+    layers: tuple
+    tiles: tuple
+    schedule: Schedule
+    tensors: dict
+    images: dict
+    maps: dict
+    start: int
+    inside: set
+
+    @property
+    def macs(self):
+        """Multiplications."""
+        return sum(layer.macs for layer in self.layers)
+
+
+def make_plan(lowered, machine, kept):
+    """The :class:`Plan` of a lowered network.
+
+    Parameters
+    ----------
+    lowered : Lowered
+    machine : Machine
+    kept : set of str
+        Tensors that lie in global memory at the end.
+    """
+    tiler = Tiler(machine, RESERVED)
+    layers = combine(lowered.layers, tiler, kept)
+    tiles = tuple([] if layer.moves else tiler.tiles(layer) for layer in layers)
+    needed = kept | {place.name for layer in layers for place in layer.brought if not isinstance(place, Held)}
+    inside = {layer.sources[0].name for layer in layers if layer.first}
+    inside |= {layer.output.name for layer in layers if isinstance(layer.output, Held)} - needed
+    images = {}
+    for layer, split in (tile for group in tiles for tile in group):
+        images.setdefault(_arrays(layer), split.image)
+    if any(has_transposes(layer, machine.conv, machine.smem_bytes - RESERVED) for layer in layers):
+        images[None] = Identity(machine.conv)
+    end, weights = 0, {}
+    for key, image in images.items():
+        weights[key] = end
+        end += padded(image.size, LINE)
+    tensors, end = _addresses(layers, _stored(lowered, inside), kept, end)
+    placer = Placer(machine, tensors, end, lambda layer: weights.get(layer and _arrays(layer)))
+    steps = placer.steps(layers, tiles, needed)
+    boxes = [each.map for step in steps if not isinstance(step, Jobs) for each in step.transfers if each.map]
+    maps = {box: end + DESCRIPTOR.bytes * number for number, box in enumerate(dict.fromkeys(boxes))}
+    schedule = Schedule(streams_of(steps, machine.smem_bytes, end), machine, end)
+    start = padded(end + DESCRIPTOR.bytes * len(maps), LINE)
+    images = {weights[key]: image for key, image in images.items() if image.size}
+    return Plan(machine, layers, tiles, schedule, tensors, images, maps, start, inside)
+
+
+def _arrays(layer):
+    """Which image a layer has, by where its arrays lie: ranges of columns of one layer share an image."""
+    arrays = (array for _, part in layer.stages for array in (part.weights, part.table) if array is not None)
+    return tuple((array.ctypes.data, array.shape) for array in arrays)
+
+
+def _stored(lowered, inside):
+    """Tensors that lie in global memory; of several views of one memory the largest."""
+    stored = {}
+    for place in lowered.all_places:
+        if place.name not in inside and (place.name not in stored or place.size > stored[place.name].size):
+            stored[place.name] = place
+    return list(stored.values())
+
+
+def _addresses(layers, places, kept, base):
+    """Addresses of tensors in global memory from ``base`` on, by name, and the end of all.
+
+    A tensor that is not read any more leaves its room to others. Those in ``kept`` stay.
+    """
+    lives = {place.name: [len(layers), -1] for place in places}
+    for number, layer in enumerate(layers):
+        if layer.output.name in lives:
+            lives[layer.output.name][0] = number
+        for name in {place.name for place in (layer.output, *layer.brought)} & lives.keys():
+            lives[name][1] = max(lives[name][1], number)
+    for name in kept:
+        lives[name] = [-1, len(layers)]
+    tensors, end = {}, base
+    for place in sorted(places, key=lambda place: -place.size):
+        first, last = lives[place.name]
+        others = sorted((tensors[other.name], tensors[other.name] + padded(other.size, LINE))
+                        for other in places if other.name in tensors
+                        and lives[other.name][0] <= last and first <= lives[other.name][1])  # fmt: skip
+        address = base
+        for low, high in others:
+            if low - address >= place.size:
+                break
+            address = max(address, high)
+        tensors[place.name] = address
+        end = max(end, address + padded(place.size, LINE))
+    return tensors, end

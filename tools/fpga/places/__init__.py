@@ -1,1 +1,0 @@
-"""Places of block memories and multipliers, found beforehand and given to nextpnr."""
