@@ -1,1 +1,1 @@
-"""Replay on a Hopper GPU: its own tensor mover runs the cases that the golden model runs."""
+"""Replay on a Hopper GPU: the GPU's tensor mover runs the same cases as the golden model."""

@@ -1,7 +1,7 @@
-"""``tilewright silicon pack``: one archive with all that a machine with a GPU needs beside CUDA, Python and numpy.
+"""``tilewright silicon pack``: packs everything that a machine with a GPU needs in addition to CUDA, Python and numpy.
 
-Unpacked it is a folder with the package as it is imported, cases, questions, the test of the program, and ``run.py``,
-which calls ``tilewright silicon all``. The same sources give the same bytes.
+The archive unpacks to a folder with the importable package, cases, questions, the test of the replay program, and
+``run.py``, which calls ``tilewright silicon all``. The same sources give the same bytes.
 """
 
 import gzip
@@ -19,10 +19,10 @@ from .steps import GPU_TEST, QUESTIONS, WORKED
 
 __all__ = ["FOLDER", "configure", "run"]
 
-#: What the archive unpacks to.
+#: The folder to which the archive unpacks.
 FOLDER = "tilewright-silicon"
 
-_RUN = '''"""Asks a GPU all there is to ask, and goes on where it stopped: python3 run.py [--out FOLDER] [STEP ...]"""
+_RUN = '''"""Runs all cases on a GPU, or continues an earlier run: python3 run.py [--out FOLDER] [STEP ...]"""
 
 import sys
 
@@ -42,7 +42,7 @@ sys.exit(main(["silicon", "all", *sys.argv[1:]]))
 def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("--out", metavar="FILE.tar.gz", type=output_file, default=str(BUILD / f"{FOLDER}.tar.gz"),
-                        help="where the archive goes (%(default)s)")  # fmt: skip
+                        help="path of the archive (%(default)s)")  # fmt: skip
 
 
 def run(args):
@@ -65,11 +65,11 @@ def run(args):
 def _files():
     """Yields the name of each file of the archive, and its contents."""
     yield "run.py", _RUN.encode()
-    # What pip would leave: the command line asks for the version.
+    # The metadata that pip would write: the command line needs the version.
     ours = version("tilewright")
     metadata = f"Metadata-Version: 2.1\nName: tilewright\nVersion: {ours}\n"
     yield f"tilewright-{ours}.dist-info/METADATA", metadata.encode()
-    # Rooms lie beside this one in a checkout, and in an installed package.
+    # The other packages are next to this one, in a checkout and in an installed package.
     rooms = {name: Path(__file__).parents[1] / name for name in ("golden", "silicon", "sim", "spec", "tools", "verify")}
     for name, room in {"": Path(tilewright.__file__).parent, **rooms}.items():
         for pattern in ("*.py", "*.cu", "*.h"):

@@ -1,4 +1,4 @@
-"""What came of a question: what changed on golden and on silicon, in words, as JSON and as rows of a table."""
+"""Answers to questions: the changes on golden and on silicon, as text, as JSON and as rows of a table."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -19,7 +19,7 @@ from .support import no_counterpart
 __all__ = ["Answer", "Side", "ask", "ask_all", "configure", "document", "golden_side", "read_questions", "run",
            "silicon_side", "tables"]  # fmt: skip
 
-_WHOLE_BYTES = 48  # of a change that is shown as a whole; a longer one by its first bytes
+_WHOLE_BYTES = 48  # bytes of a change that is shown as a whole; of a longer one only the first bytes are shown
 _FIRST_BYTES = 16
 _SHOWN_CHANGES = 2
 _MEMORIES = {"smem": "shared", "gmem": "global"}
@@ -30,17 +30,17 @@ _CUDA_ERRORS = {1: "CUDA_ERROR_INVALID_VALUE"}
 
 @dataclass(frozen=True)
 class Side:
-    """What one of the two made of a question.
+    """The answer of golden or of silicon to a question.
 
     Attributes
     ----------
     refusal : str or None
-        Why it was not carried out: our error, or what the driver or the GPU said.
+        Why the commands were not executed: our error, or the message of the driver or the GPU.
     bytes : list of int, str or None
-        What each command counted at a barrier; None for one that does not end at one.
+        The bytes that a barrier counted for each command; None for a command without a barrier.
     smem, gmem : list of [int, str]
-        Where memory changed, and to what, in hex. Changes less than 16 bytes apart are one. Of the shared memories of
-        several cores each has a third entry, the numbers of those that changed so.
+        Address and new contents, in hex, of each change of memory. Changes less than 16 bytes apart are one change.
+        With several cores, changes of shared memory have a third entry: the numbers of the cores with that change.
     """
 
     refusal: str | None
@@ -49,7 +49,7 @@ class Side:
     gmem: list
 
     def text(self):
-        """On one line; long changes are cut short."""
+        """The answer as one line; long changes are shortened."""
         if self.refusal:
             return f"refused: {self.refusal}"
         counted = [str(number) for number in self.bytes if number is not None]
@@ -66,7 +66,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Answer:
-    """A question, named as its case, and both answers; ``silicon`` is None where it has not been asked."""
+    """A question, with the name of its case, and both answers; ``silicon`` is None if silicon has not run it."""
 
     name: str
     question: str
@@ -75,18 +75,18 @@ class Answer:
 
     @property
     def same(self):
-        """Whether both refuse, or both do the same."""
+        """Whether both refuse, or both make the same changes."""
         if self.golden.refusal or self.silicon.refusal:
             return bool(self.golden.refusal and self.silicon.refusal)
         return self.golden == self.silicon
 
     def record(self):
-        """As JSON has it."""
+        """The answer as an object for JSON."""
         return asdict(self) | ({} if self.silicon is None else {"same": self.same})
 
 
 def golden_side(case):
-    """What the golden model makes of a case."""
+    """The answer of the golden model to a case."""
     record, memories = run_case(case)
     counted = [
         number if issue.ends_at_barrier else None
@@ -97,9 +97,9 @@ def golden_side(case):
 
 
 def silicon_side(case, reply):
-    """What silicon made of a case, from the ``Reply`` of the program.
+    """The answer of silicon to a case, from the ``Reply`` of the program.
 
-    A copy that never ends is an answer for itself, not a refusal.
+    A copy that never ends is an answer of its own, not a refusal.
     """
     if reply.status != Status.OK:
         return Side(f"by the GPU: {reply.message}", [], [], [])
@@ -114,13 +114,13 @@ def silicon_side(case, reply):
 
 
 def document(silicon, answers):
-    """The answers of a GPU as the text of a file, an answer a line."""
+    """The answers of a GPU as the text of a file, with one answer on each line."""
     lines = ",\n".join(json.dumps(answer.record(), ensure_ascii=False) for answer in answers)
     return f'{{"version": 1, "silicon": {json.dumps(silicon)}, "answers": [\n{lines}\n]}}\n'
 
 
 def tables(answers):
-    """The answers as Markdown, a table for each topic: the name of a question begins with it."""
+    """The answers as Markdown, with a table for each topic, with which the names of its questions begin."""
     lines, topic = [], None
     for answer in answers:
         if answer.name.partition("/")[0] != topic:
@@ -147,7 +147,7 @@ def _side(case, refusal, counted, smems, gmem):
 
 
 def _of_cores(changes):
-    """The changes of several memories as one list: where, to what, in which cores."""
+    """The changes of several memories as one list of address, new contents and cores."""
     cores = {}
     for core, found in enumerate(changes):
         for address, data in found:
@@ -156,14 +156,14 @@ def _of_cores(changes):
 
 
 def _where(cores=()):
-    """Of a change, the cores in whose shared memory it is."""
+    """The text for the cores in whose shared memory a change is."""
     if not cores:
         return ""
     return f" of core{'s' * (len(cores) > 1)} {', '.join(map(str, cores))}"
 
 
 def _each(counted):
-    """What was counted, as text if cores counted differently."""
+    """The counted bytes, as text if cores counted differently."""
     return f"{', '.join(map(str, counted))} in cores 0 to {len(counted) - 1}" if isinstance(counted, tuple) else counted
 
 
@@ -178,16 +178,16 @@ def configure(parser):
                         help="file of cases, each with its question as `why`")  # fmt: skip
     parser.add_argument("--out", metavar="ANSWERS.json", type=output_file,
                         default=str(BUILD / "silicon_answers.json"),
-                        help="where answers go; tables of them go beside it, as Markdown (%(default)s)")  # fmt: skip
+                        help="file for answers; their tables are next to it, as Markdown (%(default)s)")  # fmt: skip
 
 
 def run(args):
-    """Runs the subcommand; returns 0 whatever the answers are."""
+    """Runs the subcommand; returns 0 for any answers."""
     cases = read_questions(args.questions)
     with open_program() as program:
         silicon = program.hello.provenance()
 
-        def keep(answers):  # each time: a lease may end in the middle
+        def keep(answers):  # after each answer, because a lease may end at any time
             write_atomically(args.out, document(silicon, answers))
             write_atomically(args.out.with_suffix(".md"), tables(answers))
 
@@ -197,7 +197,7 @@ def run(args):
 
 
 def read_questions(path):
-    """The cases of a file, all of which silicon can be asked; UsageError if not."""
+    """The cases of a file; UsageError if silicon cannot run one of them."""
     cases = read_cases(path)
     for case in cases:
         reason = no_counterpart(case)
@@ -207,7 +207,7 @@ def read_questions(path):
 
 
 def ask_all(cases, program, keep=lambda answers: None):
-    """Asks and prints one after the other; ``keep`` gets all answers so far after each. Returns them."""
+    """Runs questions one after the other, prints and returns the answers; ``keep`` gets all of them each time."""
     answers = []
     for case in cases:
         answers.append(ask(case, program))
@@ -219,7 +219,7 @@ def ask_all(cases, program, keep=lambda answers: None):
 
 
 def ask(case, program=None):
-    """The :class:`Answer` to the question that a case is; without a program silicon's is left open."""
+    """The :class:`Answer` to the question of a case; without a program silicon's answer is missing."""
     silicon = silicon_side(case, program.run(case)) if program else None
     return Answer(case.name, case.why, golden_side(case), silicon)
 

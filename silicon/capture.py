@@ -1,4 +1,4 @@
-"""What silicon gave, as a case file (docs/replay.md): expectations, bytes of some cases, and a limit of its size."""
+"""Captures the results of silicon as a case file (docs/replay.md): expectations, and bytes of some cases."""
 
 import json
 import lzma
@@ -37,13 +37,13 @@ __all__ = [
     "write_capture",
 ]  # fmt: skip
 
-#: Size of a capture in a repository.
+#: The most bytes of a capture in a repository.
 MOST_BYTES = 1 << 20
 
-_EACH = 4  # cases whose bytes are kept, for each feature
-_LARGEST = 2048  # bytes moved by a case that may be kept
-_ALL = 320 << 10  # bytes moved by all of them
-_GAP = 16  # bytes that did not change between two that did, and are kept with them
+_EACH = 4  # cases with bytes, for each feature
+_LARGEST = 2048  # the most bytes that a case with bytes may move
+_ALL = 320 << 10  # the most bytes that all cases with bytes may move
+_GAP = 16  # unchanged bytes between two changed ones that are kept with them
 
 
 class TooLargeError(Exception):
@@ -51,14 +51,14 @@ class TooLargeError(Exception):
 
 
 class Chooser:
-    """Chooses the cases whose bytes are kept: some of every feature, none large. The same for the same cases."""
+    """Chooses the cases whose bytes are kept: some for every feature, none large; the choice is deterministic."""
 
     def __init__(self):
         self._counts = Counter()
         self._room = _ALL
 
     def wants(self, case, moved):
-        """Whether to keep the bytes of the next case, which moves so many."""
+        """Whether to keep the bytes of the next case, which moves ``moved`` bytes."""
         features = case_features(case)
         wanted = 0 < moved <= min(_LARGEST, self._room) and any(self._counts[name] < _EACH for name in features)
         if wanted:
@@ -68,7 +68,7 @@ class Chooser:
 
 
 def expectation(outcome):
-    """The member ``expect`` of a case that must come out so; of one that failed, nothing else is known."""
+    """The member ``expect`` of a case with this outcome; if the case failed, only the error is known."""
     record = outcome.record
     if (record["error"] or "").startswith("failed"):
         return {"error": record["error"]}
@@ -79,7 +79,7 @@ def expectation(outcome):
 
 
 def spots(before, after):
-    """What changed in a memory, as pairs of an address and hex digits."""
+    """The changes of a memory, as pairs of an address and hex digits."""
     changed = np.flatnonzero(before != after)
     if not len(changed):
         return []
@@ -88,27 +88,27 @@ def spots(before, after):
 
 
 def write_capture(path, silicon, entries, kept):
-    """Writes the file, whole or not at all.
+    """Writes the file; it is complete or missing.
 
     Parameters
     ----------
     path : Path
     silicon : dict
-        Its member of this name.
+        The member of this name.
     entries : list of dict
         Cases with ``expect``.
     kept : dict
-        By the index of a case, spots of its memories. The last ones are left out if there is no room for them.
+        By index of the case, spots of its memories. The last ones are left out if the file would be too large.
 
     Returns
     -------
     (int, int)
-        Bytes of the file, and cases with single bytes.
+        Bytes of the file, and number of cases with single bytes.
 
     Raises
     ------
     TooLargeError
-        If it would take more than ``MOST_BYTES`` without any single bytes: nothing has been written.
+        If it would take more than ``MOST_BYTES`` even without single bytes; nothing is written.
     """
     kept = dict(kept)
     while len(packed := _packed(silicon, entries, kept)) > MOST_BYTES and kept:
@@ -120,34 +120,38 @@ def write_capture(path, silicon, entries, kept):
 
 
 def _packed(silicon, entries, kept):
-    """The file, a case a line."""
+    """The text of the file, with one case on each line."""
     lines = [json.dumps(_with_bytes(entry, kept.get(index, {}))) for index, entry in enumerate(entries)]
     text = f'{{"version": 1, "silicon": {json.dumps(silicon)}, "cases": [\n' + ",\n".join(lines) + "\n]}\n"
     return lzma.compress(text.encode(), preset=9)
 
 
 def _with_bytes(entry, kept):
-    """A case whose memories also expect what is kept of them."""
+    """A case whose memories also expect the kept bytes."""
     expect = entry["expect"]
     return entry | {"expect": expect | {memory: expect[memory] | {"bytes": found} for memory, found in kept.items()}}
 
 
 _MOST_FAILED = 20
-_EACH_CLUSTER = 10  # random cases for one of several cores
-_STEP = 500  # cases between two signs of life
+_EACH_CLUSTER = 10  # random cases for each case of several cores
+_STEP = 500  # cases between two progress reports
 
 
 def configure(parser):
     """Adds the arguments of the subcommand."""
-    parser.add_argument("files", metavar="CASES.json", nargs="*", type=Path, help="files of cases beside random ones")
+    parser.add_argument(
+        "files", metavar="CASES.json", nargs="*", type=Path, help="files of cases, in addition to random ones"
+    )
     configure_cases(parser)
-    parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="where the capture goes")
+    parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="folder for the capture")
 
 
 def configure_cases(parser):
-    """Adds the arguments that say which random cases there are."""
-    parser.add_argument("--cases", type=integer(0, 1_000_000), default=5000, help="how many random cases (%(default)s)")
-    parser.add_argument("--seed", type=integer(0, 1 << 63), default=1, help="of the random cases (%(default)s)")
+    """Adds the arguments for random cases."""
+    parser.add_argument(
+        "--cases", type=integer(0, 1_000_000), default=5000, help="number of random cases (%(default)s)"
+    )
+    parser.add_argument("--seed", type=integer(0, 1 << 63), default=1, help="seed of the random cases (%(default)s)")
 
 
 def run(args):
@@ -170,7 +174,7 @@ def run(args):
 
 
 def what_to_run(files, seed=1, count=0):
-    """The cases of files and random ones, a tenth more of several cores, as in a file and as read: two lists."""
+    """The cases of files, random ones, and a tenth more of several cores; as two lists, for a file and as read."""
     entries = [*_worked(files), *random_cases(seed, count), *random_cluster_cases(seed, count // _EACH_CLUSTER)]
     return entries, cases_of({"version": 1, "cases": entries}, "the capture", Path())
 
@@ -181,18 +185,18 @@ def where(folder, gpu):
 
 
 class Capture:
-    """What silicon made of cases.
+    """The results of silicon for cases.
 
     Attributes
     ----------
     entries : list of dict
-        The cases that ran, as in a file, with what silicon gave as ``expect``.
+        The cases that ran, in the form of a file, with silicon's results as ``expect``.
     kept : dict
-        By index, single bytes of the memories of some of them, as :func:`.capture_file.write_capture` takes them.
+        By index, single bytes of the memories of some of them, for :func:`write_capture`.
     different : int
-        How many of them differ from golden.
+        Number of cases that differ from golden.
     skipped : Counter
-        How often each reason not to run one was met.
+        Number of skipped cases by reason.
     """
 
     def __init__(self):
@@ -211,7 +215,7 @@ class Capture:
 
 
 def capture(entries, cases, program, most_failed=None):
-    """Runs cases, each given as in a file and as it was read; prints each one that differs; returns a `Capture`.
+    """Runs cases, given in the form of a file and as read; prints those that differ; returns a `Capture`.
 
     UsageError after more than ``most_failed`` cases that failed or were not finished.
     """
@@ -229,14 +233,14 @@ def capture(entries, cases, program, most_failed=None):
         if wrong:
             print(f"DIFFERENT {case.name}: {'; '.join(wrong)}", flush=True)
         expect = expectation(outcome)
-        alone = case.cores == 1  # single bytes are not expected of others
+        alone = case.cores == 1  # only these cases expect single bytes
         if alone and chooser.wants(case, sum(golden.record["tx_bytes"])) and "smem" in expect:
             changes = _changes(case, outcome)
             taken.kept |= {len(taken.entries): changes} if changes else {}
         taken.entries.append(entry | {"expect": expect})
         taken.different += bool(wrong)
         failed += (expect["error"] or "").startswith(("failed", "unfinished"))
-        if failed > most_failed:  # each costs a second or more, and something else is wrong
+        if failed > most_failed:  # each takes a second or more, and there must be another problem
             raise UsageError(f"given up after {failed} cases that failed or were not finished, at {case.name!r}")
     return taken
 
@@ -248,7 +252,7 @@ def _changes(case, outcome):
 
 
 def _worked(files):
-    """The cases of files, as they have them. Each file is first read by itself."""
+    """The cases of files, unchanged. Each file is first checked separately."""
     for path in files:
         read_cases(path)
         entries = read_document(path)["cases"]

@@ -1,4 +1,4 @@
-"""What a replay case has in it, in words: to count what random cases reach, and to choose some of each."""
+"""Features of replay cases as text, to count coverage and choose examples; and random cases for silicon."""
 
 import random
 from dataclasses import replace
@@ -16,7 +16,7 @@ __all__ = ["BLOCK_REDUCTIONS", "TENSOR_REDUCTIONS", "case_features", "random_cas
 
 
 def case_features(case):
-    """A set of texts, such as ``load of f16`` and ``reduce add of s32``; a function of the case alone."""
+    """The features of a case as a set of texts, such as ``load of f16`` and ``reduce add of s32``."""
     found = {"several commands"} if len(case.commands) > 1 else set()
     for command in case.commands:
         found.update(_of_receivers(command, case.maps.get(command.map)))
@@ -30,7 +30,7 @@ def case_features(case):
 
 
 def _of_receivers(command, spec):
-    """Where data land that do not land with the issuer alone."""
+    """Features of commands whose data land in other cores than the issuer."""
     if command.receivers in (None, 1 << command.core):
         return
     what = f"load {spoken(spec.tmap.mode)}" if spec else _of_block(command.fields)
@@ -58,7 +58,7 @@ def _of_tensor(command, tmap):
 
 
 def _of_bounds(op, fields, tmap):
-    """Where a command begins, and how much of it is inside."""
+    """Features of the position of a command: its start, and the part that is inside."""
     coords = fields["coords"][: tmap.rank]
     offsets = tuple(fields.get("offsets", ()))
     if any(offsets):
@@ -81,9 +81,9 @@ def _of_block(fields):
     return f"block {places}"
 
 
-_FLOATS = {Element.F16: (5, 10), Element.BF16: (8, 7), Element.F32: (8, 23)}  # bits of exponent and mantissa
+_FLOATS = {Element.F16: (5, 10), Element.BF16: (8, 7), Element.F32: (8, 23)}  # bits of exponent and significand
 
-#: Of the 13 bits that tf32 drops: a tie, beside an even and an odd last place, and its neighbours.
+#: Values of the 13 bits that tf32 drops: ties after an even and an odd last place, and their neighbours.
 _TF32_TAILS = (0x1000, 0x3000, 0x0FFF, 0x1001)
 
 
@@ -102,8 +102,8 @@ def _float_values(exponent_bits, mantissa_bits):
     sign, last = 1 << exponent_bits + mantissa_bits, 1 << mantissa_bits
     infinity = sign - last
     one = infinity // 2 // last * last
-    half_place = one - last * (mantissa_bits + 1)  # of one
-    even_place = one + last * mantissa_bits  # above it, a half is half of the last place
+    half_place = one - last * (mantissa_bits + 1)  # half of the last place of one
+    even_place = one + last * mantissa_bits  # from this exponent on, a half is half of the last place
     positive = [0, 1, last - 1, last, last + 1, half_place, one - last, one, one + 1, one + 2, even_place,
                 even_place + 1, infinity - last - 1, infinity - 1, infinity]  # fmt: skip
     quiet = infinity | last >> 1
@@ -116,30 +116,30 @@ _BITS = (Reduction.AND, Reduction.OR, Reduction.XOR)
 
 _LEGAL = tuple((op, element) for op in Reduction if op for element in Element if is_legal(op, element))
 
-#: Operation and element of every reduction of tensors that silicon has and makes as we do.
+#: Operation and element of every reduction of tensors in which silicon agrees with the TMAU.
 TENSOR_REDUCTIONS = tuple((op, element) for op, element in _LEGAL if op not in _BITS or element != Element.S64)
 
 
 def _blocks(op, element, memory):
     if memory == "global":
-        return (op, element) != (Reduction.ADD, Element.F32)  # silicon keeps subnormal numbers there
+        return (op, element) != (Reduction.ADD, Element.F32)  # silicon does not flush subnormal numbers there
     return element in (_SHARED_ADDS if op == Reduction.ADD else _SHARED_WORDS)
 
 
-#: The same of blocks, with the memory of the destination. In shared memory there are fewer instructions.
+#: The same for blocks, with the memory of the destination. Silicon has fewer such instructions for shared memory.
 BLOCK_REDUCTIONS = tuple(
     (memory, op, element) for op, element in _LEGAL for memory in ("global", "shared") if _blocks(op, element, memory)
 )
 
-#: What cases are about, one after the other.
+#: Topics of the cases, in turn.
 _KINDS = ("load", "store", "load", "reduce", "load", "copy", "load", "reduce", "load", "copy_reduce",
           "load", "store", "load", "reduce", "copy_reduce", "copy", "load", "sequence",
           "load", "store", "load", "reduce", "load", "store", "load", "copy_reduce",
           "load", "store", "load", "reduce", "load", "copy", "load", "reduce",
           "load", "store", "reduce", "copy", "copy_reduce", "prefetch")  # fmt: skip
 
-_LINE = 128  # bytes; where transfers of tensors begin in shared memory
-_SMALL = 4096  # bytes; where tensors lie whose contents are listed
+_LINE = 128  # bytes; alignment of tensors in shared memory
+_SMALL = 4096  # bytes; range of tensors whose contents are listed
 
 
 def random_cases(seed, count):
@@ -151,19 +151,19 @@ def random_cases(seed, count):
 
 
 class _Maker:
-    """Makes one case. Memories are of few sizes and patterns, so that the hash of one that is not written is known."""
+    """Makes one case. Memories have few sizes and patterns, so that the hash of an unwritten memory is known."""
 
     def __init__(self, rng, turns):
         self._rng = rng
-        self._turns = turns  # of which each has its turn
+        self._turns = turns  # which are used in turn
         self._sizes = {"global": rng.choice([16 << 10, 32 << 10]), "shared": 16 << 10}
         self._init = {"global": {"mix": rng.choice([1, 2])}, "shared": rng.choice([{"fill": 205}, {"mix": 3}])}
         self._listed = {"global": [], "shared": []}
         self._maps, self._commands = {}, []
-        self._shared = None  # where every command of a sequence begins
+        self._shared = None  # common start of the commands of a sequence
 
     def case(self, name, kind):
-        """The case, as a dictionary of what JSON knows."""
+        """The case, as an object for JSON."""
         if kind in ("store", "reduce", "copy_reduce"):
             self._init["shared"] = {"mix": 3}
         getattr(self, f"_{kind}")()
@@ -204,14 +204,14 @@ class _Maker:
         self._blocks_of("shared", memory, fields, element if self._rng.random() < 0.6 else None)
 
     def _sequence(self):
-        """Commands of which each finds what those before have left."""
+        """Commands that use the results of the previous commands."""
         self._shared = 0
         self._load()
         for _ in range(self._rng.randint(1, 3)):
             self._rng.choice([self._load, self._store, self._store, self._reduce, self._copy])()
 
     def _tensor(self, op, element, fields=None, *, special=False):
-        """A command on a tensor; ``special``: of numbers that matter, in both memories."""
+        """A command on a tensor; ``special``: both memories have special numbers."""
         rng = self._rng
         writes = op in ("store", "reduce")
         end = _SMALL if special else self._sizes["global"]
@@ -239,13 +239,13 @@ class _Maker:
                 self._list("shared", entry["smem"], footprint(tmap), tmap.element, 1)
 
     def _blocks_of(self, source, destination, fields=None, special=None):
-        """A copy of a block; ``special``: the type of the numbers that matter, or None."""
+        """A copy of a block; ``special``: the type of the special numbers, or None."""
         rng = self._rng
         size = 16 * rng.choice([1, 2, rng.randint(1, 64), rng.randint(1, 256)])
         if special is not None:  # all pairs of them
             numbers = len(special_values(special))
             size = -(-numbers * (numbers + 1) * special.bytes // 16) * 16
-        # In one memory the two places are in halves of their own.
+        # Within one memory, source and destination are in different halves.
         halves = rng.choice([(0, 1), (1, 0)]) if source == destination else (None, None)
         places = [self._block(memory, size, half) for memory, half in zip((source, destination), halves, strict=True)]
         entry = {"op": "copy_block", "src": [source, places[0]], "dst": [destination, places[1]], "size": size}
@@ -261,7 +261,7 @@ class _Maker:
         return first + 16 * self._rng.randint(0, (room - size) // 16)
 
     def _list(self, memory, address, size, element, more=0):
-        """Lists numbers that matter, again and again. With and without ``more`` they meet in all pairs, in time."""
+        """Lists special numbers periodically. Lists with and without ``more`` eventually combine all pairs."""
         rng = self._rng
         values = [*special_values(element), *(rng.getrandbits(8 * element.bytes) for _ in range(more))]
         first = rng.randrange(len(values))
@@ -270,7 +270,7 @@ class _Maker:
         self._listed[memory].append([address, (data * (size // len(data) + 1))[:size].hex()])
 
 
-#: Cores of a case. Other numbers of them are asked (docs/silicon.md).
+#: Cores of a case. Questions have other numbers of cores (docs/silicon.md).
 _CORES = (2, 2, 4, 4, 8)
 
 
@@ -283,7 +283,7 @@ def random_cluster_cases(seed, count):
 
 
 def _delivered(rng, cores, command):
-    """A command with its issuer and, of three that can have them two, those in which its data land."""
+    """A command with its issuer and, in two of three commands that can have them, the cores in which its data land."""
     command = command | {"core": rng.randrange(cores)}
     from_shared = "dst" in command and command["src"][0] == "shared"
     lands = command["op"] == "load" or command.get("dst", [None])[0] == "shared"

@@ -1,7 +1,7 @@
-"""Replies of silicon, kept on disk as they come, so that a run that was interrupted goes on where it stopped.
+"""A journal of the replies of silicon on disk, so that an interrupted run can continue.
 
-A reply is kept by what was sent: the whole job, and the sources of the program that carried it out. Of memories only
-what changed is kept.
+The key of a reply is a hash of the whole job, and of the sources of the program that ran it. Only changes of memories
+are kept.
 """
 
 import hashlib
@@ -18,18 +18,18 @@ from .replies import Reply
 
 __all__ = ["Journal", "Kept"]
 
-_LENGTH = 4  # bytes before each record, which say how many follow
-#: A failure counts when it has come so often: the first one may be of whoever ended the program, and not of the GPU.
+_LENGTH = 4  # bytes of the length before each record
+#: A failure counts when it has occurred this often: the first one may mean that the program was killed.
 _FAILURES = 2
 
 
 class Journal:
-    """A file of replies, to which one after the other is added.
+    """A file of replies that grows by one reply at a time.
 
     Parameters
     ----------
     path : Path
-        Made with the first reply. What an interruption has left half at its end is dropped.
+        Made with the first reply. An incomplete record at its end, from an interruption, is dropped.
     """
 
     def __init__(self, path):
@@ -45,12 +45,12 @@ class Journal:
             path.write_bytes(data[:whole])
 
     def get(self, key, case):
-        """The :class:`Reply` to ``case`` kept as ``key``, or None."""
+        """The stored :class:`Reply` to ``case`` with ``key``, or None."""
         record = self._replies.get(key)
         return None if record is None else _reply(record, case)
 
     def keep(self, key, case, reply):
-        """Adds the reply to ``case``; after it everything is on disk."""
+        """Adds the reply to ``case``, and writes it to disk."""
         record = _record(key, case, reply)
         data = zlib.compress(json.dumps(record).encode())
         with self._path.open("ab") as file:
@@ -67,7 +67,7 @@ class Journal:
 
 
 class Kept:
-    """The replay program, which is not asked again for what the journal has; or without it, what the journal has.
+    """The replay program with a journal: cases in the journal do not run again. Without the program, only the journal.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Kept:
     hello : Hello
         The GPU.
     sources : str
-        Name of what the program was built from.
+        Name of the sources of the program.
     program : Program or None
     """
 
@@ -88,7 +88,7 @@ class Kept:
         return self._journal.get(self._key(case), case) is not None
 
     def run(self, case):
-        """The :class:`Reply` to a case, kept or new; without a program only of a case that is known."""
+        """The :class:`Reply` to a case, from the journal or new; without a program only from the journal."""
         key = self._key(case)
         while (reply := self._journal.get(key, case)) is None:
             self._journal.keep(key, case, self._program.run(case))
@@ -99,7 +99,7 @@ class Kept:
 
 
 def _framed(data):
-    """Yields where each whole record of the file's contents starts and ends."""
+    """Yields start and end of each complete record in the contents of the file."""
     start = _LENGTH
     while start <= len(data):
         end = start + int.from_bytes(data[start - _LENGTH : start], "little")

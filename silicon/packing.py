@@ -1,4 +1,4 @@
-"""What goes in and out of the replay program: the records of ``job.h`` as numpy has them, and their numbers."""
+"""Input and output of the replay program: the records of ``job.h`` as numpy types, and their numbers."""
 
 from enum import IntEnum
 from typing import NamedTuple
@@ -27,19 +27,19 @@ __all__ = [
     "pack",
 ]  # fmt: skip
 
-#: Largest shared memory of a job: that of a block on a GPU of compute capability 9.0, without room for a barrier.
+#: Largest shared memory of a job: the memory of a block on a GPU of compute capability 9.0, less a barrier.
 SHARED_BYTES = 232448 - 16
 
-#: Shared memory of a job is a multiple of it.
+#: Shared memory of a job is a multiple of this number of bytes.
 GRANULE = 16
 
-#: Blocks of threads that every such GPU takes in a cluster: cores of a job.
+#: Cores of a job: the blocks of threads that every such GPU accepts in a cluster.
 MOST_CORES = 8
 
-#: A barrier counts no further.
+#: The most bytes that a barrier counts.
 MOST_EXPECTED = (1 << 20) - 1
 
-#: What begins a hello, a job and a reply.
+#: The first word of a hello, a job and a reply.
 MAGIC = {"Hello": 0x32475754, "JobHeader": 0x4A475754, "ReplyHeader": 0x52475754}
 
 #: Names of the structures in ``job.h``, and their types.
@@ -72,14 +72,14 @@ RECORDS = {
 
 
 class Status(IntEnum):
-    """Whether there is a GPU, or a job was carried out."""
+    """Whether there is a GPU, or a job was completed."""
 
     OK = 0
     FAILED = 1
 
 
 class Op(IntEnum):
-    """What a command of a job does."""
+    """The operation of a command of a job."""
 
     NOTHING = 0
     LOAD = 1
@@ -98,13 +98,13 @@ class Ending(IntEnum):
     """How a command of a job ended: ``Outcome`` in ``job.h``."""
 
     DONE = 0
-    REFUSED = 1  #: the driver had refused its map
+    REFUSED = 1  #: the driver refused its map
     NO_SUCH = 2  #: there is no such instruction
-    UNFINISHED = 3  #: no number of bytes let its barrier end its phase
+    UNFINISHED = 3  #: no number of bytes completed the phase of its barrier
 
 
-#: CUtensorMapDataType of each element: the driver has no signed bytes and halves, and no 8-bit floats. Of its two of
-#: f32 the TMAU's is the one whose reductions flush subnormal numbers, as docs/tmau.md has it.
+#: CUtensorMapDataType of each element: the driver has no signed bytes and halves, and no 8-bit floats. It has two types
+#: of f32; the TMAU's is the one whose reductions flush subnormal numbers (docs/tmau.md).
 _MAP_TYPES = {
     Element.U8: 0, Element.S8: 0, Element.F8E4M3: 0, Element.F8E5M2: 0, Element.U16: 1, Element.S16: 1,
     Element.U32: 2, Element.S32: 3, Element.U64: 4, Element.S64: 5, Element.F16: 6, Element.F32: 10, Element.F64: 8,
@@ -139,8 +139,8 @@ _COPIES = {
 class Issue(NamedTuple):
     """One issue of a command of a case; ``spec`` is the ``MapSpec`` that it names, or None.
 
-    ``core`` issues it, ``multicast`` is the mask of the cores in which its data land, or None: where it was issued, and
-    ``source_core`` the other core from whose shared memory it copies, or None.
+    ``core`` issues it. ``multicast`` is the mask of the cores in which its data land; None means the issuer.
+    ``source_core`` is the other core from whose shared memory it copies, or None.
     """
 
     opcode: Opcode
@@ -171,7 +171,7 @@ def issues(case):
 
 
 def _delivery(command):
-    """Mask of the cores in which data land, and core that is read, as far as they mean something to the command."""
+    """Mask of the cores in which data land, and core that is read; None if the command does not use them."""
     if command.opcode == Opcode.LOAD:
         return command.receivers, None
     if command.opcode != Opcode.COPY_BLOCK:
@@ -181,7 +181,7 @@ def _delivery(command):
 
 
 def counted_bytes(issue):
-    """Bytes of the transfer of an issue, by golden's rules; 0 for what transfers nothing, or has no number."""
+    """Bytes of the transfer of an issue, by golden's rules; 0 if it transfers nothing, or the number is unknown."""
     if issue.opcode in (Opcode.LOAD, Opcode.STORE, Opcode.REDUCE):
         tmap = issue.spec.tmap
         return tx_bytes(tmap) if tmap.rank and all(tmap.traversal) else 0
@@ -189,7 +189,7 @@ def counted_bytes(issue):
 
 
 def pack(case, shared_bytes=SHARED_BYTES):
-    """The job that a case is, for a GPU whose jobs have at most so much shared memory; bytes."""
+    """The job of a case, as bytes, for a GPU whose jobs have at most this much shared memory."""
     commands = issues(case)
     header = np.zeros((), RECORDS["JobHeader"])
     smem = np.zeros(job_shared_bytes(case, shared_bytes), np.uint8)
@@ -209,12 +209,12 @@ def pack(case, shared_bytes=SHARED_BYTES):
 
 
 def job_shared_bytes(case, shared_bytes=SHARED_BYTES):
-    """Shared memory of each core of the job: that of the case, but no more than a GPU has."""
+    """Bytes of shared memory of each core of the job: the case's, but at most a GPU's."""
     return min(-(-case.smem.size // GRANULE) * GRANULE, shared_bytes // GRANULE * GRANULE)
 
 
 def fill_map(record, tmap):
-    """A map in the arguments of the driver's functions; what they do not read stays zero."""
+    """A map as arguments of the driver's functions; arguments that they do not read stay zero."""
     for name, values in (("size", tmap.size), ("stride", tmap.stride), ("box", tmap.box), ("step", tmap.traversal),
                          ("lower", tmap.lower), ("upper", tmap.upper)):  # fmt: skip
         record[name][: len(values)] = values

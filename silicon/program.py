@@ -1,4 +1,4 @@
-"""The replay program: found or built, started as a child process, fed with jobs."""
+"""The replay program: finds or builds it, starts it as a child process, and sends it jobs."""
 
 import hashlib
 import shutil
@@ -17,14 +17,14 @@ from .replies import Reply, read_hello, read_reply
 
 __all__ = ["Program", "build", "open_program", "source_key"]
 
-#: Where built programs are kept, one folder for each content.
+#: Folder of built programs, with a folder for each version of the sources.
 CACHE = BUILD / "silicon"
 
 _SOURCES = Path(__file__).parent / "cuda"
-#: Where CUDA is when it is not in PATH.
+#: The folder of CUDA if it is not in PATH.
 _CUDA = Path("/usr/local")
 _OPTIONS = ["-arch=sm_90", "-std=c++17", "-O2"]
-#: Seconds after which a job is given up.
+#: Seconds after which a job is cancelled.
 _LIMIT = 120
 
 
@@ -39,7 +39,7 @@ def open_program(command=None):
 
 
 class Program:
-    """The replay program as a child process. Where it has lost the GPU's context, the next case starts it again.
+    """The replay program as a child process. If it has lost the GPU's context, the next case restarts it.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Program:
     hello : Hello
         The GPU.
 
-    Raises UsageError if it finds no GPU to work on.
+    Raises UsageError if there is no suitable GPU.
     """
 
     def __init__(self, command):
@@ -60,10 +60,10 @@ class Program:
         self._start()
 
     def run(self, case):
-        """Carries out a case of which :func:`.support.why_not` says nothing; returns its :class:`Reply`.
+        """Runs a case for which :func:`.support.why_not` returns None; returns its :class:`Reply`.
 
-        A program that ends without a reply, or takes too long, has FAILED. UsageError for a case that needs more shared
-        memory than this very GPU has.
+        A program that ends without a reply, or takes too long, gives FAILED. UsageError for a case that needs more
+        shared memory than this GPU has.
         """
         reach, room = shared_reach(case), self.hello.shared_bytes
         if reach > room:
@@ -85,14 +85,14 @@ class Program:
         return reply
 
     def close(self):
-        """Ends the process, if there is one."""
+        """Ends the process if it runs."""
         if self._process is None:
             return
         process, self._process = self._process, None
         process.kill()
         process.wait()
         process.stdout.close()
-        with suppress(BrokenPipeError):  # what could not be written any more is of no interest
+        with suppress(BrokenPipeError):  # unwritten data does not matter any more
             process.stdin.close()
 
     def _start(self):
@@ -113,7 +113,7 @@ class Program:
         return hello
 
     def _write(self, job):
-        """The program reads all of a job before it answers, so neither waits for the other."""
+        """Sends a job. The program reads all of it before it answers, so there is no deadlock."""
         try:
             self._process.stdin.write(job)
             self._process.stdin.flush()
@@ -128,9 +128,9 @@ class Program:
 
 
 def build(name):
-    """Path of the program made from ``name.cu`` of this folder, built if that has not been done before.
+    """Path of the program made from ``name.cu`` of this folder, which is built if necessary.
 
-    UsageError if there is no nvcc, or it refuses.
+    UsageError without nvcc, or if nvcc fails.
     """
     nvcc = _nvcc()
     source = _SOURCES / f"{name}.cu"
@@ -141,7 +141,7 @@ def build(name):
 
 
 def source_key(name, *more):
-    """Names what ``name.cu`` is built from, and what else is given: other sources, another key."""
+    """A key for the sources of ``name.cu`` and further contents: other sources give another key."""
     texts = [path.read_text() for path in (_SOURCES / f"{name}.cu", *sorted(_SOURCES.glob("*.h")))]
     return hashlib.sha256("\0".join([*texts, *more, *_OPTIONS]).encode()).hexdigest()[:24]
 
@@ -154,7 +154,7 @@ def _build(nvcc, source, folder):
 
 
 def _nvcc():
-    """The compiler: in PATH, or where CUDA is usually put."""
+    """Path of the compiler: in PATH, or in the usual folder of CUDA."""
     places = [shutil.which("nvcc"), *sorted(_CUDA.glob("cuda*/bin/nvcc"))]
     nvcc = next(filter(None, places), None)
     if nvcc is None:

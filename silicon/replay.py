@@ -1,8 +1,8 @@
-"""Replay on a GPU of compute capability 9.0 or higher: its own tensor mover runs the case (docs/silicon.md).
+"""Replay on a GPU of compute capability 9.0 or higher: its tensor mover runs the case (docs/silicon.md).
 
-Silicon knows nothing of two parts of a result, which are then golden's: ``tx_bytes`` of what does not end at a barrier
-(stores, reductions, copies to global memory), and which rule a map broke that the driver refused, where we refuse it
-too. Everything else is what silicon did.
+Two parts of a result are golden's, because silicon does not report them: ``tx_bytes`` of commands that do not end at a
+barrier (stores, reductions, copies to global memory), and the broken rule of a map that both the driver and golden
+refuse. Everything else is silicon's.
 """
 
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ def why_not(case, args):
 
 @contextmanager
 def open_backend(args):
-    """A replay backend: yields a callable that takes a case of which :func:`why_not` says nothing."""
+    """A replay backend: yields a callable that accepts cases for which :func:`why_not` returns None."""
     with open_program() as program:
         yield lambda case: outcome_of(case, program.run(case))
 
@@ -36,7 +36,7 @@ def open_backend(args):
 def outcome_of(case, reply):
     """The :class:`Outcome` of a case from the ``Reply`` of the program.
 
-    Its error is a sentence where silicon and our rules do not agree, or the case did not run to its end.
+    Its error is a sentence if silicon and our rules disagree, or the case did not complete.
     """
     commands = issues(case)
     if reply.status != Status.OK:
@@ -53,7 +53,7 @@ def _outcome(case, error, landed, gmem, smems):
 
 
 def _error(issue, ending, counted):
-    """Our name for a refusal that is also ours, or what else went wrong; None for what was done."""
+    """The golden error of a refusal by both, or another error as text; None if the command was executed."""
     if isinstance(counted, tuple):
         return "counted unevenly"
     if ending == Ending.REFUSED:
@@ -63,7 +63,7 @@ def _error(issue, ending, counted):
 
 
 def _landed(issue, ending, counted):
-    """Bytes at the barrier, or by our rules where nothing counts them."""
+    """Bytes at the barrier, or by our rules if no barrier counts them."""
     if isinstance(counted, int):
         return counted
     if ending != Ending.DONE or counted:

@@ -1,4 +1,4 @@
-"""Whose answers are kept: GPU, driver, CUDA and date."""
+"""Replies of the replay program, and the GPU, driver, CUDA version and date that they come from."""
 
 import subprocess
 from datetime import UTC, datetime
@@ -14,9 +14,9 @@ _ASK_DRIVER = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheade
 
 
 def provenance(gpu, driver, runtime):
-    """What a file of answers says of the GPU that gave them; today's date, UTC.
+    """The description of the GPU in a file of its answers, with today's date in UTC.
 
-    Versions of driver and runtime come as CUDA has them.
+    Versions of driver and runtime are in the form of CUDA.
     """
     return {
         "gpu": gpu,
@@ -27,7 +27,7 @@ def provenance(gpu, driver, runtime):
 
 
 def _driver():
-    """The driver's own version, which CUDA does not tell; None if it cannot be found."""
+    """The driver's own version, which CUDA does not report; None if it cannot be found."""
     try:
         lines = subprocess.run(_ASK_DRIVER, capture_output=True, text=True, check=True).stdout.splitlines()
     except (OSError, subprocess.CalledProcessError):
@@ -41,7 +41,7 @@ def _version(number):
 
 
 class Hello(NamedTuple):
-    """What the program says about its GPU; versions as CUDA gives them: 13000 is 13.0."""
+    """The program's description of its GPU; versions in the form of CUDA: 13000 is 13.0."""
 
     status: Status
     major: int
@@ -53,30 +53,30 @@ class Hello(NamedTuple):
     message: str
 
     def provenance(self):
-        """What a file says of the GPU that its answers are from."""
+        """The description of the GPU for a file of its answers."""
         return provenance(self.gpu, self.driver, self.runtime)
 
 
 class Reply(NamedTuple):
-    """What became of a job.
+    """The result of a job.
 
     Attributes
     ----------
     status : Status
-        FAILED: nothing but ``message`` says anything.
+        FAILED: only ``message`` is defined.
     message : str
-        FAILED: at which command, and what CUDA calls it.
+        FAILED: the command, and the name of the error in CUDA.
     maps : dict of str to int
-        Result of the driver's function for each map of the case: 0, or its error.
+        Result of the driver's function for each map of the case: 0, or an error.
     endings : tuple of Ending
-        Of each issue.
+        The ending of each issue.
     counted : tuple of int, tuple or None
-        Bytes that arrived at the barrier of each core in which they land; None where none counted. Of several cores
-        that counted differently, or of which another one counted something, the numbers of all.
+        Bytes that the barrier of each receiving core counted, for each issue; None if no barrier counted. If cores
+        counted differently, or if another core counted bytes, the numbers of all cores.
     gmem : uint8 array or None
-        As large as that of the case.
+        Global memory, as large as the case's.
     smems : list of uint8 array
-        Of each core, likewise.
+        Shared memory of each core, as large as the case's.
     """
 
     status: Status
@@ -91,7 +91,7 @@ class Reply(NamedTuple):
 def read_hello(read):
     """The :class:`Hello` of a program that has just started; ``read(n)`` gives its next ``n`` bytes.
 
-    ValueError if it is something else.
+    ValueError if they are not a hello.
     """
     record = _header(read, "Hello")
     values = {name: int(record[name]) for name in ("major", "minor", "driver", "runtime", "shared_bytes")}
@@ -100,7 +100,7 @@ def read_hello(read):
 
 
 def read_reply(read, case, shared_bytes=SHARED_BYTES):
-    """The :class:`Reply` to the job of ``case``; other arguments as of :func:`.packing.pack` and above."""
+    """The :class:`Reply` to the job of ``case``; other arguments: see :func:`.packing.pack` and above."""
     header = _header(read, "ReplyHeader")
     results = _records(read, "MapReply", len(case.maps))["result"].tolist()
     asked = issues(case)
@@ -111,9 +111,9 @@ def read_reply(read, case, shared_bytes=SHARED_BYTES):
     smems = [case.smem.contents() for _ in range(case.cores)]
     for smem in smems:
         moved = read(job_shared_bytes(case, shared_bytes))
-        held = min(len(smem), len(moved))  # what the GPU has no room for, no command of the case touches
+        held = min(len(smem), len(moved))  # no command of the case accesses memory beyond the GPU's
         smem[:held] = np.frombuffer(moved, np.uint8)[:held]
-    # What one core knows of a command is worse than that others have nothing to say.
+    # A problem that one core reports takes precedence over cores without a report.
     endings = tuple(Ending(int(outcome)) for outcome in commands["outcome"].max(axis=1, initial=Ending.DONE))
     return Reply(
         Status.OK,
@@ -126,7 +126,7 @@ def read_reply(read, case, shared_bytes=SHARED_BYTES):
 
 
 def _counted(issue, ending, records):
-    """What the cores counted of a command, one record each; one number where they did so as they should."""
+    """The bytes that the cores counted for a command, from a record of each; one number if all counts are right."""
     if ending != Ending.DONE or not records["counted"].all():
         return None
     numbers = records["bytes"].tolist()
@@ -148,5 +148,5 @@ def _records(read, name, count):
 
 
 def _text(raw):
-    """Characters up to the first zero."""
+    """The text up to the first zero byte."""
     return bytes(raw).partition(b"\0")[0].decode(errors="replace")

@@ -1,7 +1,7 @@
-"""``tilewright silicon all``: everything that a GPU is asked, in order, in one run that can be interrupted.
+"""``tilewright silicon all``: runs all tests, cases and questions on a GPU, in one run that can be interrupted.
 
-What it answers is kept in a folder as it comes; called again, it goes on where it stopped. ``tilewright silicon take``
-reads the folder, or the archive in it, where there is no GPU.
+Answers are written to a folder at once; another call continues an interrupted run. ``tilewright silicon take`` reads
+the folder, or the archive in it, on a machine without a GPU.
 """
 
 import json
@@ -25,16 +25,16 @@ from .timing import measured, table
 __all__ = ["ARCHIVE", "GPU_TEST", "NOTES", "QUESTIONS", "REPLIES", "STEPS", "TEST", "TIME", "WORKED", "configure",
            "run"]  # fmt: skip
 
-#: In the folder: all of it in one file, what was done, replies to cases, what the GPU test said, times.
+#: Files in the folder: an archive of all others, the finished steps, replies to cases, output of the GPU test, times.
 ARCHIVE, NOTES, REPLIES, TEST, TIME = "answers.tar.gz", "run.json", "replies.bin", "test.txt", "time.json"
 
-#: In the root of the repository.
+#: Path from the root of the repository.
 QUESTIONS = Path("tests/vectors/silicon/questions.json")
-#: Cases of the TMAU; those of other engines have nothing to run on there, and need more than numpy.
+#: Cases of the TMAU; a GPU cannot run cases of other engines, and these need more than numpy.
 WORKED = (Path("tests/vectors/tmau_seed.json"), Path("tests/vectors/layouts.json"))
 GPU_TEST = Path("tests/integration/silicon/test_gpu.py")
 
-#: Steps in order, and what each does.
+#: The steps in order, with their tasks.
 STEPS = {
     "test": "the test of the program",
     "worked": "worked cases",
@@ -47,10 +47,10 @@ STEPS = {
 def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("steps", metavar="STEP", nargs="*", type=_step,
-                        help=f"which steps, where not all that are left: {', '.join(STEPS)}")  # fmt: skip
+                        help=f"steps to run (all that are left): {', '.join(STEPS)}")  # fmt: skip
     configure_cases(parser)
     parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "silicon_answers"),
-                        help="where answers are kept (%(default)s)")  # fmt: skip
+                        help="folder for the answers (%(default)s)")  # fmt: skip
 
 
 def run(args):
@@ -72,7 +72,7 @@ def _step(text):
 
 
 class _Errand:
-    """What is asked of one GPU, and what has been done of it."""
+    """The run of all steps on one GPU, with the steps that are finished."""
 
     def __init__(self, args, program, questions):
         self._args, self._questions = args, questions
@@ -90,7 +90,7 @@ class _Errand:
         self._program = Kept(Journal(args.out / REPLIES), program.hello, sources, program)
 
     def run(self, names):
-        """Runs steps by their names, or else those that are left; returns the exit status."""
+        """Runs the named steps, or by default the remaining ones; returns the exit status."""
         done = self._notes["steps"]
         for number, (name, what) in enumerate(STEPS.items(), 1):
             if name not in names if names else name in done:
@@ -109,7 +109,7 @@ class _Errand:
         return 0
 
     def _go_on(self):
-        """Takes over what was done before, if that was of the same GPU and cases."""
+        """Continues an earlier run if it had the same GPU and cases."""
         path = self._args.out / NOTES
         if not path.exists():
             self._write()
@@ -131,7 +131,7 @@ class _Errand:
         write_atomically(self._args.out / NOTES, json.dumps(self._notes, indent=1) + "\n")
 
     def _test(self):
-        # Unbuffered, so that what tests print stands before what is said of them, which comes another way.
+        # Unbuffered, so that the output of tests comes before messages about them, which use another stream.
         command = [sys.executable, "-u", "-m", "unittest", "-v", str(GPU_TEST)]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         write_atomically(self._args.out / TEST, done.stdout)
@@ -162,7 +162,7 @@ class _Errand:
 
 
 def _pack(folder):
-    """Puts what the folder has into one archive in it."""
+    """Packs the contents of the folder into an archive in it."""
     packed = BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         for name in (NOTES, REPLIES, TEST, TIME):

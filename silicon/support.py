@@ -1,4 +1,4 @@
-"""Which cases have a counterpart on silicon: all but those with an item that the TMAU has beyond it, and a few more."""
+"""The cases that silicon can run: all without items that only the TMAU has, and with a few more exceptions."""
 
 from tilewright.sim.replay.cases import ENGINE_KINDS
 from tilewright.sim.replay.commands import shared_reach
@@ -11,7 +11,7 @@ __all__ = ["no_counterpart", "why_not"]
 
 _BEYOND = "the TMAU goes beyond silicon with"
 
-#: Commands that silicon does not have at all.
+#: Commands that silicon does not have.
 _COMMANDS = {
     Opcode.LANES: f"{_BEYOND} lanes",
     Opcode.REPLACE: f"{_BEYOND} replace",
@@ -19,12 +19,12 @@ _COMMANDS = {
     Opcode.INVALIDATE_ALL: "silicon has another way to invalidate descriptors",
 }
 
-#: Element types that the driver does not have. A map gets one of the same size, but there is no NaN of it.
+#: Element types that the driver does not have. A map gets a type of the same size, but cannot fill with NaN.
 _STRANGE = (Element.S8, Element.S16, Element.F8E4M3, Element.F8E5M2)
 
 _WORDS = {Element.U32, Element.S32}
 _BITS = (Reduction.AND, Reduction.OR, Reduction.XOR)
-#: Reductions of blocks into shared memory for which there is an instruction; into global memory all of ours have one.
+#: Reductions of blocks into shared memory that silicon has; into global memory it has all of ours.
 _SHARED_REDUCTIONS = {
     Reduction.ADD: {*_WORDS, Element.U64},
     Reduction.MIN: _WORDS,
@@ -34,7 +34,7 @@ _SHARED_REDUCTIONS = {
     **dict.fromkeys(_BITS, _WORDS),
 }
 
-#: Fields of a map, and the least and the most that the driver's arguments and our records of them hold.
+#: Fields of a map, with the range of the driver's arguments and our records of them.
 _RANGES = {
     **dict.fromkeys(("size", "stride"), (0, (1 << 64) - 1)),
     **dict.fromkeys(("box", "traversal", "channels", "pixels"), (0, (1 << 32) - 1)),
@@ -49,7 +49,7 @@ def why_not(case):
 
 
 def no_counterpart(case):
-    """The same, but for what the questions are about: commands that one of the two refuses, or does in its own way."""
+    """The same without the subjects of questions: commands that one of the two refuses or executes differently."""
     if case.kind in ENGINE_KINDS:
         return f"silicon has no counterpart of kind {case.kind}"
     if case.windows.global_ or case.windows.shared:
@@ -68,7 +68,7 @@ def no_counterpart(case):
 
 
 def _only_ours_refuses(case):
-    """Silicon has no checks of commands: what we refuse, it does, or fails at. Refused maps are another matter."""
+    """Silicon does not check commands: it executes those that we refuse, or fails. The driver refuses maps, however."""
     for number, (issue, error) in enumerate(zip(issues(case), run_commands(case).errors, strict=True)):
         if error and not (issue.spec and issue.spec.refused):
             return f"silicon has no check for the error of command {number}, {error.name.lower()}"
@@ -84,7 +84,7 @@ def _wrong_command(issue):
 
 
 def _wrong_delivery(issue, cores):
-    """What of the cores that a command names silicon has no instruction for, or a job no room."""
+    """Why silicon, or a job, cannot express the cores that a command names."""
     if issue.source_core is not None:
         return "silicon copies from a core's own shared memory only"
     if issue.multicast is None:
@@ -102,7 +102,7 @@ def _wrong_delivery(issue, cores):
 
 
 def _asked(issue):
-    """What of a legal command silicon refuses, or does in its own way, as it has answered (docs/silicon.md)."""
+    """Why silicon refuses a legal command, or executes it differently, according to its answers (docs/silicon.md)."""
     fields = issue.fields
     if issue.opcode == Opcode.COPY_BLOCK:
         ours = (fields.get("reduction"), fields.get("element")) == (Reduction.ADD, Element.F32)

@@ -1,7 +1,7 @@
-"""``tilewright silicon take``: takes in what ``tilewright silicon all`` has left on a machine with a GPU.
+"""``tilewright silicon take``: imports the results of ``tilewright silicon all`` from a machine with a GPU.
 
-In the root of the repository. The same comparison as there is made again, with today's golden model; then the capture
-and the answers become kept vectors, and the tables of docs/silicon.md show them.
+It runs in the root of the repository, and repeats the comparison with the current golden model. The capture and the
+answers become test vectors, and the tables of docs/silicon.md show them.
 """
 
 import json
@@ -30,7 +30,7 @@ _HEADING = "## Questions\n"
 
 def configure(parser):
     """Adds the arguments of the subcommand."""
-    parser.add_argument("answers", metavar="ANSWERS", type=Path, help="the archive of answers, or the folder of them")
+    parser.add_argument("answers", metavar="ANSWERS", type=Path, help="archive or folder of answers")
 
 
 def run(args):
@@ -48,7 +48,7 @@ def run(args):
 
 
 def shown(page, answers):
-    """The text of docs/silicon.md with the tables of these answers in place of those that are there."""
+    """The text of docs/silicon.md with its tables replaced by the tables of these answers."""
     before, heading, rest = page.partition(_HEADING)
     start, end = rest.find("### "), rest.rfind("\n| `")
     if not heading or start < 0 or end < 0:
@@ -85,7 +85,7 @@ def _hello(notes):
 
 
 def _take_cases(notes, kept):
-    """Writes the capture, of the cases that silicon has answered."""
+    """Writes the capture of the cases that silicon has answered."""
     entries, cases = what_to_run(WORKED, notes["seed"], notes["cases"])
     pairs = [(entry, case) for entry, case in zip(entries, cases, strict=True) if why_not(case) or kept.knows(case)]
     print(f"{len(cases) - len(pairs)} of {len(cases)} cases have not been answered")
@@ -118,7 +118,7 @@ def _take_answers(notes, kept):
 
 
 def _take_times(path):
-    """Prints the times beside our own figures of today, and keeps them where ``tilewright silicon time`` does."""
+    """Prints the times with our current figures, and writes them to the file of ``tilewright silicon time``."""
     if not path.exists():
         return
     result = json.loads(path.read_text(encoding="utf-8"))

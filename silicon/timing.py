@@ -1,4 +1,4 @@
-"""The tiles of the benchmark as a GPU's tensor mover can load them: which, and repeated over a large tensor."""
+"""``tilewright silicon time``: times loads of the benchmark's tiles, repeated over a large tensor, on a GPU."""
 
 import json
 import math
@@ -21,15 +21,15 @@ from .replies import provenance
 
 __all__ = ["SHAPE", "Boxes", "configure", "measure", "measured", "report", "run", "shapes", "table", "utilisations"]
 
-#: What the program reads of each, as ``timing.h`` has it.
+#: The record of each in ``timing.h``, which the program reads.
 SHAPE = np.dtype([
     ("map", RECORDS["MapRecord"]), ("first", "<i4", 5), ("count", "<u4", 5), ("step", "<u4", 5), ("extent", "<u4", 5),
     ("unit_bytes", "<u4"), ("stage_bytes", "<u4"),
 ])  # fmt: skip
 
-_SECTOR = 32  # bytes: the least that the GPU's memory is asked for
+_SECTOR = 32  # bytes of a sector: the smallest access to the GPU's memory
 _LINE = 128
-_SAMPLE = 64  # boxes of which sectors are counted
+_SAMPLE = 64  # number of boxes whose sectors are counted
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Boxes:
     name : str
     tmap : TensorMap
     first, count, step : tuple of int
-        Start of the first one, how many there are, and how far apart, in each dimension.
+        Start of the first box, number of boxes, and distance between boxes, in each dimension.
     """
 
     name: str
@@ -52,24 +52,24 @@ class Boxes:
 
     @property
     def bytes(self):
-        """Bytes that land."""
+        """Bytes that land in shared memory."""
         return math.prod(self.count) * tx_bytes(self.tmap)
 
     @property
     def sector_bytes(self):
-        """Bytes of the sectors that hold them, box by box."""
+        """Bytes of the sectors of all boxes, counted box by box."""
         every = math.prod(self.count) // _SAMPLE or 1
         sampled = range(0, math.prod(self.count), every)
         sectors = [limits(self.tmap, self.coords(number), _SECTOR).words for number in sampled]
         return round(math.prod(self.count) * _SECTOR * sum(sectors) / len(sectors))
 
     def coords(self, number):
-        """Start of a box by its number."""
+        """The start of box ``number``."""
         digits = np.unravel_index(number, self.count, order="F")
         return [int(first + step * digit) for first, step, digit in zip(self.first, self.step, digits, strict=True)]
 
     def record(self):
-        """What the program reads."""
+        """The record for the program."""
         record = np.zeros((), SHAPE)
         fill_map(record["map"], self.tmap)
         taken = counts(self.tmap)
@@ -87,9 +87,9 @@ def shapes(size):
 
 
 def _suits(case):
-    """Whether a load has no item beyond silicon, takes tiles, and reaches nowhere over the edge.
+    """Whether a load is in tile mode, has no item that silicon does not have, and is inside the tensor.
 
-    Whether silicon takes starts inside 16 bytes is an open question, on which no figure shall depend.
+    Figures must not depend on the question whether silicon accepts starts inside 16 bytes.
     """
     tmap = case.tmap
     if (
@@ -107,13 +107,13 @@ def _suits(case):
 
 
 def _spread(case, size):
-    """The boxes of a case side by side in a tensor whose last dimension goes on as far as there is room."""
+    """The boxes of a case side by side in a tensor whose last dimension is as long as there is room."""
     tmap = case.tmap
     inner = extent(tmap) - (tmap.size[-1] - 1) * tmap.stride[-1]
     tmap = replace(tmap, size=(*tmap.size[:-1], (size - tmap.address - inner) // tmap.stride[-1] + 1))
     starts = list(zip(*case.coords, strict=True))
     first, taken = tuple(map(min, starts)), counts(tmap)
-    # A dimension in which all boxes of the case start alike has one box, but for the last.
+    # A dimension in which all boxes have the same start has one box, except the last dimension.
     varied = [*(len(set(start)) > 1 for start in starts[:-1]), True]
     count = tuple(
         (most - start) // step if several else 1
@@ -122,12 +122,12 @@ def _spread(case, size):
     return Boxes(case.name, tmap, first, count, taken)
 
 
-#: Bytes that tensors spread over: many times an L2 cache.
+#: Bytes of a tensor: many times an L2 cache.
 BYTES = 2 << 30
 ROUNDS = 9
 
 _LIMIT = 300  # seconds
-_LATENCY = 100  # cycles, of the line of the benchmark that stands beside
+_LATENCY = 100  # cycles, of the benchmark's line for comparison
 
 _TIMING = np.dtype([("shapes", "<u4"), ("rounds", "<u4"), ("bytes", "<u8")])
 
@@ -136,11 +136,11 @@ def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("--out", metavar="FILE.json", type=output_file,
                         default=str(BUILD / "silicon_time.json"),
-                        help="where figures go (%(default)s)")  # fmt: skip
+                        help="file for the figures (%(default)s)")  # fmt: skip
 
 
 def run(args):
-    """Runs the subcommand; returns 0 whatever is measured."""
+    """Runs the subcommand; returns 0 for any result."""
     result = measured()
     write_atomically(args.out, json.dumps(result, indent=1) + "\n")
     print("\n".join(table(result)))
@@ -149,13 +149,13 @@ def run(args):
 
 
 def measured():
-    """The :func:`report` of this machine's GPU, beside our own figures where the benchmark has left them."""
+    """The :func:`report` of this machine's GPU, with our own figures if the benchmark has written them."""
     timed = shapes(BYTES)
     return report(timed, measure([str(build("timing"))], timed, BYTES), BYTES, utilisations())
 
 
 def measure(command, timed, size):
-    """What the timing program, started by ``command``, says of the boxes."""
+    """The output of the timing program, started by ``command``, for the boxes."""
     header = np.array((len(timed), ROUNDS, size), _TIMING)
     data = header.tobytes() + b"".join(boxes.record() for boxes in timed)
     try:
@@ -169,7 +169,7 @@ def measure(command, timed, size):
 
 
 def report(timed, measured, size, utilisations):
-    """The result as JSON has it: medians of the rounds as ratios, for each shape."""
+    """The result as an object for JSON: medians of the rounds as ratios, for each shape."""
     rounds, faults = np.array(measured.pop("rounds")), measured.pop("faults")
     copy, blocks, *times = np.median(rounds, axis=0) / 1000
     copy_rate, block_rate = 2 * size / copy, size / blocks  # a copy reads and writes
@@ -201,7 +201,7 @@ def report(timed, measured, size, utilisations):
 
 
 def utilisations():
-    """Our utilisation by shape, as the benchmark has left it; empty if it has not."""
+    """Our utilisation by shape, from the benchmark's result; empty without a result."""
     path = BUILD / "bench.json"
     if not path.exists():
         return {}
@@ -211,7 +211,7 @@ def utilisations():
 
 
 def table(result):
-    """Lines of Markdown: what docs/silicon.md shows."""
+    """Lines of Markdown for docs/silicon.md."""
     yield f"{result['gpu']}, {result['date']}: medians of {result['rounds']} rounds."
     yield f"Blocks without a tensor: {result['blocks_of_copy']:.2f} of the copy's bytes a second, read and written."
     yield ""

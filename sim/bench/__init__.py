@@ -1,1 +1,1 @@
-"""Speed, in exact cycles beside their limits."""
+"""Measurements of speed in exact cycles, compared with limits."""

@@ -1,4 +1,4 @@
-"""Measures the second-level cache behind one access unit, in exact cycles: hits, misses, latencies, prefetches.
+"""Measures clusters in exact cycles: the second-level cache, multicast, use of the bus, and shared products.
 
 Specification: docs/cluster.md, "L2".
 """
@@ -22,7 +22,7 @@ from .line import Line, share, timed
 __all__ = ["PRODUCT", "measure", "measure_cache", "product_cluster"]
 
 _LATENCY = 100
-#: Blocks that are copied back to back, of the cache's bytes one half; and blocks that wait for each other.
+#: Number of blocks that are copied back to back, which fill half of the cache; and of blocks that wait for each other.
 _STREAM, _CHAIN = 32, 16
 
 
@@ -40,13 +40,13 @@ def measure_cache(preset, settings=(), *, simulator="verilator"):
 
 
 def _copy(number, size, **fields):
-    """A copy of the block of that number to shared memory."""
+    """A copy of block ``number`` to shared memory."""
     return {"opcode": Opcode.COPY_BLOCK, "destination_space": Space.SHARED, "source": number * size, "size": size,
             "destination": number % 2 * size} | fields  # fmt: skip
 
 
 def _cycles(session, commands):
-    """From the first command to the last end."""
+    """Cycles from the first command to the last end."""
     (core,) = session.run([commands]).cores
     if any(stamp.error for stamp in core.commands):
         raise RuntimeError("a command of the benchmark ends with an error")
@@ -54,7 +54,7 @@ def _cycles(session, commands):
 
 
 def _streams(session, preset, block):
-    """Blocks back to back: first none of their bytes is here, then all."""
+    """Blocks back to back: first none of their bytes are in the cache, then all."""
     commands = [_copy(number, block) for number in range(_STREAM)]
     words = _STREAM * block // session.params.tmau.bus_bytes
     session.flush()
@@ -67,7 +67,7 @@ def _streams(session, preset, block):
 
 
 def _latencies(session, preset):
-    """A line that is not here, and then is, from the command to its end: a hit saves what memory takes."""
+    """A line that misses, then hits, from the command to its end: a hit saves the latency of the memory."""
     session.flush()
     missed, hit = (_cycles(session, [_copy(0, LINE_BYTES)]) for _ in range(2))
     yield share(preset, "L2: a line from command to end, miss", _LATENCY, _LATENCY, missed, None)
@@ -76,7 +76,7 @@ def _latencies(session, preset):
 
 
 def _prefetches(session, preset, block):
-    """Blocks each of which is copied when the one before has ended: without, and each prefetched two copies before."""
+    """Blocks that are copied one after the end of another: without prefetch, and prefetched two copies ahead."""
     copies = [_copy(number, block, wait=True) for number in range(_CHAIN)]
     ahead = [{"opcode": Opcode.PREFETCH_BLOCK, "source": number * block, "size": block} for number in range(_CHAIN)]
     pairs = [
@@ -94,12 +94,12 @@ def _prefetches(session, preset, block):
 _CORES = 4
 #: Boxes that a core loads back to back.
 _BOXES = 64
-#: M, K and N of the product that is shared out, the presets that it is measured on, and how often as fast as one core
-#: so many have to be.
+#: M, K and N of the product that is divided among cores, the presets on which it is measured, and the target speed-up
+#: by number of cores.
 PRODUCT = (64, 256, 64)
 _PRODUCT_PRESETS = ("unit",)
 _SPEEDUPS = {1: 1, 2: 1.95, 4: 3.8}
-#: Bytes of a row of a box, and rows at most.
+#: Bytes of a row of a box, and its most rows.
 _ROW, _MOST_ROWS = 256, 16
 
 
@@ -118,14 +118,14 @@ def measure(preset, settings=(), *, simulator="verilator"):
 
 
 def product_cluster(preset):
-    """ClusterParams of cores of a preset that hold the whole product, behind a bus of 64 bytes."""
+    """ClusterParams with a bus of 64 bytes, whose cores of a preset can hold the whole product."""
     core, smem = CORE_PRESETS[preset], SmemParams(64 * 1024)
     tmau = core.tmau.replace(bus_bytes=64, max_outstanding=64, max_burst=16, smem=smem)
     return ClusterParams(_CORES, CoreParams(tmau, core.pe.replace(smem=smem)))
 
 
 def _products(session, preset):
-    """A product whose rows are shared out to 1, 2 and 4 cores, from global memory to global memory."""
+    """A product whose rows are divided among 1, 2 and 4 cores, from global memory to global memory."""
     (m, k, n), pe = PRODUCT, session.params.core.pe
     rng = np.random.default_rng(1)
     a, b = (rng.integers(-128, 128, shape, np.int8) for shape in ((m, k), (k, n)))
@@ -142,12 +142,12 @@ def _products(session, preset):
 
 
 def _rows(session):
-    """Rows of a box, two of which fit half of shared memory."""
+    """Rows of a box, so that two boxes fit half of shared memory."""
     return min(_MOST_ROWS, session.params.smem.size_bytes // (4 * _ROW))
 
 
 def _boxes(session, core, **fields):
-    """Loads of the boxes of an image, of which each core has its part."""
+    """Loads of the boxes of a core's part of an image."""
     rows = _rows(session)
     tmap = TensorMap(element="u8", size=(_ROW, _CORES * _BOXES * rows), stride=(_ROW,), box=(_ROW, rows), address=0)
     slots = session.params.smem.size_bytes // (2 * _ROW * rows)
@@ -158,7 +158,7 @@ def _boxes(session, core, **fields):
 
 
 def _run(session, commands):
-    """Runs commands when descriptors are in the caches."""
+    """Runs commands with their descriptors in the caches."""
     session.run([listed[:1] for listed in commands])
     run = session.run(commands)
     if any(stamp.error for core in run.cores for stamp in core.commands):
@@ -167,7 +167,7 @@ def _run(session, commands):
 
 
 def _multicasts(session, preset):
-    """One core loads for 1, 2 and 4 cores; the cycles of the first are the limit of the others."""
+    """One core loads for 1, 2 and 4 cores; the cycles for 1 core are the limit for more."""
     one = None
     for count in (1, 2, 4):
         run = _run(session, [_boxes(session, 0, cores=list(range(count)))])
@@ -182,7 +182,7 @@ def _multicasts(session, preset):
 
 
 def _cluster_streams(session, preset):
-    """One core alone and all at once, from the first command to the last end: the use of the bus; what each got."""
+    """One core alone and all cores at once: utilisation of the bus, and how evenly the cores share it."""
     for count in (1, _CORES):
         run = _run(session, [_boxes(session, core) for core in range(count)])
         first = min(core.commands[0].accepted for core in run.cores[:count])

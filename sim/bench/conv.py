@@ -31,15 +31,15 @@ __all__ = ["MOST_CYCLES", "LayerCase", "Runner", "first_job", "golden_result", "
 
 #: Cycles that a sample takes at the limit, at most.
 MOST_CYCLES = 60_000
-#: Bytes between pixels of X that are thought of.
+#: Gaps between pixels of X that are considered, in bytes.
 _GAPS = range(0, 128, 16)
-#: Bytes at the end of shared memory that belong to the first job, and what tensors lose to the ends of lines.
+#: Bytes of shared memory that are reserved for the first job, and for alignment of tensors to lines.
 _RESERVED = 4096
 
 
 @dataclass(frozen=True)
 class LayerCase:
-    """Output lines and channels of a layer, from the first ones on, cut as the whole layer is.
+    """The first output lines and channels of a layer, divided into blocks like the whole layer.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class LayerCase:
 
     @property
     def name(self):
-        """Of the layer, and what of it is run."""
+        """The name of the layer, with the lines and channels that run if these are fewer."""
         layer = self.layer
         lines = [f"{self.lines} of {layer.out_size} lines"] if self.lines < layer.out_size else []
         channels = [f"{self.channels} channels"] if self.channels < layer.out_channels else []
@@ -69,12 +69,12 @@ class LayerCase:
 
     @property
     def gap(self):
-        """Bytes behind each pixel of X."""
+        """Bytes after each pixel of X."""
         return _whole(self.layer, self.params)[1]
 
     @cached_property
     def plan(self):
-        """That of the sample."""
+        """The :class:`ConvPlan` of the sample."""
         return ConvPlan(_shape(self.layer, self.lines, self.channels), self.params, **self._cut)
 
     @property
@@ -89,7 +89,7 @@ class LayerCase:
         x = generator.integers(0, 256, (1, rows, columns, inner), np.uint8)
         square = layer.kernel, layer.kernel
         k = generator.integers(-128, 128, (self.channels, *square, *(() if layer.depthwise else (inner,))), np.int8)
-        # Sums of as many products are spread over the range of results.
+        # The scale spreads the sums over the range of results.
         spread = 73 * 73 * np.sqrt(k[0].size)
         post = PostProcessing(
             output="u8", bias=generator.integers(-5000, 5000, self.channels), zero=128,
@@ -103,12 +103,12 @@ class LayerCase:
 
 
 def sample_of(layer, params, memory_bytes, most=MOST_CYCLES):
-    """The case of a layer that does the most within ``most`` cycles at its limit and so much shared memory.
+    """The largest case of a layer that fits ``most`` cycles at its limit, and ``memory_bytes`` of shared memory.
 
-    Two passes at least if the layer has them, so that weights change, and then as many lines as there can be.
+    It has at least two passes if the layer has them, so that weights change, and then as many lines as possible.
     """
     unit = CHANNELS_AT_ONCE * params.slaves
-    # Depthwise, fewer channels would be smaller pixels.
+    # In a depthwise layer, fewer channels would give smaller pixels.
     fewer = () if layer.depthwise else range(unit, layer.out_channels, unit)
     cases = []
     for count in {layer.out_channels, *fewer}:
@@ -137,7 +137,7 @@ def first_job(params, memory_bytes):
 
 
 def golden_result(job, params, smem):
-    """What the golden model makes of a job in this memory."""
+    """The results of a job from the golden model, with this memory."""
     engine = Conv(smem.copy(), params)
     if not engine.execute(job.word):
         raise RuntimeError(f"the golden model refuses the job: {engine.errors[0]}")
@@ -145,7 +145,7 @@ def golden_result(job, params, smem):
 
 
 def _window(layer, lines):
-    """Rows and columns of X that so many output lines see, and their padding."""
+    """Rows and columns of X that ``lines`` output lines need, and their padding."""
     first = layer.padding[0]
     seen = (lines - 1) * layer.stride + layer.kernel - first
     rows = min(seen, layer.size)
@@ -164,8 +164,8 @@ def _shape(layer, lines, channels):
 def _whole(layer, params):
     """The plan of a layer, and the gap behind its pixels.
 
-    Depthwise, pieces of many points are read together, which should not lie in the same banks, and each block of a
-    point, or of two where that may be, is a write.
+    In a depthwise layer, pieces of many points are read together, which should be in different banks, and each block of
+    a point, or of two points where possible, is a write.
     """
     shape = _shape(layer, layer.out_size, layer.out_channels)
 
@@ -184,27 +184,27 @@ def _whole(layer, params):
 
 
 def _bytes(shape, gap):
-    """Bytes of shared memory that the tensors take, whether they are read or not."""
+    """Bytes of shared memory that the tensors take, including bytes that are not read."""
     x = shape.height * shape.width * (shape.channels + gap)
     k = shape.taps * shape.out_channels * (1 if shape.operation.lanes else shape.channels)
     return x + k + 8 * shape.out_channels + shape.bytes_written
 
 
-#: Shared memory of the benchmark's engines: weights of large layers have to lie there.
+#: Shared memory of the benchmark's engines, which must hold the weights of large layers.
 _SMEM_BYTES = 1 << 20
-#: What the array waits for.
+#: Counters of the cycles in which the array waits.
 _CAUSES = ("stall_features", "stall_weights", "stall_results", "bank_conflicts")
-#: Layers of so many cycles have a target.
+#: Layers with at least this many cycles have a target.
 _LARGE = 10_000
 _TARGET, _DEPTHWISE_TARGET, _SUM_TARGET = 0.97, 0.90, 0.96
 _SUMMED = "ResNet-50"
-#: First layers of networks, and the share of the peak that they are to reach: kernel, stride, channels.
+#: Target share of the peak for first layers of networks, by kernel, stride, channels.
 _FIRST = {(7, 2, 3): 0.86, (3, 2, 3): 0.73}
 
 
 def measure(preset, settings=(), *, simulator="verilator"):
     """Yields every ``Line`` of a preset with the simulation's cycles a second so far."""
-    # Layers are of integers, for which floats would only be simulated too.
+    # Layers have integers; without floats the simulation is faster.
     params = changed(CONV_UNIT_PRESETS[preset].without_floats(), settings).replace(smem=SmemParams(_SMEM_BYTES))
     with Session(params=CoreParams(conv=params), simulator=simulator) as session:
         yield from timed(session, _lines(session, preset))
@@ -220,7 +220,7 @@ def _lines(session, preset):
             yield layer_line(preset, network, case, count, cycles, causes)
             target = _FIRST.get((layer.kernel, layer.stride, layer.channels))
             if target:
-                # Where results are so few that the layer cannot have it, there is none.
+                # Layers that cannot reach the target, because the engine gives too few results a cycle, have none.
                 yield _of_peak(preset, network, case, cycles, target if case.plan.utilisation >= target else None)
             if network == _SUMMED:
                 sums.append((case.whole, count, cycles / case.plan.limit))
@@ -228,7 +228,7 @@ def _lines(session, preset):
 
 
 class Runner:
-    """Runs cases, each behind a job that hides its check and setup as any job before it does."""
+    """Runs cases, each after a job during which it is checked and set up, as in a sequence of layers."""
 
     def __init__(self, session):
         self._session = session
@@ -236,7 +236,7 @@ class Runner:
         _, self._counters = self._run([self._first], None)
 
     def run(self, case):
-        """Cycles from the end of the first job to that of the case, and counters; results must be golden's."""
+        """Cycles from the end of the first job to the end of the case, and counters; results must equal golden's."""
         job = case.job()
         expected = golden_result(job, case.params, job.smem)
         run, counters = self._run([self._first, job.word], job.smem)
@@ -253,7 +253,7 @@ class Runner:
 
 
 def layer_line(preset, network, case, count, cycles, causes):
-    """A layer beside its limit."""
+    """The line of a layer: its cycles and its limit."""
     plan = case.plan
     target = _DEPTHWISE_TARGET if case.layer.depthwise else _TARGET
     line = share(
@@ -265,14 +265,14 @@ def layer_line(preset, network, case, count, cycles, causes):
 
 
 def _of_peak(preset, network, case, cycles, target):
-    """A first layer beside the peak of the array."""
+    """The line of a first layer: its share of the peak of the array."""
     plan = case.plan
     ideal = -(-plan.shape.macs // plan.peak)
     return share(preset, f"{network}: {case.name}: MACs of the peak", None, ideal, cycles, target)
 
 
 def _sum(preset, layers):
-    """All layers of a network beside the peak: each takes as much more than its limit as its sample did."""
+    """The line of a network: its share of the peak, if each layer exceeds its limit as much as its sample."""
     peak, macs = layers[0][0].peak, sum(plan.shape.macs * count for plan, count, _ in layers)
     cycles = round(sum(plan.limit * count * over for plan, count, over in layers))
     limit = sum(plan.limit * count for plan, count, _ in layers)

@@ -1,4 +1,4 @@
-"""The convolutions of networks that others published: their shapes, each with the number of times that it occurs."""
+"""The convolutions of published networks: their shapes, each with the number of times that it occurs."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ __all__ = ["NETWORKS", "NetworkLayer"]
 
 @dataclass(frozen=True)
 class NetworkLayer:
-    """A square convolution of a network, of one image.
+    """A square convolution of a network, for one image.
 
     Attributes
     ----------
@@ -17,7 +17,7 @@ class NetworkLayer:
     channels, out_channels : int
     kernel, stride : int
     padding : tuple of int
-        Before and behind, of rows and of columns.
+        Before and after, for both rows and columns.
     depthwise : bool
     """
 
@@ -36,25 +36,25 @@ class NetworkLayer:
 
     @property
     def name(self):
-        """As a line of the table calls it."""
+        """The name in a line of the table."""
         channels = self.channels if self.depthwise else f"{self.channels}>{self.out_channels}"
         kind = "dw " if self.depthwise else ""
         return f"{kind}{self.kernel}x{self.kernel}/{self.stride} {channels} {self.size}x{self.size}"
 
 
 def _around(size, kernel, stride):
-    """Padding that keeps a size, divided by the stride: as much on both sides."""
+    """The same padding on both sides, which keeps the size at stride 1."""
     return kernel // 2, kernel // 2
 
 
 def _same(size, kernel, stride):
-    """The same as TensorFlow does: no more than it takes, and more of it behind."""
+    """TensorFlow's padding: the least that gives ⌈size / stride⌉; the larger half is after the last pixel."""
     total = max((-(-size // stride) - 1) * stride + kernel - size, 0)
     return total // 2, total - total // 2
 
 
 def _resnet_50():
-    """As it was published first, with strides in the first 1 × 1 of a block."""
+    """As first published: the stride is in the first 1 × 1 of a block."""
     yield NetworkLayer(224, 3, 64, 7, 2, (3, 3))
     channels, size = 64, 56
     for blocks, inner, stride in ((3, 64, 1), (4, 128, 2), (6, 256, 2), (3, 512, 2)):
@@ -79,7 +79,7 @@ def _vgg_16():
 
 
 def _inverted(blocks, padding):
-    """A first layer 3 × 3, blocks of three convolutions with the depthwise one in the middle, and a last layer."""
+    """A first 3 × 3 layer, blocks of three convolutions with a depthwise one in the middle, and a last layer."""
     yield NetworkLayer(224, 3, 32, 3, 2, padding(224, 3, 2))
     channels, size = 32, 112
     for kernel, stride, wider, width, count in blocks:

@@ -17,7 +17,7 @@ __all__ = ["FEATURES", "lines", "measure", "run"]
 _LATENCY = 100
 #: Features of the access unit that convolutions as products need; without them jobs alone are measured.
 FEATURES = ("im2col", "stores", "swizzle")
-#: N, H, W, C; Co, Kh, Kw, C; padding on all sides. Those are measured that fit shared memory with all their sums.
+#: N, H, W, C; Co, Kh, Kw, C; padding on all sides. Measured if shared memory can hold them with all their sums.
 _LAYERS = {
     "3x3 on 8x8, 16 to 16": ((1, 8, 8, 16), (16, 3, 3, 16), 1),
     "1x1 on 8x8, 32 to 32": ((1, 8, 8, 32), (32, 1, 1, 32), 0),
@@ -35,7 +35,7 @@ def measure(preset, settings=(), *, simulator="verilator"):
 
 
 def run(session, program):
-    """Global memory as an ``ImplicitGemm`` or a ``LayerProgram`` left it, and cycles from its first word to its end."""
+    """Global memory after an ``ImplicitGemm`` or a ``LayerProgram``, and cycles from its first word to its end."""
     session.clear()
     session.place(program.memory)
     ended = session.run_program(program.address, len(program.words))
@@ -45,7 +45,7 @@ def run(session, program):
 
 
 def lines(session, preset):
-    """Yields every ``Line`` of a preset, measured on a session of its core."""
+    """Yields every ``Line`` of a preset, measured on a session with its core."""
     size, pe, conv = session.params.smem.size_bytes, session.params.pe, session.params.conv.conv
     for name, (x_shape, k_shape, pad) in _LAYERS.items():
         rng = np.random.default_rng(1)

@@ -1,4 +1,4 @@
-"""Lines of the benchmark's table: what was measured, beside its limit and its target."""
+"""Lines of the benchmark's table: a measurement with its limit and its target."""
 
 from dataclasses import dataclass, field, replace
 
@@ -9,26 +9,26 @@ HEAD = f"{'preset':<24} {'measurement':<52} {'latency':>7} {'limit':>7} {'cycles
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the table. ``limit`` and ``measured`` are cycles, or what ``figure`` names.
+    """One line of the table. ``limit`` and ``measured`` are cycles, or the quantity that ``figure`` names.
 
     Attributes
     ----------
     preset, name : str
     latency : int or None
-        Of the memory, in cycles; None where there is none.
+        Latency of the memory in cycles; None without memory.
     limit : int
-        The least that is possible; for latencies, the most that is allowed.
+        The lowest possible value; for latencies, the highest that is allowed.
     measured : int
     figure : str
-        What is compared with the target: utilisation, or cycles.
+        The value that is compared with the target: utilisation, or cycles.
     target : str
     met : bool
     counters : dict
-        What explains the figure: values of performance counters by name.
+        Performance counters that explain the figure, by name.
     note : str
-        What else there is to say.
+        Further text.
     macs : float or None
-        Multiplications by what the engine could do in these cycles, in percent; None where that is no figure.
+        Multiplications in percent of the engine's peak in these cycles; None if that has no meaning.
     """
 
     preset: str
@@ -44,12 +44,12 @@ class Line:
     macs: float | None = None
 
     def noted(self, note, share_of_macs):
-        """The same line with a note, and after it with its share of all multiplications."""
+        """The same line with a note, which ends with its share of the peak of multiplications."""
         return replace(self, note=f"{note}, {share_of_macs:.1%} of MACs", macs=100 * share_of_macs)
 
 
 def share(preset, name, latency, limit, measured, target, **counters):
-    """A line whose figure is a utilisation; compared unrounded, printed to a tenth of a percent."""
+    """A line whose figure is a utilisation: compared unrounded, printed to a tenth of a percent."""
     reached = limit / measured
     wanted = "none" if target is None else f">= {target:.0%}"
     met = target is None or reached >= target
@@ -57,13 +57,13 @@ def share(preset, name, latency, limit, measured, target, **counters):
 
 
 def timed(session, lines):
-    """Each line with the cycles a second that the session has simulated so far."""
+    """Yields each line with the cycles a second that the session has simulated so far."""
     for line in lines:
         yield line, session.simulation.cycles / max(session.simulation.seconds, 1e-9)
 
 
 def row(line):
-    """The line as it is printed below :data:`HEAD`."""
+    """The text of the line, to be printed below :data:`HEAD`."""
     verdict = "" if line.target == "none" else "met" if line.met else "MISSED"
     latency = "" if line.latency is None else line.latency
     return (
@@ -75,8 +75,8 @@ def row(line):
 def rows(lines):
     """The lines of a preset as rows of a recorded result: cycles, limit, and limit / cycles in percent.
 
-    A row is called as its line, with the latency if there are several, with what is after the preset's name, and with
-    ``no target`` where the line has none.
+    The name of a row is the name of its line, with the latency if there are several, with the part after the preset's
+    name, and with ``no target`` if the line has none.
     """
     several = len({line.latency for line in lines} - {None}) > 1
     found = {}

@@ -1,4 +1,4 @@
-"""The products of the benchmark: shapes, types and sharing; large operands repeat themselves."""
+"""Measures products on the processing engine: shapes, types and sharing of threads; large operands are periodic."""
 
 from dataclasses import dataclass, field, replace
 
@@ -19,18 +19,18 @@ from .line import Line, share, timed
 
 __all__ = ["Product", "measure", "products", "program_and_result"]
 
-#: Bytes of a row of a page, as the TMAU loads tiles; and as many elements of K if rows are along N.
+#: Bytes of a row of a page, as the TMAU loads tiles; also the elements of K in a page if rows are along N.
 _PAGE_BYTES = 128
 _TARGET = 0.99
-#: Columns, and bytes of K, of large products; A, a page of B, and C fit shared memory.
+#: Columns of large products, and bytes of K; A, a page of B, and C fit shared memory.
 _LARGE = {"unit": (16, 512), "ecp5": (64, 2048), "default": (256, 4096), "lean": (256, 4096), "full": (64, 512)}
-#: Threads that share a row, and those that share a product, of the lines with a target.
+#: Threads that share a row, and threads that share a product, for the lines with a target.
 _SHARED = ((1, 1), (2, 1), (1, 2), (2, 2))
 
 
 @dataclass(frozen=True)
 class Product:
-    """C = A × B, with all of A and C resident and one page of B, which stands for all.
+    """C = A × B, with all of A and C in shared memory, and one page that is used as every page of B.
 
     Attributes
     ----------
@@ -39,11 +39,11 @@ class Product:
         Rows, columns, and elements of K.
     kind : MmType
     transpose : int
-        As B lies: 0 by columns, 1 by rows.
+        Order of B in memory: 0 by columns, 1 by rows.
     target : float or None
-        Share of the multipliers' cycles that must be used; None where docs/pe.md names none.
+        Share of the multipliers' cycles that must be used; None if docs/pe.md has no target.
     swizzle : Swizzle
-        Of all operands.
+        Swizzle of all operands.
     options : dict
         Further attributes of ``Gemm``.
     """
@@ -59,24 +59,24 @@ class Product:
     options: dict = field(default_factory=dict)
 
     def limit(self, params):
-        """Cycles in which all multipliers of the engine do the multiplications of the product."""
+        """Cycles of the product if all multipliers of the engine are busy."""
         units = params.threads * params.unit_bytes // self.kind.bytes
         return -(-self.m * self.n * self.k // units)
 
     @property
     def lines(self):
-        """Chunks of 16 bytes that B is made of, row by row."""
+        """Chunks of 16 bytes in B, row by row."""
         return self.k * -(-self.n * self.kind.bytes // 16)
 
 
 def products(preset, params):
-    """All products that are measured with ``params``, those of the preset's name, of types that they have."""
+    """All products that are measured on a preset, with the types that ``params`` have."""
     every = [*_shared(preset, params), *_types(preset, params), *_small(params)]
     return [product for product in every if product.kind.family in params.types]
 
 
 def _large(preset, params, kind, transpose, ka=1, kb=1):
-    """As many rows as the threads hold."""
+    """The number of rows that the threads hold."""
     n, k_bytes = _LARGE[preset]
     shape = {"m": params.threads // (ka * kb), "n": n, "k": k_bytes // kind.bytes}
     return shape | {"kind": kind, "transpose": transpose, "options": {"ka": ka, "kb": kb}}
@@ -100,7 +100,7 @@ def _types(preset, params):
 
 
 def _small(params):
-    """Beginning and end count here: rows of A come, and those of C go."""
+    """Short products, in which loads of A at the beginning and stores of C at the end count."""
     for m, n, k in ((1, 1, 1), (4, 4, 32), (16, 16, 64), (64, 16, 64)):
         yield Product(f"mm8, {m} x {n} x {k}, t0", m, n, k, MmType.S8S8, 0)
     yield Product("mm16 f16, 16 x 16 x 64, t1", 16, 16, 64, MmType.F16, 1)
@@ -117,7 +117,7 @@ def program_and_result(product, params):
     b = b[np.arange(product.k) % elements]
     page_log2 = None
     if product.transpose:
-        # Dimension 0 is N; a page has as many rows.
+        # Dimension 0 is N; a page has the same number of rows.
         b = b[:, np.arange(product.n) % elements]
         least = 16 // product.kind.bytes
         page_log2 = [(count - 1).bit_length() for count in (min(max(product.n, least), elements), elements)]
@@ -145,7 +145,7 @@ def _raw(elements):
     return elements.view(np.uint8 if elements.itemsize == 1 else np.uint16)
 
 
-#: What a multiply waits for, and what reads and translations cost.
+#: Counters of the cycles in which a multiply waits, and of the cost of reads and translations.
 _CAUSES = ("steps", "stall_columns", "stall_factors", "stall_product", "bank_conflicts", "translation_misses")
 
 
@@ -174,7 +174,7 @@ def _lines(session, preset):
 
 
 def _run(session, product):
-    """Cycles from the first instruction to the halt, and counters; the result must be what numpy says."""
+    """Cycles from the first instruction to the halt, and counters; the result must equal numpy's."""
     program, result = program_and_result(product, session.params.pe)
     case = PeProgram.of_product(program)
     session.reset()
@@ -189,7 +189,7 @@ def _run(session, product):
 
 
 def _steady(session, preset, product, span, counters):
-    """What the last three quarters of K take: without the beginning and the end of the program."""
+    """The line of the last three quarters of K, without the beginning and the end of the program."""
     quarter = replace(product, k=product.k // 4)
     first, counted = _run(session, quarter)
     limit = product.limit(session.params.pe) - quarter.limit(session.params.pe)
@@ -203,11 +203,11 @@ def _per_step(preset, product, span, steps):
 
 
 def _fills(preset, product, fills):
-    """Reads of rows of B; each line need come once."""
+    """Reads of rows of B; each line need be read only once."""
     times = fills / product.lines
     return Line(preset, f"{product.name}: line fills", None, product.lines, fills, f"{times:.3f} each", "1", times <= 1)
 
 
 def _conflicts(preset, product, cycles):
-    """Cycles lost to conflicts of banks, which the swizzle avoids."""
+    """Cycles lost to bank conflicts, which the swizzle avoids."""
     return Line(preset, f"{product.name}: bank conflicts", None, 0, cycles, f"{cycles} cycles", "0", not cycles)

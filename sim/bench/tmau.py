@@ -1,6 +1,6 @@
-"""Measures the TMAU: latencies of a transfer by itself, and the use of the bus by many, in exact cycles.
+"""Measures the TMAU in exact cycles: latencies of a single transfer, and utilisation of the bus by many transfers.
 
-What the hardware was built without is left out.
+Transfers with features that the hardware does not have are not measured.
 
 Specification: docs/tmau.md, "Speed".
 """
@@ -21,7 +21,7 @@ from .tmau_cases import BLOCK_BYTES, BOXES, FEW, LATENCIES, copy_cases, few_case
 
 __all__ = ["measure"]
 
-_LATENCY = 100  # cycles, where a line does not name another
+_LATENCY = 100  # cycles, unless a line names another latency
 
 
 def measure(preset, settings=(), *, simulator="verilator"):
@@ -35,7 +35,7 @@ def measure(preset, settings=(), *, simulator="verilator"):
             yield from timed(session, _steady(session, preset, latency))
         yield from timed(session, _copies(session, preset, _LATENCY))
         yield from timed(session, _few(session, preset, _LATENCY))
-    # The bus stays busy only while more reads are in flight than the memory takes cycles.
+    # The bus stays busy only if the reads in flight outnumber the cycles of latency.
     deep = params.replace(max_outstanding=512, commands_in_flight=128)
     with Session(params=CoreParams(deep), simulator=simulator, latency=LATENCIES[2]) as session:
         _fill_memory(session)
@@ -48,7 +48,7 @@ def _fill_memory(session):
 
 
 def _latencies(session, preset, latency):
-    """Command to address, and data to barrier, of a transfer by itself."""
+    """Latencies of a single transfer: command to address, and data to barrier."""
     session.configure(latency=latency)
     session.reset()
     barrier = 0
@@ -57,7 +57,7 @@ def _latencies(session, preset, latency):
     load = session.command(tmap, (0, 0), 1024, barrier=barrier)
     expect = (BarrierOp.EXPECT_TX, barrier, 64 * 8)
 
-    # The transaction count makes the phase wait for the bytes; its arrival comes with the init of each phase.
+    # The transaction count makes the phase wait for the bytes; each phase needs an arrival of its own.
     miss = _phase(session, load, expect)
     hit = _phase(session, load, expect)
     trace = miss.trace
@@ -80,13 +80,13 @@ def _phase(session, load, expect):
 
 
 def _steady(session, preset, latency):
-    """Boxes back to back: from the end of the first to the end of the last."""
+    """Boxes back to back, from the end of the first to the end of the last."""
     session.configure(latency=latency)
     for case in steady_cases(session.params.smem.size_bytes):
         if is_unsupported({"opcode": Opcode.LOAD} | case.fields, case.tmap.pack(), session.params.tmau.features):
             continue
         commands = _commands(session, case)
-        session.run(commands[:1])  # brings the descriptor into the cache
+        session.run(commands[:1])  # loads the descriptor into the cache
         result = _succeed(session, commands)
         measured = result.commands[-1].done - result.commands[0].done
         offsets = case.fields.get("offsets", (0, 0, 0))
@@ -95,7 +95,7 @@ def _steady(session, preset, latency):
 
 
 def _commands(session, case):
-    """A command for each box of a case, side by side in shared memory."""
+    """A command for each box of a case, with the boxes side by side in shared memory."""
     places = session.params.smem.size_bytes // footprint(case.tmap)
     pitch = -(-footprint(case.tmap) // 128) * 128
     return [
@@ -116,7 +116,7 @@ def _few(session, preset, latency):
 
 
 def _succeed(session, commands):
-    """Runs commands, none of which may end with an error: a refused one would look fast."""
+    """Runs commands; raises an error if one of them fails, because a refused command would look fast."""
     result = session.run(commands)
     if result.error:
         raise RuntimeError(f"a command of the benchmark ended with {result.error!r}")
@@ -124,7 +124,7 @@ def _succeed(session, commands):
 
 
 def _limit(case, coords, offsets, params):
-    """Cycles that a box must take: each needed bus word crosses once, and shared memory takes a line a cycle."""
+    """The fewest cycles of a box: each needed bus word is transferred once; shared memory accepts a line a cycle."""
     least = limits(case.tmap, coords, params.bus_bytes, offsets=offsets)
     return max(least.words, least.lines)
 

@@ -1,4 +1,4 @@
-"""The transfers of the benchmark: every line of docs/tmau.md, "Speed" that is a share of the limit."""
+"""The transfers of the benchmark: each line in docs/tmau.md, "Speed", whose figure is a share of the limit."""
 
 import itertools
 import math
@@ -15,11 +15,11 @@ __all__ = [
 #: Bytes of each block copy.
 BLOCK_BYTES = 2048
 
-#: Boxes that are issued back to back in a steady-state measurement.
+#: Number of boxes that are issued back to back in a steady-state measurement.
 BOXES = 64
-#: Boxes of a measurement from the first command to the last completion.
+#: Number of boxes in a measurement from the first command to the last completion.
 FEW = 8
-#: Memory latencies, in cycles, that the whole table is measured at.
+#: Memory latencies, in cycles, at which the whole table is measured.
 LATENCIES = (10, 100, 400)
 
 
@@ -34,7 +34,7 @@ class Steady:
     coords : list of list of int
         Start of each of the ``BOXES`` boxes.
     target : float or None
-        Share of the limit that must be reached; None where docs/tmau.md, "Speed", names none.
+        Share of the limit that must be reached; None if docs/tmau.md, "Speed", has no target.
     fields : dict
         Other fields of the commands.
     """
@@ -48,7 +48,7 @@ class Steady:
 
 @dataclass(frozen=True)
 class Copies:
-    """Blocks of ``BLOCK_BYTES`` from one memory to another, back to back; ``fields`` of ``BLOCK``, target as above."""
+    """Blocks of ``BLOCK_BYTES`` from one memory to another, back to back; with ``fields`` of ``BLOCK`` and a target."""
 
     name: str
     fields: dict
@@ -58,8 +58,8 @@ class Copies:
 def steady_cases(smem_bytes=1 << 20):
     """All steady-state measurements of tensors, in boxes that fit ``smem_bytes``.
 
-    A box has fewer rows or pixels where shared memory is smaller. Boxes that reach over the edge are left out then:
-    which part of them is outside is what is measured.
+    If shared memory is small, boxes have fewer rows or pixels. Boxes that reach over the edge are left out then,
+    because the measurement depends on the part that is outside.
     """
     cases = [
         *_rows(), *_ranks(), *_swizzles(), *_named_tiles(), *_sharing(), *_small_boxes(), *_shifted(),
@@ -73,7 +73,7 @@ def _fitting(cases, smem_bytes):
 
 
 def _fitted(case, smem_bytes):
-    """The same with boxes of half the rows or pixels until they fit."""
+    """The same cases, with rows or pixels of their boxes halved until they fit."""
     while footprint(case.tmap) > smem_bytes:
         tmap = case.tmap
         if tmap.mode == Mode.IM2COL:
@@ -87,7 +87,7 @@ def _fitted(case, smem_bytes):
 
 
 def copy_cases():
-    """Block copies between all pairs of memories, and some that add."""
+    """Block copies between all pairs of memories, and some reductions."""
     for source in Space:
         for destination in Space:
             fields = {"source_space": source, "destination_space": destination}
@@ -101,19 +101,19 @@ def copy_cases():
 
 
 def _tensor(box, stride, size=None, element="u8", **options):
-    """A tensor of a few boxes in each dimension, with the byte strides given."""
+    """A tensor with a few boxes in each dimension, and the given byte strides."""
     return TensorMap(element=element, size=size or [4 * extent for extent in box], stride=stride, box=box, **options)
 
 
 def _sliding(tmap):
-    """Starts of boxes side by side, inside the tensor, round and round."""
+    """Starts of boxes side by side inside the tensor, which repeat when the tensor is covered."""
     places = [range(0, size - box + 1, box) for size, box in zip(tmap.size, tmap.box, strict=True)]
     cycle = itertools.cycle(itertools.product(*reversed(places)))
     return [list(reversed(next(cycle))) for _ in range(BOXES)]
 
 
 def few_cases(smem_bytes=1 << 20):
-    """Boxes that other engines were measured with (docs/fpga.md, "Beside others"), if they fit ``smem_bytes``."""
+    """Boxes with which other engines were measured (docs/fpga.md, "Beside others"), if they fit ``smem_bytes``."""
     rows = [_steady(f"64 rows of {row} bytes", _tensor((row, 64), (4 * row + 128,)), None) for row in (64, 128)]
     return _fitting([*rows, *_named_tiles()], smem_bytes)
 
@@ -123,7 +123,7 @@ def _steady(name, tmap, target, coords=None):
 
 
 def _rows():
-    """Rows apart from each other, in 2-D."""
+    """Rows with gaps between them, in 2-D."""
     for row in (16, 32, 64, 128, 256):
         tmap = _tensor((row, 32), (4 * row + 128,))
         yield _steady(f"2-D, rows of {row} bytes", tmap, 0.98 if row < 64 else 0.99)
@@ -146,7 +146,7 @@ def _swizzles():
 
 
 def _named_tiles():
-    # Pixels of 16 bytes: eight half-precision channels out of 64, or all there are.
+    # Pixels of 16 bytes: eight half-precision channels out of 64, or all channels.
     apart = TensorMap(element="f16", size=(64, 64, 64), stride=(128, 64 * 128), box=(8, 10, 10))
     adjoining = TensorMap(element="f16", size=(8, 64, 64), stride=(16, 64 * 16), box=(8, 10, 10))
     starts = [[0, 4 * (i % 12), i % 50] for i in range(BOXES)]
@@ -157,7 +157,7 @@ def _named_tiles():
 
 
 def _sharing():
-    """Rows that share bus words without adjoining: half of the channels of each pixel."""
+    """Rows that share bus words, but are not contiguous: half of the channels of each pixel."""
     tmap = TensorMap(element="f16", size=(16, 64, 64), stride=(32, 64 * 32), box=(8, 16, 16))
     yield _steady("rows of 16 bytes, pixels 32 bytes apart", tmap, 0.98)
 
@@ -186,7 +186,7 @@ def _outside():
     tmap = _tensor((16, math.prod(box) // 16), (256,), size=(256, 256))
     yield _steady("wholly outside, rows of 16 bytes", tmap, 0.98, [[0, 256 + i] for i in range(BOXES)])
     tmap = _tensor((256, 16), (512,), size=(512, 64))
-    # A bus word and a line of fill take a cycle each: with half of the box outside 66.7 % is the most that is built.
+    # A bus word and a line of fill take a cycle each: with half of the box outside the hardware reaches at most 66.7 %.
     yield _steady("half outside to the left, rows of 256 bytes", tmap, None, [[-128, i % 48] for i in range(BOXES)])
     yield _steady("half outside to the right, rows of 256 bytes", tmap, None, [[384, i % 48] for i in range(BOXES)])
     yield _steady("half outside below, rows of 256 bytes", tmap, None, [[0, 56] for _ in range(BOXES)])
@@ -197,7 +197,7 @@ def _outside():
 
 
 def _images(depth, sizes, **options):
-    """Half-precision images, as wide as ``sizes``, with the bounding box of a 3-wide filter."""
+    """A half-precision image of the given ``sizes``, with the bounding box of a filter of width 3."""
     spatial = len(sizes)
     size, stride = [depth, *sizes, 64], [2 * depth]
     for extent in sizes:
@@ -212,12 +212,12 @@ def _walking(tmap, name, target, spatial, **fields):
 
 
 def _pixels():
-    """Taps of convolutions: in the middle of the filter, so that all pixels are inside, and at its corner."""
+    """Taps of convolutions: in the middle of the filter, where all pixels are inside, and at its corner."""
     for channels in (8, 16, 32, 64, 128):
         tmap = _images(max(channels, 64), (32, 32), channels=channels)
         target = 0.98 if channels < 32 else 0.99
         yield _walking(tmap, f"im2col, pixels of {2 * channels} bytes", target, 2, offsets=(1, 1))
-    # Pixels that adjoin: two lines of the image in each box, and the same with the first pixel of each line outside.
+    # Contiguous pixels: two lines of the image in each box, and the same with the first pixel of each line outside.
     tmap = _images(8, (64, 64), channels=8, pixels=128)
     coords = [[0, -1, 2 * (i % 31) - 1, i % 60] for i in range(BOXES)]
     for name, offsets in (("", (1, 1)), (", corner tap", (0, 0))):
@@ -243,7 +243,7 @@ def _interleaved():
 
 
 def _unaligned():
-    """Rows that begin at any byte of a bus word."""
+    """Rows that begin at any byte in a bus word."""
     for row, stride in ((64, 333), (128, 387), (256, 1031)):
         tmap = _tensor((row, 32), (stride,), size=(row, 512), address=3, unaligned=True)
         yield _steady(f"unaligned, rows of {row} bytes, {stride} apart", tmap, 0.97, [[0, 7 * i] for i in range(BOXES)])

@@ -1,4 +1,4 @@
-"""Which engine worked when, while a program ran: intervals from the stamps of the run."""
+"""The activity of each engine while a program ran: intervals from the stamps of the run."""
 
 from collections import defaultdict
 from itertools import pairwise
@@ -13,9 +13,9 @@ from . import charts
 __all__ = ["Activity", "activity"]
 
 _IN, _OUT, _CONV, _PE = "access unit, in", "access unit, out", "convolution engine", "processing engine"
-_HANDS, _WAITS = "processor hands out", "processor waits"
+_HANDS, _WAITS = "processor issues", "processor waits"
 
-#: Ways of commands on tensors.
+#: Directions of commands on tensors.
 _WAYS = {Opcode.LOAD: _IN, Opcode.STORE: _OUT, Opcode.REDUCE: _OUT}
 
 
@@ -26,11 +26,11 @@ class Activity(NamedTuple):
     ----------
     title : str
     first, last : int
-        What is shown.
+        The cycles that are shown.
     rows : dict of str to list of (int, int)
-        By engine: when it worked.
+        The intervals in which an engine worked, by name of the engine.
     marks : list of (int, int, str)
-        What the program was about: from, to, name.
+        Named parts of the program: from, to, name.
     """
 
     title: str
@@ -43,16 +43,17 @@ class Activity(NamedTuple):
         return self.svg()
 
     def svg(self):
-        """The intervals over cycles, as SVG text."""
+        """The intervals over time in cycles, as SVG text."""
         return charts.activity(self)
 
 
 def activity(run, words, title="A program", marks=(), window=None):
     """The :class:`Activity` of a program; a notebook shows it as a picture.
 
-    The access unit works in each of its directions from when a command has been handed over, all that it was made to
-    wait for has ended, and so has the command before it; until the command has ended, memory latency included. Commands
-    of one tag must go one way. The convolution engine works from when it has a job, and has ended the one before.
+    In each direction the access unit works on a command from the latest of three events: the command is issued, the
+    transfers before a WAIT have ended, and the previous command has ended. It works until the command has ended, which
+    includes memory latency. Commands with the same tag must have the same direction. The convolution engine works from
+    the issue of a job, or the end of the previous job, until the end of the job.
 
     Parameters
     ----------
@@ -79,14 +80,14 @@ def activity(run, words, title="A program", marks=(), window=None):
 
 
 def _waits(stamp, words):
-    """Whether a word waits for engines or a barrier; all others hand something over."""
+    """Whether a word waits for engines or a barrier; all other words issue something."""
     if stamp.kind == Kind.BARRIER:
         return PROGRAM_WORDS[Kind.BARRIER].unpack(words[stamp.index])["operation"] == BarrierOp.TRY_WAIT
     return stamp.kind in (Kind.WAIT_ALL, Kind.END)
 
 
 def _in_turn(begins, ends):
-    """Intervals of what is done one after the other."""
+    """Intervals of work that is done one piece after the other."""
     made, before = [], 0
     for begin, end in zip(begins, ends, strict=False):
         made.append((max(begin, before), end))
@@ -118,7 +119,7 @@ def _transfers(run, words):
 
 
 def _way(command):
-    """Whether a command brings something into shared memory, or takes it out; None: neither."""
+    """The direction of a command: into shared memory, or out of it; None: neither."""
     opcode = GROUP.unpack(command)["opcode"]
     if opcode == Opcode.COPY_BLOCK:
         return _IN if BLOCK.unpack(command)["destination_space"] == Space.SHARED else _OUT
@@ -128,7 +129,7 @@ def _way(command):
 
 
 def _instructions(run, words):
-    """Intervals of runs of instructions: from when the first one is asked for to when the last one has ended."""
+    """Intervals of runs of instructions: from the request for the first one to the end of the last one."""
     made, done, before = [], 0, 0
     for stamp in run.words:
         if stamp.kind == Kind.PE:

@@ -1,4 +1,4 @@
-"""Charts of the report as SVG text that follows the reader's choice of light or dark."""
+"""Charts of the report, as SVG text for light and dark pages."""
 
 from html import escape
 from itertools import pairwise
@@ -10,13 +10,13 @@ from tilewright.spec import BANKS, CHUNK_BYTES, Swizzle
 
 __all__ = ["SWIZZLE_LAYOUTS", "Picture", "activity", "bank_map", "bars", "cycle_bars", "svg", "timeline"]
 
-#: Channels of a row and swizzle. The row of a swizzled box is at most the span, so the 64 channels of a patch are moved
-#: whole, as two halves, or as four quarters.
+#: Channels of a row, and swizzle. The row of a swizzled box is at most as long as the span, so that the 64 channels of
+#: a patch are moved whole, as two halves, or as four quarters.
 SWIZZLE_LAYOUTS = tuple(
     (s.span // 2, mode) for s in (Swizzle.B128, Swizzle.B64, Swizzle.B32) for mode in (Swizzle.NONE, s)
 )
 
-#: Ink follows the page; the rest is readable on white and on black.
+#: Lines and text have the colour of the page's text; the other colours are readable on white and on black.
 _STYLE = (
     "text{font:13px system-ui,sans-serif;fill:#222}.rule{stroke:#888}.cell{stroke:#fff}"
     ".bar{fill:#3b78b8}.wide{fill:#9bbbdc}.mark,.on{fill:#e08a75}.off{fill:#9bbbdc}.in{fill:#111}"
@@ -24,12 +24,12 @@ _STYLE = (
 )
 
 
-_LETTER = 7.5  # pixels of a letter, on average
-_WIDEST = 1000  # pixels of a row of bank maps
+_LETTER = 7.5  # average width of a letter in pixels
+_WIDEST = 1000  # width of a row of bank maps in pixels
 
 
 class Picture(str):
-    """SVG text, which a notebook shows as a picture."""
+    """SVG text that a notebook shows as a picture."""
 
     __slots__ = ()
 
@@ -38,7 +38,7 @@ class Picture(str):
 
 
 def svg(width, height, parts, title):
-    """A :class:`Picture` by itself, with its style; ``title`` is for those who cannot see it."""
+    """A self-contained :class:`Picture` with its style; ``title`` is the text for screen readers."""
     body = "\n".join(parts)
     return Picture(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
@@ -47,12 +47,12 @@ def svg(width, height, parts, title):
 
 
 def _room(labels):
-    """Pixels that the longest of some texts takes."""
+    """Width of the longest of some texts, in pixels."""
     return max((round(_LETTER * len(str(label))) for label in labels), default=0)
 
 
 def _legend(x, y, entries):
-    """What kinds of boxes mean: for each its kind, and words."""
+    """The legend: for each kind of box a box and its meaning."""
     parts = []
     for kind, words in entries:
         parts += [_box(x, y - 11, 14, 12, kind), _text(x + 20, y, words)]
@@ -73,12 +73,12 @@ def _kind(kind):
 
 
 def bank_map(layouts, cell=26):
-    """Which bank holds each chunk of eight rows, one map a layout; one column of chunks is marked.
+    """A map of the banks of the chunks of eight rows for each layout; one column of chunks is marked.
 
     Parameters
     ----------
     layouts : sequence of (int, Swizzle)
-        Bytes of a row, and swizzle. Cells are laid out by row (down) and chunk (across) as the program counts them.
+        Bytes of a row, and swizzle. Cells are arranged by row (down) and logical chunk (across).
     """
     left, top, parts, widest = 46, 64, [], 0
     for row_bytes, mode in layouts:
@@ -116,7 +116,7 @@ def bars(rows):
     Parameters
     ----------
     rows : list of (str, float, float or None)
-        Label; share with latency; share in steady state, drawn behind.
+        Label; share with latency; share in steady state, drawn in the background.
     """
     left, wide, step = max(_room(label for label, *_ in rows) + 16, 90), 460, 34
     parts = []
@@ -140,7 +140,7 @@ def bars(rows):
 
 
 def cycle_bars(rows):
-    """Horizontal bars of cycles side by side, on one scale.
+    """Horizontal bars of cycles, on one scale.
 
     Parameters
     ----------
@@ -158,12 +158,12 @@ def cycle_bars(rows):
         parts.append(_box(left, y + 5, limit * scale, 10, "bar"))
         parts.append(_text(f"{left + cycles * scale + 10:g}", y + 15, figures[number]))
     bottom = 8 + len(rows) * step
-    parts += _legend(left, bottom + 14, [("wide", "all cycles"), ("bar", "of these the limit")])
+    parts += _legend(left, bottom + 14, [("wide", "all cycles"), ("bar", "the limit, as part of them")])
     return svg(left + wide + _room(figures) + 20, bottom + 24, parts, "Cycles of each case, and within them the limit")
 
 
 def timeline(transfer):
-    """Events over cycles: a row for each kind, a tick for each event, the first and last cycle in figures."""
+    """Events over cycles: a row for each kind, a tick for each event, and the numbers of the first and last cycle."""
     left, wide, step = _room(transfer.events) + 20, 640, 30
     last = max((cycle for cycles in transfer.events.values() for cycle in cycles), default=0)
     scale = wide / (last + 1)
@@ -179,12 +179,12 @@ def timeline(transfer):
     bottom = 8 + len(transfer.events) * step
     for cycle in range(0, last + 1, max(last // 8 // 10 * 10, 10)):
         parts.append(_text(f"{left + cycle * scale:g}", bottom + 14, cycle, "middle"))
-    parts += _legend(left, bottom + 38, [("mark", "an event; on the right the first and last cycle, and how many")])
+    parts += _legend(left, bottom + 38, [("mark", "an event; on the right: first and last cycle, number of events")])
     return svg(left + wide + 140, bottom + 48, parts, "Events of one transfer over cycles")
 
 
 def activity(shown):
-    """Engines over cycles, an ``Activity``: a row for each, as high as the share of the time in which it worked."""
+    """An ``Activity``: a row for each engine, whose height is the share of the time in which the engine worked."""
     left, wide, high, step, top = 170, 840, 30, 40, 36
     cycles = max(shown.last - shown.first, 1)
     scale = wide / cycles
@@ -214,17 +214,15 @@ def activity(shown):
     for cycle in range(-(-shown.first // tick) * tick, shown.last + 1, tick):
         parts.append(_text(f"{left + (cycle - shown.first) * scale:.1f}", bottom + 16, f"{cycle:,}", "middle"))
     bands = (
-        [("wide", "a layer, and the next one in another shade: its name is above, or shown on it")]
-        if shown.marks
-        else []
+        [("wide", "layers in alternating shades; the name is above, or shown when pointed at")] if shown.marks else []
     )
-    heights = [("bar", "height: share of the time in which it works; on the right of all cycles shown")]
+    heights = [("bar", "height: share of time in which it works; right: share of all cycles shown")]
     parts += [*_legend(left, bottom + 40, heights), *_legend(left, bottom + 60, bands)]
     return svg(left + wide + 80, bottom + 50 + 20 * len(bands), parts, "When each engine worked, over cycles")
 
 
 def _shares(spans, edges):
-    """Between each two of ``edges`` the share of the time that intervals cover; they may overlap."""
+    """The share of the time that intervals, which may overlap, cover between each two of ``edges``."""
     times, busy, end = [0], [0], 0
     for first, last in sorted(spans):
         first = max(first, end)

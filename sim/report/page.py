@@ -1,4 +1,4 @@
-"""The report of ``tilewright sim``: one page with everything in it, from the template ``page.html`` beside this."""
+"""The report of ``tilewright sim``: one self-contained page, from the template ``page.html`` in this folder."""
 
 import base64
 import io
@@ -33,12 +33,12 @@ def write_report(folder, setting, machines, played, transfer):
     ----------
     folder : Path
     setting : str
-        What was run, on what, and how much of the photographs.
+        Sentences on the hardware, the simulator, and the part of the photographs.
     machines : list of TmauParams, PeParams, ConvUnitParams, ClusterParams and CoreParams
-        What it ran on; each is described once.
+        The machines of the run; each is described once.
     played : list of Played
     transfer : Transfer or None
-        None if nothing was moved.
+        None without a transfer.
     """
     path = folder / "index.html"
     try:
@@ -50,7 +50,7 @@ def write_report(folder, setting, machines, played, transfer):
 
 
 def report_page(setting, machines, played, transfer, made=""):
-    """The page as text; the arguments are those of :func:`write_report`, and what it says of where it was ``made``.
+    """The page as text. Arguments as for :func:`write_report`; ``made`` is the sentence on version, commit and date.
 
     The same runs give the same page.
     """
@@ -81,7 +81,7 @@ def report_page(setting, machines, played, transfer, made=""):
 
 
 def _described(params):
-    """A sentence on a machine."""
+    """A sentence that describes a machine."""
     shared = f"{params.smem.size_bytes:,} bytes of shared memory"
     if isinstance(params, PeParams):
         return f"Processing engine: {params.threads} threads of {params.unit_bytes} multipliers of 8 bits, {shared}."
@@ -100,14 +100,14 @@ def _described(params):
 
 
 def _rows(played):
-    """Rows of the table: the workload, and below it its cases."""
+    """Rows of the table: each workload, followed by its cases."""
     yield played.name, *played.totals.cells
     for name, totals in played.findings.cases.items():
         yield f"{played.name} {name}", *totals.cells
 
 
 def _png(pixels):
-    """A lossless picture, for a page."""
+    """A lossless picture, encoded for a page."""
     buffer = io.BytesIO()
     Image.fromarray(np.ascontiguousarray(pixels)).save(buffer, "PNG", optimize=True)
     return base64.b64encode(buffer.getvalue()).decode()

@@ -1,4 +1,4 @@
-"""One transfer, from the command to the barrier, as it passed on the bus."""
+"""The timeline of one transfer, from the command to the barrier: its events on the bus."""
 
 from typing import NamedTuple
 
@@ -16,13 +16,13 @@ __all__ = ["Transfer", "record_transfer", "timeline"]
 
 
 class Transfer(NamedTuple):
-    """Cycles of everything that happened, counted from the acceptance of the command.
+    """Cycles of all events, counted from the acceptance of the command.
 
     Attributes
     ----------
     title : str
     events : dict of str to list of int
-        In the order of the pipeline.
+        Cycles by name of the event, in the order of the pipeline.
     """
 
     title: str
@@ -42,9 +42,9 @@ def timeline(run, index=0, title="One transfer"):
     Parameters
     ----------
     run : Run
-        With its trace: made with ``trace=True``. All that passed on the bus is taken for this command's.
+        A run with ``trace=True``. All transfers on the bus are attributed to this command.
     index : int
-        Of the command from whose acceptance cycles count.
+        Index of the command whose acceptance is cycle 0.
     title : str
     """
     if not hasattr(run, "traced"):

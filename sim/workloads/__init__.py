@@ -1,4 +1,4 @@
-"""What ``tilewright sim`` runs: photographs and matrices through the RTL, everything compared with the golden model."""
+"""The workloads of ``tilewright sim``: photographs and matrices on the RTL, all compared with the golden model."""
 
 from importlib import import_module
 
@@ -19,7 +19,7 @@ RUNNING = ("network",)
 #: Modules of workloads that are not in this folder.
 _ELSEWHERE = {"network": "tilewright.tools.network.workload"}
 WORKLOADS = (*MOVING, *MULTIPLYING, *CONVOLVING, *SHARING, *RUNNING)
-#: What runs if nothing else is asked for, in the order in which it runs.
+#: The workloads that run by default, in the order in which they run.
 SHORT = ("photo", "convolution", "gemm")
 
 #: Features of the mover that a workload needs.
@@ -29,13 +29,13 @@ NEEDS = {
     "roundtrip": ("interleave", "gather", "stores"),
 }
 
-#: Extra of the package that a workload needs beside that of the command.
+#: The extra that a workload needs in addition to the command's.
 EXTRAS = {"network": "network"}
 
-#: Threads of the engine for a workload that does not take those of the preset, unless simulation is slow.
+#: Threads of the engine for workloads that do not use the preset's number, unless simulation is slow.
 ENGINE_THREADS = {"threads": 64}
 
 
 def workload(name):
-    """The module of a workload, imported only now: it needs what the help of the command line does without."""
+    """The module of a workload. It is imported here because it needs packages that the help of the command does not."""
     return import_module(_ELSEWHERE.get(name, f"{__name__}.{name}"))

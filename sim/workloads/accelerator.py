@@ -1,4 +1,4 @@
-"""What a workload of the whole accelerator is given: a session, and a place for its figures."""
+"""The argument of a workload of the whole accelerator: a session, with the totals of its programs."""
 
 from .findings import Totals
 
@@ -6,14 +6,14 @@ __all__ = ["Accelerator"]
 
 
 class Accelerator:
-    """Programs on all engines; whoever runs them compares what they leave.
+    """Runs programs on all engines. The workload compares their results.
 
     Parameters
     ----------
     session : Session
         Of a core with all engines.
     layers : int or None
-        Only so many layers of a network; None: all.
+        Number of layers of a network to run, from the first one on; None: all.
 
     Attributes
     ----------
@@ -21,7 +21,7 @@ class Accelerator:
     totals : Totals
         Of all programs.
     cases : dict of str to Totals
-        Of those that have a name.
+        Of programs with a name.
     """
 
     def __init__(self, session, layers=None):
@@ -30,6 +30,6 @@ class Accelerator:
         self.cases = {}
 
     def count(self, case, one):
-        """Adds a program's Totals to those of all, and to those of a case."""
+        """Adds a program's Totals to the totals of all programs, and of a case."""
         for totals in (self.totals, self.cases.setdefault(case, Totals("MACs"))):
             totals.add(one)

@@ -1,4 +1,4 @@
-"""Tiles all around the edge of a picture, half and wholly outside, in every fill and four float types."""
+"""Tiles along all edges of a picture, half or completely outside, with every fill and four float types."""
 
 import ml_dtypes
 import numpy as np
@@ -8,7 +8,7 @@ from .mover import Box
 
 __all__ = ["ELEMENTS", "FILLS", "SUMMARY", "play"]
 
-SUMMARY = "tiles half and wholly outside; zero, NaN, constant; f16 bf16 f32 tf32"
+SUMMARY = "tiles half or completely outside; fill zero, NaN, constant; f16 bf16 f32 tf32"
 
 #: Element types of the maps, and numpy types of their arrays.
 ELEMENTS = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "tf32": np.float32}
@@ -19,7 +19,7 @@ _FAR = (-(1 << 31), (1 << 31) - 1)
 
 
 def play(mover, photographs):
-    """Moves the ring of tiles once for each type and fill: those wholly outside, then those cut by each edge."""
+    """Moves the ring of tiles for each type and fill: first tiles completely outside, then tiles cut by each edge."""
     grey = photographs[1].mean(axis=2)
     grey = (grey - grey.mean()) / grey.std()
     kinds = {"wholly outside": [], "cut at the left or right": [], "cut at the top or bottom": []}
@@ -33,7 +33,7 @@ def play(mover, photographs):
 
 
 def _play_kind(mover, kind, boxes):
-    """Moves the boxes and says at which rate."""
+    """Moves the boxes and returns a sentence with their rate."""
     totals = mover.totals
     cycles, limit = totals.steady_cycles, totals.steady_limit
     for _ in mover.move(boxes):
@@ -53,7 +53,7 @@ def _ring(tmap):
 
 
 def _kind(tmap, start):
-    """Rows that lie outside as a whole are counted to the top or bottom, whatever is cut from the others."""
+    """The position of a box: completely outside, or cut by which edges; if whole rows are outside, top or bottom."""
     (x, y), (wide, high), (width, height) = start, tmap.box, tmap.size
     if x + wide <= 0 or x >= width or y + high <= 0 or y >= height:
         return "wholly outside"

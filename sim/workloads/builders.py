@@ -1,4 +1,4 @@
-"""Models that a run needs, elaborated and built side by side, each in a process of its own."""
+"""Builds the simulation models of a run in parallel, each in a process of its own."""
 
 import multiprocessing
 import os
@@ -18,18 +18,18 @@ __all__ = ["build_side_by_side"]
 
 
 def build_side_by_side(jobs, display):
-    """Builds what sessions need, so that they start at once afterwards.
+    """Builds the models of sessions, so that the sessions start at once afterwards.
 
     Parameters
     ----------
     jobs : dict of str to (callable, dict)
-        By the names that are shown: a class of sessions and its options, which can be pickled.
+        By displayed name: a class of sessions and its options, which can be pickled.
     display : Bars or Lines
 
     Raises
     ------
     RuntimeError
-        That of the first one that cannot be built; the others are given up.
+        The error of the first model that cannot be built; the other builds are cancelled.
     """
     # Not forked: numpy has started threads.
     context = multiprocessing.get_context("spawn")
@@ -54,8 +54,8 @@ def build_side_by_side(jobs, display):
 
 @contextmanager
 def _deaf():
-    """A process that is started meanwhile never sees Ctrl-C: whoever waits for it does, and ends it."""
-    # Begun with the first process otherwise, it would let the signal through again.
+    """Processes started in this context ignore Ctrl-C: the waiting process handles it, and ends them."""
+    # Otherwise the tracker would start with the first process, and unblock the signal again.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
@@ -65,7 +65,7 @@ def _deaf():
 
 
 def _pass_on(receiver, names, display):
-    """Shows what a worker says; one that says no more is taken from ``names``."""
+    """Shows the messages of a worker; removes it from ``names`` when it has ended."""
     try:
         stage, *far = receiver.recv()
     except EOFError:
@@ -77,7 +77,7 @@ def _pass_on(receiver, names, display):
 
 
 class _Sender:
-    """A display that sends what it is told to the process that waits, which gives it another name."""
+    """A display that sends its messages to the waiting process, which shows them under the name of the worker."""
 
     def __init__(self, pipe):
         self._pipe = pipe
@@ -93,11 +93,11 @@ class _Sender:
 
 
 def _build(pipe, make, options):
-    """What a worker does: a session begins and ends. Its waveform is none that anybody wants."""
+    """The task of a worker: it starts a session and ends it. The waveform of that session is not kept."""
     signal.signal(signal.SIGTERM, _end)
     Thread(target=_end_with_parent, daemon=True).start()
     with ExitStack() as stack:
-        # Python tries the place with a file, which an end at that moment would leave there.
+        # Python tests a folder by writing a file, which would remain there if the process ended at that moment.
         with held_back():
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tilewright-"))
         if options.get("waves") is not None:
@@ -110,13 +110,13 @@ def _build(pipe, make, options):
 
 
 def _end(number, frame):
-    """An end that cleans up, takes compilers with it, and of which nothing is said."""
+    """Ends the worker quietly: it cleans up, and ends its compilers."""
     signal.signal(number, signal.SIG_IGN)
     sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - as long as the process
     sys.exit(1)
 
 
 def _end_with_parent():
-    """Ends this process when the one that waits for it has been killed."""
+    """Ends this process when the waiting process has been killed."""
     wait([multiprocessing.parent_process().sentinel])
     os.kill(os.getpid(), signal.SIGTERM)

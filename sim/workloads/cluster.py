@@ -9,19 +9,19 @@ from .photographs import PIXEL_BYTES, padded_pixels
 
 __all__ = ["BANK", "SUMMARY", "direct", "play"]
 
-SUMMARY = "a photograph filtered by programs on four cores, to all of which one brings the filters by multicast"
+SUMMARY = "a photograph filtered by programs on four cores; one core loads the filters for all by multicast"
 
 _PART = (48, 96)  # height and width of the part that is filtered
 
 _LINES = np.array([[1, 2, 1], [-1, 0, 1], [-1, 2, -1]])  # level, edge, spot
-#: Filters, each of 3 × 3: what lies across in one direction, and what in the other.
+#: Filters, each of 3 × 3: the product of a column and a row.
 BANK = np.array([np.outer(down, across) for down in _LINES for across in _LINES])
-#: What a sum of three colours is divided by in the picture, so that most fit in a byte.
+#: Divisor of a sum of three colours in the picture, so that most sums fit in a byte.
 _SCALES = np.array([48] + [12] * (len(BANK) - 1))
 
 
 def play(crew, photographs):
-    """Filters the photograph by programs on all cores; what they store must be the direct result."""
+    """Filters the photograph by programs on all cores; the stored sums must equal the direct result."""
     photo = photographs[0][: _PART[0], : _PART[1]]
     height, width, colours = photo.shape
     params = crew.params
@@ -34,7 +34,7 @@ def play(crew, photographs):
     return Findings(
         facts=(
             f"{width} x {height} pixels, {len(BANK)} filters, {gemm.plan.tiles} tiles of {gemm.plan.gemm.m} pixels on "
-            f"{params.cores} cores; {PIXEL_BYTES - colours} of {PIXEL_BYTES} channels are zeros, which are no MACs",
+            f"{params.cores} cores; {PIXEL_BYTES - colours} of {PIXEL_BYTES} channels are zeros and give no MACs",
             *crew.facts(),
         ),
         pictures={"Nine filters, as four cores stored their sums": _sheet(sums)},
@@ -43,21 +43,21 @@ def play(crew, photographs):
 
 
 def direct(photo):
-    """Sums of the filters with zeros around the picture, by shifted pictures; height × width × filters."""
+    """Sums of the filters, height × width × filters, computed from shifted pictures with zeros around them."""
     height, width, _ = photo.shape
     around = np.pad(photo.sum(axis=2, dtype=np.int64), 1)
     return sum(around[y : y + height, x : x + width, None] * BANK[:, y, x] for y in range(3) for x in range(3))
 
 
 def _kernel():
-    """The bank as a kernel: filters × rows × columns × channels, int8; the colours are weighed alike."""
+    """The bank as a kernel: filters × rows × columns × channels, int8; all colours have the same weight."""
     kernel = np.zeros((*BANK.shape, PIXEL_BYTES), np.int8)
     kernel[..., :3] = BANK[..., None]
     return kernel
 
 
 def _sheet(sums):
-    """Pictures of all filters, three a line."""
+    """Pictures of all filters, three in a line."""
     height, width, _ = sums.shape
     maps = np.clip(np.abs(sums) // _SCALES, 0, 255).astype(np.uint8)
     sheet = maps.reshape(height, width, 3, 3).transpose(2, 0, 3, 1).reshape(3 * height, 3 * width)

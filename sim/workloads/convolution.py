@@ -1,4 +1,4 @@
-"""A 3 × 3 convolution of a photograph: nine im2col loads for each stretch of pixels, one a tap, multiplied in numpy."""
+"""A 3 × 3 convolution of a photograph: nine im2col loads for each run of pixels, one a tap; products in numpy."""
 
 import numpy as np
 
@@ -8,19 +8,19 @@ from .photographs import PIXEL_BYTES, padded_pixels
 
 __all__ = ["FILTERS", "SUMMARY", "direct", "play"]
 
-SUMMARY = "a 3 x 3 convolution by im2col loads, one a tap, against a direct one"
+SUMMARY = "a 3 x 3 convolution by im2col loads, one for each tap, compared with a direct one"
 
 _PART = (160, 240)  # height and width of the part that is convolved
 _PIXELS = 128  # of one load
 
-#: Three outputs for each colour alike: blur, edges to the right, edges below.
+#: Three outputs, the same for each colour: blur, edges to the right, edges below.
 FILTERS = np.array(
     [[[1, 2, 1], [2, 4, 2], [1, 2, 1]], [[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]], [[-1, -2, -1], [0, 0, 0], [1, 2, 1]]]
 )
 
 
 def play(mover, photographs):
-    """Loads every tap of every stretch of pixels and sums products; the result must be the direct convolution."""
+    """Loads every tap of every run of pixels and sums products; the result must equal the direct convolution."""
     photo = photographs[0][: _PART[0], : _PART[1]]
     height, width, _ = photo.shape
     tmap = mover.tiled(
@@ -42,7 +42,7 @@ def play(mover, photographs):
     edges = np.clip(np.abs(seen[..., 1:]).sum(axis=2) // 12, 0, 255).astype(np.uint8)
     return Findings(
         facts=(f"{width} x {height} pixels, {len(taps)} taps, {len(boxes)} im2col loads of {_PIXELS} pixels",),
-        pictures={"Edges of the photograph, from pixels that im2col loads brought": np.repeat(edges[..., None], 3, 2)},
+        pictures={"Edges of the photograph, from pixels of im2col loads": np.repeat(edges[..., None], 3, 2)},
     )
 
 

@@ -1,4 +1,4 @@
-"""Layers through the convolution engine, cut to fit shared memory, and every job compared."""
+"""Runs layers on the convolution engine, in jobs that fit shared memory, and compares every job."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ __all__ = ["Convolver"]
 class Convolver:
     """Runs convolutions as jobs, strip by strip, each with all of its operands in shared memory.
 
-    Before a job all of shared memory is written, and after it all of it must be what the golden model makes of it.
+    All of shared memory is written before a job. After the job all of it must equal the golden model's.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class Convolver:
     small : bool
         Simulation is slow: workloads take smaller pictures.
     progress : callable
-        Called with the number of jobs that have been compared.
+        Called with the number of compared jobs.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Convolver:
     totals : Totals
         Of all jobs.
     cases : dict of str to Totals
-        Of the layers that were given a name.
+        Of the layers with a name.
     """
 
     def __init__(self, session, small=False, progress=lambda jobs: None):
@@ -43,9 +43,9 @@ class Convolver:
         self._progress = progress
 
     def convolve(self, x, k, kind, *, stride, zeros, post, merge, case):
-        """The results of a layer as the hardware leaves them, N × Ho × Wo × Co.
+        """Runs a layer and returns its results from the hardware, N × Ho × Wo × Co.
 
-        Padding is what keeps ⌈size / stride⌉ points, the smaller half of it before.
+        The padding gives ⌈size / stride⌉ points; its smaller half is before the first pixel.
 
         Parameters
         ----------
@@ -54,11 +54,11 @@ class Convolver:
         kind : str
             Type of both.
         stride, zeros, post
-            As of a ``ConvLayer``.
+            See ``ConvLayer``.
         merge : int
-            Kernel columns that are taken as one pixel; blocks are those of the fewest cycles.
+            Kernel columns that are merged to one pixel; the blocks take the fewest cycles.
         case : str
-            Name under which it is counted in ``cases``.
+            Name of its totals in ``cases``.
         """
         heights, widths = (_around(x.shape[axis], k.shape[axis], stride[axis - 1]) for axis in (1, 2))
         lines = -(-x.shape[1] // stride[0])
@@ -72,7 +72,7 @@ class Convolver:
         return np.concatenate(results, axis=1)
 
     def _strip(self, x, k, kind, stride, zeros, post, merge, heights, widths, first, count):
-        """The layer of some lines of points; None if it does not fit shared memory."""
+        """The layer for some lines of points; None if it does not fit shared memory."""
         top = first * stride[0] - heights[0]
         bottom = top + (count - 1) * stride[0] + k.shape[1]
         rows = x[:, max(top, 0) : bottom]
@@ -91,7 +91,7 @@ class Convolver:
         return None
 
     def _run(self, layer, case):
-        """Runs a job, compares, counts; returns the results."""
+        """Runs a job, compares it, adds to the totals; returns the results."""
         session, size = self._session, len(layer.smem)
         session.shared_memory.write(0, layer.smem)
         run = session.run(jobs=[layer.word])
@@ -113,6 +113,6 @@ class Convolver:
 
 
 def _around(size, taps, step):
-    """Padding before and behind, so that there are ⌈size / step⌉ points."""
+    """Padding before and after, so that there are ⌈size / step⌉ points."""
     padding = max((-(-size // step) - 1) * step + taps - size, 0)
     return padding // 2, padding - padding // 2

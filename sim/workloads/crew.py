@@ -1,4 +1,4 @@
-"""The cores of a cluster at work: a program on each of them, all memories compared with golden."""
+"""Runs a program on each core of a cluster, and compares all memories with the golden model."""
 
 from math import ceil
 
@@ -17,10 +17,10 @@ __all__ = ["Crew"]
 
 
 class Crew:
-    """Runs a convolution on all cores at once, as a program on the command processor of each, from a reset on.
+    """Runs a convolution on all cores at once, as a program for the command processor of each, after a reset.
 
-    Shared memories begin as a pattern. At the end all bytes of global memory and of all of them must equal those of the
-    golden cluster that ran the same programs, and no program may have stopped.
+    Shared memories are initialised with a pattern. At the end all bytes of global and shared memories must equal the
+    golden cluster's, which ran the same programs, and no program may have stopped with an error.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Crew:
         self._gemm = self._run = None
 
     def convolve(self, gemm, macs):
-        """The sums in global memory, of a ``ClusterGemm`` that needs so many multiplications."""
+        """Runs a ``ClusterGemm``, which needs ``macs`` multiplications, and returns the sums in global memory."""
         self._gemm = gemm
         report("golden of all cores")
         cores = self._golden(gemm)
@@ -64,7 +64,7 @@ class Crew:
         yield f"bus words of {bus} bytes: {run.data_beats:,} read, {run.write_beats:,} written"
 
     def activity(self):
-        """Which engine of which core worked when."""
+        """The activity of each engine of each core over time."""
         rows = {}
         for number, (core, words) in enumerate(zip(self._run.cores, self._gemm.programs, strict=False)):
             shown = activity(core, words, window=(0, self._run.cycles)).rows
@@ -74,7 +74,7 @@ class Crew:
 
     @property
     def _working(self):
-        """Cores that have a program."""
+        """The number of cores that have a program."""
         return len(self._gemm.programs)
 
     def _smems(self):
@@ -102,7 +102,7 @@ class Crew:
         return session.run_programs(gemm.starts, shared=True)
 
     def _require_multicast(self):
-        """Core 0 alone has read the kernel, and it landed in all cores."""
+        """Checks that core 0 alone has read the kernel, and that it landed in all cores."""
         names = ("bytes", "bytes_received")
         cores = self._session.run(registers=[[(name,) for name in names]] * self._working).cores[: self._working]
         brought, landed = np.array([[answer.data for answer in core.registers] for core in cores]).T
@@ -118,10 +118,10 @@ class Crew:
         totals.limit = max(ceil(macs / peak), run.data_beats, run.write_beats)
 
     def _window(self):
-        """From when the first program carried out a word to when the last one was over."""
+        """Cycles from the first word of any program to the end of the last program."""
         stamps = [stamp.cycle for core in self._run.cores for stamp in core.words]
         return min(stamps), max(stamps)
 
 
-#: Rows of an ``Activity`` of one program that are shown.
+#: The rows of a program's ``Activity`` that are shown.
 _ROWS = ("access unit, in", "access unit, out", "processing engine")

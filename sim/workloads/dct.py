@@ -1,4 +1,4 @@
-"""The 8 × 8 DCT of a photograph: blocks times a matrix of cosines from the left, and from the right."""
+"""The 8 × 8 DCT of a photograph: blocks are multiplied by a matrix of cosines from the left and from the right."""
 
 import numpy as np
 
@@ -6,10 +6,10 @@ from .findings import Findings
 
 __all__ = ["MATRIX", "SUMMARY", "play", "restored", "rounded"]
 
-SUMMARY = "8 x 8 DCT of a photograph in integers, and back again"
+SUMMARY = "8 x 8 DCT of a photograph in integers, and its inverse"
 
 _BLOCK = 8
-_FRACTION = 7  # bits behind the point in the matrix
+_FRACTION = 7  # fraction bits of the matrix
 _DROPPED = 2  # bits that are rounded off between the two products, so that 16 remain
 _PART = (208, 320)  # height and width of the part that is transformed
 
@@ -25,15 +25,15 @@ MATRIX = np.round((1 << _FRACTION) * _cosines()).astype(np.int8)
 
 
 def play(multiplier, photographs):
-    """Transforms the grey photograph, whose mean is taken to be 128, and brings it back by the matrix's inverse."""
+    """Transforms the grey photograph, assuming a mean of 128, and transforms it back with the inverse of the matrix."""
     grey = photographs[0].mean(axis=2).round().astype(np.uint8)
     height, width = (min(size, limit) // _BLOCK * _BLOCK for size, limit in zip(grey.shape, _PART, strict=True))
     grey = grey[:height, :width]
     down, across = height // _BLOCK, width // _BLOCK
-    # As many threads a row as there are for the eight rows.
+    # As many threads for each row as the engine has for eight rows.
     ka = min(max(multiplier.params.threads // _BLOCK, 1), 4)
 
-    # Block rows beside each other, as they lie in memory: N is dimension 0.
+    # Block rows side by side, as in memory: N is dimension 0.
     pixels = (grey ^ 0x80).view(np.int8).reshape(down, _BLOCK, width).transpose(1, 0, 2).reshape(_BLOCK, -1)
     columns = multiplier.product(MATRIX, pixels, case="left", transpose=1, ka=ka).view(np.int32)
     # [frequency down, block down, block across, column] to [column, block down, block across, frequency down]
@@ -48,7 +48,7 @@ def play(multiplier, photographs):
         facts=(f"{width} x {height} pixels, {down * across:,} blocks; the inverse brings back every pixel",),
         pictures={
             "The photograph in grey": _shown(grey),
-            "Magnitudes of its DCT's coefficients in each block, the brighter the larger": _shown(
+            "Magnitudes of its DCT coefficients in each block; brighter is larger": _shown(
                 _brightness(coefficients).transpose(0, 2, 1, 3).reshape(height, width)
             ),
             "The photograph, brought back from the coefficients": _shown(back),
@@ -58,7 +58,7 @@ def play(multiplier, photographs):
 
 
 def rounded(sums):
-    """Sums of the first product without their last places: what 16 bits can hold."""
+    """Sums of the first product, shortened to 16 bits: the lowest bits are rounded off."""
     return (sums + (1 << _DROPPED - 1) >> _DROPPED).astype(np.int16)
 
 
@@ -70,7 +70,7 @@ def restored(coefficients):
 
 
 def _brightness(coefficients):
-    """0 to 255, by the logarithm."""
+    """Magnitudes on a logarithmic scale from 0 to 255."""
     size = np.log1p(np.abs(coefficients) / (1 << 2 * _FRACTION - _DROPPED))
     return (255 * size / np.log1p(128 * _BLOCK)).astype(np.uint8)
 

@@ -1,4 +1,4 @@
-"""What a workload leaves behind: figures, sentences and pictures."""
+"""The results of a workload: figures, sentences and pictures."""
 
 from dataclasses import dataclass, field
 
@@ -9,16 +9,16 @@ __all__ = ["Findings", "Totals"]
 
 @dataclass(frozen=True)
 class Findings:
-    """What a workload says beside its row in the table.
+    """Results of a workload in addition to its row in the table.
 
     Attributes
     ----------
     facts : tuple of str
-        Sentences with figures of its own.
+        Sentences with the figures of the workload.
     pictures : dict of str to ndarray
         Caption to height × width × 3 bytes, made of what was read from shared memory.
     cases : dict of str to Totals
-        The parts of a workload that are worth a row and a bar each, by their names.
+        Parts of a workload with a row and a bar of their own, by name.
     charts : dict of str to Picture
         Caption to SVG text.
     tables : dict of str to (sequence, list)
@@ -39,19 +39,19 @@ class Totals:
     Attributes
     ----------
     unit : str
-        What the work is counted in: bytes, or MACs.
+        Unit of ``work``: bytes, or MACs.
     parts : int
-        Boxes that were moved, jobs, or programs.
+        Number of boxes that were moved, of jobs, or of programs.
     work : int
-        Bytes landed in shared memory, fill included; or products of two elements that the result needs.
+        Bytes that landed in shared memory, including fill; or the number of products of two elements in the result.
     cycles : int
-        From the first command or instruction accepted to the last one complete, run by run.
+        From acceptance of the first command or instruction to completion of the last one, summed over runs.
     limit : int
-        Cycles that no machine can do without, run by run.
+        The fewest cycles that any machine needs, summed over runs.
     steady_cycles, steady_limit : int
-        The same from the completion of the first box of a run on, without the boxes it completed.
+        The same, beginning with the completion of the first box of a run, without that box.
     problems : list of str
-        Differences from the golden model, and everything else that should not be.
+        Differences from the golden model, and all other errors.
     """
 
     unit: str = "bytes"
@@ -65,17 +65,17 @@ class Totals:
 
     @property
     def utilisation(self):
-        """Limit over cycles, start and end of each run included."""
+        """Limit divided by cycles, including start and end of each run."""
         return self.limit / self.cycles if self.cycles else 0.0
 
     @property
     def steady(self):
-        """Limit over cycles once boxes come back to back; None if no run had a second box."""
+        """Limit divided by cycles in steady state; None if no run had a second box."""
         return self.steady_limit / self.steady_cycles if self.steady_cycles else None
 
     @property
     def verdict(self):
-        """One word or two."""
+        """The verdict of the comparison, one word or two."""
         return "equal" if not self.problems else f"{len(self.problems)} PROBLEMS"
 
     @property
@@ -86,7 +86,7 @@ class Totals:
                 f"{self.utilisation:.1%}", steady, self.verdict)  # fmt: skip
 
     def add(self, other):
-        """Counts what another one has, and its problems, to this one."""
+        """Adds the counts and problems of another one to this one."""
         for name in ("parts", "work", "cycles", "limit", "steady_cycles", "steady_limit", "problems"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 

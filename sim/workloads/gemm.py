@@ -1,4 +1,4 @@
-"""A product of square matrices in each type of the processing engine, in programs that fit shared memory."""
+"""A product of square matrices in each type of the processing engine, split into programs that fit shared memory."""
 
 import ml_dtypes
 import numpy as np
@@ -9,7 +9,7 @@ __all__ = ["SUMMARY", "TYPES", "play"]
 
 SUMMARY = "256 x 256 x 256 products in each type, split by rows, columns and K"
 
-#: Types of A and B by the names of the rows.
+#: Types of A and B, by name of the row.
 TYPES = {
     "s8": (np.int8, np.int8),
     "u8": (np.uint8, np.uint8),
@@ -24,7 +24,7 @@ _SMALL_SHAPE = (16, 16, 32)
 
 
 def play(multiplier, photographs):
-    """Multiplies random matrices; photographs are not needed."""
+    """Multiplies random matrices, without photographs."""
     m, n, k = _SMALL_SHAPE if multiplier.small else _SHAPE
     generator = np.random.default_rng(1)
     for name, (first, second) in TYPES.items():
@@ -39,7 +39,7 @@ def play(multiplier, photographs):
 
 
 def _matrix(generator, shape, dtype):
-    """Integers of the whole range, or normally distributed numbers."""
+    """Random integers of the whole range, or normally distributed floats."""
     if np.issubdtype(dtype, np.integer):
         info = np.iinfo(dtype)
         return generator.integers(info.min, info.max, shape, dtype, endpoint=True)

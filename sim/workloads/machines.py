@@ -13,7 +13,7 @@ from .builders import build_side_by_side
 
 __all__ = ["Machines"]
 
-#: Of a cluster, and threads of each of its processing engines at most: four of 256 threads would be too much to build.
+#: Cores of a cluster, and the most threads of each of its engines: four engines of 256 threads take too long to build.
 _CORES, _MOST_THREADS = 4, 16
 
 
@@ -24,12 +24,12 @@ class Machines:
     ----------
     preset, simulator : str
     small : bool
-        Simulation is slow: no engine has more threads than the preset's.
+        Simulation is slow: engines have at most as many threads as in the preset.
     waves : dict of str to Path
-        Where to leave waveforms of the mover (``"tmau"``), of the engines (``"pe"``, ``"conv"``), of the cluster and of
-        all together (``"accelerator"``); empty for none.
+        Files for waveforms of the mover (``"tmau"``), of the engines (``"pe"``, ``"conv"``), of the cluster and of
+        all engines together (``"accelerator"``); empty for none.
     settings : sequence of Setting
-        Parameters that differ from the preset, of those machines that have them.
+        Parameters that differ from the preset, for the machines that have them.
     """
 
     def __init__(self, preset, simulator, small=False, waves=None, settings=()):
@@ -45,21 +45,21 @@ class Machines:
         self._stack.close()
 
     def prepare(self, names, display):
-        """Builds what the workloads ``names`` need, side by side.
+        """Builds the simulators of the workloads ``names`` in parallel.
 
         Raises
         ------
         HostError
             If a tool is missing.
         UsageError
-            If none of them has the engine of a setting.
+            If no machine has the engine of a setting.
         """
         jobs, groups = {}, {}
         for make, options in map(self._job, names):
             jobs[self._name(options["params"])] = make, options
             groups |= groups_of(options["params"])
         require_groups(self._settings, groups)
-        # One alone is built when its session begins.
+        # A single one is built when its session begins.
         if len(jobs) > 1:
             build_side_by_side(jobs, display)
 
@@ -72,7 +72,7 @@ class Machines:
 
     @staticmethod
     def _name(params):
-        """What a machine is called while it is built."""
+        """The name of a machine on the display of the build."""
         if isinstance(params, ClusterParams):
             return "cluster"
         if params.engines == ("pe",):

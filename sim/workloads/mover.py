@@ -1,4 +1,4 @@
-"""Boxes through the RTL, a shared memory full at a time, and every byte of it compared with the golden model."""
+"""Moves boxes through the RTL, as many at a time as fit in shared memory, and compares every byte of it with golden."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -17,11 +17,11 @@ from .findings import Totals
 
 __all__ = ["Batch", "Box", "Mover"]
 
-_BARRIER = 0  # address of the barrier of every batch, in a line of its own
+_BARRIER = 0  # address of the barrier of every batch, which has a line of its own
 
 
 class Box(NamedTuple):
-    """One load: a map from :meth:`Mover.tiled`, where the box begins, and for im2col the offsets of the tap."""
+    """One load: a map from :meth:`Mover.tiled`, the start of the box, and for im2col the offsets of the tap."""
 
     tmap: TensorMap
     coords: tuple
@@ -30,14 +30,14 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True)
 class Batch:
-    """Boxes that have landed and been compared.
+    """Boxes that have landed and have been compared.
 
     Attributes
     ----------
     boxes : list of (Box, int)
         With their addresses in shared memory.
     shared : uint8 array
-        All of shared memory, as the hardware left it.
+        All of shared memory after the run on the hardware.
     run : Run
         With the answers to the consumer's reads, in the order of the boxes.
     """
@@ -47,7 +47,7 @@ class Batch:
     run: Run
 
     def rows(self, tmap, address):
-        """The bytes of a box that is not swizzled, one row (dimension 0, or a pixel) after the other."""
+        """The bytes of a box without swizzle, one row (dimension 0, or a pixel) after the other."""
         row = row_bytes(tmap)
         return self.shared[address : address + footprint(tmap)].reshape(-1, row)
 
@@ -55,16 +55,16 @@ class Batch:
 class Mover:
     """Moves boxes in batches: as many as fit in shared memory side by side, issued back to back.
 
-    A batch begins with a pattern all over shared memory, with a line between boxes that must not be written. Its boxes
-    signal one barrier, on which a processor waits before the consumer reads. Afterwards all of shared memory must equal
-    the golden model's.
+    Before a batch all of shared memory is written with a pattern, and a line between boxes must keep it. The boxes of a
+    batch signal one barrier, on which a processor waits before the consumer reads. After the batch all of shared memory
+    must equal the golden model's.
 
     Parameters
     ----------
     session : Session
         Of a core with an access unit alone.
     progress : callable
-        Called with the number of boxes that have been compared.
+        Called with the number of compared boxes.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Mover:
         return replace(TensorMap.tiled(array, **options), address=self._address(array), array=None)
 
     def sliced(self, array, **options):
-        """The same with interleave: ``array`` is N × slices of C × H × W × bytes of a slice, of bytes."""
+        """A map with interleave: ``array`` has bytes, in the shape N × slices of C × H × W × bytes of a slice."""
         size, stride = array.shape[-2::-1], array.strides[-3::-1]
         return TensorMap(element="u8", size=size, stride=stride, address=self._address(array), **options)
 
@@ -94,7 +94,7 @@ class Mover:
             contents = memory_bytes(array)
             address = self._session.place(contents)
             self._gmem.write(address, contents)
-            # The array is kept, so that its identity is not given to another.
+            # A reference to the array is kept, so that no other array gets the same id.
             self._placed[id(array)] = array, address
         return self._placed[id(array)][1]
 
@@ -105,7 +105,7 @@ class Mover:
         ----------
         boxes : sequence of Box
         reads : callable
-            The consumer's reads of a box at an address: for each a list of eight byte addresses.
+            Returns the consumer's reads of a box at an address: each is a list of eight byte addresses.
         """
         for placed in self._batches(boxes):
             yield self._move(placed, [lanes for box, address in placed for lanes in reads(box, address)])
@@ -118,7 +118,7 @@ class Mover:
         source : TensorMap
             From :meth:`tiled`.
         starts : sequence of tuple of int
-            Where the boxes begin; together they should cover the tensor.
+            Starts of the boxes; together the boxes should cover the tensor.
         """
         session = self._session
         length = extent(source)
@@ -172,7 +172,7 @@ class Mover:
         wanted = before.copy()
         for box, address in placed:
             load(box.tmap, box.coords, self._gmem, wanted, address, box.offsets)
-        # The phase is complete and the next one begins.
+        # The phase is complete, and the next one begins.
         wanted[: BARRIER.bytes] = _barrier(phase=1)
         self._compare(wanted, run, reads)
         self._count(placed, run)
@@ -191,7 +191,7 @@ class Mover:
             totals.problems.append(f"the bus broke {rule.name} {where}")
 
     def _count(self, placed, run, ways=1):
-        """Adds to the totals; boxes that also went back count in both ways, but not as steady."""
+        """Adds to the totals. Boxes that were also stored count in both directions, but not in steady state."""
         totals, done, params = self.totals, [stamp.done for stamp in run.commands], self._params
         least = [
             limits(box.tmap, box.coords, params.bus_bytes, address, params.addr_width, box.offsets)
@@ -213,5 +213,5 @@ def _barrier(phase):
 
 
 def _limit(least):
-    """Cycles that no machine can do without: each needed bus word crosses once a box, and each line is written."""
+    """The fewest cycles: each needed bus word is transferred once for each box, and each line is written."""
     return max(sum(each.words for each in least), sum(each.lines for each in least))

@@ -1,4 +1,4 @@
-"""Products through the processing engine, cut to fit shared memory, and every one compared."""
+"""Runs products on the processing engine, in programs that fit shared memory, and compares every one."""
 
 import ml_dtypes
 import numpy as np
@@ -32,8 +32,8 @@ _KINDS = {
 class Multiplier:
     """Runs products of matrices as programs, one after the other, each with all of its operands in shared memory.
 
-    Before a program all of shared memory is written, and after it all of it must be as it was but for the result: of
-    integers that of numpy, of floats that of the golden dot product, bit for bit. No instruction may report an error.
+    All of shared memory is written before a program. After it only the result may have changed: it must equal, bit for
+    bit, numpy's result for integers and the golden dot product for floats. No instruction may report an error.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Multiplier:
     small : bool
         Simulation is slow: workloads take smaller shapes.
     progress : callable
-        Called with the number of programs that have been compared.
+        Called with the number of compared programs.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Multiplier:
     totals : Totals
         Of all products.
     cases : dict of str to Totals
-        Of the products that were given a name.
+        Of the products with a name.
     """
 
     def __init__(self, session, small=False, progress=lambda programs: None):
@@ -66,20 +66,20 @@ class Multiplier:
         return _KINDS[a, b].family in self.params.types
 
     def product(self, a, b, c=None, *, case=None, **options):
-        """A × B, or C + A × B, as it lies in shared memory at the end: raw 32 bits.
+        """Computes A × B, or C + A × B, and returns the result from shared memory, as raw 32-bit words.
 
-        Where operands and result do not fit shared memory at once it is cut in two, and each half again. Of halves of K
-        the second one is added to the result of the first.
+        If operands and result do not fit shared memory together, the product is cut in two halves, and so on. If K is
+        cut, the second half is added to the result of the first one.
 
         Parameters
         ----------
         a, b : arrays of shape (m, k) and (k, n)
-            Their types say which ``mm`` it is.
+            Their types determine the ``mm``.
         c : uint32 array of shape (m, n), optional
         case : str, optional
-            Name under which it is counted in ``cases`` too.
+            Name of its totals in ``cases``.
         options : optional
-            Of ``gemm_program``.
+            Options of ``gemm_program``.
         """
         kind = _KINDS[a.dtype.type, b.dtype.type]
         size = self.params.smem.size_bytes
@@ -103,7 +103,7 @@ class Multiplier:
         return np.concatenate(parts, axis=1)
 
     def _run(self, program, expected, case):
-        """Runs a program, compares, counts; returns the result."""
+        """Runs a program, compares it, adds to the totals; returns the result."""
         session, placement = self._session, program.placement
         words = PeProgram.of_product(program)
         session.shared_memory.write(0, placement.smem)
@@ -121,12 +121,12 @@ class Multiplier:
         return program.result(seen)
 
     def _limit(self, gemm):
-        """Cycles in which all multipliers of all threads could do it."""
+        """Cycles of the product if all multipliers of all threads are busy."""
         return -(-_macs(gemm) * gemm.type.bytes // (self.params.threads * self.params.unit_bytes))
 
 
 def expected_product(a, b, c, step):
-    """C + A × B as raw 32 bits: of integers exact, of floats rounded once for every ``step`` elements of K."""
+    """C + A × B as raw 32-bit words: integers exactly, floats with one rounding for every ``step`` elements of K."""
     sums = np.zeros((len(a), b.shape[1]), np.uint32) if c is None else c
     kind = _KINDS[a.dtype.type, b.dtype.type]
     if not kind.is_float:

@@ -1,4 +1,4 @@
-"""A whole photograph in 10 × 10 tiles: 8 × 8 pixels and a halo of one, as a 3 × 3 convolution reads them."""
+"""A whole photograph in 10 × 10 tiles: 8 × 8 pixels with a halo of one, as a 3 × 3 convolution reads them."""
 
 import numpy as np
 
@@ -8,14 +8,14 @@ from .photographs import PIXEL_BYTES, padded_pixels
 
 __all__ = ["SUMMARY", "play"]
 
-SUMMARY = "a photograph, NHWC bytes, 10 x 10 halo tiles, put together again"
+SUMMARY = "a photograph, NHWC bytes, in 10 x 10 halo tiles, reassembled"
 
 _CORE, _HALO = 8, 1
 _TILE = _CORE + 2 * _HALO
 
 
 def play(mover, photographs):
-    """Moves every tile of the first photograph and puts it together again from what landed."""
+    """Moves every tile of the first photograph, and reassembles the photograph from shared memory."""
     photo = photographs[0]
     height, width, _ = photo.shape
     tmap = mover.tiled(padded_pixels(photographs[:1]), box=(PIXEL_BYTES, _TILE, _TILE, 1))

@@ -8,8 +8,8 @@ from tilewright.extras import require
 
 __all__ = ["PIXEL_BYTES", "load_photographs", "padded_pixels"]
 
-#: Bytes of a pixel as the workloads store it: red, green, blue and 13 zero channels, because rows of a box must be
-#: multiples of 16 bytes.
+#: Bytes of a pixel in the workloads: red, green, blue and 13 zero channels, because the rows of a box must be multiples
+#: of 16 bytes.
 PIXEL_BYTES = 16
 
 
@@ -39,9 +39,9 @@ def load_photographs(crop=None):
 
 
 def _photograph(name):
-    from PIL import Image  # the help of commands that use photographs needs none
+    from PIL import Image  # the help of commands with photographs does not need it
 
-    # As a file: to import scikit-learn, with all that it computes, takes seconds.
+    # Read as a file, because the import of scikit-learn takes seconds.
     with Image.open(distribution("scikit-learn").locate_file(f"sklearn/datasets/images/{name}.jpg")) as image:
         return np.array(image)
 

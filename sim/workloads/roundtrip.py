@@ -1,4 +1,4 @@
-"""A photograph to shared memory and back to another place, in every swizzle, interleave and with traversal strides."""
+"""A photograph loaded, and stored to another address, with every swizzle and interleave, and with traversal strides."""
 
 from itertools import product
 
@@ -27,7 +27,7 @@ LAYOUTS = (
 
 
 def play(mover, photographs):
-    """Moves the part there and back in each layout; the copy must be the original."""
+    """Loads and stores the part in each layout; the copy must equal the original."""
     photo = photographs[0][: _PART[0], : _PART[1]]
     pixels = padded_pixels([photo])
     facts, back = [], None
@@ -38,7 +38,7 @@ def play(mover, photographs):
         original = memory_bytes(array)
         mover.totals.require(copy, original, f"the copy with {name}")
         facts.append(f"{name}: {2 * len(original)} bytes in {mover.totals.cycles - before} cycles there and back")
-        if back is None:  # the first layout is that of the photograph
+        if back is None:  # the first layout is the photograph's
             back = np.ascontiguousarray(copy.reshape(pixels.shape[1:])[..., :3])
             mover.totals.require(back, photo, "the photograph")
     return Findings(facts=tuple(facts), pictures={"The photograph, loaded and stored again": back})
@@ -62,7 +62,7 @@ def _layout(mover, pixels, pixel_bytes, options):
 
 
 def _starts(steps, sizes):
-    """Starts in W and H that cover every position, with each phase of the traversal strides by itself."""
+    """Starts in W and H that cover every position, for each phase of the traversal strides separately."""
     axes = []
     for step, size, extent in zip(steps, sizes, _TILE, strict=True):
         reach = -(-extent // step) * step

@@ -1,4 +1,4 @@
-"""The first layer of a real network: a photograph through the stem of EfficientNet-Lite0, 32 feature maps out."""
+"""The first layer of a real network: the stem of EfficientNet-Lite0 turns a photograph into 32 feature maps."""
 
 import json
 from importlib.resources import files
@@ -16,7 +16,7 @@ SUMMARY = "a photograph through the first layer of EfficientNet-Lite0: 3 x 3, st
 
 _SIZE = 224  # of the network's input
 _COLUMNS = 8  # of feature maps in the picture
-#: Ways to cut the layer, by the names of the rows of the table: a kernel row as one pixel; each pixel by itself.
+#: Merged kernel columns, by name of the row of the table: a whole kernel row as one pixel, or each pixel separately.
 _WAYS = {"windows": {"merge": 3}, "pixels": {"merge": 1}}
 
 
@@ -25,7 +25,7 @@ def load_stem():
     stem = json.loads(files(__package__).joinpath("stem.json").read_text())
     weights = np.array([list(bytes.fromhex(row)) for row in stem["weights"]], np.uint8).view(np.int8)
     scale = np.array([int(bits, 16) for bits in stem["scale"]], np.uint32).view(np.float32)
-    # ReLU6: the clamp, for 255 is 6.
+    # ReLU6 is the clamp, because 255 represents 6.
     post = PostProcessing(output="u8", bias=tuple(stem["bias"]), scale=tuple(scale.tolist()))
     return weights.reshape(-1, 3, 3, 3), post, stem["x_zero"]
 

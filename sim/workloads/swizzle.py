@@ -1,4 +1,4 @@
-"""Patches of a photograph as 64 half-precision channels, in every swizzle, read column by column."""
+"""Patches of a photograph as 64 half-precision channels, with every swizzle, read column by column."""
 
 import numpy as np
 
@@ -55,7 +55,7 @@ def _play_layout(mover, array, channels, mode):
         for x in range(0, width, _WIDE)
         for c in range(0, depth, channels)
     ]
-    # Past the edge is the fill, zero.
+    # Chunks past the edge have the fill, zero.
     padded = np.pad(array, ((0, _HIGH), (0, _WIDE), (0, 0)))
 
     def reads(box, address):

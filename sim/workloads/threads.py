@@ -15,11 +15,11 @@ THREADS = ENGINE_THREADS["threads"]
 MERGES = ((1, 1), (2, 1), (4, 1), (1, 2), (1, 4), (2, 2))
 _MOST = 4  # threads a row
 _K, _SMALL_K = 2048, 128
-_PERIOD = 128  # elements after which B repeats itself along K, so that it need not all be in memory
+_PERIOD = 128  # period of B along K, in elements, so that not all of it must be in memory
 
 
 def play(multiplier, photographs):
-    """Multiplies the same matrices with each merge; photographs are not needed."""
+    """Multiplies the same matrices with each merge, without photographs."""
     threads = multiplier.params.threads
     rows, columns, k = threads // _MOST, 4 * threads, _SMALL_K if multiplier.small else _K
     generator = np.random.default_rng(2)
@@ -42,5 +42,5 @@ def play(multiplier, photographs):
 
 
 def _name(ka, kb):
-    """As in the text of an instruction; parts that are 1 are left out where the other one is not."""
+    """The merge as in the text of an instruction; a part that is 1 is left out if the other one is not."""
     return "".join(f"{name}{count}" for name, count in (("ka", ka), ("kb", kb)) if count > 1) or "ka1"

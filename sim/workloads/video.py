@@ -18,7 +18,7 @@ _BOX = (PIXEL_BYTES, 8, 4, 2, 2)  # C, W, H, T, N: both photographs at a time
 def frames(pixels):
     """The frames as a view, N T H W C: each frame is a quarter as wide and high, and further to the right.
 
-    No byte is copied: the stride of T is that of some pixels, so frames lie over each other in memory.
+    No byte is copied: the stride of T is a few pixels, so that frames overlap in memory.
     """
     count, height, width, channels = pixels.shape
     high, wide = height // 4, width // 4
@@ -31,7 +31,7 @@ def frames(pixels):
 
 
 def play(mover, photographs):
-    """Moves every block and puts the frames together again."""
+    """Moves every block, and reassembles the frames."""
     video = frames(padded_pixels(photographs))
     tmap = mover.tiled(video, box=_BOX)
     boxes = [
@@ -41,7 +41,7 @@ def play(mover, photographs):
         for x in range(0, video.shape[3], _BOX[1])
     ]
     _, wide, high, long, both = _BOX
-    # Space for what the last blocks lay down past the edge.
+    # Space for the parts of the last blocks past the edge.
     seen = np.full((both, FRAMES, video.shape[2] + high, video.shape[3] + wide, 3), 255, np.uint8)
     for batch in mover.move(boxes):
         for box, address in batch.boxes:

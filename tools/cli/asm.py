@@ -28,13 +28,13 @@ _CORE = core.assemble_core, core.disassemble_core, core.BITS
 def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("file", metavar="FILE", type=Path,
-                        help="text of what they are; with --back, words; - is the standard input")  # fmt: skip
+                        help="text, or with --back words; - is the standard input")  # fmt: skip
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--pe", action="store_true", help="instructions of the processing engine, not commands")
     kinds.add_argument("--conv", action="store_true", help="jobs of the convolution engine, not commands")
     kinds.add_argument("--core", action="store_true", help="programs of the command processor, not commands")
-    parser.add_argument("--back", action="store_true", help="write the text of words, one hexadecimal number a line")
-    parser.add_argument("--out", metavar="FILE", type=output_file, help="write there, not to the standard output")
+    parser.add_argument("--back", action="store_true", help="disassemble words, one hexadecimal number a line")
+    parser.add_argument("--out", metavar="FILE", type=output_file, help="write to this file, not to standard output")
 
 
 def run(args):
@@ -46,7 +46,7 @@ def run(args):
         text = _standard_input() if piped else args.file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         name = "the standard input" if piped else args.file
-        raise UsageError(f"{name}: cannot be read: {getattr(error, 'strerror', 'it is no text')}") from None
+        raise UsageError(f"{name}: cannot be read: {getattr(error, 'strerror', 'it is not text')}") from None
     read, write, bits = _PE if args.pe else _CONV if args.conv else _CORE if args.core else _TMAU
     lines = write(_words(text, bits)) if args.back else (f"{word:0{bits // 4}x}" for word in read(text))
     output = "".join(f"{line}\n" for line in lines)

@@ -1,4 +1,4 @@
-"""``tilewright bench``: measures the engines in exact cycles and compares with their limits and targets."""
+"""``tilewright bench``: measures the engines in exact cycles, and compares them with limits and targets."""
 
 import json
 from dataclasses import asdict
@@ -18,12 +18,12 @@ from tilewright.sim.hdl.settings import add_settings, require_groups
 
 __all__ = ["configure", "run"]
 
-#: Modules by engine, whose ``measure`` yields lines of a preset with the simulation's cycles a second so far.
+#: Modules by engine; their ``measure`` yields the lines of a preset with the simulation's cycles a second so far.
 _ENGINES = {name: f"tilewright.sim.bench.{name}" for name in ("tmau", "pe", "conv", "core", "cluster")} | {
     "network": "tilewright.tools.network.bench"
 }
 #: Groups of parameters that a measurement takes from the preset. Layers of the convolution engine have a shared memory
-#: of their own, in which all of their operands lie.
+#: of their own, which holds all of their operands.
 _CORE = ("tmau", "pe", "conv", "program", "smem")
 _GROUPS = {"tmau": ("tmau", "smem"), "pe": ("pe", "smem"), "conv": ("conv",), "core": _CORE,
            "cluster": ("tmau", "smem", "l2"), "network": _CORE}  # fmt: skip
@@ -36,11 +36,11 @@ def configure(parser):
     add_settings(parser)
     parser.add_argument("--sim", choices=("verilator", "icarus"), default="verilator", help="simulator")
     parser.add_argument("--out", metavar="FILE.json", type=output_file, default=str(BUILD / "bench.json"),
-                        help="where the table goes (%(default)s)")  # fmt: skip
+                        help="file for the table (%(default)s)")  # fmt: skip
 
 
 def run(args):
-    """Prints the table and leaves it as JSON; the status is 0 whether or not targets are met: the table says it."""
+    """Prints the table and writes it as JSON. The status is 0 even if a target is missed; the table shows that."""
     require_tools(args.sim)  # before minutes of elaboration
     presets = [args.preset] if args.preset else ["default", "ecp5"]
     engines = [args.engine] if args.engine else list(_ENGINES)

@@ -1,4 +1,4 @@
-"""``tilewright board``: a photograph through the access unit of a board, every byte compared with the golden model."""
+"""``tilewright board``: moves a photograph on a board, and compares every byte with the golden model."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from ..fpga.boards import BOARDS
 __all__ = ["configure", "run"]
 
 _PICTURE = BUILD / "board"
-#: Cycles of a bit where nothing is connected that would need more.
+#: Cycles of a bit in simulation, where the line may be fast.
 _FAST = 4
 
 
@@ -21,12 +21,12 @@ def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("--board", choices=list(BOARDS), default="ulx3s-85f", help="which (%(default)s)")
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--port", metavar="FILE", help="serial port that it is at, such as /dev/ttyUSB0")
-    where.add_argument("--simulated", action="store_true", help="its design in a simulator instead")
+    where.add_argument("--port", metavar="FILE", help="serial port of the board, such as /dev/ttyUSB0")
+    where.add_argument("--simulated", action="store_true", help="simulate the design instead")
 
 
 def run(args):
-    """Runs the subcommand. The status is 1 if anything differs from the golden model."""
+    """Runs the subcommand. The status is 1 if a byte differs from the golden model."""
     from PIL import Image
 
     board = BOARDS[args.board]
@@ -42,7 +42,7 @@ def run(args):
     print(f"{args.board}, {'simulated' if args.simulated else args.port}: {WIDTH} x {HEIGHT} pixels")
     print(f"{moved.tiles} tiles of {TILE[0]} bytes x {TILE[1]} rows loaded and stored in {moved.cycles:,} cycles, "
           f"{1000 * moved.cycles / (board.mhz * 1e6):.2f} ms at {board.mhz} MHz")  # fmt: skip
-    print(f"{moved.compared:,} bytes of both memories are those of the golden model")
+    print(f"{moved.compared:,} bytes of both memories equal the golden model's")
     print(picture)
     return 0
 

@@ -1,4 +1,4 @@
-"""``tilewright compile``: a model file to a program with its memory."""
+"""``tilewright compile``: compiles a model file to a program with its memory."""
 
 import json
 from pathlib import Path
@@ -19,10 +19,10 @@ def configure(parser):
     parser.add_argument("--preset", choices=list(MACHINES), default="default", help="core (%(default)s)")
     add_settings(parser)
     parser.add_argument("--layers", metavar="N", type=integer(1, 1 << 20), help="only the first N layers")
-    parser.add_argument("--every-tensor", action="store_true", help="every tensor stays in memory")
+    parser.add_argument("--every-tensor", action="store_true", help="keep every tensor in memory")
     parser.add_argument("--explain", action="store_true", help="print the plan, a line for each layer")
     parser.add_argument("--out", metavar="DIR", type=output_folder,
-                        help="write memory.bin, which has the program, and plan.json: where all lies")  # fmt: skip
+                        help="write memory.bin with the program, and plan.json with all addresses")  # fmt: skip
 
 
 def run(args):
@@ -43,7 +43,7 @@ def run(args):
 
 
 def _plan(compiled):
-    """Where everything lies, for who has no Python."""
+    """The addresses of everything, for readers without Python."""
     tensors = {
         name: {
             "address": compiled.plan.tensors[place.name], "shape": list(place.shape), "strides": list(place.strides),

@@ -1,4 +1,4 @@
-"""The documentation: the pages of ``docs/``, and those made from the field tables, as one web site."""
+"""The documentation: the pages of ``docs/``, and the pages made from the field tables, as one web site."""
 
 import logging
 import shutil
@@ -21,7 +21,7 @@ def configure(parser):
 
 
 def run(args):
-    """Builds the site and says where it is."""
+    """Builds the site and prints its path."""
     with working("documentation"):
         site = build_docs(args.out)
     print(site / "index.html")
@@ -34,9 +34,9 @@ def build_docs(out=BUILD / "docs", sources="docs"):
     Raises
     ------
     UsageError
-        If there is no documentation here, or MkDocs warns of anything: a dead link, a page that no menu names.
+        If the sources are missing, or MkDocs has a warning: a dead link, or a page that is not in the menu.
     """
-    # The help of the command needs none of it.
+    # The help of the command does not need these packages.
     from mkdocs.commands.build import build
     from mkdocs.config import load_config
     from mkdocs.exceptions import Abort

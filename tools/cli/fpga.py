@@ -30,7 +30,7 @@ from ..fpga.nextpnr import DEVICES, pack_bitstream, run_nextpnr
 __all__ = ["configure", "measure", "run"]
 
 _RESULT = "result.json"
-#: MHz that nextpnr aims at by default.
+#: Default target clock in MHz.
 _FREQUENCY = 100
 #: Options that a board decides.
 _OF_BOARD = ("preset", "top", "without", "device", "speed", "freq")
@@ -39,22 +39,24 @@ _OF_BOARD = ("preset", "top", "without", "device", "speed", "freq")
 def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("--preset", choices=list(TMAU_PRESETS), default="ecp5", help="configuration (%(default)s)")
-    parser.add_argument("--top", choices=list(TOPS), default="tmau", help="what to place (%(default)s)")
+    parser.add_argument("--top", choices=list(TOPS), default="tmau", help="top to place (%(default)s)")
     parser.add_argument("--without", metavar="FEATURE,...", type=feature_list, default=(),
                         help="features of the access unit that are not built")  # fmt: skip
     add_settings(parser)
     parser.add_argument("--device", choices=list(DEVICES), default="85k", help="size of the ECP5 (%(default)s)")
-    parser.add_argument("--speed", type=integer(6, 8), default=8, help="its speed grade (%(default)s)")
-    parser.add_argument("--seed", type=integer(0, (1 << 31) - 1), default=1, help="of the placement (%(default)s)")
-    parser.add_argument("--freq", type=integer(1, 1000), default=_FREQUENCY, help="MHz to aim at (%(default)s)")
-    parser.add_argument("--placed", action="store_true", help="stop before routing: the clock is an estimate then")
+    parser.add_argument("--speed", type=integer(6, 8), default=8, help="speed grade of the ECP5 (%(default)s)")
+    parser.add_argument("--seed", type=integer(0, (1 << 31) - 1), default=1, help="seed of the placement (%(default)s)")
+    parser.add_argument("--freq", type=integer(1, 1000), default=_FREQUENCY, help="target clock in MHz (%(default)s)")
+    parser.add_argument("--placed", action="store_true", help="stop before routing; the clock is then an estimate")
     parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "fpga"),
-                        help="where <top>-<preset>/, or <board>/, is written (%(default)s)")  # fmt: skip
-    parser.add_argument("--board", choices=list(BOARDS), help="instead of a top: the design for it, and its bitstream")
+                        help="folder in which <top>-<preset>/ or <board>/ is written (%(default)s)")  # fmt: skip
+    parser.add_argument(
+        "--board", choices=list(BOARDS), help="instead of a top: the design for this board, and its bitstream"
+    )
 
 
 def run(args):
-    """Prints the report and leaves it as ``result.json`` beside the files of both tools."""
+    """Prints the report, and writes it as ``result.json`` next to the files of both tools."""
     if args.board:
         return _run_board(args)
     options = {"device": args.device, "speed": args.speed, "target": args.freq, "route": not args.placed}
@@ -96,7 +98,7 @@ def _run_board(args):
 def _working(name, folder):
     """Reports progress; yields the folder to write to."""
     with working(name), writable(folder):
-        # If this run ends early, the result of an earlier run must not lie beside its files.
+        # If this run ends early, the result of an earlier run must not be next to its files.
         (folder / _RESULT).unlink(missing_ok=True)
         yield folder
 
@@ -109,25 +111,25 @@ def _show(found, folder):
 
 
 def measure(component, folder, *, device, speed, seed, target, route=True, **pins):
-    """Maps a component with its harness around it, places and routes it.
+    """Maps, places and routes a component in its harness.
 
     Parameters
     ----------
     component : Scan or Pads
     folder : Path
-        Where the files of both tools go.
+        Folder for the files of both tools.
     device, speed, seed, target, route, **pins
         See :func:`~.nextpnr.run_nextpnr`.
 
     Returns
     -------
     dict
-        Figures, for a file.
+        Figures for a JSON file.
 
     Raises
     ------
     RuntimeError
-        If it does not fit, or a tool fails.
+        If the component does not fit, or a tool fails.
     """
     mapped = map_flat(component, "ecp5", folder)
     outcome = run_nextpnr(folder, device=device, speed=speed, seed=seed, target=target, route=route, **pins)

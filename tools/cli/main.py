@@ -2,13 +2,13 @@
 """The command line ``tilewright``: finds the subcommand's module and runs it.
 
 A subcommand is a module with ``configure(parser)``, which adds its arguments to an ``argparse`` parser, and
-``run(args)``, which returns the exit status. It is imported only when it is asked for, so that a user of one needs
-nothing of another. The module itself imports nothing beyond the plain package: help, completion and refusals of
-arguments work everywhere, and only then is it found out whether the extra of the command is installed.
+``run(args)``, which returns the exit status. The module is imported only when its command is called, so that a command
+does not need the packages of another one. The module itself imports nothing beyond the plain package: help, completion
+and refusals of arguments always work. After that the extra of the command is looked for.
 
-Exit status: 0 all is well; 1 something did not come out as it should; 2 a wrong argument or input, a missing package or
-tool, a file that cannot be used; 3 replay ran no case; 128 + n ended by signal n. All but 0 come with one sentence, or
-say above what differs.
+Exit status: 0 success; 1 a result is not as expected, or a tool failed; 2 a wrong argument or input, a missing package
+or tool, a file that cannot be used; 3 replay ran no case; 128 + n ended by signal n. Every status except 0 comes with
+one sentence, or with lines on the differences.
 """
 
 import os
@@ -29,7 +29,7 @@ __all__ = ["COMMANDS", "Command", "main"]
 
 
 class Command(NamedTuple):
-    """A subcommand: its module, one line of help, and the extra that must be installed beside the plain package."""
+    """A subcommand: its module, one line of help, and the extra that it needs in addition to the plain package."""
 
     module: str
     help: str
@@ -38,37 +38,35 @@ class Command(NamedTuple):
 
 #: Subcommands by name.
 COMMANDS = {
-    "area": Command("tilewright.tools.area.area", "count tables, flip-flops and levels of logic of every block"),
-    "asm": Command("tilewright.tools.cli.asm", "assemble commands or instructions, or write the text of words"),
-    "bench": Command("tilewright.tools.cli.bench", "measure latencies and utilisation against their targets", "sim"),
-    "board": Command("tilewright.tools.cli.board", "run a photograph on a board, or on its design simulated", "sim"),
+    "area": Command("tilewright.tools.area.area", "count LUTs, flip-flops and levels of logic of every block"),
+    "asm": Command("tilewright.tools.cli.asm", "assemble commands, instructions and others, or disassemble"),
+    "bench": Command("tilewright.tools.cli.bench", "measure latencies and utilisation, with their targets", "sim"),
+    "board": Command("tilewright.tools.cli.board", "move a photograph on a board, or on its simulated design", "sim"),
     "compile": Command("tilewright.tools.cli.compile", "compile a quantised model to a program", "network"),
     "docs": Command("tilewright.tools.cli.docs", "build the documentation", "docs"),
-    "figures": Command(
-        "tilewright.tools.docs.figures", "bring the figures that pages cite up to date, or --check them"
-    ),
+    "figures": Command("tilewright.tools.docs.figures", "update the figures that pages cite, or --check them"),
     "fpga": Command("tilewright.tools.cli.fpga", "place and route a top on a Lattice ECP5: its clock", "fpga"),
     "header": Command("tilewright.tools.package.header", "write the C header of each top, for drivers"),
-    "mutate": Command("tilewright.verify.mutation", "count which small changes tests and proofs notice", "dev"),
+    "mutate": Command("tilewright.verify.mutation", "count which small changes tests and proofs detect", "dev"),
     "tool": Command("tilewright.tools.cli.tool", "run verilator, or fusesoc and others with it on their PATH"),
     "verilog": Command("tilewright.tools.cli.verilog", "write the Verilog of the tops, and files for other tools"),
-    "parameters": Command("tilewright.tools.cli.parameters", "list what --set changes, with the values of a preset"),
+    "parameters": Command("tilewright.tools.cli.parameters", "list parameters for --set, with the values of a preset"),
     "models": Command("tilewright.tools.cli.models", "write quantised models and inputs for them", "network"),
-    "replay": Command("tilewright.tools.cli.replay", "run the cases of a file and compare with what they expect"),
+    "replay": Command("tilewright.tools.cli.replay", "run the cases of a file and compare with the expected results"),
     "run": Command("tilewright.tools.cli.run", "run a quantised model on an input", "network"),
-    "silicon": Command("tilewright.tools.cli.silicon", "capture, ask and time a GPU's own tensor mover"),
+    "silicon": Command("tilewright.tools.cli.silicon", "capture, query and time a GPU's own tensor mover"),
     "sim": Command("tilewright.tools.cli.sim", "run the workloads on the RTL and compare every byte", "sim"),
     "stages": Command("tilewright.tools.docs.stages", "write STAGES.md from recorded figures"),
 }
 
 
 def main(argv=None):
-    """Runs the command line ``argv`` (that of the process if None) and returns the exit status."""
+    """Runs the command line ``argv`` (the process's own if None) and returns the exit status."""
     if argv is None and "_ARGCOMPLETE" in os.environ:
         _complete()
     argv = sys.argv[1:] if argv is None else list(argv)
     name = " ".join(["tilewright", *(word for word in argv[:1] if word in COMMANDS)])
-    if sys.stderr is None:  # closed, as by 2>&-
+    if sys.stderr is None:  # closed, for example by 2>&-
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - as long as the process
     if sys.stdout is None:
         print(f"{name}: the standard output is closed", file=sys.stderr)
@@ -80,9 +78,9 @@ def main(argv=None):
             return status
     except UsageError as error:
         return _give_up(name, str(error), 2)
-    except BrokenPipeError:  # as of `| head`: nobody reads on
+    except BrokenPipeError:  # the reader has closed the output, for example `| head`
         _drop_output()
-        return 141  # that of a program which SIGPIPE ends
+        return 141  # the status of a program that SIGPIPE ends
     except OSError as error:
         return _give_up(name, ": ".join(str(part) for part in (error.filename, error.strerror or error) if part), 2)
     except MemoryError as error:
@@ -103,7 +101,7 @@ def _run(argv):
 
 
 def _parser(words):
-    """The parser of a command line that begins with these ``words``: of the command that they name, all arguments."""
+    """The parser of a command line that begins with these ``words``; only the command that they name has arguments."""
     parser = Parser(prog="tilewright", description="An open tensor engine: run, compare, measure.")
     parser.add_argument("--version", action="version", version=f"tilewright {version('tilewright')}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -119,14 +117,14 @@ def _parser(words):
 
 
 def _complete():
-    """Prints what may follow the words that a shell has so far, and ends the process."""
-    from argcomplete import autocomplete  # only the shell's completion needs it
+    """Prints the completions of the words that a shell has so far, and ends the process."""
+    from argcomplete import autocomplete  # imported here: only the completion needs it
 
     autocomplete(_parser(os.environ["COMP_LINE"].split()[1:]))
 
 
 def _give_up(name, sentence, status):
-    # Hardware that was made but not finished would add a line for each of its parts.
+    # Amaranth would add a line for each component that was made but not elaborated.
     warnings.simplefilter("ignore")
     _drop_output()
     print(f"{name}: {one_line(sentence)}", file=sys.stderr)
@@ -134,7 +132,7 @@ def _give_up(name, sentence, status):
 
 
 def _drop_output():
-    """Writes what is left of the standard output, or else has Python not complain at its end that it cannot."""
+    """Flushes the standard output; if that fails, keeps Python from reporting it at its end."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,4 +1,4 @@
-"""``tilewright models``: writes model files to try, and inputs for them."""
+"""``tilewright models``: writes example models, and inputs for them."""
 
 from tilewright.arguments import output_folder
 from tilewright.errors import UsageError
@@ -10,7 +10,7 @@ from .run import array_bytes
 
 __all__ = ["MODELS", "configure", "run"]
 
-#: What can be written.
+#: The models.
 MODELS = ("efficientnet-lite0", *SMALL)
 
 
@@ -38,7 +38,7 @@ def _made(name):
     """A model, and inputs by the stems of their files."""
     if name in SMALL:
         return build_small(name, reduced=name == "signed"), {name: small_input(name, 0)["x"]}
-    from tilewright.network.models.efficientnet import build_quantised  # the help of the command needs no ONNX
+    from tilewright.network.models.efficientnet import build_quantised  # the help of the command does not need ONNX
     from tilewright.network.models.photographs import PHOTOGRAPHS, load_photograph, prepare
 
     return build_quantised(), {stem: prepare(load_photograph(stem)) for stem in PHOTOGRAPHS}

@@ -1,4 +1,4 @@
-"""``tilewright parameters``: the names that ``--set`` takes, with the values of a preset."""
+"""``tilewright parameters``: lists the names for ``--set``, with the values of a preset."""
 
 from tilewright.hw.core.params import ENGINES
 from tilewright.hw.tmau.params import TMAU_PRESETS

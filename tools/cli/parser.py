@@ -1,4 +1,4 @@
-"""The parser of the command line: a wrong argument is one sentence that begins with the command it was given to."""
+"""The parser of the command line. A wrong argument gives one sentence, which begins with the name of the command."""
 
 import argparse
 
@@ -8,7 +8,7 @@ __all__ = ["Parser", "one_line"]
 
 
 class _Once(argparse.Action):
-    """Stores a value; a second one is refused, for it would hide the first."""
+    """Stores a value; a second value is refused, because it would replace the first one."""
 
     def __call__(self, parser, namespace, values, option_string=None):
         given = namespace.__dict__.setdefault("given", set())
@@ -19,7 +19,7 @@ class _Once(argparse.Action):
 
 
 class Parser(argparse.ArgumentParser):
-    """Answers a wrong argument with one sentence, and takes options by their full names."""
+    """Answers a wrong argument with one sentence, and accepts only full names of options."""
 
     def __init__(self, **options):
         super().__init__(allow_abbrev=False, **options)
@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
             self.register("action", name, _Once)
 
     def parse_known_args(self, args=None, namespace=None):
-        """As of ``ArgumentParser``, but each command refuses itself what it does not know, so that its name is said."""
+        """Like ``ArgumentParser``, but each command refuses unknown arguments itself, so that the sentence names it."""
         namespace, rest = super().parse_known_args(args, namespace)
         if rest:
             option = next((word.partition("=")[0] for word in rest if word.startswith("-")), "")
@@ -39,7 +39,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {one_line(message)}\n")
 
     def _check_value(self, action, value):
-        """As of ``ArgumentParser``, with what may have been meant."""
+        """Like ``ArgumentParser``, with a suggestion."""
         if action.choices is None or value in action.choices:
             return
         if isinstance(action, argparse._SubParsersAction):
@@ -52,5 +52,5 @@ class Parser(argparse.ArgumentParser):
 
 
 def one_line(sentence):
-    """With escapes for what is in some file names, and would break the line or move the cursor."""
+    """The text with escapes for control characters, which some file names have."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in sentence)

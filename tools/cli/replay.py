@@ -1,9 +1,10 @@
-"""``tilewright replay``: runs the cases of a file (docs/replay.md) and compares with what they expect.
+"""``tilewright replay``: runs the cases of a file (docs/replay.md), and compares their results with the expected ones.
 
-A backend is a module with ``why_not(case, args)``, the sentence why it has nothing to run the case on, or None; and
-``hardware(case, args)``, the parameters that golden must have to judge it, or None. All but golden have
-``open_backend(args)`` too, a context manager that yields a callable: one case in, an ``Outcome`` out. What that returns
-must equal golden's, whole memories included but for the bytes that the specification leaves open.
+A backend is a module with two functions: ``why_not(case, args)`` returns the sentence why the backend cannot run the
+case, or None; ``hardware(case, args)`` returns the parameters that golden must have for the comparison, or None. All
+backends except golden also have ``open_backend(args)``, a context manager that yields a callable from a case to an
+``Outcome``. The outcome must equal golden's, including whole memories except for the bytes that the specification
+leaves open.
 """
 
 import json
@@ -23,43 +24,41 @@ from tilewright.sim.replay.rtl_options import configure_rtl, preset_name
 
 __all__ = ["BACKENDS", "configure", "run"]
 
-#: Where cases can run, and the module that does it.
+#: The module for each backend.
 BACKENDS = {
     "golden": "tilewright.sim.replay.golden",
     "rtl": "tilewright.sim.replay.rtl",
     "gpu": "tilewright.silicon.replay",
 }
-#: What must be installed for some of them.
+#: Extras that backends need.
 _EXTRAS = {"rtl": "sim"}
 
 _NOTHING_RAN = 3  # exit status
-_LONGEST_NAME = 200  # bytes of a case whose memories are written; file names have at most 255
+_LONGEST_NAME = 200  # bytes of the name of a case with --dump; file names have at most 255
 
 
 def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("cases", metavar="CASES.json", type=Path, help="file of cases")
-    parser.add_argument("--on", choices=list(BACKENDS), required=True, help="what runs the cases")
-    parser.add_argument("--out", metavar="RESULTS.json", type=output_file, help="write one result record a case")
+    parser.add_argument("--on", choices=list(BACKENDS), required=True, help="backend that runs the cases")
+    parser.add_argument("--out", metavar="RESULTS.json", type=output_file, help="write one result record for each case")
     parser.add_argument("--dump", metavar="DIR", type=output_folder, help="write the memories after each case")
-    parser.add_argument(
-        "--preset", type=preset_name, help="configuration of the access unit: on rtl default if left out"
-    )
+    parser.add_argument("--preset", type=preset_name, help="configuration of the access unit (on rtl: default)")
     configure_rtl(parser.add_argument_group("on rtl"))
 
 
 def run(args):
-    """Runs the subcommand; returns 1 if a case did not meet what it expects, 3 if none ran, otherwise 0."""
+    """Runs the subcommand; returns 1 if a case has unexpected results, 3 if none ran, otherwise 0."""
     require(_EXTRAS[args.on]) if args.on in _EXTRAS else None
     cases = read_cases(args.cases)
     _check_targets(args, cases)
     module = import_module(BACKENDS[args.on])
     records, missed, skipped = [], 0, 0
     with ExitStack() as stack:
-        # Opened late: a file in which every case is skipped needs no simulator, and no GPU.
+        # Opened late: if every case is skipped, neither a simulator nor a GPU is needed.
         backend = None
         for case in cases:
-            # Golden comes first: it says so where a program would never end.
+            # Golden runs first, because it reports a program that would never end.
             reason = module.why_not(case, args)
             golden = None if reason else _guarded(case, judge, module.hardware(case, args))
             reason = reason or _undecided(golden)
@@ -87,12 +86,12 @@ def run(args):
 
 
 def _undecided(golden):
-    """Why no outcome is the right one, as a sentence, or None."""
-    return golden.undecided and f"what comes out of it is left open: {golden.undecided}"
+    """Why the right outcome is undefined, as a sentence, or None."""
+    return golden.undecided and f"its result is left open: {golden.undecided}"
 
 
 def _guarded(case, run, *arguments):
-    """What a function returns for a case; what goes wrong there names the case."""
+    """Calls a function for a case; errors in it name the case."""
     try:
         return run(case, *arguments)
     except (MemoryError, RuntimeError) as error:
@@ -101,7 +100,7 @@ def _guarded(case, run, *arguments):
 
 
 def _check_targets(args, cases):
-    """Finds out before anything runs whether results can be written."""
+    """Checks, before any case runs, whether results can be written."""
     if args.out and args.out.exists() and args.out.samefile(args.cases):
         raise UsageError(f"--out must not be the file of cases, {args.cases}")
     if not args.dump:

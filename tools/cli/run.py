@@ -1,4 +1,4 @@
-"""``tilewright run``: a model file and its input to an answer."""
+"""``tilewright run``: runs a model file on an input."""
 
 import io
 import sys
@@ -21,7 +21,7 @@ from tilewright.sim.hdl.settings import add_settings, changed
 
 __all__ = ["BACKENDS", "array_bytes", "configure", "read_inputs", "run", "write_arrays"]
 
-_LARGEST = 5  # elements that are printed
+_LARGEST = 5  # number of elements that are printed
 
 
 def _on_golden(args, model, graph, inputs, names):
@@ -61,7 +61,7 @@ def _on_rtl(args, model, graph, inputs, names):
 
 
 def _on_ort(args, model, graph, inputs, names):
-    from tilewright.network.witness import Witness  # takes longer than all else here
+    from tilewright.network.witness import Witness  # imported here: it takes longer than the rest of this command
 
     witness = Witness(model, graph, names)
     if witness.reservation:
@@ -71,8 +71,8 @@ def _on_ort(args, model, graph, inputs, names):
     return witness.run(inputs)
 
 
-#: What can run a network: functions of the arguments, the ``ModelProto``, the same as Graph, its inputs and the names
-#: that are wanted.
+#: Backends for networks: functions of the arguments, the ``ModelProto``, the ``Graph``, its inputs, and the names of
+#: the results.
 BACKENDS = {"golden": _on_golden, "rtl": _on_rtl, "ort": _on_ort}
 
 
@@ -80,9 +80,9 @@ def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("model", metavar="MODEL.onnx", type=Path, help="quantised model")
     parser.add_argument("--input", metavar="X.npy", type=Path, required=True, help="input; .npz for several, by name")
-    parser.add_argument("--on", choices=list(BACKENDS), required=True, help="what runs it: ort is ONNX Runtime")
+    parser.add_argument("--on", choices=list(BACKENDS), required=True, help="backend that runs it; ort is ONNX Runtime")
     parser.add_argument("--preset", choices=list(MACHINES),
-                        help="compile it for such a core and run the program; golden otherwise runs none")  # fmt: skip
+                        help="compile it for this core and run the program; golden runs none by default")  # fmt: skip
     add_settings(parser)
     parser.add_argument("--layers", metavar="N", type=integer(1, 1 << 20), help="only the first N layers")
     parser.add_argument("--out", metavar="Y.npz", type=output_file, help="write an array for each output of the model")
@@ -93,7 +93,7 @@ def run(args):
     """Runs the subcommand."""
     if args.settings and args.on != "rtl" and not args.preset:
         raise UsageError("--set goes with --preset or --on rtl: otherwise no core runs the network")
-    machine_of(args.preset or "default", args.settings)  # wrong settings are found before the model is read
+    machine_of(args.preset or "default", args.settings)  # check the settings before the model is read
     if args.on == "ort" and (args.preset or args.layers):
         raise UsageError("--preset and --layers go with --on golden and --on rtl")
     if args.every_tensor and not args.out:
@@ -123,7 +123,7 @@ def run(args):
 
 
 def _summary(name, value):
-    """A line about an output: its largest elements."""
+    """A line on an output, with its largest elements."""
     flat = value.reshape(-1)
     largest = np.argsort(-flat.astype(np.float64), kind="stable")[:_LARGEST]
     elements = ", ".join(f"{flat[i]:.5g} at {i}" for i in largest)
@@ -131,12 +131,12 @@ def _summary(name, value):
 
 
 def read_inputs(path, graph):
-    """The inputs of a network by their names: from a ``.npz``, or a ``.npy`` if there is only one.
+    """The inputs of a network by name, from a ``.npz``, or a ``.npy`` for a single input.
 
     Raises
     ------
     ModelError
-        If it is no such file; one sentence. A file that cannot be read is an OSError.
+        If it is not such a file, as one sentence. A file that cannot be read raises an OSError.
     """
     data = Path(path).read_bytes()
     try:
@@ -154,7 +154,7 @@ def read_inputs(path, graph):
 
 
 def write_arrays(path, values):
-    """Writes arrays by their names, whatever these are, as a ``.npz``."""
+    """Writes arrays as a ``.npz``, by name; names may be any text."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, value in values.items():

@@ -1,17 +1,17 @@
-"""``tilewright silicon``: what can be done with a GPU beside replaying cases on it, and for it (docs/silicon.md)."""
+"""``tilewright silicon``: work with and for a GPU, in addition to replay (docs/silicon.md)."""
 
 from importlib import import_module
 
 __all__ = ["COMMANDS", "configure", "run"]
 
-#: Subcommands: module, as those of the command line itself, and one line of help.
+#: Subcommands: their module, like a module of the command line, and one line of help.
 COMMANDS = {
-    "capture": ("tilewright.silicon.capture", "run thousands of cases and keep what came out"),
-    "ask": ("tilewright.silicon.ask", "put the questions that documents leave open"),
+    "capture": ("tilewright.silicon.capture", "run thousands of cases and keep the results"),
+    "ask": ("tilewright.silicon.ask", "ask the questions that documents leave open"),
     "time": ("tilewright.silicon.timing", "time loads of tiles against the GPU's own copies"),
-    "pack": ("tilewright.silicon.archive", "pack all that a machine with a GPU needs into one archive"),
-    "all": ("tilewright.silicon.steps", "test, run, ask and time everything, or go on with it"),
-    "take": ("tilewright.silicon.take", "take in what came back from a machine with a GPU"),
+    "pack": ("tilewright.silicon.archive", "pack everything for a machine with a GPU into one archive"),
+    "all": ("tilewright.silicon.steps", "test, run, ask and time everything, or continue an earlier run"),
+    "take": ("tilewright.silicon.take", "import the results from a machine with a GPU"),
 }
 
 
@@ -26,5 +26,5 @@ def configure(parser):
 
 
 def run(args):
-    """Runs the subcommand that was asked for; returns the exit status."""
+    """Runs the given subcommand; returns the exit status."""
     return args.run_silicon(args)

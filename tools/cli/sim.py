@@ -1,4 +1,4 @@
-"""``tilewright sim``: photographs and matrices through the RTL, everything compared with the golden model."""
+"""``tilewright sim``: runs workloads on the RTL, and compares everything with the golden model."""
 
 import sys
 import time
@@ -22,9 +22,9 @@ from tilewright.sim.workloads.photographs import load_photographs
 
 __all__ = ["CROP", "SMALL_CROP", "Played", "configure", "play", "play_all", "run", "table_rows"]
 
-#: Height and width of the part of each photograph that is moved where simulation is slow, or leaves a waveform.
+#: Height and width of the part of each photograph that is moved if simulation is slow, or writes a waveform.
 CROP = (48, 64)
-#: The same where shared memory is so small that a box or two fill it, and every box waits for the memory.
+#: The same if shared memory holds only a box or two, so that every box waits for the memory.
 SMALL_CROP = (208, 320)
 _SMALL = 4096  # bytes of shared memory
 
@@ -47,20 +47,20 @@ def configure(parser):
     parser.add_argument("--preset", choices=list(TMAU_PRESETS), default="default", help="configuration (%(default)s)")
     add_settings(parser)
     parser.add_argument("--sim", choices=("verilator", "icarus"), default="verilator", help="simulator (%(default)s)")
-    parser.add_argument("--workload", choices=[*WORKLOADS, "all"], help=f"one or all; {', '.join(SHORT)} if left out")
+    parser.add_argument("--workload", choices=[*WORKLOADS, "all"], help=f"one or all; default: {', '.join(SHORT)}")
     parser.add_argument("--layers", metavar="N", type=integer(1, 1 << 20),
                         help="only the first N layers of the workload network")  # fmt: skip
-    parser.add_argument("--waves", action="store_true", help=f"leave waveforms of a crop in {_WAVES}/")
+    parser.add_argument("--waves", action="store_true", help=f"write waveforms of a crop to {_WAVES}/")
 
 
 def run(args):
-    """Runs the subcommand. The status is 1 if anything differs from the golden model."""
-    # Help and completion need none of what runs a workload and writes the report.
+    """Runs the subcommand. The status is 1 if a result differs from the golden model."""
+    # Imported here: help and completion do not need the workloads and the report.
     from tilewright.sim.report.page import write_report
     from tilewright.sim.report.timeline import record_transfer
     from tilewright.sim.workloads.machines import Machines
 
-    with writable(BUILD):  # where figures and the report go at the end, even if all that runs is there
+    with writable(BUILD):  # figures and the report are written there at the end
         pass
     crop = _crop(args)
     small = crop is not None
@@ -80,7 +80,7 @@ def run(args):
     begin = time.perf_counter()
     with (
         shown(Bars() if sys.stderr.isatty() else Lines(sys.stderr)) as display,
-        # Left after the machines, without which what still plays ends at once.
+        # Ends after the machines, so that workloads that still run end at once.
         ExitStack() as players,
         Machines(args.preset, args.sim, small, waves, args.settings) as machines,
     ):
@@ -113,16 +113,16 @@ def run(args):
 
 
 def play_all(sessions, photographs, small, players, layers=None):
-    """Runs workloads, those of different machines at the same time; yields each :class:`Played`, in their order.
+    """Runs workloads, on different machines in parallel; yields each :class:`Played`, in the order of the workloads.
 
     Parameters
     ----------
     sessions : dict of str to session
-        By the names of the workloads. Those that share a session run one after the other.
+        By name of the workload. Workloads that share a session run one after the other.
     photographs, small, layers
-        As of :func:`play`.
+        See :func:`play`.
     players : ExitStack
-        At whose end the threads are waited for.
+        Waits for the threads at its end.
     """
     threads = {session: players.enter_context(ThreadPoolExecutor(1)) for session in dict.fromkeys(sessions.values())}
 
@@ -146,7 +146,7 @@ def play_all(sessions, photographs, small, players, layers=None):
 def play(name, session, photographs, small=False, progress=lambda parts: None, layers=None):
     """Runs one workload on a session of its machine and returns it as :class:`Played`.
 
-    Of a network there are only so many ``layers``, if it is not None; it says itself how far it is.
+    If ``layers`` is not None, a network runs only this number of layers. It reports its own progress.
     """
     from tilewright.sim.workloads.accelerator import Accelerator
     from tilewright.sim.workloads.convolver import Convolver
@@ -174,18 +174,18 @@ _HEAD = (
     f"{'vs golden':>12} {'cycles/s':>9}"
 )
 _LEGEND = (
-    "parts: boxes that were moved, programs of the processing engine or of all, or jobs of the convolution engine",
-    "work: bytes landed in shared memory, fill included; or multiply-accumulates (MACs) of elements",
-    "limit: for each shared memory full of boxes the larger of: distinct bus words of each box; 128-byte lines written",
-    "       for a program MACs / multipliers of all threads; for a job that of docs/conv.md; for a program of all the",
-    "       largest of MACs / multipliers of the convolution engine, bus words read, bus words written; for programs",
-    "       of several cores the largest of MACs / multipliers of all of their threads, bus words read, and written",
-    "of limit: limit / cycles, with the latency of each shared memory full; steady: from its first box's completion on",
+    "parts: boxes that were moved, programs of one or all engines, or jobs of the convolution engine",
+    "work: bytes landed in shared memory, including fill; or multiply-accumulates (MACs) of elements",
+    "limit: boxes: for each shared memory full, the larger of distinct bus words of each box and lines written",
+    "       program of the processing engine: MACs / multipliers of all threads; job: the limit of docs/conv.md",
+    "       program of all engines: the largest of MACs / multipliers of the convolution engine, words read, written",
+    "       programs of several cores: the largest of MACs / multipliers of all of their threads, words read, written",
+    "of limit: limit / cycles, with the latency of each shared memory full; steady: from the end of its first box on",
 )
 
 
 def table_rows(played):
-    """Lines of the table: the workload, and below it its cases."""
+    """Lines of the table: a workload, followed by its cases."""
     return [
         f"{_row(played.name, played.totals)} {played.speed:>9,.0f}",
         *(_row(f"  {name}", totals) for name, totals in played.findings.cases.items()),
@@ -198,7 +198,7 @@ def _row(name, totals):
 
 
 def _waves(simulator):
-    """Where waveforms are left, by the machine: in FST, a small part of a VCD, if the simulator can write it."""
+    """The files of waveforms, by machine: FST, which is much smaller, if the simulator can write it, otherwise VCD."""
     try:
         require_tools(simulator, "fst")
         suffix = "fst"
@@ -209,14 +209,14 @@ def _waves(simulator):
 
 
 def _figures(played):
-    """What a workload measured, as a recorded result with a row for each case."""
+    """The figures of a workload for a recorded result, with a row for each case."""
     one = played.totals
     rows = {name: {"cycles": case.cycles, "work": case.work} for name, case in played.findings.cases.items()}
     return {"cycles": one.cycles, "work": one.work, "parts": one.parts, "share": 100 * one.utilisation, "rows": rows}
 
 
 def _names(args):
-    """The workloads that were asked for, or of several those that the preset has the hardware for."""
+    """The workload that was given, or those of several for which the preset has the hardware."""
     lacking = {name: _lacking(name, args) for name in WORKLOADS}
     names = [args.workload] if args.workload in WORKLOADS else WORKLOADS if args.workload else SHORT
     if args.workload in WORKLOADS and lacking[args.workload]:
@@ -227,7 +227,7 @@ def _names(args):
 
 
 def _lacking(name, args):
-    """What a workload needs and has not: features of the preset's mover, a simulator that is fast; empty if nothing."""
+    """What a workload lacks: features of the preset's mover, or a fast simulator; empty if it lacks nothing."""
     features = [each for each in NEEDS.get(name, ()) if not _mover(args).has(each)]
     if features:
         return f"{', '.join(features)}, which preset {args.preset} lacks"
@@ -244,5 +244,5 @@ def _crop(args):
 
 
 def _mover(args):
-    """TmauParams of the machine that moves."""
+    """TmauParams of the mover."""
     return changed(TMAU_PRESETS[args.preset], args.settings)

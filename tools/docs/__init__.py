@@ -1,1 +1,1 @@
-"""Tools for those who change the project: area, mutation, documentation, stages."""
+"""Tools for the documentation: generated pages, cited figures, code blocks, verification stages."""

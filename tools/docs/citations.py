@@ -1,8 +1,8 @@
-"""Figures that pages cite: a number, and behind it a comment that names where it was measured.
+"""Figures that pages cite: a number, followed by a comment that names the result from which it comes.
 
-``592,463<!-- figure: sim-network-default.cycles[*] -->`` cites the field ``cycles`` of the rows of a recorded result
-that a pattern of the shell names, and ``bench.lines`` a field of the result itself. Semicolons separate patterns; one
-that begins with ``!`` leaves rows out.
+``592,463<!-- figure: sim-network-default.cycles[*] -->`` cites the field ``cycles`` of all rows of a recorded result
+that match a shell pattern; ``bench.lines`` cites a field of the result itself. Semicolons separate patterns; a pattern
+that begins with ``!`` excludes rows.
 """
 
 import re
@@ -27,15 +27,15 @@ class Citation:
     Attributes
     ----------
     line : int
-        Of the page, from 1 on.
+        Line of the page, from 1 on.
     start, end : int
-        Where its numbers are in the text of the page.
+        Position of its numbers in the text of the page.
     text : str
         The numbers: one, two with ``to`` for the least and the largest, or a list.
     unit : str
-        The word behind them, which may be ``thousand``, ``million`` or ``k``.
+        The word after them, which may be ``thousand``, ``million`` or ``k``.
     name, what : str
-        The recorded result, and the field of it.
+        The recorded result, and its field.
     """
 
     line: int
@@ -53,7 +53,7 @@ def find_citations(text):
     Raises
     ------
     ValueError
-        If a comment that begins as one does not end as one, or no number stands before it.
+        If a comment begins like a citation, but is not one, or has no number before it.
     """
     found = [
         Citation(text.count("\n", 0, at.start()) + 1, *at.span("text"), at["text"], (at["unit"] or "").strip(),
@@ -69,7 +69,7 @@ def find_citations(text):
 
 
 def measured_values(result, what):
-    """The numbers of a recorded result that a citation names, a list; empty if it has none of that name."""
+    """The list of numbers of a recorded result that a citation names; empty if the result has none with that name."""
     field, _, patterns = what.rstrip("]").partition("[")
     if not patterns:
         return [result[field]] if field in result else []
@@ -84,12 +84,12 @@ def measured_values(result, what):
 
 
 def text_of(citation, values):
-    """The text that a citation should have, in the form that it has: as many decimals, with or without commas.
+    """The text that a citation should have, in its present form: same number of decimals, with or without commas.
 
     Raises
     ------
     ValueError
-        If the form says less than the values: one number for several that differ, or a list of another length.
+        If the form cannot express the values: one number for several that differ, or a list of another length.
     """
     numbers = re.findall(_NUMBER, citation.text)
     scale = _UNITS.get(citation.unit, 1)
@@ -108,7 +108,7 @@ def text_of(citation, values):
 
 
 def _shown(value, like):
-    """A number with as many decimals as another one; commas from 10,000 on, or from 1,000 where the other has one."""
+    """A number with as many decimals as another one, and commas from 10,000 on, or 1,000 if the other one has one."""
     decimals = len(like.partition(".")[2])
     text = f"{value:,.{decimals}f}"
     return text if "," in like or abs(value) >= 10_000 else text.replace(",", "")

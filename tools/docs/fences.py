@@ -1,4 +1,4 @@
-"""Code blocks of a page of the documentation, for the tests that run them."""
+"""The code blocks of a page of the documentation, for the tests that run them."""
 
 import re
 from typing import NamedTuple
@@ -14,12 +14,12 @@ class Fence(NamedTuple):
     Attributes
     ----------
     line : int
-        Of its first line of text.
+        Number of its first line of text.
     language : str
-        What stands behind the first three backquotes; empty if nothing does.
+        The word after the first three backquotes, or empty.
     text : str
     reason : str
-        Why a reader runs it and no test does: ``<!-- not run: reason -->`` in the line above. Empty without.
+        Why tests do not run it, from ``<!-- not run: reason -->`` in the line above; otherwise empty.
     """
 
     line: int

@@ -1,4 +1,4 @@
-"""Pages of the documentation that are made from field tables, enumerations and parameters."""
+"""Pages of the documentation that are generated from field tables, enumerations and parameters."""
 
 import dataclasses
 import inspect
@@ -25,14 +25,14 @@ _CITATION = re.compile(r'docs/(\w+)\.md, "([^"]+)"')
 
 
 def table(head, rows):
-    """A Markdown table: a list of headings, and rows of as many cells."""
+    """A Markdown table from a list of headings, and rows with a cell for each heading."""
     rule = ["---"] * len(head)
     lines = ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in (head, rule, *rows)]
     return "\n".join(lines) + "\n"
 
 
 def _code(text):
-    """``x`` of a docstring as `x` of Markdown, and what it cites as links."""
+    """Text of a docstring as Markdown: ``x`` becomes `x`, and citations become links."""
     return _CITATION.sub(_link, text.replace("``", "`"))
 
 
@@ -68,12 +68,12 @@ def _stored(field):
 
 
 def _enum_link(field):
-    """To the section on a field's enumeration."""
+    """The link to the section on a field's enumeration."""
     return f"[{field.enum.__name__}](#{field.enum.__name__.lower()})"
 
 
 def _meaning(field):
-    """What a field of a register means."""
+    """The meaning of a field of a register."""
     return f"{_code(field.doc)} {_enum_link(field)}" if field.enum else _code(field.doc)
 
 
@@ -94,7 +94,7 @@ def fields_table(fmt):
 
 
 def enum_sections(fields, *enumerations):
-    """Sections on the enumerations of ``fields``, and then on the further ``enumerations``, each once, as a list."""
+    """A list of sections on the enumerations of ``fields``, then on further ``enumerations``, without duplicates."""
     parts = []
     for enumeration in dict.fromkeys([*(field.enum for field in fields if field.enum), *enumerations]):
         parts += [f"## {enumeration.__name__}\n", _code(inspect.getdoc(enumeration)) + "\n", enum_table(enumeration)]
@@ -102,7 +102,7 @@ def enum_sections(fields, *enumerations):
 
 
 def format_page(fmt, *enumerations, recorded=True):
-    """Page of one format: every field, then its enumerations and the further ``enumerations``.
+    """The page of one format: every field, then its enumerations and the further ``enumerations``.
 
     ``recorded``: error records name its fields.
     """
@@ -117,9 +117,9 @@ def format_page(fmt, *enumerations, recorded=True):
 
 
 def instructions_page(title, introduction, instructions, number="Opcode"):
-    """Page of the formats of ``instructions``, a dictionary by operation, and of their enumerations.
+    """The page of the formats of ``instructions``, a dictionary by operation, and of their enumerations.
 
-    ``number``: what the operation's is called.
+    ``number``: the name of the operation's number.
     """
     parts = [f"# {title}\n", introduction + "\n"]
     for operation, fmt in instructions.items():
@@ -130,18 +130,18 @@ def instructions_page(title, introduction, instructions, number="Opcode"):
 
 
 def errors_page(title, errors, *paragraphs):
-    """Page of the error codes of an enumeration."""
+    """The page of the error codes of an enumeration."""
     return "\n".join([f"# {title}\n", *(f"{paragraph}\n" for paragraph in paragraphs), enum_table(errors)])
 
 
 def registers_page(registers, name, presets, *, title="Registers"):
-    """Page of the registers of a region: an overview, their bits, and enumerations of these.
+    """The page of the registers of a region: an overview, their bits, and enumerations of these.
 
     Parameters
     ----------
     registers : sequence of Register
     name : str
-        Of the region.
+        Name of the region.
     presets : dict
         Parameters of the engine, which some registers show.
     """
@@ -170,8 +170,8 @@ def registers_page(registers, name, presets, *, title="Registers"):
     if shown:
         parts += [
             "## Parameters\n",
-            "What the registers read that show parameters of the hardware, by preset. In `Core` shared memory has the "
-            "size that the processing engine's preset gives it.\n",
+            "Values of the registers that show parameters of the hardware, by preset. In `Core` shared memory has the "
+            "size of the processing engine's preset.\n",
             table(["register", *(f"`{preset}`" for preset in presets)], rows),
         ]
     fields = [field for register in registers for field in register.fields]
@@ -179,7 +179,7 @@ def registers_page(registers, name, presets, *, title="Registers"):
 
 
 def _flat(params, prefix=""):
-    """Names and values of a parameter object; those of a nested one as ``smem.size_bytes``."""
+    """Names and values of a parameter object; a nested object gives names such as ``smem.size_bytes``."""
     for field in dataclasses.fields(params):
         value = getattr(params, field.name)
         if dataclasses.is_dataclass(value):
@@ -189,13 +189,13 @@ def _flat(params, prefix=""):
 
 
 def parameters_page(presets, *classes, title="Parameters and presets"):
-    """Page of the parameter ``classes``, and of the ``presets``, which are objects of the first."""
+    """The page of the parameter ``classes``, and of the ``presets``, which are objects of the first class."""
     names = [name for name, _ in _flat(next(iter(presets.values())))]
     values = {preset: dict(_flat(params)) for preset, params in presets.items()}
     parts = [
         f"# {title}\n",
-        "A preset is a named set of parameters; `PRESET=` and `--preset` take its name. `--set` changes "
-        "[single ones](integration.md#parameters), as it would `tmau.max_burst`.\n",
+        "A preset is a named set of parameters; `PRESET=` and `--preset` select it. `--set` changes "
+        "[single parameters](integration.md#parameters), for example `tmau.max_burst`.\n",
     ]
     rows = [(f"`{name}`", *(values[preset][name] for preset in presets)) for name in names]
     parts.append(table(["parameter", *(f"`{preset}`" for preset in presets)], rows))

@@ -1,7 +1,7 @@
-"""``tilewright figures``: the figures that pages cite, brought up to date from what was measured last.
+"""``tilewright figures``: updates the figures that pages cite from the latest measurements.
 
-Benches, workloads and tests leave results in ``build/results/``. ``docs/figures.json`` has of each result the figures
-that pages cite, with the command, the commit and the date; a page repeats a figure and names it
+Benches, workloads and tests write results to ``build/results/``. ``docs/figures.json``, the *home* of figures, has the
+figures of each result that pages cite, with the command, the commit and the date. A page repeats a figure and names it
 (:mod:`.citations`). A figure whose command takes hours, or needs a GPU, is written into that file by hand.
 """
 
@@ -20,9 +20,9 @@ __all__ = ["HOME", "configure", "disagreements", "pages", "run", "stale"]
 
 #: The home of all figures, from the root of the repository.
 HOME = Path("docs/figures.json")
-#: Numbers as large as this are not the same by chance.
+#: Numbers from this size on are not equal by chance.
 _LARGE = 100_000
-#: Of more values the least and the largest are kept.
+#: If there are more values, the least and the largest are kept.
 _MOST = 8
 
 
@@ -32,7 +32,7 @@ def configure(parser):
 
 
 def run(args):
-    """Brings home and pages up to date, or says what is not; UsageError outside of a checkout."""
+    """Updates the home and the pages, or only reports differences; UsageError outside of a checkout."""
     root = Path()
     if not (root / HOME).exists():
         raise UsageError(f"there is no {HOME}: run it in the root of the repository")
@@ -50,20 +50,20 @@ def run(args):
         return 1 if changes or problems else 0
     for path, text in pages(root).items():
         write_atomically(root / path, _rewritten(text, home))
-    # The numbers of a figure stand in one line.
+    # The numbers of a figure are in one line.
     text = re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", lambda at: f"[{' '.join(at[1].split())}]", json.dumps(home, indent=1))
     write_atomically(root / HOME, text + "\n")
     return 1 if disagreements(root, home) else 0
 
 
 def pages(root):
-    """Texts of the pages that may cite figures, by path from the root: all but the ledger, which says what was."""
+    """Texts of the pages that may cite figures, by path from the root: all except the bug ledger, which is history."""
     paths = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
     return {path.relative_to(root): path.read_text(encoding="utf-8") for path in paths if path.name != LEDGER.name}
 
 
 def disagreements(root, home=None):
-    """Sentences, one for each figure on a page that is not the home's, and for each in the home that none cites."""
+    """Sentences on figures of pages that differ from the home, and on figures of the home that no page cites."""
     home = _read(root) if home is None else home
     found, cited = [], set()
     for path, text in pages(root).items():
@@ -92,7 +92,7 @@ def disagreements(root, home=None):
 
 
 def _copies(path, text, home):
-    """Sentences on large figures of the home that a page has without saying so: they would not be kept up to date."""
+    """Sentences on large figures of the home that a page has without a citation, so that they would not be updated."""
     for citation in reversed(find_citations(text)):
         text = text[: citation.start] + text[citation.end :]
     every = {value: f"{name}.{what}" for name, entry in home.items()
@@ -105,9 +105,9 @@ def _copies(path, text, home):
 
 
 def stale(name, root):
-    """Sentences on the figures of the result ``name``, as recorded last, that are others in the home of ``root``.
+    """Sentences on figures in the latest result ``name`` that differ from the home of ``root``.
 
-    One that no page cites is a mistake of who asks.
+    A result without a cited figure gives a sentence too.
     """
     (result,) = load(name)
     kept = _figures(_read(root), name)
@@ -129,13 +129,13 @@ def _figures(home, name):
 
 
 def _kept(values):
-    """Values as the home has them: rounded, and no more than the least and the largest of many."""
+    """Values in the form of the home: rounded, and if there are many, only the least and the largest."""
     values = [round(value, 6) for value in values]
     return values if len(values) <= _MOST else [min(values), max(values)]
 
 
 def _updated(root, before):
-    """The home of what pages cite now: recorded figures, and those of before where nothing was recorded."""
+    """The home with the figures that pages cite now: recorded ones, or the previous ones if nothing was recorded."""
     cited = {}
     for text in pages(root).values():
         for citation in find_citations(text):
@@ -146,7 +146,7 @@ def _updated(root, before):
         if results:
             source = {key: results[0].get(key, "") for key in ("command", "commit", "date")}
             figures = {what: _kept(measured_values(results[0], what)) for what in sorted(cited[name])}
-            # The commit is that on which these figures were measured first.
+            # The commit is the one on which these figures were first measured.
             home[name] = entry if figures == entry["figures"] else source | {"figures": figures}
         elif name in before:
             figures = {what: entry["figures"][what] for what in sorted(cited[name]) if what in entry["figures"]}
@@ -155,7 +155,7 @@ def _updated(root, before):
 
 
 def _rewritten(text, home):
-    """A page with the figures of the home; those stay that do not fit their form."""
+    """A page with the figures of the home; figures that do not fit their form stay unchanged."""
     for citation in reversed(find_citations(text)):
         values = _figures(home, citation.name).get(citation.what)
         try:

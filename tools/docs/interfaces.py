@@ -1,4 +1,4 @@
-"""Pages on what a top looks like from outside: its ports, and the addresses behind its AXI4-Lite port."""
+"""Pages on the interface of a top: its ports, and the address map of its AXI4-Lite port."""
 
 import re
 
@@ -12,7 +12,7 @@ from .field_tables import table
 
 __all__ = ["address_map_page", "ports_page"]
 
-#: Where what meanings name is explained.
+#: Links for terms in meanings.
 _LINKS = {
     "BarrierOp": "barrier.md#barrierop",
     "BARRIER_OPERATION": "errors.md",
@@ -22,7 +22,7 @@ _LINKS = {
     "PeError": "pe_errors.md",
     "SEGMENT": "segment.md",
 }
-#: Words of one of several formats, and the pages on these.
+#: Ports whose words have one of several formats, and the pages on these formats.
 _FORMATS = {
     "commands_payload": "[Commands](commands.md)",
     "page_moves_payload": "[Commands](commands.md)",
@@ -30,10 +30,10 @@ _FORMATS = {
     "jobs_payload": "[Jobs](convolution.md)",
 }
 _WINDOWS = (
-    "With `command_window` and `barrier_window` of a `TmauParams` the last regions are these; others stay where they "
-    "are. [From a processor](from_a_processor.md) says how to use them.\n"
+    "With `command_window` and `barrier_window` of a `TmauParams` the map has these regions at its end; the other "
+    "regions do not move. [From a processor](from_a_processor.md) says how to use them.\n"
 )
-#: Sections of both pages: by heading a top, and the engines of its cores.
+#: Sections of both pages, by heading: a top, and the engines of its cores.
 _SECTIONS = {
     "Tmau": ("tmau", ()),
     "Pe": ("pe", ()),
@@ -45,7 +45,7 @@ _SECTIONS = {
     "Core of tmau, pe, conv, program": ("core", ENGINES),
     "Cluster": ("cluster", ()),
 }
-#: Of the core, in the names of a cluster's ports.
+#: The number of the core in the names of a cluster's ports.
 _NUMBER = re.compile(r"_\d+_")
 _NAME = re.compile(rf"\b({'|'.join(_LINKS)})\b")
 
@@ -55,7 +55,7 @@ def _linked(text):
 
 
 def _each(values):
-    """One cell: a value, or those of all presets if they differ."""
+    """One cell: the value, or the values of all presets if they differ."""
     values = [str(value) for value in values]
     return values[0] if len(set(values)) == 1 else " / ".join(values)
 
@@ -66,18 +66,18 @@ def _bits(field):
 
 
 def ports_page():
-    """The ports of every top in every preset, and what lies where in those that are made of fields."""
+    """The ports of every top in every preset, and the fields of ports that have fields."""
     presets = list(next(iter(TOPS.values())).presets)
     parts = [
         "# Ports\n",
-        f"Where presets differ, numbers are those of {', '.join(f'`{name}`' for name in presets)}, in this order. The "
+        f"If presets differ, numbers are for {', '.join(f'`{name}`' for name in presets)}, in this order. The "
         "[C header](integration.md#c-header) of a top has the same as `TW_<PRESET>_<TOP>_<PORT>_<FIELD>_LSB` and "
-        "`…_WIDTH`. How streams work is said with [Integration](integration.md#streams).\n",
+        "`…_WIDTH`. [Streams](integration.md#streams) says how streams work.\n",
     ]
     for heading, (top, engines) in _SECTIONS.items():
         parts += [f"## {heading}\n", TOPS[top].component.__doc__.splitlines()[0] + "\n"]
         option = f", with `--engines {','.join(engines)}`" if engines else ""
-        parts.append(f"Module `tw_<preset>_{top}`, unless `--name` says another prefix{option}.\n")
+        parts.append(f"Module `tw_<preset>_{top}`, unless `--name` gives another prefix{option}.\n")
         components = [top_component(top, preset, engines=engines) for preset in presets]
         ports = list(zip(*map(ports_of, components), strict=True))
         anchor = re.sub(r"\W+", "-", heading.lower())
@@ -93,13 +93,13 @@ def ports_page():
         parts.append(table(["port", "direction", "width", "meaning"], rows))
         for same in ports:
             if same[0].fields:
-                # The name of the top makes the anchor its own.
+                # The name of the top makes the anchor unique.
                 parts += [f"### {top} {same[0].name}\n", _fields_table(same)]
     return "\n".join(parts)
 
 
 def _fields_table(ports):
-    """The fields of one port, whose like in every preset are ``ports``."""
+    """The fields of one port; ``ports`` are this port in every preset."""
     rows = []
     for same in zip(*(port.fields for port in ports), strict=True):
         field = same[0]
@@ -113,9 +113,9 @@ def address_map_page():
     presets = list(next(iter(TOPS.values())).presets)
     parts = [
         "# Address map\n",
-        "What lies where on `s_axil`, the AXI4-Lite port, by first and last byte address. The "
-        "[C header](integration.md#c-header) of a top, which has what options add too, gives the first one as "
-        "`TW_<PRESET>_<TOP>_<REGION>_BASE`. Registers lie at the offsets of [Registers](registers.md), "
+        "Regions of `s_axil`, the AXI4-Lite port, by first and last byte address. The "
+        "[C header](integration.md#c-header) of a top, which also has regions of options, gives the first address as "
+        "`TW_<PRESET>_<TOP>_<REGION>_BASE`. Registers are at the offsets of [Registers](registers.md), "
         "[Registers of the processing engine](pe_registers.md) and [Registers of the "
         "convolution engine](conv_registers.md); other offsets, up to the next region, are answered with SLVERR.\n",
     ]
@@ -131,7 +131,7 @@ def address_map_page():
 
 
 def _window_table(presets):
-    """Where the windows lie in tops that are built with both."""
+    """The addresses of the windows in tops that are built with both."""
     rows = []
     for heading in ("Core", "Core of tmau"):
         params = [core_params(preset, _SECTIONS[heading][1] or ("tmau", "pe")) for preset in presets]

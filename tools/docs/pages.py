@@ -1,4 +1,4 @@
-"""The pages of the documentation that are made and not written, those of all engines."""
+"""The generated pages of the documentation, for all engines."""
 
 from pathlib import Path
 
@@ -21,40 +21,39 @@ from .stages import stages_text
 
 __all__ = ["generated_pages"]
 
-#: Rows of the page of stages that nothing was measured for again.
+#: The page of stages, for rows without new measurements.
 _STAGES = Path("STAGES.md")
 _INSTRUCTIONS = (
-    "16 bytes, stored little-endian: bit 0 is the least significant bit of byte 0. The opcode says which of the "
-    "formats an instruction has; bits in no field of it are zero. [The processing engine](pe.md) says what each "
-    "one does. `tilewright asm --pe FILE` makes words of their text, and with `--back` text of words."
+    "16 bytes, stored little-endian: bit 0 is the least significant bit of byte 0. The opcode determines the "
+    "format of an instruction; bits in no field of the format are zero. [The processing engine](pe.md) says what each "
+    "instruction does. `tilewright asm --pe FILE` assembles text, and `--back` disassembles words."
 )
 _ERRORS = (
-    "A command that breaks a rule is dropped: no byte moves and no barrier moves. An error record says which: "
-    "code, tag of the command, and field, which is its number in the [descriptor](descriptor.md), or "
+    "A command that breaks a rule is dropped: no byte moves and no barrier moves. An error record has the "
+    "code, the tag of the command, and the field, as its number in the [descriptor](descriptor.md), or "
     "{first} + its number in the command's format: {formats}. A command that breaks "
     "several rules reports the lowest code, then the lowest field. Records of bus errors and of barrier operations "
     "have an address."
 )
 _PE_ERRORS = (
-    "An [instruction](instructions.md) that meets an error does not stop those behind it. Its record says "
-    "which: code, number of the instruction, first and last thread, and register. In which order they are "
-    "looked for is said with [the engine](pe.md#errors).",
+    "An [instruction](instructions.md) with an error does not stop later instructions. Its record has the "
+    "code, the number of the instruction, the first and last thread, and the register. "
+    "[Errors](pe.md#errors) has the order of the checks.",
     "Up to `BARRIER`, and with `STOPPED`, the instruction does nothing, and the record names all threads. From "
-    "`PRODUCT` to `MEMORY` only the accesses that meet it are left out.",
+    "`PRODUCT` to `MEMORY` only the accesses with the error are left out.",
 )
 _CONV_ERRORS = (
     "A [job](convolution.md) that breaks a rule is refused: nothing is written and no barrier moves. Its record has "
-    "the code, the number of the field and the tag. In which order rules are looked at is said with "
-    "[the engine](conv.md#checks).",
+    "the code, the number of the field and the tag. [Checks](conv.md#checks) has the order of the rules.",
 )
 _WORDS = (
-    "64 bytes, stored little-endian: bit 0 is the least significant bit of byte 0. The kind says which of the formats "
-    "a word has; bits in no field of it are zero, but those of a command. [The command processor](core.md) says what "
-    "each one does. `tilewright asm --core FILE` makes words of their text, and with `--back` text of words."
+    "64 bytes, stored little-endian: bit 0 is the least significant bit of byte 0. The kind determines the format "
+    "of a word; bits in no field of the format are zero, except in a command. [The command processor](core.md) says "
+    "what each word does. `tilewright asm --core FILE` assembles text, and `--back` disassembles words."
 )
 _PROGRAM_ERRORS = (
-    "A [program](core.md) that meets an error stops: no further word is carried out. Its record has the code, the "
-    "engine whose error it is, the tag and the index of the word.",
+    "A [program](core.md) with an error stops: no further word is executed. Its record has the code, the "
+    "engine with the error, the tag and the index of the word.",
 )
 
 #: The top whose C header is shown: all engines.

@@ -1,4 +1,4 @@
-"""The verification stage: which goal of the ladder is met, judged from recorded figures."""
+"""The verification stage: the goals that are met, according to recorded figures."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ LEDGER = Path("docs/bugs.md")
 def configure(parser):
     """Arguments of ``tilewright stages``."""
     parser.add_argument("--out", metavar="FILE.md", type=output_file, default="STAGES.md",
-                        help="file to write; rows without new figures stay (%(default)s)")  # fmt: skip
+                        help="output file; rows without new figures stay (%(default)s)")  # fmt: skip
 
 
 def run(args):
-    """Writes the page, and says which rows are those of before; UsageError if all would be."""
+    """Writes the page, and reports the rows without new figures; UsageError if there are no figures at all."""
     if not any(load(goal.results) for goal in GOALS if goal.results):
         raise UsageError(f"there are no figures in {FOLDER}: `make test` and `make bench` leave them there")
     text = stages_text(args.out.read_text(encoding="utf-8") if args.out.exists() else "")
@@ -46,15 +46,15 @@ class Goal:
     ----------
     number : int
     name : str
-        What is counted.
+        The quantity that is counted.
     target : str
-        What stage V1 asks for; empty if it asks for nothing.
+        The requirement of stage V1; empty if there is none.
     results : str
-        Pattern of the names of the results that it is judged by.
+        Pattern of the names of its results.
     show : callable
-        Turns the list of figures into the text of the table.
+        Returns the text of the table for a list of figures.
     met : callable
-        Turns it into a verdict.
+        Returns whether a list of figures meets the goal.
     """
 
     number: int
@@ -70,7 +70,7 @@ def _total(found, figure):
 
 
 def _compared(number, name, target, cases, results, noun="cases"):
-    """A goal of so many ``cases`` and no mismatch."""
+    """A goal of a number of ``cases`` without a mismatch."""
     return Goal(
         number,
         name,
@@ -82,7 +82,7 @@ def _compared(number, name, target, cases, results, noun="cases"):
 
 
 def _killed(number, name, results):
-    """A goal of a mutation score; the first stage only asks for the number."""
+    """A goal of a mutation score; the first stage only requires that it is measured."""
     return Goal(
         number,
         name,
@@ -160,7 +160,7 @@ GOALS = (
 
 
 def _measured(page, goal):
-    """The row of a goal on a page, if it was measured there; otherwise None."""
+    """The row of a goal on a page, if the page has its measurement; otherwise None."""
     head = f"| {goal.number} | {goal.name} | {goal.target} |"
     return next((row for row in page.splitlines() if row.startswith(head) and "| not measured |" not in row), None)
 
@@ -177,16 +177,16 @@ def _row(goal, before):
 
 
 def _ledger_row():
-    """Goal 18 has no suite: the ledger is there and has rows. Their number is not copied: it grows with each bug."""
+    """The row of goal 18, which is met if the ledger has rows. It does not show their number, which changes often."""
     lines = LEDGER.read_text(encoding="utf-8").splitlines() if LEDGER.exists() else []
-    bugs = sum(line.startswith("| ") for line in lines) - 2  # less the head of the table
+    bugs = sum(line.startswith("| ") for line in lines) - 2  # without the head of the table
     if bugs < 1:
         return "| 18 | Public bug ledger | kept | not measured | open | |"
     return "| 18 | Public bug ledger | kept | docs/bugs.md | **met** | |"
 
 
 def stages_text(before=""):
-    """STAGES.md as one string; rows of goals without figures are those of the page ``before``, if it has them."""
+    """STAGES.md as one string; goals without figures keep their rows of the page ``before``, if it has them."""
     rows = [*(_row(goal, before) for goal in GOALS), _ledger_row()]
     asked = [row for row in rows if "| – |" not in row]
     return "\n".join(
@@ -209,12 +209,12 @@ def stages_text(before=""):
 
 
 def record_rules(how, where, rules=Rule):
-    """Leaves as a result that ``rules`` were ``how`` (``"proved"`` or ``"simulated"``) in the suite ``where``."""
+    """Records that ``rules`` were ``how`` (``"proved"`` or ``"simulated"``) in the suite ``where``."""
     record(f"axi-rules-{how}-{where}", how=how, where=where, rules=[rule.name for rule in rules])
 
 
 def rules_table():
-    """The rules, who has to keep each, and where the last runs proved it or watched it: a table in Markdown."""
+    """A Markdown table of the rules: the party that must keep each, and the suites that proved or simulated it last."""
     results = load("axi-rules-*")
 
     def places(rule, how):

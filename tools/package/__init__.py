@@ -1,1 +1,1 @@
-"""What an integrator takes away: Verilog, and beside it what other tools read."""
+"""The files for an integrator: Verilog, and the files that other tools read."""

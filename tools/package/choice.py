@@ -1,4 +1,4 @@
-"""Which tops a command writes, and with which options: what ``verilog``, ``header`` and ``parameters`` share."""
+"""The tops that a command writes, with their options: common to ``verilog``, ``header`` and ``parameters``."""
 
 import shlex
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ __all__ = ["Choice", "choices", "configure_choice"]
 
 @dataclass(frozen=True)
 class Choice:
-    """A top with its options, each as in :func:`~..hdl.export.top_params`.
+    """A top with its options, as in :func:`~..hdl.export.top_params`.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Choice:
     processors : int
     settings : tuple of Setting
     prefix : str or None
-        What the name begins with.
+        Beginning of the module's name.
     """
 
     top: str
@@ -50,12 +50,12 @@ class Choice:
 
     @property
     def name(self):
-        """Of the module and its files."""
+        """The name of the module and its files."""
         return module_name(self.top, self.preset, self.prefix)
 
     @property
     def options(self):
-        """The options of the command line that make this top and no other one, as text."""
+        """The options of the command line that make exactly this top, as text."""
         given = {
             "preset": self.preset,
             "top": self.top,
@@ -74,11 +74,11 @@ class Choice:
         return shlex.join(words)
 
     def component(self):
-        """The component, not elaborated."""
+        """The component, before elaboration."""
         return top_component(self.top, self.preset, **self._given)
 
     def verilog(self):
-        """The Verilog as the simulators of this package take it."""
+        """The Verilog for the simulators of this package."""
         return top_verilog(self.top, self.preset, self.prefix, **self._given)
 
     @property
@@ -90,25 +90,25 @@ class Choice:
 def configure_choice(parser):
     """Adds the arguments."""
     parser.add_argument("--preset", choices=list(TMAU_PRESETS), default="default", help="configuration of the hardware")
-    parser.add_argument("--top", choices=list(TOPS), help="one top; all if left out")
+    parser.add_argument("--top", choices=list(TOPS), help="one top (all)")
     parser.add_argument("--without", metavar="FEATURE,...", type=feature_list, default=(),
                         help="features of the access unit that are not built")  # fmt: skip
     parser.add_argument("--engines", metavar="ENGINE,...", type=engine_list, default=(),
-                        help="what a core has, of tmau, pe, conv and program, with --top core (tmau,pe) or --top "
+                        help="engines of a core: tmau, pe, conv, program; with --top core (tmau,pe) or --top "
                              "cluster (tmau)")  # fmt: skip
     parser.add_argument("--l2", action="store_true", help="a second-level cache, with --top cluster")
-    parser.add_argument("--cores", type=integer(1, MOST_CORES), help="with --top cluster (2)")
+    parser.add_argument("--cores", type=integer(1, MOST_CORES), help="cores, with --top cluster (2)")
     parser.add_argument("--processors", type=integer(1, MOST_PROCESSORS), default=1,
-                        help="which share an access unit (1), with --top tmau, or a core or cluster of access units "
+                        help="processors of an access unit (1), with --top tmau, or a core or cluster of access units "
                              "alone")  # fmt: skip
     add_settings(parser)
-    parser.add_argument("--name", metavar="PREFIX", help="what names of modules and files begin with (tw_<preset>)")
+    parser.add_argument("--name", metavar="PREFIX", help="beginning of the names of modules and files (tw_<preset>)")
 
 
 def choices(args):
-    """The :class:`Choice` of each top that the arguments ask for; UsageError if they do not go together.
+    """The :class:`Choice` of each top that the arguments name; UsageError if the arguments contradict each other.
 
-    Of several tops each has the settings of the engines that it has.
+    If there are several tops, each gets only the settings of its own engines.
     """
     if args.engines and args.top not in ("core", "cluster"):
         raise UsageError("--engines goes with --top core or --top cluster")
@@ -124,7 +124,7 @@ def choices(args):
         settings = tuple(each for each in args.settings if args.top or each.group in groups)
         given = (args.without, args.engines, args.l2, args.cores, args.processors, settings, args.name)
         found.append(Choice(top, args.preset, *given))
-    # Wrong options are found before anything is made.
+    # Options are checked before anything is made.
     every = dict.fromkeys(group for choice in found for group in groups_of(choice.component().params))
     require_groups(args.settings, every)
     try:

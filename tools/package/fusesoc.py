@@ -1,4 +1,4 @@
-"""What every generated file of a top begins with: what it is, what made it, with which options, and its licence."""
+"""The notice of generated files, Verilog with grouped ports, and the core files for FuseSoC."""
 
 import importlib.metadata
 import re
@@ -12,7 +12,7 @@ __all__ = ["core_file", "described", "generator_files", "listing", "notice"]
 
 
 def notice(choice):
-    """Lines without marks of comments; no date, so that the same options make the same files."""
+    """The lines of the notice, without comment marks; no date, so that the same options make the same files."""
     package = importlib.metadata.metadata("tilewright")
     component = choice.component()
     return [
@@ -24,11 +24,11 @@ def notice(choice):
 
 
 def described(choice):
-    """One sentence without quotation marks: which top it is, and the options that make it."""
+    """One sentence without quotation marks: the top, and the options that make it."""
     return f"Tilewright's {type(choice.component()).__name__}, made with {choice.options}"
 
 
-#: A port as Yosys declares it in the module: its direction, then what it is.
+#: The declaration of a port by Yosys: its direction, then its kind.
 _PORT = re.compile(
     r"^  (?P<way>input|output) (?P<range>\[[^]]+\] )?(?P<name>\w+);\n"
     r"  (?P<kind>wire|reg) (?P=range)?(?P=name)(?P<value> = [^;]+)?;\n",
@@ -38,7 +38,7 @@ _LINE = 120
 
 
 def listing(choice, verilog):
-    """``verilog``, the text of a :class:`~.choice.Choice`, with its notice and its ports by interface."""
+    """The text ``verilog`` of a :class:`~.choice.Choice`, with the notice, and with its ports grouped by interface."""
     says = "".join(f"// {line}\n" for line in notice(choice))
     module = re.search(rf"^module {choice.name}\([^)]*\);\n(.*?)^endmodule", verilog, re.MULTILINE | re.DOTALL)
     declared = {match["name"]: match for match in _PORT.finditer(module[1])}
@@ -48,7 +48,7 @@ def listing(choice, verilog):
 
 
 def _ports(component, declared):
-    """The ports of a module, by interface, with a comment before each; ``declared`` are their declarations by name."""
+    """The ports of a module, with a comment before each interface; ``declared`` has their declarations by name."""
     docs, ports = interface_docs(component), ports_of(component)
     if {port.name for port in ports} != set(declared):
         raise AssertionError(f"the ports of {type(component).__name__} are not those of its Verilog")
@@ -56,7 +56,7 @@ def _ports(component, declared):
     for interface, group in groupby(ports, key=lambda port: port.bundle):
         lines += ["", *_comment(interface, docs[interface])]
         lines += [_declaration(declared[port.name]) for port in group]
-    # No comma behind the last one, which no comment follows.
+    # The last port has no comma.
     return "\n".join(lines[1:])[:-1]
 
 
@@ -150,22 +150,22 @@ def core_file(name, description, version):
     Parameters
     ----------
     name : str
-        Of the module and its files.
+        Name of the module and its files.
     description : str
         One sentence, without quotation marks.
     version : str
-        Of Tilewright.
+        Version of Tilewright.
     """
     return _TOP.format(vlnv=f"tilewright:engines:{name}:{version}", name=name, description=description)
 
 
 def generator_files(build):
-    """The texts of the core file with the generator and of its script, by the names of their files.
+    """The texts of the core file with the generator, and of its script, by file name.
 
     Parameters
     ----------
     build : Path
-        Folder in which made Verilog is kept, unless ``TILEWRIGHT_BUILD`` says otherwise.
+        Folder in which generated Verilog is kept, unless ``TILEWRIGHT_BUILD`` names another one.
     """
     version = importlib.metadata.version("tilewright")
     return {

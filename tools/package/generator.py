@@ -1,4 +1,4 @@
-"""What FuseSoC runs to make a top: options of ``tilewright verilog`` from a core file, and a core file in return."""
+"""The generator for FuseSoC: makes a top from options of ``tilewright verilog`` in a core file, and its core file."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ __all__ = ["main", "options"]
 
 
 def main(path):
-    """Makes the top that FuseSoC asks for in the YAML file ``path``, in the current folder; returns the exit status."""
+    """Makes the top that the YAML file ``path`` of FuseSoC names, in the current folder; returns the exit status."""
     asked = yaml.safe_load(Path(path).read_text())
     parameters = asked["parameters"] or {}
     if "top" not in parameters:
@@ -32,7 +32,7 @@ def options(parameters):
     Parameters
     ----------
     parameters : dict
-        Values by the names of options; the words of a list are joined by commas, as these options take them.
+        Values by name of the option; the words of a list are joined by commas, as these options require.
     """
     arguments = []
     for name, value in parameters.items():

@@ -1,7 +1,7 @@
-"""The C header of a top, for drivers: offsets, widths and enumerations of all that lies in its memory or registers.
+"""The C header of a top, for drivers: offsets, widths and enumerations of its registers and formats in memory.
 
-Names of formats, registers and encodings begin with ``TW_`` and mean the same in every header; names of what only this
-top has begin with that of its module. So a file can include the headers of several tops.
+Names of formats, registers and encodings begin with ``TW_`` and mean the same in every header. Names of values of this
+top begin with the name of its module. Therefore a file can include the headers of several tops.
 """
 
 import inspect
@@ -51,11 +51,11 @@ def configure(parser):
     """Arguments of ``tilewright header``."""
     configure_choice(parser)
     parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "include"),
-                        help="where to write (%(default)s)")  # fmt: skip
+                        help="output folder (%(default)s)")  # fmt: skip
 
 
 def run(args):
-    """Writes the header of each top that was asked for, without making its Verilog."""
+    """Writes the header of each given top, without making its Verilog."""
     for name, text in [(choice.name, header_text(choice)) for choice in choices(args)]:
         write_atomically(args.out / f"{name}.h", text)
         print(args.out / f"{name}.h")
@@ -98,16 +98,16 @@ _CLOSING = "\n#endif /* {name}_H */\n"
 
 
 class _Part(NamedTuple):
-    """What the header says of an engine.
+    """The part of a header for an engine.
 
     Attributes
     ----------
     title : str
     tables : tuple of Format or Register
     prefix : str
-        What their names begin with.
+        Beginning of their names.
     codes : EnumType or None
-        Codes of its error records, or of operations. All other enumerations are those of fields.
+        Codes of its error records, or of operations. All other enumerations belong to fields.
     constants : tuple of (str, int, str)
         Names, values and meanings.
     """
@@ -119,7 +119,7 @@ class _Part(NamedTuple):
     constants: tuple = ()
 
 
-#: What tops have by the group of their parameters, or because they have several cores or processors, or windows.
+#: Parts of a header, by group of parameters of the top, or for tops with several cores or processors, or windows.
 _PARTS = {
     "smem": (_Part("Shared memory", (BARRIER,), codes=BarrierOp),),
     "tmau": (
@@ -140,7 +140,7 @@ _PARTS = {
             "Windows of processor 0",
             PROCESSOR_REGISTERS,
             "PROCESSOR_",
-            constants=(("PROCESSOR_REG_STRIDE", PROCESSOR_STRIDE, "Bytes to those of the next processor."),),
+            constants=(("PROCESSOR_REG_STRIDE", PROCESSOR_STRIDE, "Bytes from a processor to the next."),),
         ),
     ),
     "command_window": (
@@ -165,7 +165,7 @@ _PARTS = {
     ),
     "l2": (_Part("Second-level cache: TW_L2_REG_<REGISTER>", L2_REGISTERS, "L2_"),),
 }  # fmt: skip
-#: What the names of enumerations that are common words begin with.
+#: Prefixes of enumerations whose names are common words.
 _PREFIXES = dict.fromkeys((Operation, MmType, Compare, Source, Put), "PE_") | {Kind: "PROGRAM_"}
 
 
@@ -240,10 +240,10 @@ def _parts(params):
 
 def _top_lines(component, stem):
     """Sizes, addresses and ports of a top, whose names begin with ``stem``."""
-    yield f"\n/* {type(component).__name__}: what it was built with. */"
+    yield f"\n/* {type(component).__name__}: parameters. */"
     for path, value in parameters_of(component.params).items():
         name = f"{stem}_{path.replace('.', '_')}".upper()
-        if isinstance(value, tuple):  # of what there may be, what there is
+        if isinstance(value, tuple):  # members of a set: those that are present
             yield from (f"#define {name}_{member.upper()} 1" for member in value)
         else:
             yield f"#define {name} {int(value)}"

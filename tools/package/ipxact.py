@@ -1,4 +1,4 @@
-"""The ports of a top that belong together under the definition of a bus: AXI, streams, clock, reset, interrupts."""
+"""The IP-XACT file of a top: its bus interfaces (AXI, streams, clock, reset, interrupts), registers and parameters."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from .regions import maps_of
 __all__ = ["BusEntry", "buses_of", "component_file"]
 
 _ARM = ("amba.com", "AMBA4")
-#: Definitions that Vivado brings and other tools take: nobody has standardised any for single signals.
+#: Vivado's definitions, which other tools accept: there is no standard for single signals.
 _SIGNAL = ("xilinx.com", "signal")
 _STREAM = {"valid": "TVALID", "ready": "TREADY", "payload": "TDATA"}
 
@@ -29,17 +29,17 @@ class BusEntry:
     Attributes
     ----------
     name : str
-        Of the interface, and with what the names of its ports begin.
+        Name of the interface, with which the names of its ports begin.
     definition : tuple of str
         Vendor, library, name and version of the bus definition.
     is_master : bool
-        Whether it makes the requests, or sends.
+        Whether it sends, or makes requests.
     ports : dict
-        Logical names by the names of ports.
+        Logical names by name of the port.
     member : str
         The member of the component that it belongs to.
     parameters : dict
-        Strings by name, which the definition asks for.
+        Strings that the definition requires, by name.
     """
 
     name: str
@@ -77,7 +77,7 @@ def _within(signature, prefix):
 
 
 def _bundle(signature, name, member):
-    """The bus of a signature; the buses inside, if it is none itself."""
+    """The bus of a signature, or the buses inside it."""
     is_slave = isinstance(signature, wiring.FlippedSignature)
     plain = signature.flip() if is_slave else signature
     kinds = {Axi4Signature: "AXI4", Axi4LiteSignature: "AXI4-Lite", stream.Signature: "AXI4Stream"}
@@ -132,11 +132,11 @@ def component_file(component, name, version, description=""):
     component : amaranth.lib.wiring.Component
         The top.
     name : str
-        Of its module and its files.
+        Name of its module and its files.
     version : str
-        Of Tilewright.
+        Version of Tilewright.
     description : str
-        What it says besides of the component.
+        Description of the component.
     """
     ElementTree.register_namespace("ipxact", _NAMESPACE)
     ElementTree.register_namespace("xsi", _INSTANCE)
@@ -180,7 +180,7 @@ def _bus_interfaces(parent, component):
         if name in ("AXI4", "AXI4-Lite"):
             if bus.is_master:
                 _add(role, "addressSpaceRef", addressSpaceRef="global")
-            else:  # ports of an array lead to the like
+            else:  # ports of an array have the same type
                 _add(role, "memoryMapRef", memoryMapRef=bus.member)
         if bus.parameters:
             parameters = _add(interface, "parameters")
@@ -213,7 +213,7 @@ def _register(parent, register, reset):
     entry = _named(parent, "register", register.name, register.doc)
     _add(entry, "addressOffset", f"'h{register.offset:x}")
     _add(entry, "size", 32)
-    # What hardware shows or sets changes by itself.
+    # Fields that hardware shows or sets are volatile.
     _add(entry, "volatile", str(register.access in (Access.RO, Access.W1C)).lower())
     _add(entry, "access", _ACCESS[register.access])
     for field in register.fields:
@@ -250,10 +250,10 @@ def _model(parent, component, name):
 
 
 def _parameters(parent, params, prefix=""):
-    """The parameters that the Verilog was made with; they cannot be changed in it."""
+    """The parameters with which the Verilog was made; they are constants in it."""
     for field in dataclasses.fields(params):
         value = getattr(params, field.name)
-        if value is None:  # what is not built has no parameters
+        if value is None:  # blocks that are not built have no parameters
             continue
         if dataclasses.is_dataclass(value):
             _parameters(parent, value, f"{prefix}{field.name}_")

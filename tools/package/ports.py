@@ -1,4 +1,4 @@
-"""What names mean, read from where they are declared: members of enumerations, fields of layouts, ports."""
+"""Meanings of names, from their declarations: members of enumerations, fields of layouts, ports."""
 
 import inspect
 import re
@@ -18,7 +18,7 @@ __all__ = ["Bits", "PortEntry", "attribute_docs", "clock_and_reset", "field_docs
 
 
 def member_docs(enumeration):
-    """The ``#:`` comment behind each member of an enumeration, by the member's name, where there is one."""
+    """The ``#:`` comments of the members of an enumeration, by name; members without a comment are left out."""
     return dict(re.findall(r"^    (\w+) = .*?#: (.*)$", inspect.getsource(enumeration), re.MULTILINE))
 
 
@@ -31,12 +31,12 @@ def attribute_docs(cls):
 
 @cache
 def field_docs(layout):
-    """The comment behind each field of a layout, by the field's name, where there is one.
+    """The comments of the fields of a layout, by name; fields without a comment are left out.
 
     Parameters
     ----------
     layout : type
-        A class of layouts that lists its fields one a line.
+        A class of layouts with one field on each line of its source.
     """
     source = inspect.getsource(layout)
     return {name: _sentence(text) for name, text in re.findall(r'^ +"(\w+)": .*?  # (.*)$', source, re.MULTILINE)}
@@ -44,7 +44,7 @@ def field_docs(layout):
 
 @cache
 def port_docs(declared):
-    """The comment above or behind each member that a component, a signature or a function makes, by name.
+    """The comments above or after the members that a component, a signature or a function makes, by name.
 
     Members that are made elsewhere, by ``…_members(…)`` or as ``OtherSignature(…).members``, are looked up there.
     """
@@ -80,7 +80,7 @@ def _sentence(text):
     return text if not text or text.endswith(".") else f"{text}."
 
 
-#: Bundles whose signals need no sentence on the whole bundle: everybody has met them.
+#: Standard bundles, whose signals are described without a sentence on the whole bundle.
 _STANDARD = (Axi4Signature, Axi4LiteSignature)
 
 
@@ -94,7 +94,7 @@ class Bits:
     lsb, width : int
         Lowest bit and number of bits, of element 0 of an array.
     count : int
-        Elements, each ``width`` bits above the one before; 0 if it is no array.
+        Elements, each ``width`` bits above the previous one; 0 if it is not an array.
     meaning : str
     """
 
@@ -106,7 +106,7 @@ class Bits:
 
     @property
     def total(self):
-        """Bits of all elements."""
+        """The number of bits of all elements."""
         return self.width * (self.count or 1)
 
 
@@ -117,14 +117,14 @@ class PortEntry:
     Attributes
     ----------
     name : str
-        As in Verilog.
+        Name in Verilog.
     bundle : str
         First part of its name: the member of the component that it belongs to.
     is_input : bool
     width : int
     meaning : str
     fields : tuple of Bits
-        What it is made of, from bit 0 on without a gap; empty if it is a number, or a word of one of several formats.
+        Its parts, from bit 0 on without a gap; empty if it is a number, or a word of one of several formats.
     """
 
     name: str
@@ -136,9 +136,9 @@ class PortEntry:
 
 
 def clock_and_reset():
-    """The two ports that every module has besides those of its component."""
+    """The two ports that every module has in addition to the ports of its component."""
     return [
-        PortEntry("clk", "clk", True, 1, "Clock; everything happens at its rising edge."),
+        PortEntry("clk", "clk", True, 1, "Clock; its rising edge is active."),
         PortEntry("rst", "rst", True, 1, "Reset, synchronous; one cycle is enough."),
     ]
 
@@ -158,20 +158,20 @@ def ports_of(component):
 
 
 def interface_docs(component):
-    """What each interface is, by the ``bundle`` of its ports, in their order."""
+    """The meaning of each interface, by the ``bundle`` of its ports, in their order."""
     docs = {port.bundle: port.meaning for port in clock_and_reset()}
     return docs | {name: port_docs(_declared(component, name)).get(name, "") for name in component.signature.members}
 
 
 def _declared(component, name):
-    """The class whose docstring says what a member of ``component`` is."""
+    """The class whose docstring describes a member of ``component``."""
     if name in port_docs(type(component)):
         return type(component)
-    return type(next(iter(getattr(component, "cores", [component]))))  # of a cluster: arrays of what its cores have
+    return type(next(iter(getattr(component, "cores", [component]))))  # in a cluster, arrays of its cores' members
 
 
 def _meaning(component, path):
-    """What the docstrings say of the port at ``path``, from the innermost bundle on."""
+    """The meaning of the port at ``path``, from docstrings, beginning with the innermost bundle."""
     texts, declared, signature = [], _declared(component, path[0]), component.signature
     for depth, name in enumerate(path):
         if isinstance(name, int):  # an element of an array of ports
@@ -180,8 +180,8 @@ def _meaning(component, path):
             word = "_".join(map(str, path[:depth]))
             return {
                 "payload": texts[-1],
-                "valid": f"`{word}_payload` is offered.",
-                "ready": f"`{word}_payload` is taken if it is offered.",
+                "valid": f"`{word}_payload` is valid.",
+                "ready": f"`{word}_payload` is accepted if it is valid.",
             }[name]
         docs = port_docs(declared)
         if declared in _STANDARD:  # of address channels the names begin with the channel
@@ -201,7 +201,7 @@ def _meaning(component, path):
 def _fields(shape):
     if isinstance(shape, data.ArrayLayout):
         width = Shape.cast(shape.elem_shape).width
-        return (Bits("lane", 0, width, shape.length, "One after the other, lane 0 first."),)
+        return (Bits("lane", 0, width, shape.length, "All lanes, lane 0 in the lowest bits."),)
     if not isinstance(shape, data.StructLayout):
         return ()
     docs = field_docs(type(shape))

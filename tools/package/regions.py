@@ -1,4 +1,4 @@
-"""What software finds on the AXI4-Lite port of a top: regions, and registers with what they read after reset."""
+"""The address map of the AXI4-Lite port of a top: regions, and registers with their values after reset."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ from tilewright.spec.tmau_registers import (
 
 __all__ = ["RegionEntry", "maps_of", "regions_of", "reset_values"]
 
-#: Registers by region: what they are, and what shows parameters of the hardware among them.
+#: Registers by region, with their meaning, and the values of registers that show parameters of the hardware.
 _REGISTERS = {
     "tmau": ("Registers of the TMAU.", TMAU_REGISTERS, tmau_control.built_with),
     "pe": ("Registers of the processing engine.", PE_REGISTERS, pe_control.built_with),
@@ -44,7 +44,7 @@ class RegionEntry:
         First byte address, and bytes.
     meaning : str
     registers : tuple of (Register, int)
-        With what each reads after reset; none if the region is memory.
+        With the value of each after reset; empty if the region is memory.
     """
 
     name: str
@@ -55,9 +55,9 @@ class RegionEntry:
 
 
 def reset_values(name, params):
-    """What the registers of a region read after reset, by their names; ``params`` of the engine that they belong to.
+    """Values of the registers of a region after reset, by name; ``params`` belong to the engine of the region.
 
-    In a cluster the number of the core is that of core 0.
+    In a cluster the values are those of core 0.
     """
     shown = _REGISTERS[name][2](params)
     if _in_cluster(name, params):
@@ -78,11 +78,11 @@ def _registers(name, params):
 
 
 def regions_of(component):
-    """The regions behind ``s_axil`` of a top, by address, as a list of RegionEntry; of each core of a cluster alike."""
+    """The regions of ``s_axil`` of a top, by address, as a list of RegionEntry; in a cluster each core has them."""
     regions, params = [], component.params
     params = params.core if isinstance(params, ClusterParams) else params
     for name, region in component.regions.items():
-        # The command processor shows what the whole core was built with.
+        # The command processor shows parameters of the whole core.
         of_engine = isinstance(params, CoreParams) and name != "program"
         built = getattr(params, name, params) if of_engine else params
         resets = reset_values(name, built)
@@ -92,7 +92,7 @@ def regions_of(component):
 
 
 def maps_of(component):
-    """Regions by the name of the port behind which they lie: ``s_axil``, and of a cluster with a cache ``l2_axil``."""
+    """Regions by name of their port: ``s_axil``, and in a cluster with a cache ``l2_axil``."""
     maps = {"s_axil": regions_of(component)}
     cache = getattr(component.params, "l2", None)
     if cache:

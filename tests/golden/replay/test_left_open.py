@@ -165,9 +165,7 @@ def test_what_is_not_decided_is_not_run(tmp_path, capsys, monkeypatch):
         raise AssertionError("nothing should have run")
 
     assert replay(tmp_path, monkeypatch, entries("open_descriptor"), backend) == 3
-    sentence = (
-        "skipped   open_descriptor: what comes out of it is left open: the descriptor at 0x100 depends on what is open"
-    )
+    sentence = "skipped   open_descriptor: its result is left open: the descriptor at 0x100 depends on what is open"
     assert capsys.readouterr().out.splitlines()[0] == sentence
 
 

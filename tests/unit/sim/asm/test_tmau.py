@@ -185,7 +185,7 @@ def test_standard_input(monkeypatch, capsys, back):
 
 @pytest.mark.parametrize(
     ("stream", "sentence"),
-    [(io.TextIOWrapper(io.BytesIO(b"\xff\xfe")), "the standard input: cannot be read: it is no text"),
+    [(io.TextIOWrapper(io.BytesIO(b"\xff\xfe")), "the standard input: cannot be read: it is not text"),
      (None, "the standard input is closed")],
 )  # fmt: skip
 def test_standard_input_that_cannot_be_read(monkeypatch, capsys, stream, sentence):

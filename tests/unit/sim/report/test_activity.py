@@ -55,7 +55,7 @@ def test_each_engine_works_from_what_it_is_handed_to_its_end():
         ("access unit, out", [(16, 70)]),
         ("convolution engine", [(30, 85)]),
         ("processing engine", [(30, 66)]),
-        ("processor hands out", [(10, 12), (12, 14), (14, 16), (16, 18), (18, 20), (20, 22), (22, 30), (30, 40)]),
+        ("processor issues", [(10, 12), (12, 14), (14, 16), (16, 18), (18, 20), (20, 22), (22, 30), (30, 40)]),
         ("processor waits", [(40, 90), (90, 100)]),
     ]
 

@@ -31,7 +31,7 @@ def test_what_it_says(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.splitlines() == [
         "ulx3s-85f, /dev/ttyUSB0: 128 x 96 pixels",
         "28 tiles of 128 bytes x 16 rows loaded and stored in 50,000 cycles, 2.00 ms at 25 MHz",
-        "150,000 bytes of both memories are those of the golden model",
+        "150,000 bytes of both memories equal the golden model's",
         str(tmp_path / "ulx3s-85f.png"),
     ]
     assert (tmp_path / "ulx3s-85f.png").exists()

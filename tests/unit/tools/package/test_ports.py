@@ -144,7 +144,7 @@ def test_a_payload_by_hand():
     assert (lanes.lsb, lanes.total) == (0, 8)
     assert (chunks.lsb, chunks.width, chunks.count) == (8, 13, 8)
     assert ports["flip_valid"].meaning == "A barrier's phase is complete. Strobe."
-    assert ports["barriers_ready"].meaning == "`barriers_payload` is taken if it is offered."
+    assert ports["barriers_ready"].meaning == "`barriers_payload` is accepted if it is valid."
 
 
 def test_a_missing_text_is_seen_as_missing():
