@@ -270,7 +270,7 @@ class Session(Transfers, MemorySession):
     def _collect(self, scripts, shared, memory, trace, **options):
         """The :class:`Run` of scripts, with the windows of both memories, and the trace, that are wanted."""
         trace = truth("trace", trace)
-        if memory or trace:
+        if trace or (memory is not None and memory is not False):
             self._require("tmau")
         wanted = {"shared": (self.shared_memory, window("shared", shared, self.shared_memory))}
         if self.params.tmau:
