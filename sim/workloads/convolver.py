@@ -101,7 +101,7 @@ class Convolver:
 
         (end,) = run.jobs
         plan = layer.plan
-        one = Totals("MACs", parts=1, work=plan.shape.macs, cycles=end.cycle - run.accepted[0], limit=plan.limit)
+        one = Totals("MACs", parts=1, work=plan.shape.macs, cycles=end.cycle - run.queued[0], limit=plan.limit)
         where = f"after {self.totals.parts} jobs"
         one.require(seen, expected, f"shared memory {where}")
         if end.code != ConvError.NONE:

@@ -1,5 +1,7 @@
 """Layers cut to strips that fit shared memory, and comparisons that notice, with a session that is the golden model."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -22,7 +24,7 @@ class Session:
     """Runs jobs on golden; the byte at ``wrong`` is another one afterwards, and jobs end with ``code``."""
 
     def __init__(self, wrong=None, code=ConvError.NONE):
-        self.params, self.wrong, self.code = PARAMS, wrong, code
+        self.params, self.wrong, self.code = SimpleNamespace(conv=PARAMS), wrong, code
         self.contents = np.zeros(PARAMS.smem.size_bytes, np.uint8)
         self.shared_memory = self
         self.jobs = []
@@ -39,7 +41,7 @@ class Session:
         if self.wrong is not None:
             self.contents[self.wrong] ^= 1
         end = JobEnd(100, self.code, 0, 0)
-        return type("Run", (), {"jobs": [end], "accepted": [0]})()
+        return type("Run", (), {"jobs": [end], "queued": [0]})()
 
 
 @pytest.mark.parametrize("merge", [1, 3])

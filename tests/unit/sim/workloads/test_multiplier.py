@@ -22,7 +22,7 @@ class Stub:
     """A session whose engine is the golden model; ``spoil`` changes what a run leaves."""
 
     def __init__(self, params, spoil=lambda smem: None, faults=()):
-        self.params = params
+        self.params = SimpleNamespace(pe=params)
         self.shared_memory = self
         self.programs = 0
         self._smem = None
@@ -35,8 +35,8 @@ class Stub:
     def read(self, address, count):
         return self._smem[address : address + count]
 
-    def run(self, words, *, segments, pages):
-        result = run_on_golden(PeProgram(self.params, self._smem, segments, pages, tuple(words)))
+    def run(self, program, *, segments, pages):
+        result = run_on_golden(PeProgram(self.params.pe, self._smem, segments, pages, tuple(program)))
         self._smem = result.smem
         self._spoil(self._smem)
         self.programs += 1
