@@ -5,7 +5,7 @@ from itertools import count
 from tilewright.verify.pysim import streams
 from tilewright.verify.pysim.simulate import simulate
 
-__all__ = ["member", "responder", "transact"]
+__all__ = ["counting", "member", "recording", "responder", "transact"]
 
 
 def member(dut, path):
@@ -13,6 +13,30 @@ def member(dut, path):
     for name in path.split("."):
         dut = dut[int(name)] if name.isdigit() else getattr(dut, name)
     return dut
+
+
+def counting(counts, **signals):
+    """A background testbench that adds the value of each signal to ``counts[name]`` in every cycle."""
+
+    async def testbench(ctx):
+        async for _, _, *values in ctx.tick().sample(*signals.values()):
+            for name, value in zip(signals, values, strict=True):
+                counts[name] = counts.get(name, 0) + value
+
+    return testbench
+
+
+def recording(log, valid, *signals):
+    """A background testbench that appends ``(cycle, *values)`` to ``log`` in every cycle with a high ``valid``."""
+
+    async def testbench(ctx):
+        cycle = 0
+        async for _, _, is_valid, *values in ctx.tick().sample(valid, *signals):
+            if is_valid:
+                log.append((cycle, *values))
+            cycle += 1
+
+    return testbench
 
 
 def responder(requests, answers, reply, mode="none", *, seed=0):
@@ -39,7 +63,7 @@ def transact(
     seed=0,
     inputs=(),
     starts=(),
-    steady=(),
+    pauses=(),
     watch=(),
     testbenches=(),
     background=(),
@@ -66,8 +90,8 @@ def transact(
         Inputs to set before the first cycle.
     starts : dict of str to int
         First cycle in which a port is driven, where it is not 0.
-    steady : container of str
-        Ports that never pause.
+    pauses : dict of str to float
+        Probability of a pause in each cycle, of ports that do not follow ``mode``.
     watch : iterable of str
         Other ports whose stream rules are watched.
     testbenches, background, deadline
@@ -84,7 +108,7 @@ def transact(
     cycles : dict of str to list of int
         Cycles of the transfers of every port.
     """
-    send, receive, inputs, starts = dict(send), dict(receive), dict(inputs), dict(starts)
+    send, receive, inputs, starts, pauses = map(dict, (send, receive, inputs, starts, pauses))
     payloads, cycles, remaining = {}, {}, len(send) + len(receive)
     stalls = streams.STALL_MODES[mode]
 
@@ -93,11 +117,11 @@ def transact(
             ctx.set(member(dut, path), value)
 
     async def source(ctx, path, seed):
-        idle = 0.0 if path in steady else stalls["idle"]
+        idle = pauses.get(path, stalls["idle"])
         cycles[path] = await streams.send(ctx, member(dut, path), send[path], idle=idle, seed=seed)
 
     async def sink(ctx, path, seed):
-        stall = 0.0 if path in steady else stalls["stall"]
+        stall = pauses.get(path, stalls["stall"])
         received = await streams.receive(ctx, member(dut, path), receive[path], stall=stall, seed=seed)
         payloads[path], cycles[path] = received
 

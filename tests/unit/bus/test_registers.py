@@ -101,15 +101,10 @@ def put(address, data, strobe=0b1111):
     return {"address": address, "write": 1, "data": data, "strobe": strobe}
 
 
-def access(dut, items, mode="none", *others, inputs=None):
+def access(dut, items, mode="none", *others, inputs=()):
     """Answers to ``items`` as (data, error), and the cycles of requests and answers."""
     payloads, cycles = transact(
-        dut,
-        {"accesses.requests": items},
-        {"accesses.answers": len(items)},
-        mode,
-        inputs=inputs or {},
-        testbenches=others,
+        dut, {"accesses.requests": items}, {"accesses.answers": len(items)}, mode, inputs=inputs, testbenches=others
     )
     answers = [(answer.data, answer.error) for answer in payloads["accesses.answers"]]
     return answers, cycles["accesses.requests"], cycles["accesses.answers"]

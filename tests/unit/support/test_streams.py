@@ -5,7 +5,7 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from support.streams import responder, transact
+from support.streams import counting, recording, responder, transact
 from tilewright.verify.pysim.streams import STALL_MODES
 
 
@@ -33,7 +33,7 @@ RECEIVE = {"o.first": 20, "o.second": 10}
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_payloads_and_cycles(mode):
-    payloads, cycles = transact(Wires(), SEND, RECEIVE, mode, steady=["i.1", "o.second"])
+    payloads, cycles = transact(Wires(), SEND, RECEIVE, mode, pauses={"i.1": 0.0, "o.second": 0.0})
     assert payloads == {"o.first": list(range(20)), "o.second": list(range(100, 110))}
     assert cycles["i.0"] == cycles["o.first"]
     assert cycles["i.1"] == cycles["o.second"] == list(range(10))
@@ -75,3 +75,11 @@ def test_responder(mode):
     payloads, cycles = transact(dut, {"i.0": range(10)}, {"o.second": 10}, background=background)
     assert payloads["o.second"] == list(range(100, 110))
     assert mode != "none" or cycles["o.second"] == [cycle + 1 for cycle in cycles["i.0"]]
+
+
+def test_strobes_are_counted_and_recorded():
+    dut, counts, log = Wires(), {}, []
+    background = [counting(counts, phase=dut.phase, busy=dut.i[0].valid), recording(log, dut.phase, dut.i[0].payload)]
+    transact(dut, {"i.0": range(6)}, {"o.first": 6}, background=background)
+    assert counts == {"phase": 3, "busy": 6}
+    assert log == [(1, 1), (3, 3), (5, 5)]
