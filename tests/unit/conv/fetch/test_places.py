@@ -5,11 +5,12 @@ import random
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
+from support.streams import transact
 from tilewright.hw.conv.fetch.places import PlaceTable, PointWalker
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.spec.conv import CONV_PRESETS
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, receive, watch_stream
 
 SEED = 21
 NUMBERS = ("x", "position", "row")
@@ -206,12 +207,8 @@ def test_wrong_numbers():
 
 def test_two_tiles_at_most():
     """Which lane reads which place is shown by the rows that are fetched; see test_features.py."""
-    dut, taken = elaborated(PlaceTable, unit_params("unit")), []
+    dut = elaborated(PlaceTable, unit_params("unit"))
     places = [{"there": 1, "last": number, "values": {}} for number in (0, 1)]  # of a tile of two points
-
-    async def source(ctx):
-        ctx.set(dut.plan, {"granularity": 4})
-        taken.extend(await send(ctx, dut.i, places * 3))
 
     async def reader(ctx):
         await ctx.tick().repeat(20)
@@ -220,6 +217,6 @@ def test_two_tiles_at_most():
         await ctx.tick()
         ctx.set(dut.take, 0)
 
-    simulate(dut, source, reader)
+    _, cycles = transact(dut, {"i": places * 3}, inputs={"plan": {"granularity": 4}}, testbenches=[reader])
     # The half is read for one more cycle after the strobe.
-    assert taken == [0, 1, 2, 3, 22, 23]
+    assert cycles["i"] == [0, 1, 2, 3, 22, 23]

@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+from support.streams import transact
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.layouts import ResultSizes
 from tilewright.hw.conv.result.operands import AddendReader, TableLoader
@@ -162,11 +163,7 @@ def addends_run(name, plan, *, mode="none", count=20):
     dut, params, rng = elaborated(AddendReader, ADDENDS_PARAMS[name]), ADDENDS_PARAMS[name], random.Random(3)
     smem = np.random.default_rng(1).integers(0, 256, SMEM.size_bytes, np.uint8)
     places, groups = some_groups(params, plan, count)
-    begun = []
-
-    async def source(ctx):
-        ctx.set(dut.plan, plan | {"post": ADDED, "addend": {"point": _POINT}})
-        begun.extend(await send(ctx, dut.i, places, idle=STALL_MODES[mode]["idle"]))
+    inputs = {"plan": plan | {"post": ADDED, "addend": {"point": _POINT}}}
 
     async def sink(ctx):
         for number, transfers in enumerate(groups):
@@ -185,8 +182,9 @@ def addends_run(name, plan, *, mode="none", count=20):
         assert not ctx.get(dut.loaded)
 
     around = gatherer(dut.request, dut.answer, smem, stall=STALL_MODES[mode]["stall"])
-    simulate(dut, source, sink, background=[around, watch_stream(dut.request, "request")])
-    return begun
+    _, cycles = transact(dut, {"i": places}, mode=mode, inputs=inputs, watch=["request"], testbenches=[sink],
+                         background=[around])  # fmt: skip
+    return cycles["i"]
 
 
 def addends_some_plans(params):
