@@ -5,7 +5,7 @@ from itertools import count
 from tilewright.verify.pysim import streams
 from tilewright.verify.pysim.simulate import simulate
 
-__all__ = ["counting", "member", "recording", "responder", "transact"]
+__all__ = ["counting", "member", "pulse", "recording", "responder", "transact"]
 
 
 def member(dut, path):
@@ -24,6 +24,13 @@ def counting(counts, **signals):
                 counts[name] = counts.get(name, 0) + value
 
     return testbench
+
+
+async def pulse(ctx, signal):
+    """Sets a signal to 1 for one cycle, and then to 0."""
+    ctx.set(signal, 1)
+    await ctx.tick()
+    ctx.set(signal, 0)
 
 
 def recording(log, valid, *signals):

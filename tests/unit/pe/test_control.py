@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from support.streams import recording, transact
+from support.streams import pulse, recording, transact
 from tilewright.hw.pe.control import Control, Staging
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.spec.pe import DATA_WORDS, PE_REGISTERS, PeError, Put
@@ -207,9 +207,7 @@ def test_interrupt():
         ctx, dut = driver.ctx, driver.dut
 
         async def halt():
-            ctx.set(dut.halted, 1)
-            await ctx.tick()
-            ctx.set(dut.halted, 0)
+            await pulse(ctx, dut.halted)
             await ctx.tick()
 
         await halt()
@@ -235,12 +233,8 @@ def test_a_halt_is_seen_no_earlier_than_the_record():
         ctx, dut = driver.ctx, driver.dut
         await driver.write("irq_enable", halt=1)
         ctx.set(dut.collected.payload, fault(PeError.MEMORY, 3))
-        ctx.set(dut.collected.valid, 1)
-        await ctx.tick()
-        ctx.set(dut.collected.valid, 0)
-        ctx.set(dut.halted, 1)
-        await ctx.tick()
-        ctx.set(dut.halted, 0)
+        await pulse(ctx, dut.collected.valid)
+        await pulse(ctx, dut.halted)
         while not ctx.get(dut.irq):
             await ctx.tick()
         assert await driver.record() == ((PeError.MEMORY, 0, 3, 0, 0), 1)

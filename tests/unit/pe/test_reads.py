@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from support.streams import transact
+from support.streams import pulse, transact
 from tilewright.hw.pe.layouts import AccessKind
 from tilewright.hw.pe.line_cache import PlaceLayout
 from tilewright.hw.pe.params import PeParams
@@ -172,9 +172,7 @@ def test_a_store_waits_until_all_tags_are_taken(params):
             await ctx.tick().repeat(3)
             assert not ctx.get(dut.accesses.ready)
             assert not ctx.get(dut.stores.valid)
-            ctx.set(dut.tags.ready, 1)
-            await ctx.tick()
-            ctx.set(dut.tags.ready, 0)
+            await pulse(ctx, dut.tags.ready)
         assert ctx.get(dut.idle)
         assert ctx.get(dut.accesses.ready)
         assert ctx.get(dut.stores.valid)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
-from support.streams import transact
+from support.streams import pulse, transact
 from tilewright.hw.reduce.old_words import HazardGate, OldWordReader
 from tilewright.spec import Reduction
 from tilewright.verify.pysim.axi import AxiMemory
@@ -103,9 +103,7 @@ def test_the_next_burst_waits(between, responses):
         assert ctx.get(dut.passed) == 1 + between and ctx.get(dut.busy)
         for _ in range(responses):
             assert not ctx.get(dut.o.valid)
-            ctx.set(dut.written, 1)
-            await ctx.tick()
-            ctx.set(dut.written, 0)
+            await pulse(ctx, dut.written)
         assert ctx.get(dut.o.valid)
 
     simulate(dut, testbench)
@@ -126,9 +124,7 @@ def test_reset():
                 await send(ctx, dut.i, [{"word": word, "beats_minus_one": 1}])
             await ctx.tick().repeat(4)
             assert not ctx.get(dut.empty) and not ctx.get(dut.busy)
-            ctx.set(reset, 1)
-            await ctx.tick()
-            ctx.set(reset, 0)
+            await pulse(ctx, reset)
             assert ctx.get(dut.empty)
 
     simulate(ResetInserter(reset)(dut), testbench)
@@ -168,9 +164,7 @@ def test_bursts_and_words(mode):
             (out,), _ = await receive(ctx, dut.o, 1, stall=stalls["stall"], seed=n)
             refused = burst["word"] == 8
             assert (out.word, out.last, out.empty, out.refused) == (burst["word"], burst["last"], refused, refused)
-            ctx.set(dut.written, 1)
-            await ctx.tick()
-            ctx.set(dut.written, 0)
+            await pulse(ctx, dut.written)
 
     expected = [word_at(burst["word"] + beat) for burst in bursts for beat in range(burst["beats_minus_one"] + 1)]
     payloads, _ = transact(dut, {"i": bursts}, {"words": len(expected)}, mode, seed=1, watch=["o"],
@@ -190,9 +184,7 @@ def test_an_overlapping_burst_waits_for_the_write():
         for _ in range(10):
             assert ctx.get(dut.waiting) and len(memory.requests) == 1
             await ctx.tick()
-        ctx.set(dut.written, 1)
-        await ctx.tick()
-        ctx.set(dut.written, 0)
+        await pulse(ctx, dut.written)
         assert ctx.get(dut.empty)
         await receive(ctx, dut.o, 1)
         assert len(memory.requests) == 2
