@@ -1,4 +1,4 @@
-"""Exchanges with all streams of a design at once."""
+"""Transfers on all streams of a design at once; a neighbour that answers; counts and logs of strobes."""
 
 from itertools import count
 

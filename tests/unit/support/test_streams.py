@@ -5,7 +5,8 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from support.streams import counting, recording, responder, transact
+from support.streams import counting, pulse, recording, responder, transact
+from tilewright.verify.pysim.simulate import simulate
 from tilewright.verify.pysim.streams import STALL_MODES
 
 
@@ -83,3 +84,15 @@ def test_strobes_are_counted_and_recorded():
     transact(dut, {"i.0": range(6)}, {"o.first": 6}, background=background)
     assert counts == {"phase": 3, "busy": 6}
     assert log == [(1, 1), (3, 3), (5, 5)]
+
+
+def test_pulse():
+    dut, log = Wires(), []
+
+    async def testbench(ctx):
+        await ctx.tick()
+        await pulse(ctx, dut.broken)
+        await ctx.tick()
+
+    simulate(dut, testbench, background=[recording(log, dut.broken)])
+    assert log == [(1,)]
