@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from support.streams import recording
+from support.streams import pulse, recording
 from tilewright.hw.conv.array.sequencer import Sequencer
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
@@ -195,9 +195,7 @@ def test_jobs(mode, built):
             while ctx.get(dut.busy):
                 await ctx.tick()
             ctx.set(dut.plan, {name: getattr(job, name) for name in names} | {"last_pass": len(job.passes) - 1})
-            ctx.set(dut.start, 1)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
+            await pulse(ctx, dut.start)
             steps.clear(), read.clear(), told.clear()
             flags = list(job.flags())
             for which, each in enumerate(flags):
@@ -290,9 +288,7 @@ def test_when_the_next_job_may_begin(alike):
         for _ in range(4):
             while ctx.get(dut.busy):
                 await ctx.tick()
-            ctx.set(dut.start, 1)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
+            await pulse(ctx, dut.start)
             await ctx.tick()
 
     simulate(dut, bench, background=[recording(valid, dut.valid, dut.step.read.words[0], dut.step.bank)])
@@ -332,9 +328,7 @@ def test_what_a_step_waits_for(what):
 
     async def bench(ctx):
         ctx.set(dut.plan, {"stays": 1, "granularity": 4, "out_channels": 1})
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
+        await pulse(ctx, dut.start)
         ctx.set(dut.written, 0 if what == "weights" else RING)
         ctx.set(dut.sets.payload, {"first": 1, "last": 1})
         ctx.set(dut.sets.valid, what != "features")

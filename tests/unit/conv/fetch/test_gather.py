@@ -6,7 +6,7 @@ import pytest
 from amaranth.hdl import Elaboratable, Module, ResetInserter, Signal
 from amaranth.lib.wiring import connect
 
-from support.streams import counting, recording, transact
+from support.streams import counting, pulse, recording, transact
 from tilewright.hw.conv.fetch.gather import Gatherer
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.lib.routing import StreamShare
@@ -339,9 +339,7 @@ def test_reset(lanes):
             await send(ctx, dut.gatherer.i, before)
             for _ in range(wait):
                 await ctx.tick()
-            ctx.set(reset, 1)
-            await ctx.tick()
-            ctx.set(reset, 0)
+            await pulse(ctx, reset)
             assert not ctx.get(dut.gatherer.o.valid) and not ctx.get(dut.gatherer.reads.valid)
         for one in after:
             await send(ctx, dut.gatherer.i, [one])

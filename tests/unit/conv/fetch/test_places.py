@@ -5,7 +5,7 @@ import random
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
-from support.streams import transact
+from support.streams import pulse, transact
 from tilewright.hw.conv.fetch.places import PlaceTable, PointWalker
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.spec.conv import CONV_PRESETS
@@ -92,9 +92,7 @@ def run(dut, params, work, mode="none"):
     async def bench(ctx):
         for number, fields in enumerate(work):
             ctx.set(dut.plan, fields)
-            ctx.set(dut.start, 1)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
+            await pulse(ctx, dut.start)
             payloads, times = await receive(ctx, dut.o, len(places(params, fields)), stall=stalls, seed=number)
             check(params, fields, payloads)
             cycles.append(times)
@@ -148,9 +146,7 @@ def test_pairs(preset, mode):
         for number, fields in enumerate(work):
             expected = list(in_pairs(params, fields))
             ctx.set(dut.plan, fields)
-            ctx.set(dut.start, 1)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
+            await pulse(ctx, dut.start)
             came, cycles = await receive(ctx, dut.o, len(expected), stall=STALL_MODES[mode]["stall"], seed=number)
             for payload, (there, both, values, last, final) in zip(came, expected, strict=True):
                 assert (payload.there, payload.both, payload.last, payload.final) == (there, both, last, final), fields
@@ -182,18 +178,12 @@ def test_reset():
 
     async def bench(ctx):
         ctx.set(inner.plan, before)
-        ctx.set(inner.start, 1)
-        await ctx.tick()
-        ctx.set(inner.start, 0)
+        await pulse(ctx, inner.start)
         await receive(ctx, inner.o, 7)
-        ctx.set(reset, 1)
-        await ctx.tick()
-        ctx.set(reset, 0)
+        await pulse(ctx, reset)
         assert not ctx.get(inner.o.valid)
         ctx.set(inner.plan, after)
-        ctx.set(inner.start, 1)
-        await ctx.tick()
-        ctx.set(inner.start, 0)
+        await pulse(ctx, inner.start)
         payloads, _ = await receive(ctx, inner.o, len(places(params, after)))
         check(params, after, payloads)
 
@@ -213,9 +203,7 @@ def test_two_tiles_at_most():
     async def reader(ctx):
         await ctx.tick().repeat(20)
         assert ctx.get(dut.full) and not ctx.get(dut.i.ready)
-        ctx.set(dut.take, 1)
-        await ctx.tick()
-        ctx.set(dut.take, 0)
+        await pulse(ctx, dut.take)
 
     _, cycles = transact(dut, {"i": places * 3}, inputs={"plan": {"granularity": 4}}, testbenches=[reader])
     # The half is read for one more cycle after the strobe.

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
-from support.streams import transact
+from support.streams import pulse, transact
 from tilewright.golden.conv.job import check_job, parts_of
 from tilewright.golden.conv.machine import job_word
 from tilewright.hw.conv.job.check import JobChecker
@@ -246,9 +246,7 @@ def test_reset(after):
         ctx.set(dut.i.valid, 1)
         await ctx.tick().repeat(after + 1)
         ctx.set(dut.i.valid, 0)
-        ctx.set(reset, 1)
-        await ctx.tick()
-        ctx.set(reset, 0)
+        await pulse(ctx, reset)
         assert not ctx.get(dut.o.valid) and not ctx.get(dut.i.ready)
         for word in words:
             ctx.set(dut.i.payload, word)

@@ -3,7 +3,7 @@
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
-from support.streams import transact
+from support.streams import pulse, transact
 from tilewright.golden.conv.job import barriers_of, check_job, parts_of, result_bytes
 from tilewright.golden.conv.machine import job_word
 from tilewright.hw.conv.job.setup import ColumnDivider, JobSetup
@@ -26,9 +26,7 @@ def test_quotients():
             for columns in sorted(count for count in edges if 1 <= count <= 256):
                 ctx.set(dut.columns, columns - 1)
                 ctx.set(dut.merge, merge - 1)
-                ctx.set(dut.start, 1)
-                await ctx.tick()
-                ctx.set(dut.start, 0)
+                await pulse(ctx, dut.start)
                 for _ in range(8):
                     assert ctx.get(dut.busy)
                     await ctx.tick()
@@ -369,9 +367,7 @@ def test_reset(after):
         ctx.set(dut.i.valid, 1)
         await ctx.tick().repeat(after + 1)
         ctx.set(dut.i.valid, 0)
-        ctx.set(reset, 1)
-        await ctx.tick()
-        ctx.set(reset, 0)
+        await pulse(ctx, reset)
         assert not ctx.get(dut.o.valid) and not ctx.get(dut.i.ready)
         for word in words:
             ctx.set(dut.i.payload, word)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
-from support.streams import transact
+from support.streams import pulse, transact
 from tilewright.golden.conv.results import add_residual, half_floats, requantise
 from tilewright.hw.conv.result.post import PostProcessor
 from tilewright.spec.conv import CONV_PRESETS, ConvOutput
@@ -153,9 +153,7 @@ def test_reset(cycles):
     async def bench(ctx):
         ctx.set(dut.job, JOBS["add-u8"][0])
         await send(ctx, dut.i, before)
-        ctx.set(reset, 1)
-        await ctx.tick()
-        ctx.set(reset, 0)
+        await pulse(ctx, reset)
         assert not ctx.get(dut.busy) and not ctx.get(dut.o.valid)
         ctx.set(dut.job, job)
         await send(ctx, dut.i, items)
