@@ -119,9 +119,11 @@ def wrong_import(folder, depth, level, module):
     """What is wrong with an import in ``folder``, ``depth`` folders below it; None if nothing is."""
     if level:
         if folder == "tests":
-            return "tests import nothing from each other"
+            return "tests import nothing from each other but support.…"
         return "a relative import leaves its folder: write tilewright.… " if level > depth + 1 else None
     top = module.split(".")[0]
+    if top == "support" and folder != "tests":
+        return "tests/support/ is for tests"
     if inside(module, FORBIDDEN.get(folder, ())):
         return f"{folder}/ may not import {module}"
     if top == "tilewright":
@@ -165,6 +167,7 @@ def test_folder_imports_only_what_it_may(folder):
         ("sim", 0, 0, "pytest"),
         ("network", 1, 0, "tilewright.hw.conv"),
         ("tb", 0, 0, "tests"),
+        ("verify", 1, 0, "support.streams"),
         ("tests", 1, 1, "helpers"),
         ("tests", 1, 0, "hw.lib"),
     ],
@@ -232,7 +235,7 @@ def test_every_unit_test_has_its_module():
     for path in sorted((ROOT / "tests/unit").rglob("test_*.py")):
         words, package = path.stem.removeprefix("test_").split("_"), path.relative_to(ROOT / "tests/unit").parent
         stems = ["_".join(words[:n]) for n in range(1, len(words) + 1)]
-        homes = [home / package / stem for stem in stems for home in (ROOT, ROOT / "hw")]
+        homes = [home / package / stem for stem in stems for home in (ROOT, ROOT / "hw", ROOT / "tests")]
         if not any(home.with_suffix(".py").exists() or home.is_dir() for home in homes):
             violations.append(f"{where(path)}: there is no module {package}/{stems[-1]}")
     report(violations)
@@ -268,7 +271,7 @@ def is_cocotb_test(node):
 
 def test_every_module_says_what_it_exports():
     violations = []
-    for path in python_files(*FOLDERS):
+    for path in python_files(*FOLDERS, "tests/support"):
         body = parse(path).body
         exported = None
         if "__getattr__" in bound_names(body):
@@ -312,7 +315,7 @@ def undocumented(body):
 def test_everything_public_has_a_docstring():
     report(
         f"{where(path, node)}: {wrong}"
-        for path in python_files(*FOLDERS)
+        for path in python_files(*FOLDERS, "tests/support")
         for node, wrong in undocumented(parse(path).body)
     )
 

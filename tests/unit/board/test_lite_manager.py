@@ -7,10 +7,11 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, flipped
 
+from support.streams import responder, transact
 from tilewright.board.lite_manager import Axi4LiteManager
 from tilewright.hw.bus.axi4_lite import AccessSignature, Axi4LiteBridge, Axi4LiteSignature
-from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.simulate import elaborated
+from tilewright.verify.pysim.streams import STALL_MODES
 
 SEED = 6
 ADDR_WIDTH = 12
@@ -45,25 +46,17 @@ def test_accesses_come_through(mode):
         for _ in range(200)
     ]
     replies = [{"data": rng.getrandbits(32), "error": rng.getrandbits(1)} for _ in accesses]
-    dut, seen, got = elaborated(ThroughPort), [], []
-    stalls = STALL_MODES[mode]
+    dut, seen = elaborated(ThroughPort), []
 
-    async def source(ctx):
-        await send(ctx, dut.accesses.requests, accesses, idle=stalls["idle"], seed=SEED)
+    def reply(item):
+        seen.append({name: item[name] for name in ("address", "write", "data", "strobe")})
+        return replies[len(seen) - 1]
 
-    async def sink(ctx):
-        answers, _ = await receive(ctx, dut.accesses.answers, len(accesses), stall=stalls["stall"], seed=SEED)
-        got.extend((answer.data, answer.error) for answer in answers)
-
-    async def target(ctx):
-        for reply in replies:
-            (item,), _ = await receive(ctx, dut.target.requests, 1, stall=stalls["stall"], seed=SEED)
-            seen.append({name: getattr(item, name) for name in ("address", "write", "data", "strobe")})
-            await send(ctx, dut.target.answers, [reply], idle=stalls["idle"], seed=SEED)
-
-    simulate(dut, source, sink, background=[target, watch_stream(dut.accesses.answers)])
+    target = responder(dut.target.requests, dut.target.answers, reply, mode, seed=SEED)
+    counts = {"accesses.answers": len(accesses)}
+    payloads, _ = transact(dut, {"accesses.requests": accesses}, counts, mode, seed=SEED, background=[target])
     assert seen == accesses
-    assert got == [(reply["data"], reply["error"]) for reply in replies]
+    assert [{"data": answer.data, "error": answer.error} for answer in payloads["accesses.answers"]] == replies
 
 
 @pytest.mark.parametrize("first", ["aw", "w"])
@@ -82,31 +75,17 @@ def test_address_and_data_of_a_write_are_taken_one_by_one(first):
             assert ctx.get(getattr(dut.axi, f"{then}valid")) == (channel == first)
         ctx.set(dut.axi.bvalid, 1)
 
-    async def source(ctx):
-        await send(ctx, dut.accesses.requests, [{"address": 8, "write": 1, "data": 9, "strobe": 15}])
-
-    async def sink(ctx):
-        await receive(ctx, dut.accesses.answers, 1)
-
-    simulate(dut, port, source, sink)
+    item = {"address": 8, "write": 1, "data": 9, "strobe": 15}
+    transact(dut, {"accesses.requests": [item]}, {"accesses.answers": 1}, testbenches=[port])
     assert taken == {"aw": 1, "w": 1}
 
 
 def test_no_cycle_is_added():
     """A port that takes and answers at once: an access every second cycle."""
-    dut, cycles = Axi4LiteManager(ADDR_WIDTH), {}
-
-    async def source(ctx):
-        for name in ("arready", "awready", "wready", "rvalid", "bvalid"):
-            ctx.set(getattr(dut.axi, name), 1)
-        items = [{"address": 4 * n, "write": n & 1} for n in range(8)]
-        cycles["in"] = await send(ctx, dut.accesses.requests, items)
-
-    async def sink(ctx):
-        _, cycles["out"] = await receive(ctx, dut.accesses.answers, 8)
-
-    simulate(dut, source, sink)
-    assert cycles == {"in": list(range(0, 16, 2)), "out": list(range(1, 17, 2))}
+    inputs = dict.fromkeys(("axi.arready", "axi.awready", "axi.wready", "axi.rvalid", "axi.bvalid"), 1)
+    items = {"accesses.requests": [{"address": 4 * n, "write": n & 1} for n in range(8)]}
+    _, cycles = transact(Axi4LiteManager(ADDR_WIDTH), items, {"accesses.answers": 8}, inputs=inputs)
+    assert cycles == {"accesses.requests": list(range(0, 16, 2)), "accesses.answers": list(range(1, 17, 2))}
 
 
 @pytest.mark.parametrize("addr_width", [2, 33])

@@ -4,10 +4,11 @@ import random
 
 import pytest
 
+from support.streams import transact
 from tilewright.board.memory import BlockMemory
 from tilewright.hw.bus.axi4 import Response
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES
 
 SEED = 9
 SIZE, WORD = 8192, 16
@@ -80,7 +81,6 @@ def test_bursts_and_words_at_the_same_time(mode):
     """The port's bursts lie in the lower half, the computer's words in the upper one; reads follow the writes."""
     dut, image = elaborated(make), bytearray(SIZE)
     stalls, rng = STALL_MODES[mode], random.Random(SEED)
-    words, host = [], []
 
     async def bursts(ctx):
         manager = Manager(dut.axi, max(stalls.values()))
@@ -107,17 +107,11 @@ def test_bursts_and_words_at_the_same_time(mode):
         for _ in range(100)
     ]
 
-    async def source(ctx):
-        await send(ctx, dut.accesses.requests, accesses, idle=stalls["idle"], seed=SEED)
-
-    async def sink(ctx):
-        got, _ = await receive(ctx, dut.accesses.answers, len(accesses), stall=stalls["stall"], seed=SEED)
-        host.extend(got)
-
-    simulate(dut, bursts, source, sink, background=[watch_stream(dut.accesses.answers)])
-    assert not words
+    payloads, _ = transact(
+        dut, {"accesses.requests": accesses}, {"accesses.answers": len(accesses)}, mode, seed=SEED, testbenches=[bursts]
+    )
     upper = bytearray(SIZE)
-    for access, answer in zip(accesses, host, strict=True):
+    for access, answer in zip(accesses, payloads["accesses.answers"], strict=True):
         address = access["address"]
         assert not answer.error
         if access["write"]:
@@ -144,17 +138,10 @@ def test_full_rate_and_latency():
 
 @pytest.mark.parametrize(("write", "latency"), [(0, 2), (1, 1)], ids=["read", "write"])
 def test_latency_of_words(write, latency):
-    dut, cycles = elaborated(make), {}
-
-    async def source(ctx):
-        cycles["in"] = await send(ctx, dut.accesses.requests, [{"address": 4, "write": write}] * 8)
-
-    async def sink(ctx):
-        _, cycles["out"] = await receive(ctx, dut.accesses.answers, 8)
-
-    simulate(dut, source, sink)
-    assert cycles["in"] == list(range(0, 8 * (latency + 1), latency + 1))
-    assert cycles["out"] == [cycle + latency for cycle in cycles["in"]]
+    requests = {"accesses.requests": [{"address": 4, "write": write}] * 8}
+    _, cycles = transact(elaborated(make), requests, {"accesses.answers": 8})
+    assert cycles["accesses.requests"] == list(range(0, 8 * (latency + 1), latency + 1))
+    assert cycles["accesses.answers"] == [cycle + latency for cycle in cycles["accesses.requests"]]
 
 
 def test_a_beat_that_waits_is_not_changed_by_a_word_of_the_computer():
@@ -167,16 +154,9 @@ def test_a_beat_that_waits_is_not_changed_by_a_word_of_the_computer():
         await ctx.tick().repeat(20)
         found.append((await manager._until(ctx, "r", True))[1]["rdata"])
 
-    async def source(ctx):
-        await ctx.tick().repeat(8)
-        await send(ctx, dut.accesses.requests, [{"address": 16}])
-
-    async def sink(ctx):
-        got, _ = await receive(ctx, dut.accesses.answers, 1)
-        found.append(got[0].data)
-
-    simulate(dut, bursts, source, sink)
-    assert sorted(found) == [0, 0x1234]
+    payloads, _ = transact(dut, {"accesses.requests": [{"address": 16}]}, {"accesses.answers": 1}, testbenches=[bursts],
+                           starts={"accesses.requests": 8})  # fmt: skip
+    assert (found, payloads["accesses.answers"][0].data) == ([0x1234], 0)
 
 
 def test_outside():

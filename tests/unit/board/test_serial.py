@@ -3,36 +3,30 @@
 import random
 
 import pytest
+from amaranth.hdl import Const
 
+from support.streams import recording, responder, transact
 from tilewright.board.serial import REPLY_FAILED, REPLY_OKAY, ByteHost, UartReceiver, UartTransmitter
 from tilewright.verify.pysim.simulate import simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES
 
 SEED = 3
 RNG = random.Random(SEED)
 BYTES = [0x00, 0xFF, 0x55, 0xAA, *(RNG.randrange(256) for _ in range(12))]
 
 
-def transmitted(cycles_per_bit, items, idle):
+def transmitted(cycles_per_bit, items, mode="none"):
     """The line in every cycle, and the cycles in which the bytes were accepted."""
-    dut, levels, accepted = UartTransmitter(cycles_per_bit), [], []
-
-    async def source(ctx):
-        accepted.extend(await send(ctx, dut.i, items, idle=idle, seed=SEED))
-        await ctx.tick().repeat(11 * cycles_per_bit)
-
-    async def line(ctx):
-        async for _, _, level in ctx.tick().sample(dut.line):
-            levels.append(level)
-
-    simulate(dut, source, background=[line])
-    return levels, accepted
+    dut, levels = UartTransmitter(cycles_per_bit), []
+    background = [recording(levels, Const(1), dut.line)]
+    _, cycles = transact(dut, {"i": items}, mode=mode, seed=SEED, background=background, settle=11 * cycles_per_bit)
+    return [level for _, level in levels], cycles["i"]
 
 
 @pytest.mark.parametrize("cycles_per_bit", [4, 25])
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_transmitter(mode, cycles_per_bit):
-    levels, accepted = transmitted(cycles_per_bit, BYTES, STALL_MODES[mode]["idle"])
+    levels, accepted = transmitted(cycles_per_bit, BYTES, mode)
     expected = [1] * len(levels)
     for byte, cycle in zip(BYTES, accepted, strict=True):
         for place, bit in enumerate([0, *(byte >> bit & 1 for bit in range(8)), 1]):
@@ -42,7 +36,7 @@ def test_transmitter(mode, cycles_per_bit):
 
 
 def test_transmitter_full_rate():
-    _, accepted = transmitted(6, BYTES, 0.0)
+    _, accepted = transmitted(6, BYTES)
     assert accepted == list(range(0, 61 * len(BYTES), 61))
 
 
@@ -71,7 +65,7 @@ def frame(byte, stop=1):
 )
 def test_receiver(mode, off):
     """The computer's clock is three per cent off, and its bytes have pauses between them or none."""
-    dut, got, cycles_per_bit = UartReceiver(16), [], 16
+    dut, cycles_per_bit = UartReceiver(16), 16
     pauses = random.Random(SEED)
 
     async def computer(ctx):
@@ -79,12 +73,8 @@ def test_receiver(mode, off):
             rest = [1] * (pauses.randrange(3) if STALL_MODES[mode]["idle"] else 0)
             await drive(ctx, dut.line, [*frame(byte), *rest], off * cycles_per_bit)
 
-    async def sink(ctx):
-        items, _ = await receive(ctx, dut.o, len(BYTES), stall=STALL_MODES[mode]["stall"], seed=SEED)
-        got.extend(items)
-
-    simulate(dut, computer, sink, background=[watch_stream(dut.o)])
-    assert got == BYTES
+    payloads, _ = transact(dut, receive={"o": len(BYTES)}, mode=mode, seed=SEED, testbenches=[computer])
+    assert payloads["o"] == BYTES
 
 
 def received(*lines, cycles_per_bit=8, ready=1):
@@ -97,14 +87,7 @@ def received(*lines, cycles_per_bit=8, ready=1):
             await drive(ctx, dut.line, bits, time_per_bit)
         await ctx.tick().repeat(4)
 
-    async def sink(ctx):
-        cycle = 0
-        async for _, _, valid, byte in ctx.tick().sample(dut.o.valid, dut.o.payload):
-            if valid:
-                got.append((cycle, byte))
-            cycle += 1
-
-    simulate(dut, computer, background=[sink])
+    simulate(dut, computer, background=[recording(got, dut.o.valid, dut.o.payload)])
     return got
 
 
@@ -149,31 +132,24 @@ def host_frame(op, address, words):
 
 def run(sent, count, mode="none", contents=None):
     """``count`` bytes of the reply, the accesses, and whether one failed at any time; a memory answers them."""
-    dut, got, seen, failed = ByteHost(), [], [], []
+    dut, seen, failed = ByteHost(), [], []
     contents = [0] * WORDS if contents is None else contents
-    stalls = STALL_MODES[mode]
 
-    async def source(ctx):
-        await send(ctx, dut.i, sent, idle=stalls["idle"], seed=HOST_SEED)
-
-    async def sink(ctx):
-        items, _ = await receive(ctx, dut.o, count, stall=stalls["stall"], seed=HOST_SEED)
-        got.extend(items)
+    async def read_failed(ctx):
         failed.append(ctx.get(dut.failed))
 
-    async def memory(ctx):
-        while True:
-            (item,), _ = await receive(ctx, dut.accesses.requests, 1, stall=stalls["stall"], seed=HOST_SEED)
-            assert item.strobe == 0b1111
-            seen.append((item.address, item.write))
-            error = item.address >= OUTSIDE
-            if item.write and not error:
-                contents[item.address // 4] = item.data
-            reply = {"data": 0 if error else contents[item.address // 4], "error": error}
-            await send(ctx, dut.accesses.answers, [reply], idle=stalls["idle"], seed=HOST_SEED)
+    def reply(item):
+        assert item.strobe == 0b1111
+        seen.append((item.address, item.write))
+        error = item.address >= OUTSIDE
+        if item.write and not error:
+            contents[item.address // 4] = item.data
+        return {"data": 0 if error else contents[item.address // 4], "error": error}
 
-    simulate(dut, source, sink, background=[memory, watch_stream(dut.o), watch_stream(dut.accesses.requests)])
-    return bytes(got), seen, failed[0]
+    memory = responder(dut.accesses.requests, dut.accesses.answers, reply, mode, seed=HOST_SEED)
+    payloads, _ = transact(dut, {"i": sent}, {"o": count}, mode, seed=HOST_SEED, watch=["accesses.requests"],
+                           background=[memory], then=read_failed)  # fmt: skip
+    return bytes(payloads["o"]), seen, failed[0]
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)

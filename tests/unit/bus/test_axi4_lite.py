@@ -7,6 +7,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
+from support.streams import responder
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.bus.axi4_lite import (
     AccessSplit,
@@ -20,7 +21,6 @@ from tilewright.hw.core.params import CORE_PRESETS, core_params
 from tilewright.hw.core.top import Core
 from tilewright.verify.pysim.axi import read_word, write_word
 from tilewright.verify.pysim.simulate import simulate
-from tilewright.verify.pysim.streams import receive, send
 
 
 def test_regions_by_hand():
@@ -71,16 +71,14 @@ class Target(wiring.Component):
 def memory(accesses, contents, log, seed):
     """A background target: 32 words, of which the last refuses."""
 
-    async def serve(ctx):
-        while True:
-            (item,), _ = await receive(ctx, accesses.requests, 1, stall=0.3, seed=seed)
-            log.append((item.address, item.write))
-            index, error = item.address // 4, item.address // 4 == 31
-            if item.write and not error:
-                contents[index] = item.data
-            await send(ctx, accesses.answers, [{"data": contents[index], "error": error}], idle=0.3, seed=seed)
+    def reply(item):
+        log.append((item.address, item.write))
+        index, error = item.address // 4, item.address // 4 == 31
+        if item.write and not error:
+            contents[index] = item.data
+        return {"data": contents[index], "error": error}
 
-    return serve
+    return responder(accesses.requests, accesses.answers, reply, "both", seed=seed)
 
 
 def test_accesses_reach_their_target():

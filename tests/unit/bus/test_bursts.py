@@ -2,24 +2,8 @@
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.bus.bursts import BeatSequencer, BurstSplitter
-from tilewright.verify.pysim.simulate import simulate
-from tilewright.verify.pysim.streams import receive, send
-
-
-def transact(i, o, items, count, dut):
-    """Sends ``items`` and receives ``count``; payloads that come out, in consecutive cycles from cycle 1 on."""
-    result = {}
-
-    async def source(ctx):
-        await send(ctx, i, items)
-
-    async def sink(ctx):
-        result["payloads"], cycles = await receive(ctx, o, count)
-        assert cycles == list(range(1, count + 1))
-
-    simulate(dut, source, sink)
-    return result["payloads"]
 
 
 def test_splitter_rate():
@@ -27,16 +11,18 @@ def test_splitter_rate():
     ranges = [(253, 9), (0, 1), (2, 4), (1, 5), (255, 2), (7, 1)]
     bursts = [(253, 3), (256, 4), (260, 2), (0, 1), (2, 4), (1, 4), (5, 1), (255, 1), (256, 1), (7, 1)]
     items = [{"word": word, "beyond": count - 1, "tag": n} for n, (word, count) in enumerate(ranges)]
-    payloads = transact(dut.i, dut.o, items, len(bursts), dut)
-    assert [(payload.word, payload.beats_minus_one + 1) for payload in payloads] == bursts
-    assert [payload.tag for payload in payloads] == [0, 0, 0, 1, 2, 3, 3, 4, 4, 5]
+    payloads, cycles = transact(dut, {"i": items}, {"o": len(bursts)})
+    assert [(payload.word, payload.beats_minus_one + 1) for payload in payloads["o"]] == bursts
+    assert cycles["o"] == list(range(1, 1 + len(bursts)))
+    assert [payload.tag for payload in payloads["o"]] == [0, 0, 0, 1, 2, 3, 3, 4, 4, 5]
 
 
 def test_sequencer_rate():
     dut, counts = BeatSequencer(3, 4), [1, 1, 2, 3, 256, 1, 2]
     items = [{"beats_minus_one": count - 1, "tag": tag} for tag, count in enumerate(counts)]
-    payloads = transact(dut.bursts, dut.beats, items, sum(counts), dut)
-    assert [(beat.tag, beat.last) for beat in payloads] == [
+    payloads, cycles = transact(dut, {"bursts": items}, {"beats": sum(counts)})
+    assert cycles["beats"] == list(range(1, 1 + sum(counts)))
+    assert [(beat.tag, beat.last) for beat in payloads["beats"]] == [
         (tag, beat == count - 1) for tag, count in enumerate(counts) for beat in range(count)
     ]
 

@@ -5,10 +5,11 @@ from collections import deque
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.bus.axi4 import Burst
 from tilewright.hw.bus.read_port import ReadPort
 from tilewright.verify.pysim.simulate import simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES
 
 BUS_BYTES = 16
 OUTSTANDING = 4
@@ -80,31 +81,11 @@ class Slave:
 
 
 def read(dut, slave, bursts, descriptors=(), mode="none"):
-    """Runs ``bursts`` (word address, beats) and ``descriptors`` (byte address); all that came back."""
-    result = {}
-    stalls = STALL_MODES[mode]
-
-    async def burst_source(ctx):
-        items = [{"word": word, "beats_minus_one": beats - 1} for word, beats in bursts]
-        result["accepted"] = await send(ctx, dut.bursts, items, idle=stalls["idle"], seed=1)
-
-    async def word_sink(ctx):
-        total = sum(beats for _, beats in bursts)
-        result["words"], result["cycles"] = await receive(ctx, dut.words, total, stall=stalls["stall"], seed=2)
-
-    async def descriptor_source(ctx):
-        await send(ctx, dut.descriptors, descriptors, idle=stalls["idle"], seed=3)
-
-    async def descriptor_sink(ctx):
-        total = len(descriptors) * 128 // BUS_BYTES
-        stream = dut.descriptor_words
-        result["descriptor_words"], _ = await receive(ctx, stream, total, stall=stalls["stall"], seed=4)
-
-    testbenches = (burst_source, word_sink, descriptor_source, descriptor_sink)
-    # Requests at AR and words are stable while they wait.
-    background = [*slave.processes, watch_stream(dut.requests.o, "AR"), watch_stream(dut.words, "words")]
-    simulate(dut, *testbenches, background=background)
-    return result
+    """Runs ``bursts`` (word address, beats) and ``descriptors`` (byte address); payloads and cycles of all ports."""
+    items = [{"word": word, "beats_minus_one": beats - 1} for word, beats in bursts]
+    counts = {"words": sum(beats for _, beats in bursts), "descriptor_words": len(descriptors) * 128 // BUS_BYTES}
+    sent = {"bursts": items, "descriptors": descriptors}
+    return transact(dut, sent, counts, mode, watch=["requests.o"], background=slave.processes)
 
 
 def some_bursts(count, seed):
@@ -128,16 +109,16 @@ def test_words_and_descriptors(pause, mode):
     failing = {*addresses[::7], 0xFC0, 0x1000 + 0x30}
     dut = new_port()
     slave = Slave(dut.axi, pause=pause, failing=failing)
-    result = read(dut, slave, bursts, descriptors, mode)
+    payloads, _ = read(dut, slave, bursts, descriptors, mode)
 
-    assert [word.data for word in result["words"]] == [word_at(address) for address in addresses]
-    assert [word.address for word in result["words"]] == addresses
-    assert [word.error for word in result["words"]] == [address in failing for address in addresses]
+    assert [word.data for word in payloads["words"]] == [word_at(address) for address in addresses]
+    assert [word.address for word in payloads["words"]] == addresses
+    assert [word.error for word in payloads["words"]] == [address in failing for address in addresses]
 
     fetched = [base + offset for base in descriptors for offset in range(0, 128, BUS_BYTES)]
-    assert [word.data for word in result["descriptor_words"]] == [word_at(address) for address in fetched]
-    assert [word.error for word in result["descriptor_words"]] == [address in failing for address in fetched]
-    assert [word.last for word in result["descriptor_words"]] == 5 * ([0] * 7 + [1])
+    assert [word.data for word in payloads["descriptor_words"]] == [word_at(address) for address in fetched]
+    assert [word.error for word in payloads["descriptor_words"]] == [address in failing for address in fetched]
+    assert [word.last for word in payloads["descriptor_words"]] == 5 * ([0] * 7 + [1])
     assert [request[2:] for request in slave.requests if request[1] == 0] == [(16 * word, n) for word, n in bursts]
 
 
@@ -145,11 +126,11 @@ def test_full_rate_and_latency():
     """One request and one word a cycle; a request is at AR one cycle after the burst was offered."""
     dut = new_port(max_outstanding=16)
     slave = Slave(dut.axi, latency=5)
-    result = read(dut, slave, [(n, 1) for n in range(100)])
-    assert result["accepted"] == list(range(100))
+    _, cycles = read(dut, slave, [(n, 1) for n in range(100)])
+    assert cycles["bursts"] == list(range(100))
     assert [request[0] for request in slave.requests] == list(range(1, 101))
-    first = result["cycles"][0]
-    assert result["cycles"] == list(range(first, first + 100))
+    first = cycles["words"][0]
+    assert cycles["words"] == list(range(first, first + 100))
 
 
 def test_descriptor_goes_first():
@@ -165,11 +146,11 @@ def test_bursts_of_a_descriptor(max_burst, beats):
     """No longer than a burst may be, nor than the alignment of descriptors."""
     dut = new_port(max_burst=max_burst)
     slave = Slave(dut.axi)
-    result = read(dut, slave, [], [0xFC0])
+    payloads, _ = read(dut, slave, [], [0xFC0])
     places = range(0xFC0, 0x1040, BUS_BYTES * beats)
     assert [request[1:] for request in slave.requests] == [(1, place, beats) for place in places]
     fetched = range(0xFC0, 0x1040, BUS_BYTES)
-    assert [word.data for word in result["descriptor_words"]] == [word_at(address) for address in fetched]
+    assert [word.data for word in payloads["descriptor_words"]] == [word_at(address) for address in fetched]
 
 
 def test_refused_bus():

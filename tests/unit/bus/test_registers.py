@@ -6,12 +6,12 @@ import pytest
 from amaranth.hdl import Const, Module, Value
 from amaranth.lib import data
 
+from support.streams import transact
 from tilewright.hw.bus.registers import Counters, ErrorRecord, RegisterFile, widths_of, window_units
 from tilewright.spec.fields import Field
 from tilewright.spec.registers import Access, Register, counter
 from tilewright.spec.tmau_registers import TMAU_ID_VALUE, TMAU_REGISTERS
 from tilewright.verify.pysim.simulate import simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 
 @pytest.mark.parametrize(
@@ -101,29 +101,17 @@ def put(address, data, strobe=0b1111):
     return {"address": address, "write": 1, "data": data, "strobe": strobe}
 
 
-def access(dut, items, mode="none", *others):
-    """Answers to ``items`` as (data, error), and the cycles of both."""
-    result = {}
-    stalls = STALL_MODES[mode]
-
-    async def source(ctx):
-        result["sent"] = await send(ctx, dut.accesses.requests, items, idle=stalls["idle"], seed=1)
-
-    async def sink(ctx):
-        answers, result["taken"] = await receive(ctx, dut.accesses.answers, len(items), stall=stalls["stall"], seed=1)
-        result["answers"] = [(answer.data, answer.error) for answer in answers]
-
-    simulate(dut, source, sink, *others, background=[watch_stream(dut.accesses.answers)])
-    return result
+def access(dut, items, mode="none", *others, inputs=()):
+    """Answers to ``items`` as (data, error), and the cycles of requests and answers."""
+    payloads, cycles = transact(
+        dut, {"accesses.requests": items}, {"accesses.answers": len(items)}, mode, inputs=inputs, testbenches=others
+    )
+    answers = [(answer.data, answer.error) for answer in payloads["accesses.answers"]]
+    return answers, cycles["accesses.requests"], cycles["accesses.answers"]
 
 
 def test_read_and_write():
     """One access a cycle, answered in the next one."""
-    dut = RegisterFile(TABLE)
-
-    async def hardware(ctx):
-        ctx.set(dut.shown, {"low": 0x56, "high": 0x78})
-
     steps = [
         (get(0x00), (0x0012_0034, 0)),
         (get(0x04), (0x0078_0056, 0)),
@@ -135,25 +123,24 @@ def test_read_and_write():
         (get(0x13), (0x00FF_0000, 0)),
         (get(0x18), (0, 0)),
     ]
-    result = access(dut, [item for item, _ in steps], "none", hardware)
-    for (item, expected), answer in zip(steps, result["answers"], strict=True):
+    inputs = {"shown": {"low": 0x56, "high": 0x78}}
+    answers, requested, answered = access(RegisterFile(TABLE), [item for item, _ in steps], inputs=inputs)
+    for (item, expected), answer in zip(steps, answers, strict=True):
         assert answer[1] == 0
         assert expected is None or answer == expected, item
-    assert result["taken"] == [cycle + 1 for cycle in result["sent"]] == list(range(1, 10))
+    assert answered == [cycle + 1 for cycle in requested] == list(range(1, 10))
 
 
 def test_the_table_of_the_unit():
     """Values by hand: hardware and driver share the table, so that no comparison of both finds an error in it."""
     assert TMAU_ID_VALUE.to_bytes(4, "big") == b"TWRT"
-    dut = RegisterFile(TMAU_REGISTERS)
-
-    async def hardware(ctx):
-        ctx.set(dut.params0, {"bus_bytes": 64, "addr_width": 48, "queue_depth": 8, "cache_entries": 16})
-        ctx.set(dut.error, {"code": 26, "field": 3, "tag": 0xABCD})
-        ctx.set(dut.bank_conflicts.count, 77)
-
+    inputs = {
+        "params0": {"bus_bytes": 64, "addr_width": 48, "queue_depth": 8, "cache_entries": 16},
+        "error": {"code": 26, "field": 3, "tag": 0xABCD},
+        "bank_conflicts.count": 77,
+    }
     items = [get(0x00), get(0x04), get(0x08), get(0x30), get(0x6C), get(0xFC)]
-    answers = access(dut, items, "none", hardware)["answers"]
+    answers, *_ = access(RegisterFile(TMAU_REGISTERS), items, inputs=inputs)
     assert answers[:5] == [(0x54575254, 0), (1, 0), (0x10083040, 0), (0xABCD031A, 0), (77, 0)]
     assert answers[5][1] == 1
 
@@ -187,7 +174,7 @@ def test_counters(mode):
 
     items = [*[put(0x10, 7)] * 8, get(0x20), get(0x24), put(0x24, 1), get(0x20), get(0x10), put(0x18, 1), get(0x10),
              get(0x10), get(0x10), get(0x20), get(0x24)]  # fmt: skip
-    answers = access(dut, items, mode, hardware, clear)["answers"]
+    answers, *_ = access(dut, items, mode, hardware, clear)
     assert answers[8:13] == [(15, 0), (5, 0), (answers[10][0], 1), (15, 0), (7, 0)]
     assert answers[-2:] == [(0, 0), (0, 0)]
 

@@ -5,31 +5,28 @@ import random
 import numpy as np
 import pytest
 
+from support.streams import transact
 from tilewright.hw.bus.write_port import WriteGuard, WritePort
 from tilewright.verify.pysim.axi import AxiMemory
 from tilewright.verify.pysim.simulate import simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, send
 
 
 def test_guard_rate():
     """A burst passes in its cycle, its words from the next cycle on; responses pass too."""
-    dut = WriteGuard(20, 64)
-
-    async def bursts(ctx):
-        assert await send(ctx, dut.i.bursts, [{"word": n} for n in range(50)]) == list(range(50))
-
-    async def words(ctx):
-        assert await send(ctx, dut.i.words, [{"data": n} for n in range(50)]) == list(range(1, 51))
-
-    async def sinks(ctx):
-        ctx.set(dut.o.bursts.ready, 1)
-        ctx.set(dut.o.words.ready, 1)
-        ctx.set(dut.o.responses.payload, {"error": 1, "last": 1, "address": 0x54321})
-        ctx.set(dut.o.responses.valid, 1)
-        assert ctx.get(dut.i.responses.valid) and not ctx.get(dut.o.responses.ready)
-        assert ctx.get(dut.i.responses.payload) == ctx.get(dut.o.responses.payload)
-
-    simulate(dut, bursts, words, sinks)
+    items = {"i.bursts": [{"word": n} for n in range(50)], "i.words": [{"data": n} for n in range(50)]}
+    responses = [{"error": 1, "last": 1, "address": n} for n in range(50)]
+    payloads, cycles = transact(
+        WriteGuard(20, 64),
+        items | {"o.responses": responses},
+        {"i.responses": 50},
+        inputs={"o.bursts.ready": 1, "o.words.ready": 1},
+    )
+    assert cycles["i.bursts"] == cycles["o.responses"] == cycles["i.responses"] == list(range(50))
+    assert cycles["i.words"] == list(range(1, 51))
+    assert [{name: payload[name] for name in responses[0]} for payload in payloads["i.responses"]] == responses
+    _, cycles = transact(WriteGuard(20, 64), {"o.responses": responses}, {"i.responses": 50}, "stall")
+    assert cycles["o.responses"] == cycles["i.responses"]
 
 
 BUS_BYTES = 16
@@ -73,27 +70,20 @@ def expected(bursts, failing):
 
 
 def write(dut, memory, bursts, mode="none"):
-    """Writes ``bursts``; cycles of their handshakes, responses (address, last, error), and cycles of these."""
-    result, stalls = {}, STALL_MODES[mode]
-
-    async def burst_source(ctx):
-        items = [burst for burst, _ in bursts]
-        result["accepted"] = await send(ctx, dut.writes.bursts, items, idle=stalls["idle"], seed=1)
-
-    async def word_source(ctx):
-        await send(ctx, dut.writes.words, [word for _, words in bursts for word in words], idle=stalls["idle"], seed=2)
-
-    async def response_sink(ctx):
-        responses, result["cycles"] = await receive(
-            ctx, dut.writes.responses, len(bursts), stall=stalls["stall"], seed=3
-        )
-        result["responses"] = [(response.address, response.last, response.error) for response in responses]
-
-    beats = dut.beats.o if dut.beats else dut.direct
-    streams = [(dut.requests.o, "AW"), (beats, "W"), (dut.writes.responses, "responses")]
-    background = [memory.serve_writes, *(watch_stream(*stream) for stream in streams)]
-    simulate(dut, burst_source, word_source, response_sink, background=background)
-    return result
+    """Writes ``bursts``; responses (address, last, error), and the cycles of all ports."""
+    payloads, cycles = transact(
+        dut,
+        {
+            "writes.bursts": [burst for burst, _ in bursts],
+            "writes.words": [word for _, words in bursts for word in words],
+        },
+        {"writes.responses": len(bursts)},
+        mode,
+        watch=["requests.o", "beats.o" if dut.beats else "direct"],
+        background=[memory.serve_writes],
+    )
+    responses = payloads["writes.responses"]
+    return [(response.address, response.last, response.error) for response in responses], cycles
 
 
 @pytest.mark.parametrize(
@@ -108,10 +98,10 @@ def test_contents_and_responses(mode, stall, direct, prefer_bram):
     dut, contents = new_port(direct=direct, prefer_bram=prefer_bram), np.zeros(MEMORY_BYTES, np.uint8)
     memory = AxiMemory(dut.axi, contents, latency=5, stall=stall)
     memory.failing = set(written[::9])
-    result = write(dut, memory, bursts, mode)
+    came, _ = write(dut, memory, bursts, mode)
 
     wanted, responses = expected(bursts, memory.failing)
-    assert result["responses"] == responses
+    assert came == responses
     assert (contents == wanted).all()
     requests = [(0, BUS_BYTES * burst["word"], len(words)) for burst, words in bursts if words]
     assert [write[1:] for write in memory.writes] == requests
@@ -123,10 +113,10 @@ def test_full_rate_and_latency(direct):
     dut = new_port(max_outstanding=16, direct=direct)
     memory = AxiMemory(dut.axi, np.zeros(MEMORY_BYTES, np.uint8), latency=5)
     word = {"data": 1, "strobe": 1}
-    result = write(dut, memory, [({"word": n, "beats_minus_one": 0}, [word]) for n in range(100)])
-    assert result["accepted"] == list(range(100))
+    _, cycles = write(dut, memory, [({"word": n, "beats_minus_one": 0}, [word]) for n in range(100)])
+    assert cycles["writes.bursts"] == list(range(100))
     assert [cycle for cycle, *_ in memory.writes] == list(range(1, 101))
-    assert np.diff(result["cycles"]).tolist() == 99 * [1]
+    assert np.diff(cycles["writes.responses"]).tolist() == 99 * [1]
 
 
 def test_channels_do_not_wait_for_each_other():
@@ -134,23 +124,14 @@ def test_channels_do_not_wait_for_each_other():
     burst, word = {"word": 0, "beats_minus_one": 1}, {"data": 1, "strobe": 1}
     for open_channel, count in (("w", 4), ("aw", 2)):
         dut = new_port()
+        valid = getattr(dut.axi, f"{open_channel}valid")
 
-        async def bursts(ctx, dut=dut):
-            await send(ctx, dut.writes.bursts, [burst] * 2)
-
-        async def words(ctx, dut=dut):
-            await send(ctx, dut.writes.words, [word] * 2)
-
-        async def subordinate(ctx, dut=dut, channel=open_channel, count=count):
-            ctx.set(getattr(dut.axi, f"{channel}ready"), 1)
+        async def transfers(ctx, valid=valid, count=count):
             for _ in range(count):
-                await ctx.tick().until(getattr(dut.axi, f"{channel}valid"))
+                await ctx.tick().until(valid)
 
-        async def more_words(ctx, dut=dut, words=words):
-            await words(ctx)
-            await send(ctx, dut.writes.words, [word] * 2)
-
-        simulate(dut, bursts, more_words if open_channel == "w" else words, subordinate, deadline=50)
+        items = {"writes.bursts": [burst] * 2, "writes.words": [word] * (4 if open_channel == "w" else 2)}
+        transact(dut, items, inputs={f"axi.{open_channel}ready": 1}, testbenches=[transfers], deadline=50)
 
 
 def test_credit_and_strobes():

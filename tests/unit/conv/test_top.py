@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
+from support.streams import pulse
 from tilewright.golden import Conv as GoldenConv
 from tilewright.golden import job_word
 from tilewright.hw.bus.axi4 import Response
@@ -69,9 +70,7 @@ def run(words, smem, *, reset_at=None):
         if reset_at:
             await send(ctx, port.jobs, words[:1])
             await ctx.tick().repeat(reset_at)
-            ctx.set(dut.again, 1)
-            await ctx.tick()
-            ctx.set(dut.again, 0)
+            await pulse(ctx, dut.again)
             await ctx.tick().repeat(4)
             assert not ends, "it is under way"
             smem[:] = before  # a job that adds to what lies in Y would add to its own results

@@ -5,9 +5,10 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from support.streams import transact
 from tilewright.hw.lib.routing import Fork, RoundRobinArbiter, StreamArbiter, connect_exclusive
 from tilewright.verify.pysim.simulate import simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, send
 
 
 def grants(n, steps):
@@ -41,41 +42,31 @@ def test_grants(n, steps, expected):
 
 
 def merge(n, count, mode):
-    """Merges ``n`` streams of ``count`` items each, item k of stream s being 256 s + k."""
-    dut = StreamArbiter(16, n)
-    stalls = STALL_MODES[mode]
-    result = {"winners": []}
+    """Merges ``n`` streams of ``count`` items each, item k of stream s being 256 s + k: items, cycles, winners."""
+    dut, winners = StreamArbiter(16, n), []
 
-    def source(index):
-        async def testbench(ctx):
-            await send(ctx, dut.i[index], range(256 * index, 256 * index + count), idle=stalls["idle"], seed=index)
-
-        return testbench
-
-    async def sink(ctx):
-        result["items"], result["cycles"] = await receive(ctx, dut.o, n * count, stall=stalls["stall"], seed=9)
-
-    async def winners(ctx):
+    async def watch(ctx):
         async for *_, valid, ready, winner in ctx.tick().sample(dut.o.valid, dut.o.ready, dut.winner):
             assert bool(winner) == bool(valid)
             if valid and ready:
-                result["winners"].append(winner)
+                winners.append(winner)
 
-    simulate(dut, *map(source, range(n)), sink, background=[watch_stream(dut.o), winners])
-    return result
+    items = {f"i.{index}": range(256 * index, 256 * index + count) for index in range(n)}
+    payloads, cycles = transact(dut, items, {"o": n * count}, mode, background=[watch])
+    return payloads["o"], cycles["o"], winners
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 @pytest.mark.parametrize("n", [1, 3])
 def test_merge(n, mode):
-    result = merge(n, 30, mode)
+    items, cycles, winners = merge(n, 30, mode)
     for index in range(n):
-        mine = [item for item in result["items"] if item >> 8 == index]
+        mine = [item for item in items if item >> 8 == index]
         assert mine == list(range(256 * index, 256 * index + 30)), "in order, nothing lost"
-    assert result["winners"] == [1 << (item >> 8) for item in result["items"]]
+    assert winners == [1 << (item >> 8) for item in items]
     if mode == "none":
-        assert result["cycles"] == list(range(30 * n)), "no latency, one item a cycle"
-        assert result["winners"] == [1 << index for index in range(n)] * 30
+        assert cycles == list(range(30 * n)), "no latency, one item a cycle"
+        assert winners == [1 << index for index in range(n)] * 30
 
 
 @pytest.mark.parametrize(
@@ -108,8 +99,5 @@ def test_connect_exclusive():
         for number in range(30):
             await send(ctx, dut.i[number * 7 % 3], [number], idle=0.3, seed=number)
 
-    async def take(ctx):
-        items, _ = await receive(ctx, dut.o, 30, stall=0.4, seed=1)
-        assert items == list(range(30))
-
-    simulate(dut, feed, take, background=[watch_stream(dut.o)])
+    payloads, _ = transact(dut, receive={"o": 30}, mode="stall", testbenches=[feed])
+    assert payloads["o"] == list(range(30))

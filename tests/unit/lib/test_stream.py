@@ -3,9 +3,8 @@
 import pytest
 from amaranth.lib import data
 
+from support.streams import transact
 from tilewright.hw.lib.stream import DeepQueue, Queue, ReadyBuffer, ShallowQueue, SkidBuffer, Slot, wide_queue
-from tilewright.verify.pysim.simulate import simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 #: Stage, latency, cycles an item, capacity.
 STAGES = {
@@ -23,19 +22,8 @@ STAGES = {
 
 def transport(dut, items, mode="none", *, wait=0):
     """Sends ``items`` through ``dut``, whose sink sleeps ``wait`` cycles: payloads, cycles of both handshakes."""
-    stalls, result = STALL_MODES[mode], {}
-
-    async def source(ctx):
-        result["sent"] = await send(ctx, dut.i, items, idle=stalls["idle"], seed=3)
-
-    async def sink(ctx):
-        for _ in range(wait):
-            await ctx.tick()
-        result["payloads"], cycles = await receive(ctx, dut.o, len(items), stall=stalls["stall"], seed=3)
-        result["received"] = [wait + cycle for cycle in cycles]
-
-    simulate(dut, source, sink, background=[watch_stream(dut.o)])
-    return result["payloads"], result["sent"], result["received"]
+    payloads, cycles = transact(dut, {"i": items}, {"o": len(items)}, mode, starts={"o": wait})
+    return payloads["o"], cycles["i"], cycles["o"]
 
 
 @pytest.mark.parametrize("name", STAGES)
@@ -64,13 +52,6 @@ def test_level(kind):
     dut = kind(8, 8)
     levels = []
 
-    async def source(ctx):
-        await send(ctx, dut.i, range(60), idle=0.3, seed=5)
-
-    async def sink(ctx):
-        await ctx.tick().repeat(15)
-        await receive(ctx, dut.o, 60, stall=0.5, seed=5)
-
     async def watch(ctx):
         expected = 0
         signals = (dut.i.valid, dut.i.ready, dut.o.valid, dut.o.ready, dut.level)
@@ -79,7 +60,7 @@ def test_level(kind):
             levels.append(level)
             expected += (i_valid and i_ready) - (o_valid and o_ready)
 
-    simulate(dut, source, sink, background=[watch])
+    transact(dut, {"i": range(60)}, {"o": 60}, "both", starts={"o": 15}, background=[watch])
     assert set(levels) == set(range(9))
 
 

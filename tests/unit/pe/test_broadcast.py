@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.pe.broadcast import Broadcaster, place_of_unit
 from tilewright.hw.pe.layouts import SHARINGS, SPLIT_COLUMNS, is_split
 from tilewright.hw.pe.params import LANES, PE_PRESETS
@@ -48,17 +49,12 @@ def steps_of(mm, items):
     return steps or [(None, {})]
 
 
-@pytest.fixture
-def run(transact):
-    """Function that returns steps, and the cycles in which they came."""
-
-    def run(work, mode="none"):
-        items = {"multiplies": [mm for mm, _ in work], "columns": [item for _, items in work for item in items]}
-        count = sum(len(steps_of(*pair)) for pair in work)
-        result = transact(elaborated(Broadcaster, UNIT), send=items, receive={"steps": count}, mode=mode)
-        return result.payloads["steps"], result.cycles["steps"]
-
-    return run
+def run(work, mode="none"):
+    """Steps, and the cycles in which they came."""
+    items = {"multiplies": [mm for mm, _ in work], "columns": [item for _, items in work for item in items]}
+    count = sum(len(steps_of(*pair)) for pair in work)
+    payloads, cycles = transact(elaborated(Broadcaster, UNIT), items, {"steps": count}, mode)
+    return payloads["steps"], cycles["steps"]
 
 
 def full_mm(rng, ka, kb, density=1):
@@ -69,7 +65,7 @@ def full_mm(rng, ka, kb, density=1):
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_every_sharing(run, mode):
+def test_every_sharing(mode):
     rng = random.Random(SEED)
     work = [random_mm(rng, ka, kb, density=rng.choice([0.1, 0.6, 1])) for ka, kb in rng.sample(SHARINGS * 2, 32)]
     steps = iter(run(work, mode)[0])
@@ -87,7 +83,7 @@ def test_every_sharing(run, mode):
 
 
 @pytest.mark.parametrize(("ka", "kb"), [(1, 1), (2, 1), (1, 2), (2, 2), (1, 4), (4, 2)])
-def test_one_step_a_cycle(run, ka, kb):
+def test_one_step_a_cycle(ka, kb):
     """Also where columns are off, and between instructions."""
     rng = random.Random(SEED)
     steps, cycles = run([full_mm(rng, ka, kb, density) for density in (1, 1, 0.8, 1)])
@@ -95,14 +91,14 @@ def test_one_step_a_cycle(run, ka, kb):
 
 
 @pytest.mark.parametrize(("ka", "kb", "cycles"), [(3, 3, 16 * 2), (4, 3, 12 * 2), (4, 4, 12 * 2)])
-def test_steps_of_several_items(run, ka, kb, cycles):
+def test_steps_of_several_items(ka, kb, cycles):
     """An item a cycle where two make a step."""
     rng = random.Random(SEED)
     _, step_cycles = run([full_mm(rng, ka, kb) for _ in range(2)])
     assert step_cycles[-1] == 5 + cycles
 
 
-def test_a_lone_item_takes_six_cycles(run):
+def test_a_lone_item_takes_six_cycles():
     mm, items = random_mm(random.Random(SEED), 1, 1, columns=1, density=1, split=0)
     _, cycles = run([(mm, [items[0] | {"last": 1}])])
     assert cycles == [6]

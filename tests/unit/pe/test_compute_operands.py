@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import Module, Signal
 
+from support.streams import transact
 from tilewright.golden.dot_product import dot
 from tilewright.hw.pe.broadcast import STEP_UNITS, place_of_unit
 from tilewright.hw.pe.compute import FactorFetcher, Spread, mac_array, writers
@@ -14,7 +15,7 @@ from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.spec.pe import MM_FAMILIES, MmType
 from tilewright.verify.pysim.pe_operands import dot_rows, join_elements
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import run_pipeline, send
+from tilewright.verify.pysim.streams import run_pipeline
 
 SEED = 4
 UNIT = PE_PRESETS["unit"]
@@ -34,9 +35,6 @@ def test_factors_of_every_mm(factor_regs, idle):
     rng = random.Random(SEED)
     firsts = [rng.randrange(params.regs - 1) for _ in range(60)]
     claims = []  # cycles
-
-    async def source(ctx):
-        await send(ctx, dut.registers, firsts, idle=idle, seed=SEED)
 
     async def registers(ctx):
         async for *_, valid, register in ctx.tick().sample(dut.reads.valid, dut.reads.payload):
@@ -69,7 +67,8 @@ def test_factors_of_every_mm(factor_regs, idle):
         if not idle:
             assert claims == [*range(claims[0], claims[0] + 2 * len(firsts), 2)]
 
-    simulate(dut, source, steps, background=[registers])
+    transact(dut, {"registers": firsts}, seed=SEED, pauses={"registers": idle}, testbenches=[steps],
+             background=[registers])  # fmt: skip
 
 
 SPREAD_SEED = 9

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from support.streams import pulse, recording, transact
 from tilewright.hw.pe.control import Control, Staging
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.spec.pe import DATA_WORDS, PE_REGISTERS, PeError, Put
@@ -181,19 +182,8 @@ def test_reports_of_both_sides(mode):
     numbers = {"issued": list(range(0, 120, 2)), "collected": list(range(1, 120, 2))}
     codes = [rng.choice([0, 0, 0, *range(1, 12)]) for _ in range(120)]
     dut = elaborated(Control, PE_PRESETS["default"])
-    reported, accepted = [], {}
-
-    def source(side):
-        async def run(ctx):
-            items = [fault(codes[number], number, register=number) for number in numbers[side]]
-            accepted[side] = await send(ctx, getattr(dut, side), items, idle=STALL_MODES[mode]["idle"], seed=len(side))
-
-        return run
-
-    async def watch(ctx):
-        async for _, _, valid, item in ctx.tick().sample(dut.reported, dut.report):
-            if valid:
-                reported.append((item.number, item.code))
+    reported = []
+    items = {side: [fault(codes[number], number, register=number) for number in mine] for side, mine in numbers.items()}
 
     async def check(ctx):
         while len(reported) < 120:
@@ -203,12 +193,13 @@ def test_reports_of_both_sides(mode):
         expected = ((codes[first], first, first, 0, 0), sum(map(bool, codes)))
         assert await Driver(ctx, dut).record() == expected
 
-    simulate(dut, source("issued"), source("collected"), check, background=[watch])
-    assert sorted(reported) == list(enumerate(codes))
+    background = [recording(reported, dut.reported, dut.report.number, dut.report.code)]
+    _, cycles = transact(dut, items, mode=mode, testbenches=[check], background=background)
+    assert sorted((number, code) for _, number, code in reported) == list(enumerate(codes))
     for parity, side in enumerate(("issued", "collected")):
-        assert [number for number, _ in reported if number % 2 == parity] == numbers[side]
+        assert [number for _, number, _ in reported if number % 2 == parity] == numbers[side]
     if mode == "none":
-        assert accepted["issued"] == list(range(60)) and accepted["collected"] == list(range(60, 120))
+        assert cycles == {"issued": list(range(60)), "collected": list(range(60, 120))}
 
 
 def test_interrupt():
@@ -216,9 +207,7 @@ def test_interrupt():
         ctx, dut = driver.ctx, driver.dut
 
         async def halt():
-            ctx.set(dut.halted, 1)
-            await ctx.tick()
-            ctx.set(dut.halted, 0)
+            await pulse(ctx, dut.halted)
             await ctx.tick()
 
         await halt()
@@ -244,12 +233,8 @@ def test_a_halt_is_seen_no_earlier_than_the_record():
         ctx, dut = driver.ctx, driver.dut
         await driver.write("irq_enable", halt=1)
         ctx.set(dut.collected.payload, fault(PeError.MEMORY, 3))
-        ctx.set(dut.collected.valid, 1)
-        await ctx.tick()
-        ctx.set(dut.collected.valid, 0)
-        ctx.set(dut.halted, 1)
-        await ctx.tick()
-        ctx.set(dut.halted, 0)
+        await pulse(ctx, dut.collected.valid)
+        await pulse(ctx, dut.halted)
         while not ctx.get(dut.irq):
             await ctx.tick()
         assert await driver.record() == ((PeError.MEMORY, 0, 3, 0, 0), 1)

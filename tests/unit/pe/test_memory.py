@@ -7,13 +7,14 @@ import pytest
 from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import connect
 
+from support.streams import counting, transact
 from tilewright.hw.pe.layouts import AccessKind
 from tilewright.hw.pe.memory import MemoryPath
 from tilewright.hw.pe.params import PeParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.smem.top import SharedMemory
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, send
 
 SEED = 25
 PARAMS = PeParams(smem=SmemParams(1024))
@@ -157,14 +158,6 @@ def contents(ctx, dut):
     return b"".join(chunk.to_bytes(16, "little") for chunk in chunks)
 
 
-def counting(counts, **signals):
-    async def count(ctx):
-        async for _, _, *values in ctx.tick().sample(*signals.values()):
-            counts.update(dict(zip(signals, map(int, values), strict=True)))
-
-    return count
-
-
 # Elaboration for a second number of factor registers takes longer than the runs.
 @pytest.mark.parametrize(
     ("mode", "params"),
@@ -174,7 +167,7 @@ def counting(counts, **signals):
         *(pytest.param(mode, PARAMS, marks=pytest.mark.long, id=f"{mode}, wide") for mode in ("stall", "both")),
     ],
 )
-def test_random(transact, mode, params):
+def test_random(mode, params):
     rng = random.Random(SEED)
     dut, counts = elaborated(OnSharedMemory, params), Counter()
     side = dut.path
@@ -190,39 +183,37 @@ def test_random(transact, mode, params):
         await ctx.tick().until(side.idle & side.stores_idle)
         assert contents(ctx, dut) == reference.image
 
-    result = transact(
+    payloads, _ = transact(
         dut,
         receive={"path.columns": len(reference.columns), "path.loads": len(reference.loads)},
         mode=mode,
         testbenches=[source],
-        background=[
-            counting(counts, done=side.load_done, filled=side.line_fill),
-            *map(watch_stream, (side.reads, side.scatter)),
-        ],
+        background=[counting(counts, done=side.load_done, filled=side.line_fill)],
+        watch=["path.reads", "path.scatter"],
     )
-    for item, (on, register, last, units) in zip(result.payloads["path.columns"], reference.columns, strict=True):
+    for item, (on, register, last, units) in zip(payloads["path.columns"], reference.columns, strict=True):
         assert (item.on, item.register, item.last) == (on, register, last)
         assert list(item.units)[: len(units)] == units
-    loads = [(int(w.register), int(w.group), int(w.lanes), list(w.data)) for w in result.payloads["path.loads"]]
+    loads = [(int(w.register), int(w.group), int(w.lanes), list(w.data)) for w in payloads["path.loads"]]
     assert loads == reference.loads
     assert (counts["done"], counts["filled"]) == (reference.loads_done, reference.filled)
 
 
 @pytest.mark.parametrize(("params", "pace"), [(PARAMS, 1), (HALF, 2)], ids=["eight", "four"])
 @pytest.mark.parametrize(("kind", "latencies"), [(AccessKind.COLUMNS, (4, 5)), (AccessKind.PICK, (2, 5))])
-def test_latency_and_rate(transact, kind, latencies, params, pace):
+def test_latency_and_rate(kind, latencies, params, pace):
     lanes = [{"enable": 1, "chunk": lane ^ 5, "byte": 8, "keep": 0xFF} for lane in range(8)]
     count, first = 16, latencies[pace - 1]
     accesses = [access(kind, lanes, on=0xFF)] * count
     dut = elaborated(OnSharedMemory, params)
-    result = transact(dut, send={"path.accesses": accesses}, receive={"path.columns": count})
+    _, cycles = transact(dut, {"path.accesses": accesses}, {"path.columns": count})
     # Some wait in queues before they come every second cycle.
-    sent = result.sent["path.accesses"]
+    sent = cycles["path.accesses"]
     assert sent == list(range(count)) if pace == 1 else sent[-1] <= 2 * count
-    assert result.cycles["path.columns"] == list(range(first, first + pace * count, pace))
+    assert cycles["path.columns"] == list(range(first, first + pace * count, pace))
 
 
-def test_blocks_are_filled_and_picked_without_a_bubble(transact):
+def test_blocks_are_filled_and_picked_without_a_bubble():
     """mm8, kb = 1: an octet holds sixteen columns, two items of eight; three accesses, three cycles."""
     dut, counts, count = elaborated(OnSharedMemory, PARAMS), Counter(), 12
     rows = [{"enable": 1, "chunk": 8 * row + row, "byte": 0, "keep": 0} for row in range(8)]
@@ -234,14 +225,14 @@ def test_blocks_are_filled_and_picked_without_a_bubble(transact):
             *(access(AccessKind.PICK, [OFF] * 8, slot=block % 2, place=8 * part, on=0xFF) for part in range(2)),
         )
     ]
-    result = transact(
+    _, cycles = transact(
         dut,
         send={"path.accesses": accesses},
         receive={"path.columns": 2 * count},
         background=[counting(counts, filled=dut.path.line_fill)],
     )
-    assert result.sent["path.accesses"] == list(range(3 * count))
-    assert result.cycles["path.columns"] == [5 + 3 * block + part for block in range(count) for part in range(2)]
+    assert cycles["path.accesses"] == list(range(3 * count))
+    assert cycles["path.columns"] == [5 + 3 * block + part for block in range(count) for part in range(2)]
     assert counts["filled"] == 8 * count
 
 

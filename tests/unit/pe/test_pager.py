@@ -4,12 +4,13 @@ import random
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.pe.pager import PAGER_TAG, Pager, PagerOp
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.spec import COMMAND
 from tilewright.spec.pe import PAGE_ENTRY
-from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.simulate import elaborated
+from tilewright.verify.pysim.streams import STALL_MODES, receive
 
 PARAMS = PE_PRESETS["unit"]
 SEED = 4
@@ -65,12 +66,9 @@ class Tmau:
 def test_entries_follow_completions(mode):
     requests = random_requests(120)
     dut = elaborated(Pager, PARAMS)
-    idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
+    stall = STALL_MODES[mode]["stall"]
     tmau = Tmau(dut, stall)
     writes, ends = [], []
-
-    async def source(ctx):
-        await send(ctx, dut.requests, requests, idle=idle, seed=SEED)
 
     async def sink(ctx):
         while True:
@@ -83,8 +81,8 @@ def test_entries_follow_completions(mode):
             if moved or failed:
                 ends.append(bool(moved))
 
-    rules = [watch_stream(dut.commands), watch_stream(dut.writes)]
-    simulate(dut, source, background=[tmau.run, sink, strobes, *rules])
+    transact(dut, {"requests": requests}, mode=mode, seed=SEED, watch=["commands", "writes"],
+             background=[tmau.run, sink, strobes])  # fmt: skip
 
     errors = iter(tmau.errors)
     commands, wanted, kinds = [], [], []
@@ -106,21 +104,12 @@ def test_entries_follow_completions(mode):
 def test_cycles():
     dut = elaborated(Pager, PARAMS)
     drop, load = ({"op": op, "entry": 3, "address": 64, "command": 1} for op in (PagerOp.DROP, PagerOp.IN))
-    cycles = {}
-
-    async def source(ctx):
-        cycles["requests"] = await send(ctx, dut.requests, [drop, load, drop])
 
     async def command(ctx):
-        cycles["command"] = (await receive(ctx, dut.commands, 1))[1]
+        assert (await receive(ctx, dut.commands, 1))[1] == [3]
         ctx.set(dut.done, {"valid": 1, "tag": PAGER_TAG + 3, "error": 0})
         await ctx.tick()
         ctx.set(dut.done.valid, 0)
 
-    async def sink(ctx):
-        cycles["writes"] = (await receive(ctx, dut.writes, 3))[1]
-
-    simulate(dut, source, command, sink)
-    assert cycles["command"] == [3]
-    assert cycles["writes"] == [1, 5, 8]
-    assert cycles["requests"] == [2, 6, 9]
+    _, cycles = transact(dut, {"requests": [drop, load, drop]}, {"writes": 3}, testbenches=[command])
+    assert cycles == {"requests": [2, 6, 9], "writes": [1, 5, 8]}

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from support.streams import pulse, transact
 from tilewright.hw.pe.layouts import AccessKind
 from tilewright.hw.pe.line_cache import PlaceLayout
 from tilewright.hw.pe.params import PeParams
@@ -83,40 +84,40 @@ def check_words(words, item):
 
 @pytest.mark.parametrize("params", [PARAMS, PACED], ids=["eight", "four"])
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_random_accesses(transact, mode, params):
+def test_random_accesses(mode, params):
     rng = random.Random(SEED)
     sent = [access(rng, rng.choice(list(AccessKind))) for _ in range(250)]
     stores = [item for item in sent if item["kind"] == AccessKind.STORE]
     tagged = [item for item in sent if item["kind"] != AccessKind.STORE]
     reads = [item for item in sent if reads_of(item)]
-    result = transact(
+    payloads, _ = transact(
         elaborated(Reader, params),
         send={"accesses": sent},
         receive={"reads": len(reads), "tags": len(tagged), "stores": len(stores)},
         mode=mode,
         inputs={"stores_idle": 1},
     )
-    for payload, item in zip(result.payloads["reads"], reads, strict=True):
+    for payload, item in zip(payloads["reads"], reads, strict=True):
         assert payload.lanes == enabled(item)
         assert list(payload.chunks) == [lane["chunk"] for lane in item["lanes"]]
-    for payload, item in zip(result.payloads["tags"], tagged, strict=True):
+    for payload, item in zip(payloads["tags"], tagged, strict=True):
         check_tag(payload, item)
-    for payload, item in zip(result.payloads["stores"], stores, strict=True):
+    for payload, item in zip(payloads["stores"], stores, strict=True):
         check_words(payload, item)
 
 
 @pytest.mark.parametrize(("params", "latency"), [(PARAMS, 1), (PACED, 3)], ids=["eight", "four"])
-def test_latency_and_rate_of_the_reader(transact, params, latency):
+def test_latency_and_rate_of_the_reader(params, latency):
     rng, count = random.Random(SEED), 30
     items = [access(rng, AccessKind.COLUMNS, lanes=[{"enable": 1}] * 8) for _ in range(count)]
-    result = transact(
+    _, cycles = transact(
         elaborated(Reader, params),
         send={"accesses": items},
         receive={"reads": count, "tags": count},
         inputs={"stores_idle": 1},
     )
-    assert result.sent["accesses"] == list(range(count))
-    assert result.cycles == {"reads": list(range(1, 1 + count)), "tags": list(range(latency, latency + count))}
+    starts = {"accesses": 0, "reads": 1, "tags": latency}
+    assert cycles == {port: list(range(start, start + count)) for port, start in starts.items()}
 
 
 @pytest.mark.parametrize("kind", [kind for kind in AccessKind if kind != AccessKind.STORE])
@@ -171,9 +172,7 @@ def test_a_store_waits_until_all_tags_are_taken(params):
             await ctx.tick().repeat(3)
             assert not ctx.get(dut.accesses.ready)
             assert not ctx.get(dut.stores.valid)
-            ctx.set(dut.tags.ready, 1)
-            await ctx.tick()
-            ctx.set(dut.tags.ready, 0)
+            await pulse(ctx, dut.tags.ready)
         assert ctx.get(dut.idle)
         assert ctx.get(dut.accesses.ready)
         assert ctx.get(dut.stores.valid)
@@ -272,7 +271,7 @@ def expected(tags, answers, params):
     ids=["narrow", "eight", "four"],
 )
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_random_tags(transact, mode, params):
+def test_random_tags(mode, params):
     rng = random.Random(SEED)
     dut, ways = elaborated(ReadReturn, params), params.smem.chunks_a_cycle
     tags = [random_tag(rng, params) for _ in range(120)]
@@ -311,7 +310,7 @@ def test_random_tags(transact, mode, params):
             if done:
                 ends.append(loaded)
 
-    result = transact(
+    payloads, _ = transact(
         dut,
         send={
             "tags": tags,
@@ -321,12 +320,12 @@ def test_random_tags(transact, mode, params):
         mode=mode,
         inputs={"units": [[unit | _OUTSIDE for unit in halves] for halves in UNITS[:ways]], "inside": [0b0111] * ways},
         background=[watch, line_cache],
-        drain=10,
+        settle=10,
     )
     names = ("on", "register", "first_member", "last")
-    columns = [(*(int(c[name]) for name in names), list(c.units)) for c in result.payloads["columns"]]
+    columns = [(*(int(c[name]) for name in names), list(c.units)) for c in payloads["columns"]]
     assert columns == want_columns
-    loads = [(int(w.register), int(w.group), int(w.lanes), list(w.data)) for w in result.payloads["loads"]]
+    loads = [(int(w.register), int(w.group), int(w.lanes), list(w.data)) for w in payloads["loads"]]
     assert loads == want_loads
     assert fills == want_fills
     where = ("slot", "kb", "wide", "place")
@@ -371,15 +370,15 @@ def test_picks_pass_a_fill():
 
 
 @pytest.mark.parametrize("kind", [AccessKind.COLUMNS, AccessKind.PICK, AccessKind.LOAD])
-def test_latency_and_rate_of_the_read_return(transact, kind):
+def test_latency_and_rate_of_the_read_return(kind):
     rng, count = random.Random(SEED), 20
     reads, output = int(kind != AccessKind.PICK), "loads" if kind == AccessKind.LOAD else "columns"
     tags = [{**random_tag(rng, PARAMS, kind), "on": 1, "reads": reads} for _ in range(count)]
-    result = transact(
+    _, cycles = transact(
         elaborated(ReadReturn, PARAMS),
         send={"tags": tags, "read_data": [[0] * 8] * (count * reads)},
         receive={output: count},
         inputs={"pickable": 1},
     )
-    assert result.sent["tags"] == list(range(count))
-    assert result.cycles[output] == list(range(1, 1 + count))
+    assert cycles["tags"] == list(range(count))
+    assert cycles[output] == list(range(1, 1 + count))

@@ -4,11 +4,12 @@ import random
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.pe.layouts import LANE_READ_LATENCY, PREDICATES
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.hw.pe.registers import PATIENCE, PredicateFile, RegisterFile
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import send, set_together
+from tilewright.verify.pysim.streams import set_together
 
 SEED = 3
 UNIT = PE_PRESETS["unit"]
@@ -135,28 +136,16 @@ def test_random_traffic(threads):
 
 
 def test_writes_of_lanes_are_one_a_cycle_beside_results_of_the_other_bank():
-    dut = elaborated(RegisterFile, UNIT)
     write = {"register": 3, "group": 0, "lanes": 15, "data": [7] * LANES}
-
-    async def testbench(ctx):
-        ctx.set(dut.compute.results_valid, 1)
-        ctx.set(dut.compute.results_register, 2)
-        assert await send(ctx, dut.loads, [write] * 20) == [*range(20)]
-
-    simulate(dut, testbench)
+    inputs = {"compute.results_valid": 1, "compute.results_register": 2}
+    _, cycles = transact(elaborated(RegisterFile, UNIT), {"loads": [write] * 20}, inputs=inputs)
+    assert cycles["loads"] == [*range(20)]
 
 
 def test_loads_go_before_moves():
-    dut = elaborated(RegisterFile, UNIT)
-    write = {"register": 3, "group": 0, "lanes": 15, "data": [7] * LANES}
-
-    async def loads(ctx):
-        assert await send(ctx, dut.loads, [write] * 10) == [*range(10)]
-
-    async def moves(ctx):
-        assert await send(ctx, dut.moves, [write] * 10) == [*range(10, 20)]
-
-    simulate(dut, loads, moves)
+    writes = [{"register": 3, "group": 0, "lanes": 15, "data": [7] * LANES}] * 10
+    _, cycles = transact(elaborated(RegisterFile, UNIT), {"loads": writes, "moves": writes})
+    assert cycles == {"loads": [*range(10)], "moves": [*range(10, 20)]}
 
 
 @pytest.mark.parametrize("name", ["loads", "moves"])
@@ -164,10 +153,6 @@ def test_a_write_that_starves_is_let_in(name):
     """Results that go to one bank for ever leave a gap when ``starved`` is high."""
     dut = elaborated(RegisterFile, UNIT)
     write = {"register": 4, "group": 0, "lanes": 15, "data": [7] * LANES}
-
-    async def writes(ctx):
-        gap = PATIENCE + 4  # asked for a cycle after PATIENCE cycles, granted three later
-        assert await send(ctx, getattr(dut, name), [write] * 3) == [gap - 1, 2 * gap - 1, 3 * gap - 1]
 
     async def results(ctx):
         ctx.set(dut.compute.results_register, 2)
@@ -177,7 +162,9 @@ def test_a_write_that_starves_is_let_in(name):
             ctx.set(dut.compute.results_valid, not asked[1])
             asked = [starved, *asked[:2]]
 
-    simulate(dut, writes, background=[results])
+    _, cycles = transact(dut, {name: [write] * 3}, background=[results])
+    gap = PATIENCE + 4  # asked for a cycle after PATIENCE cycles, granted three later
+    assert cycles[name] == [gap - 1, 2 * gap - 1, 3 * gap - 1]
 
 
 PREDICATES_SEED = 20261121

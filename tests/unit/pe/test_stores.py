@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.pe.params import PeParams
 from tilewright.hw.pe.stores import StoreMerger
 from tilewright.hw.smem.params import SmemParams
@@ -70,26 +71,26 @@ def test_random(mode):
     assert image == expected(accesses)
 
 
-def test_four_words_are_one_write_and_take_five_cycles(transact):
+def test_four_words_are_one_write_and_take_five_cycles():
     lanes = [words_of(128 * lane, range(16), [0xF] * 16) for lane in range(8)]
     accesses = [{"last": w == 15, "lanes": [lane[w] for lane in lanes]} for w in range(16)]
-    result = transact(elaborated(StoreMerger, PARAMS), send={"i": accesses}, receive={"o": 4})
+    payloads, cycles = transact(elaborated(StoreMerger, PARAMS), {"i": accesses}, {"o": 4})
     # The first word of a chunk waits in the register while the chunk before is written.
-    assert result.sent["i"] == [0, *(n + (n - 1) // 4 for n in range(1, 16))]
-    assert result.cycles["o"] == [5, 10, 15, 20]
-    for n, write in enumerate(result.payloads["o"]):
+    assert cycles["i"] == [0, *(n + (n - 1) // 4 for n in range(1, 16))]
+    assert cycles["o"] == [5, 10, 15, 20]
+    for n, write in enumerate(payloads["o"]):
         assert list(write.chunks) == [8 * lane + n for lane in range(8)]
         assert list(write.strobes) == [0xFFFF] * 8
         assert write.data[0] == sum(4 * n + word << 32 * word for word in range(4))
 
 
-def test_only_lanes_that_go_on_elsewhere_are_written(transact):
+def test_only_lanes_that_go_on_elsewhere_are_written():
     first = [words_of(16 * lane, [1], [0xF])[0] for lane in range(8)]
     second = [*words_of(4, [2], [0xF]), *words_of(512, [3], [0xF]), *[NOTHING] * 6]
     accesses = [{"last": 0, "lanes": first}, {"last": 1, "lanes": second}]
-    result = transact(elaborated(StoreMerger, PARAMS), send={"i": accesses}, receive={"o": 2})
-    assert (result.sent["i"], result.cycles["o"]) == ([0, 1], [3, 5])
-    early, late = result.payloads["o"]
+    payloads, cycles = transact(elaborated(StoreMerger, PARAMS), {"i": accesses}, {"o": 2})
+    assert (cycles["i"], cycles["o"]) == ([0, 1], [3, 5])
+    early, late = payloads["o"]
     assert list(early.strobes) == [0, 0xF, *[0] * 6]
     assert list(late.strobes) == [0xFF, 0xF, *[0xF] * 6]
     assert list(late.chunks) == [0, 32, 2, 3, 4, 5, 6, 7]

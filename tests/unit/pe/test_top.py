@@ -5,6 +5,7 @@ import pytest
 from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import connect
 
+from support.streams import pulse, recording
 from tilewright.golden import gemm_program
 from tilewright.golden.pe.machine import instruction_word
 from tilewright.hw.bus.axi4 import Response
@@ -81,13 +82,9 @@ def test_a_product(idle, kind):
         raw = b"".join(chunk.to_bytes(CHUNK_BITS // 8, "little") for line in lines for chunk in line)
         assert raw == golden.smem.tobytes()
 
-    async def watch(ctx):
-        async for _, _, valid, report in ctx.tick().sample(processor.fault_valid, processor.fault):
-            if valid:
-                reports.append((report.number, report.code))
-
+    watch = recording(reports, processor.fault_valid, processor.fault.number, processor.fault.code)
     simulate(dut, drive, background=[watch], deadline=40_000)
-    assert sorted(reports) == [(number, 0) for number in range(len(program.words))]
+    assert sorted((number, code) for _, number, code in reports) == [(n, 0) for n in range(len(program.words))]
 
 
 def test_a_page_that_an_instruction_waits_for():
@@ -211,9 +208,7 @@ def test_a_program_over_registers_alone():
         assert await driver.read("instructions") == len(program)
 
         await send(ctx, dut.instructions, program[:1])
-        ctx.set(dut.smem.bank_conflict, 1)
-        await ctx.tick()
-        ctx.set(dut.smem.bank_conflict, 0)
+        await pulse(ctx, dut.smem.bank_conflict)
         assert await driver.read("instructions") == len(program) + 1
         assert await driver.read("bank_conflicts") == 1
 

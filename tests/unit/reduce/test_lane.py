@@ -7,13 +7,14 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 
+from support.streams import transact
 from tilewright.golden.tmau.reduce import is_legal, reduce
 from tilewright.hw.reduce.floats import FloatAdder
 from tilewright.hw.reduce.integer import decode_operation
 from tilewright.hw.reduce.lane import Combiner, ReduceLane
 from tilewright.spec import Element, Reduction
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, set_together, watch_stream
+from tilewright.verify.pysim.streams import set_together
 
 SEED = 28
 LEGAL = [(op, element) for op in Reduction for element in Element if is_legal(op, element)]
@@ -124,7 +125,7 @@ BUS_BYTES = 32
 @pytest.mark.parametrize("mode", ["none", "both"])
 def test_words(mode):
     rng = random.Random(1)
-    dut, stalls = elaborated(Combiner, BUS_BYTES, True), STALL_MODES[mode]
+    dut = elaborated(Combiner, BUS_BYTES, True)
     items, expected = [], []
     for _ in range(30):
         old, source = (rng.getrandbits(8 * BUS_BYTES) for _ in range(2))
@@ -136,19 +137,15 @@ def test_words(mode):
         if not swallow:
             expected.append((old ^ source, strobe))
 
-    async def source_process(ctx):
-        await send(ctx, dut.i, items, idle=stalls["idle"], seed=2)
-
-    async def sink(ctx):
-        words, cycles = await receive(ctx, dut.o, len(expected), stall=stalls["stall"], seed=3)
-        assert [(word.data, word.strobe) for word in words] == expected
-        if mode == "none":
-            assert cycles == list(range(FloatAdder.LATENCY, FloatAdder.LATENCY + len(expected)))
-        await ctx.tick().repeat(FloatAdder.LATENCY)
+    async def idle(ctx):
         assert not ctx.get(dut.busy)
 
     async def busy_with_words(ctx):
         async for _, _, valid, busy in ctx.tick().sample(dut.o.valid, dut.busy):
             assert busy or not valid
 
-    simulate(dut, source_process, sink, background=[watch_stream(dut.o), busy_with_words])
+    payloads, cycles = transact(dut, {"i": items}, {"o": len(expected)}, mode, seed=2, background=[busy_with_words],
+                                settle=FloatAdder.LATENCY, then=idle)  # fmt: skip
+    assert [(word.data, word.strobe) for word in payloads["o"]] == expected
+    if mode == "none":
+        assert cycles["o"] == list(range(FloatAdder.LATENCY, FloatAdder.LATENCY + len(expected)))

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
+from support.streams import pulse, transact
 from tilewright.hw.reduce.old_words import HazardGate, OldWordReader
 from tilewright.spec import Reduction
 from tilewright.verify.pysim.axi import AxiMemory
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send
 
 BUS_BYTES = 64
 PAGE_WORDS = 4096 // BUS_BYTES
@@ -43,9 +44,6 @@ def test_no_burst_passes_too_early(mode, number_bits):
     bursts = list(some_bursts(rng, 200, pages=(0, 1, 8, 4095)))
     passed, words = [], 0  # bursts without a response; words that have passed
 
-    async def source(ctx):
-        await send(ctx, dut.i, bursts, idle=stalls["idle"], seed=1)
-
     async def space(ctx):
         nonlocal words
         while True:
@@ -75,8 +73,8 @@ def test_no_burst_passes_too_early(mode, number_bits):
             assert len(passed) <= 4
         assert words in (sum(burst["beats_minus_one"] + 1 for burst in bursts) + extra for extra in (-1, 0))
 
-    background = [space, responses, watch_stream(dut.o, "o")]
-    simulate(dut, source, sink, background=background, deadline=30_000)
+    transact(dut, {"i": bursts}, mode=mode, watch=["o"], testbenches=[sink], background=[space, responses],
+             deadline=30_000)  # fmt: skip
 
 
 def test_a_word_a_cycle():
@@ -85,17 +83,10 @@ def test_a_word_a_cycle():
     rows = [{"word": 4 * n, "beats_minus_one": 3} for n in range(8)]
     apart = [{"word": 64 * (n + 1) + 48, "beats_minus_one": 1} for n in range(2)]
 
-    async def source(ctx):
-        ctx.set(dut.space, 1)
-        await send(ctx, dut.i, rows + apart)
-
-    async def sink(ctx):
-        _, cycles = await receive(ctx, dut.o, len(rows + apart))
-        assert cycles == [
-            66 + cycle for cycle in (*range(4, 4 + 4 * len(rows), 4), 4 * len(rows) + 2, 4 * len(rows) + 4)
-        ]
-
-    simulate(dut, source, sink)
+    _, cycles = transact(dut, {"i": rows + apart}, {"o": len(rows + apart)}, inputs={"space": 1})
+    assert cycles["o"] == [
+        66 + cycle for cycle in (*range(4, 4 + 4 * len(rows), 4), 4 * len(rows) + 2, 4 * len(rows) + 4)
+    ]
 
 
 @pytest.mark.parametrize(("between", "responses"), [(0, 1), (1, 2), (2, 1)])
@@ -112,9 +103,7 @@ def test_the_next_burst_waits(between, responses):
         assert ctx.get(dut.passed) == 1 + between and ctx.get(dut.busy)
         for _ in range(responses):
             assert not ctx.get(dut.o.valid)
-            ctx.set(dut.written, 1)
-            await ctx.tick()
-            ctx.set(dut.written, 0)
+            await pulse(ctx, dut.written)
         assert ctx.get(dut.o.valid)
 
     simulate(dut, testbench)
@@ -135,9 +124,7 @@ def test_reset():
                 await send(ctx, dut.i, [{"word": word, "beats_minus_one": 1}])
             await ctx.tick().repeat(4)
             assert not ctx.get(dut.empty) and not ctx.get(dut.busy)
-            ctx.set(reset, 1)
-            await ctx.tick()
-            ctx.set(reset, 0)
+            await pulse(ctx, reset)
             assert ctx.get(dut.empty)
 
     simulate(ResetInserter(reset)(dut), testbench)
@@ -172,25 +159,17 @@ def test_bursts_and_words(mode):
     memory.failing = {READER_BUS_BYTES * 9}
     bursts = [{"word": 4 * n, "beats_minus_one": n % 4, "reduction": Reduction.ADD, "last": n % 2} for n in range(40)]
 
-    async def source(ctx):
-        await send(ctx, dut.i, bursts, idle=stalls["idle"], seed=1)
-
     async def burst_sink(ctx):
         for n, burst in enumerate(bursts):
             (out,), _ = await receive(ctx, dut.o, 1, stall=stalls["stall"], seed=n)
             refused = burst["word"] == 8
             assert (out.word, out.last, out.empty, out.refused) == (burst["word"], burst["last"], refused, refused)
-            ctx.set(dut.written, 1)
-            await ctx.tick()
-            ctx.set(dut.written, 0)
+            await pulse(ctx, dut.written)
 
-    async def word_sink(ctx):
-        expected = [word_at(burst["word"] + beat) for burst in bursts for beat in range(burst["beats_minus_one"] + 1)]
-        words, _ = await receive(ctx, dut.words, len(expected), stall=stalls["stall"], seed=2)
-        assert words == expected
-
-    background = [memory.serve, watch_stream(dut.o, "o"), watch_stream(dut.words, "words")]
-    simulate(dut, source, burst_sink, word_sink, background=background)
+    expected = [word_at(burst["word"] + beat) for burst in bursts for beat in range(burst["beats_minus_one"] + 1)]
+    payloads, _ = transact(dut, {"i": bursts}, {"words": len(expected)}, mode, seed=1, watch=["o"],
+                           testbenches=[burst_sink], background=[memory.serve])  # fmt: skip
+    assert payloads["words"] == expected
     assert {request[1] for request in memory.requests} == {2}
 
 
@@ -205,9 +184,7 @@ def test_an_overlapping_burst_waits_for_the_write():
         for _ in range(10):
             assert ctx.get(dut.waiting) and len(memory.requests) == 1
             await ctx.tick()
-        ctx.set(dut.written, 1)
-        await ctx.tick()
-        ctx.set(dut.written, 0)
+        await pulse(ctx, dut.written)
         assert ctx.get(dut.empty)
         await receive(ctx, dut.o, 1)
         assert len(memory.requests) == 2

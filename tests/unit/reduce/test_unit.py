@@ -1,6 +1,7 @@
 """The reducer before a write port: memory ends up as if each burst had been completed before the next one."""
 
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from support.streams import transact
 from tilewright.golden.tmau.reduce import is_legal, reduce
 from tilewright.hw.bus.axi4 import Axi4ReadSignature, Axi4WriteSignature
 from tilewright.hw.bus.bursts import WritesSignature
@@ -15,8 +17,7 @@ from tilewright.hw.bus.write_port import WritePort
 from tilewright.hw.reduce.unit import Reducer
 from tilewright.spec import Element, Reduction
 from tilewright.verify.pysim.axi import AxiMemory
-from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.simulate import elaborated
 
 BUS_BYTES = 16
 MAX_BURST = 4
@@ -88,28 +89,20 @@ def expected(bursts, contents, failing):
 
 def run(dut, bursts, contents, *, mode="none", latency=10, stall=0.0, failing=frozenset()):
     """Runs ``bursts`` to the last response; responses, their cycles, and the bursts on the bus."""
-    result, stalls = {}, STALL_MODES[mode]
     reads = AxiMemory(dut.reads, contents, latency=latency, stall=stall, seed=1)
     writes = AxiMemory(dut.writes, contents, latency=latency, stall=stall, seed=2)
     reads.failing = failing
 
-    async def burst_source(ctx):
-        await send(ctx, dut.i.bursts, [burst for burst, _ in bursts], idle=stalls["idle"], seed=1)
-
-    async def word_source(ctx):
-        items = [word for _, words in bursts for word in words]
-        await send(ctx, dut.i.words, items, idle=stalls["idle"], seed=2)
-
-    async def response_sink(ctx):
-        responses, result["cycles"] = await receive(ctx, dut.i.responses, len(bursts), stall=stalls["stall"], seed=3)
-        result["responses"] = [(response.address, response.last, response.error) for response in responses]
-
-    reducer = dut.reducer
-    streams = [(reducer.o.bursts, "bursts"), (reducer.o.words, "words"), (reducer.reader.requests.o, "AR")]
-    background = [reads.serve, writes.serve_writes, *(watch_stream(*stream) for stream in streams)]
-    simulate(dut, burst_source, word_source, response_sink, background=background, deadline=40_000)
-    result["reads"], result["writes"] = reads.requests, writes.writes
-    return result
+    items = {"i.bursts": [burst for burst, _ in bursts], "i.words": [word for _, words in bursts for word in words]}
+    payloads, cycles = transact(
+        dut, items, {"i.responses": len(bursts)}, mode, seed=1,
+        watch=["reducer.o.bursts", "reducer.o.words", "reducer.reader.requests.o"],
+        background=[reads.serve, writes.serve_writes], deadline=40_000,
+    )  # fmt: skip
+    responses = [(response.address, response.last, response.error) for response in payloads["i.responses"]]
+    return SimpleNamespace(
+        responses=responses, cycles=cycles["i.responses"], reads=reads.requests, writes=writes.writes
+    )
 
 
 def some_contents():
@@ -131,13 +124,13 @@ def test_random_bursts(mode, stall, latency, words):
     wanted, responses = expected(bursts, contents, set())
     dut = elaborated(Chain, words)
     result = run(dut, bursts, contents, mode=mode, latency=latency, stall=stall)
-    assert result["responses"] == responses
+    assert result.responses == responses
     assert (contents == wanted).all()
     reducing = [burst for burst, words in bursts if words and burst["reduction"] != Reduction.NONE]
     assert [(BUS_BYTES * burst["word"], burst["beats_minus_one"] + 1) for burst in reducing] == [
-        request[2:] for request in result["reads"]
+        request[2:] for request in result.reads
     ]
-    assert {request[1] for request in result["reads"]} == {2}
+    assert {request[1] for request in result.reads} == {2}
 
 
 def test_failed_reads():
@@ -146,7 +139,7 @@ def test_failed_reads():
     failing = {BUS_BYTES * 5, BUS_BYTES * 17}
     wanted, responses = expected(bursts, contents, failing)
     result = run(elaborated(Chain, 32), bursts, contents, mode="both", failing=failing)
-    assert result["responses"] == responses
+    assert result.responses == responses
     assert {error for *_, error in responses} == {False, True}
     assert (contents == wanted).all()
 
@@ -155,8 +148,8 @@ def test_plain_bursts_pass_at_full_rate():
     bursts = [({"word": n % 200, "beats_minus_one": 0, "reduction": 0}, [{"data": n, "strobe": 1}]) for n in range(100)]
     dut = elaborated(Chain, 32)
     result = run(dut, [(burst | {"last": 0}, words) for burst, words in bursts], some_contents(), latency=2)
-    assert [cycle for cycle, *_ in result["writes"]] == list(range(2, 102))
-    assert np.diff(result["cycles"]).tolist() == 99 * [1]
+    assert [cycle for cycle, *_ in result.writes] == list(range(2, 102))
+    assert np.diff(result.cycles).tolist() == 99 * [1]
 
 
 def test_latency_is_hidden():
@@ -166,8 +159,8 @@ def test_latency_is_hidden():
     bursts = [(burst | {"word": 4 * n}, words) for n in range(60)]
     dut = elaborated(Chain, 128)
     result = run(dut, bursts, some_contents(), latency=40)
-    first = result["cycles"][0]
-    assert result["cycles"][-1] - first < (240 - 4) / 0.9
+    first = result.cycles[0]
+    assert result.cycles[-1] - first < (240 - 4) / 0.9
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.lib.memory import Memory
 
+from support.streams import recording, transact
 from tilewright.golden.smem import Barrier
 from tilewright.hw.lib.layouts import packed_layout
 from tilewright.hw.smem.barrier import BarrierUnit, Outcome, add, decode, update
@@ -13,7 +14,7 @@ from tilewright.hw.smem.layouts import BarrierRequestLayout
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec import BARRIER, BarrierOp
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, set_together, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, set_together
 
 SEED = 6
 OPS = [*BarrierOp, 5, 6, 7]
@@ -138,37 +139,21 @@ def run(requests, landed=(), *, mode="none", space=1, start=0):
     dut = elaborated(BarrierOnMemory)
     unit = dut.unit
     log = {"flips": [], "errors": []}
-    stalls = STALL_MODES[mode]
+    landed = [{"barrier": address, "bytes": count} for address, count in landed]
 
-    async def processor(ctx):
-        ctx.set(dut.space, space)
-        log["requests"] = await send(ctx, unit.requests, requests, idle=stalls["idle"], seed=SEED)
-
-    async def reader(ctx):
-        answers, log["results"] = await receive(ctx, unit.results, len(requests), stall=stalls["stall"], seed=SEED)
-        log["answers"] = [(answer.done, answer.error) for answer in answers]
-        await ctx.tick().repeat(4)
+    async def read_back(ctx):
         log["stored"] = {address: dut.stored(ctx, address) for address in (A, B)}
 
-    async def tmau(ctx):
-        if start:
-            await ctx.tick().repeat(start)
-        items = [{"barrier": address, "bytes": count} for address, count in landed]
-        log["landed"] = [start + cycle for cycle in await send(ctx, unit.landed, items)]
-        await ctx.tick().repeat(4)
-
-    async def watch(ctx):
-        cycle = 0
-        signals = (unit.flip.valid, unit.flip.address, unit.refused.valid, unit.refused.address)
-        async for _, _, flip, flip_address, error, error_address in ctx.tick().sample(*signals):
-            if flip:
-                log["flips"].append((cycle, flip_address))
-            if error:
-                log["errors"].append((cycle, error_address))
-            cycle += 1
-
-    simulate(dut, processor, reader, tmau, background=[watch, watch_stream(unit.results, "results")])
-    return log
+    payloads, cycles = transact(
+        dut, {"unit.requests": requests, "unit.landed": landed}, {"unit.results": len(requests)}, mode, seed=SEED,
+        inputs={"space": space}, starts={"unit.landed": start}, pauses={"unit.landed": 0.0}, settle=4, then=read_back,
+        background=[
+            recording(log["flips"], unit.flip.valid, unit.flip.address),
+            recording(log["errors"], unit.refused.valid, unit.refused.address),
+        ],
+    )  # fmt: skip
+    log["answers"] = [(answer.done, answer.error) for answer in payloads["unit.results"]]
+    return log | {name.removeprefix("unit."): cycles[name] for name in cycles}
 
 
 SETUP = [request(BarrierOp.INIT, 1), request(BarrierOp.EXPECT_TX, 128), request(BarrierOp.ARRIVE, 1)]

@@ -6,13 +6,14 @@ from collections import Counter, defaultdict
 import pytest
 from amaranth.hdl import Elaboratable, Module, Signal
 
+from support.streams import counting, transact
 from tilewright.hw.smem.banks import Banks
 from tilewright.hw.smem.chunk_ports import ConsumerPort, ScatterPort
 from tilewright.hw.smem.layouts import scattered_chunk
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.smem.top import SharedMemory
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, send
 
 SEED = 8
 PARAMS = SmemParams(4096)
@@ -84,24 +85,10 @@ def run(kind, *, count, mode="none", busy=0.0, params=PARAMS):
     """Checks every answer; returns the cycles of requests and answers, and the number of conflict strobes."""
     dut = elaborated(ConsumerOnBanks, params)
     sent = list(requests(kind, count))
-    cycles, strobes = {}, []
+    parts, strobes = 8 // params.chunks_a_cycle, []
 
-    async def source(ctx):
+    async def prepare(ctx):
         await fill(ctx, dut.banks)
-        cycles["in"] = await send(ctx, dut.consumer.reads, sent, idle=STALL_MODES[mode]["idle"], seed=SEED)
-
-    async def sink(ctx):
-        parts = 8 // params.chunks_a_cycle
-        answers, times = await receive(
-            ctx, dut.consumer.read_data, count * parts, stall=STALL_MODES[mode]["stall"], seed=SEED
-        )
-        chunks = [chunk for part in answers for chunk in part]
-        answers = [chunks[n : n + 8] for n in range(0, len(chunks), 8)]
-        cycles["out"] = times[parts - 1 :: parts]
-        for request, answer in zip(sent, answers, strict=True):
-            for lane, chunk in enumerate(request["chunks"]):
-                if request["lanes"] >> lane & 1:
-                    assert answer[lane] == contents(chunk), f"lane {lane} of {request}"
 
     async def others(ctx):
         rng, read = random.Random(SEED), None
@@ -113,9 +100,16 @@ def run(kind, *, count, mode="none", busy=0.0, params=PARAMS):
             ctx.set(dut.busy, rng.random() < busy)
             ctx.set(dut.consumer.other_bank, rng.randrange(8))
 
-    watched = [watch_stream(dut.consumer.read_data, "read_data"), watch_stream(dut.consumer.fetches, "fetches")]
-    simulate(dut, source, sink, background=[others, *watched], deadline=50 * count + 100)
-    return cycles["in"], cycles["out"], sum(strobes), sent
+    payloads, cycles = transact(
+        dut, {"consumer.reads": sent}, {"consumer.read_data": count * parts}, mode, seed=SEED,
+        watch=["consumer.fetches"], testbenches=[prepare], background=[others], deadline=50 * count + 100,
+    )  # fmt: skip
+    chunks = [chunk for part in payloads["consumer.read_data"] for chunk in part]
+    for number, request in enumerate(sent):
+        for lane, chunk in enumerate(request["chunks"]):
+            if request["lanes"] >> lane & 1:
+                assert chunks[8 * number + lane] == contents(chunk), f"lane {lane} of {request}"
+    return cycles["consumer.reads"], cycles["consumer.read_data"][parts - 1 :: parts], sum(strobes), sent
 
 
 @pytest.mark.parametrize("busy", [0.0, 0.4])
@@ -153,17 +147,9 @@ def test_rate_and_latency(kind, params, first, pace, conflicts):
     ids=["broadcast", "two alternately", "three alternately", "four lanes", "distinct banks", "none"],
 )
 def test_cycles_of_a_request(chunks, lanes, cycles):
-    dut = elaborated(ConsumerOnBanks)
-    accepted = []
-
-    async def source(ctx):
-        accepted.extend(await send(ctx, dut.consumer.reads, [{"lanes": lanes, "chunks": chunks}] * 4))
-
-    async def sink(ctx):
-        await receive(ctx, dut.consumer.read_data, 4)
-
-    simulate(dut, source, sink)
-    assert accepted == [0, *range(cycles, 4 * cycles, cycles)]
+    reads = {"consumer.reads": [{"lanes": lanes, "chunks": chunks}] * 4}
+    _, accepted = transact(elaborated(ConsumerOnBanks), reads, {"consumer.read_data": 4})
+    assert accepted["consumer.reads"] == [0, *range(cycles, 4 * cycles, cycles)]
 
 
 SCATTER_SEED = 12
@@ -276,11 +262,7 @@ def test_a_column_of_eight_chunks_in_shared_memory(params, swizzled, cycles):
         await ctx.tick()
         assert ctx.get(dut.read_data.valid)
 
-    async def watch(ctx):
-        async for _, _, strobe in ctx.tick().sample(dut.scatter_conflict_stb):
-            conflicts["cycles"] += strobe
-
-    simulate(dut, drive, background=[watch])
+    simulate(dut, drive, background=[counting(conflicts, cycles=dut.scatter_conflict_stb)])
     assert conflicts["cycles"] == (cycles - 1) * count
 
 
@@ -300,19 +282,7 @@ def test_lines_and_scattered_writes(bytes_of_line, scattered, last_line, last_wr
     dut = elaborated(SharedMemory, SCATTER_PARAMS, stores=True)
     strobes = [((1 << bytes_of_line) - 1) << n * bytes_of_line % 128 for n in range(20)]
     lines = [{"row": n % 8, "data": n, "strobe": strobe} for n, strobe in enumerate(strobes)]
-    stalls = Counter()
-
-    async def tmau(ctx):
-        cycles = await send(ctx, dut.mover.writes, lines)
-        assert cycles[-1] == last_line
-
-    async def engine(ctx):
-        cycles = await send(ctx, dut.scatter, [scattered(number) for number in range(20)])
-        assert cycles[-1] == last_write
-
-    async def watch(ctx):
-        async for _, _, stall in ctx.tick().sample(dut.stall_stb):
-            stalls["cycles"] += stall
-
-    simulate(dut, tmau, engine, background=[watch])
-    assert stalls["cycles"] == last_line - 19
+    counts, items = Counter(), {"mover.writes": lines, "scatter": [scattered(number) for number in range(20)]}
+    _, cycles = transact(dut, items, background=[counting(counts, stalls=dut.stall_stb)])
+    assert (cycles["mover.writes"][-1], cycles["scatter"][-1]) == (last_line, last_write)
+    assert counts["stalls"] == last_line - 19

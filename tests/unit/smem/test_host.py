@@ -6,12 +6,13 @@ import pytest
 from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.lib.memory import Memory
 
+from support.streams import transact
 from tilewright.hw.smem.host import BarrierWindow, HostPort
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec import BarrierOp
 from tilewright.spec.tmau_registers import BARRIER_WINDOW_REGISTERS
-from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.simulate import elaborated
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send
 
 SEED = 5
 PARAMS = SmemParams(1024)
@@ -45,25 +46,18 @@ class HostOnMemory(Elaboratable):
 
 def run(requests, *, mode="none", grant=1.0):
     dut = elaborated(HostOnMemory)
-    cycles, responses = {}, []
-
-    async def source(ctx):
-        cycles["in"] = await send(ctx, dut.host.accesses.requests, requests, idle=STALL_MODES[mode]["idle"], seed=SEED)
-
-    async def sink(ctx):
-        answers, cycles["out"] = await receive(
-            ctx, dut.host.accesses.answers, len(requests), stall=STALL_MODES[mode]["stall"], seed=SEED
-        )
-        responses.extend(answers)
 
     async def arbiter(ctx):
         rng = random.Random(SEED)
         async for _ in ctx.tick():
             ctx.set(dut.grant, rng.random() < grant)
 
-    streams = (dut.host.accesses.answers, dut.host.fetches, dut.host.writes)
-    simulate(dut, source, sink, background=[arbiter, *map(watch_stream, streams)], deadline=20_000)
-    return responses, cycles["in"], cycles["out"]
+    ports = "host.accesses.requests", "host.accesses.answers"
+    payloads, cycles = transact(
+        dut, {ports[0]: requests}, {ports[1]: len(requests)}, mode, seed=SEED, watch=["host.fetches", "host.writes"],
+        background=[arbiter], deadline=20_000,
+    )  # fmt: skip
+    return payloads[ports[1]], *(cycles[port] for port in ports)
 
 
 @pytest.mark.parametrize("grant", [1.0, 0.4])
@@ -118,42 +112,33 @@ def operation(op, value):
     return write(OPERATION, OPERATION_FORMAT.pack(op=op, value=value))
 
 
-def operate(accesses, results, mode="none"):
-    """Answers, operations that went out, and all their cycles; ``results`` as (done, error)."""
-    dut, outcome = BarrierWindow(PARAMS), {"operations": []}
-    stalls = STALL_MODES[mode]
-
-    async def source(ctx):
-        outcome["in"] = await send(ctx, dut.accesses.requests, accesses, idle=stalls["idle"], seed=SEED)
-
-    async def answers(ctx):
-        answers, outcome["out"] = await receive(
-            ctx, dut.accesses.answers, len(accesses), stall=stalls["stall"], seed=SEED
-        )
-        outcome["answers"] = [(answer.data, answer.error) for answer in answers]
+def operate(accesses, results):
+    """Answers, operations that went out, and the cycles of accesses and answers; ``results`` as (done, error)."""
+    dut, operations = BarrierWindow(PARAMS), []
 
     async def memory(ctx):
         """Answers two cycles after an operation, as the barrier unit does."""
-        rng = random.Random(SEED)
         for done, error in results:
-            (request,), _ = await receive(ctx, dut.barriers, 1, stall=stalls["stall"], seed=rng.randrange(1 << 16))
-            outcome["operations"].append((request.op, request.address, request.value))
+            (request,), _ = await receive(ctx, dut.barriers, 1)
+            operations.append((request.op, request.address, request.value))
             await ctx.tick()
             await send(ctx, dut.barrier_results, [{"done": done, "error": error}])
 
-    simulate(dut, source, answers, memory, background=[watch_stream(dut.barriers), watch_stream(dut.accesses.answers)])
-    return outcome
+    ports = "accesses.requests", "accesses.answers"
+    payloads, cycles = transact(
+        dut, {ports[0]: accesses}, {ports[1]: len(accesses)}, watch=["barriers"], testbenches=[memory]
+    )
+    return [(answer.data, answer.error) for answer in payloads[ports[1]]], operations, *(cycles[port] for port in ports)
 
 
 def test_refused_accesses():
     refused = [read(ADDRESS), read(OPERATION), write(RESULT, 3), write(12), read(12)]
-    outcome = operate([*refused, read(RESULT)], [])
-    assert [error for _, error in outcome["answers"]] == [1] * 5 + [0]
-    assert outcome["answers"][-1] == (0, 0) and not outcome["operations"]
+    answers, operations, *_ = operate([*refused, read(RESULT)], [])
+    assert [error for _, error in answers] == [1] * 5 + [0]
+    assert answers[-1] == (0, 0) and not operations
 
 
 def test_barrier_window_latency():
     """An access is answered after one cycle, an operation one cycle after its answer arrives."""
-    outcome = operate([write(ADDRESS, 8), operation(BarrierOp.ARRIVE, 1), read(RESULT)], [(1, 0)])
-    assert outcome["in"] == [0, 2, 7]
-    assert outcome["out"] == [1, 6, 8]
+    *_, requested, answered = operate([write(ADDRESS, 8), operation(BarrierOp.ARRIVE, 1), read(RESULT)], [(1, 0)])
+    assert (requested, answered) == ([0, 2, 7], [1, 6, 8])

@@ -6,12 +6,13 @@ from collections import Counter, defaultdict
 import pytest
 from amaranth.hdl import Value
 
+from support.streams import counting, transact
 from tilewright.golden.smem import Barrier
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.smem.top import SharedMemory
 from tilewright.spec import BarrierOp
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, unpacker, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, send, unpacker
 
 SEED = 11
 PARAMS = SmemParams(1024)
@@ -171,28 +172,8 @@ def test_random_traffic(mode):
     operations = list(random_operations(rng, OPERATIONS))
     landed = [{"barrier": rng.choice(BARRIERS), "bytes": 16} for _ in range(LANDED)]
     reads, accesses = list(random_reads(rng, READS)), list(random_host_requests(rng, READS))
-    idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
 
-    running = Counter(sources=5)
-
-    def source(port, items, seed, idle=idle):
-        async def drive(ctx):
-            await send(ctx, port, items, idle=idle, seed=seed)
-            running["sources"] -= 1
-
-        return drive
-
-    def sink(port, count, seed):
-        async def drive(ctx):
-            await receive(ctx, port, count, stall=stall, seed=seed)
-
-        return drive
-
-    async def settle(ctx):
-        await receive(ctx, dut.barrier_results, len(operations), stall=stall, seed=SEED)
-        while running["sources"]:
-            await ctx.tick()
-        await ctx.tick().repeat(20)
+    async def check_contents(ctx):
         for address, barrier in model.barriers.items():
             chunk = ctx.get(dut.banks.memories[(address >> 4) % 8].data[address >> 7])
             assert chunk >> 8 * (address & 8) & (1 << 64) - 1 == barrier.pack()
@@ -200,20 +181,16 @@ def test_random_traffic(mode):
             stored = ctx.get(dut.banks.memories[chunk % 8].data[chunk // 8])
             assert stored & plain == model.versions[chunk][-1][1] & plain
 
-    outputs = (dut.barrier_results, dut.read_data, dut.host.answers)
-    simulate(
+    transact(
         dut,
-        source(dut.mover.writes, random_lines(rng, LINES), SEED),
-        source(dut.mover.landed, landed, SEED + 1, idle=0.85),
-        source(dut.barriers, operations, SEED + 2),
-        source(dut.reads, reads, SEED + 3),
-        source(dut.host.requests, accesses, SEED + 4),
-        sink(dut.read_data, len(reads), SEED + 5),
-        sink(dut.host.answers, len(accesses), SEED + 6),
-        settle,
-        background=[follow(dut, model, strobes), *map(watch_stream, outputs)],
-        deadline=40 * OPERATIONS,
-    )
+        {
+            "mover.writes": random_lines(rng, LINES), "mover.landed": landed, "barriers": operations, "reads": reads,
+            "host.requests": accesses,
+        },
+        {"barrier_results": len(operations), "read_data": len(reads), "host.answers": len(accesses)},
+        mode, seed=SEED, pauses={"mover.landed": 0.85}, background=[follow(dut, model, strobes)],
+        settle=20, then=check_contents, deadline=40 * OPERATIONS,
+    )  # fmt: skip
     assert not model.results
     assert 0 < strobes["stall"] <= len(operations) + len(landed) + len(accesses)
     counting = (BarrierOp.ARRIVE, BarrierOp.EXPECT_TX, BarrierOp.COMPLETE_TX)
@@ -272,11 +249,8 @@ def test_a_read_at_the_flip_sees_the_last_line(bank, gap):
             assert ctx.get(dut.read_data.payload[0]) == 100 * n + 3
             flips.append(n)
 
-    async def results(ctx):
-        answers, _ = await receive(ctx, dut.barrier_results, 1 + 2 * rounds)
-        assert not any(answer.error for answer in answers)
-
-    simulate(dut, processor, tmau, results)
+    payloads, _ = transact(dut, receive={"barrier_results": 1 + 2 * rounds}, testbenches=[processor, tmau])
+    assert not any(answer.error for answer in payloads["barrier_results"])
 
 
 @pytest.mark.parametrize(("swizzled", "cycles"), [(True, 1), (False, 8)], ids=["swizzle 128", "no swizzle"])
@@ -285,28 +259,18 @@ def test_a_column_of_eight_chunks(swizzled, cycles):
     dut = elaborated(SharedMemory, PARAMS)
     count = 10
     chunks = [8 * row + (3 ^ row if swizzled else 3) for row in range(8)]
-    taken, conflicts = {}, Counter()
-
-    async def fill(ctx):
-        for row in range(8):
-            line = sum((16 * row + bank) << 128 * bank for bank in range(8))
-            await send(ctx, dut.mover.writes, [{"row": row, "data": line, "strobe": (1 << 128) - 1}])
-        taken["in"] = await send(ctx, dut.reads, [{"lanes": 0xFF, "chunks": chunks}] * count)
-
-    async def sink(ctx):
-        await ctx.tick().repeat(8)
-        answers, taken["out"] = await receive(ctx, dut.read_data, count)
-        for answer in answers:
-            assert [answer[lane] for lane in range(8)] == [16 * (chunk >> 3) + (chunk & 7) for chunk in chunks]
-
-    async def count_conflicts(ctx):
-        async for _, _, strobe in ctx.tick().sample(dut.conflict_stb):
-            conflicts["extra"] += strobe
-
-    simulate(dut, fill, sink, background=[count_conflicts])
-    assert taken["in"] == [0, *range(cycles, cycles * count, cycles)]
-    assert taken["out"] == [1 + cycles * (n + 1) for n in range(count)]
-    assert conflicts["extra"] == (cycles - 1) * count
+    counts, start = Counter(), {"reads": 8, "read_data": 8}
+    lines = [sum((16 * row + bank) << 128 * bank for bank in range(8)) for row in range(8)]
+    fill = [{"row": row, "data": line, "strobe": (1 << 128) - 1} for row, line in enumerate(lines)]
+    send = {"mover.writes": fill, "reads": [{"lanes": 0xFF, "chunks": chunks}] * count}
+    background = [counting(counts, conflicts=dut.conflict_stb)]
+    payloads, taken = transact(dut, send, {"read_data": count}, starts=start, background=background)
+    for answer in payloads["read_data"]:
+        assert [answer[lane] for lane in range(8)] == [16 * (chunk >> 3) + (chunk & 7) for chunk in chunks]
+    assert taken["mover.writes"] == list(range(8))
+    assert taken["reads"] == [8, *range(8 + cycles, 8 + cycles * count, cycles)]
+    assert taken["read_data"] == [9 + cycles * (n + 1) for n in range(count)]
+    assert counts["conflicts"] == (cycles - 1) * count
 
 
 @pytest.mark.parametrize("busy", [False, True], ids=["alone", "beside the consumer"])

@@ -6,6 +6,7 @@ from math import ceil
 
 import pytest
 
+from support.streams import pulse
 from tilewright.hw.conv.array.lane_steps import LaneSteps
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
@@ -180,9 +181,7 @@ def test_jobs(mode, rotation):
         base = base_row = 0  # numbers go on over jobs
         for job in jobs:
             ctx.set(dut.plan, job.plan())
-            ctx.set(dut.start, 1)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
+            await pulse(ctx, dut.start)
             steps = list(job.steps())
             # The last step frees all that there was.
             total, total_rows = steps[-1][-2], 0 if job.pool else steps[-1][-1]
@@ -235,9 +234,7 @@ def test_full_rate_and_latency():
         ctx.set(dut.written, 36)
         ctx.set(dut.written_kernel, 9)
         ctx.set(dut.o.ready, 1)
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
+        await pulse(ctx, dut.start)
         for cycle in range(80):
             if ctx.get(dut.o.valid):
                 cycles.append(cycle)

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from support.streams import pulse, recording
 from tilewright.hw.conv.array.sequencer import Sequencer
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
@@ -194,9 +195,7 @@ def test_jobs(mode, built):
             while ctx.get(dut.busy):
                 await ctx.tick()
             ctx.set(dut.plan, {name: getattr(job, name) for name in names} | {"last_pass": len(job.passes) - 1})
-            ctx.set(dut.start, 1)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
+            await pulse(ctx, dut.start)
             steps.clear(), read.clear(), told.clear()
             flags = list(job.flags())
             for which, each in enumerate(flags):
@@ -269,16 +268,9 @@ def test_full_rate_and_latency():
         ctx.set(dut.sets.valid, 0)
         await ctx.tick().repeat(LATENCY + 3)
 
-    async def watch(ctx):
-        cycle = 0
-        async for _, _, is_valid, tile in ctx.tick().sample(dut.valid, dut.tiles.valid):
-            valid.extend([cycle] * is_valid)
-            tiles.extend([cycle] * tile)
-            cycle += 1
-
-    simulate(dut, bench, background=[watch])
-    assert valid == list(range(2, 2 + 3 * sets * channels))
-    assert tiles == [2 + (tile + 1) * sets * channels - 1 + LATENCY + 1 for tile in range(3)]
+    simulate(dut, bench, background=[recording(valid, dut.valid), recording(tiles, dut.tiles.valid)])
+    assert valid == [(cycle,) for cycle in range(2, 2 + 3 * sets * channels)]
+    assert tiles == [(2 + (tile + 1) * sets * channels - 1 + LATENCY + 1,) for tile in range(3)]
 
 
 @pytest.mark.parametrize("alike", [0, 1])
@@ -296,18 +288,10 @@ def test_when_the_next_job_may_begin(alike):
         for _ in range(4):
             while ctx.get(dut.busy):
                 await ctx.tick()
-            ctx.set(dut.start, 1)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
+            await pulse(ctx, dut.start)
             await ctx.tick()
 
-    async def watch(ctx):
-        cycle = 0
-        async for _, _, is_valid, step in ctx.tick().sample(dut.valid, dut.step):
-            valid.extend([(cycle, step.read.words[0], step.bank)] * is_valid)
-            cycle += 1
-
-    simulate(dut, bench, background=[watch])
+    simulate(dut, bench, background=[recording(valid, dut.valid, dut.step.read.words[0], dut.step.bank)])
     words = RING // ROW
     gap = 2 if alike else 2 + LATENCY + 1
     begun = [2 + job * (1 + gap) for job in range(3)]
@@ -331,14 +315,8 @@ def test_rate_of_floats():
             ctx.set(dut.sets.valid, 1)
             await ctx.tick().until(dut.sets.ready)
 
-    async def watch(ctx):
-        cycle = 0
-        async for _, _, valid, step in ctx.tick().sample(dut.valid, dut.step):
-            begun.extend([cycle] * (valid and step.channel == 0))
-            cycle += 1
-
-    simulate(dut, bench, background=[watch])
-    waits = [after - before for before, after in pairwise(begun)]
+    simulate(dut, bench, background=[recording(begun, dut.valid & (dut.step.channel == 0))])
+    waits = [after - before for (before,), (after,) in pairwise(begun)]
     assert waits == [LOOP, LOOP, channels, LOOP, LOOP]
 
 
@@ -350,9 +328,7 @@ def test_what_a_step_waits_for(what):
 
     async def bench(ctx):
         ctx.set(dut.plan, {"stays": 1, "granularity": 4, "out_channels": 1})
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
+        await pulse(ctx, dut.start)
         ctx.set(dut.written, 0 if what == "weights" else RING)
         ctx.set(dut.sets.payload, {"first": 1, "last": 1})
         ctx.set(dut.sets.valid, what != "features")

@@ -7,6 +7,7 @@ import pytest
 from amaranth.hdl import Cat, Elaboratable, Module, Value
 from amaranth.lib.wiring import connect
 
+from support.streams import pulse
 from tilewright.golden import ConvPlan, ConvShape
 from tilewright.golden.conv.rows import Rows
 from tilewright.hw.conv.array.sequencer import Sequencer
@@ -169,9 +170,7 @@ def test_rows_of_every_step(name, stalled):
                 await ctx.tick()
             early.append(ctx.get(sequencer.busy))
             ctx.set(loader.plan, values)
-            ctx.set(loader.start, 1)
-            await ctx.tick()
-            ctx.set(loader.start, 0)
+            await pulse(ctx, loader.start)
             begun["loaded"] += 1
 
     async def bench(ctx):
@@ -184,9 +183,7 @@ def test_rows_of_every_step(name, stalled):
             while begun["loaded"] == begun["computed"] or ctx.get(sequencer.busy):
                 await ctx.tick()
             ctx.set(sequencer.plan, values)
-            ctx.set(sequencer.start, 1)
-            await ctx.tick()
-            ctx.set(sequencer.start, 0)
+            await pulse(ctx, sequencer.start)
             begun["computed"] += 1
             rows = Rows(plan, np.zeros((1, 8, 8, shape.channels), np.uint8), k, (0, FILL))
             steps.clear()

@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+from support.streams import pulse
 from tilewright.hw.conv.fetch.buffer import FeatureBuffer, KernelRows
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
@@ -137,9 +138,7 @@ def test_bytes_and_order(preset):
                 contents.put(tag, come)
                 data = [int.from_bytes(come[at : at + 16].tobytes(), "little") for at in range(0, len(come), 16)]
                 ctx.set(dut.i.payload, {"data": data, "tag": tag})
-                ctx.set(dut.i.valid, 1)
-                await ctx.tick()
-                ctx.set(dut.i.valid, 0)
+                await pulse(ctx, dut.i.valid)
                 assert ctx.get(dut.kernel_write.enable) == tag["kernel"]
                 if tag["kernel"]:
                     row = ctx.get(dut.kernel_write.data.as_value()).to_bytes(conv.row_bytes, "little")
@@ -185,9 +184,7 @@ def test_latency():
 
     async def bench(ctx):
         ctx.set(dut.i.payload, {"data": [1, 2], "tag": {"period": 5, "complete": 1}})
-        ctx.set(dut.i.valid, 1)
-        await ctx.tick()
-        ctx.set(dut.i.valid, 0)
+        await pulse(ctx, dut.i.valid)
         assert not ctx.get(dut.sets.valid)
         await ctx.tick()
         assert ctx.get(dut.sets.valid)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from support.streams import pulse
 from tilewright.golden.conv.job import parts_of
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
@@ -80,9 +81,7 @@ def test_reset(cycles):
         array.expected = [(*each, "before") for each in wanted_sets(before, smem, params)]
         await start_job(ctx, path, before)
         await ctx.tick().repeat(cycles)
-        ctx.set(path.reset, 1)
-        await ctx.tick()
-        ctx.set(path.reset, 0)
+        await pulse(ctx, path.reset)
         assert not ctx.get(path.fetcher.busy)
         array.expected = [(*each, "after") for each in wanted_sets(*after, params)]
         await start_job(ctx, path, after[0])
@@ -101,9 +100,7 @@ def test_late_release():
     gatherer.smem = smem
 
     async def release(ctx):
-        ctx.set(path.fetcher.release, 1)
-        await ctx.tick()
-        ctx.set(path.fetcher.release, 0)
+        await pulse(ctx, path.fetcher.release)
         await ctx.tick().repeat(20)
 
     async def bench(ctx):

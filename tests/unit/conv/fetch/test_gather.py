@@ -6,6 +6,7 @@ import pytest
 from amaranth.hdl import Elaboratable, Module, ResetInserter, Signal
 from amaranth.lib.wiring import connect
 
+from support.streams import counting, pulse, recording, transact
 from tilewright.hw.conv.fetch.gather import Gatherer
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.lib.routing import StreamShare
@@ -15,7 +16,7 @@ from tilewright.hw.smem.layouts import ReadLayout, read_data_layout
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CONV_PRESETS
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, send
 
 SEED = 23
 SMEM = SmemParams(1024)
@@ -125,36 +126,33 @@ def run(lanes, requests, *, idle=0.0, busy=0.0, shared=False):
     """Checks every answer; returns the cycles of requests, of answers, and of reads, and the bank conflicts."""
     requests = list(requests)
     dut = elaborated(GathererOnBanks, lanes, shared)
-    gatherer = dut.gatherer
-    taken, answered, reads, conflicts = [], [], [], []
+    gatherer, counts, answers, reads = dut.gatherer, {}, [], []
 
-    async def source(ctx):
+    async def prepare(ctx):
         await fill(ctx, dut.banks)
-        taken.extend(await send(ctx, gatherer.i, requests, idle=idle, seed=SEED))
 
-    async def sink(ctx):
-        cycle, port = 0, gatherer.reads
-        watched = ctx.tick().sample(
-            gatherer.o.valid, gatherer.o.payload, port.valid, port.ready, dut.consumer.conflict_stb
-        )
-        async for _, _, valid, payload, asks, ready, conflict in watched:
-            if valid:
-                check(requests[len(answered)], payload)
-                answered.append(cycle)
-            reads.extend([cycle] * (asks & ready))
-            conflicts.append(conflict)
-            cycle += 1
-            if len(answered) == len(requests):
-                return
+    async def answered(ctx):
+        while len(answers) < len(requests):
+            await ctx.tick()
 
     async def others(ctx):
         rng = random.Random(SEED)
         async for _ in ctx.tick():
             ctx.set(dut.busy, rng.random() < busy)
 
-    watched = [watch_stream(gatherer.reads, "reads"), watch_stream(dut.consumer.read_data, "read_data")]
-    simulate(dut, source, sink, background=[others, *watched], deadline=40 * len(requests) + 100)
-    return taken, answered, reads, sum(conflicts)
+    background = [
+        recording(answers, gatherer.o.valid, gatherer.o.payload),
+        recording(reads, gatherer.reads.valid & gatherer.reads.ready),
+        counting(counts, conflicts=dut.consumer.conflict_stb),
+    ]
+    _, cycles = transact(
+        dut, {"gatherer.i": requests}, seed=SEED, pauses={"gatherer.i": idle}, testbenches=[prepare], then=answered,
+        watch=["gatherer.reads", "consumer.read_data"], background=[others, *background],
+        deadline=40 * len(requests) + 100,
+    )  # fmt: skip
+    for wanted, (_, payload) in zip(requests, answers, strict=True):
+        check(wanted, payload)
+    return cycles["gatherer.i"], [cycle for cycle, _ in answers], [cycle for (cycle,) in reads], counts["conflicts"]
 
 
 def check(wanted, payload):
@@ -341,9 +339,7 @@ def test_reset(lanes):
             await send(ctx, dut.gatherer.i, before)
             for _ in range(wait):
                 await ctx.tick()
-            ctx.set(reset, 1)
-            await ctx.tick()
-            ctx.set(reset, 0)
+            await pulse(ctx, reset)
             assert not ctx.get(dut.gatherer.o.valid) and not ctx.get(dut.gatherer.reads.valid)
         for one in after:
             await send(ctx, dut.gatherer.i, [one])

@@ -4,12 +4,13 @@ import random
 
 import pytest
 
+from support.streams import responder, transact
 from tilewright.hw.conv.fetch.gather import GatherShare
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CONV_PRESETS
-from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.simulate import elaborated
+from tilewright.verify.pysim.streams import STALL_MODES
 
 SEED = 9
 COUNT = 40
@@ -33,19 +34,14 @@ def data_of(request):
 def test_each_gets_its_own_answers(mode):
     dut = elaborated(GatherShare, PARAMS, TAGS)
     asked = [list(requests(user)) for user in range(len(TAGS))]
-    got, stalls, taken = [[] for _ in TAGS], STALL_MODES[mode], {}
+    got = [[] for _ in TAGS]
 
-    async def gatherer(ctx):
-        for number in range(len(TAGS) * COUNT):
-            (request,), _ = await receive(ctx, dut.merged, 1, stall=stalls["stall"], seed=number)
-            await send(ctx, dut.gathered, [{"data": data_of(request), "tag": request["tag"].as_bits()}])
-        ctx.set(dut.gathered.valid, 0)
+    def reply(request):
+        return {"data": data_of(request), "tag": request["tag"].as_bits()}
 
-    def source(user):
-        async def ask(ctx):
-            taken[user] = await send(ctx, getattr(dut, f"i{user}"), asked[user], idle=stalls["idle"], seed=SEED + user)
-
-        return ask
+    async def answered(ctx):
+        while sum(map(len, got)) < len(TAGS) * COUNT:
+            await ctx.tick()
 
     async def listen(ctx):
         ports = [getattr(dut, f"o{user}") for user in range(len(TAGS))]
@@ -56,29 +52,20 @@ def test_each_gets_its_own_answers(mode):
                 if valid:
                     into.append((payload["tag"], list(payload["data"])))
 
-    watched = [watch_stream(dut.merged, "merged"), listen]
-    simulate(dut, *map(source, range(len(TAGS))), gatherer, background=watched)
+    requests_by_port = {f"i{user}": mine for user, mine in enumerate(asked)}
+    background = [responder(dut.merged, dut.gathered, reply, mode), listen]
+    transact(dut, requests_by_port, mode=mode, seed=SEED, watch=["merged"], background=background, then=answered)
     assert got == [[(one["tag"], data_of(one)) for one in mine] for mine in asked]
 
 
 @pytest.mark.parametrize("users", [[1], [0, 1, 2]])
 def test_full_rate_and_latency(users):
     """One user alone, and all by turns."""
-    dut, taken, seen, count = elaborated(GatherShare, PARAMS, TAGS), {}, [], 10 * len(users)
-
-    def source(user):
-        async def ask(ctx):
-            taken[user] = await send(ctx, getattr(dut, f"i{user}"), list(requests(user))[:10])
-
-        return ask
-
-    async def sink(ctx):
-        _, cycles = await receive(ctx, dut.merged, count)
-        seen.extend(cycles)
-
-    simulate(dut, *map(source, users), sink)
-    assert seen == list(range(1, count + 1))
-    assert [taken[user] for user in users] == [list(range(n, count, len(users))) for n in range(len(users))]
+    count = 10 * len(users)
+    asked = {f"i{user}": list(requests(user))[:10] for user in users}
+    _, cycles = transact(elaborated(GatherShare, PARAMS, TAGS), asked, {"merged": count})
+    assert cycles["merged"] == list(range(1, count + 1))
+    assert [cycles[port] for port in asked] == [list(range(n, count, len(users))) for n in range(len(users))]
 
 
 def test_wrong_parameters():

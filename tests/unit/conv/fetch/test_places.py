@@ -5,11 +5,12 @@ import random
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
+from support.streams import pulse, transact
 from tilewright.hw.conv.fetch.places import PlaceTable, PointWalker
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.spec.conv import CONV_PRESETS
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, receive, watch_stream
 
 SEED = 21
 NUMBERS = ("x", "position", "row")
@@ -91,9 +92,7 @@ def run(dut, params, work, mode="none"):
     async def bench(ctx):
         for number, fields in enumerate(work):
             ctx.set(dut.plan, fields)
-            ctx.set(dut.start, 1)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
+            await pulse(ctx, dut.start)
             payloads, times = await receive(ctx, dut.o, len(places(params, fields)), stall=stalls, seed=number)
             check(params, fields, payloads)
             cycles.append(times)
@@ -147,9 +146,7 @@ def test_pairs(preset, mode):
         for number, fields in enumerate(work):
             expected = list(in_pairs(params, fields))
             ctx.set(dut.plan, fields)
-            ctx.set(dut.start, 1)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
+            await pulse(ctx, dut.start)
             came, cycles = await receive(ctx, dut.o, len(expected), stall=STALL_MODES[mode]["stall"], seed=number)
             for payload, (there, both, values, last, final) in zip(came, expected, strict=True):
                 assert (payload.there, payload.both, payload.last, payload.final) == (there, both, last, final), fields
@@ -181,18 +178,12 @@ def test_reset():
 
     async def bench(ctx):
         ctx.set(inner.plan, before)
-        ctx.set(inner.start, 1)
-        await ctx.tick()
-        ctx.set(inner.start, 0)
+        await pulse(ctx, inner.start)
         await receive(ctx, inner.o, 7)
-        ctx.set(reset, 1)
-        await ctx.tick()
-        ctx.set(reset, 0)
+        await pulse(ctx, reset)
         assert not ctx.get(inner.o.valid)
         ctx.set(inner.plan, after)
-        ctx.set(inner.start, 1)
-        await ctx.tick()
-        ctx.set(inner.start, 0)
+        await pulse(ctx, inner.start)
         payloads, _ = await receive(ctx, inner.o, len(places(params, after)))
         check(params, after, payloads)
 
@@ -206,20 +197,14 @@ def test_wrong_numbers():
 
 def test_two_tiles_at_most():
     """Which lane reads which place is shown by the rows that are fetched; see test_features.py."""
-    dut, taken = elaborated(PlaceTable, unit_params("unit")), []
+    dut = elaborated(PlaceTable, unit_params("unit"))
     places = [{"there": 1, "last": number, "values": {}} for number in (0, 1)]  # of a tile of two points
-
-    async def source(ctx):
-        ctx.set(dut.plan, {"granularity": 4})
-        taken.extend(await send(ctx, dut.i, places * 3))
 
     async def reader(ctx):
         await ctx.tick().repeat(20)
         assert ctx.get(dut.full) and not ctx.get(dut.i.ready)
-        ctx.set(dut.take, 1)
-        await ctx.tick()
-        ctx.set(dut.take, 0)
+        await pulse(ctx, dut.take)
 
-    simulate(dut, source, reader)
+    _, cycles = transact(dut, {"i": places * 3}, inputs={"plan": {"granularity": 4}}, testbenches=[reader])
     # The half is read for one more cycle after the strobe.
-    assert taken == [0, 1, 2, 3, 22, 23]
+    assert cycles["i"] == [0, 1, 2, 3, 22, 23]

@@ -2,32 +2,22 @@
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.conv.fetch.reads import GatherPlanner
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CONV_PRESETS
-from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import receive, send, watch_stream
+from tilewright.verify.pysim.simulate import elaborated
 
 TAG = 8
 
 
 def run(preset, requests, **changes):
-    """Sends requests; their reads, and the cycles of each stream."""
+    """Sends requests; their reads, and the cycles of each port."""
     params = ConvUnitParams(CONV_PRESETS[preset].replace(**changes), SmemParams(1024))
-    dut, cycles, reads = elaborated(GatherPlanner, params, TAG), {}, []
-
-    async def source(ctx):
-        cycles["i"] = await send(ctx, dut.i, requests)
-
-    async def steps(ctx):
-        _, cycles["steps"] = await receive(ctx, dut.steps, len(requests))
-
-    async def sink(ctx):
-        reads[:], cycles["reads"] = await receive(ctx, dut.reads, len(requests))
-
-    simulate(dut, source, steps, sink, background=[watch_stream(dut.reads), watch_stream(dut.steps)])
-    return reads, cycles
+    dut, counts = elaborated(GatherPlanner, params, TAG), dict.fromkeys(("steps", "reads"), len(requests))
+    payloads, cycles = transact(dut, {"i": requests}, counts)
+    return payloads["reads"], cycles
 
 
 @pytest.mark.parametrize(("preset", "lanes", "latency"), [("unit", 2, 1), ("default", 8, 3)])

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from support.streams import pulse
 from tilewright.hw.conv.job.calculator import NOT_SUM, SUM, Calculator, Step
 from tilewright.verify.pysim.simulate import elaborated, simulate
 
@@ -47,9 +48,7 @@ def run_model(terms, times, when):
 async def start(ctx, dut, terms, times, when):
     for port, values in ((dut.terms, terms), (dut.times, times), (dut.when, when)):
         ctx.set(port, values)
-    ctx.set(dut.start, 1)
-    await ctx.tick()
-    ctx.set(dut.start, 0)
+    await pulse(ctx, dut.start)
 
 
 async def collect(ctx, dut):

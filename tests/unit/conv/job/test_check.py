@@ -6,6 +6,7 @@ from random import Random
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
+from support.streams import pulse, transact
 from tilewright.golden.conv.job import check_job, parts_of
 from tilewright.golden.conv.machine import job_word
 from tilewright.hw.conv.job.check import JobChecker
@@ -14,7 +15,7 @@ from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CONV_PRESETS, JOB, ConvError
 from tilewright.spec.pe import MM_FAMILIES
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, receive
 from tilewright.verify.random.conv_jobs import garbage_jobs, random_jobs
 
 SEED = 23
@@ -115,26 +116,18 @@ def follows(word, before):
 
 def check(words, params, *, mode="none"):
     """Runs words; cycles in which results were taken, and what of each job that is not refused follows."""
-    dut, stalls, times, following = elaborated(JobChecker, params), STALL_MODES[mode], [], []
-
-    async def source(ctx):
-        await send(ctx, dut.i, words, idle=stalls["idle"])
-
-    async def sink(ctx):
-        payloads, cycles = await receive(ctx, dut.o, len(words), stall=stalls["stall"])
-        times.extend(cycles)
-        before = None
-        for word, payload in zip(words, payloads, strict=True):
-            assert payload.word == word
-            found = ConvError(payload.code), payload.field
-            assert found == expected(word, params), f"{found}: {JOB.unpack(word)}"
-            if not payload.code:
-                following.append({name for name in ("x", "k") if payload[f"{name}_follows"]})
-                assert following[-1] == follows(word, before), f"{JOB.unpack(word)} after {JOB.unpack(before or 0)}"
-                before = word
-
-    simulate(dut, source, sink, background=[watch_stream(dut.o, "o")], deadline=len(words) * 2 * dut.most_cycles)
-    return times, following
+    dut, following, before = elaborated(JobChecker, params), [], None
+    deadline = len(words) * 2 * dut.most_cycles
+    payloads, cycles = transact(dut, {"i": words}, {"o": len(words)}, mode, deadline=deadline)
+    for word, payload in zip(words, payloads["o"], strict=True):
+        assert payload.word == word
+        found = ConvError(payload.code), payload.field
+        assert found == expected(word, params), f"{found}: {JOB.unpack(word)}"
+        if not payload.code:
+            following.append({name for name in ("x", "k") if payload[f"{name}_follows"]})
+            assert following[-1] == follows(word, before), f"{JOB.unpack(word)} after {JOB.unpack(before or 0)}"
+            before = word
+    return cycles["o"], following
 
 
 @pytest.mark.parametrize(
@@ -178,17 +171,9 @@ def test_what_reads_results_of_the_job_before():
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_a_core_that_is_stopped(mode):
     """Refuses each job whose check ends then; others, also one that has been offered, are what they are anyway."""
-    dut, stalls, rng = elaborated(JobChecker, PARAMS["unit"], 2), STALL_MODES[mode], Random(f"{SEED} {mode}")
+    dut, rng, stopped = elaborated(JobChecker, PARAMS["unit"], 2), Random(f"{SEED} {mode}"), []
     words = list(garbage_jobs(SEED, PARAMS["unit"].conv, 12, smem_bytes=BYTES)) + words_of([{}] * 12)
     rng.shuffle(words)
-    stopped, found = [], []
-
-    async def source(ctx):
-        await send(ctx, dut.i, words, idle=stalls["idle"])
-
-    async def sink(ctx):
-        payloads, _ = await receive(ctx, dut.o, len(words), stall=stalls["stall"])
-        found.extend((payload.code, payload.field) for payload in payloads)
 
     async def stop(ctx):
         while True:
@@ -197,7 +182,9 @@ def test_a_core_that_is_stopped(mode):
                 stopped.append(ctx.get(dut.stopped))
             await ctx.tick()
 
-    simulate(dut, source, sink, background=[watch_stream(dut.o), stop], deadline=len(words) * 2 * dut.most_cycles)
+    deadline = len(words) * 2 * dut.most_cycles
+    payloads, _ = transact(dut, {"i": words}, {"o": len(words)}, mode, background=[stop], deadline=deadline)
+    found = [(payload.code, payload.field) for payload in payloads["o"]]
     wanted = [expected(word, PARAMS["unit"]) for word in words]
     assert found == [(ConvError.STOPPED, 0) if off else code for off, code in zip(stopped, wanted, strict=True)]
     assert sum(stopped) > 4 and (ConvError.NONE, 0) in found
@@ -259,9 +246,7 @@ def test_reset(after):
         ctx.set(dut.i.valid, 1)
         await ctx.tick().repeat(after + 1)
         ctx.set(dut.i.valid, 0)
-        ctx.set(reset, 1)
-        await ctx.tick()
-        ctx.set(reset, 0)
+        await pulse(ctx, reset)
         assert not ctx.get(dut.o.valid) and not ctx.get(dut.i.ready)
         for word in words:
             ctx.set(dut.i.payload, word)

@@ -3,6 +3,7 @@
 import pytest
 from amaranth.hdl import Module, Signal
 
+from support.streams import pulse
 from tilewright.golden.conv.job import barriers_of, parts_of, result_bytes
 from tilewright.hw.conv.job.rules import JobKind, JobRules
 from tilewright.hw.conv.params import ConvUnitParams
@@ -89,9 +90,7 @@ async def look(ctx, dut, word, found):
     """Code, field and the cycles until they came."""
     ctx.set(dut.job.as_value(), word)
     ctx.set(dut.errors, found)
-    ctx.set(dut.start, 1)
-    await ctx.tick()
-    ctx.set(dut.start, 0)
+    await pulse(ctx, dut.start)
     ctx.set(dut.advance, 1)
     cycles = 0
     while not ctx.get(dut.done):

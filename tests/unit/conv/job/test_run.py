@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 from amaranth.hdl import Elaboratable, Module, Signal, Value
 
+from support.streams import recording, transact
 from tilewright.hw.conv.job.run import JobRunner
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
@@ -204,21 +205,12 @@ def test_jobs_end_in_order(mode, built):
 def test_refused_jobs_end_at_full_rate():
     """One a cycle, one cycle after each is taken."""
     dut = elaborated(WithPlans)
-    runner, taken, ends = dut.runner, [], []
+    runner, ends = dut.runner, []
     jobs = [{"word": number << JOB["tag"].lsb, "code": 3, "field": number} for number in range(10)]
 
-    async def checker(ctx):
-        taken.extend(await send(ctx, runner.checked, jobs))
-        await ctx.tick().repeat(3)
-
-    async def watch(ctx):
-        cycle = 0
-        async for _, _, ended, end in ctx.tick().sample(runner.ended, runner.end):
-            if ended:
-                ends.append((cycle, end.field, end.tag))
-            cycle += 1
-
-    simulate(dut, checker, background=[watch])
+    background = [recording(ends, runner.ended, runner.end.field, runner.end.tag)]
+    _, cycles = transact(dut, {"runner.checked": jobs}, settle=3, background=background)
+    taken = cycles["runner.checked"]
     assert taken == list(range(taken[0], taken[0] + 10))
     assert ends == [(taken[0] + 1 + number, number, number) for number in range(10)]
 
@@ -228,22 +220,10 @@ def test_latency():
     job is written a cycle later.
     """
     dut = elaborated(WithPlans)
-    runner, seen = dut.runner, {}
-    strobes = {name: getattr(runner, name) for name in (*(f"{stage}_start" for stage in Stages.STAGES), "ended")}
-
-    async def checker(ctx):
-        ctx.set(runner.written, 1)
-        ctx.set(runner.readable, 1)
-        await send(ctx, runner.checked, [{"word": number << JOB["tag"].lsb} for number in range(3)])
-        await ctx.tick().repeat(6)
-
-    async def watch(ctx):
-        cycle = 0
-        async for _, _, *values in ctx.tick().sample(*strobes.values()):
-            for name, value in zip(strobes, values, strict=True):
-                seen.setdefault(name, []).extend([cycle] * value)
-            cycle += 1
-
-    simulate(dut, checker, background=[watch])
-    later = {f"{stage}_start": [2, 5, 8] for stage in Stages.STAGES[1:]}
-    assert seen == {"load_start": [1, 4, 7], **later, "ended": [4, 7, 10]}
+    seen = {name: [] for name in (*(f"{stage}_start" for stage in Stages.STAGES), "ended")}
+    background = [recording(log, getattr(dut.runner, name)) for name, log in seen.items()]
+    jobs = {"runner.checked": [{"word": number << JOB["tag"].lsb} for number in range(3)]}
+    inputs = {"runner.written": 1, "runner.readable": 1}
+    transact(dut, jobs, inputs=inputs, settle=6, background=background)
+    wanted = {name: [(2,), (5,), (8,)] for name in seen}
+    assert seen == wanted | {"load_start": [(1,), (4,), (7,)], "ended": [(4,), (7,), (10,)]}

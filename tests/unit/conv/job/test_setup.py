@@ -3,6 +3,7 @@
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
+from support.streams import pulse, transact
 from tilewright.golden.conv.job import barriers_of, check_job, parts_of, result_bytes
 from tilewright.golden.conv.machine import job_word
 from tilewright.hw.conv.job.setup import ColumnDivider, JobSetup
@@ -11,7 +12,7 @@ from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CONV_PRESETS, JOB, ConvOperation, ConvOutput
 from tilewright.spec.pe import MmType
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, receive
 from tilewright.verify.random.conv_jobs import random_jobs
 
 
@@ -25,9 +26,7 @@ def test_quotients():
             for columns in sorted(count for count in edges if 1 <= count <= 256):
                 ctx.set(dut.columns, columns - 1)
                 ctx.set(dut.merge, merge - 1)
-                ctx.set(dut.start, 1)
-                await ctx.tick()
-                ctx.set(dut.start, 0)
+                await pulse(ctx, dut.start)
                 for _ in range(8):
                     assert ctx.get(dut.busy)
                     await ctx.tick()
@@ -174,19 +173,12 @@ def check_plan(plan, word, params):
 
 def check(words, params, *, mode="none"):
     """Runs words; cycles in which plans were taken."""
-    dut, stalls, times = elaborated(JobSetup, params), STALL_MODES[mode], []
-
-    async def source(ctx):
-        await send(ctx, dut.i, words, idle=stalls["idle"])
-
-    async def sink(ctx):
-        plans, cycles = await receive(ctx, dut.o, len(words), stall=stalls["stall"])
-        times.extend(cycles)
-        for word, plan in zip(words, plans, strict=True):
-            check_plan(plan, word, params)
-
-    simulate(dut, source, sink, background=[watch_stream(dut.o, "o")], deadline=len(words) * 2 * dut.most_cycles)
-    return times
+    dut = elaborated(JobSetup, params)
+    deadline = len(words) * 2 * dut.most_cycles
+    payloads, cycles = transact(dut, {"i": words}, {"o": len(words)}, mode, deadline=deadline)
+    for word, plan in zip(words, payloads["o"], strict=True):
+        check_plan(plan, word, params)
+    return cycles["o"]
 
 
 def some_words(params, count):
@@ -359,15 +351,8 @@ def test_latency():
     found = []
     lanes = {"operation": "depthwise"}
     for fields in (TINY, longest, TINY | lanes, longest | lanes):
-        dut = elaborated(JobSetup, params)
-
-        async def bench(ctx, dut=dut, fields=fields):
-            ctx.set(dut.i.payload, job_word(**fields))
-            ctx.set(dut.i.valid, 1)
-            _, (cycle,) = await receive(ctx, dut.o, 1)
-            found.append(cycle)
-
-        simulate(dut, bench)
+        _, cycles = transact(elaborated(JobSetup, params), {"i": [job_word(**fields)]}, {"o": 1})
+        found += cycles["o"]
     assert found == [73, 185, 84, 275] and max(found) <= JobSetup(params).most_cycles
 
 
@@ -382,9 +367,7 @@ def test_reset(after):
         ctx.set(dut.i.valid, 1)
         await ctx.tick().repeat(after + 1)
         ctx.set(dut.i.valid, 0)
-        ctx.set(reset, 1)
-        await ctx.tick()
-        ctx.set(reset, 0)
+        await pulse(ctx, reset)
         assert not ctx.get(dut.o.valid) and not ctx.get(dut.i.ready)
         for word in words:
             ctx.set(dut.i.payload, word)

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from support.streams import pulse
 from tilewright.hw.conv.params import FOLDS, ConvUnitParams
 from tilewright.hw.conv.result.groups import Grouper, LinePairs
 from tilewright.hw.conv.result.layouts import GroupPlaceLayout, ResultSizes
@@ -91,9 +92,7 @@ def run(name, plans, mode):
             while ctx.get(dut.o.valid):
                 await ctx.tick()
             ctx.set(dut.plan, plan)
-            ctx.set(dut.start, 1)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
+            await pulse(ctx, dut.start)
             await send(ctx, dut.i, places, idle=stalls["idle"])
 
     async def sink(ctx):

@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+from support.streams import pulse, transact
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.layouts import ResultSizes
 from tilewright.hw.conv.result.operands import AddendReader, TableLoader
@@ -60,9 +61,7 @@ def run(name, plans, *, stall=0.0):
         for plan in plans:
             entries = np.roll(smem, -plan["table_address"])[: 8 * plan["out_channels"]].view("<u4").reshape(-1, 2)
             ctx.set(dut.plan, plan | {"table": 1})
-            ctx.set(dut.start, 1)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
+            await pulse(ctx, dut.start)
             for number, rows in enumerate(channels_of_pass(params, plan)):
                 waited = 0
                 while not ctx.get(dut.loaded):
@@ -79,9 +78,7 @@ def run(name, plans, *, stall=0.0):
                         if channel is not None:
                             assert [ctx.get(dut.bias[lane]), ctx.get(dut.scale[lane])] == entries[channel].tolist()
                     await ctx.tick().repeat(rng.randrange(1, 4))
-                ctx.set(dut.release, 1)
-                await ctx.tick()
-                ctx.set(dut.release, 0)
+                await pulse(ctx, dut.release)
             assert not ctx.get(dut.loaded)
 
     around = gatherer(dut.request, dut.answer, smem, stall=stall)
@@ -162,11 +159,7 @@ def addends_run(name, plan, *, mode="none", count=20):
     dut, params, rng = elaborated(AddendReader, ADDENDS_PARAMS[name]), ADDENDS_PARAMS[name], random.Random(3)
     smem = np.random.default_rng(1).integers(0, 256, SMEM.size_bytes, np.uint8)
     places, groups = some_groups(params, plan, count)
-    begun = []
-
-    async def source(ctx):
-        ctx.set(dut.plan, plan | {"post": ADDED, "addend": {"point": _POINT}})
-        begun.extend(await send(ctx, dut.i, places, idle=STALL_MODES[mode]["idle"]))
+    inputs = {"plan": plan | {"post": ADDED, "addend": {"point": _POINT}}}
 
     async def sink(ctx):
         for number, transfers in enumerate(groups):
@@ -179,14 +172,13 @@ def addends_run(name, plan, *, mode="none", count=20):
                     lane: smem[address] for lane, address in addresses.items()
                 }, f"{plan}, group {number}, transfer {step}"
             await ctx.tick().repeat(rng.randrange(1, 4))
-            ctx.set(dut.release, 1)
-            await ctx.tick()
-            ctx.set(dut.release, 0)
+            await pulse(ctx, dut.release)
         assert not ctx.get(dut.loaded)
 
     around = gatherer(dut.request, dut.answer, smem, stall=STALL_MODES[mode]["stall"])
-    simulate(dut, source, sink, background=[around, watch_stream(dut.request, "request")])
-    return begun
+    _, cycles = transact(dut, {"i": places}, mode=mode, inputs=inputs, watch=["request"], testbenches=[sink],
+                         background=[around])  # fmt: skip
+    return cycles["i"]
 
 
 def addends_some_plans(params):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
+from support.streams import pulse, transact
 from tilewright.golden.conv.results import add_residual, half_floats, requantise
 from tilewright.hw.conv.result.post import PostProcessor
 from tilewright.spec.conv import CONV_PRESETS, ConvOutput
@@ -130,19 +131,17 @@ def test_busy_and_places():
     """With a sink that takes nothing, 32 items are taken, and no more; it is busy until the last one has gone."""
     dut, job, items = elaborated(PostProcessor, ALL), JOBS["add-u8"][0], some_items(40)
 
-    async def source(ctx):
-        ctx.set(dut.job, job)
+    async def look(ctx):
         assert not ctx.get(dut.busy)
-        await send(ctx, dut.i, items)
-
-    async def sink(ctx):
         await ctx.tick().repeat(100)
         assert ctx.get(dut.places) == 32 and not ctx.get(dut.i.ready) and ctx.get(dut.busy)
-        payloads, _ = await receive(ctx, dut.o, len(items))
-        check(job, items, payloads)
+
+    async def idle(ctx):
         assert not ctx.get(dut.busy)
 
-    simulate(dut, source, sink)
+    payloads, _ = transact(dut, {"i": items}, {"o": len(items)}, inputs={"job": job}, starts={"o": 100},
+                           testbenches=[look], then=idle)  # fmt: skip
+    check(job, items, payloads["o"])
 
 
 @pytest.mark.parametrize("cycles", [1, 12, 30])
@@ -154,9 +153,7 @@ def test_reset(cycles):
     async def bench(ctx):
         ctx.set(dut.job, JOBS["add-u8"][0])
         await send(ctx, dut.i, before)
-        ctx.set(reset, 1)
-        await ctx.tick()
-        ctx.set(reset, 0)
+        await pulse(ctx, reset)
         assert not ctx.get(dut.busy) and not ctx.get(dut.o.valid)
         ctx.set(dut.job, job)
         await send(ctx, dut.i, items)

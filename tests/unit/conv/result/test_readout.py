@@ -6,6 +6,7 @@ from collections import deque
 import pytest
 from amaranth.hdl import Value
 
+from support.streams import pulse
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.layouts import ResultSizes
 from tilewright.hw.conv.result.readout import ReadOut
@@ -66,9 +67,7 @@ def run(name, mode, plan, count, *, hold=0):
 
     async def source(ctx):
         ctx.set(dut.plan, plan)
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
+        await pulse(ctx, dut.start)
         await send(ctx, dut.i, places, idle=stalls["idle"])
 
     async def tiles(ctx):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
+from support.streams import pulse
 from tilewright.golden.conv.job import parts_of
 from tilewright.golden.conv.machine import job_word
 from tilewright.golden.conv.results import add_residual, half_floats, requantise
@@ -95,9 +96,7 @@ async def run_job(ctx, dut, world, fields, smem, seed):
     world.smem[:] = smem
     world.add_job(fields, accumulators)
     ctx.set(dut.plan, plan_values(fields, world.params))
-    ctx.set(dut.start, 1)
-    await ctx.tick()
-    ctx.set(dut.start, 0)
+    await pulse(ctx, dut.start)
     written, done = 0, 0
     while not done:
         _, _, done, count = await ctx.tick().sample(dut.done, dut.written)
@@ -232,9 +231,7 @@ def test_reset(name):
             world.smem[:] = smem
             world.add_job(cut, some_accumulators(cut, 0))
             ctx.set(dut.plan, plan_values(cut, world.params))
-            ctx.set(dut.start, 1)
-            await ctx.tick()
-            ctx.set(dut.start, 0)
+            await pulse(ctx, dut.start)
             await ctx.tick().repeat(rng.randrange(80))
             ctx.set(reset, 1)
             world.clear()

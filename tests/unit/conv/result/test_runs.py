@@ -4,13 +4,14 @@ import random
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.layouts import ResultSizes
 from tilewright.hw.conv.result.runs import RunCutter
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CONV_PRESETS, ConvParams
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send
 
 SMEM = SmemParams(1024)
 PARAMS = {
@@ -77,30 +78,20 @@ def begin(half, count):
 
 
 def run(name, plan, mode="none", count=40):
-    dut, stalls, sizes = elaborated(RunCutter, PARAMS[name]), STALL_MODES[mode], ResultSizes(PARAMS[name])
+    dut, sizes = elaborated(RunCutter, PARAMS[name]), ResultSizes(PARAMS[name])
     plan = plan | {"y": {"point": 333}}
     places, pieces = some_work(PARAMS[name], plan, count)
-    times = []
-
-    async def source(ctx):
-        ctx.set(dut.plan, plan)
-        times.append(await send(ctx, dut.i, places, idle=stalls["idle"]))
-
-    async def sink(ctx):
-        came, cycles = await receive(ctx, dut.o, len(pieces), stall=stalls["stall"])
-        times.append(cycles)
-        for piece, (where, count, last) in zip(came, pieces, strict=True):
-            assert [begin(half, count) for half in [piece, *([piece.second] if len(where) > 1 else [])]] == where, plan
-            assert (piece.bytes, piece.flush_last) == (count - 1, last), plan
-            if not sizes.pairs:
-                continue
-            assert piece.second.there == len(where) - 1, plan
-            if count > sizes.piece_bytes // 2:  # the second half is what follows
-                assert piece.second.origin == (piece.origin + sizes.piece_bytes // 2) % 1024, plan
-                assert piece.second.slot == piece.slot + sizes.piece_bytes // 32, plan
-
-    simulate(dut, source, sink, background=[watch_stream(dut.o, "o")])
-    return times
+    payloads, cycles = transact(dut, {"i": places}, {"o": len(pieces)}, mode, inputs={"plan": plan})
+    for piece, (where, count, last) in zip(payloads["o"], pieces, strict=True):
+        assert [begin(half, count) for half in [piece, *([piece.second] if len(where) > 1 else [])]] == where, plan
+        assert (piece.bytes, piece.flush_last) == (count - 1, last), plan
+        if not sizes.pairs:
+            continue
+        assert piece.second.there == len(where) - 1, plan
+        if count > sizes.piece_bytes // 2:  # the second half is what follows
+            assert piece.second.origin == (piece.origin + sizes.piece_bytes // 2) % 1024, plan
+            assert piece.second.slot == piece.slot + sizes.piece_bytes // 32, plan
+    return cycles["i"], cycles["o"]
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)

@@ -5,13 +5,14 @@ from itertools import product
 
 import pytest
 
+from support.streams import recording, transact
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.layouts import ResultSizes
 from tilewright.hw.conv.result.writer import Assembler, Writer
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CONV_PRESETS, ConvParams
-from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.simulate import elaborated
+from tilewright.verify.pysim.streams import STALL_MODES
 
 PARAMS = {
     "unit": ConvUnitParams(CONV_PRESETS["unit"]),
@@ -55,30 +56,17 @@ def some_work(params, lanes, log2, flushes):
 
 
 def run(name, work, lanes, log2, mode):
-    dut, stalls = elaborated(Assembler, PARAMS[name]), STALL_MODES[mode]
     transfers, pieces, wanted = work
-    sent, came = [], []
-
-    async def results(ctx):
-        ctx.set(dut.plan, {"lanes": lanes, "result_log2": log2})
-        sent.extend(await send(ctx, dut.i, [data for data, _ in transfers], idle=stalls["idle"], seed=1))
-
-    async def flush(ctx):
-        await send(ctx, dut.flush, [last for _, last in transfers], idle=stalls["idle"], seed=2)
-
-    async def give(ctx):
-        await send(ctx, dut.pieces, pieces, idle=stalls["idle"], seed=3)
-
-    async def sink(ctx):
-        came.extend(await receive(ctx, dut.o, len(pieces), stall=stalls["stall"]))
-
-    simulate(dut, results, flush, give, sink, background=[watch_stream(dut.o, "o")])
-    for piece, given, bytes_ in zip(came[0], pieces, wanted, strict=True):
+    results, flushes = zip(*transfers, strict=True)
+    inputs = {"plan": {"lanes": lanes, "result_log2": log2}}
+    items = {"i": results, "flush": flushes, "pieces": pieces}
+    payloads, cycles = transact(elaborated(Assembler, PARAMS[name]), items, {"o": len(pieces)}, mode, inputs=inputs)
+    for piece, given, bytes_ in zip(payloads["o"], pieces, wanted, strict=True):
         assert piece.origin == given["origin"]
         assert all(piece.second[name] == value for name, value in given.get("second", {}).items() if name != "slot")
         window = sum(chunk << 128 * n for n, chunk in enumerate(piece.window))
         assert {at: window >> 8 * at & 255 for at in bytes_} == bytes_
-    return sent, came[1]
+    return cycles["i"], cycles["o"]
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
@@ -111,18 +99,7 @@ PIECES = {
 def test_written_results(name, log2):
     """A piece a cycle, one cycle later; which bytes are written is proved."""
     dut, counts = elaborated(Writer, ConvUnitParams(CONV_PRESETS[name], SmemParams(1024))), []
-
-    async def source(ctx):
-        ctx.set(dut.plan.result_log2, log2)
-        await send(ctx, dut.i, [PIECES[name]] * 20)
-
-    async def sink(ctx):
-        _, cycles = await receive(ctx, dut.o, 20)
-        assert cycles == list(range(1, 21))
-
-    async def count(ctx):
-        async for _, _, results in ctx.tick().sample(dut.written):
-            counts.append(results)
-
-    simulate(dut, source, sink, background=[count, watch_stream(dut.o, "o")])
-    assert [each for each in counts if each] == [(16 if "second" in PIECES[name] else 8) >> log2] * 20
+    items, background = {"i": [PIECES[name]] * 20}, [recording(counts, dut.written, dut.written)]
+    _, cycles = transact(dut, items, {"o": 20}, inputs={"plan.result_log2": log2}, background=background)
+    assert cycles["o"] == list(range(1, 21))
+    assert [results for _, results in counts] == [(16 if "second" in PIECES[name] else 8) >> log2] * 20

@@ -5,6 +5,7 @@ import random
 import pytest
 from amaranth.hdl import Module, Signal
 
+from support.streams import pulse
 from tilewright.hw.pe.address.bases import TERM_LATENCY, Bases, address_terms
 from tilewright.hw.pe.layouts import BASES_SETS
 from tilewright.hw.pe.params import LANES, PE_PRESETS
@@ -88,9 +89,7 @@ def test_builds(mode, groups):
         ctx.set(dut.first, first)
         ctx.set(dut.by_rows, by_rows)
         ctx.set(dut.set, number)
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
+        await pulse(ctx, dut.start)
         cycles = 1
         while ctx.get(dut.busy):
             await ctx.tick()
@@ -106,9 +105,7 @@ def test_builds(mode, groups):
             asked = [(group + (lane < 3)) % groups for lane in range(LANES)]
             for lane in range(LANES):
                 ctx.set(dut.reads.groups[lane], asked[lane])
-            ctx.set(dut.reads.enable, 1)
-            await ctx.tick()
-            ctx.set(dut.reads.enable, 0)
+            await pulse(ctx, dut.reads.enable)
             await ctx.tick()
             for lane in range(LANES):
                 element, basis = elements[asked[lane], lane], ctx.get(dut.reads.rows[lane])

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.pe.address.blocks import BlockParts, LineDirectory
 from tilewright.hw.pe.layouts import AccessKind, JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
@@ -75,13 +76,13 @@ def parts_of(given):
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_parts(transact, mode):
+def test_parts(mode):
     rng = random.Random(f"{SEED} {mode}")
     items = [random_item(rng) for _ in range(100)]
     wanted = [(given, part) for given in items for part in parts_of(given)]
     assert len(wanted) > 1.5 * len(items)
-    result = transact(elaborated(BlockParts, PARAMS), send={"i": items}, receive={"o": len(wanted)}, mode=mode)
-    for (given, (on, leader, last, flush)), part in zip(wanted, result.payloads["o"], strict=True):
+    payloads, cycles = transact(elaborated(BlockParts, PARAMS), {"i": items}, {"o": len(wanted)}, mode)
+    for (given, (on, leader, last, flush)), part in zip(wanted, payloads["o"], strict=True):
         assert (part.on, part.item.last, part.item.job.flush) == (on, last, flush)
         assert part.item.thread == given["item"]["thread"]
         assert [column.inner for column in part.columns] == [column["inner"] for column in given["columns"]]
@@ -90,7 +91,7 @@ def test_parts(transact, mode):
             assert part.leader.outer == outer_of(given, leader)
             assert part.origin == (given["columns"][leader]["inner"] - leader) % 16
     if mode == "none":
-        assert result.cycles["o"] == list(range(1, 1 + len(wanted)))
+        assert cycles["o"] == list(range(1, 1 + len(wanted)))
 
 
 def random_part(rng):
@@ -136,7 +137,7 @@ def accesses_of(params, part, directory):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 @pytest.mark.parametrize("factor_regs", [1, 2])
-def test_accesses(transact, mode, factor_regs):
+def test_accesses(mode, factor_regs):
     params = PE_PRESETS["unit"].replace(factor_regs=factor_regs)
     rng = random.Random(f"{SEED} {mode}")
     parts = [random_part(rng) for _ in range(150)]
@@ -145,8 +146,8 @@ def test_accesses(transact, mode, factor_regs):
     picks, fills = ([access[0] for access in wanted].count(kind) for kind in (AccessKind.PICK, AccessKind.FILL))
     assert picks > 50
     assert fills > 30
-    result = transact(elaborated(LineDirectory, params), send={"i": parts}, receive={"o": len(wanted)}, mode=mode)
-    for (kind, slot, octet, last, flush), access in zip(wanted, result.payloads["o"], strict=True):
+    payloads, cycles = transact(elaborated(LineDirectory, params), {"i": parts}, {"o": len(wanted)}, mode)
+    for (kind, slot, octet, last, flush), access in zip(wanted, payloads["o"], strict=True):
         item = access.part.item
         assert (access.kind, item.last, item.job.flush) == (kind, last, flush)
         if slot is not None:
@@ -154,4 +155,4 @@ def test_accesses(transact, mode, factor_regs):
         if kind == AccessKind.FILL:
             assert access.octet == octet
     if mode == "none":
-        assert result.cycles["o"] == list(range(1, 1 + len(wanted)))
+        assert cycles["o"] == list(range(1, 1 + len(wanted)))

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.pe.address.columns import Columns
 from tilewright.hw.pe.layouts import JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
@@ -67,7 +68,7 @@ def adjoin(basis, following, item):
 @pytest.mark.parametrize(
     ("mode", "params"), [*((mode, PARAMS) for mode in STALL_MODES), ("none", PACED), ("both", PACED)]
 )
-def test_columns(transact, mode, params):
+def test_columns(mode, params):
     dut = elaborated(Columns, params)
     rng = random.Random(f"{SEED} {mode}")
     bases = [
@@ -97,9 +98,9 @@ def test_columns(transact, mode, params):
                     values |= (predicates[thread] >> predicate & 1) << lane
                 set_together(ctx, (dut.predicates.values, values), *rows)
 
-    result = transact(dut, send={"i": items}, receive={"o": len(items)}, mode=mode, background=[memories])
+    payloads, cycles = transact(dut, {"i": items}, {"o": len(items)}, mode, background=[memories])
     codes, adjoining = set(), Counter()
-    for item, given in zip(items, result.payloads["o"], strict=True):
+    for item, given in zip(items, payloads["o"], strict=True):
         assert (given.item.thread, given.item.imm) == (item["thread"], item["imm"])
         threads = [(item["thread"] + column) % len(bases) for column in range(LANES)]
         for number, (thread, column) in enumerate(zip(threads, given.columns, strict=True)):
@@ -120,4 +121,4 @@ def test_columns(transact, mode, params):
     assert codes == {PeError.NONE, PeError.PRODUCT, PeError.ALIGNMENT}
     if mode == "none":
         pace = 2 if params.paced else 1
-        assert result.cycles["o"] == list(range(LATENCY, LATENCY + pace * len(items), pace))
+        assert cycles["o"] == list(range(LATENCY, LATENCY + pace * len(items), pace))

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.pe.address.faults import FaultCollector
 from tilewright.hw.pe.layouts import AccessKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
@@ -99,22 +100,16 @@ class Reference:
             self.met = []
 
 
-@pytest.fixture
-def run(transact):
-    """Function that sends accesses through a fault collector."""
-
-    def run(items, mode="none", params=PARAMS):
-        ends = sum(item["access"]["last"] for item in items)
-        dut = elaborated(FaultCollector, params)
-        return transact(dut, send={"i": items}, receive={"o": len(items), "faults": ends}, mode=mode)
-
-    return run
+def run(items, mode="none", params=PARAMS):
+    """Sends accesses through a fault collector."""
+    ends = sum(item["access"]["last"] for item in items)
+    return transact(elaborated(FaultCollector, params), {"i": items}, {"o": len(items), "faults": ends}, mode)
 
 
 @pytest.mark.parametrize(("mode", "params"), [*((mode, PARAMS) for mode in STALL_MODES), ("both", PACED)])
-def test_what_leaves_and_what_is_reported(run, mode, params):
+def test_what_leaves_and_what_is_reported(mode, params):
     items = random_instructions(random.Random(SEED), 65)
-    payloads = run(items, mode, params).payloads
+    payloads, _ = run(items, mode, params)
     reference = Reference()
     for item, output in zip(items, payloads["o"], strict=True):
         reference.take(item)
@@ -130,28 +125,28 @@ def test_what_leaves_and_what_is_reported(run, mode, params):
 
 
 @pytest.mark.parametrize(("params", "pace"), [(PARAMS, 1), (PACED, 2)])
-def test_latency_and_rate(run, params, pace):
+def test_latency_and_rate(params, pace):
     items = random_instructions(random.Random(SEED), 40)
-    result = run(items, params=params)
-    assert result.cycles["o"] == list(range(2, 2 + pace * len(items), pace))
-    assert result.cycles["faults"] == [pace * k + 3 for k, item in enumerate(items) if item["access"]["last"]]
-    assert pace > 1 or result.sent["i"] == list(range(len(items)))
+    _, cycles = run(items, params=params)
+    assert cycles["o"] == list(range(2, 2 + pace * len(items), pace))
+    assert cycles["faults"] == [pace * k + 3 for k, item in enumerate(items) if item["access"]["last"]]
+    assert pace > 1 or cycles["i"] == list(range(len(items)))
 
 
-def test_errors_of_a_block_stay_until_it_is_filled_again(run):
+def test_errors_of_a_block_stay_until_it_is_filled_again():
     bad = [0, PeError.MEMORY, PeError.UNMAPPED, *[0] * 5]
     pick = [access(AccessKind.PICK, on=on, thread=8, slot=slot, last=1) for on, slot in ((0b110, 1), (1, 0), (0, 1))]
     items = [access(AccessKind.FILL, slot=0), access(AccessKind.FILL, bad, slot=1), *pick,
              access(AccessKind.FILL, slot=1, octet=1), pick[0], access(AccessKind.FILL, slot=1, octet=0),
              pick[0]]  # fmt: skip
-    records = run(items).payloads["faults"]
+    records = run(items)[0]["faults"]
     assert [record.code for record in records] == [PeError.UNMAPPED, 0, 0, PeError.UNMAPPED, 0]
     assert (records[0].first, records[0].last) == (9, 10)
 
 
-def test_lower_code_of_a_later_access_counts_with_its_own_threads(run):
+def test_lower_code_of_a_later_access_counts_with_its_own_threads():
     late = [0, 0, PeError.ALIGNMENT, PeError.OFF_CHIP, PeError.ALIGNMENT, 0, 0, 0]
     items = [access(AccessKind.LOAD, [PeError.OFF_CHIP] * LANES), access(AccessKind.LOAD, late, thread=8),
              access(AccessKind.LOAD, [PeError.OFF_CHIP] * LANES, last=1)]  # fmt: skip
-    (record,) = run(items).payloads["faults"]
+    (record,) = run(items)[0]["faults"]
     assert (record.code, record.first, record.last) == (PeError.ALIGNMENT, 10, 12)

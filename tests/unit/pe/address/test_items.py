@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.pe.address.items import WORDS_IN_FLIGHT, Items, StoreWords
 from tilewright.hw.pe.layouts import LANE_READ_LATENCY, JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
@@ -48,7 +49,7 @@ def random_job(rng, params, number):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 @pytest.mark.parametrize("threads", [4, 11, 32])
-def test_items(transact, mode, threads):
+def test_items(mode, threads):
     params = PE_PRESETS["unit"].replace(threads=threads)
     rng = random.Random(f"{SEED} {mode} {threads}")
     jobs = [random_job(rng, params, number) for number in range(40)]
@@ -69,14 +70,14 @@ def test_items(transact, mode, threads):
             ctx.set(dut.building, remaining > 0)
 
     dut = elaborated(Items, params)
-    result = transact(dut, send={"jobs": jobs}, receive={"o": len(wanted)}, mode=mode, background=[build], drain=1)
-    names, items = ("thread", "present", "register", "first_member", "imm", "last"), result.payloads["o"]
+    payloads, cycles = transact(dut, {"jobs": jobs}, {"o": len(wanted)}, mode, background=[build], settle=1)
+    names, items = ("thread", "present", "register", "first_member", "imm", "last"), payloads["o"]
     assert [(item.job.number, *(item[name] for name in names), item.job.flush) for item in items] == wanted
     for item in items:
         if item.job.kind != JobKind.MULTIPLY:
             assert (item.job.ka, item.job.kb, item.job.transpose) == (0, 0, 0)
     if mode == "none":
-        assert result.cycles["o"][-1] - result.cycles["o"][0] == len(wanted) - 1
+        assert cycles["o"][-1] - cycles["o"][0] == len(wanted) - 1
     by_rows = [int(job["kind"] == JobKind.MULTIPLY and job["transpose"]) for job in jobs]
     assert builds == [(job["number"], by_rows[job["number"]]) for job in jobs if job["rebuild"]]
 

@@ -4,13 +4,14 @@ import random
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.pe.address.lanes import AddressLanes
 from tilewright.hw.pe.layouts import AccessKind, JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.spec.pe import PeError
 from tilewright.verify.pysim.pe_accesses import Segment
 from tilewright.verify.pysim.simulate import elaborated
-from tilewright.verify.pysim.streams import STALL_MODES, send
+from tilewright.verify.pysim.streams import STALL_MODES
 
 SEED = 20261121
 PARAMS = PE_PRESETS["unit"].replace(threads=16, pages=64)
@@ -100,7 +101,7 @@ class Request:
 @pytest.mark.parametrize(
     ("mode", "params"), [*((mode, PARAMS) for mode in STALL_MODES), ("none", PACED), ("both", PACED)]
 )
-def test_lanes(transact, mode, params):
+def test_lanes(mode, params):
     rng = random.Random(f"{SEED} {mode}")
     requests = [Request(rng) for _ in range(120)]
     requests[-1].last = 1
@@ -115,12 +116,9 @@ def test_lanes(transact, mode, params):
     given = [request.given() for request in requests]
     dut = elaborated(AddressLanes, params)
 
-    async def feed(ctx):
-        await send(ctx, dut.words, words)  # always there in time
-
-    result = transact(dut, send={"i": given}, receive={"o": len(sent)}, mode=mode, background=[feed])
-    assert [access.flush for access in result.payloads["o"]] == flushes
-    for request, access in zip(sent, result.payloads["o"], strict=True):
+    payloads, cycles = transact(dut, {"i": given, "words": words}, {"o": len(sent)}, mode, pauses={"words": 0.0})
+    assert [access.flush for access in payloads["o"]] == flushes
+    for request, access in zip(sent, payloads["o"], strict=True):
         nothing = request.kind == AccessKind.LOAD and not request.on
         assert access.kind == (AccessKind.NOTHING if nothing else request.kind)
         assert (access.last, access.on, access.fault_register) == (request.last, request.on, 40000)
@@ -137,6 +135,6 @@ def test_lanes(transact, mode, params):
             assert list(access.data) == request.words
     if mode == "none":
         # An access that is dropped takes a cycle too, and paced stages stand in the cycle in which an access leaves.
-        waits, cycles = len(sent) - 1 if params.paced else 0, result.cycles["o"]
+        waits, cycles = len(sent) - 1 if params.paced else 0, cycles["o"]
         assert cycles[-1] - cycles[0] == requests.index(sent[-1]) - requests.index(sent[0]) + waits
         assert cycles[0] == LATENCY + requests.index(sent[0])

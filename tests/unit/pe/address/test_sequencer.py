@@ -7,14 +7,15 @@ import pytest
 from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import connect
 
+from support.streams import transact
 from tilewright.hw.pe.address.sequencer import Sequencer
 from tilewright.hw.pe.layouts import BASES_SETS, PREDICATES, AccessKind, JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.hw.pe.registers import PredicateFile
 from tilewright.verify.pysim.pe_accesses import BlockDirectory, OffsetSets, Segment, Threads, expected, observed
 from tilewright.verify.pysim.pe_operands import lane_registers
-from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.simulate import elaborated
+from tilewright.verify.pysim.streams import STALL_MODES, send
 
 SEED = 20261121
 PARAMS = PE_PRESETS["unit"].replace(threads=13, regs=48, pages=64)
@@ -66,28 +67,23 @@ class Bench:
 
     def run(self, jobs, wanted, *, idle=0.0, stall=0.0):
         """Runs the jobs, and returns the cycles in which they were accepted, and the cycles of the accesses."""
-        times = {}
+        jobs_port, accesses_port = ports = "sequencer.jobs", "sequencer.linear"
+        start = PREDICATES * self.params.groups
 
-        async def source(ctx):
-            await self.set_predicates(ctx)
-            times["jobs"] = await send(ctx, self.dut.jobs, jobs, idle=idle, seed=SEED)
-
-        async def sink(ctx):
-            await ctx.tick().repeat(PREDICATES * self.params.groups)
-            got, times["accesses"] = await receive(ctx, self.dut.linear, len(wanted), stall=stall, seed=SEED)
-            for position, (payload, access) in enumerate(zip(map(observed, got), wanted, strict=True)):
-                assert payload == access, f"access {position}"
-            await ctx.tick().repeat(LATENCY)
+        async def done(ctx):
             assert not ctx.get(self.dut.linear.valid)
             assert ctx.get(self.dut.idle)
 
-        background = [
-            lane_registers(self.dut.lane_reads, self.words, self.rng, busy=self.busy),
-            watch_stream(self.dut.linear, "linear"),
-            watch_stream(self.dut.lane_reads.requests, "lane_reads"),
-        ]
-        simulate(self.top, source, sink, background=background, deadline=20 * len(wanted) + 2000)
-        return times["jobs"], times["accesses"]
+        payloads, cycles = transact(
+            self.top, {jobs_port: jobs}, {accesses_port: len(wanted)}, seed=SEED, starts=dict.fromkeys(ports, start),
+            pauses={jobs_port: idle, accesses_port: stall}, watch=["sequencer.lane_reads.requests"],
+            testbenches=[self.set_predicates],
+            background=[lane_registers(self.dut.lane_reads, self.words, self.rng, busy=self.busy)],
+            settle=LATENCY, then=done, deadline=20 * len(wanted) + 2000,
+        )  # fmt: skip
+        for position, (payload, access) in enumerate(zip(map(observed, payloads[accesses_port]), wanted, strict=True)):
+            assert payload == access, f"access {position}"
+        return tuple([cycle - start for cycle in cycles[port]] for port in ports)
 
 
 def random_segment(rng, params, number, rank=None, element_log2=None):

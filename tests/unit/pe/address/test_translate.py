@@ -6,6 +6,7 @@ import pytest
 from amaranth.hdl import Elaboratable, Module
 from amaranth.lib import wiring
 
+from support.streams import counting
 from tilewright.hw.pe.address.translate import PageTable, Translator
 from tilewright.hw.pe.layouts import AccessKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
@@ -128,7 +129,7 @@ def run(items, table, mode="none", later=(), stopped=(), params=PARAMS):
     ``later``: pairs of a cycle and an index and a word written then. ``stopped``: cycles in which the core is stopped.
     """
     dut = elaborated(Harness, 2 if stopped else 1, params)
-    translator, counts = dut.translator, {"hit": 0, "miss": 0}
+    translator, counts = dut.translator, {}
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     result = {}
 
@@ -161,11 +162,7 @@ def run(items, table, mode="none", later=(), stopped=(), params=PARAMS):
             ctx.set(translator.stopped, cycle in stopped)
             await ctx.tick()
 
-    async def strobes(ctx):
-        async for _, _, hit, miss in ctx.tick().sample(translator.hit, translator.miss):
-            counts["hit"] += hit
-            counts["miss"] += miss
-
+    strobes = counting(counts, hit=translator.hit, miss=translator.miss)
     simulate(
         dut,
         prepare,

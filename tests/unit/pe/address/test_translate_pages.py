@@ -5,6 +5,7 @@ import random
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
+from support.streams import pulse
 from tilewright.hw.pe.address.translate import CACHE_ENTRIES, PageTable, TranslationCache
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.spec.pe import MAX_PAGE_LOG2
@@ -84,9 +85,7 @@ def test_no_page_is_valid_after_a_reset():
                 ctx.set(table.lookups.payload, number)
                 await ctx.tick()
                 assert ctx.get(table.page.valid) == (number in (0, 7, 31))
-            ctx.set(reset, 1)
-            await ctx.tick()
-            ctx.set(reset, 0)
+            await pulse(ctx, reset)
             assert not ctx.get(table.lookups.ready)
 
     simulate(ResetInserter(reset)(table), bench)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from amaranth.hdl import Module, Signal
 
+from support.streams import transact
 from tilewright.golden.pe.machine import decode, refusal
 from tilewright.hw.pe.issue.decode import DecodedLayout, Decoder, memory_error, moved_registers, uniform_registers
 from tilewright.hw.pe.layouts import SegmentEntryLayout
@@ -71,12 +72,12 @@ def error_of(decoded, rank):
         for mode in STALL_MODES
     ],
 )
-def test_errors(transact, preset, mode):
+def test_errors(preset, mode):
     params, met = PE_PRESETS[preset], set()
     rng = random.Random(f"decode {preset}")
     words = [random_word(rng, params) for _ in range(600)]
-    result = transact(elaborated(Decoder, params), send={"i": words}, receive={"o": len(words)}, mode=mode)
-    for number, (word, decoded) in enumerate(zip(words, result.payloads["o"], strict=True)):
+    payloads, cycles = transact(elaborated(Decoder, params), {"i": words}, {"o": len(words)}, mode)
+    for number, (word, decoded) in enumerate(zip(words, payloads["o"], strict=True)):
         assert (decoded.word, decoded.number) == (word, number)
         for rank in range(1, 5):
             expected = refusal_at_rank(word, params, rank)
@@ -89,8 +90,7 @@ def test_errors(transact, preset, mode):
     assert {code for _, code in met} >= codes
     assert {operation for operation, code in met if not code} == set(Operation)
     if mode == "none":
-        cycles = [cycle + 2 for cycle in result.sent["i"]]
-        assert result.cycles["o"] == cycles == list(range(2, 2 * len(words) + 2, 2))
+        assert cycles["o"] == [cycle + 2 for cycle in cycles["i"]] == list(range(2, 2 * len(words) + 2, 2))
 
 
 def test_accepted_instructions_are_counted():

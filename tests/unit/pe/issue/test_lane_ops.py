@@ -4,12 +4,13 @@ import random
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.pe.issue.lane_ops import LaneOps
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.spec.pe import Compare
 from tilewright.verify.pysim.pe_operands import lane_registers
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, receive, watch_stream
 
 PRESETS = {
     "unit": PE_PRESETS["unit"],
@@ -142,18 +143,7 @@ def test_operations(preset, mode):
 
 def test_accepted_with_the_last_write():
     params = PRESETS["default"]
-    dut = elaborated(LaneOps, params)
-    accepted = []
-
-    async def source(ctx):
-        accepted.extend(await send(ctx, dut.i, [{"imm": 1, "register": 3}, {"imm": 2, "register": 4}]))
-
-    async def sink(ctx):
-        items, accepted_in = await receive(ctx, dut.moves, 2 * params.groups)
-        assert [item.register for item in items] == [3] * params.groups + [4] * params.groups
-        assert accepted == [accepted_in[params.groups - 1], accepted_in[-1]]
-
-    async def waiting(ctx):
-        await ctx.tick().repeat(2 * params.groups + 3)
-
-    simulate(dut, source, sink, waiting)
+    operations = [{"imm": 1, "register": 3}, {"imm": 2, "register": 4}]
+    payloads, cycles = transact(elaborated(LaneOps, params), {"i": operations}, {"moves": 2 * params.groups})
+    assert [move.register for move in payloads["moves"]] == [3] * params.groups + [4] * params.groups
+    assert cycles["i"] == [cycles["moves"][params.groups - 1], cycles["moves"][-1]]

@@ -4,12 +4,13 @@ import random
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.pe.issue.waits import Waits
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.spec import BarrierOp
 from tilewright.spec.pe import Operation
-from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.simulate import elaborated
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
@@ -23,10 +24,7 @@ def test_waits(mode):
         for operation in operations
     ]
     refusals = [rng.randrange(4) for _ in waits]  # answers before the phase is complete
-    quiet, over, halts = [], [], []
-
-    async def source(ctx):
-        over.extend(await send(ctx, dut.i, waits, idle=STALL_MODES[mode]["idle"], seed=3))
+    quiet, halts = [], []
 
     async def barrier(ctx):
         for number, (wait, refused) in enumerate(zip(waits, refusals, strict=True)):
@@ -50,9 +48,9 @@ def test_waits(mode):
             assert over_now or not halted
             halts.append(halted)
 
-    simulate(dut, source, barrier, background=[neighbours, watch_stream(dut.barriers)])
-    assert len(over) == len(waits)
-    for operation, cycle in zip(operations, over, strict=True):
+    _, cycles = transact(dut, {"i": waits}, mode=mode, seed=3, watch=["barriers"], testbenches=[barrier],
+                         background=[neighbours])  # fmt: skip
+    for operation, cycle in zip(operations, cycles["i"], strict=True):
         assert operation == Operation.BAR_WAIT or quiet[cycle]
         assert halts[cycle] == (operation == Operation.HALT)
     assert sum(halts) == operations.count(Operation.HALT)
