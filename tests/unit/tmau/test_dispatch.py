@@ -5,12 +5,12 @@ import random
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.tmau.dispatch import Dispatch, GroupTracker, Router
 from tilewright.hw.tmau.params import MAX_GROUPS, TMAU_PRESETS
 from tilewright.spec import Opcode
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
-from tilewright.verify.pysim.transact import transact
 
 SEED = 20261121
 PARAMS = TMAU_PRESETS["unit"]

@@ -2,13 +2,13 @@
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.tmau.finish import Finisher
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import Error
 from tilewright.spec.cluster import ClusterError
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import send
-from tilewright.verify.pysim.transact import transact
 
 PARAMS = TMAU_PRESETS["unit"]
 

@@ -5,13 +5,13 @@ import random
 import numpy as np
 import pytest
 
+from support.streams import transact
 from tilewright.golden import TensorMap, command_word
 from tilewright.hw.tmau.front import CommandQueue, Front
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import Element, Error, LaneLayout, Opcode, Space
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
-from tilewright.verify.pysim.transact import transact
 
 SEED = 20261127
 

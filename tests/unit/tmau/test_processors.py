@@ -4,13 +4,13 @@ import random
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.processors import CommandWindow, ProcessorShare, WindowChoice
 from tilewright.spec import COMMAND
 from tilewright.spec.tmau_registers import COMMAND_WINDOW_REGISTERS
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
-from tilewright.verify.pysim.transact import transact
 
 SEED = 4
 

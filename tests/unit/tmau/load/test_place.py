@@ -5,11 +5,11 @@ What is written and completed is proved in tests/formal/tmau/load/test_place.py,
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.tmau.load.layouts import BOUNDS
 from tilewright.hw.tmau.load.place import WordPlacer
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.verify.pysim.simulate import elaborated
-from tilewright.verify.pysim.transact import transact
 
 
 @pytest.mark.parametrize("bus_bytes", [16, 64])

@@ -7,10 +7,10 @@ import random
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.tmau.load.realign import Realigner
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.verify.pysim.simulate import elaborated
-from tilewright.verify.pysim.transact import transact
 
 SEED = 13
 CONTEXT = {"tag": 7, "signal": 1, "barrier": 64, "bytes": 256, "fill": 0x01020304, "tf32": 1}

@@ -7,11 +7,11 @@ import random
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.tmau.load.steps import ResponseTracker, StepGenerator
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.verify.pysim.simulate import elaborated
 from tilewright.verify.pysim.streams import STALL_MODES
-from tilewright.verify.pysim.transact import transact
 
 PARAMS = TMAU_PRESETS["unit"].replace(bus_bytes=32, max_outstanding=64, commands_in_flight=16)
 SEED = 11

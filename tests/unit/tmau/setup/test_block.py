@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from support.streams import transact
 from tilewright.golden import delivery_bits
 from tilewright.golden.tmau.block import check_block
 from tilewright.golden.tmau.checks import Windows, check_command
@@ -14,7 +15,6 @@ from tilewright.spec import BLOCK, COMMAND_FIELD, DESCRIPTOR, FORMATS, Element, 
 from tilewright.spec.cluster import ClusterError
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
-from tilewright.verify.pysim.transact import transact
 
 SEED = 20261121
 PARAMS = TMAU_PRESETS["unit"]

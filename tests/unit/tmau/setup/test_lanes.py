@@ -8,6 +8,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
+from support.streams import transact
 from tilewright.golden.memory import Memory
 from tilewright.golden.tmau.checks import Windows
 from tilewright.golden.tmau.lanes import check_lanes, copy_lanes
@@ -19,7 +20,6 @@ from tilewright.spec import LANES, Element, Error, LaneLayout, Opcode
 from tilewright.spec.tmau_registers import FEATURES
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
-from tilewright.verify.pysim.transact import transact
 
 PARAMS = TMAU_PRESETS["unit"]
 SMEM = PARAMS.smem.size_bytes

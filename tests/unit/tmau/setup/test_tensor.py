@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 
+from support.streams import transact
 from tilewright.golden import TensorMap
 from tilewright.golden.tmau.tile import footprint, pitch, row_bytes, tx_bytes, walk
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -14,7 +15,6 @@ from tilewright.spec import COMMAND, COMMAND_FIELD, Element, Error, Mode, Opcode
 from tilewright.verify.pysim.simulate import elaborated
 from tilewright.verify.pysim.streams import STALL_MODES
 from tilewright.verify.pysim.tmau_neighbours import checked_payload, listed_payload, show_dimensions
-from tilewright.verify.pysim.transact import transact
 from tilewright.verify.random.maps import Start, random_start
 
 SEED = 20261121

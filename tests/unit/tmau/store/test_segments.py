@@ -4,11 +4,11 @@ import random
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.segments import ENTRIES, SegmentFetcher, WordAssembler
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
-from tilewright.verify.pysim.transact import transact
 
 SEED = 4
 PARAMS = TMAU_PRESETS["unit"]

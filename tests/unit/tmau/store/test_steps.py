@@ -4,13 +4,13 @@ import random
 
 import pytest
 
+from support.streams import transact
 from tilewright.golden.smem import swizzle
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.steps import StoreTracker, WordStepGenerator
 from tilewright.spec import LINE_BYTES, Swizzle
 from tilewright.verify.pysim.simulate import elaborated
 from tilewright.verify.pysim.streams import STALL_MODES
-from tilewright.verify.pysim.transact import transact
 
 SEED = 5
 PARAMS = TMAU_PRESETS["unit"]

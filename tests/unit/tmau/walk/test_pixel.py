@@ -5,11 +5,11 @@ from itertools import pairwise
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.walk.pixel import LineParts, PixelWalker
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES
-from tilewright.verify.pysim.transact import transact
 
 SEED = 20261122
 PARAMS = TMAU_PRESETS["unit"].replace(bus_bytes=64)

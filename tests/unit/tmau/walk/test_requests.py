@@ -7,11 +7,11 @@ import random
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.walk.requests import PrefetchLines, RunRouter
 from tilewright.verify.pysim.simulate import elaborated
 from tilewright.verify.pysim.streams import STALL_MODES
-from tilewright.verify.pysim.transact import transact
 
 SEED = 20261124
 PARAMS = TMAU_PRESETS["unit"].replace(prefetches=True)

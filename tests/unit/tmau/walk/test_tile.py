@@ -5,11 +5,11 @@ import random
 
 import pytest
 
+from support.streams import transact
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.walk.tile import TileWalker
 from tilewright.verify.pysim.simulate import elaborated
 from tilewright.verify.pysim.streams import STALL_MODES
-from tilewright.verify.pysim.transact import transact
 
 SEED = 20261121
 PARAMS = TMAU_PRESETS["unit"]
