@@ -74,8 +74,7 @@ class LineLayout(data.StructLayout):
         super().__init__(
             {
                 "row": unsigned(params.row_width),  # byte address >> 7
-                # Chunk b, bits 128 b … of the whole line, goes to bank b.
-                "data": LineWordsLayout(word_bytes) if word_bytes else unsigned(8 * LINE_BYTES),
+                "data": LineWordsLayout(word_bytes) if word_bytes else unsigned(8 * LINE_BYTES),  # chunk b to bank b
                 "strobe": unsigned(LINE_BYTES),  # one bit a byte
                 **(reduction_members() | delivery_members(cores) if cores > 1 else {}),
             }
@@ -268,7 +267,7 @@ class BanksWriteLayout(data.StructLayout):
         super().__init__(
             {
                 "rows": data.ArrayLayout(params.row_width, BANKS),
-                "data": data.ArrayLayout(CHUNK_BITS, BANKS),
+                "data": data.ArrayLayout(CHUNK_BITS, BANKS),  # bytes of each chunk
                 "strobes": data.ArrayLayout(CHUNK_BYTES, BANKS),  # one bit a byte; 0: the bank does not write
             }
         )
@@ -318,7 +317,7 @@ class ScatterWriteLayout(data.StructLayout):
         super().__init__(
             {
                 "chunks": data.ArrayLayout(params.addr_width - 4, BANKS),  # byte address >> 4 of each lane's chunk
-                "data": data.ArrayLayout(CHUNK_BITS, BANKS),
+                "data": data.ArrayLayout(CHUNK_BITS, BANKS),  # bytes of each chunk
                 "strobes": data.ArrayLayout(CHUNK_BYTES, BANKS),  # one bit a byte; 0: the lane writes nothing
             }
         )
@@ -353,7 +352,12 @@ class BarrierEventSignature(Port):
     """Reports an event of a barrier."""
 
     def __init__(self, params):
-        super().__init__({"valid": Out(1), "address": Out(params.addr_width)})  # strobe, byte address of the barrier
+        super().__init__(
+            {
+                "valid": Out(1),  # strobe
+                "address": Out(params.addr_width),  # byte address of the barrier
+            }
+        )
 
 
 class MoverSignature(Port):
@@ -437,13 +441,13 @@ class SharedMemorySignature(Port):
     def __init__(self, params):
         super().__init__(
             {
-                "reads": Out(stream.Signature(ReadLayout(params))),
+                "reads": Out(stream.Signature(ReadLayout(params))),  # up to eight chunks, from anywhere
                 # One answer a read; with four chunks a cycle two, for lanes 0 to 3 and for lanes 4 to 7.
                 "read_data": In(stream.Signature(read_data_layout(params.chunks_a_cycle))),
-                "scatter": Out(stream.Signature(ScatterWriteLayout(params))),
+                "scatter": Out(stream.Signature(ScatterWriteLayout(params))),  # writes of chunks, anywhere
                 "scatter_idle": In(1),  # all accepted writes can be read
-                "barriers": Out(stream.Signature(BarrierRequestLayout(params))),
-                "barrier_results": In(stream.Signature(BarrierResultLayout())),
+                "barriers": Out(stream.Signature(BarrierRequestLayout(params))),  # operations on barriers
+                "barrier_results": In(stream.Signature(BarrierResultLayout())),  # one for each operation, in order
                 "bank_conflict": In(1),  # strobe, counted: a read takes one more cycle
             }
         )

@@ -10,6 +10,7 @@ import pytest
 from tilewright.errors import UsageError
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.core import CORE_PRESETS
+from tilewright.hw.core.params import CoreParams
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -153,7 +154,9 @@ def test_reads_begin_after_the_barrier(session):
 
 def test_box_that_does_not_fit_is_refused():
     params = TMAU_PRESETS["unit"].replace(smem=SmemParams(1024))
-    stub = SimpleNamespace(params=params, memory_bytes=1 << 16, clear=lambda: None, place=lambda contents: 0)
+    stub = SimpleNamespace(
+        params=CoreParams(params), memory_bytes=1 << 16, clear=lambda: None, place=lambda contents: 0
+    )
     mover = Mover(stub)
     tmap = mover.tiled(np.zeros((16, 128), np.uint8), box=(128, 8))
     with pytest.raises(UsageError, match=r"^a box of 1024 bytes and a barrier do not fit in 1024 of shared memory$"):

@@ -93,8 +93,8 @@ def ports_page():
         parts.append(table(["port", "direction", "width", "meaning"], rows))
         for same in ports:
             if same[0].fields:
-                # The name of the top makes the anchor unique.
-                parts += [f"### {top} {same[0].name}\n", _fields_table(same)]
+                # The name of the section makes the anchor unique.
+                parts += [f"### {heading.lower()} {same[0].name}\n", _fields_table(same)]
     return "\n".join(parts)
 
 

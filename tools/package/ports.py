@@ -57,7 +57,7 @@ def port_docs(declared):
         if above := re.match(r"^ +# (.*)$", line):
             comment.append(above[1])
             continue
-        names = re.findall(r'"(?:{name})?(\w+)"(?:: |\] = )(?:In|Out)\(', line)
+        names = re.findall(r'"(?:{name})?(\w+)"(?:: |\] = )(?:(?:In|Out)\(|\w+,)', line)
         behind = re.search(r"  # (.*)$", line)
         if text := behind[1] if behind else " ".join(comment):
             docs |= dict.fromkeys(names, _sentence(text))

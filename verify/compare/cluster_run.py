@@ -69,8 +69,11 @@ class ClusterComparison:
         apart = processor_windows(session.params.tmau, 0)
         own = [item for number, each in enumerate(apart) for item in each.registers(number).items()]
         registers = zip(isolation, windows, strict=True)
-        session.run(registers=[[("isolation", reach | accepts << 16), *window.registers().items(), *own]
-                               for (reach, accepts), window in registers])  # fmt: skip
+        isolated = cores > 1  # one core has no such register
+        session.run(registers=[
+            [*([("isolation", reach | accepts << 16)] if isolated else []), *window.registers().items(), *own]
+            for (reach, accepts), window in registers
+        ])  # fmt: skip
         run = session.run(commands, shared=True, memory=(0, len(contents)), drain=_DRAIN)
         if session.params.l2:
             session.flush()
