@@ -57,7 +57,8 @@ class Reader:
 
     def python(self, text):
         """Executes; a block of ``>>>`` lines is an answer for each."""
-        with contextlib.redirect_stdout(io.StringIO()) as out:
+        with contextlib.redirect_stdout(io.StringIO()) as out, self.patch.context() as patch:
+            patch.chdir(self.desk)  # pages write files
             exec(compile(text, "the block", "exec"), self.names)
         self.printed = out.getvalue()
 
