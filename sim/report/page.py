@@ -13,14 +13,11 @@ from PIL import Image
 from tilewright.errors import UsageError
 from tilewright.files import write_atomically
 from tilewright.hw.cluster.params import ClusterParams
-from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.core import CoreParams
-from tilewright.hw.pe.params import PeParams
 from tilewright.results import commit, today
 
 from .charts import SWIZZLE_LAYOUTS, bank_map, bars, cycle_bars, timeline
 
-__all__ = ["report_page", "write_report"]
+__all__ = ["describe_machine", "report_page", "write_report"]
 
 _HEAD = ("workload", "parts", "work", "cycles", "limit", "of limit", "steady", "against golden")
 _MOST_PROBLEMS = 100  # that are listed
@@ -64,7 +61,7 @@ def report_page(setting, machines, played, transfer, made=""):
     template = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"), autoescape=True)
     return template.render(
         verdict=f"{len(problems)} problems" if problems else "everything equals the golden model",
-        setting=[setting, *dict.fromkeys(map(_described, machines))],
+        setting=[setting, *dict.fromkeys(map(describe_machine, machines))],
         made=made,
         head=_HEAD,
         rows=[row for each in played for row in _rows(each)],
@@ -80,23 +77,24 @@ def report_page(setting, machines, played, transfer, made=""):
     )
 
 
-def _described(params):
-    """A sentence that describes a machine."""
+def describe_machine(params):
+    """A sentence that describes a core or a cluster, from its CoreParams or ClusterParams."""
     shared = f"{params.smem.size_bytes:,} bytes of shared memory"
-    if isinstance(params, PeParams):
-        return f"Processing engine: {params.threads} threads of {params.unit_bytes} multipliers of 8 bits, {shared}."
-    if isinstance(params, ConvUnitParams):
-        return f"Convolution engine: {params.conv.peak:,} multipliers of 8 bits, {shared}."
     if isinstance(params, ClusterParams):
-        bus = f"one bus of {params.tmau.bus_bytes} bytes"
-        engines = f"{params.core.pe.threads} threads, a command processor"
-        return f"Cluster: {params.cores} cores at {bus}, each with {engines}, {shared}."
-    if isinstance(params, CoreParams):
-        return (
-            f"All together: bus of {params.tmau.bus_bytes} bytes, {params.pe.threads} threads, a convolution engine of "
-            f"{params.conv.conv.peak:,} multipliers of 8 bits, a command processor, {shared}."
-        )
-    return f"TMAU: bus of {params.bus_bytes} bytes, {params.max_outstanding} reads in flight, {shared}."
+        return f"{params.cores} cores on one bus, each with {', '.join(_engines(params.core))}, {shared}."
+    return f"A core with {', '.join(_engines(params))}, {shared}."
+
+
+def _engines(core):
+    """Phrases that describe the engines of a core."""
+    if core.tmau:
+        yield f"an access unit (bus of {core.tmau.bus_bytes} bytes, {core.tmau.max_outstanding} reads in flight)"
+    if core.pe:
+        yield f"a processing engine ({core.pe.threads} threads of {core.pe.unit_bytes} multipliers of 8 bits)"
+    if core.conv:
+        yield f"a convolution engine ({core.conv.conv.peak:,} multipliers of 8 bits)"
+    if core.program:
+        yield "a command processor"
 
 
 def _rows(played):

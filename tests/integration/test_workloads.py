@@ -218,7 +218,7 @@ def test_report_stands_alone_and_is_the_same_each_time():
     assert page == again
     assert "75.0%" in page and "a fact" in page and "data:image/png" in page and "&lt;odd&gt;" in page
     assert "1,024 MACs" in page and "gemm bf16" in page and "40: 20.0% of the limit" in page
-    assert page.count("Processing engine: 4 threads of 8 multipliers") == 1
+    assert page.count("a processing engine (4 threads of 8 multipliers of 8 bits)") == 1
     assert "Cluster: 3 cores at one bus of 16 bytes, each with 4 threads, a command processor, 16,384 bytes of" in page
     assert "One transfer" not in report_page("unit on icarus", machines[1:], played[1:], None)
     assert page.replace('xmlns="http://www.w3.org/2000/svg"', "").count("http") == 0
