@@ -9,9 +9,7 @@ import pytest
 
 from tilewright.errors import UsageError
 from tilewright.hw.cluster.params import ClusterParams
-from tilewright.hw.core import CORE_PRESETS
-from tilewright.hw.core.params import CoreParams
-from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.hw.core.params import CoreParams, core_params
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.report.charts import SWIZZLE_LAYOUTS, bank_map
@@ -213,13 +211,14 @@ def test_report_stands_alone_and_is_the_same_each_time():
         Played("gemm", multiplied, Findings(cases={"bf16": multiplied}), 1000.0),
     ]
     transfer = Transfer("One box", {"command accepted": [0], "barrier flips": [30], "nothing": []})
-    machines = [TMAU_PRESETS["unit"], PE_PRESETS["unit"], PE_PRESETS["unit"], ClusterParams(3, CORE_PRESETS["unit"])]
+    pe = core_params("unit", ["pe"])
+    machines = [core_params("unit", ["tmau"]), pe, pe, ClusterParams(3, core_params("unit", ["tmau", "pe", "program"]))]
     page, again = (report_page("unit on icarus", machines, played, transfer) for _ in range(2))
     assert page == again
     assert "75.0%" in page and "a fact" in page and "data:image/png" in page and "&lt;odd&gt;" in page
     assert "1,024 MACs" in page and "gemm bf16" in page and "40: 20.0% of the limit" in page
-    assert page.count("a processing engine (4 threads of 8 multipliers of 8 bits)") == 1
-    assert "Cluster: 3 cores at one bus of 16 bytes, each with 4 threads, a command processor, 16,384 bytes of" in page
+    assert page.count("A core with a processing engine (4 threads of 8 multipliers of 8 bits), ") == 1
+    assert "3 cores on one bus, each with an access unit (bus of 16 bytes, 4 reads in flight), a processing" in page
     assert "One transfer" not in report_page("unit on icarus", machines[1:], played[1:], None)
     assert page.replace('xmlns="http://www.w3.org/2000/svg"', "").count("http") == 0
 
