@@ -22,9 +22,9 @@ def test_lines_and_branches(tmp_path):
     print(f"seed {SEED}")
     with Session("unit", ["tmau"], coverage=tmp_path / "coverage.dat") as session:
         loads, mixes = RandomRun(session), MixedRun(session)
-        for batch in islice(random_batches(SEED, session.params, descriptors=1000), BATCHES):
+        for batch in islice(random_batches(SEED, session.params.tmau, descriptors=1000), BATCHES):
             assert loads.run(batch) == []
-        for batch in random_mixes(SEED, session.params, MIXED_COMMANDS):
+        for batch in random_mixes(SEED, session.params.tmau, MIXED_COMMANDS):
             assert mixes.run(batch) == []
     counts = code_coverage(tmp_path / "coverage.dat", "harness.dut.")
     shares = {kind: 100 * hit / points for kind, (hit, points) in counts.items()}
