@@ -229,7 +229,7 @@ class BoardHost:
 
 
 def _frames(address, count):
-    """Addresses and words of the frames for so many bytes."""
+    """Addresses and numbers of words of the frames that transfer ``count`` bytes."""
     if address % _WORD_BYTES or count % _WORD_BYTES:
         raise ValueError(f"address and count must be multiples of {_WORD_BYTES}, not {address} and {count}")
     for start in range(0, count, _MOST * _WORD_BYTES):

@@ -54,7 +54,7 @@ class BoardParams:
 
 
 def board_regions(params):
-    """What lies where: in the addresses of the engine's AXI4-Lite port, and in those of the computer.
+    """The address maps: of the engine's AXI4-Lite port, and of the computer.
 
     Returns
     -------

@@ -9,7 +9,8 @@ from tilewright.spec.cluster import MOST_CORES
 
 from ..lib.routing import StreamArbiter, StreamShare
 from ..lib.stream import SkidBuffer
-from ..smem.layouts import AcceptanceLayout, BarrierEventSignature, BarrierRequestLayout, BarrierResultLayout
+from ..smem.layouts import AcceptanceLayout, BarrierRequestLayout, BarrierResultLayout
+from ..smem.signatures import BarrierEventSignature
 
 __all__ = ["ArrivalAnswerLayout", "ArrivalLayout", "BarrierGate", "BarrierNetwork", "CallLayout", "RemoteCaller"]
 

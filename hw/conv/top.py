@@ -10,7 +10,7 @@ from ..bus.axi4_lite import AccessSignature, Axi4LiteSignature, address_map, map
 from ..bus.registers import EngineStateSignature
 from ..lib.component import bundle
 from ..lib.stream import ShallowQueue
-from ..smem.layouts import SharedMemorySignature
+from ..smem.signatures import SharedMemorySignature
 from .array.array import ConvArray
 from .array.lane_steps import LaneSteps
 from .array.sequencer import Sequencer

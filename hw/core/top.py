@@ -24,15 +24,8 @@ from ..pe.layouts import INSTRUCTION_BITS, ProcessorSignature
 from ..pe.pager import PAGER_TAG
 from ..pe.top import PE_REGISTER_ADDR_WIDTH, PeUnit
 from ..smem.host import BarrierWindow
-from ..smem.layouts import (
-    BarrierEventSignature,
-    BarrierRequestLayout,
-    BarrierResultLayout,
-    ReadLayout,
-    connect_mover,
-    network_members,
-    read_data_layout,
-)
+from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout, ReadLayout, read_data_layout
+from ..smem.signatures import BarrierEventSignature, connect_mover, network_members
 from ..smem.top import SharedMemory, connect_engines
 from ..tmau.processors import CommandWindow
 from ..tmau.top import REGISTER_ADDR_WIDTH, TmauUnit, processor_members, window_regions

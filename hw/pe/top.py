@@ -11,7 +11,7 @@ from ..bus.registers import EngineStateSignature
 from ..lib.component import bundle
 from ..lib.layouts import command_layout
 from ..lib.routing import StreamArbiter
-from ..smem.layouts import SharedMemorySignature
+from ..smem.signatures import SharedMemorySignature
 from .address.faults import FaultCollector
 from .address.sequencer import Sequencer
 from .address.translate import PageTable, Translator

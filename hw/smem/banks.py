@@ -15,9 +15,9 @@ from .layouts import (
     ChunkWriteLayout,
     LineLayout,
     ScatteredLayout,
-    WriteBackSignature,
     read_data_layout,
 )
+from .signatures import WriteBackSignature
 
 __all__ = ["PATIENCE", "Banks", "ReadArbiter", "WriteArbiter"]
 

@@ -7,14 +7,8 @@ from amaranth.lib.wiring import In, Out
 from tilewright.spec import BARRIER, BarrierOp
 
 from ..lib.layouts import packed_layout
-from .layouts import (
-    CHUNK_BITS,
-    BarrierEventSignature,
-    BarrierRequestLayout,
-    BarrierResultLayout,
-    LandedLayout,
-    WriteBackSignature,
-)
+from .layouts import CHUNK_BITS, BarrierRequestLayout, BarrierResultLayout, LandedLayout
+from .signatures import BarrierEventSignature, WriteBackSignature
 
 __all__ = ["BarrierUnit", "Operation", "Outcome", "Sums", "add", "decode", "update"]
 

@@ -11,15 +11,8 @@ from .banks import Banks, ReadArbiter, WriteArbiter
 from .barrier import BarrierUnit
 from .chunk_ports import ConsumerPort, ScatterPort
 from .host import HostPort
-from .layouts import (
-    BarrierEventSignature,
-    BarrierRequestLayout,
-    BarrierResultLayout,
-    MoverSignature,
-    ReadLayout,
-    ScatterWriteLayout,
-    read_data_layout,
-)
+from .layouts import BarrierRequestLayout, BarrierResultLayout, ReadLayout, ScatterWriteLayout, read_data_layout
+from .signatures import BarrierEventSignature, MoverSignature
 
 __all__ = ["SharedMemory", "connect_engines"]
 

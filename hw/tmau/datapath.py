@@ -12,7 +12,8 @@ from ..lib.layouts import command_layout
 from ..lib.routing import StreamArbiter
 from ..lib.stream import DeepQueue, ReadyBuffer, SkidBuffer
 from ..reduce.unit import Reducer
-from ..smem.layouts import LandedLayout, LoanRequestLayout, MoverSignature
+from ..smem.layouts import LandedLayout, LoanRequestLayout
+from ..smem.signatures import MoverSignature
 from .finish import Finisher
 from .front import Front
 from .layouts import StagedWordLayout, WordLayout, windows_of

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from ..bus.bursts import DescriptorWordLayout
 from ..lib.layouts import command_layout
 from ..lib.stream import Queue, ShallowQueue
-from ..smem.layouts import LoanSignature
+from ..smem.signatures import LoanSignature
 from .descriptor.cache import DescriptorCache
 from .dispatch import Dispatch, GroupTracker, Router
 from .exchange import Exchange

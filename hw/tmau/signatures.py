@@ -4,7 +4,8 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from ..lib.component import Port
-from ..smem.layouts import BarrierEventSignature, RefusalLayout
+from ..smem.layouts import RefusalLayout
+from ..smem.signatures import BarrierEventSignature
 from .jobs import PixelWalkLayout, WalkLayout
 from .layouts import DoneLayout, ErrorLayout, EventsLayout, TransferLayout, WindowsLayout, all_windows
 

@@ -10,7 +10,7 @@ from ..bus.registers import EngineStateSignature
 from ..lib.layouts import command_layout
 from ..lib.routing import StreamArbiter, StreamGate
 from ..smem.host import BARRIER_WINDOW_ADDR_WIDTH
-from ..smem.layouts import MoverSignature, connect_whole_lines
+from ..smem.signatures import MoverSignature, connect_whole_lines
 from .control import Control
 from .datapath import TmauDatapath
 from .processors import COMMAND_WINDOW_ADDR_WIDTH, CommandWindow, ProcessorShare

@@ -12,7 +12,7 @@ from tilewright.spec.pe import PE_REGISTERS, Operation, Put
 from ..harness.records import READ_IDS, TMAU_SCRIPT_DEPTH
 from ..session.cluster import ClusterSession
 from ..session.core import Session
-from ..session.run import ERRORS
+from ..session.events import ERRORS
 from .commands import needed_words
 from .contents import whole_words
 from .conv_cases import conv_outcome

@@ -15,7 +15,7 @@ from ..hdl.packing import pack_rows
 from ..hdl.simulation import Simulation, SimulationError, waveform_format
 from ..hdl.testbench import make_design
 from .backdoor import SharedBackdoor
-from .run import Logs
+from .events import Logs
 from .scripts import port_order, probability, run_cycles, session_options
 from .stillness import Stillness, waits_of_ports
 

@@ -12,8 +12,9 @@ from tilewright.spec.cluster import L2_REGISTERS
 from ..harness.harness import ClusterHarness
 from ..harness.records import cluster_records
 from .backdoor import SharedBackdoor
+from .events import register_answers
 from .memory import MemorySession, model_words
-from .run import RECORD_ACCESSES, ClusterRun, CoreRun, bus_fields, program_record, register_answers, start_accesses
+from .run import RECORD_ACCESSES, ClusterRun, CoreRun, bus_fields, program_record, start_accesses
 from .scripts import (
     RegisterMap,
     barrier_rows,

@@ -13,8 +13,9 @@ from tilewright.spec.pe import DATA_WORDS, Put
 from ..harness.harness import Harness
 from ..harness.records import core_records
 from ..hdl.settings import changed, groups_of, require_groups
+from .events import Trace
 from .memory import MemorySession, Transfers, model_words
-from .run import RECORD_ACCESSES, Run, Trace, bus_fields, program_record, start_accesses
+from .run import RECORD_ACCESSES, Run, bus_fields, program_record, start_accesses
 from .scripts import (
     RegisterMap,
     barrier_rows,

@@ -10,7 +10,8 @@ from ...lib.routing import StreamArbiter
 from ...lib.stream import SkidBuffer
 from ...reduce.integer import decode_operation
 from ...reduce.lane import ReduceLane
-from ...smem.layouts import CHUNK_BITS, AcceptanceLayout, LandedLayout, LineLayout, LineReadSignature, RefusalLayout
+from ...smem.layouts import CHUNK_BITS, AcceptanceLayout, LandedLayout, LineLayout, RefusalLayout
+from ...smem.signatures import LineReadSignature
 from .layouts import AckLayout, ArrivalLayout, PacketLayout
 
 __all__ = ["Inbox", "Landing", "LineReducer"]

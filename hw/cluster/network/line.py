@@ -6,7 +6,8 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ...lib.routing import StreamArbiter
 from ...lib.stream import SkidBuffer
-from ...smem.layouts import BarrierEventSignature, LoanRequestLayout, MoverSignature
+from ...smem.layouts import LoanRequestLayout
+from ...smem.signatures import BarrierEventSignature, MoverSignature
 from .inbox import Inbox, Landing, LineReducer
 from .outbox import Lender, Outbox
 

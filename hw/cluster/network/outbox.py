@@ -8,15 +8,8 @@ from tilewright.spec import BLOCK, COMMAND_FIELD
 
 from ...lib.routing import StreamArbiter
 from ...lib.stream import SkidBuffer
-from ...smem.layouts import (
-    AcceptanceLayout,
-    LandedLayout,
-    LineLayout,
-    LineReadSignature,
-    LoanLayout,
-    LoanRequestLayout,
-    RefusalLayout,
-)
+from ...smem.layouts import AcceptanceLayout, LandedLayout, LineLayout, LoanLayout, LoanRequestLayout, RefusalLayout
+from ...smem.signatures import LineReadSignature
 from .layouts import AckLayout, EndLayout, LoanArrivalLayout, PacketLayout, SentLayout
 
 __all__ = ["Lender", "Outbox"]

@@ -10,7 +10,8 @@ from ...bus.axi4 import Axi4ReadSignature, Axi4Signature
 from ...bus.axi4_lite import AccessSignature
 from ...lib.routing import StreamArbiter
 from ...lib.stream import SkidBuffer
-from ...smem.layouts import BarrierEventSignature, BarrierRequestLayout, BarrierResultLayout
+from ...smem.layouts import BarrierRequestLayout, BarrierResultLayout
+from ...smem.signatures import BarrierEventSignature
 from .fetch import READER_ID
 
 __all__ = ["PATIENCE", "AccessShare", "BarrierCaller", "BusShare"]

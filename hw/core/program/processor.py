@@ -11,7 +11,8 @@ from ...bus.axi4 import Axi4ReadSignature
 from ...bus.axi4_lite import AccessSignature
 from ...lib.layouts import command_layout
 from ...pe.layouts import INSTRUCTION_BITS
-from ...smem.layouts import BarrierEventSignature, BarrierRequestLayout, BarrierResultLayout
+from ...smem.layouts import BarrierRequestLayout, BarrierResultLayout
+from ...smem.signatures import BarrierEventSignature
 from .checks import RangeCheck, WordDecoder
 from .control import ProgramControl, StopCause
 from .dispatch import Dispatcher

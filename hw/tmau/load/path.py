@@ -5,7 +5,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ...lib.stream import DeepQueue, ReadyBuffer, SkidBuffer
-from ...smem.layouts import LineLayout, LineReadSignature, whole_line
+from ...smem.layouts import LineLayout, whole_line
+from ...smem.signatures import LineReadSignature
 from ..layouts import (
     CompletionLayout,
     RowLayout,

@@ -9,7 +9,8 @@ from tilewright.spec import BANKS, CHUNK_BYTES, Reduction
 from ...lib.stream import Queue, ShallowQueue, SkidBuffer
 from ...reduce.floats import FloatSums, is_summed
 from ...reduce.integer import IntegerReducer, decode_operation, reduce_integers
-from ...smem.layouts import CHUNK_BITS, LineReadSignature
+from ...smem.layouts import CHUNK_BITS
+from ...smem.signatures import LineReadSignature
 from .layouts import AlignedLayout
 
 __all__ = ["IN_FLIGHT", "SharedReducer"]

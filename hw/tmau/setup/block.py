@@ -11,7 +11,7 @@ from tilewright.spec import BLOCK, COMMAND_FIELD, DESCRIPTOR, GROUP, REPLACE, El
 from tilewright.spec.cluster import ClusterError
 
 from ...lib.layouts import command_layout, command_view
-from ...smem.layouts import LoanSignature
+from ...smem.signatures import LoanSignature
 from ..descriptor.layouts import FaultLayout
 from ..jobs import BlockJobLayout
 from ..layouts import ErrorLayout, WindowsLayout, owner_members, prefetch_members

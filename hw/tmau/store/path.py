@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from ...bus.bursts import WritesSignature
 from ...lib.routing import Fork
 from ...lib.stream import DeepQueue, Queue
-from ...smem.layouts import LineReadSignature, LoanSignature
+from ...smem.signatures import LineReadSignature, LoanSignature
 from ..layouts import CompletionLayout, StagedWordLayout, StoreRunLayout, TransferLayout, WordLayout
 from .bursts import StoreFinisher, WriteGenerator
 from .layouts import StoredRunLayout

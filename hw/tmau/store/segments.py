@@ -9,7 +9,8 @@ from tilewright.spec import BANKS, CHUNK_BYTES
 from ...bus.bursts import WriteWordLayout
 from ...lib.logic import rotate_bytes
 from ...lib.stream import DeepQueue, Queue, ShallowQueue
-from ...smem.layouts import CHUNK_BITS, LineReadSignature, LoanSignature
+from ...smem.layouts import CHUNK_BITS
+from ...smem.signatures import LineReadSignature, LoanSignature
 from ..layouts import StagedWordLayout, WordLayout, owner_members
 from .layouts import EndLayout, FetchedLayout, WordStepLayout
 

@@ -7,8 +7,9 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from tilewright.hw.smem.layouts import BarrierRequestLayout, BarrierResultLayout, SharedMemorySignature
+from tilewright.hw.smem.layouts import BarrierRequestLayout, BarrierResultLayout
 from tilewright.hw.smem.params import SmemParams
+from tilewright.hw.smem.signatures import SharedMemorySignature
 from tilewright.hw.smem.top import SharedMemory, connect_engines
 from tilewright.spec import BANKS, BarrierOp
 from tilewright.verify.pysim.simulate import simulate

@@ -8,7 +8,7 @@ import pytest
 from tilewright.golden import command_word, program_word, tmau_word
 from tilewright.sim.report.activity import activity
 from tilewright.sim.report.charts import _shares
-from tilewright.sim.session.run import CommandEnd, WordStamp
+from tilewright.sim.session.events import CommandEnd, WordStamp
 from tilewright.spec import Opcode, Space
 from tilewright.spec.core import Kind
 

@@ -8,7 +8,7 @@ import pytest
 from tilewright.golden import Conv, PostProcessing, convolve
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.session.run import JobEnd
+from tilewright.sim.session.events import JobEnd
 from tilewright.sim.workloads.convolver import Convolver
 from tilewright.spec.conv import ConvError
 

@@ -8,7 +8,7 @@ import pytest
 from tilewright.golden import Cluster, Cores, GlobalMemory, ProgramRecord
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.core import CORE_PRESETS
-from tilewright.sim.session.run import CommandEnd, WordStamp
+from tilewright.sim.session.events import CommandEnd, WordStamp
 from tilewright.sim.workloads import cluster
 from tilewright.sim.workloads.crew import Crew
 from tilewright.sim.workloads.photographs import load_photographs

@@ -8,7 +8,7 @@ import pytest
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.golden import run_case
-from tilewright.sim.session.run import CommandStamp
+from tilewright.sim.session.events import CommandStamp
 from tilewright.spec import DESCRIPTOR, Error, LaneLayout, Opcode, Space
 from tilewright.verify.compare.mixed_run import BATCH_BYTES, batch_windows, order_case, order_differences, run_golden
 from tilewright.verify.random.commands import Order
