@@ -2,15 +2,12 @@
 
 import numpy as np
 
-from . import ENGINE_THREADS
 from .findings import Findings
 
-__all__ = ["MERGES", "SUMMARY", "THREADS", "play"]
+__all__ = ["MERGES", "SUMMARY", "play"]
 
 SUMMARY = "16 rows on 64 threads, with 1, 2 and 4 threads a row"
 
-#: Threads of the engine, if simulation is not slow.
-THREADS = ENGINE_THREADS["threads"]
 #: Threads that share a row, each with columns of its own (ka), and that share a product (kb).
 MERGES = ((1, 1), (2, 1), (4, 1), (1, 2), (1, 4), (2, 2))
 _MOST = 4  # threads a row

@@ -10,8 +10,8 @@ import pytest
 class Mark:
     """A variable of the environment that a command and all it starts inherit.
 
-    Members
-    -------
+    Attributes
+    ----------
     environment : dict of str to str
         For the command.
     """

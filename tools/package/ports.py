@@ -49,7 +49,7 @@ def port_docs(declared):
     Members that are made elsewhere, by ``…_members(…)`` or as ``OtherSignature(…).members``, are looked up there.
     """
     source, module = inspect.getsource(declared), vars(sys.modules[declared.__module__])
-    docs, comment = _docstring_docs(declared), []
+    docs, comment = {}, []
     for name in re.findall(r"\b(\w+_members|\w+Signature(?=\([\w.]*\)\.members))\(", source):
         if module.get(name) not in (None, declared):
             docs |= port_docs(module[name])
@@ -57,21 +57,13 @@ def port_docs(declared):
         if above := re.match(r"^ +# (.*)$", line):
             comment.append(above[1])
             continue
-        names = re.findall(r'"(?:{name})?(\w+)"(?:: |\] = )(?:(?:In|Out)\(|\w+,)', line)
+        names = re.findall(r'"(?:{name})?(\w+)"(?:: |\] = )(?:(?:In|Out)\(|\w+,)|^    (\w+): (?:In|Out)\(', line)
+        names = ["".join(groups) for groups in names]
         behind = re.search(r"  # (.*)$", line)
         if text := behind[1] if behind else " ".join(comment):
             docs |= dict.fromkeys(names, _sentence(text))
         comment = []
     return docs
-
-
-def _docstring_docs(declared):
-    """The same from a "Members" section, until none is left."""
-    text = f"{inspect.getdoc(declared)}\n"
-    section = re.search(r"^Members\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", text, re.DOTALL | re.MULTILINE)
-    entries = re.compile(r"^(\w[\w, ]*) : (?:In|Out)\(.*\n((?:    .*\n|\n(?=    ))*)", re.MULTILINE)
-    pairs = entries.findall(section[1] if section else text)
-    return {name: _sentence(" ".join(text.split())) for names, text in pairs for name in names.split(", ")}
 
 
 def _sentence(text):

@@ -35,24 +35,12 @@ class PairLayout(data.StructLayout):
 
 
 def shared_members():
-    """Members of several.
-
-    clear : In(1)
-        Drops all.
-    """
-    return {"clear": In(1)}
+    """Members of several."""
+    return {"clear": In(1)}  # drops all
 
 
 class Adder(wiring.Component):
     """Adds.
-
-    Members
-    -------
-    a, b : In(8)
-        Numbers to add,
-        of eight bits.
-    total : Out(stream of 9)
-    **shared_members()
 
     Attributes
     ----------
@@ -61,7 +49,16 @@ class Adder(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({"a": In(8), "b": In(8), "total": Out(stream.Signature(9))} | shared_members())
+        super().__init__(
+            {
+                # Numbers to add,
+                # of eight bits.
+                "a": In(8),
+                "b": In(8),  # the second of them
+                "total": Out(stream.Signature(9)),
+            }
+            | shared_members()
+        )
 
 
 def test_comments_of_members():
@@ -74,8 +71,9 @@ def test_comments_of_fields():
 
 
 def test_texts_of_ports():
-    numbers = "Numbers to add, of eight bits."
-    assert port_docs(Adder) == {"a": numbers, "b": numbers, "total": "", "clear": "Drops all."}
+    """A comment above a member, of several lines, or after it; a member without one is left out."""
+    docs = {"a": "Numbers to add, of eight bits.", "b": "The second of them.", "clear": "Drops all."}
+    assert port_docs(Adder) == docs
 
 
 #: Payloads that are no structure: numbers, or words whose format the opcode says, and their widths.
@@ -89,16 +87,9 @@ ALL = [(top, preset) for top in TOPS for preset in TOPS[top].presets]
 
 
 class Totals(wiring.Component):
-    """Sums.
+    """Sums."""
 
-    Members
-    -------
-    operands : In(array of 2 8)
-        To be added.
-    total : Out(wiring.Signature)
-    """
-
-    operands: In(8).array(2)
+    operands: In(8).array(2)  # to be added
     total: Out(wiring.Signature({"value": Out(9), "taken": In(1)}))
 
 
