@@ -189,10 +189,7 @@ class ByteHost(wiring.Component):
                             m.d.sync += left.eq(left - 1)
                             m.next = "REQUEST"
             with m.State("END"):
-                m.d.comb += [
-                    self.o.valid.eq(1),
-                    self.o.payload.eq(Mux(failed, REPLY_FAILED, REPLY_OKAY)),
-                ]
+                m.d.comb += [self.o.valid.eq(1), self.o.payload.eq(Mux(failed, REPLY_FAILED, REPLY_OKAY))]
                 with m.If(self.o.ready):
                     m.next = "OPERATION"
         return m

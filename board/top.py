@@ -63,9 +63,7 @@ def board_regions(params):
     """
     engine = address_map(tmau=REGISTER_ADDR_WIDTH, smem=params.tmau.smem.addr_width)
     board = address_map(
-        engine=map_addr_width(engine),
-        commands=COMMAND_WINDOW_ADDR_WIDTH,
-        memory=params.memory_bytes.bit_length() - 1,
+        engine=map_addr_width(engine), commands=COMMAND_WINDOW_ADDR_WIDTH, memory=params.memory_bytes.bit_length() - 1
     )
     return engine, board
 

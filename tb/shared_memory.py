@@ -118,11 +118,7 @@ class LineMemory:
         self.size = 1 << addr_width
         self.contents = np.frombuffer(bytearray(rng.randbytes(self.size)), np.uint8)
         self._rng = rng
-        formats = {
-            "writes": line(addr_width),
-            "fetch_rows": row(addr_width),
-            "landed": landed(addr_width),
-        }
+        formats = {"writes": line(addr_width), "fetch_rows": row(addr_width), "landed": landed(addr_width)}
         self._acceptor = Acceptor(ports, formats, rng, pauses.streams, "smem_")
         self._line = ports["smem_fetch_line"]
         self._refused, self._refused_address = ports["smem_refused_valid"], ports["smem_refused_address"]
@@ -194,11 +190,7 @@ class ChunkMemory:
         self.size = 1 << addr_width
         self.contents = np.zeros(self.size, np.uint8)
         self._rng, self._pause = rng, pauses.streams
-        formats = {
-            "reads": read(addr_width),
-            "scatter": scatter(addr_width),
-            "barriers": barrier_request(addr_width),
-        }
+        formats = {"reads": read(addr_width), "scatter": scatter(addr_width), "barriers": barrier_request(addr_width)}
         self._acceptor = Acceptor(ports, formats, rng, pauses.streams, "smem_")
         self._idle = ports["smem_scatter_idle"]
         self._scattered = []  # what is not readable yet, each with the cycles that it takes

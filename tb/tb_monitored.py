@@ -34,12 +34,7 @@ allow_only_cocotbext_warnings()
 PARAMS = VARIANTS[os.environ["TILEWRIGHT_VARIANT"]]
 
 #: Probabilities of pauses: of the bus (AR, R) and of the consumer (read data, barrier results).
-STALLS = {
-    "none": (0.0, 0.0),
-    "bus": (0.4, 0.0),
-    "consumer": (0.0, 0.6),
-    "both": (0.7, 0.7),
-}
+STALLS = {"none": (0.0, 0.0), "bus": (0.4, 0.0), "consumer": (0.0, 0.6), "both": (0.7, 0.7)}
 
 
 async def _compare(bench, count):

@@ -7,17 +7,7 @@ from itertools import chain
 from types import SimpleNamespace
 from typing import NamedTuple
 
-from tilewright.spec import (
-    DESCRIPTOR,
-    DESCRIPTOR_VERSION,
-    Element,
-    Error,
-    Fill,
-    Interleave,
-    L2Promotion,
-    Mode,
-    Swizzle,
-)
+from tilewright.spec import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Error, Fill, Interleave, L2Promotion, Mode, Swizzle
 from tilewright.spec.fields import spoken
 from tilewright.spec.tmau_registers import FEATURES
 

@@ -5,17 +5,7 @@ from dataclasses import InitVar, dataclass, field
 
 import numpy as np
 
-from tilewright.spec import (
-    DESCRIPTOR,
-    DESCRIPTOR_VERSION,
-    Element,
-    Error,
-    Fill,
-    Interleave,
-    L2Promotion,
-    Mode,
-    Swizzle,
-)
+from tilewright.spec import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Error, Fill, Interleave, L2Promotion, Mode, Swizzle
 from tilewright.spec.fields import spoken
 
 from ..arguments import integer, integers, member, no_member, shown, truth

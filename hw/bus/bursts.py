@@ -183,11 +183,7 @@ class BurstSplitter(wiring.Component):
         self.pending = Signal()  # ``following`` is the next range
         self.following = Signal(shape)
         super().__init__(
-            {
-                "i": In(stream.Signature(shape)),
-                "o": Out(stream.Signature(BurstLayout(word_width, tag))),
-                "last": Out(1),
-            }
+            {"i": In(stream.Signature(shape)), "o": Out(stream.Signature(BurstLayout(word_width, tag))), "last": Out(1)}
         )
 
     def elaborate(self, platform):

@@ -106,10 +106,7 @@ class Counters(wiring.Component):
         for number, (name, waiting) in enumerate(self.waiting.items()):
             # Strobes come from all over the engine, so each ends at a register.
             increment = Signal.like(self.increments[name], name=f"{name}_increment")
-            m.d.sync += [
-                increment.eq(self.increments[name]),
-                waiting.eq(Mux(turn == number, 0, waiting) + increment),
-            ]
+            m.d.sync += [increment.eq(self.increments[name]), waiting.eq(Mux(turn == number, 0, waiting) + increment)]
             with m.If(self.clear):
                 m.d.sync += waiting.eq(0)
         # After a clear, as after a reset, each number is zero at its next turn.

@@ -89,10 +89,7 @@ class Cluster(wiring.Component):
         """Lines and barrier arrivals between cores."""
         tmau = self.params.tmau
         m.submodules.network = network = LineNetwork(
-            tmau.smem,
-            tmau.cores,
-            reduces=tmau.has("reductions_shared"),
-            floats=tmau.has("reductions_float"),
+            tmau.smem, tmau.cores, reduces=tmau.has("reductions_shared"), floats=tmau.has("reductions_float")
         )
         m.submodules.barriers = barriers = BarrierNetwork(tmau.smem, tmau.cores)
         for number, core in enumerate(self.cores):

@@ -8,16 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..lib.logic import delay, leading_zeros
 from .groups import Groups, add, check_units, either, larger
-from .terms import (
-    ACCUMULATOR_PLACES,
-    PRODUCT_PLACES,
-    TOP,
-    AccumulatorTerm,
-    Aligner,
-    LaneProduct,
-    Special,
-    is_integer,
-)
+from .terms import ACCUMULATOR_PLACES, PRODUCT_PLACES, TOP, AccumulatorTerm, Aligner, LaneProduct, Special, is_integer
 
 __all__ = ["DotRow", "Normalizer"]
 

@@ -112,12 +112,7 @@ class LaneProduct(wiring.Component):
         # Cycle 1: factors. Without an upper pair one of its factors is zero.
         factors = [Signal(signed(17), name=f"factor_{name}", reset_less=True) for name in "ab"]
         uppers = [Signal(signed(9), name=f"upper_{name}", reset_less=True) for name in "ab"]
-        m.d.sync += [
-            factors[0].eq(a.factor),
-            factors[1].eq(b.factor),
-            uppers[0].eq(a.upper),
-            uppers[1].eq(b.upper),
-        ]
+        m.d.sync += [factors[0].eq(a.factor), factors[1].eq(b.factor), uppers[0].eq(a.upper), uppers[1].eq(b.upper)]
         with m.If(floating | self.type[2]):
             m.d.sync += uppers[0].eq(0)
         # Cycle 2: products.

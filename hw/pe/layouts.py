@@ -324,10 +324,7 @@ class LaneReadSignature(Port):
 
     def __init__(self, params):
         super().__init__(
-            {
-                "requests": Out(stream.Signature(LaneReadLayout(params))),
-                "data": In(data.ArrayLayout(32, LANES)),
-            }
+            {"requests": Out(stream.Signature(LaneReadLayout(params))), "data": In(data.ArrayLayout(32, LANES))}
         )
 
 
@@ -339,11 +336,7 @@ class ThreadReadSignature(Port):
 
     def __init__(self, params, shape):
         super().__init__(
-            {
-                "groups": Out(params.group_width).array(LANES),
-                "enable": Out(1),
-                "rows": In(shape).array(LANES),
-            }
+            {"groups": Out(params.group_width).array(LANES), "enable": Out(1), "rows": In(shape).array(LANES)}
         )
 
 

@@ -123,10 +123,7 @@ class RegisterFile(wiring.Component):
             moves.ready.eq(move_free & ~loads.valid),
             patience_over.eq(waiting & ~free & (waited == PATIENCE - 1)),
         ]
-        m.d.sync += [
-            compute.starved.eq(patience_over),
-            waited.eq(Mux(waiting & ~free & ~patience_over, waited + 1, 0)),
-        ]
+        m.d.sync += [compute.starved.eq(patience_over), waited.eq(Mux(waiting & ~free & ~patience_over, waited + 1, 0))]
 
         lane_threads = Signal(params.threads)
         for thread in range(params.threads):

@@ -26,10 +26,7 @@ class SegmentTable(wiring.Component):
     def __init__(self, params):
         self._params = params
         super().__init__(
-            {
-                "writes": In(stream.Signature(SegmentWriteLayout(params))),
-                "read": In(SegmentReadSignature(params)),
-            }
+            {"writes": In(stream.Signature(SegmentWriteLayout(params))), "read": In(SegmentReadSignature(params))}
         )
 
     def elaborate(self, platform):

@@ -90,10 +90,7 @@ class StoreMerger(wiring.Component):
             for lane, (word, last) in enumerate(zip(self.i.payload.lanes, words.lanes, strict=True)):
                 other = Mux(previous[lane], word.chunk != last.chunk, word.chunk != chunks[lane])
                 stays = (pending[lane] | previous[lane]) & ~left[lane]
-                m.d.sync += [
-                    writes[lane].eq(word.strobe.any()),
-                    moved[lane].eq(word.strobe.any() & stays & other),
-                ]
+                m.d.sync += [writes[lane].eq(word.strobe.any()), moved[lane].eq(word.strobe.any() & stays & other)]
         with m.If(merge):
             for lane, word in enumerate(words.lanes):
                 with m.If(writes[lane]):

@@ -132,9 +132,7 @@ class IntegerReducer(wiring.Component):
                 second.eq(first),
                 total.eq(chain_total),
                 # An element has the carry of its last part.
-                above.eq(
-                    Cat(Mux(half, carries[k], Mux(double, carries[-1], carries[k | 1])) for k in range(_PARTS)),
-                ),
+                above.eq(Cat(Mux(half, carries[k], Mux(double, carries[-1], carries[k | 1])) for k in range(_PARTS))),
                 old_nan.eq(Cat(half & _is_nan(part, bfloat) for part in _parts(self.old))),
                 source_nan.eq(Cat(half & _is_nan(part, bfloat) for part in _parts(self.source))),
             ]

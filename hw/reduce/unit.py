@@ -146,7 +146,4 @@ class Reducer(wiring.Component):
         with m.If(combiner.busy):
             m.d.comb += self.o.words.valid.eq(combiner.o.valid)
         with m.Elif(beat.valid & ~tag.reduces):
-            m.d.comb += [
-                self.o.words.valid.eq(word.valid),
-                word.ready.eq(self.o.words.ready),
-            ]
+            m.d.comb += [self.o.words.valid.eq(word.valid), word.ready.eq(self.o.words.ready)]

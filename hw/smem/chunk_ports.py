@@ -80,10 +80,7 @@ class ConsumerPort(wiring.Component):
                 for k in range(BANKS):
                     for j in range(k % ways):
                         chunk, other = request.chunks[k], request.chunks[k - k % ways + j]
-                        m.d.sync += [
-                            same_bank[k][j].eq(other[:3] == chunk[:3]),
-                            same_chunk[k][j].eq(other == chunk),
-                        ]
+                        m.d.sync += [same_bank[k][j].eq(other[:3] == chunk[:3]), same_chunk[k][j].eq(other == chunk)]
             with m.Else():
                 m.d.sync += part.eq(part + 1)
                 for state in (wanted, chunks, same_bank, same_chunk):

@@ -35,10 +35,7 @@ def built_with(params):
             "queue_depth": params.queue_depth,
             "cache_entries": params.cache_entries,
         },
-        "params1": {
-            "max_outstanding": params.max_outstanding,
-            "commands_in_flight": params.commands_in_flight,
-        },
+        "params1": {"max_outstanding": params.max_outstanding, "commands_in_flight": params.commands_in_flight},
         "params2": {"smem_bytes": params.smem.size_bytes},
         "features": {name: name in params.features for name in FEATURES}
         | {name: getattr(params, name) for name in HOST_WINDOWS},

@@ -212,10 +212,7 @@ class TmauDatapath(wiring.Component):
         connect(m, load.fetch.rows, arbiter.i[0])
         connect(m, flipped(self.smem.refused), flipped(self.control.refused))
         connect(m, arbiter.o, flipped(self.smem.fetch.rows))
-        m.d.comb += [
-            load.windows.eq(self._windows()),
-            load.fetch.line.eq(self.smem.fetch.line),
-        ]
+        m.d.comb += [load.windows.eq(self._windows()), load.fetch.line.eq(self.smem.fetch.line)]
         if store:
             connect(m, store.fetch.rows, arbiter.i[1])
             m.d.comb += store.fetch.line.eq(self.smem.fetch.line)

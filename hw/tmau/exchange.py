@@ -155,12 +155,7 @@ class Exchange(wiring.Component):
         with m.If(leaves):
             m.d.sync += index.eq(Mux(last, 0, index + 1))
         with m.If(job.loop | job.stage):
-            m.d.comb += [
-                o.size.eq(new.size),
-                o.quiet.eq(1),
-                o.signal.eq(0),
-                o.reduction.eq(Reduction.NONE),
-            ]
+            m.d.comb += [o.size.eq(new.size), o.quiet.eq(1), o.signal.eq(0), o.reduction.eq(Reduction.NONE)]
         with m.If(job.loop):
             m.d.comb += o.smem.eq(job.smem + offset)
         with m.If(job.stage):

@@ -5,14 +5,7 @@ from amaranth.lib import data
 
 from .layouts import TransferLayout, delivery_members, owner_members, prefetch_members
 
-__all__ = [
-    "BlockJobLayout",
-    "IntervalLayout",
-    "JobLayout",
-    "PixelWalkLayout",
-    "WalkLayout",
-    "as_job",
-]
+__all__ = ["BlockJobLayout", "IntervalLayout", "JobLayout", "PixelWalkLayout", "WalkLayout", "as_job"]
 
 #: Members of a transfer that a block has, too. Blocks have no gaps, no swizzle and no rounding.
 _BLOCK = ("tag", "quiet", "signal", "barrier", "smem", "fill", "immediate", "loop", "stage", "reduction", "element",

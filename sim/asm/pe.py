@@ -184,11 +184,7 @@ _SYNTAXES = {
         _Named("r", "rd", "a register"),
         _Or(Number("imm", "a number, tid or core"), _THREAD | _CORE),
     ),
-    "movu": (
-        Operation.MOVU,
-        _Named("ur", "ud", "a uniform register"),
-        Number("imm", "the number of a segment", "d"),
-    ),
+    "movu": (Operation.MOVU, _Named("ur", "ud", "a uniform register"), Number("imm", "the number of a segment", "d")),
     "setp": (
         Operation.SETP,
         Part("compare", names(Compare), "a comparison"),

@@ -250,11 +250,7 @@ _SYNTAXES = {
     ),
     "prefetch_block": (Opcode.PREFETCH_BLOCK, Number("source", "an address"), _BLOCKS),
     "commit": (Opcode.COMMIT,),
-    "wait": (
-        Opcode.WAIT,
-        Flag("read"),
-        Number("count", "a number of groups", "d"),
-    ),
+    "wait": (Opcode.WAIT, Flag("read"), Number("count", "a number of groups", "d")),
     "wait_all": (Opcode.WAIT_ALL,),
     "invalidate": (Opcode.INVALIDATE, _DESCRIPTOR),
     "invalidate_all": (Opcode.INVALIDATE_ALL,),

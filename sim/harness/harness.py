@@ -9,15 +9,7 @@ from amaranth.lib.wiring import In, Out, connect
 from ..hdl.testbench import Array
 from .drivers import Log, RegisterDriver, ScriptDriver
 from .memory_model import CHANNELS
-from .ports import (
-    bus_members,
-    memory_array,
-    register_arrays,
-    serve_bus,
-    serve_core,
-    serve_reads,
-    shared_memory_arrays,
-)
+from .ports import bus_members, memory_array, register_arrays, serve_bus, serve_core, serve_reads, shared_memory_arrays
 from .streams import Streams
 
 __all__ = ["ClusterHarness", "Harness"]

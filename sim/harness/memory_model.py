@@ -212,11 +212,7 @@ class WriteSide(_Side):
         with m.If(accepted):
             m.d.sync += [beat.eq(Mux(last, 0, beat + 1)), worst.eq(Mux(last, 0, worse))]
         with m.If(answers.o.valid & answers.o.ready):
-            m.d.sync += [
-                axi.bid.eq(answers.o.payload.id),
-                axi.bresp.eq(answers.o.payload.resp),
-                axi.bvalid.eq(1),
-            ]
+            m.d.sync += [axi.bid.eq(answers.o.payload.id), axi.bresp.eq(answers.o.payload.resp), axi.bvalid.eq(1)]
         with m.Elif(axi.bready):
             m.d.sync += axi.bvalid.eq(0)
         return m

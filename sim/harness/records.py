@@ -15,15 +15,7 @@ from tilewright.spec.conv import JOB
 
 from .drivers import BarrierItemLayout, RegisterAnswerLayout
 
-__all__ = [
-    "PE_SCRIPT_DEPTH",
-    "READ_IDS",
-    "TMAU_SCRIPT_DEPTH",
-    "TRACES",
-    "Records",
-    "cluster_records",
-    "core_records",
-]
+__all__ = ["PE_SCRIPT_DEPTH", "READ_IDS", "TMAU_SCRIPT_DEPTH", "TRACES", "Records", "cluster_records", "core_records"]
 
 #: Items of each script of a core: with a convolution engine alone, with an access unit, and with a processing engine.
 CONV_SCRIPT_DEPTH, TMAU_SCRIPT_DEPTH, PE_SCRIPT_DEPTH = 1 << 10, 1 << 12, 1 << 14

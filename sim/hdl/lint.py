@@ -25,7 +25,7 @@ _RULES = {
 }
 #: The same by the text of the warning, for rules that the oldest Verilator does not know.
 _MESSAGES = {
-    "Procedural assignment to declaration with initial value": "Registers have power-on values. Rule PROCASSINIT.",
+    "Procedural assignment to declaration with initial value": "Registers have power-on values. Rule PROCASSINIT."
 }
 
 

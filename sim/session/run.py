@@ -14,25 +14,9 @@ from tilewright.spec.pe import PeError
 
 from ..harness.axi_channels import Rule, Wait
 from ..harness.records import READ_IDS
-from .events import (
-    BarrierAnswer,
-    CommandEnd,
-    JobEnd,
-    Trace,
-    WordStamp,
-    command_stamps,
-    register_answers,
-)
+from .events import BarrierAnswer, CommandEnd, JobEnd, Trace, WordStamp, command_stamps, register_answers
 
-__all__ = [
-    "RECORD_ACCESSES",
-    "ClusterRun",
-    "CoreRun",
-    "Run",
-    "bus_fields",
-    "program_record",
-    "start_accesses",
-]
+__all__ = ["RECORD_ACCESSES", "ClusterRun", "CoreRun", "Run", "bus_fields", "program_record", "start_accesses"]
 
 #: Reads that say how a program of the command processor has ended.
 RECORD_ACCESSES = [("program", name) for name in ("status", "error", "error_word", "irq_status")]

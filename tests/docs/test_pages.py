@@ -179,11 +179,7 @@ class Reader:
     def tilewright(self, words, quick):
         """Runs a command line on a desk with links to the tree, or only has it parsed; returns the exit status."""
         printed = io.StringIO()
-        with (
-            self.patch.context() as patch,
-            contextlib.redirect_stdout(printed),
-            contextlib.redirect_stderr(printed),
-        ):
+        with self.patch.context() as patch, contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             patch.chdir(self.desk)
             if not quick and words[0] in COMMANDS:
                 patch.setattr(import_module(COMMANDS[words[0]][0]), "run", lambda args: 0)

@@ -61,8 +61,7 @@ def test_our_names_are_suggestions_for_themselves(enum):
 
 
 @pytest.mark.parametrize(
-    "word",
-    ["", "xyz", "u9", "f61", "CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B", "CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B", 3.5],
+    "word", ["", "xyz", "u9", "f61", "CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B", "CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B", 3.5]
 )
 def test_no_suggestion(word):
     """A missing type must not suggest another one with a similar name."""

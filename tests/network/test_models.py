@@ -89,10 +89,7 @@ MAGIC = 0x1950A86A20F9469CFC6C
     [
         (b"", "Ran out of input"),
         (checkpoint(1, 2, 3, {}, []), "it begins with another number"),
-        (
-            checkpoint(MAGIC, 2, 3, UsageError, []),
-            "it names tilewright.errors.UsageError, which tensors do not need",
-        ),
+        (checkpoint(MAGIC, 2, 3, UsageError, []), "it names tilewright.errors.UsageError, which tensors do not need"),
         (checkpoint(MAGIC, 2, 3, [], []), "'list' object has no attribute 'items'"),
         (checkpoint(MAGIC, 2, 3, {}, ["0"]), "'0'"),
     ],

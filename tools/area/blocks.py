@@ -91,11 +91,7 @@ def tmau_blocks(params):
         "ReadPort": partial(_class("ReadPort"), **bus, **flight, **burst),
         "Axi4ReadMux": partial(_class("Axi4ReadMux"), params.addr_width, params.bus_width),
         "Reducer": partial(
-            _class("Reducer"),
-            **bus,
-            **burst,
-            words=params.old_words,
-            floats=params.has("reductions_float"),
+            _class("Reducer"), **bus, **burst, words=params.old_words, floats=params.has("reductions_float")
         ),
         "WriteGuard": partial(_class("WriteGuard"), **bus),
         "WritePort": partial(_class("WritePort"), **bus, **flight, id_width=2),

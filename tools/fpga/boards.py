@@ -155,7 +155,7 @@ BOARDS = {
             "keep": (("L2",), "PULLMODE=UP DRIVE=4"),  # wifi_gpio0
         },
         params=BoardParams(cycles_per_bit=25),
-    ),
+    )
 }
 
 

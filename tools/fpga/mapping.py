@@ -15,10 +15,7 @@ from .netlist import MARKS
 __all__ = ["FAMILIES", "Mapped", "map_flat"]
 
 #: Commands of Yosys by device family.
-FAMILIES = {
-    "ecp5": "synth_ecp5 -top top",
-    "xc7": "synth_xilinx -family xc7 -flatten -noiopad -noclkbuf -top top",
-}
+FAMILIES = {"ecp5": "synth_ecp5 -top top", "xc7": "synth_xilinx -family xc7 -flatten -noiopad -noclkbuf -top top"}
 #: Names cells after wires, which ``netlist.py`` relies on; ``synth_ecp5`` does this by itself.
 _NAMES = {"ecp5": "", "xc7": "autoname"}
 

@@ -7,15 +7,7 @@ from tilewright.arguments import integer
 from tilewright.errors import UsageError
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.hdl.settings import add_settings, groups_of, require_groups
-from tilewright.sim.hdl.tops import (
-    TOPS,
-    engine_list,
-    feature_list,
-    module_name,
-    top_component,
-    top_params,
-    top_verilog,
-)
+from tilewright.sim.hdl.tops import TOPS, engine_list, feature_list, module_name, top_component, top_params, top_verilog
 from tilewright.spec.cluster import MOST_CORES
 from tilewright.spec.tmau_registers import MOST_PROCESSORS
 

@@ -65,11 +65,7 @@ class RandomRun:
         before = self._shared_memory(batch)
         session.shared_memory.write(0, before)
         params = self._params
-        machine = Machine(
-            Memory(self._contents, base=batch.base),
-            before.copy(),
-            **machine_options(params),
-        )
+        machine = Machine(Memory(self._contents, base=batch.base), before.copy(), **machine_options(params))
         landed = [machine.execute(command_word(**command)) for command in commands]
         operations = self._operations(batch, landed)
         for operation in operations:

@@ -117,10 +117,7 @@ class Scoreboard:
         session.global_memory.write(0, self._contents[:AREA])
         session.shared_memory.write(0, shared)
         self.machine = Machine(
-            FaultyMemory(self._contents, faults),
-            shared,
-            windows=windows,
-            **machine_options(self.params),
+            FaultyMemory(self._contents, faults), shared, windows=windows, **machine_options(self.params)
         )
         self._issued = 0
         confining = (windows or Windows()).registers().items() if self.params.has("windows") else ()

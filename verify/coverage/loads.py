@@ -164,10 +164,7 @@ EXCLUSIONS = (
         "a swizzled row fits the span, and a row is a multiple of 16 bytes",
         lambda bin_: _longer(bin_.get("row bytes", 16), bin_.get("swizzle", "none")),
     ),
-    (
-        "NaN is for floats",
-        lambda bin_: bin_.get("fill") == "nan" and bin_.get("element kind") == "integer",
-    ),
+    ("NaN is for floats", lambda bin_: bin_.get("fill") == "nan" and bin_.get("element kind") == "integer"),
     (
         "rank 1 has no dimension in which to step",
         lambda bin_: bin_.get("rank") == 1 and bin_.get("traversal", "1") != "1",

@@ -109,10 +109,7 @@ def features(order, ending, addr_width):
     """
     opcode, fields = order.fields["opcode"], order.fields
     known = opcode in list(Opcode)
-    samples = {
-        "operation": {Opcode(opcode).name.lower() if known else "unknown"},
-        "ending": {ending.name.lower()},
-    }
+    samples = {"operation": {Opcode(opcode).name.lower() if known else "unknown"}, "ending": {ending.name.lower()}}
     if ending or not known:
         return samples
     if opcode in TENSOR_OPCODES and order.tmap:

@@ -56,10 +56,7 @@ def pe_coverage(params):
         _CROSSES,
         [
             cannot("more members of a group than threads", lambda ka, kb, **_: ka and kb and ka * kb > threads),
-            cannot(
-                "all types are there",
-                lambda error, **_: error == "UNSUPPORTED" and params.types == MM_FAMILIES,
-            ),
+            cannot("all types are there", lambda error, **_: error == "UNSUPPORTED" and params.types == MM_FAMILIES),
             cannot(
                 "there is no such type",
                 lambda **samples: samples["type"] is not None and MmType[samples["type"]].family not in params.types,

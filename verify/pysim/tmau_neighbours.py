@@ -127,10 +127,7 @@ def _pixels(tmap):
     broken = [corner for corner in tmap.lower if corner < 0] + [corner for corner in tmap.upper if corner > 0]
     return {
         "pixels": tmap.pixels - 1,
-        "store_corner": {
-            "broken": bool(broken),
-            "upper": not any(corner < 0 for corner in tmap.lower),
-        },
+        "store_corner": {"broken": bool(broken), "upper": not any(corner < 0 for corner in tmap.lower)},
     }
 
 

@@ -232,10 +232,7 @@ _BLOCK = (
     lambda rng, order, smem: _moved(order, "size", rng.randint(1, 15)),
     lambda rng, order, smem: _moved(order, "source", rng.randint(1, 15)),
 )
-_COPY = (
-    lambda rng, order, smem: _with(order, size=smem + 16),
-    lambda rng, order, smem: _onto_itself(order),
-)
+_COPY = (lambda rng, order, smem: _with(order, size=smem + 16), lambda rng, order, smem: _onto_itself(order))
 _REPLACE = (
     lambda rng, order, smem: _with(order, field=rng.randint(len(DESCRIPTOR.fields), 255)),
     lambda rng, order, smem: _with(order, index=7),

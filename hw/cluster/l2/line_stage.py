@@ -170,11 +170,7 @@ class LineStage(wiring.Component):
             late.read.eq(Mux(self.quick_now, reads, step & gives)),
             late.id.eq(Mux(self.quick_now, quick.id, entry.id)),
             late.last.eq(
-                Mux(
-                    self.quick_now,
-                    quick.end & (quick.first == quick.last),
-                    entry.end & (word == entry.last),
-                )
+                Mux(self.quick_now, quick.end & (quick.first == quick.last), entry.end & (word == entry.last))
             ),
             late.filled.eq(~self.quick_now & entry.fills),
             late.fill.eq(self.fills.payload.data),

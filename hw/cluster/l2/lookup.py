@@ -171,10 +171,7 @@ class Lookup(wiring.Component):
         for port in self.rows:
             m.d.comb += [port.addr.eq(here), port.en.eq(free)]
         with m.If(free):
-            m.d.sync += [
-                self.comparing.eq(self.accesses.valid & ~meets),
-                self.compared.eq(self.accesses.payload),
-            ]
+            m.d.sync += [self.comparing.eq(self.accesses.valid & ~meets), self.compared.eq(self.accesses.payload)]
 
     def _compare(self, m, free):
         """Second stage: where the line is, or what has to leave for it."""

@@ -52,10 +52,7 @@ class FairArbiter(wiring.Component):
         payload, waiting = 0, 0
         for index, (port, balance) in enumerate(zip(self.i, self.balance, strict=True)):
             granted = arbiter.grant[index]
-            m.d.comb += [
-                arbiter.requests[index].eq(port.valid & ~balance[-1]),
-                port.ready.eq(granted & self.o.ready),
-            ]
+            m.d.comb += [arbiter.requests[index].eq(port.valid & ~balance[-1]), port.ready.eq(granted & self.o.ready)]
             waiting |= port.valid
             payload |= Mux(granted, Value.cast(port.payload), 0)
             with m.If(self.refill):

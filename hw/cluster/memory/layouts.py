@@ -79,20 +79,14 @@ def taken(m, axi, channel, stream):
     """
     for name, _ in stream.payload.shape():
         m.d.comb += Value.cast(getattr(stream.payload, name)).eq(Value.cast(getattr(axi, channel + name)))
-    m.d.comb += [
-        stream.valid.eq(getattr(axi, channel + "valid")),
-        getattr(axi, channel + "ready").eq(stream.ready),
-    ]
+    m.d.comb += [stream.valid.eq(getattr(axi, channel + "valid")), getattr(axi, channel + "ready").eq(stream.ready)]
 
 
 def give(m, stream, axi, channel):
     """Connects a stream to a channel of a port; the opposite of :func:`taken`."""
     for name, _ in stream.payload.shape():
         m.d.comb += Value.cast(getattr(axi, channel + name)).eq(Value.cast(getattr(stream.payload, name)))
-    m.d.comb += [
-        getattr(axi, channel + "valid").eq(stream.valid),
-        stream.ready.eq(getattr(axi, channel + "ready")),
-    ]
+    m.d.comb += [getattr(axi, channel + "valid").eq(stream.valid), stream.ready.eq(getattr(axi, channel + "ready"))]
 
 
 def merged(request, arbiter):

@@ -182,10 +182,7 @@ class ReadSide(wiring.Component):
         burst, beats = self.arbiter.o, Signal(9)
         with m.If(burst.valid & burst.ready):
             m.d.comb += beats.eq(burst.payload.len + 1)
-        m.d.sync += [
-            self.under_way.eq(self.under_way + beats - came),
-            self.room.eq(self.under_way <= self._most),
-        ]
+        m.d.sync += [self.under_way.eq(self.under_way + beats - came), self.room.eq(self.under_way <= self._most)]
 
     def _beat(self, m):
         """Whether a beat has come, and it."""

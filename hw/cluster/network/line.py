@@ -82,10 +82,7 @@ class LineNetwork(wiring.Component):
             shown = {"answers": given.answers, "granted": given.answers & given.granted, "lends": given.lends,
                      "line": Mux(given.lends, given.line, 0)}  # fmt: skip
             answer = shown if not answer else {name: answer[name] | value for name, value in shown.items()}
-        m.d.comb += [
-            request.ready.eq(ready),
-            *(loans.answer[name].eq(value) for name, value in answer.items()),
-        ]
+        m.d.comb += [request.ready.eq(ready), *(loans.answer[name].eq(value) for name, value in answer.items())]
 
     def _receive(self, m, number, packets, lender):
         """What one core has to receive with; returns its landing."""

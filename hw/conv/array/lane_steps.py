@@ -145,11 +145,7 @@ class LaneSteps(wiring.Component):
             carry.eq(first < begin),
         ]
         with m.If(nest.advance[_COLUMN]):
-            m.d.comb += [
-                first.eq(self.first),
-                turn.eq((self.turn + back) & last),
-                carry.eq(back & (self.turn == last)),
-            ]
+            m.d.comb += [first.eq(self.first), turn.eq((self.turn + back) & last), carry.eq(back & (self.turn == last))]
         with m.Elif(nest.advance[_ROW]):
             m.d.comb += first.eq((self.first + Mux(plan.raster & moves, plan.last_column + 1, 0)) & last)
         with m.Elif(line_over):

@@ -162,10 +162,7 @@ class Sequencer(wiring.Component):
         cycles_left = Signal(range(self._loop))
         passes, half = Signal(range(3)), Signal()  # passes with biases; the half of the bias memory that is next
         has_biases, pass_over = plan.floats & plan.bias, last & flags.last & flags.final
-        m.d.comb += [
-            sums_ready.eq(within | flags.first | (cycles_left == 0)),
-            has_bias.eq(~has_biases | (passes != 0)),
-        ]
+        m.d.comb += [sums_ready.eq(within | flags.first | (cycles_left == 0)), has_bias.eq(~has_biases | (passes != 0))]
         m.d.sync += [
             passes.eq(passes + self.biases - (pass_over & has_biases)),
             half.eq(half ^ pass_over),

@@ -51,11 +51,7 @@ class KernelRows(wiring.Component):
         write = memory.write_port()
         pool = Signal()
         m.d.sync += pool.eq(self.plan.pool)
-        m.d.comb += [
-            write.addr.eq(self.write.row),
-            write.data.eq(self.write.data),
-            write.en.eq(self.write.enable),
-        ]
+        m.d.comb += [write.addr.eq(self.write.row), write.data.eq(self.write.data), write.en.eq(self.write.enable)]
         for number, (address, row) in enumerate(zip(self.read, self.rows, strict=True)):
             read = memory.read_port()
             m.d.comb += [

@@ -100,11 +100,7 @@ class PieceMaker(wiring.Component):
         address_3, inside_3 = signal(address.shape(), "address_3"), signal(1, "inside_3")
         before, in_line, in_pixel = (signal(5, name) for name in ("before", "in_line", "in_pixel"))
         first, last, whole = (Signal(signed(6), name=f"{name}{lane}") for name in ("first", "last", "whole"))
-        m.d.comb += [
-            first.eq(begin_part + number),
-            last.eq(end_part - number),
-            whole.eq(rest[4:] - number),
-        ]
+        m.d.comb += [first.eq(begin_part + number), last.eq(end_part - number), whole.eq(rest[4:] - number)]
         m.d.sync += [
             address_3.eq(address_2 + (number << 4)),
             inside_3.eq(inside_2),

@@ -57,10 +57,7 @@ class PiecePacker(wiring.Component):
         m = Module()
         answer = Signal(AnswerLayout(self._params, self._tag), reset_less=True)
         complete = self.valid[0] if in_pairs(self._params) else self.valid[0] & answer.read.last
-        m.d.sync += [
-            Cat(self.valid).eq(Cat(self.i.valid, complete, self.valid[1:-1])),
-            answer.eq(self.i.payload),
-        ]
+        m.d.sync += [Cat(self.valid).eq(Cat(self.i.valid, complete, self.valid[1:-1])), answer.eq(self.i.payload)]
         reads = [answer.read]  # of the first three registers
         for name in ("chosen", "rotated"):
             reads.append(Signal.like(answer.read, name=f"{name}_read", reset_less=True))

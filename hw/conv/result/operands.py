@@ -106,10 +106,7 @@ class TableLoader(wiring.Component):
         m.d.comb += elements.eq(plan.granularity - plan.wide)
         with m.If(plan.lanes):
             results = exact_log2(conv.results)
-            m.d.comb += [
-                span_last.eq((1 << elements) - 1),
-                distinct.eq(Mux(elements < results, elements, results)),
-            ]
+            m.d.comb += [span_last.eq((1 << elements) - 1), distinct.eq(Mux(elements < results, elements, results))]
         with m.Else():
             m.d.comb += [
                 span_last.eq(self._sizes.pass_channels - 1),

@@ -123,10 +123,7 @@ class Results(wiring.Component):
         # Done when no place, and nothing that was made of places, is under way.
         active, quiet = Signal(), Signal()
         pending = Cat(self.walker.o.valid, self.grouper.o.valid, self.writer.o.valid).any()
-        m.d.comb += [
-            quiet.eq(~pending & pairs_idle & readout.idle & self.cutter.idle),
-            self.done.eq(active & quiet),
-        ]
+        m.d.comb += [quiet.eq(~pending & pairs_idle & readout.idle & self.cutter.idle), self.done.eq(active & quiet)]
         with m.If(self.start):
             m.d.sync += active.eq(1)
         with m.Elif(quiet):

@@ -153,10 +153,7 @@ class Writer(wiring.Component):
             for slot, origin in enumerate(origins)
         ]
         results = (piece.bytes >> self.plan.result_log2) + 1
-        m.d.comb += [
-            i.ready.eq(~o.valid | o.ready),
-            self.written.eq(Mux(o.valid & o.ready, count, 0)),
-        ]
+        m.d.comb += [i.ready.eq(~o.valid | o.ready), self.written.eq(Mux(o.valid & o.ready, count, 0))]
         with m.If(i.ready):
             m.d.sync += [o.valid.eq(i.valid), count.eq(results << pair)]
             for lane in range(slots + 1):

@@ -55,10 +55,7 @@ class BarrierCaller(wiring.Component):
         # Registered: what comes from the barriers goes no further in its cycle.
         flipped = Signal()
         m.d.sync += flipped.eq(self.flip.valid & (self.flip.address == call.address))
-        m.d.comb += [
-            self.requests.payload.eq(call),
-            self.i.ready.eq(self.failed | self.passed),
-        ]
+        m.d.comb += [self.requests.payload.eq(call), self.i.ready.eq(self.failed | self.passed)]
         with m.FSM():
             with m.State("ASK"):
                 m.d.comb += self.requests.valid.eq(self.i.valid)
@@ -68,10 +65,7 @@ class BarrierCaller(wiring.Component):
                 m.d.comb += self.results.ready.eq(1)
                 m.d.sync += pause.eq(0)
                 with m.If(self.results.valid):
-                    m.d.comb += [
-                        self.failed.eq(answer.error),
-                        self.passed.eq(~answer.error & (answer.done | ~waits)),
-                    ]
+                    m.d.comb += [self.failed.eq(answer.error), self.passed.eq(~answer.error & (answer.done | ~waits))]
                     m.next = "ASK"
                     with m.If(~self.failed & ~self.passed):
                         m.next = "PAUSE"

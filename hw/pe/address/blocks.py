@@ -191,10 +191,7 @@ class LineDirectory(wiring.Component):
     def __init__(self, params):
         self._params = params
         super().__init__(
-            {
-                "i": In(stream.Signature(BlockPartLayout(params))),
-                "o": Out(stream.Signature(RequestLayout(params))),
-            }
+            {"i": In(stream.Signature(BlockPartLayout(params))), "o": Out(stream.Signature(RequestLayout(params)))}
         )
 
     def elaborate(self, platform):

@@ -235,10 +235,7 @@ class AddressLanes(wiring.Component):
                     with m.Case(log2):
                         m.d.comb += keep.eq(Cat(inside[byte >> log2] for byte in range(self._params.unit_bytes)))
             with m.If(self._moves):
-                m.d.sync += [
-                    target.enable.eq(source.enable & inside[0]),
-                    target.keep.eq(keep & Mux(words, 0x0F, 0xFF)),
-                ]
+                m.d.sync += [target.enable.eq(source.enable & inside[0]), target.keep.eq(keep & Mux(words, 0x0F, 0xFF))]
 
     def _finish(self, m, terms):
         """Stage 4: the sums, and which accesses are dropped."""

@@ -51,12 +51,7 @@ class PageLayout(data.StructLayout):
     def __init__(self, params):
         start = TranslationLayout(params)
         super().__init__(
-            {
-                **{name: start[name].shape for name in ("chunk", "turns")},
-                "valid": 1,
-                "loaded": 1,
-                "on_chip": 1,
-            }
+            {**{name: start[name].shape for name in ("chunk", "turns")}, "valid": 1, "loaded": 1, "on_chip": 1}
         )
 
 

@@ -226,10 +226,7 @@ def moved_registers(m, params, word):
             with m.Case(ka):
                 m.d.comb += columns.eq(-(-threads // (ka + 1)))
     outside, last = Signal(), Signal(range(limit + 1 + threads))
-    m.d.comb += [
-        outside.eq(mm.rc > limit),
-        last.eq(mm.rc[: params.reg_width] + columns - 1),
-    ]
+    m.d.comb += [outside.eq(mm.rc > limit), last.eq(mm.rc[: params.reg_width] + columns - 1)]
     m.d.sync += [moved.first.eq(mm.rc), moved.last.eq(mm.rc)]
     with m.Switch(mm.opcode):
         with m.Case(Operation.MM):
@@ -263,11 +260,7 @@ def uniform_registers(m, params, *, number, write, value):
     registers = [Signal(layout, name=f"ur{number}") for number in range(params.uniform_regs)]
     for index, register in enumerate(registers):
         with m.If(write & (number == index)):
-            m.d.sync += [
-                register.is_set.eq(1),
-                register.exists.eq(value < params.segments),
-                register.segment.eq(value),
-            ]
+            m.d.sync += [register.is_set.eq(1), register.exists.eq(value < params.segments), register.segment.eq(value)]
     selected = Signal(layout)
     m.d.comb += selected.eq(Array(registers)[number])
     return selected

@@ -7,14 +7,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.spec.pe import MEMORY_OPERATIONS, Operation, PeError, Source
 
 from ..layouts import FaultLayout, JobKind, JobLayout, MultiplyLayout, SegmentReadSignature
-from .decode import (
-    DecodedLayout,
-    ErrorLayout,
-    instruction_view,
-    memory_error,
-    moved_registers,
-    uniform_registers,
-)
+from .decode import DecodedLayout, ErrorLayout, instruction_view, memory_error, moved_registers, uniform_registers
 from .lane_ops import LaneOperationLayout
 from .offsets import OffsetReuse
 from .scoreboard import ClearanceSignature, MultiplyRegistersLayout, RangeLayout

@@ -64,10 +64,7 @@ class _Ring(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         added = Signal()
-        m.d.comb += [
-            self.i.ready.eq(~self.level[-1]),
-            added.eq(self.i.valid & self.i.ready),
-        ]
+        m.d.comb += [self.i.ready.eq(~self.level[-1]), added.eq(self.i.valid & self.i.ready)]
         m.d.sync += [
             self.place.eq(self.place + added),
             self.oldest.eq(self.oldest + self.remove),

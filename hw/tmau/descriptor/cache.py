@@ -284,15 +284,9 @@ class DescriptorCache(wiring.Component):
         # The field has the same bits in both formats, but another number.
         number = Mux(command.opcode == Opcode.REPLACE, REPLACE.index("descriptor"), COMMAND.index("descriptor"))
         with m.If(~known):
-            m.d.comb += [
-                fault.code.eq(Error.OPCODE),
-                fault.field.eq(COMMAND_FIELD + COMMAND.index("opcode")),
-            ]
+            m.d.comb += [fault.code.eq(Error.OPCODE), fault.field.eq(COMMAND_FIELD + COMMAND.index("opcode"))]
         with m.Elif(missing & ~misaligned):
-            m.d.comb += [
-                fault.code.eq(Error.UNSUPPORTED),
-                fault.field.eq(COMMAND_FIELD + COMMAND.index("opcode")),
-            ]
+            m.d.comb += [fault.code.eq(Error.UNSUPPORTED), fault.field.eq(COMMAND_FIELD + COMMAND.index("opcode"))]
         with m.Elif(misaligned | (read & self._outside(command.descriptor))):
             m.d.comb += [
                 fault.code.eq(Mux(misaligned, Error.DESCRIPTOR_ALIGNMENT, Error.WINDOW)),

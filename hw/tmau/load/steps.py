@@ -133,10 +133,7 @@ class StepGenerator(wiring.Component):
 
         word = ~drained & (started | (run.data_start[7:] == line))
         goes_on, joins = Signal(), Signal()
-        m.d.comb += [
-            goes_on.eq(word_end < run.data_end),
-            joins.eq(goes_on & self._joins(line)),
-        ]
+        m.d.comb += [goes_on.eq(word_end < run.data_end), joins.eq(goes_on & self._joins(line))]
         more = word & goes_on & ~joins
         data_end = Mux(more, word_end, run.data_end)
         # The last data reach less than a line past the end of the line, so one bit is enough.

@@ -147,12 +147,7 @@ def block_rules(params, windows, measured):
         *((Error.UNSUPPORTED, BLOCK, field, asks[field]) for field in sorted(asks, key=BLOCK.index)),
         (Error.BARRIER_ALIGNMENT, BLOCK, "barrier", signals & block.barrier[:3].any()),
         (Error.BARRIER_RANGE, BLOCK, "barrier", signals & block.barrier[smem.addr_width :].any()),
-        (
-            Error.REDUCTION,
-            BLOCK,
-            "reduction",
-            reduces & no_reduction(block.reduction, block.element),
-        ),
+        (Error.REDUCTION, BLOCK, "reduction", reduces & no_reduction(block.reduction, block.element)),
         (Error.BLOCK_ALIGNMENT, BLOCK, "size", moves & block.size[:4].any()),
         (Error.BLOCK_ALIGNMENT, BLOCK, "source", moves & block.source[:4].any()),
         (Error.BLOCK_ALIGNMENT, BLOCK, "destination", copies & block.destination[:4].any()),
@@ -163,12 +158,7 @@ def block_rules(params, windows, measured):
         (Error.FIELD, REPLACE, "field", replaces & measured.place.no_field),
         (Error.FIELD, REPLACE, "index", replaces & measured.place.no_index),
         (Error.FIELD, REPLACE, "value", replaces & (replace.value & ~measured.place.ones).any()),
-        (
-            Error.WINDOW,
-            REPLACE,
-            "descriptor",
-            replaces & leaves(replace.descriptor, measured.source_last),
-        ),
+        (Error.WINDOW, REPLACE, "descriptor", replaces & leaves(replace.descriptor, measured.source_last)),
         (Error.WINDOW, BLOCK, "barrier", signals & outside_shared(windows, barrier, barrier)),
         (Error.WINDOW, BLOCK, "source", outside(from_shared, from_global, block.source, measured.source_last)),
         (

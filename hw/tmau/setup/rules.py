@@ -196,10 +196,7 @@ class CommandRules(wiring.Component):
                     m.d.comb += [allowed[k].eq((1 << bits) - 1) for k in range(spatial)]
         too_far = Cat(command.offsets[k] & ~allowed[k] for k in range(3)).any()
         impossible = (command.opcode == Opcode.REDUCE) & no_reduction(command.reduction, checked.element)
-        return [
-            (Error.OFFSETS, _field("offsets"), too_far),
-            (Error.REDUCTION, _field("reduction"), impossible),
-        ]
+        return [(Error.OFFSETS, _field("offsets"), too_far), (Error.REDUCTION, _field("reduction"), impossible)]
 
     def _window_rules(self):
         command, checked, windows = self.i.command, self.i.checked, self.windows

@@ -143,12 +143,7 @@ class LaneCursor(wiring.Component):
             m.d.comb += [origin.eq(channel), stride.eq(Mux(wraps, strides.channel, 0))]
 
         with m.If(self.start):
-            m.d.sync += [
-                lane.eq(self.start_lane),
-                row.eq(self.base),
-                channel.eq(self.base),
-                batch.eq(self.base),
-            ]
+            m.d.sync += [lane.eq(self.start_lane), row.eq(self.base), channel.eq(self.base), batch.eq(self.base)]
         with m.Elif(self.step):
             m.d.sync += row.eq(place)
             with m.If(self.next_batch):

@@ -337,11 +337,7 @@ class Setup(wiring.Component):
         inside_end = starts + measured.end - measured.start
         with m.If(measured.rows):
             # One index for all runs before the tensor, and one for all runs after it.
-            m.d.comb += [
-                interval.first.eq(starts),
-                interval.end.eq(inside_end),
-                last.eq(inside_end - ~ends),
-            ]
+            m.d.comb += [interval.first.eq(starts), interval.end.eq(inside_end), last.eq(inside_end - ~ends)]
         with m.Else():
             m.d.comb += [interval.eq(part.interval), last.eq(measured.count - 1)]
         with m.If(self.placing & measured.rows & ~measured.again & ~fold.folded):

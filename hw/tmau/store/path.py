@@ -85,8 +85,5 @@ class StorePath(wiring.Component):
         if params.cores > 1:
             connect(m, fetcher.loans, flipped(self.loans))
         m.d.sync += fetcher.left.eq(assembler.left)  # late, because it depends on ready of other blocks
-        m.d.comb += [
-            self.read_stb.eq(fetcher.read_stb),
-            self.done_stb.eq(finish.done_stb),
-        ]
+        m.d.comb += [self.read_stb.eq(fetcher.read_stb), self.done_stb.eq(finish.done_stb)]
         return m

@@ -59,10 +59,7 @@ class StoreTracker(wiring.Component):
         following = Signal(self._params.smem.addr_width)
         start = Mux(first, transfer.smem, following)
         with m.If(accepted):
-            m.d.sync += [
-                first.eq(run.last),
-                following.eq(start + transfer.run_bytes + Mux(run.skip, transfer.gap, 0)),
-            ]
+            m.d.sync += [first.eq(run.last), following.eq(start + transfer.run_bytes + Mux(run.skip, transfer.gap, 0))]
 
         m.d.comb += [
             stored.source.eq(Mux(transfer.immediate, run.address, start + transfer.data_start)),

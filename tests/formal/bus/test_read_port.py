@@ -47,10 +47,7 @@ class ReadPortSpec(Elaboratable):
         m.d.comb += Assume(dut.descriptors.payload[:6] == 0)
 
         # The AR buffer: the request at AR, and perhaps the next one.
-        buffered = [
-            (dut.requests.o.valid, dut.requests.o.payload),
-            (dut.requests.skidded, dut.requests.skid),
-        ]
+        buffered = [(dut.requests.o.valid, dut.requests.o.payload), (dut.requests.skidded, dut.requests.skid)]
         self._check_ar(m, buffered)
         self._check_credits(m, buffered)
         self._check_words(m)

@@ -34,10 +34,7 @@ class LoopSpec(Elaboratable):
         if self.pairs:
             # Two indices are taken: what follows the second one is what the nest goes to.
             pair = dut.pair
-            m.d.comb += [
-                Assume(~pair | (expected[0] != lasts[0])),
-                Assert(dut.near == (expected[0] + 1 == lasts[0])),
-            ]
+            m.d.comb += [Assume(~pair | (expected[0] != lasts[0])), Assert(dut.near == (expected[0] + 1 == lasts[0]))]
             wraps[0] = wraps[0] | (pair & (expected[0] + 1 == lasts[0]))
         with m.If(dut.start):
             for level in levels:

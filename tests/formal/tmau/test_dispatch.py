@@ -162,10 +162,7 @@ class DispatchSpec(Elaboratable):
         offered = dut.jobs.valid | dut.blocks.valid
         accepted = (dut.jobs.valid & dut.jobs.ready) | (dut.blocks.valid & dut.blocks.ready)
         moved, walked = Signal(), Signal()  # the transfer has left, the walk has left
-        m.d.sync += [
-            moved.eq((moved | load | store) & ~accepted),
-            walked.eq((walked | tile | pixel) & ~accepted),
-        ]
+        m.d.sync += [moved.eq((moved | load | store) & ~accepted), walked.eq((walked | tile | pixel) & ~accepted)]
         tile_busy, pixel_busy = Signal(), Signal()
         for busy, port, taken, ends in (
             (tile_busy, dut.o.walks, tile, self.tile_ends),

@@ -58,11 +58,7 @@ class ExchangeSpec(Elaboratable):
             Assert(~first | (job.quiet & ~job.signal & (job.reduction == 0))),
         ]
         self.follow(m, job, first, second, pending)
-        m.d.comb += [
-            Cover(second & (pending == 2)),
-            Cover(first & job.stage & (pending == 3)),
-            Cover(leaves & ~copies),
-        ]
+        m.d.comb += [Cover(second & (pending == 2)), Cover(first & job.stage & (pending == 3)), Cover(leaves & ~copies)]
         return m
 
     @staticmethod

@@ -286,10 +286,7 @@ def test_the_host_stops_a_program(core):
     assert run(core, *endless, END, limit=1001) == stopped("stopped", 1)
 
 
-WAITS = [
-    ([INIT, wait(0, tag=1), END], 1, 1),
-    ([INIT, wait(1), arrive(), wait(0), wait(1, tag=2), END], 4, 2),
-]
+WAITS = [([INIT, wait(0, tag=1), END], 1, 1), ([INIT, wait(1), arrive(), wait(0), wait(1, tag=2), END], 4, 2)]
 
 
 @pytest.mark.parametrize(("words", "index", "tag"), WAITS)

@@ -14,11 +14,7 @@ from tilewright.spec import Element, Reduction
 SEED = 26
 SEED_CASES = Path(__file__).parents[2] / "vectors" / "tmau_seed.json"
 
-FLOATS = {
-    Element.F16: (np.float16, 10),
-    Element.BF16: (ml_dtypes.bfloat16, 7),
-    Element.F32: (np.float32, 23),
-}
+FLOATS = {Element.F16: (np.float16, 10), Element.BF16: (ml_dtypes.bfloat16, 7), Element.F32: (np.float32, 23)}
 
 
 def words(element, *values):

@@ -21,10 +21,7 @@ BATCH = 250
 
 @pytest.mark.parametrize(
     ("preset", "count"),
-    [
-        ("unit", 2000),
-        *(pytest.param(*case, marks=pytest.mark.long) for case in (("unit", 20_000), ("default", 5000))),
-    ],
+    [("unit", 2000), *(pytest.param(*case, marks=pytest.mark.long) for case in (("unit", 20_000), ("default", 5000)))],
 )
 def test_garbage(preset, count):
     with Session(preset, ["conv"], patience=2_000_000) as session:

@@ -32,10 +32,7 @@ COMMANDS = (
 
 @pytest.mark.parametrize(
     ("preset", "step"),
-    [
-        ("unit", 5),
-        *(pytest.param(*case, marks=pytest.mark.long) for case in (("unit", 1), ("default", 6))),
-    ],
+    [("unit", 5), *(pytest.param(*case, marks=pytest.mark.long) for case in (("unit", 1), ("default", 6)))],
 )
 def test_reset_in_every_cycle(preset, step):
     """From the first cycle of a command to its last; or in every so many cycles, which are others for each command."""
@@ -119,11 +116,7 @@ def faults(scoreboard):
 def begin(scoreboard, phase, word, response):
     """Lets one word fail in a phase."""
     last = word + scoreboard.params.bus_bytes - 1
-    scoreboard.begin(
-        faults=(word, last),
-        response=response.value,
-        errors_on="writes" if phase == "write" else "reads",
-    )
+    scoreboard.begin(faults=(word, last), response=response.value, errors_on="writes" if phase == "write" else "reads")
 
 
 def test_phases(faults):

@@ -143,8 +143,7 @@ def test_strides_of_the_page(session):
     """fp16 (2,3,4,5), 64 bytes, four lanes: N_stride 32 from lane 0, and 64 from lane 2 (in elements)."""
     for start, batch in ((0, 32), (2, 64)):
         run, (contents, _) = compare(
-            session,
-            lanes((5, 4, 3, 2), "f16", (LaneLayout.GLOBAL, 0, 0), (LaneLayout.ALIGNED, 0, start), eu_bytes=64),
+            session, lanes((5, 4, 3, 2), "f16", (LaneLayout.GLOBAL, 0, 0), (LaneLayout.ALIGNED, 0, start), eu_bytes=64)
         )
         lane = run.shared[start * 1024 :]
         assert (lane[:40] == contents[:40]).all()

@@ -26,10 +26,7 @@ SEED = 1
 
 @pytest.mark.parametrize(
     ("preset", "count"),
-    [
-        ("unit", 4000),
-        *(pytest.param(*case, marks=pytest.mark.long) for case in (("unit", 16_000), ("default", 4000))),
-    ],
+    [("unit", 4000), *(pytest.param(*case, marks=pytest.mark.long) for case in (("unit", 16_000), ("default", 4000)))],
 )
 def test_garbage(preset, count):
     with Session(preset, ["tmau"], patience=300_000) as session:

@@ -19,14 +19,7 @@ PLACE = LAST + 1 - DESCRIPTOR.bytes
 BOTH = Windows(global_=(FIRST, LAST), shared=(SHARED_FIRST, SHARED_LAST))
 GLOBAL = Windows(global_=(FIRST, LAST))
 SHARED = Windows(shared=(SHARED_FIRST, SHARED_LAST))
-REGISTERS = (
-    "global_base_lo",
-    "global_base_hi",
-    "global_limit_lo",
-    "global_limit_hi",
-    "shared_base",
-    "shared_limit",
-)
+REGISTERS = ("global_base_lo", "global_base_hi", "global_limit_lo", "global_limit_hi", "shared_base", "shared_limit")
 
 TENSORS = ("load", "store", "reduce", "prefetch")
 MOVERS = ("load", "store", "reduce")

@@ -24,8 +24,7 @@ SUBORDINATE = {"arready", "rid", "rdata", "rresp", "rlast", "rvalid", "awready",
 
 
 @pytest.mark.parametrize(
-    ("signature", "widths"),
-    [(Axi4ReadSignature, READ), (Axi4WriteSignature, WRITE), (Axi4Signature, READ | WRITE)],
+    ("signature", "widths"), [(Axi4ReadSignature, READ), (Axi4WriteSignature, WRITE), (Axi4Signature, READ | WRITE)]
 )
 def test_members(signature, widths):
     port = signature(48, 512, 2).create()

@@ -36,10 +36,7 @@ def test_regions_by_hand():
 
 @pytest.mark.parametrize("preset", CORE_PRESETS)
 def test_regions_of_the_tops_do_not_overlap(preset):
-    tops = (
-        Core(CORE_PRESETS[preset]),
-        *(Core(core_params(preset, [engine])) for engine in ("tmau", "pe", "conv")),
-    )
+    tops = (Core(CORE_PRESETS[preset]), *(Core(core_params(preset, [engine])) for engine in ("tmau", "pe", "conv")))
     for top in tops:
         regions = list(top.regions.values())
         assert all(region.base % region.size == 0 for region in regions)

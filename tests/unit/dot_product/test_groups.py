@@ -71,10 +71,7 @@ def check(row, combine, cycles, steps=None):
     count, sizes = row
     rng = random.Random(SEED)
     rows = [
-        {
-            "select": rng.randrange(len(sizes)),
-            "i": [[rng.getrandbits(8) for _ in range(OWN)] for _ in range(count)],
-        }
+        {"select": rng.randrange(len(sizes)), "i": [[rng.getrandbits(8) for _ in range(OWN)] for _ in range(count)]}
         for _ in range(40)
     ]
     results = run_pipeline(Reduced(count, sizes, combine, cycles, steps), rows, o=cycles, spread=cycles, leads=0)

@@ -16,16 +16,7 @@ from tilewright.hw.smem.layouts import CHUNK_BITS
 from tilewright.hw.smem.top import SharedMemory
 from tilewright.sim.asm.pe import assemble_program
 from tilewright.spec import BANKS, CHUNK_BYTES, COMMAND, Opcode
-from tilewright.spec.pe import (
-    PAGE_ENTRY,
-    PE_REGISTERS,
-    SEGMENT,
-    MmType,
-    Operation,
-    PeError,
-    Put,
-    SegmentElement,
-)
+from tilewright.spec.pe import PAGE_ENTRY, PE_REGISTERS, SEGMENT, MmType, Operation, PeError, Put, SegmentElement
 from tilewright.verify.pysim.axi import read_word, write_word
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import receive, send

@@ -67,10 +67,7 @@ def test_smaller_shared_memory_of_the_gpu(case):
 
 @pytest.mark.parametrize(
     ("fault", "message"),
-    [
-        ("--fail", "command 0: cudaErrorIllegalAddress"),
-        ("--die", "the program ended with status 7"),
-    ],
+    [("--fail", "command 0: cudaErrorIllegalAddress"), ("--die", "the program ended with status 7")],
 )
 def test_failure_ends_one_job_only(case, fault, message):
     with open_program([*STAND_IN, fault, str(LARGE)]) as running:

@@ -34,10 +34,7 @@ class ReadsSpec(Elaboratable):
         self._hold(m, axi.rvalid, axi.rready, Cat(axi.rid, axi.rdata, axi.rresp, axi.rlast), Assert)
         m.submodules.requests_rules = StreamRules(dut.requests)
         m.submodules.pages_rules = StreamRules(dut.pages)
-        m.d.comb += [
-            Assume(axi.arlen < MAX_BURST),
-            Assume(~dut.granted | (dut.asked & ~dut.allowed)),
-        ]
+        m.d.comb += [Assume(axi.arlen < MAX_BURST), Assume(~dut.granted | (dut.asked & ~dut.allowed))]
 
         held = []  # requests in here, and whether they have left the first buffer
         for buffer, left in ((arriving, False), (leaving, True)):
@@ -161,10 +158,7 @@ class SideSpec(Elaboratable):
     def _grants(self, m):
         dut, buffer = self.dut, self.dut.requests
         goes = [core.requests.valid & core.requests.ready for core in dut.cores]
-        m.d.comb += [
-            Assert((buffer.i.valid & buffer.i.ready) == Cat(goes).any()),
-            Assert(~Cat(goes).all()),
-        ]
+        m.d.comb += [Assert((buffer.i.valid & buffer.i.ready) == Cat(goes).any()), Assert(~Cat(goes).all())]
         for number, (core, gone) in enumerate(zip(dut.cores, goes, strict=True)):
             request = core.requests.payload
             with m.If(gone):

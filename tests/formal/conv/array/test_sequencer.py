@@ -62,11 +62,7 @@ class WeightsSpec(SequencerSpec):
         taken = dut.sets.valid & dut.sets.ready
         sets, released = Signal(range(PARAMS.sets)), Signal()
         m.d.sync += [sets.eq(sets + (taken & ~plan.lanes)), released.eq(taken & ~plan.lanes)]
-        m.d.comb += [
-            Assert(dut.number == sets),
-            Assert(dut.release == released),
-            Assert(~dut.release | dut.valid),
-        ]
+        m.d.comb += [Assert(dut.number == sets), Assert(dut.release == released), Assert(~dut.release | dut.valid)]
 
         ring, block = PARAMS.quarter_bytes, Signal(5)
         size, room, first = (Signal.like(dut.freed) for _ in range(3))
@@ -145,10 +141,7 @@ class BanksSpec(SequencerSpec):
         ]
         with m.If(dut.tiles.valid):
             offered = dut.tiles.payload
-            m.d.comb += [
-                Assert(done.bit_select(offered, 1)),
-                Assert(Array(age)[offered] >= LATENCY),
-            ]
+            m.d.comb += [Assert(done.bit_select(offered, 1)), Assert(Array(age)[offered] >= LATENCY)]
         m.submodules.tiles_rules = StreamRules(dut.tiles)
         readable = Cat(each >= LATENCY for each in age)
         m.d.comb += Assert(dut.busy | dut.overlaps | ((taken & ~(done & readable)) == 0))
@@ -198,11 +191,7 @@ class FloatsSpec(SequencerSpec):
         given, over, half = Signal(4), Signal(4), Signal()
         ends = taken & flags.last & flags.final
         m.d.sync += [given.eq(given + dut.biases), over.eq(over + ends), half.eq(over[0])]
-        m.d.comb += [
-            Assume(begun | ~dut.biases),
-            Assume((given + dut.biases)[:4] - over <= 2),
-            Assume(over != 15),
-        ]
+        m.d.comb += [Assume(begun | ~dut.biases), Assume((given + dut.biases)[:4] - over <= 2), Assume(over != 15)]
         biased = Signal()
         m.d.sync += biased.eq((given > over) | ~plan.bias)
         with m.If(dut.valid):

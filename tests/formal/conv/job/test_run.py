@@ -33,10 +33,7 @@ class JobSpec(Elaboratable):
         m.submodules.o_rules = StreamRules(dut.o)
         given = Signal()
         m.d.sync += given.eq(dut.o.valid & dut.o.ready)
-        m.d.comb += [
-            Assert(dut.i.ready == given),
-            Assert(sum(self.busy) + dut.o.valid + dut.i.ready <= dut.i.valid),
-        ]
+        m.d.comb += [Assert(dut.i.ready == given), Assert(sum(self.busy) + dut.o.valid + dut.i.ready <= dut.i.valid)]
         return m
 
 

@@ -101,11 +101,7 @@ class IssueSpec(Elaboratable):
         dut = self.dut
         number, before = Signal.like(dut.segment.number), Signal.like(dut.segment.number)
         entry = Signal(len(Value.cast(dut.segment.entry)))
-        m.d.sync += [
-            number.eq(dut.segment.number),
-            before.eq(number),
-            entry.eq(dut.segment.entry),
-        ]
+        m.d.sync += [number.eq(dut.segment.number), before.eq(number), entry.eq(dut.segment.entry)]
         for port in self.added:
             waits = Signal()
             m.d.sync += waits.eq(port.ready & ~port.valid)

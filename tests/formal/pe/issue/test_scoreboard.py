@@ -136,13 +136,7 @@ class ScoreboardSpec(Elaboratable):
     def ports(self):
         dut, access, compute = self.dut, self.dut.access, self.dut.compute
         return [
-            *(
-                access.valid,
-                access.writes,
-                access.registers,
-                compute.factors_taken,
-                compute.mm_done,
-            ),
+            *(access.valid, access.writes, access.registers, compute.factors_taken, compute.mm_done),
             *(value for port in (dut.mm_registers, dut.load_registers) for value in (port.valid, port.payload)),
             *(compute.factors_taken, compute.mm_done, dut.load_done, self.choose_mm, self.choose_load),
         ]

@@ -206,9 +206,7 @@ class CompletionSpec(Elaboratable):
 
 
 def ports(dut):
-    return [
-        *(dut.i.valid, dut.i.payload, dut.rows.ready, dut.staged.ready, dut.completions.ready),
-    ]
+    return [*(dut.i.valid, dut.i.payload, dut.rows.ready, dut.staged.ready, dut.completions.ready)]
 
 
 def test_swizzle_is_a_permutation():

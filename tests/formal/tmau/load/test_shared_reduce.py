@@ -82,10 +82,7 @@ class SharedReducerSpec(Elaboratable):
         # Pieces of reductions are whole chunks, one behind the other; all pieces of a transfer have its context.
         begun, before, cursor = Signal(), Signal.like(i.context), Signal(PARAMS.smem.addr_width + 2)
         begin, end = (Signal.like(cursor, name=name) for name in ("begin", "end"))
-        m.d.comb += [
-            begin.eq((i.piece.line << 7) + i.piece.first),
-            end.eq((i.piece.line << 7) + i.piece.end),
-        ]
+        m.d.comb += [begin.eq((i.piece.line << 7) + i.piece.first), end.eq((i.piece.line << 7) + i.piece.end)]
         with m.If(came):
             m.d.sync += [begun.eq(~i.piece.last), before.eq(i.context), cursor.eq(end)]
         same = Value.cast(i.context) == Value.cast(before)

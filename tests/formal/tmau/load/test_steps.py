@@ -62,10 +62,7 @@ class TrackerSpec(Elaboratable):
 
 
 def ports(dut):
-    return [
-        *(dut.transfers.valid, dut.transfers.payload, dut.rows.valid, dut.rows.payload),
-        dut.runs.ready,
-    ]
+    return [*(dut.transfers.valid, dut.transfers.payload, dut.rows.valid, dut.rows.payload), dut.runs.ready]
 
 
 @pytest.mark.parametrize("bus_bytes", [16, 32])
@@ -177,7 +174,7 @@ class StepsSpec(Elaboratable):
         with m.If(uses):
             m.d.comb += [
                 # A word that has none of the run's data would be one that was never asked for.
-                Assert((word_end > run.data_start) & (word_end < run.data_end + bus_bytes)),
+                Assert((word_end > run.data_start) & (word_end < run.data_end + bus_bytes))
             ]
 
     def tie(self, m, run, busy, start, words, previous, joined):

@@ -155,10 +155,7 @@ class StoreFinishSpec(Elaboratable):
 
     def ports(self):
         dut = self.dut
-        return [
-            *(dut.ends.valid, dut.ends.payload, dut.responses.valid, dut.responses.payload),
-            dut.completions.ready,
-        ]
+        return [*(dut.ends.valid, dut.ends.payload, dut.responses.valid, dut.responses.payload), dut.completions.ready]
 
 
 @pytest.mark.parametrize(("mode", "depth"), [("prove", 3), pytest.param("cover", 8, marks=pytest.mark.long)])

@@ -154,10 +154,7 @@ class LinesSpec(Elaboratable):
         walking, left, fresh = Signal(), Signal.like(parts.bytes), Signal()  # ``fresh``: no run has left yet
         place, turned = Signal(range(4)), Signal()  # the line's next part, if it has one
         line, bytes_left = Signal(PartsLayout(PIXEL_LINES_PARAMS)), Signal.like(left)
-        m.d.comb += [
-            line.eq(Mux(turned, parts.others, parts.first)),
-            bytes_left.eq(Mux(fresh, parts.bytes, left)),
-        ]
+        m.d.comb += [line.eq(Mux(turned, parts.others, parts.first)), bytes_left.eq(Mux(fresh, parts.bytes, left))]
         part, length, after = self.next_part(m, line, place, "now")
         ends, bytes_after, turned_after = Signal(), Signal.like(left), Signal()
         m.d.comb += [
@@ -233,10 +230,7 @@ class LinesSpec(Elaboratable):
         parts, seen = self.parts, Signal()
         m.d.comb += Assume(~self.dut.i.valid | self.dut.i.payload.folds)
         m.d.sync += seen.eq(~self.dut.i.ready)  # whatever is at the input starts them
-        for done, values in (
-            (parts.first_done, (parts.first, parts.bytes)),
-            (parts.others_done, (parts.others,)),
-        ):
+        for done, values in ((parts.first_done, (parts.first, parts.bytes)), (parts.others_done, (parts.others,))):
             was_done = Signal()
             m.d.sync += was_done.eq(done)
             m.d.comb += Assume(Mux(seen, ~was_done | done, ~done))

@@ -55,8 +55,7 @@ def test_a_request_a_cycle(name):
 
 
 @pytest.mark.parametrize(
-    "preset",
-    [name if name in ("unit", "default") else pytest.param(name, marks=pytest.mark.long) for name in PARAMS],
+    "preset", [name if name in ("unit", "default") else pytest.param(name, marks=pytest.mark.long) for name in PARAMS]
 )
 def test_pairs(preset):
     """Blocks of a whole row, an even and an odd number of them, the last one cut short; merged columns; two passes."""

@@ -99,9 +99,7 @@ LEGAL_WRITES = {
         answer(),
         answer(),
     ],
-    "IDs answered in another order": [
-        *(IDLE, ask(awid=1), ask(awid=2), give(), give(), answer(bid=2), answer(bid=1)),
-    ],
+    "IDs answered in another order": [*(IDLE, ask(awid=1), ask(awid=2), give(), give(), answer(bid=2), answer(bid=1))],
     "as many as allowed": [IDLE, ask(), ask(), give(), ask() | answer(), give(), give() | answer(), answer()],
     "the end of a page": [IDLE, ask(4, awaddr=0x1FC0), give(0), give(0), give(0), give(1), answer()],
     "error responses": [IDLE, ask(), give(), answer(bresp=2), ask(), give(), answer(bresp=3)],

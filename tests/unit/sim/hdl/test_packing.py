@@ -49,8 +49,7 @@ def test_what_does_not_fit(value, sentence):
 def test_columns():
     words = np.arange(1, 6)
     rows = pack_rows(
-        LAYOUT,
-        [{"bit": w & 1, "wide": (1 << 64) - int(w), "inner": {"b": 3 * w}, "bytes": int(w) << 8} for w in words],
+        LAYOUT, [{"bit": w & 1, "wide": (1 << 64) - int(w), "inner": {"b": 3 * w}, "bytes": int(w) << 8} for w in words]
     )
     assert (unpack_column(LAYOUT, rows, "bit") == words & 1).all()
     assert unpack_column(LAYOUT, rows, "wide").tolist() == [(1 << 64) - int(w) for w in words]

@@ -267,11 +267,7 @@ def test_bus_error_is_reported_and_not_stored():
 
 @pytest.mark.parametrize(
     ("opcode", "number", "again"),
-    [
-        (Opcode.INVALIDATE, 1, [64]),
-        (Opcode.INVALIDATE_ALL, 9, [64, 128]),
-        (Opcode.INVALIDATE, 9, []),
-    ],
+    [(Opcode.INVALIDATE, 1, [64]), (Opcode.INVALIDATE_ALL, 9, [64, 128]), (Opcode.INVALIDATE, 9, [])],
 )
 def test_invalidation(opcode, number, again):
     loads = [load(1), load(2)]

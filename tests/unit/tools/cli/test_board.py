@@ -9,8 +9,7 @@ from tilewright.tools.cli.main import main
 
 
 @pytest.mark.parametrize(
-    ("port", "sentence"),
-    [("{}/none", "{}/none: No such file or directory"), ("{}/file", "{}/file is no serial port")],
+    ("port", "sentence"), [("{}/none", "{}/none: No such file or directory"), ("{}/file", "{}/file is no serial port")]
 )
 def test_no_port(port, sentence, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(command, "_PICTURE", tmp_path / "board")

@@ -96,11 +96,7 @@ def written(tmp_path, monkeypatch):
             ["jobs_payload", "watchdog", "program_hi"],
             ["CONV_BASE 0x", "PROGRAM_BASE 0x"],
         ),
-        (
-            "--preset unit --top cluster --cores 3",
-            ["s_axil_2", "commands_2_payload", "isolation"],
-            ["CORES 3"],
-        ),
+        ("--preset unit --top cluster --cores 3", ["s_axil_2", "commands_2_payload", "isolation"], ["CORES 3"]),
         (
             "--preset unit --top cluster --processors 3",
             ["commands_1_2_payload", "done_0_1_tag", "processors", "global_limit_hi_2"],

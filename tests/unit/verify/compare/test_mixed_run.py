@@ -72,14 +72,8 @@ def found(*ends):
     ("ends", "sentence"),
     [
         ([(WITHIN, 46), (ALL, 7)], "command 1 ended in cycle 7, before command 0: WAIT_ALL ends last"),
-        (
-            [(LOAD, 9), (INWARD, 8)],
-            f"{LATE}: transfers to shared memory end in order",
-        ),
-        (
-            [(STORE, 9), (WITHIN, 8)],
-            f"{LATE}: transfers to global memory end in order",
-        ),
+        ([(LOAD, 9), (INWARD, 8)], f"{LATE}: transfers to shared memory end in order"),
+        ([(STORE, 9), (WITHIN, 8)], f"{LATE}: transfers to global memory end in order"),
         (
             [(STORE, 9), (COMMIT, 2), (wait(0), 9)],
             "command 2 ended in cycle 9, before command 0: WAIT ends after the groups",

@@ -188,8 +188,7 @@ def test_items_arrive_in_order(mode):
 
 
 @pytest.mark.parametrize(
-    ("after", "message"),
-    [((0, 5), "valid was taken back"), ((1, 6), "payload changed from 0x5 to 0x6")],
+    ("after", "message"), [((0, 5), "valid was taken back"), ((1, 6), "payload changed from 0x5 to 0x6")]
 )
 def test_watcher_sees_a_broken_rule(after, message):
     port = stream.Signature(4).create()
