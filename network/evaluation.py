@@ -33,12 +33,12 @@ def evaluate(graph, inputs):
     ModelError
         If the inputs are not those of the network; one sentence.
     """
-    values = check_inputs(instance("graph", graph, Graph, "network"), inputs)
+    values = graph.constants | check_inputs(instance("graph", graph, Graph, "network"), inputs)
     with work("golden"):
         for done, node in enumerate(graph.nodes):
             report("layers", done, len(graph.nodes))
             values[node.output] = compute(graph, node, values)
-    return values
+    return {name: value for name, value in values.items() if name not in graph.constants}
 
 
 def compute(graph, node, values):
@@ -105,7 +105,7 @@ _RULES = {
     "Scale": lambda node, dtype, x: scale_sums(x, node.scale, node.bias),
     "Conv": _convolution,
     "Add": lambda node, dtype, a, b: add(a, b, node, dtype),
-    "Mul": lambda node, dtype, a: multiply(a, node, dtype),
+    "Mul": lambda node, dtype, a, b: multiply(a, b, node, dtype),
     "Pool": lambda node, dtype, x: pool(x, node, dtype),
     "Pad": _padded,
     "Concat": _joined,

@@ -33,7 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input or a result of a node; weights and constants are not tensors.
+    """An input, a result of a node, or a constant that is read as a tensor; weights are not tensors.
 
     Attributes
     ----------
@@ -154,10 +154,12 @@ class Conv:
 
 @dataclass(frozen=True, eq=False)
 class Add:
-    """y = sat(rne(fma(a, ratio[0], fma(b, ratio[1], offset)))): two tensors of one shape, raw a and b.
+    """y = sat(rne(fma(a, ratio[0], fma(b, ratio[1], offset)))): raw a and b.
 
-    ``ratio`` is two numpy float32, ``offset`` one. ``minimum`` and ``maximum`` are the clamp of the result. Both inputs
-    may be the same tensor, and their types may differ from each other and from the output's.
+    ``ratio`` is two numpy float32, ``offset`` one. ``minimum`` and ``maximum`` are the clamp of the result. b has the
+    shape of a, or one number for each channel: then all dimensions have one element but the channels (dimension 1 of 2
+    or 4, otherwise the last one) and perhaps the first one. Both inputs may be the same tensor, and their types may
+    differ from each other and from the output's.
     """
 
     ratio: tuple[np.float32, np.float32]
@@ -168,12 +170,12 @@ class Add:
 
 @dataclass(frozen=True, eq=False)
 class Mul:
-    """y = sat(rne(fl(fl((a - a_zero)(b - b_zero) · scale) + y_zero))): a tensor times one constant b.
+    """y = sat(rne(fl(fl((a - a_zero)(b - b_zero) · scale) + y_zero))).
 
     ``scale`` is a numpy float32, all others are ints. ``minimum`` and ``maximum`` are the clamp of the result.
+    b has the shape of a, or one number for each channel, as for Add.
     """
 
-    b: int
     a_zero: int
     b_zero: int
     scale: np.float32
@@ -266,7 +268,7 @@ class Node:
     name : str
         As in the model, or the name of the output if it has none there.
     inputs : tuple of str
-        Names of tensors: two for Add, one or more for Concat, otherwise one.
+        Names of tensors: two for Add and Mul, one or more for Concat, otherwise one.
     output : str
     attributes : object
         An object of one of the classes above.
@@ -295,15 +297,18 @@ class Graph:
     inputs, outputs : tuple of str
         Names of tensors, in the order of the model.
     tensors : dict of str to Tensor
-        Every tensor that is given or computed.
+        Every tensor that is given or computed, or a constant that nodes read as a tensor.
+    constants : dict of str to array
+        The elements of those constants, of 8 bits.
     nodes : tuple of Node
-        Each behind those that it takes tensors from.
+        Each after those that make its inputs.
     """
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     tensors: dict[str, Tensor] = field(repr=False)
     nodes: tuple[Node, ...] = field(repr=False)
+    constants: dict[str, np.ndarray] = field(repr=False, default_factory=dict)
 
     @property
     def tail(self):

@@ -79,14 +79,14 @@ def scale_sums(sums, scale, bias):
 
 
 def add(a, b, node, dtype):
-    """The sum of two tensors of one shape, by an ``Add``: the zero points are in it before rounding."""
+    """The sum of two tensors, by an ``Add``: the zero points are in it before rounding."""
     inner = fused(b, node.ratio[1], node.offset)
     return saturate(fused(a, node.ratio[0], inner), 0, node.minimum, node.maximum, dtype)
 
 
-def multiply(a, node, dtype):
-    """A tensor times one number, by a ``Mul``: the zero point is in it before rounding."""
-    product = ((a.astype(np.int32) - node.a_zero) * (node.b - node.b_zero)).astype(np.float32)
+def multiply(a, b, node, dtype):
+    """A tensor times another one, or a number, by a ``Mul``: the zero point is added before rounding."""
+    product = ((a.astype(np.int32) - node.a_zero) * (np.asarray(b, np.int32) - node.b_zero)).astype(np.float32)
     return saturate(product * node.scale + np.float32(node.y_zero), 0, node.minimum, node.maximum, dtype)
 
 

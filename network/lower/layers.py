@@ -16,12 +16,13 @@ __all__ = ["Addition", "Layer", "Part", "reach"]
 
 @dataclass(frozen=True, eq=False)
 class Addition:
-    """A second operand that is added to results: a source of the layer with the shape of its output.
+    """A second operand that is added to results: a source of the layer.
 
-    Without a source it is the output as written by the parts before. ``ratio`` and ``offset`` are raw bits of binary32.
+    Its batch, height and width are those of the output, or 1, and then every image, row or pixel has the same operand.
+    ``ratio`` and ``offset`` are raw bits of binary32.
     """
 
-    source: int | None
+    source: int
     ratio: tuple[int, int]
     offset: int
     minimum: int
@@ -48,13 +49,19 @@ class Part:
         For rows, then for columns; ``origin`` is (top, left), of any sign.
     weights : uint8 array or None
         [Co, Kh · Kw · C], or [Kh · Kw, C] for DEPTHWISE.
+    weight_source : int or None
+        Number of the source whose channels are the weights of a DEPTHWISE part of 1 × 1, in place of ``weights``.
     table : uint32 array [Co, 2] or None
         Bias, and raw bits of the scale.
     type : MmType
     output : ConvOutput
     x_zero, k_zero, y_zero, minimum, maximum : int
         Bytes as they are in memory.
+    zero_first : bool
+        The zero point is added before rounding.
     addition : Addition or None
+    function : uint8 array or None
+        What each byte of a result becomes at last, 256 bytes.
     blind : bool
         The scale is 0, so the contents of X do not matter.
     counted : int or None
@@ -72,6 +79,7 @@ class Part:
     dilation: tuple[int, int] = (1, 1)
     origin: tuple[int, int] = (0, 0)
     weights: np.ndarray | None = None
+    weight_source: int | None = None
     table: np.ndarray | None = None
     type: MmType = MmType.U8U8
     output: ConvOutput = ConvOutput.U8
@@ -80,7 +88,9 @@ class Part:
     y_zero: int = 0
     minimum: int = 0
     maximum: int = 255
+    zero_first: bool = False
     addition: Addition | None = None
+    function: np.ndarray | None = None
     blind: bool = False
     counted: int | None = None
 
@@ -100,12 +110,18 @@ class Part:
         """Bytes of the table."""
         return 0 if self.table is None else CHANNEL_BYTES * len(self.table)
 
-    def renumbered(self, number, added=None):
-        """The part with new numbers of sources: ``number`` maps that of X, and of an addend unless ``added`` does."""
-        addition = self.addition
-        if addition and addition.source is not None:
-            addition = replace(addition, source=(added or number)(addition.source))
-        return replace(self, source=number(self.source), addition=addition)
+    @property
+    def operands(self):
+        """Numbers of the sources that are read beside X: weights and addend."""
+        added = None if self.addition is None else self.addition.source
+        return tuple(number for number in (self.weight_source, added) if number is not None)
+
+    def renumbered(self, number, other=None):
+        """The part with new numbers of sources: ``number`` maps that of X, ``other`` those of operands."""
+        other = other or number
+        addition = self.addition and replace(self.addition, source=other(self.addition.source))
+        weights = None if self.weight_source is None else other(self.weight_source)
+        return replace(self, source=number(self.source), weight_source=weights, addition=addition)
 
     def input_rows(self, rows, height):
         """Rows of a source of ``height`` rows that this part needs for output ``rows``; at least one."""
@@ -183,8 +199,9 @@ class Layer:
             if not part.blind:
                 window = part.kernel[0], part.stride[0], part.dilation[0], part.origin[0]
                 windows[part.source, part.rows, *window, self.sources[part.source].height] = None
-            if part.addition and part.addition.source is not None:
-                windows[part.addition.source, part.rows] = None
+            for number in part.operands:
+                alone = self.sources[number].height == 1 < self.output.height
+                windows[number, part.rows, *((1, 0, 1, 0, 1) if alone else ())] = None
         return (*windows,), self.first and (len(self.first.sources), self.first.windows)
 
     @cached_property

@@ -17,6 +17,7 @@ from .operators import (
     take_layer,
     with_addition,
     with_channels_in_order,
+    with_function,
     with_groups_together,
 )
 from .places import BLOCK, Place, as_bytes, in_pixels_of, padded, place_of
@@ -99,6 +100,9 @@ class _Lowering:
         for name in self.graph.inputs:
             if self.graph.tensors[name].dtype != "float32":
                 self.places[name] = place_of(self.graph.tensors[name])
+        for name in self.graph.constants:
+            if self.readers[name]:
+                self.places[name] = place_of(self.graph.tensors[name])
         for node in self.graph.nodes:
             self._node(node)
         for name in self.graph.outputs:
@@ -132,9 +136,17 @@ class _Lowering:
             self._matrix(node)
         elif node.kind == "Conv":
             self._made(node, OPERATORS["Conv"](node, place_of(tensor), self._sources(node)[0]))
+        elif self._is_function(node) and self._into_function(node):
+            pass
         elif node.kind == "Add" and node.inputs[0] in self.fused:
-            layer, places = self.fused.pop(node.inputs[0]), (place_of(tensor), self._place(node.inputs[1]))
-            self._append(with_addition(layer, node, *(in_pixels_of(layer.output, place) for place in places)))
+            layer, output, other = self.fused.pop(node.inputs[0]), place_of(tensor), self._place(node.inputs[1])
+            other = in_pixels_of(layer.output, other) if other.shape == output.shape else _row(other)
+            self._append(with_addition(layer, node, in_pixels_of(layer.output, output), other))
+        elif node.kind in ("Add", "Mul") and self._differ(node):
+            output, first, other = place_of(tensor), *map(self._place, node.inputs)
+            if len(tensor.shape) != 4:
+                output, first = _in_rows((output, first), int(np.prod(tensor.shape[:-1])))
+            self._append(OPERATORS[node.kind](node, output, (first, _row(other))))
         else:
             sources, numbers = self._sources(node)
             output = place_of(tensor)
@@ -163,6 +175,30 @@ class _Lowering:
         self.layers.append(layer)
         name, place = layer.output.name, place_of(self.graph.tensors[layer.output.name])
         self.places[name] = layer.output if layer.output == place else place
+
+    def _differ(self, node):
+        """Whether the second operand of a node has another shape than the first one."""
+        first, second = (self.graph.tensors[name].shape for name in node.inputs)
+        return first != second
+
+    def _is_function(self, node):
+        return node.kind == "Concat" and len(node.inputs) == 1 and node.attributes.tables[0] is not None
+
+    def _into_function(self, node):
+        """Applies the table of a node in the jobs that make its input; whether that can be done."""
+        (name,) = node.inputs
+        if self.every or name in self.graph.outputs or len(self.readers[name]) != 1:
+            return False
+        number = next((number for number, layer in enumerate(self.layers) if layer.output.name == name), None)
+        if name in self.fused or number is None or not self.layers[number].parts:
+            return False
+        layer, tensor = self.layers[number], self.graph.tensors[node.output]
+        output = replace(layer.output, name=tensor.name, dtype=tensor.dtype)
+        del self.places[name]
+        self.layers[number] = with_function(layer, node, output)
+        place = place_of(tensor)
+        self.places[tensor.name] = output if output == place else place
+        return True
 
     def _made(self, node, layer):
         """Adds a layer of a convolution, now or with the addition of its results."""
@@ -350,7 +386,7 @@ def _around_pixels(pad):
 
 def _loose(node, output):
     """Whether a node takes elements of a matrix one by one, whose rows would be bands or pixels that are too long."""
-    alone = node.kind in ("Add", "Mul") or (node.kind == "Concat" and len(node.inputs) == 1)
+    alone = node.kind == "Add" or (node.kind == "Concat" and len(node.inputs) == 1)
     most = _FEW if node.kind == "Concat" else _LONG
     return alone and len(output.shape) == 2 and (output.batch > 1 or output.channels > most)
 
@@ -366,12 +402,25 @@ def _product(node, output, place, count):
 
     Rows have as few pixels as that needs: one if rows of the matrix are multiples of 16 bytes.
     """
-    channels = [int(np.prod(one.shape)) // count * one.element for one in (place, output)]
+    place, output = _in_rows((place, output), count)
+    return OPERATORS["Conv"](node, output, (place,))
+
+
+def _in_rows(places, count):
+    """Places of ``count`` rows as images with a pixel for each row, whose lines begin at multiples of 16 bytes."""
+    place = places[0]
+    channels = [int(np.prod(one.shape)) // count * one.element for one in places]
     width = 1
     if len(place.shape) != 2:
         unit = BLOCK // gcd(*channels, BLOCK)
         width = next(width for width in range(unit, count + unit, unit) if width >= count or count % width == 0)
         width = min(width, count)
     sizes = {"batch": 1, "height": count // width, "width": width}
-    place, output = (replace(one, **sizes, channels=size) for one, size in zip((place, output), channels, strict=True))
-    return OPERATORS["Conv"](node, output, (place,))
+    return [replace(one, **sizes, channels=size) for one, size in zip(places, channels, strict=True)]
+
+
+def _row(place):
+    """A place of a number for each channel as one pixel, or one of each image."""
+    if len(place.shape) in (2, 4):
+        return place
+    return replace(place, batch=1, height=1, width=1, channels=int(np.prod(place.shape)))

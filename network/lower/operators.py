@@ -8,13 +8,11 @@ import numpy as np
 from tilewright.spec.conv import CHANNELS_AT_ONCE, ConvOperation, ConvOutput
 from tilewright.spec.pe import MmType
 
-from ..arithmetic.rounding import multiply
 from ..errors import node_error
 from .layers import Addition, Layer, Part
-from .scales import steps_of
 
 __all__ = ["OPERATORS", "bits", "filled", "in_order", "refuse", "take_layer", "with_addition",
-           "with_channels_in_order", "with_groups_together"]  # fmt: skip
+           "with_channels_in_order", "with_function", "with_groups_together"]  # fmt: skip
 
 _ONE = 0x3F800000
 
@@ -137,12 +135,15 @@ def _add(node, output, sources):
 
 
 def _mul(node, output, sources):
-    """Mul: a table of all results."""
-    (place,) = sources
-    numbers = np.arange(256).astype(np.uint8).view(place.dtype)
-    table = multiply(numbers, node.attributes, output.dtype)
-    parts = _through(node, place, output, table, **_same(place, 0, output), **_whole(output))
-    return Layer(node.name, node.operator or node.kind, output, sources, tuple(parts))
+    """Mul: the second operand is a number for each channel, the weights of a DEPTHWISE job."""
+    at, (place, other) = node.attributes, sources
+    if (other.height, other.width) != (1, 1) or other.channels != place.channels:
+        refuse(node, f"its second operand is {list(other.shape)}: only a number for each channel is supported")
+    part = Part(**_same(place, 0, output), **_whole(output), operation=ConvOperation.DEPTHWISE, weight_source=1,
+                type=_element(place.dtype, other.dtype), table=_table(place.channels, int(bits(at.scale))),
+                x_zero=at.a_zero & 0xFF, k_zero=at.b_zero & 0xFF, zero_first=True,
+                **_results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
+    return Layer(node.name, node.operator or node.kind, output, sources, (part,))
 
 
 def _pool(node, output, sources):
@@ -212,7 +213,7 @@ def _concat(node, output, sources):
         elif axis > 1 and not alone:
             fields["rows" if axis == 2 else "columns"] = (start, end)
             fields["origin"] = (start, 0) if axis == 2 else (0, start)
-        parts += _through(node, place, output, table, source=number, channels=(0, place.channels), **fields)
+        parts.append(_through(place, table, source=number, channels=(0, place.channels), **fields))
         start = end
     return Layer(node.name, node.operator or node.kind, output, sources, tuple(parts))
 
@@ -228,9 +229,9 @@ def take_layer(node, output, shape, place_of_source):
         return None
     place = place_of_source()
     origin, stride = (-starts[2], -starts[3]) if len(shape) == 4 else (0, 0), steps[2:] or (1, 1)
-    parts = _through(node, place, output, None, source=0, channels=(starts[1], output.shape[1]),
-                     out_channels=(0, output.shape[1]), origin=origin, stride=stride, **_whole(output))  # fmt: skip
-    return Layer(node.name, node.operator or node.kind, output, (place,), tuple(parts))
+    part = _through(place, None, source=0, channels=(starts[1], output.shape[1]),
+                    out_channels=(0, output.shape[1]), origin=origin, stride=stride, **_whole(output))  # fmt: skip
+    return Layer(node.name, node.operator or node.kind, output, (place,), (part,))
 
 
 def _progression(indices):
@@ -239,18 +240,10 @@ def _progression(indices):
     return int(indices[0]), steps.pop() if len(steps) == 1 else 0
 
 
-def _through(node, place, output, table, **fields):
-    """Parts that compute a table: a product with one number, and products that are added to it."""
-    if table is None:
-        return [Part(operation=ConvOperation.MAX_POOL, output=ConvOutput.ELEMENT, type=_element(place.dtype), **fields)]
-    parts, ends = [], _results(node, output)
-    for step in steps_of(table, np.dtype(place.dtype)):
-        product = _identity(place, x_zero=step.x_zero & 0xFF, table=_table(place.channels, step.scale))
-        product |= _results(node, output, step.y_zero, step.minimum, step.maximum)
-        ratio = int(bits(step.times)), _ONE
-        added = Addition(None, ratio, 0, ends["minimum"], ends["maximum"]) if parts else None
-        parts.append(Part(**product, **fields, addition=added))
-    return parts
+def _through(place, table, **fields):
+    """A part that leaves bytes unchanged, but for the table of a Concat."""
+    return Part(operation=ConvOperation.MAX_POOL, output=ConvOutput.ELEMENT, type=_element(place.dtype),
+                function=None if table is None else table.view(np.uint8), **fields)  # fmt: skip
 
 
 #: By kind of node: a function of the node, the place of its output and the places of its inputs, which returns a layer.
@@ -263,6 +256,14 @@ def with_addition(layer, node, output, place):
     parts = tuple(replace(part, addition=addition) for part in layer.parts)
     name = f"{layer.name} + {node.name}"
     return replace(layer, name=name, output=output, sources=(*layer.sources, place), parts=parts)
+
+
+def with_function(layer, node, output):
+    """A layer whose results go through the table of ``node``, whose output lies at ``output``."""
+    table, parts = node.attributes.tables[0].view(np.uint8), []
+    for part in layer.parts:
+        parts.append(replace(part, function=table if part.function is None else table[part.function]))
+    return replace(layer, name=f"{layer.name} + {node.name}", output=output, parts=tuple(parts))
 
 
 def with_channels_in_order(node, output, place, order):

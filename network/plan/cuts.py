@@ -68,7 +68,7 @@ def strided(layer):
     sources, parts = list(layer.sources), list(layer.parts)
     for number, place in enumerate(layer.sources):
         steps = {part.stride for part in parts if part.source == number}
-        stays = isinstance(place, Held) or any(part.addition and part.addition.source == number for part in parts)
+        stays = isinstance(place, Held) or any(number in part.operands for part in parts)
         if len(steps) != 1 or stays or max(*(step := steps.pop())) == 1 or max(step) > _FURTHEST:
             continue
         if any(part.source == number and (part.blind or part.kernel != (1, 1) or part.origin != (0, 0))
@@ -88,7 +88,7 @@ def with_gaps(layer, conv):
     sources = list(layer.sources)
     for number, place in enumerate(layer.sources):
         parts = [part for part in layer.parts if part.source == number and not part.blind]
-        stays = isinstance(place, Held) or any(part.addition and part.addition.source == number for part in layer.parts)
+        stays = isinstance(place, Held) or any(number in part.operands for part in layer.parts)
         if parts and not stays and place.channels % (BLOCK // 2) == 0:
             gap = cheapest_gap(parts, place.channels, conv)
             sources[number] = replace(as_cut(place), gap=gap) if gap else place
@@ -104,16 +104,16 @@ def _cut(layer, channels, columns):
         ranges = ((first, first + count) for first, count in zip(firsts, counts, strict=True))
         return join(replace(_cut(layer.first, *ranges), output=then.sources[0]), then)
     pieces = [(part, changes) for part in layer.parts if (changes := _part(part, channels, columns))]
-    sources, x, addends, windows = [], {}, {}, {}
+    sources, x, operands, windows = [], {}, {}, {}
     for number, place in enumerate(layer.sources):
         readers = [piece for piece in pieces if piece[0].source == number and not piece[0].blind]
         if readers:
             windows[number] = _window(place, readers)
             x[number] = len(sources)
             sources.append(cut_place(place, *windows[number]))
-        if any(part.addition and part.addition.source == number for part, _ in pieces):
-            addends[number] = len(sources)
-            sources.append(_range(place, channels, columns))
+        if any(number in part.operands for part, _ in pieces):
+            operands[number] = len(sources)
+            sources.append(_range(place, channels, columns if place.width > 1 else (0, 1)))
     parts = []
     for part, changes in pieces:
         if part.blind:
@@ -122,9 +122,8 @@ def _cut(layer, channels, columns):
             (first, _), (column, _) = windows[part.source]
             left = part.origin[1] - columns[0] * part.stride[1] + column
             start, count = changes.get("channels", part.channels)
-            changes |= {"source": x[part.source], "origin": (part.origin[0], left), "channels": (start - first, count)}
-            if part.addition and part.addition.source is not None:
-                changes["addition"] = replace(part.addition, source=addends[part.addition.source])
+            changes |= {"origin": (part.origin[0], left), "channels": (start - first, count)}
+            part = part.renumbered(x.__getitem__, operands.__getitem__)
         (start, count), (begin, end) = changes["out_channels"], changes["columns"]
         changes |= {"out_channels": (start - channels[0], count), "columns": (begin - columns[0], end - columns[0])}
         parts.append(replace(part, **changes))

@@ -179,19 +179,25 @@ class _Range:
         }  # fmt: skip
         if part.table is not None:
             fields |= {"table": table + 8 * first, "bias": int(part.table[:, 0].any())}
+        if part.function is not None:
+            fields |= {"function": 1, "function_table": self.buffers.tables + self.split.image.functions[number]}
+        if part.zero_first:
+            fields["zero_first"] = 1
+        if part.weight_source is not None:
+            (low, _), spot = inputs[part.weight_source]
+            fields |= {"k": spot + part.out_channels[0] + first, "k_pitch": count}
         if part.weights is not None:
             pitch = part.weights.shape[1]
             k = base + self.split.image.weights[number]
             fields |= {"k": k + (0 if part.operation == ConvOperation.DEPTHWISE else first * pitch), "k_pitch": pitch}
         if part.addition:
             added = part.addition
-            addend, addend_pitch = y, y_pitch
-            if added.source is not None:
-                ((low, _), spot), second = inputs[added.source], layer.sources[added.source]
-                addend = spot + (rows[0] - low) * second.row_pitch + part.columns[0] * second.pixel_pitch
-                addend, addend_pitch = addend + part.out_channels[0] + first, _pitches(second, height)
+            ((low, _), spot), second = inputs[added.source], layer.sources[added.source]
+            pixel, row = (pitch * (size > 1) for pitch, size in ((second.pixel_pitch, second.width),
+                                                                 (second.row_pitch, second.height)))  # fmt: skip
+            addend = spot + (rows[0] - low) * row + part.columns[0] * pixel + part.out_channels[0] + first
             fields |= {
-                "add": 1, "addend": addend, "addend_pitch": addend_pitch, "ratio": added.ratio,
+                "add": 1, "addend": addend, "addend_pitch": (pixel, row, row * height), "ratio": added.ratio,
                 "offset": added.offset, "add_minimum": added.minimum, "add_maximum": added.maximum,
             }  # fmt: skip
         if part.blind:
@@ -208,7 +214,7 @@ class _Range:
 
 def _spot(place, held, image, row):
     """Address of a row of a tensor that stays in shared memory."""
-    return held[place.name] + image * place.image_pitch + row * place.row_pitch + place.offset
+    return held[place.name] + min(image, place.batch - 1) * place.image_pitch + row * place.row_pitch + place.offset
 
 
 def held_store(place, address, addresses):
@@ -221,6 +227,7 @@ def held_store(place, address, addresses):
 def _band(place, addresses, image, low, high, room, near):
     """A :class:`Transfer` of rows of a tensor: a block, or a box of as many rows as fit in ``room`` bytes."""
     whole = place.base if isinstance(place, Cut) else place
+    image = min(image, place.batch - 1)  # an operand may be the same for all images
     far = addresses[place.name] + image * whole.image_pitch
     if whole is place:
         return block(far + low * whole.row_pitch, near, (high - low) * whole.row_pitch)

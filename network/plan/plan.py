@@ -95,7 +95,8 @@ def make_plan(lowered, machine, kept):
 
 def _arrays(layer):
     """Which image a layer has, by where its arrays lie: ranges of columns of one layer share an image."""
-    arrays = (array for _, part in layer.stages for array in (part.weights, part.table) if array is not None)
+    arrays = (array for _, part in layer.stages for array in (part.weights, part.table, part.function)
+              if array is not None)  # fmt: skip
     return tuple((array.ctypes.data, array.shape) for array in arrays)
 
 

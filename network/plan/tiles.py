@@ -236,8 +236,8 @@ def _image(layer):
 def _signature(layer):
     """Everything that decides how a layer is cut, hashable."""
     parts = tuple(
-        (*(getattr(part, name) for name in _SHAPES), part.addition and (part.addition.source,),
-         *(None if array is None else array.shape for array in (part.weights, part.table)))
+        (*(getattr(part, name) for name in _SHAPES), part.operands,
+         *(None if array is None else array.shape for array in (part.weights, part.table, part.function)))
         for part in layer.parts
     )  # fmt: skip
     places = tuple((type(place), place.batch, place.height, place.width, place.channels, isinstance(place, Cut) and

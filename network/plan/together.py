@@ -73,7 +73,7 @@ def _pair(first, then, readers, kept):
     (number,) = numbers
     if then.sources[number] != between or any(part.blind for part in (*first.parts, *then.parts)):
         return None
-    if any(part.addition and part.addition.source == number for part in then.parts):
+    if any(number in part.operands for part in then.parts):
         return None
     order = [number, *(other for other in range(len(then.sources)) if other != number)]
     parts = tuple(part.renumbered(order.index) for part in then.parts)
@@ -124,8 +124,8 @@ def _held(layer, following, tiler):
         return None
     numbers = {number for number, source in enumerate(following.sources) if source == place}
     parts = [part for part in following.parts if part.source in numbers and not part.blind]
-    added = any(part.addition and part.addition.source in numbers for part in following.parts)
-    gap = 0 if added or not parts or place.channels % 8 else cheapest_gap(parts, place.channels, tiler.machine.conv)
+    beside = any(not numbers.isdisjoint(part.operands) for part in following.parts)
+    gap = 0 if beside or not parts or place.channels % 8 else cheapest_gap(parts, place.channels, tiler.machine.conv)
     # If it is needed later too, boxes store it, one for each image, each from the beginning of a line.
     held, box = as_held(place, gap), replace(as_cut(place), gap=gap)
     fits = box.unit and max(box.columns, place.height) <= MOST and (place.batch == 1 or held.image_pitch % LINE == 0)

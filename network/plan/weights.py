@@ -54,14 +54,15 @@ class Units(tuple):
 
 
 def equal_tables(parts):
-    """For each part the number of the first part with the same table."""
+    """For each part the numbers of the first part with the same table, and of the one with the same function."""
     firsts = {}
-    return tuple(firsts.setdefault(None if part.table is None else part.table.tobytes(), number)
+    return tuple(tuple(firsts.setdefault(None if array is None else array.tobytes(), number)
+                       for array in (part.table, part.function))
                  for number, part in enumerate(parts))  # fmt: skip
 
 
 class Image:
-    """Constants of a layer in memory: the tables of all parts, equal ones once, then the weights.
+    """Constants of a layer in memory: tables and functions of all parts, equal ones once, then the weights.
 
     Parameters
     ----------
@@ -69,23 +70,25 @@ class Image:
 
     Attributes
     ----------
-    tables, weights : tuple of int
+    tables, functions, weights : tuple of int
         Byte offsets, by part.
     table_bytes, size : int
-        Bytes of all tables, and of everything.
+        Bytes of all tables and functions, and of everything.
     """
 
     def __init__(self, parts):
         self.parts = parts
-        tables, weights, end = [], [], 0
-        for number, first in enumerate(equal_tables(parts)):
-            tables.append(end if first == number else tables[first])
-            end += padded(parts[number].table_bytes) if first == number else 0
+        tables, functions, weights, end = [], [], [], 0
+        for number, (table, function) in enumerate(equal_tables(parts)):
+            for offsets, first, array in ((tables, table, parts[number].table),
+                                          (functions, function, parts[number].function)):  # fmt: skip
+                offsets.append(end if first == number else offsets[first])
+                end += padded(array.nbytes) if first == number and array is not None else 0
         self.table_bytes = end
         for part in parts:
             weights.append(end)
             end += padded(0 if part.weights is None else part.weights.size)
-        self.tables, self.weights, self.size = tuple(tables), tuple(weights), end
+        self.tables, self.functions, self.weights, self.size = tuple(tables), tuple(functions), tuple(weights), end
         self._rows = [(part.out_channels[1], 0 if part.weights is None else part.weights.size // part.out_channels[1],
                        part.operation != ConvOperation.CONVOLUTION) for part in parts]  # fmt: skip
         self._shapes, self._units = dict.fromkeys(self._rows), {}
@@ -93,8 +96,8 @@ class Image:
     def data(self):
         """The bytes."""
         image = np.zeros(self.size, np.uint8)
-        for part, table, weights in zip(self.parts, self.tables, self.weights, strict=True):
-            for start, content in ((table, part.table), (weights, part.weights)):
+        for part, table, function, weights in zip(self.parts, self.tables, self.functions, self.weights, strict=True):
+            for start, content in ((table, part.table), (function, part.function), (weights, part.weights)):
                 if content is not None:
                     raw = np.frombuffer(np.ascontiguousarray(content).tobytes(), np.uint8)
                     image[start : start + len(raw)] = raw

@@ -211,12 +211,15 @@ def _compile(graph, machine, every_tensor):
     plan = make_plan(lowered, machine, kept)
     words = words_of(plan)
     places = {name: place for name, place in lowered.places.items() if place.name not in plan.inside}
-    return Compiled(graph, plan, places, words, memory_image(plan, words))
+    image = memory_image(plan, words)
+    for name in graph.constants.keys() & places.keys():
+        places[name].view(image, plan.tensors[places[name].name])[...] = graph.constants[name]
+    return Compiled(graph, plan, places, words, image)
 
 
 def _at_an_end(graph, name):
-    """Whether a tensor is an input or an output of the part of the network that the engines compute."""
-    ends = {*graph.inputs, *graph.outputs}
+    """Whether a tensor is an input, a constant or an output of the part of the network that the engines compute."""
+    ends = {*graph.inputs, *graph.constants, *graph.outputs}
     ends.update(node.output for node in graph.nodes if node.kind == "Quantize")
     ends.update(source for node in graph.tail for source in node.inputs)
     return name in ends

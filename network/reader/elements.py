@@ -1,4 +1,4 @@
-"""Operators that take elements one by one: sums, products, clamps, and functions of one tensor, which become tables.
+"""Operators that take elements one by one: clamps, and functions of one tensor, which become tables.
 
 A tensor that is a table of another one is known as such, so that the product of x and a function of x is a table too.
 """
@@ -7,16 +7,13 @@ import math
 
 import numpy as np
 
-from ..arithmetic.constants import product_scale, sum_constants
 from ..arithmetic.functions import FUNCTIONS, OPERATIONS, exponentials, softmax_of_floats
-from ..arithmetic.rounding import add as sum_of
-from ..arithmetic.rounding import limits, multiply, quantise
-from ..graph import Add, Concat, Mul, Softmax, Tensor
-from .operator import Constant, Function, Pending, Quantity, Real
-from .reading import function_of, numbers, own_quantity
+from ..arithmetic.rounding import limits, quantise
+from ..graph import Concat, Softmax, Tensor
+from .operator import Constant, Function, Pending, Real
+from .reading import function_of, own_quantity
 
-__all__ = ["add", "binary", "bytes_in_common", "clip", "mul", "qlinear_add", "qlinear_mul", "qlinear_softmax",
-           "qlinear_unary", "relu", "softmax", "unary"]  # fmt: skip
+__all__ = ["binary", "bytes_in_common", "clip", "qlinear_softmax", "qlinear_unary", "relu", "softmax", "unary"]
 
 
 def unary(op, reading):
@@ -141,126 +138,6 @@ def _defer(op, reading, function):
         reading.table(op, function.name, output, table)
 
     reading.defer(op, reading.shape(function.name), finish, function=function)
-
-
-def qlinear_add(op, reading):
-    """QLinearAdd: a, b and y, with scales and zero points; a or b may be a constant."""
-    terms = [_term(op, index) for index in (0, 3)]
-    _, finish = _sum(op, reading, terms)
-    y = op.quantity(6, 7, terms[0][1].dtype)
-    finish(op.output, y, limits(y.dtype))
-
-
-def _term(op, index):
-    """An operand of integers, the name of a tensor or a number, and its Quantity."""
-    if isinstance(op.value(index), Constant):
-        return _number(op, op.weights(index, index + 1, index + 2), 3 - index)
-    tensor = op.tensor(index)
-    return tensor.name, op.quantity(index + 1, index + 2, tensor.dtype)
-
-
-def _number(op, weights, other):
-    """An operand that is a constant of one number, beside the input ``other``, and its Quantity."""
-    array, rank = weights.array, len(op.shape_of(op.value(other)))
-    if array.size != 1 or array.ndim > rank:
-        raise op.refusal(f"its constant operand is {list(array.shape)}, and only one number is supported")
-    scale, zero = op.single(weights.scale, "scale"), int(op.single(weights.zero, "zero point"))
-    return int(array.reshape(-1)[0]), Quantity(scale, zero, array.dtype.name)
-
-
-def add(op, reading):
-    """Add of floats; a constant that is added to a product is its bias."""
-    for index in range(2):
-        value = op.value(index)
-        if isinstance(value, Pending) and value.biased and isinstance(op.value(1 - index), Constant):
-            reading.values[op.output] = value.biased(op, 1 - index)
-            return
-    terms = _terms(op, reading)
-    if terms is None:
-        binary(op, reading)
-        return
-    shape, finish = _sum(op, reading, terms)
-    reading.defer(op, shape, finish)
-
-
-def _terms(op, reading):
-    """Operands of floats, each a name or a number, and a Quantity; None if they are not exactly integers."""
-    terms = []
-    for index in range(2):
-        value = op.value(index)
-        if isinstance(value, Constant):
-            if value.scale is None:
-                return None
-            terms.append(_number(op, op.real_weights(index), 1 - index))
-        elif isinstance(value, Pending) and own_quantity(value) is None and value.function is not None:
-            return None
-        else:
-            real = op.real(index)
-            terms.append((real.name, real.quantity))
-    return terms
-
-
-def _sum(op, reading, terms):
-    names = [operand for operand, _ in terms if isinstance(operand, str)]
-    shapes = [reading.shape(name) for name in names]
-    op.refuse_if(not names, "both of its inputs are constants, which is not supported")
-    if shapes[0] != shapes[-1]:
-        raise op.refusal(
-            f"its inputs are {list(shapes[0])} and {list(shapes[1])}: only inputs of one shape are supported"
-        )
-
-    def finish(output, y, clamp):
-        ratio, offset = sum_constants(*((part.scale, part.zero) for part in (*(q for _, q in terms), y)))
-        op.refuse_if(not np.isfinite([*ratio, offset]).all(), "its scales give a factor that binary32 does not hold")
-        attributes = Add(ratio, offset, *clamp)
-        if len(names) == 2:
-            reading.emit(op, names, output, attributes, shapes[0], y.dtype)
-        else:
-            operands = (numbers(q.dtype) if isinstance(x, str) else np.full(256, x) for x, q in terms)
-            reading.table(op, names[0], output, sum_of(*operands, attributes, y.dtype))
-
-    return shapes[0], finish
-
-
-def qlinear_mul(op, reading):
-    """QLinearMul: a, b and y, with scales and zero points; one is a constant, or both are tables of one tensor."""
-    terms = [_term(op, index) for index in (0, 3)]
-    _, finish = _scaled(op, reading, terms)
-    y = op.quantity(6, 7, terms[0][1].dtype)
-    finish(op.output, y, limits(y.dtype))
-
-
-def mul(op, reading):
-    """Mul of floats; one operand is a constant, or both are functions of one tensor."""
-    terms = _terms(op, reading)
-    if terms is None:
-        binary(op, reading)
-        return
-    shape, finish = _scaled(op, reading, terms)
-    reading.defer(op, shape, finish)
-
-
-def _scaled(op, reading, terms):
-    (name, a), (operand, b) = terms if isinstance(terms[0][0], str) else terms[::-1]
-    op.refuse_if(not isinstance(name, str), "both of its inputs are constants, which is not supported")
-    common = bytes_in_common(reading, name, operand) if isinstance(operand, str) else None
-    if isinstance(operand, str) and common is None:
-        raise op.refusal(f"its operand {operand!r} is computed, and only a constant is supported")
-
-    def finish(output, y, clamp):
-        scale = product_scale(a.scale, b.scale, y.scale)
-        op.refuse_if(not np.isfinite(scale), "its scales give a factor that binary32 does not hold")
-        ends = a.zero, b.zero, scale, y.zero, *clamp
-        if common is None:
-            attributes = Mul(operand, *ends)
-            reading.emit(op, (name,), output, attributes, reading.shape(name), y.dtype)
-            reading.tables[output] = name, multiply(numbers(a.dtype), attributes, y.dtype)
-            return
-        base, *codes = common
-        first, second = (numbers(q.dtype)[code] for q, code in zip((a, b), codes, strict=True))
-        reading.table(op, base, output, multiply(first, Mul(second.astype(np.int32), *ends), y.dtype))
-
-    return reading.shape(name), finish
 
 
 def relu(op, reading):

@@ -13,8 +13,8 @@ from tilewright.golden.arguments import instance, shown
 
 from ..arithmetic.functions import FUNCTIONS, OPERATIONS
 from ..errors import ModelError
-from ..graph import Graph, Reshape, Tensor
-from . import constants, elements, layout, products, quantisation, selection, windows
+from ..graph import Reshape, Tensor
+from . import constants, elements, layout, products, quantisation, selection, sums, windows
 from .constants import FOR_CONSTANTS, constant_of
 from .operator import Constant, Operator, Pending, check_opset, check_schema
 from .products import in_one_row
@@ -66,7 +66,7 @@ def fold_clamps(graph):
             place = len(nodes)
             nodes.append(node)
         places[node.output] = place
-    return Graph(graph.inputs, graph.outputs, tensors, tuple(nodes))
+    return replace(graph, tensors=tensors, nodes=tuple(nodes))
 
 
 def _clamps(node):
@@ -89,7 +89,7 @@ _MICROSOFT = "com.microsoft"
 #: Functions that read a node, by domain and operator.
 READERS = {
     ("", "AveragePool"): in_one_row(windows.on_floats(windows.average_of_windows)),
-    ("", "Add"): elements.add,
+    ("", "Add"): sums.add,
     ("", "Cast"): constants.cast,
     ("", "Clip"): elements.clip,
     ("", "Concat"): layout.concat,
@@ -105,7 +105,7 @@ READERS = {
     ("", "Identity"): constants.identity,
     ("", "MatMul"): products.matmul,
     ("", "MaxPool"): in_one_row(windows.max_pool),
-    ("", "Mul"): elements.mul,
+    ("", "Mul"): sums.mul,
     ("", "Pad"): layout.pad,
     ("", "QLinearConv"): in_one_row(products.qlinear_conv, 3),
     ("", "QLinearMatMul"): products.qlinear_matmul,
@@ -119,19 +119,20 @@ READERS = {
     ("", "SpaceToDepth"): selection.space_to_depth,
     ("", "Split"): selection.split,
     ("", "Squeeze"): layout.squeeze,
+    ("", "Sub"): sums.sub,
     ("", "Transpose"): layout.transpose,
     ("", "Unsqueeze"): layout.unsqueeze,
     **{("", name): elements.unary for name in FUNCTIONS},
-    **{("", name): elements.binary for name in OPERATIONS.keys() - {"Add", "Mul"}},
+    **{("", name): elements.binary for name in OPERATIONS.keys() - {"Add", "Mul", "Sub"}},
     (_MICROSOFT, "DequantizeLinear"): quantisation.dequantize_linear,
     (_MICROSOFT, "Gelu"): elements.unary,
     (_MICROSOFT, "QGemm"): products.qgemm,
-    (_MICROSOFT, "QLinearAdd"): elements.qlinear_add,
+    (_MICROSOFT, "QLinearAdd"): sums.qlinear_add,
     (_MICROSOFT, "QLinearAveragePool"): in_one_row(windows.on_integers(windows.average_of_windows)),
     (_MICROSOFT, "QLinearConcat"): layout.qlinear_concat,
     (_MICROSOFT, "QLinearGlobalAveragePool"): in_one_row(windows.on_integers(windows.average_of_all)),
     (_MICROSOFT, "QLinearLeakyRelu"): elements.qlinear_unary,
-    (_MICROSOFT, "QLinearMul"): elements.qlinear_mul,
+    (_MICROSOFT, "QLinearMul"): sums.qlinear_mul,
     (_MICROSOFT, "QLinearSigmoid"): elements.qlinear_unary,
     (_MICROSOFT, "QLinearSoftmax"): elements.qlinear_softmax,
     (_MICROSOFT, "QuantizeLinear"): quantisation.quantize_linear,

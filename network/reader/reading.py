@@ -31,12 +31,21 @@ class Reading:
 
     def __init__(self, opset):
         self.values, self.tables, self.opset = {}, {}, opset
-        self._tensors = {}
+        self._tensors, self._constants = {}, {}
         self._nodes = []
 
     def give(self, tensor):
         """Adds a tensor."""
         self.values[tensor.name] = self._tensors[tensor.name] = tensor
+
+    def give_constant(self, name, array):
+        """Adds a constant of 8 bits that nodes read as a tensor; returns its name, which is like ``name``."""
+        name = self.fresh(name)
+        self.give(Tensor(name, array.shape, array.dtype.name))
+        array = np.ascontiguousarray(array)
+        array.setflags(write=False)
+        self._constants[name] = array
+        return name
 
     def emit(self, op, inputs, output, attributes, shape, dtype):
         """Adds a node to the graph, and its output.
@@ -79,6 +88,10 @@ class Reading:
     def shape(self, name):
         """The shape of a tensor."""
         return self._tensors[name].shape
+
+    def type_of(self, name):
+        """The type of the elements of a tensor."""
+        return self._tensors[name].dtype
 
     def floats_of(self, value):
         """A function of a name that adds nodes for the floats of a Real or a Pending; None if there are none."""
@@ -189,7 +202,7 @@ class Reading:
 
     def graph(self, inputs, outputs):
         """The Graph of all nodes so far."""
-        return Graph(tuple(inputs), tuple(outputs), self._tensors, tuple(self._nodes))
+        return Graph(tuple(inputs), tuple(outputs), self._tensors, tuple(self._nodes), self._constants)
 
     def fresh(self, name):
         """An unused name like this one."""
