@@ -7,7 +7,7 @@ from tilewright.progress import report, work
 
 from .arithmetic.functions import softmax
 from .arithmetic.rounding import add, change, multiply, quantise, scale_sums
-from .arithmetic.windows import convolve, multiply_matrix, pool
+from .arithmetic.windows import convolve, convolve_transposed, interpolate, multiply_matrix, pool
 from .errors import ModelError
 from .graph import Graph
 
@@ -43,10 +43,10 @@ def evaluate(graph, inputs):
 
 def compute(graph, node, values):
     """The output of a node, from the arrays of its inputs in ``values``."""
-    dtype = graph.tensors[node.output].dtype
-    return np.ascontiguousarray(
-        _RULES[node.kind](node.attributes, dtype, *(values[name] for name in node.inputs))
-    ).reshape(graph.tensors[node.output].shape)
+    output, inputs = graph.tensors[node.output], (values[name] for name in node.inputs)
+    if node.kind == "ConvTranspose":
+        return convolve_transposed(*inputs, node.attributes, output.dtype, output.shape[2:])
+    return np.ascontiguousarray(_RULES[node.kind](node.attributes, output.dtype, *inputs)).reshape(output.shape)
 
 
 def check_inputs(graph, inputs):
@@ -104,6 +104,7 @@ _RULES = {
     "Softmax": lambda node, dtype, x: softmax(x, node, dtype),
     "Scale": lambda node, dtype, x: scale_sums(x, node.scale, node.bias),
     "Conv": _convolution,
+    "Linear": lambda node, dtype, x: interpolate(x, node, dtype),
     "Add": lambda node, dtype, a, b: add(a, b, node, dtype),
     "Mul": lambda node, dtype, a, b: multiply(a, b, node, dtype),
     "Pool": lambda node, dtype, x: pool(x, node, dtype),

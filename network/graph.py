@@ -14,9 +14,11 @@ __all__ = [
     "Add",
     "Concat",
     "Conv",
+    "ConvTranspose",
     "Dequantize",
     "Floats",
     "Graph",
+    "Linear",
     "Mul",
     "Node",
     "Pad",
@@ -150,6 +152,57 @@ class Conv:
     minimum: int
     maximum: int
     matrix: bool = False
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ConvTranspose:
+    """A transposed convolution: element (i, j) of x adds its products with the kernel to a window of sums.
+
+    Sum (r, c) before ``pad`` is cut off takes x[i, j] times the weight at (k, l) if r = i · stride + k · dilation, and
+    c likewise; y is requantised as in :class:`Conv`.
+
+    Attributes
+    ----------
+    weight : int8 or uint8 array [C, Co / groups, Kh, Kw]
+    pad : (int, int)
+        Rows cut off at the top, columns on the left. The shape of the output says how many follow.
+    w_zero, bias : int32 arrays [Co]
+    scale : float32 array [Co]
+    x_zero, y_zero, stride, dilation, groups, minimum, maximum
+        As in :class:`Conv`.
+    """
+
+    weight: np.ndarray
+    x_zero: int
+    w_zero: np.ndarray
+    bias: np.ndarray
+    scale: np.ndarray
+    y_zero: int
+    stride: tuple[int, int]
+    pad: tuple[int, int]
+    dilation: tuple[int, int]
+    groups: int
+    minimum: int
+    maximum: int
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """A feature map resized by linear interpolation: y = sat(rne(fl(fl(Σ w (x - x_zero) + bias) · scale)) + y_zero).
+
+    Row i of y takes rows ``first[0][i]`` and the next one of x, weighted by ``weights[0][i]``; columns likewise, and w
+    is the product of both weights, 0 to 255. ``first`` are two arrays of ints, ``weights`` two arrays [n, 2] of ints.
+    Where the second weight is 0, there may be no next row.
+    """
+
+    first: tuple[np.ndarray, np.ndarray]
+    weights: tuple[np.ndarray, np.ndarray]
+    x_zero: int
+    bias: int
+    scale: np.float32
+    y_zero: int
+    minimum: int
+    maximum: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,6 +375,8 @@ class Graph:
 
     def macs(self, node):
         """Multiplications of one run of ``node``: those with padding too, none of anything but convolutions."""
-        if node.kind != "Conv":
+        if node.kind not in ("Conv", "ConvTranspose"):
             return 0
-        return int(np.prod(self.tensors[node.output].shape)) * int(np.prod(node.attributes.weight.shape[1:]))
+        # Each element of one side is multiplied with the kernel of a channel of the other side.
+        tensor = node.output if node.kind == "Conv" else node.inputs[0]
+        return int(np.prod(self.tensors[tensor].shape)) * int(np.prod(node.attributes.weight.shape[1:]))

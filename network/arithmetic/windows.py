@@ -4,7 +4,7 @@ import numpy as np
 
 from .rounding import requantise
 
-__all__ = ["convolution_sums", "convolve", "multiply_matrix", "pool"]
+__all__ = ["convolution_sums", "convolve", "convolve_transposed", "interpolate", "multiply_matrix", "pool"]
 
 
 def convolve(x, node, dtype):
@@ -43,6 +43,42 @@ def convolution_sums(x, node):
     images, rows, columns = len(x), *_points(x, node, 0, 0).shape[2:]
     acc = acc.reshape(images, outputs, rows, columns).astype(np.int64) + node.bias[:, np.newaxis, np.newaxis]
     return acc.astype(np.int32)  # wraps
+
+
+def convolve_transposed(x, node, dtype, size):
+    """A feature map [N, C, H, W] through a transposed convolution, with ``size`` rows and columns."""
+    images, channels, height, width = x.shape
+    _, share, *kernel = node.weight.shape
+    groups, (down, right), (high, wide) = node.groups, node.stride, node.dilation
+    zero = node.w_zero.reshape(groups, 1, share, 1, 1)
+    weight = node.weight.reshape(groups, channels // groups, share, *kernel).astype(np.int64) - zero
+    rows = (x.astype(np.int64) - node.x_zero).reshape(images, groups, channels // groups, -1).astype(np.float64)
+    whole = [max(size[axis] + node.pad[axis],
+                 (x.shape[2 + axis] - 1) * node.stride[axis] + (kernel[axis] - 1) * node.dilation[axis] + 1)
+             for axis in range(2)]  # fmt: skip
+    sums = np.zeros((images, groups, share, *whole), np.float64)
+    for row in range(kernel[0]):
+        for column in range(kernel[1]):
+            products = weight[..., row, column].transpose(0, 2, 1).astype(np.float64) @ rows
+            some = slice(row * high, row * high + (height - 1) * down + 1, down)
+            others = slice(column * wide, column * wide + (width - 1) * right + 1, right)
+            sums[..., some, others] += products.reshape(images, groups, share, height, width)
+    top, left = node.pad
+    sums = sums[..., top : top + size[0], left : left + size[1]].reshape(images, -1, *size).astype(np.int64)
+    acc = (sums + node.bias[:, np.newaxis, np.newaxis]).astype(np.int32)  # wraps
+    return requantise(acc, node.scale[:, np.newaxis, np.newaxis], node.y_zero, node.minimum, node.maximum, dtype)
+
+
+def interpolate(x, node, dtype):
+    """A feature map [N, C, H, W] resized by a ``Linear``."""
+    centred, acc = x.astype(np.int32) - node.x_zero, node.bias
+    for below in range(2):
+        for right in range(2):
+            ends = zip(node.first, (below, right), x.shape[2:], strict=True)
+            rows, columns = (np.minimum(first + each, size - 1) for first, each, size in ends)
+            weights = np.outer(node.weights[0][:, below], node.weights[1][:, right]).astype(np.int32)
+            acc = acc + centred[:, :, rows[:, np.newaxis], columns] * weights
+    return requantise(acc, node.scale, node.y_zero, node.minimum, node.maximum, dtype)
 
 
 def _centred(x, node):

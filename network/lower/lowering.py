@@ -20,6 +20,7 @@ from .operators import (
     with_function,
     with_groups_together,
 )
+from .phases import elements_of_phases, phases_of, step_of
 from .places import BLOCK, Place, as_bytes, in_pixels_of, padded, place_of
 
 __all__ = ["Lowered", "lower"]
@@ -126,6 +127,8 @@ class _Lowering:
             self._reorder(node)
         elif node.kind == "Take":
             self._take(node)
+        elif node.kind in ("ConvTranspose", "Linear"):
+            self._phases(node)
         elif node.kind not in OPERATORS:
             refuse(node, "it has no place on the engines")
         elif node.kind == "Concat" and len(node.inputs) > 1 and not _in_pixels(node, tensor):
@@ -244,6 +247,20 @@ class _Lowering:
         products = self._between(node, "products", (count, output.shape[-1]), output.dtype)
         self.layers.append(_product(node, products, place, count))
         self.elsewhere[node.output] = _Elsewhere(products, addresses_of(products).reshape(output.shape))
+        if self.every:
+            self._place(node.output)
+
+    def _phases(self, node):
+        """Rows and columns of each phase lie together at first; a reader that needs their order moves them."""
+        tensor, place = self.graph.tensors[node.output], self._place(node.inputs[0])
+        made = tensor.shape[2:]
+        step = step_of(node, place.shape[2:], made)
+        rows, columns = (-(-size // each) for size, each in zip(made, step, strict=True))
+        shape = tensor.shape[0], step[1] * tensor.shape[1], rows, step[0] * columns
+        phases = self._between(node, "phases", shape, tensor.dtype)
+        self.layers.append(phases_of(node, phases, place, step, made))
+        addresses = addresses_of(phases)[elements_of_phases(tensor.shape, step)]
+        self.elsewhere[node.output] = _Elsewhere(phases, addresses)
         if self.every:
             self._place(node.output)
 

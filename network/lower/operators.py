@@ -11,8 +11,8 @@ from tilewright.spec.pe import MmType
 from ..errors import node_error
 from .layers import Addition, Layer, Part
 
-__all__ = ["OPERATORS", "bits", "filled", "in_order", "refuse", "take_layer", "with_addition",
-           "with_channels_in_order", "with_function", "with_groups_together"]  # fmt: skip
+__all__ = ["OPERATORS", "bits", "element_type", "filled", "in_order", "refuse", "results", "table_of", "take_layer",
+           "with_addition", "with_channels_in_order", "with_function", "with_groups_together"]  # fmt: skip
 
 _ONE = 0x3F800000
 
@@ -27,13 +27,13 @@ def bits(values):
     return np.asarray(values, np.float32).view(np.uint32)
 
 
-def _element(dtype, other=None):
+def element_type(dtype, other=None):
     """The type of a job, from the types of X and K."""
     other = other or dtype
     return MmType(2 * (np.dtype(dtype) == np.uint8) + (np.dtype(other) == np.uint8))
 
 
-def _results(node, place, y_zero=0, minimum=None, maximum=None):
+def results(node, place, y_zero=0, minimum=None, maximum=None):
     """Fields of a part that say how results are requantised; results of int32 are the sums."""
     if place.dtype == "int32":
         return {"output": ConvOutput.RAW}
@@ -50,7 +50,7 @@ def _whole(place):
     return {"rows": (0, place.height), "columns": (0, place.width)}
 
 
-def _table(channels, scale, bias=0):
+def table_of(channels, scale, bias=0):
     """The table of bias and scale of each channel."""
     table = np.empty((channels, 2), np.uint32)
     table[:, 0] = np.asarray(bias, np.int64) & 0xFFFFFFFF
@@ -75,9 +75,9 @@ def _convolution(node, output, sources):
     if max(kernel) > 256:
         refuse(node, f"a kernel of {tuple(kernel)} is more than 256")
     common = _windows(node, at) | _whole(output) | {
-        "kernel": tuple(kernel), "source": 0, "type": _element(place.dtype, weights.dtype), "x_zero": at.x_zero & 0xFF,
-    } | _results(node, output, at.y_zero, at.minimum, at.maximum)  # fmt: skip
-    table = _table(out_channels, bits(np.ones(out_channels) if at.scale is None else at.scale), at.bias)
+        "kernel": tuple(kernel), "source": 0, "type": element_type(place.dtype, weights.dtype), "x_zero": at.x_zero & 0xFF,
+    } | results(node, output, at.y_zero, at.minimum, at.maximum)  # fmt: skip
+    table = table_of(out_channels, bits(np.ones(out_channels) if at.scale is None else at.scale), at.bias)
     raw = np.ascontiguousarray(weights.transpose(0, 2, 3, 1)).view(np.uint8)
     zeros = np.broadcast_to(at.w_zero, out_channels)
     depthwise = at.groups > 1 and deep == 1 and out_channels == at.groups
@@ -109,8 +109,8 @@ def _same(place, source, output, **fields):
 
 def _identity(place, **fields):
     """Fields of a part whose sum is one element, times 1, so that post-processing applies to it."""
-    return {"operation": ConvOperation.SUM_POOL, "type": _element(place.dtype),
-            "table": _table(place.channels, _ONE)} | fields  # fmt: skip
+    return {"operation": ConvOperation.SUM_POOL, "type": element_type(place.dtype),
+            "table": table_of(place.channels, _ONE)} | fields  # fmt: skip
 
 
 def _addition_of(node, source, output, first, second):
@@ -118,7 +118,7 @@ def _addition_of(node, source, output, first, second):
     if not first == second == output.dtype:
         refuse(node, f"operands of {first} and {second} with a result of {output.dtype}: all three must be of one type")
     at = node.attributes
-    ends = _results(node, output, 0, at.minimum, at.maximum)
+    ends = results(node, output, 0, at.minimum, at.maximum)
     ratio, offset = bits(at.ratio), bits(at.offset)
     if not np.isfinite([*at.ratio, at.offset]).all():
         refuse(node, f"factors {at.ratio} and {at.offset} must be finite")
@@ -129,7 +129,7 @@ def _add(node, output, sources):
     """Add: one job, whose sums are the first operand and whose addend is the second one."""
     first, second = sources
     addition = _addition_of(node, 1, output, first.dtype, second.dtype)
-    part = Part(**_same(first, 0, output), **_identity(first), **_whole(output), **_results(node, output),
+    part = Part(**_same(first, 0, output), **_identity(first), **_whole(output), **results(node, output),
                 addition=addition)  # fmt: skip
     return Layer(node.name, node.operator or node.kind, output, sources, (part,))
 
@@ -140,9 +140,9 @@ def _mul(node, output, sources):
     if (other.height, other.width) != (1, 1) or other.channels != place.channels:
         refuse(node, f"its second operand is {list(other.shape)}: only a number for each channel is supported")
     part = Part(**_same(place, 0, output), **_whole(output), operation=ConvOperation.DEPTHWISE, weight_source=1,
-                type=_element(place.dtype, other.dtype), table=_table(place.channels, int(bits(at.scale))),
+                type=element_type(place.dtype, other.dtype), table=table_of(place.channels, int(bits(at.scale))),
                 x_zero=at.a_zero & 0xFF, k_zero=at.b_zero & 0xFF, zero_first=True,
-                **_results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
+                **results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
     return Layer(node.name, node.operator or node.kind, output, sources, (part,))
 
 
@@ -151,15 +151,17 @@ def _pool(node, output, sources):
     at, (place,) = node.attributes, sources
     if max(at.kernel) > 256:
         refuse(node, f"a window of {tuple(at.kernel)} is more than 256")
-    common = _same(place, 0, output) | _windows(node, at) | {"kernel": tuple(at.kernel), "type": _element(place.dtype)}
+    common = (
+        _same(place, 0, output) | _windows(node, at) | {"kernel": tuple(at.kernel), "type": element_type(place.dtype)}
+    )
     if at.kind == "max":
         parts = [Part(operation=ConvOperation.MAX_POOL, output=ConvOutput.ELEMENT, **common, **_whole(output))]
         return Layer(node.name, node.operator or node.kind, output, sources, tuple(parts))
     common |= {"operation": ConvOperation.SUM_POOL, "x_zero": at.x_zero & 0xFF}
-    common |= _results(node, output, at.y_zero, at.minimum, at.maximum)
+    common |= results(node, output, at.y_zero, at.minimum, at.maximum)
     scale = np.broadcast_to(at.scale, (output.height, output.width)) if at.scale.size == 1 else at.scale
     parts = [
-        Part(rows=rows, columns=columns, table=_table(place.channels, bits(scale[rows[0], columns[0]])), **common)
+        Part(rows=rows, columns=columns, table=table_of(place.channels, bits(scale[rows[0], columns[0]])), **common)
         for rows in _equal(scale)
         for columns in _equal(scale.T)
     ]
@@ -177,7 +179,7 @@ def _pad(node, output, sources):
     at, (place,) = node.attributes, sources
     rank = len(place.shape)
     zero = at.value & 0xFF
-    ends = _results(node, output, at.value)
+    ends = results(node, output, at.value)
     top, left = at.before[2:] if rank == 4 else (0, 0)
     first = at.before[1]
     parts = [Part(**_identity(place, x_zero=zero), source=0, channels=(0, place.channels),
@@ -190,12 +192,12 @@ def _pad(node, output, sources):
 def _one_value(place, output, start, count, ends):
     """A part that fills channels with the zero point of its results."""
     return Part(operation=ConvOperation.SUM_POOL, source=0, channels=(0, count), out_channels=(start, count),
-                table=_table(count, 0), type=_element(place.dtype), blind=True, **_whole(output), **ends)  # fmt: skip
+                table=table_of(count, 0), type=element_type(place.dtype), blind=True, **_whole(output), **ends)  # fmt: skip
 
 
 def filled(node, output, place):
     """A layer that fills a tensor with the value of a Pad; ``place`` is any tensor, whose contents do not matter."""
-    part = _one_value(place, output, 0, output.channels, _results(node, output, node.attributes.value))
+    part = _one_value(place, output, 0, output.channels, results(node, output, node.attributes.value))
     return Layer(node.name, node.operator or node.kind, output, (place,), (part,))
 
 
@@ -242,7 +244,7 @@ def _progression(indices):
 
 def _through(place, table, **fields):
     """A part that leaves bytes unchanged, but for the table of a Concat."""
-    return Part(operation=ConvOperation.MAX_POOL, output=ConvOutput.ELEMENT, type=_element(place.dtype),
+    return Part(operation=ConvOperation.MAX_POOL, output=ConvOutput.ELEMENT, type=element_type(place.dtype),
                 function=None if table is None else table.view(np.uint8), **fields)  # fmt: skip
 
 
@@ -269,9 +271,9 @@ def with_function(layer, node, output):
 def with_channels_in_order(node, output, place, order):
     """A layer whose output channel c is channel ``order[c]`` of ``place``: a convolution with one weight of 1 each."""
     weights = np.eye(place.channels, dtype=np.uint8)[order]
-    part = Part(**_same(place, 0, output), **_whole(output), **_results(node, output), weights=weights,
-                operation=ConvOperation.CONVOLUTION, type=_element(place.dtype, "int8"),
-                table=_table(place.channels, _ONE), counted=0)  # fmt: skip
+    part = Part(**_same(place, 0, output), **_whole(output), **results(node, output), weights=weights,
+                operation=ConvOperation.CONVOLUTION, type=element_type(place.dtype, "int8"),
+                table=table_of(place.channels, _ONE), counted=0)  # fmt: skip
     return Layer(node.name, node.operator or node.kind, output, (place,), (part,))
 
 

@@ -14,7 +14,7 @@ from tilewright.golden.arguments import instance, shown
 from ..arithmetic.functions import FUNCTIONS, OPERATIONS
 from ..errors import ModelError
 from ..graph import Reshape, Tensor
-from . import constants, elements, layout, products, quantisation, selection, sums, windows
+from . import channels, constants, elements, layout, products, quantisation, selection, sums, upsampling, windows
 from .constants import FOR_CONSTANTS, constant_of
 from .operator import Constant, Operator, Pending, check_opset, check_schema
 from .products import in_one_row
@@ -93,7 +93,9 @@ READERS = {
     ("", "Cast"): constants.cast,
     ("", "Clip"): elements.clip,
     ("", "Concat"): layout.concat,
+    ("", "BatchNormalization"): in_one_row(channels.batch_normalization),
     ("", "Conv"): in_one_row(products.conv, 1),
+    ("", "ConvTranspose"): in_one_row(upsampling.conv_transpose, 1),
     ("", "DequantizeLinear"): quantisation.dequantize_linear,
     ("", "DepthToSpace"): selection.depth_to_space,
     ("", "Dropout"): constants.dropout,
@@ -123,7 +125,8 @@ READERS = {
     ("", "Transpose"): layout.transpose,
     ("", "Unsqueeze"): layout.unsqueeze,
     **{("", name): elements.unary for name in FUNCTIONS},
-    **{("", name): elements.binary for name in OPERATIONS.keys() - {"Add", "Mul", "Sub"}},
+    ("", "PRelu"): in_one_row(channels.prelu),
+    **{("", name): elements.binary for name in OPERATIONS.keys() - {"Add", "Mul", "PRelu", "Sub"}},
     (_MICROSOFT, "DequantizeLinear"): quantisation.dequantize_linear,
     (_MICROSOFT, "Gelu"): elements.unary,
     (_MICROSOFT, "QGemm"): products.qgemm,

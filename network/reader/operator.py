@@ -160,6 +160,15 @@ class Operator:
             raise self.refusal(f"its attribute {name!r} is not of the right type")
         return tuple(value) if listed else value
 
+    def sizes(self, name, default, least):
+        """The value of an attribute that is as many ints as its default, each ``least`` or more."""
+        values = self.take(name, default)
+        if len(values) != len(default) or min(values) < least:
+            raise self.refusal(
+                f"its attribute {name!r} is {list(values)}, and must be {len(default)} numbers from {least} on"
+            )
+        return values
+
     def require(self, name, value, kind=int):
         """Refuses the node if an attribute is given and not ``value``."""
         given = self.take(name, value, kind)

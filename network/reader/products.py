@@ -13,7 +13,7 @@ from .operator import Constant, Operator, Pending, Weights
 from .reading import own_quantity
 from .windows import Windows, take_windows
 
-__all__ = ["conv", "gemm", "in_one_row", "matmul", "qgemm", "qlinear_conv", "qlinear_matmul"]
+__all__ = ["conv", "for_each", "gemm", "in_one_row", "matmul", "qgemm", "qlinear_conv", "qlinear_matmul", "real_bias"]
 
 
 class _Bias(NamedTuple):
@@ -40,7 +40,7 @@ def conv(op, reading):
     """Conv of floats: x, w, bias."""
     real = op.real(0)
     weights = op.real_weights(1, axis=0)
-    bias = _real_bias(op, 2, real, weights) if op.has(2) else None
+    bias = real_bias(op, 2, real, weights) if op.has(2) else None
     shape, finish, _ = _convolution(op, reading, reading.values[real.name], real.quantity, weights, bias)
     reading.defer(op, shape, finish)
 
@@ -68,7 +68,7 @@ def gemm(op, reading):
     across = op.take("transB", 0)
     weights = op.real_weights(1, axis=0 if across else 1)
     weights = _transposed(op, op.shape_of(real), weights, across)
-    bias = _real_bias(op, 2, real, weights) if op.has(2) else None
+    bias = real_bias(op, 2, real, weights) if op.has(2) else None
     shape, finish, floats = _product(op, reading, reading.values[real.name], real.quantity, weights, bias)
     reading.defer(op, shape, finish, floats=floats)
 
@@ -93,7 +93,7 @@ def matmul(op, reading):
         return _product(op, reading, x, real.quantity, weights, bias)
 
     def biased(addition, index):
-        shape, finish, floats = product(_real_bias(addition, index, real, weights))
+        shape, finish, floats = product(real_bias(addition, index, real, weights))
         if len(op.shape_of(addition.value(index))) > len(shape):
             raise addition.refusal(f"its bias {addition.input_name(index)!r} has more dimensions than the product")
         return Pending(addition, shape, finish, floats=floats)
@@ -135,10 +135,10 @@ def _results(op, reading, x, quantity, weights, bias, windows, shape, groups):
     outputs = len(weights.array)
     op.refuse_if(not weights.array.size, "its constant operand has no elements")
     scale, zero = (
-        _for_each(op, part, outputs, what) for part, what in ((weights.scale, "scales"), (weights.zero, "zero points"))
+        for_each(op, part, outputs, what) for part, what in ((weights.scale, "scales"), (weights.zero, "zero points"))
     )
     none = np.zeros(outputs, np.int32)
-    counts, added = (part if part is None else _for_each(op, part.reshape(-1), outputs, "biases")
+    counts, added = (part if part is None else for_each(op, part.reshape(-1), outputs, "biases")
                      for part in bias or _Bias(none))  # fmt: skip
 
     def emit(output, dtype, bias, scales, y_zero=0, clamp=(0, 0)):
@@ -162,7 +162,8 @@ def _results(op, reading, x, quantity, weights, bias, windows, shape, groups):
     return finish, floats
 
 
-def _for_each(op, array, outputs, what):
+def for_each(op, array, outputs, what):
+    """Numbers of the ``outputs`` channels, from one of each or one for all; ``what`` names them in errors."""
     op.refuse_if(array.size not in (1, outputs), f"it has {array.size} {what} for {outputs} channels")
     return np.broadcast_to(array, outputs).copy()
 
@@ -191,7 +192,7 @@ def _bias(op, index):
     return _Bias(_one_row(op, index, array))
 
 
-def _real_bias(op, index, x, weights):
+def real_bias(op, index, x, weights):
     """A bias at the scale of the products: quantised so by the model, or floats."""
     name = op.input_name(index)
     value = op.value(index)

@@ -8,6 +8,7 @@ from ..graph import Reshape, Take, Transpose
 from .layout import operand
 from .operator import Operator
 from .reading import own_quantity
+from .upsampling import linear_of
 
 __all__ = ["depth_to_space", "gather", "resize", "slice_of", "source_of", "space_to_depth", "split", "take"]
 
@@ -134,7 +135,9 @@ def resize(op, reading):
     """Resize: x, region, scales, sizes; before version 11 x and scales."""
     x, shape = source_of(op)
     old = reading.opset < 11
-    op.require("mode", "nearest", str)
+    mode = op.take("mode", "nearest", str)
+    if mode not in ("linear", "nearest"):
+        raise op.refusal(f"its attribute 'mode' is {mode!r}, and only 'nearest' and 'linear' are supported")
     for name in ("antialias", "exclude_outside"):
         op.require(name, 0)
     for name in ("cubic_coeff_a", "extrapolation_value"):  # of other modes
@@ -156,6 +159,10 @@ def resize(op, reading):
     sizes_after = list(shape)
     for axis, size in zip(axes, sizes, strict=True):
         sizes_after[axis] = size
+    if mode == "linear" and sizes_after != list(shape):
+        of_all = dict(zip(axes, factors, strict=True))
+        linear_of(op, reading, sizes_after, [of_all.get(axis, 1) for axis in range(len(shape))], coordinates)
+        return
     if sizes_after != list(shape):  # with factors that change no size ONNX Runtime copies
         for axis, size, factor in zip(axes, sizes, factors, strict=True):
             if factor != 1:

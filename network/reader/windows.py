@@ -41,9 +41,9 @@ def take_windows(op, kernel, size, *, pool=False):
         padding, ONNX Runtime shifts the windows of a pool, which ONNX does not define, so that it is refused; a
         convolution has no padding then.
     """
-    strides = _list(op, "strides", (1, 1), 1)
-    dilations = _list(op, "dilations", (1, 1), 1)
-    pads = _list(op, "pads", (0, 0, 0, 0), 0)
+    strides = op.sizes("strides", (1, 1), 1)
+    dilations = op.sizes("dilations", (1, 1), 1)
+    pads = op.sizes("pads", (0, 0, 0, 0), 0)
     ceil = bool(op.take("ceil_mode", 0))
     how = op.take("auto_pad", "NOTSET", str)
     if how not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
@@ -79,15 +79,6 @@ def take_windows(op, kernel, size, *, pool=False):
         counts.append(count)
     (top, bottom), (left, right) = ends
     return Windows(strides, (top, left, bottom, right), dilations, tuple(counts), ceil)
-
-
-def _list(op, name, default, least):
-    values = op.take(name, default)
-    if len(values) != len(default) or min(values) < least:
-        raise op.refusal(
-            f"its attribute {name!r} is {list(values)}, and must be {len(default)} numbers from {least} on"
-        )
-    return values
 
 
 def on_integers(average):
