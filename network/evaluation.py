@@ -46,7 +46,8 @@ def compute(graph, node, values):
     output, inputs = graph.tensors[node.output], (values[name] for name in node.inputs)
     if node.kind == "ConvTranspose":
         return convolve_transposed(*inputs, node.attributes, output.dtype, output.shape[2:])
-    return np.ascontiguousarray(_RULES[node.kind](node.attributes, output.dtype, *inputs)).reshape(output.shape)
+    result = np.ascontiguousarray(_RULES[node.kind](node.attributes, output.dtype, *inputs))
+    return result if -1 in output.shape else result.reshape(output.shape)
 
 
 def check_inputs(graph, inputs):
@@ -100,7 +101,7 @@ def _joined(node, dtype, *parts):
 _RULES = {
     "Quantize": lambda node, dtype, x: quantise(x, node.scale, node.zero, dtype),
     "Dequantize": lambda node, dtype, x: change(x, node.table),
-    "Floats": lambda node, dtype, x: node.function(x),
+    "Floats": lambda node, dtype, *arrays: node.function(*arrays),
     "Softmax": lambda node, dtype, x: softmax(x, node, dtype),
     "Scale": lambda node, dtype, x: scale_sums(x, node.scale, node.bias),
     "Conv": _convolution,

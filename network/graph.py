@@ -41,9 +41,10 @@ class Tensor:
     ----------
     name : str
     shape : tuple of int
-        Each at least 1. Feature maps are [N, C, H, W].
+        Each at least 1, or -1 where the values decide it. Feature maps are [N, C, H, W].
     dtype : str
-        ``"uint8"`` or ``"int8"``; ``"float32"`` at the ends of a network; ``"int32"`` before a ``Scale``.
+        ``"uint8"`` or ``"int8"``; ``"float32"`` and other types at the ends of a network; ``"int32"`` before a
+        ``Scale``.
     """
 
     name: str
@@ -74,10 +75,7 @@ class Dequantize:
 
 @dataclass(frozen=True, eq=False)
 class Floats:
-    """y = function(x), float32 to float32, of the same shape.
-
-    ``function`` takes and returns an array.
-    """
+    """What the host computes of its inputs, by ``function`` of arrays: usually float32 of float32."""
 
     function: object
 
@@ -321,7 +319,7 @@ class Node:
     name : str
         As in the model, or the name of the output if it has none there.
     inputs : tuple of str
-        Names of tensors: two for Add and Mul, one or more for Concat, otherwise one.
+        Names of tensors: two for Add and Mul, one or more for Concat and Floats, otherwise one.
     output : str
     attributes : object
         An object of one of the classes above.

@@ -75,7 +75,8 @@ def _convolution(node, output, sources):
     if max(kernel) > 256:
         refuse(node, f"a kernel of {tuple(kernel)} is more than 256")
     common = _windows(node, at) | _whole(output) | {
-        "kernel": tuple(kernel), "source": 0, "type": element_type(place.dtype, weights.dtype), "x_zero": at.x_zero & 0xFF,
+        "kernel": tuple(kernel), "source": 0, "type": element_type(place.dtype, weights.dtype),
+        "x_zero": at.x_zero & 0xFF,
     } | results(node, output, at.y_zero, at.minimum, at.maximum)  # fmt: skip
     table = table_of(out_channels, bits(np.ones(out_channels) if at.scale is None else at.scale), at.bias)
     raw = np.ascontiguousarray(weights.transpose(0, 2, 3, 1)).view(np.uint8)
@@ -192,7 +193,8 @@ def _pad(node, output, sources):
 def _one_value(place, output, start, count, ends):
     """A part that fills channels with the zero point of its results."""
     return Part(operation=ConvOperation.SUM_POOL, source=0, channels=(0, count), out_channels=(start, count),
-                table=table_of(count, 0), type=element_type(place.dtype), blind=True, **_whole(output), **ends)  # fmt: skip
+                table=table_of(count, 0), type=element_type(place.dtype), blind=True, **_whole(output),
+                **ends)  # fmt: skip
 
 
 def filled(node, output, place):

@@ -22,7 +22,7 @@ _MOST = 32
 
 
 def step_of(node, size, made):
-    """Rows, and columns, from one element of a phase to the next, for ``size`` rows and columns that become ``made``."""
+    """Rows, and columns, from one element of a phase to the next; ``size`` of them become ``made``."""
     if node.kind == "ConvTranspose":
         return tuple(node.attributes.stride)
     return tuple(after // before if after % before == 0 else 1 for before, after in zip(size, made, strict=True))

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..arithmetic.rounding import dequantise, limits, quantise
 from ..graph import Concat, Pad, Reshape, Tensor, Transpose
-from .operator import Constant, Pending, Real
+from .operator import Constant, Pending, Quantity, Real
 from .reading import change_of, own_quantity
 
 __all__ = ["concat", "flatten", "operand", "pad", "qlinear_concat", "reshape", "squeeze", "transpose", "unsqueeze"]
@@ -15,7 +15,7 @@ __all__ = ["concat", "flatten", "operand", "pad", "qlinear_concat", "reshape", "
 
 def concat(op, reading):
     """Concat: any number of tensors."""
-    sources = [operand(op, index) for index in range(len(op))]
+    sources = [_source(op, reading, index) for index in range(len(op))]
     floats = [_is_float(source) for source in sources]
     if not sources or len(set(floats)) > 1:
         raise op.refusal("its inputs are not all integers, or all floats that stand for them")
@@ -38,6 +38,26 @@ def concat(op, reading):
     reading.defer(op, shape, finish, quantity=quantities.pop() if len(quantities) == 1 else None)
 
 
+def _source(op, reading, index):
+    """An input of a Concat; a constant becomes a tensor, or floats that can become one."""
+    value, name = op.value(index), op.input_name(index)
+    if not isinstance(value, Constant):
+        return operand(op, index)
+    if value.scale is not None:
+        weights = op.real_weights(index)
+        scale, zero = op.single(weights.scale, "scale"), int(op.single(weights.zero, "zero point"))
+        tensor = reading.give_constant(f"{op.output}.{name}", weights.array)
+        return Real(tensor, Quantity(scale, zero, weights.array.dtype.name), op)
+    if value.array.dtype == np.float32:
+
+        def finish(output, y, clamp):
+            reading.give_constant(output, np.clip(quantise(value.array, *y), *clamp).astype(y.dtype))
+
+        return Pending(op, value.array.shape, finish)
+    op.refuse_if(value.array.dtype.name not in ("uint8", "int8"), f"its input {name!r} is {value.array.dtype}")
+    return reading.values[reading.give_constant(f"{op.output}.{name}", value.array)]
+
+
 def qlinear_concat(op, reading):
     """QLinearConcat: scale and zero point of y, then each tensor with its own."""
     y = op.quantity(0, 1)
@@ -53,7 +73,7 @@ def pad(op, reading):
     """Pad with one number."""
     source = operand(op, 0)
     sizes = op.shape_of(source)
-    op.require("mode", "constant", str)
+    mode = op.take("mode", "constant", str)
     rank = len(sizes)
     widths = op.take("pads", (), int) if not op.has(1) else op.integers(1, "padding")
     value = op.take("value", 0.0, (float, int))
@@ -65,6 +85,9 @@ def pad(op, reading):
     op.refuse_if(min(widths, default=0) < 0, f"its padding is {list(widths)}: less than 0 is not supported")
     ends = np.zeros((2, rank), int)
     ends[:, list(axes)] = np.reshape(widths, (2, -1))
+    if mode != "constant":
+        _pad_with_elements(op, reading, source, ends, mode)
+        return
     dtype = "float32" if _is_float(source) else source.dtype
     least, most = (-np.inf, np.inf) if _is_float(source) else limits(dtype)
     if not least <= value <= most or (dtype != "float32" and value != int(value)):
@@ -79,6 +102,16 @@ def pad(op, reading):
     own = own_quantity(source)
     exact = own and dequantise(quantise(np.float32(value), *own), own.scale, own.zero) == np.float32(value)
     reading.move(op, source, shape, attributes_of, own if exact else None)
+
+
+def _pad_with_elements(op, reading, source, ends, mode):
+    """Pad with elements of the tensor itself; ``ends`` are widths before and after each dimension."""
+    sizes = op.shape_of(source)
+    op.refuse_if(mode not in ("edge", "reflect", "wrap"), f"its attribute 'mode' is {mode!r}, which is not supported")
+    if mode == "reflect" and (ends >= np.array(sizes)).any():
+        raise op.refusal(f"its padding is not smaller than its input, {list(sizes)}, which is not supported")
+    indices = tuple(np.pad(np.arange(size), width, mode) for size, width in zip(sizes, ends.T, strict=True))
+    reading.take(op, source, indices, op.output)
 
 
 def flatten(op, reading):

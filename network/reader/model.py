@@ -16,6 +16,7 @@ from ..errors import ModelError
 from ..graph import Reshape, Tensor
 from . import channels, constants, elements, layout, products, quantisation, selection, sums, upsampling, windows
 from .constants import FOR_CONSTANTS, constant_of
+from .host import on_host
 from .operator import Constant, Operator, Pending, check_opset, check_schema
 from .products import in_one_row
 from .reading import Reading
@@ -99,6 +100,7 @@ READERS = {
     ("", "DequantizeLinear"): quantisation.dequantize_linear,
     ("", "DepthToSpace"): selection.depth_to_space,
     ("", "Dropout"): constants.dropout,
+    ("", "Expand"): selection.expand,
     ("", "Flatten"): layout.flatten,
     ("", "Gather"): selection.gather,
     ("", "Gemm"): products.gemm,
@@ -122,6 +124,7 @@ READERS = {
     ("", "Split"): selection.split,
     ("", "Squeeze"): layout.squeeze,
     ("", "Sub"): sums.sub,
+    ("", "Tile"): selection.tile,
     ("", "Transpose"): layout.transpose,
     ("", "Unsqueeze"): layout.unsqueeze,
     **{("", name): elements.unary for name in FUNCTIONS},
@@ -206,11 +209,24 @@ def _read_node(proto, reading):
         reading.values[op.output] = constant
         op.end()
         return
-    reader = READERS.get((domain, proto.op_type))
-    op.refuse_if(reader is None, f"the operator{f' of {domain}' if domain else ''} is not supported")
     op.refuse_if(proto.HasField("overload") and proto.overload, "functions of the model are not supported")
-    reader(op, reading)
-    op.end()
+    try:
+        reader = READERS.get((domain, proto.op_type))
+        op.refuse_if(reader is None, f"the operator{f' of {domain}' if domain else ''} is not supported")
+        reader(op, reading)
+        op.end()
+    except ModelError as error:
+        if not on_host(op, reading, error):
+            raise
+    else:
+        _with_floats(op, reading)
+
+
+def _with_floats(op, reading):
+    """Lets the host compute the floats of a result, in case that no QuantizeLinear follows."""
+    value = reading.values.get(op.outputs[0]) if len(op.outputs) == 1 else None
+    if isinstance(value, Pending) and reading.floats_of(value) is None and on_host(op, reading):
+        reading.values[op.output] = replace(value, floats=reading.values[op.output].floats)
 
 
 def _array(tensor, what):
@@ -241,7 +257,8 @@ def _constant(op):
 def _given(value):
     """The tensor that an input of the model is."""
     kind = value.type.tensor_type
-    names = {onnx.TensorProto.FLOAT: "float32", onnx.TensorProto.UINT8: "uint8", onnx.TensorProto.INT8: "int8"}
+    names = {onnx.TensorProto.FLOAT: "float32", onnx.TensorProto.UINT8: "uint8", onnx.TensorProto.INT8: "int8",
+             onnx.TensorProto.INT32: "int32", onnx.TensorProto.INT64: "int64"}  # fmt: skip
     if kind.elem_type not in names:
         try:
             name = onnx.TensorProto.DataType.Name(kind.elem_type).lower()

@@ -4,11 +4,12 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import onnx
 
 from ..arithmetic.constants import change_table
 from ..arithmetic.rounding import dequantise, limits, quantise
-from ..graph import Concat, Dequantize, Floats, Graph, Node, Quantize, Reshape, Tensor
-from .operator import Function, Pending, Real
+from ..graph import Concat, Dequantize, Floats, Graph, Node, Quantize, Reshape, Take, Tensor
+from .operator import Function, Operator, Pending, Real
 
 __all__ = ["Reading", "change_of", "function_of", "numbers", "own_quantity"]
 
@@ -31,7 +32,7 @@ class Reading:
 
     def __init__(self, opset):
         self.values, self.tables, self.opset = {}, {}, opset
-        self._tensors, self._constants = {}, {}
+        self._tensors, self._constants, self._floats = {}, {}, {}
         self._nodes = []
 
     def give(self, tensor):
@@ -62,7 +63,7 @@ class Reading:
         """
         if math.prod(shape) > _MOST:
             raise op.refusal(f"its output {output!r} would be {list(shape)}, more than {_MOST:,} elements")
-        op.refuse_if(min(shape, default=1) < 1, f"its output {output!r} would be {list(shape)}, without elements")
+        op.refuse_if(0 in shape, f"its output {output!r} would be {list(shape)}, without elements")
         for value in vars(attributes).values():
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
@@ -104,6 +105,16 @@ class Reading:
         return lambda name: self.emit(
             node, (function.name,), name, Dequantize(function.floats), self.shape(function.name), "float32"
         )
+
+    def on_host(self, name):
+        """The name of the tensor of floats, or of numbers of another type, that the host has for a name."""
+        value = self.values[name]
+        if isinstance(value, Tensor):
+            return name
+        if name not in self._floats:
+            self._floats[name] = self.fresh(f"{name}.floats")
+            self.floats_of(value)(self._floats[name])
+        return self._floats[name]
 
     def apply(self, op, value, function):
         """A function that adds nodes for ``function`` of the floats of a value, which the host computes."""
@@ -181,6 +192,15 @@ class Reading:
 
         has = floats and isinstance(value, Pending) and value.floats
         self.defer(op, shape, finish, quantity=quantity, floats=moved if has else None)
+
+    def rearrange(self, op, value, shape, attributes, output):
+        """Adds a node with ``attributes`` that moves elements of a value to ``output``, of ``shape``."""
+        node = Operator(onnx.helper.make_node(op.kind, [], [output], op.name), self)
+        self.move(node, value, shape, lambda y, clamp: attributes, own_quantity(value), floats=True)
+
+    def take(self, op, value, indices, output):
+        """Adds ``output``: the elements of a value with some indices of each dimension."""
+        self.rearrange(op, value, tuple(map(len, indices)), Take(tuple(indices)), output)
 
     def real(self, name):
         """The Real that a name stands for, also of floats that are exactly integers; None if there is none."""

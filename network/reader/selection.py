@@ -1,16 +1,13 @@
 """Operators that take elements by constant indices of each dimension, also repeatedly."""
 
 import numpy as np
-import onnx
 
 from ..arithmetic.nearest import COORDINATES, ROUNDINGS, nearest_elements
-from ..graph import Reshape, Take, Transpose
+from ..graph import Reshape, Transpose
 from .layout import operand
-from .operator import Operator
-from .reading import own_quantity
 from .upsampling import linear_of
 
-__all__ = ["depth_to_space", "gather", "resize", "slice_of", "source_of", "space_to_depth", "split", "take"]
+__all__ = ["depth_to_space", "expand", "gather", "resize", "slice_of", "source_of", "space_to_depth", "split", "tile"]
 
 
 def gather(op, reading):
@@ -26,11 +23,12 @@ def gather(op, reading):
     indices = _all(shape)
     indices[axis] = np.atleast_1d(chosen) % size
     if chosen.ndim:
-        take(op, reading, x, indices, op.output)
+        reading.take(op, x, indices, op.output)
         return
     name = reading.fresh(f"{op.output}.one")
-    take(op, reading, x, indices, name)
-    _move(op, reading, reading.values[name], (*shape[:axis], *shape[axis + 1 :]), Reshape, op.output)
+    reading.take(op, x, indices, name)
+    shape = (*shape[:axis], *shape[axis + 1 :])
+    reading.rearrange(op, reading.values[name], shape, Reshape(shape), op.output)
 
 
 def slice_of(op, reading):
@@ -47,7 +45,7 @@ def slice_of(op, reading):
     indices = _all(shape)
     for axis, first, last, step in zip(axes, starts, ends, steps, strict=True):
         indices[axis] = np.arange(shape[axis])[first:last:step]
-    take(op, reading, x, indices, op.output)
+    reading.take(op, x, indices, op.output)
 
 
 def split(op, reading):
@@ -71,7 +69,37 @@ def split(op, reading):
         indices[axis] = np.arange(start, start + part)
         start += part
         if name:
-            take(op, reading, x, indices, name)
+            reading.take(op, x, indices, name)
+
+
+def expand(op, reading):
+    """Expand to a constant shape, and the dimensions of the input if those are larger."""
+    x, shape = source_of(op)
+    wanted = op.integers(1, "shape")
+    try:
+        made = np.broadcast_shapes(shape, wanted)
+    except ValueError:
+        raise op.refusal(f"its input is {list(shape)}, which does not expand to {list(wanted)}") from None
+    if len(made) > len(shape):
+        shape = (1,) * (len(made) - len(shape)) + tuple(shape)
+        name = reading.fresh(f"{op.output}.wide")
+        reading.rearrange(op, x, shape, Reshape(shape), name)
+        x = reading.values[name]
+    indices = [
+        np.arange(size) if size == given else np.zeros(size, int) for size, given in zip(made, shape, strict=True)
+    ]
+    reading.take(op, x, indices, op.output)
+
+
+def tile(op, reading):
+    """Tile by constant repeats."""
+    x, shape = source_of(op)
+    repeats = op.integers(1, "repeats")
+    if len(repeats) != len(shape) or min(repeats, default=1) < 1:
+        raise op.refusal(f"its repeats are {list(repeats)}, and its input is {list(shape)}")
+    reading.take(
+        op, x, [np.tile(np.arange(size), count) for size, count in zip(shape, repeats, strict=True)], op.output
+    )
 
 
 def depth_to_space(op, reading):
@@ -104,10 +132,10 @@ def _blocks(op):
 
 def _rearrange(op, reading, x, parts, order, shape):
     names = [reading.fresh(f"{op.output}.parts"), reading.fresh(f"{op.output}.order"), op.output]
-    _move(op, reading, x, parts, Reshape, names[0])
+    reading.rearrange(op, x, parts, Reshape(parts), names[0])
     perm = tuple(parts[axis] for axis in order)
-    _move(op, reading, reading.values[names[0]], perm, lambda _: Transpose(order), names[1])
-    _move(op, reading, reading.values[names[1]], shape, Reshape, names[2])
+    reading.rearrange(op, reading.values[names[0]], perm, Transpose(order), names[1])
+    reading.rearrange(op, reading.values[names[1]], shape, Reshape(shape), names[2])
 
 
 def source_of(op):
@@ -118,17 +146,6 @@ def source_of(op):
 
 def _all(shape):
     return [np.arange(size) for size in shape]
-
-
-def take(op, reading, x, indices, output):
-    """Adds the tensor ``output``: the elements of ``x`` with some indices of each dimension."""
-    _move(op, reading, x, tuple(len(part) for part in indices), lambda _: Take(tuple(indices)), output)
-
-
-def _move(op, reading, x, shape, attributes_of, output):
-    """Adds a node that moves elements of ``x`` to the tensor ``output``."""
-    node = Operator(onnx.helper.make_node(op.kind, [], [output], op.name), reading)
-    reading.move(node, x, shape, lambda y, clamp: attributes_of(shape), own_quantity(x), floats=True)
 
 
 def resize(op, reading):
@@ -167,7 +184,7 @@ def resize(op, reading):
         for axis, size, factor in zip(axes, sizes, factors, strict=True):
             if factor != 1:
                 indices[axis] = nearest_elements(shape[axis], size, factor, coordinates, rounding)
-    take(op, reading, x, indices, op.output)
+    reading.take(op, x, indices, op.output)
 
 
 def _sizes(op, before, scales):
