@@ -8,8 +8,9 @@ from .pe import MM_FAMILIES, MmType, families
 from .registers import CLEAR_COUNTERS, CLEAR_ERROR, Access, Register, counter, identification, interrupts, parameters
 
 __all__ = [
-    "CHANNELS_AT_ONCE", "CHANNEL_BYTES", "CONV_ID_VALUE", "CONV_PRESETS", "CONV_REGISTERS", "FOLDS", "JOB",
-    "JOB_VERSION", "KERNEL_ROWS", "ConvError", "ConvOperation", "ConvOutput", "ConvParams", "built_with",
+    "CHANNELS_AT_ONCE", "CHANNEL_BYTES", "CONV_ID_VALUE", "CONV_PRESETS", "CONV_REGISTERS", "FOLDS",
+    "FUNCTION_ALIGNMENT", "FUNCTION_BYTES", "JOB", "JOB_VERSION", "KERNEL_ROWS", "ConvError", "ConvOperation",
+    "ConvOutput", "ConvParams", "built_with",
 ]  # fmt: skip
 
 
@@ -21,8 +22,8 @@ class ConvError(IntEnum):
     RESERVED = 2  #: a reserved bit is set
     OPERATION = 3  #: the operation is unknown
     TYPE = 4  #: the type is unknown
-    UNSUPPORTED = 5  #: elements of a type that the hardware was built without
-    OUTPUT = 6  #: the output is unknown, or does not fit operation and type
+    UNSUPPORTED = 5  #: elements of a type, or a feature, that the hardware was built without
+    OUTPUT = 6  #: the output is unknown, or does not fit operation, type and function
     ZERO = 7  #: a zero point is not a value of an element
     CLAMP = 8  #: a minimum is above its maximum
     FACTOR = 9  #: a factor of the residual addition is infinite or NaN
@@ -41,6 +42,8 @@ class ConvError(IntEnum):
 JOB_VERSION = 1
 #: Bytes of a channel in the table of biases and scales.
 CHANNEL_BYTES = 8
+#: Bytes of the LUT of a function, and what its address is a multiple of.
+FUNCTION_BYTES, FUNCTION_ALIGNMENT = 256, 16
 
 
 class ConvOperation(IntEnum):
@@ -128,6 +131,9 @@ JOB = Format("convolution", 1024, "A job of the convolution engine. Fields that 
     _pitches("y_pitch", 768, "Y"),
     _pitches("addend_pitch", 864, "the second operand"),
     Field("early", 960, 1, "1, with ``signal``: it arrives at the barrier at ``barrier`` + 8 when K has been read."),
+    Field("function", 961, 1, "1: each 8-bit result is replaced by the byte of the LUT that it selects."),
+    Field("zero_first", 962, 1, "1: the zero point is added before a requantised result is rounded to an integer."),
+    Field("function_table", 992, 32, "Byte address of the LUT, 256 bytes: a multiple of 16."),
 ))  # fmt: skip
 
 
@@ -181,6 +187,10 @@ class ConvParams:
         columns of the kernel, and groups continue across the ends of lines.
     types : tuple of str
         Types of factors, one or more of ``i8``, ``i16`` (integers of 8 and of 16 bits), ``f16`` and ``bf16``.
+    function_table : bool
+        Whether a job can replace its results by bytes of a LUT.
+    zero_first : bool
+        Whether a job can add the zero point before results are rounded to integers.
     """
 
     row_bytes: int = 32
@@ -193,6 +203,8 @@ class ConvParams:
     queue_depth: int = 4
     rotation: bool = True
     types: tuple[str, ...] = ("i8", "i16")
+    function_table: bool = True
+    zero_first: bool = True
 
     def __post_init__(self):
         for name, (low, high) in _RANGES.items():
@@ -203,8 +215,9 @@ class ConvParams:
                 raise ValueError(f"{name} must be {low} to {high}, not {value!r}")
             if name in _POWERS and value & value - 1:
                 raise ValueError(f"{name} must be a power of two, not {value!r}")
-        if not isinstance(self.rotation, bool):
-            raise TypeError(f"rotation must be a bool, not {one_line(self.rotation)}")
+        for name in ("rotation", "function_table", "zero_first"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be a bool, not {one_line(getattr(self, name))}")
         if self.feature_rows < self.units:
             raise ValueError(f"feature_rows must be units ({self.units}) or more, not {self.feature_rows!r}")
         object.__setattr__(self, "types", families(self.types))
@@ -261,6 +274,8 @@ CONV_REGISTERS = (
         Field("queue_depth", 16, 8, "Jobs that wait."),
         Field("types", 24, 4, "Elements that are multiplied, a bit each: 8-bit integers, 16-bit integers, fp16, bf16."),
         Field("rotation", 28, 1, "Slaves can take rows from each other's memories."),
+        Field("function_table", 29, 1, "Jobs can have a LUT of a function."),
+        Field("zero_first", 30, 1, "Jobs can add the zero point before rounding."),
     ),
     parameters(2, Field("weight_bytes", 0, 32, "Bytes of a slave's weight memory.")),
     Register("control", 0x20, Access.WO, "Acts once.", (CLEAR_COUNTERS, CLEAR_ERROR)),
@@ -298,7 +313,8 @@ CONV_ID_VALUE = CONV_REGISTERS[0].reset
 def built_with(params):
     """Fields of the parameter registers for a :class:`ConvParams`, by register."""
     names = {"params0": ("row_bytes", "slaves", "units", "results"), "params2": ("weight_bytes",),
-             "params1": ("feature_rows", "weight_rows", "queue_depth", "rotation")}  # fmt: skip
+             "params1": ("feature_rows", "weight_rows", "queue_depth", "rotation", "function_table",
+                         "zero_first")}  # fmt: skip
     shown = {register: {name: getattr(params, name) for name in fields} for register, fields in names.items()}
     shown["params1"]["types"] = sum(1 << bit for bit, family in enumerate(MM_FAMILIES) if family in params.types)
     return shown

@@ -5,7 +5,16 @@ from typing import NamedTuple
 import numpy as np
 
 from tilewright.spec import BARRIER
-from tilewright.spec.conv import CHANNEL_BYTES, JOB, JOB_VERSION, ConvError, ConvOperation, ConvOutput
+from tilewright.spec.conv import (
+    CHANNEL_BYTES,
+    FUNCTION_ALIGNMENT,
+    FUNCTION_BYTES,
+    JOB,
+    JOB_VERSION,
+    ConvError,
+    ConvOperation,
+    ConvOutput,
+)
 from tilewright.spec.pe import MmType
 
 from .shape import SIZES, ConvShape
@@ -77,6 +86,7 @@ def shape_of(fields):
         adjoin=fields["x_pitch"][0] == fields["channels"] * element,
         table="table" in parts_of(fields),
         add="addend" in parts_of(fields),
+        function="function_table" in parts_of(fields),
     )
 
 
@@ -108,6 +118,8 @@ def parts_of(fields):
     results = ("y", "addend") if output.quantised and fields["add"] else ("y",)
     for name in results:
         parts[name] = Part(fields[name], result, result_shape, tuple(fields[f"{name}_pitch"][::-1]), result)
+    if fields["function"]:
+        parts["function_table"] = Part(fields["function_table"], FUNCTION_ALIGNMENT, (FUNCTION_BYTES,), (), 1)
     return parts
 
 
@@ -149,6 +161,9 @@ def _check_kind(word, fields, params):
     kind = MmType(fields["type"])
     if kind.family not in params.types:
         return Refused(ConvError.UNSUPPORTED, "type")
+    for name, built in (("function", params.function_table), ("zero_first", params.zero_first)):
+        if fields[name] and not built:
+            return Refused(ConvError.UNSUPPORTED, name)
     if fields["output"] not in set(ConvOutput):
         return Refused(ConvError.OUTPUT, "output")
     output = ConvOutput(fields["output"])
@@ -156,6 +171,8 @@ def _check_kind(word, fields, params):
     misfit = output.quantised if kind.is_float else output.half
     if misfit or maximum != (output == ConvOutput.ELEMENT):
         return Refused(ConvError.OUTPUT, "output")
+    if fields["function"] and not (output.quantised or (maximum and kind.bytes == 1)):
+        return Refused(ConvError.OUTPUT, "function")
     return None
 
 
@@ -209,7 +226,7 @@ def _check_places(parts, smem_bytes):
     for name, part in parts.items():
         if part.end > smem_bytes:
             return Refused(ConvError.RANGE, name)
-    for name in ("x", "k", "table", "addend"):
+    for name in ("x", "k", "table", "addend", "function_table"):
         part = parts.get(name)
         in_place = name == "addend" and part == y
         if part and part.address < y.end and y.address < part.end and not in_place:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.spec import LINE_BYTES
-from tilewright.spec.conv import JOB, ConvOperation, ConvOutput, ConvParams
+from tilewright.spec.conv import FUNCTION_BYTES, JOB, ConvOperation, ConvOutput, ConvParams
 
-from ..arguments import array, instance, integer, member, numbers, pair, shown
+from ..arguments import array, instance, integer, member, numbers, pair, shown, truth
 from ..dot_product import mm_type
 from ..memory import check_shared
 from .job import result_bytes
@@ -45,6 +45,11 @@ class PostProcessing:
         Factors of the first and of the second operand.
     offset : float
     add_minimum, add_maximum : int, optional
+    zero_first : bool
+        Whether the zero point is added before rounding.
+    function : array of 256 bytes, optional
+        The LUT of a function: the byte that replaces each result of 8 bits, by the byte of the result. Also for
+        ``max_pool`` of 8 bits.
     """
 
     output: ConvOutput = ConvOutput.RAW
@@ -58,18 +63,27 @@ class PostProcessing:
     offset: float = 0.0
     add_minimum: int | None = None
     add_maximum: int | None = None
+    zero_first: bool = False
+    function: np.ndarray | None = None
+
+    def __post_init__(self):
+        truth("zero_first", self.zero_first)
+        if self.function is not None:
+            table = array("function", self.function)
+            if table.shape != (FUNCTION_BYTES,) or table.dtype.itemsize != 1:
+                raise ValueError(f"function must have {FUNCTION_BYTES} elements of a byte, not {shown(table)}")
 
     def fields(self):
         """Fields of a job, except addresses."""
         output = member("output", ConvOutput, self.output)
-        fields = {"output": output, "bias": self.bias is not None}
+        fields = {"output": output, "bias": self.bias is not None, "function": self.function is not None}
         if not output.quantised:
             return fields
         low, high = (-128, 127) if output == ConvOutput.S8 else (0, 255)
         for name in ("minimum", "add_minimum", "maximum", "add_maximum"):
             value, end = getattr(self, name), low if "min" in name else high
             fields[name] = integer(name, end if value is None else value, low, high) & 0xFF
-        fields["y_zero"] = integer("zero", self.zero, low, high) & 0xFF
+        fields |= {"y_zero": integer("zero", self.zero, low, high) & 0xFF, "zero_first": int(self.zero_first)}
         if self.addend is not None:
             fields |= {"add": 1, "ratio": _bits("ratio", self.ratio, (2,)).tolist(),
                        "offset": int(_bits("offset", self.offset, ()))}  # fmt: skip
@@ -156,7 +170,7 @@ class ConvLayer:
         params = ConvParams() if params is None else instance("params", params, ConvParams)
         zeros = pair("zeros", zeros)
         if operation == ConvOperation.MAX_POOL:
-            post = PostProcessing(output=ConvOutput.ELEMENT)
+            post = PostProcessing(output=ConvOutput.ELEMENT, function=post.function)
         x, k = self._tensors(x, k, operation)
         self.gap = integer("gap", gap, 0, 65535)
         if gap % self.kind.bytes:
@@ -170,7 +184,7 @@ class ConvLayer:
         self.shape = ConvShape.of(
             x.shape, out_channels, kernel, stride, padding, dilation, operation=operation,
             element_bytes=self.kind.bytes, result_bytes=result_bytes(fields), adjoin=not gap,
-            table=table is not None, add="add" in fields,
+            table=table is not None, add="add" in fields, function=fields["function"],
         )  # fmt: skip
         addend = post.addend if "add" in fields else None
         self._check_addend(addend)
@@ -181,7 +195,7 @@ class ConvLayer:
         pixels = np.pad(x, [(0, 0)] * 3 + [(0, gap // self.kind.bytes)])
         if operation == ConvOperation.DEPTHWISE:
             k = np.moveaxis(k[..., 0], 0, -1)
-        parts = {"x": pixels, "k": k, "table": table, "addend": addend}
+        parts = {"x": pixels, "k": k, "table": table, "addend": addend, "function_table": post.function}
         self._lay_out({name: part for name, part in parts.items() if part is not None})
         mask = (1 << 8 * self.kind.bytes) - 1
         self.word = job_word(

@@ -19,6 +19,7 @@ from .results import (
     half_floats,
     largest,
     requantise,
+    requantise_zero_first,
     sum_floats,
     sum_integers,
 )
@@ -52,7 +53,8 @@ class Conv:
     smem : uint8 array
         Shared memory, changed in place.
     params : ConvParams, optional
-        ``row_bytes`` and ``types`` decide which jobs are refused; the others are not used.
+        ``row_bytes``, ``types``, ``function_table`` and ``zero_first`` decide which jobs are refused; the others are
+        not used.
     open_bytes : OpenBytes or None
         Bytes of shared memory that the specification leaves open, if other engines share this record.
 
@@ -115,8 +117,10 @@ class _Run:
 
     def run(self):
         """Writes the results."""
-        y = self._read("y")
-        y[...] = self._results().astype(y.dtype).reshape(y.shape)
+        y, results = self._read("y"), self._results()
+        if self.fields["function"]:
+            results = self._read("function_table")[results]
+        y[...] = results.astype(y.dtype).reshape(y.shape)
 
     def mark(self, open_bytes):
         """Notes whether the results are open: all of them are if any byte that the job reads is."""
@@ -169,7 +173,8 @@ class _Run:
         """Raw bits of 8-bit results."""
         fields = self.fields
         scale = self._read("table")[1::2]
-        results = requantise(acc, scale, self._number(fields["y_zero"]), self._clamp("minimum", "maximum"))
+        convert = requantise_zero_first if fields["zero_first"] else requantise
+        results = convert(acc, scale, self._number(fields["y_zero"]), self._clamp("minimum", "maximum"))
         if fields["add"]:
             second = self._number(self._read("addend").reshape(acc.shape).astype(np.int64))
             clamp = self._clamp("add_minimum", "add_maximum")

@@ -9,8 +9,8 @@ from ..dot_product import dot
 from .rows import Windows, cut_rows, distances, numbers
 
 __all__ = [
-    "add_residual", "convolve_floats", "convolve_integers", "half_floats", "largest", "requantise", "rounded_sum",
-    "sum_floats", "sum_integers",
+    "add_residual", "convolve_floats", "convolve_integers", "half_floats", "largest", "requantise",
+    "requantise_zero_first", "rounded_sum", "sum_floats", "sum_integers",
 ]  # fmt: skip
 
 #: Products of numbers below 2^16 that float64 adds up exactly.
@@ -21,6 +21,8 @@ _SPECIAL = {MmType.F16: (0x7C00, 0x7E00, 0x3C00), MmType.BF16: (0x7F80, 0x7FC0, 
 _LARGE = 1 << 31
 #: Bits of significands.
 _PLACES = 24
+#: Places of a product after which it is less than 2^-20, whatever its significand.
+_FAR = 44
 
 
 def convolve_integers(shape, kind, x, k, zeros, acc):
@@ -156,6 +158,26 @@ def requantise(acc, scale, zero, clamp):
     -------
     int64 array of the shape of ``acc``
     """
+    whole, places, negative = _scaled(acc, scale)
+    value = np.minimum(_shifted(whole, places), _LARGE)
+    return np.clip(np.where(negative, -value, value) + zero, *clamp)
+
+
+def requantise_zero_first(acc, scale, zero, clamp):
+    """The same with the zero point added before rounding; arguments are those of :func:`requantise`."""
+    whole, places, negative = _scaled(acc, scale)
+    # A smaller product makes no difference: it does not bring a sum near to a half. So a sum has at most 53 bits.
+    places = np.minimum(places, _FAR)
+    whole = np.minimum(whole, _LARGE)
+    total = np.where(negative, -whole, whole) + (zero << places)
+    size, dropped = _shortened(np.abs(total))
+    value = _shifted(size << np.maximum(dropped - places, 0), np.maximum(places - dropped, 0))
+    return np.clip(np.where(total < 0, -value, value), *clamp)
+
+
+def _scaled(acc, scale):
+    """The product of accumulators and scales, rounded to 24 significant bits: its size times 2^places, the places, at
+    most 60 and not negative, and whether it is negative. Steps 1 to 3."""
     acc = (np.asarray(acc, np.int64) + _LARGE & 0xFFFFFFFF) - _LARGE
     scale = np.asarray(scale, np.int64)
     exponent = scale >> 23 & 0xFF
@@ -164,9 +186,7 @@ def requantise(acc, scale, zero, clamp):
     product, dropped = _shortened(size * significand)
     weight = np.maximum(exponent, 1) - 150 + places + dropped
     # Longer shifts make no difference: a product has 24 places, and results from 2^31 saturate.
-    whole = product << np.clip(weight, 0, 38)
-    value = np.minimum(np.where(weight < 0, _shifted(whole, np.clip(-weight, 0, 60)), whole), _LARGE)
-    return np.clip(np.where((acc < 0) ^ (scale >> 31 != 0), -value, value) + zero, *clamp)
+    return product << np.clip(weight, 0, 38), np.clip(-weight, 0, 60), (acc < 0) ^ (scale >> 31 != 0)
 
 
 def add_residual(first, second, ratio, offset, clamp):

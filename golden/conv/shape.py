@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.spec.conv import CHANNEL_BYTES, ConvOperation
+from tilewright.spec.conv import CHANNEL_BYTES, FUNCTION_BYTES, ConvOperation
 
 from ..arguments import integer, integers, member, pair
 
@@ -33,8 +33,8 @@ class ConvShape:
     element_bytes, result_bytes : int
     adjoin : bool
         Pixels of X adjoin in memory.
-    table, add : bool
-        A table of channels, and a second operand, are read.
+    table, add, function : bool
+        A table of channels, a second operand, and the LUT of a function are read.
     """
 
     batch: int
@@ -54,6 +54,7 @@ class ConvShape:
     adjoin: bool = True
     table: bool = False
     add: bool = False
+    function: bool = False
 
     def __post_init__(self):
         for name in SIZES:
@@ -142,7 +143,7 @@ class ConvShape:
 
     @property
     def bytes_read(self):
-        """The least bytes to read: each byte in a window once, weights, table, second operand."""
+        """The least bytes to read: each byte in a window once, weights, table, second operand, LUT."""
         extents = [
             len(np.unique(places[(places >= 0) & (places < size)]))
             for places, size in (
@@ -156,6 +157,7 @@ class ConvShape:
             + weights.get(self.operation, 0) * self.taps * self.element_bytes
             + self.table * self.out_channels * CHANNEL_BYTES
             + self.add * self.bytes_written
+            + self.function * FUNCTION_BYTES
         )
 
     @property

@@ -2,11 +2,12 @@
 
 ::
 
-    operation.type.output{.bias}{.raster}{.early} {field=value | field=(value,value…)} …
+    operation.type.output{.bias}{.raster}{.early}{.zero_first} {field=value | field=(value,value…)} …
 
 ``operation`` is convolution, depthwise, sum_pool or max_pool; fields have the names of the job format, in any order.
-Omitted fields have their lowest values. A line with ``barrier`` signals it, and a line with ``addend`` adds it. ``//``
-begins a comment. ``word n`` is a raw job. Numbers are decimal, or hexadecimal with 0x.
+Omitted fields have their lowest values. A line with ``barrier`` signals it, a line with ``addend`` adds it, and a line
+with ``function_table`` has a function. ``//`` begins a comment. ``word n`` is a raw job. Numbers are decimal, or
+hexadecimal with 0x.
 """
 
 import re
@@ -20,12 +21,14 @@ from .language import Flag, Language, Part, TextLine
 __all__ = ["BITS", "ConvLine", "assemble_jobs", "disassemble_job"]
 
 #: Fields that are parts of the operation, or follow from other fields.
-_PARTS = {"version", "operation", "type", "output", "bias", "add", "signal", "raster", "early"}
+_PARTS = {
+    "version", "operation", "type", "output", "bias", "add", "signal", "raster", "early", "function", "zero_first",
+}  # fmt: skip
 _FIELDS = {field.name: field for field in JOB.fields if field.name not in _PARTS}
 #: Fields with a field that says that they are used.
-_SWITCHES = {"barrier": "signal", "addend": "add"}
+_SWITCHES = {"barrier": "signal", "addend": "add", "function_table": "function"}
 #: Fields in hexadecimal.
-_HEXADECIMAL = {"barrier", "x", "k", "table", "y", "addend", "ratio", "offset"}
+_HEXADECIMAL = {"barrier", "x", "k", "table", "y", "addend", "function_table", "ratio", "offset"}
 
 
 class ConvLine(TextLine):
@@ -78,7 +81,7 @@ def _written(value, form):
 
 _SYNTAX = (
     Part("type", names(MmType), "a type"), Part("output", names(ConvOutput), "an output"), Flag("bias"),
-    Flag("raster"), Flag("early"), _Fields(),
+    Flag("raster"), Flag("early"), Flag("zero_first"), _Fields(),
 )  # fmt: skip
 _LANGUAGE = Language(
     ConvLine,

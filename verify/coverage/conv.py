@@ -24,6 +24,8 @@ _FEATURES = {
     "bias": (0, 1),
     "addition": ("none", "apart", "in place"),
     "clamp": ("whole", "narrow"),
+    "zero_first": (0, 1),
+    "function": (0, 1),
     "arrivals": (0, 1, 2),
     "raster": (0, 1),
     "merge": ("one", "stride", "kernel", "other"),
@@ -52,6 +54,9 @@ _CROSSES = (
     ("operation", "output"),
     ("operation", "bias"),
     ("output", "addition", "clamp"),
+    ("output", "addition", "zero_first"),
+    ("output", "addition", "function"),
+    ("operation", "function"),
     ("operation", "fold", "raster"),
     ("operation", "blocks", "block"),
     ("operation", "stride", "dilation"),
@@ -77,6 +82,7 @@ def conv_coverage(params=None):
     features = _FEATURES if params is None else _FEATURES | _built(params)
     quantised = {output.name for output in ConvOutput if output.quantised}
     rotation = params is None or params.rotation
+    bytes_ = params is None or "i8" in params.types
 
     def cannot(reason, predicate):
         return reason, lambda bin_: predicate(**dict.fromkeys(_FEATURES) | bin_)
@@ -89,7 +95,13 @@ def conv_coverage(params=None):
                    (operation == "MAX_POOL") != (output == "ELEMENT")),
             cannot("a maximum has no bias", lambda operation, bias, **_: operation == "MAX_POOL" and bias),
             cannot("only 8 bits are clamped and added to", lambda output, addition, clamp, **_: addition is not None
-                   and output not in quantised and (addition != "none" or clamp != "whole")),
+                   and output not in quantised and (addition != "none" or clamp not in (None, "whole"))),
+            cannot("a zero point is of 8 bits", lambda output, zero_first, **_: output is not None
+                   and output not in quantised and zero_first),
+            cannot("a function is of 8 bits", lambda output, function, **_: output is not None and function
+                   and output not in quantised and (output != "ELEMENT" or not bytes_)),
+            cannot("elements of 8 bits alone have a function", lambda operation, function, **_:
+                   operation == "MAX_POOL" and function and not bytes_),
             cannot("groups go on across lines where a row has one or two points, and slaves' rows rotate",
                    lambda operation, fold, raster, **_: operation in _LANES and raster and fold is not None and
                    (fold > 2 or not rotation)),
@@ -119,6 +131,8 @@ def _built(params):
     return {
         "type": tuple(kind.name for kind in types),
         "output": tuple(output.name for output in ConvOutput if floats or not output.half),
+        **({} if params.zero_first else {"zero_first": (0,)}),
+        **({} if params.function_table else {"function": (0,)}),
         "fold": tuple(fold for fold in _FEATURES["fold"] if params.row_bytes // fold >= min(k.bytes for k in types)),
     }
 
@@ -136,6 +150,8 @@ def sample_job(coverage, word, params):
         "bias": fields["bias"] * (shape.operation != ConvOperation.MAX_POOL),
         "addition": _addition(fields, parts),
         "clamp": "narrow" if output.quantised and _narrow(fields, output) else "whole",
+        "zero_first": fields["zero_first"] * output.quantised,
+        "function": fields["function"],
         "merge": _merge(fields),
         "fold": plan.fold,
         "blocks": "one" if plan.blocks == 1 else "more",

@@ -124,6 +124,9 @@ def _fields(rng, params, most_macs):
                "width": width, "height": height, "channels": channels, "out_channels": out_channels,
                "out_width": made[0], "out_height": made[1]}  # fmt: skip
     fields["granularity"] = rng.choice(blocks).bit_length() - 1
+    has_function = fields["output"].quantised or (operation == ConvOperation.MAX_POOL and kind.bytes == 1)
+    fields["function"] = int(params.function_table and has_function and rng.random() < 0.3)
+    fields["zero_first"] = int(params.zero_first and rng.random() < 0.4)
     _set_pitches(rng, fields, kind)
     adjoin = fields["x_pitch"][0] == channels * kind.bytes
     if adjoin and dilation[0] == 1 and not operation.lanes:
@@ -188,7 +191,7 @@ def _odd(rng, number, others):
 
 def _place(rng, fields, smem_bytes):
     """Sets all addresses, without an overlap that matters; whether there is room."""
-    names = ("barrier", "x", "k", "table", "y", "addend")
+    names = ("barrier", "x", "k", "table", "y", "addend", "function_table")
     fields |= dict.fromkeys(names, 0)
     parts, end = parts_of(JOB.unpack(job_word(**fields))), 0
     order = rng.sample(list(parts), len(parts))

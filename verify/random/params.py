@@ -70,6 +70,8 @@ def random_conv(rng, types=None):
             queue_depth=_power(rng, 2, 8),
             rotation=rng.random() < 0.7,
             types=types or _types(rng, 2),
+            function_table=rng.random() < 0.7,
+            zero_first=rng.random() < 0.7,
         )
         if params.peak > _MOST_MACS:
             raise ValueError(params)

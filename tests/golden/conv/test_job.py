@@ -43,6 +43,8 @@ REFUSED = [
     ({"output": "element"}, "OUTPUT", "output"),
     ({"output": "f16"}, "OUTPUT", "output"),
     (MAXIMUM | {"output": "u8"}, "OUTPUT", "output"),
+    (RAW | {"function": 1, "function_table": 3072}, "OUTPUT", "function"),
+    (WIDE | MAXIMUM | {"function": 1, "function_table": 3072}, "OUTPUT", "function"),
     ({"x_zero": 256}, "ZERO", "x_zero"),
     ({"k_zero": 0x8000}, "ZERO", "k_zero"),
     ({"minimum": 9, "maximum": 8}, "CLAMP", "minimum"),
@@ -63,6 +65,7 @@ REFUSED = [
     (RAW | {"y": 1026}, "ALIGNMENT", "y"),
     (WIDE | {"x_pitch": (16, 65, 192)}, "ALIGNMENT", "x_pitch"),
     (WIDE | {"k_pitch": 65}, "ALIGNMENT", "k_pitch"),
+    ({"function": 1, "function_table": 3080}, "ALIGNMENT", "function_table"),
     (RAW | {"y_pitch": (20, 60, 121)}, "ALIGNMENT", "y_pitch"),
     ({"y_pitch": (4, 15, 30)}, "PITCH", "y_pitch"),
     ({"y_pitch": (5, 14, 30)}, "PITCH", "y_pitch"),
@@ -75,12 +78,16 @@ REFUSED = [
     ({"table": SMEM_BYTES - 32}, "RANGE", "table"),
     ({"y": SMEM_BYTES - 28}, "RANGE", "y"),
     ({"addend": 2**32 - 1}, "RANGE", "addend"),
+    ({"function": 1, "function_table": SMEM_BYTES - 240}, "RANGE", "function_table"),
+    ({"function": 1, "function_table": 2**32 - 16}, "RANGE", "function_table"),
     ({"x": 1024 - 94}, "OVERLAP", "x"),
     (MAXIMUM | {"x": 1024, "out_width": 4, "out_height": 3, "y_pitch": (8, 32, 96)}, "OVERLAP", "x"),  # X is Y wholly
     ({"k": 1024 + 28}, "OVERLAP", "k"),
     ({"table": 992}, "OVERLAP", "table"),
     ({"addend": 1025}, "OVERLAP", "addend"),
     ({"addend": 1024, "addend_pitch": (5, 16, 30)}, "OVERLAP", "addend"),
+    ({"function": 1, "function_table": 1024 - 240}, "OVERLAP", "function_table"),
+    ({"function": 1, "function_table": 1024 + 16}, "OVERLAP", "function_table"),
 ]  # fmt: skip
 
 LEGAL = [
@@ -102,6 +109,12 @@ LEGAL = [
     MAXIMUM | {"k": 2**32 - 1, "k_pitch": 2**32 - 1, "table": 1, "x_zero": 0xFFFF, "k_zero": 0xFFFF},
     LANES | {"operation": "sum_pool", "k": 2**32 - 1, "k_zero": 0xFFFF},
     {"y_pitch": (5, 15, 0)},  # there is one image
+    {"function": 1, "function_table": SMEM_BYTES - 256, "zero_first": 1},
+    {"function": 1, "function_table": 1024 - 256},
+    {"function": 1, "function_table": 1024 + 32, "add": 0, "output": "s8", "minimum": 0x80, "maximum": 0x7F},
+    {"function_table": 2**32 - 1},
+    RAW | {"zero_first": 1},
+    MAXIMUM | {"function": 1, "function_table": 16, "zero_first": 1},
 ]
 
 
@@ -146,8 +159,9 @@ def test_the_first_rule_counts():
     pairs = 0
     for first, code, field in rows:
         for second, other, _ in rows:
-            # What makes the job another kind of job may undo the first mistake.
-            if other > code and not second.keys() & {*first, "type", "output", "operation"}:
+            # What makes the job another kind of job may undo the first mistake, and not every kind has a function.
+            unfit = "function" in second and first.keys() & {"type", "output"}
+            if other > code and not unfit and not second.keys() & {*first, "type", "output", "operation"}:
                 pairs += 1
                 parts = check_job(job_word(**GOOD | first | second), PARAMS, SMEM_BYTES)
                 assert parts == (code, field), (first, second)
@@ -206,6 +220,8 @@ def spans(f):
         parts["table"] = f["table"], 8 * f["out_channels"], 8, ()
     if quantised and f["add"]:
         parts["addend"] = tensor("addend", f["out_width"], f["out_height"], f["out_channels"], eo)
+    if f["function"]:
+        parts["function_table"] = f["function_table"], 256, 16, ()
     return parts
 
 
@@ -218,10 +234,14 @@ def broken_rules(word, params, smem_bytes):
         ("OPERATION", "operation", lambda: f["operation"] > 3),
         ("TYPE", "type", lambda: f["type"] > 9),
         ("UNSUPPORTED", "type", lambda: MmType(f["type"]).family not in params.types),
+        ("UNSUPPORTED", "function", lambda: f["function"] and not params.function_table),
+        ("UNSUPPORTED", "zero_first", lambda: f["zero_first"] and not params.zero_first),
         ("OUTPUT", "output", lambda: f["output"] > 5),
         ("OUTPUT", "output", lambda: (f["operation"] == 3) != (f["output"] == 5)),
         ("OUTPUT", "output", lambda: f["output"] in (1, 2) and f["type"] >= 8),
         ("OUTPUT", "output", lambda: f["output"] in (3, 4) and f["type"] < 8),
+        ("OUTPUT", "function", lambda: f["function"] and (f["output"] in (0, 3, 4) or
+                                                          (f["output"] == 5 and f["type"] > 3))),
     ]  # fmt: skip
     for code, field, is_broken in rules:
         if is_broken():
@@ -249,7 +269,7 @@ def broken_rules(word, params, smem_bytes):
     if f["operation"] and f["channels"] != f["out_channels"]:
         yield ConvError.CHANNELS, "out_channels"
     parts = spans(f)
-    order = [name for name in ("barrier", "x", "k", "table", "y", "addend") if name in parts]
+    order = [name for name in ("barrier", "x", "k", "table", "y", "addend", "function_table") if name in parts]
     yield from ((ConvError.ALIGNMENT, name) for name in order if parts[name][0] % parts[name][2])
     yield from (
         (ConvError.ALIGNMENT, f"{name}_pitch") for name in order if any(p % parts[name][2] for p in parts[name][3])
@@ -268,6 +288,17 @@ def broken_rules(word, params, smem_bytes):
             first, size = parts[name][:2]
             if not y.isdisjoint(range(first, min(first + size, 2 * smem_bytes))):
                 yield ConvError.OVERLAP, name
+
+
+@pytest.mark.parametrize("built", [(False, True), (True, False), (False, False)])
+def test_features_that_are_not_built(built):
+    params = PARAMS.replace(function_table=built[0], zero_first=built[1])
+    for name, there in zip(("function", "zero_first"), built, strict=True):
+        word = job_word(**GOOD | {name: 1, "function_table": 3072})
+        expected = None if there else (ConvError.UNSUPPORTED, name)
+        assert check_job(word, params, SMEM_BYTES) == expected == next(broken_rules(word, params, SMEM_BYTES), None)
+    both = job_word(**GOOD | RAW | {"function": 1, "zero_first": 1, "function_table": 8})
+    assert check_job(both, params, SMEM_BYTES) == next(broken_rules(both, params, SMEM_BYTES))
 
 
 @pytest.mark.parametrize("count", [6000, pytest.param(20_000, marks=pytest.mark.long)])

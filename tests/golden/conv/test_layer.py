@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from tilewright.golden import CONV_PRESETS, ConvLayer, PostProcessing, convolve
+from tilewright.golden.arguments import shown
 from tilewright.spec.conv import JOB
 from tilewright.spec.pe import MM_FAMILIES
 
@@ -12,6 +13,7 @@ RNG = np.random.default_rng(3)
 X = RNG.integers(0, 256, (2, 9, 11, 3), np.uint8)
 K = RNG.integers(-128, 128, (5, 3, 5, 3), np.int8)
 OF = "an array of shape"
+LUT = np.random.default_rng(8).permutation(256).astype(np.uint8)
 
 
 def direct(x, k, stride, padding, dtype=np.int64):
@@ -113,6 +115,7 @@ def test_a_layer_has_its_memory_and_its_plan():
         ((X, K, "u8s8"), {"post": PostProcessing("s8", scale=[1] * 5, maximum=128)},
          "maximum must be -128 to 127, not 128"),
         ((X, K, "u8s8"), {"post": PostProcessing("f16")}, "the engine refuses the job: OUTPUT, field output"),
+        ((X, K, "u8s8"), {"post": PostProcessing(function=LUT)}, "the engine refuses the job: OUTPUT, field function"),
         ((X.astype("u2"), K.astype("i2"), "u16s16"), {"params": CONV_PRESETS["unit"]},
          "the engine refuses the job: UNSUPPORTED, field type"),
     ],
@@ -121,6 +124,38 @@ def test_refusals(arguments, options, sentence):
     with pytest.raises((TypeError, ValueError)) as caught:
         convolve(*arguments, **options)
     assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"zero_first": 2}, "zero_first must be True or False, not 2"),
+        ({"function": [0] * 256}, f"function must be a numpy array, not {shown([0] * 256)}"),
+        ({"function": LUT[1:]}, f"function must have 256 elements of a byte, not {OF} (255,) and uint8"),
+        ({"function": LUT.astype("u2")}, f"function must have 256 elements of a byte, not {OF} (256,) and uint16"),
+    ],
+)
+def test_refusals_of_post_processing(options, sentence):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        PostProcessing("u8", **options)
+    assert str(caught.value) == sentence
+
+
+def test_functions():
+    """Of requantised results after the addition, and of the largest elements."""
+    addend = np.random.default_rng(9).integers(-128, 128, (1, 11, 11, 5), np.int8)
+    plain = {"scale": 2.0**-9, "zero": 3, "addend": addend, "zero_first": True}
+    padded = {"padding": (2, 2, 2, 2), "params": CONV_PRESETS["unit"]}
+    results, changed = (
+        convolve(X[:1], K, "u8s8", **padded, post=PostProcessing("s8", **plain, **options))
+        for options in ({}, {"function": LUT.view(np.int8)})
+    )
+    assert (changed == LUT.view(np.int8)[results.view(np.uint8)]).all() and len(np.unique(changed)) > 50
+    maximum = {"operation": "max_pool", "kernel": (2, 2)}
+    largest = convolve(X, None, "u8", **maximum)
+    assert (convolve(X, None, "u8", **maximum, post=PostProcessing(function=LUT)) == LUT[largest]).all()
+    layer = ConvLayer(X, None, "u8", **maximum, post=PostProcessing(function=LUT))
+    assert layer.shape.bytes_read == ConvLayer(X, None, "u8", **maximum).shape.bytes_read + 256
 
 
 @pytest.mark.parametrize(("kind", "gap"), [("u8s8", 3), ("s16s16", 6)])

@@ -53,6 +53,32 @@ def test_two_points_by_hand():
     assert (memory[40:] == 0xCD).all()
 
 
+def test_a_function_by_hand():
+    """Bytes as they are stored: of s8 results, and of elements."""
+    lut = np.arange(256, dtype=np.uint8)[::-1]
+    memory = np.zeros(1024, np.uint8)
+    memory[512:768] = lut
+    memory[:4] = [1, 2, 200, 255]
+    memory[16:18], memory[64:72] = [1, 0xFF], np.array([0, 0x3F800000], "<u4").view(np.uint8)
+    fields = {"function": 1, "function_table": 512, "out_height": 1}
+    assert run(memory, output="s8", minimum=0x80, maximum=0x7F, y_pitch=(1, 2, 2), **fields) == (True, [])
+    assert memory[32:34].tolist() == [255 - 0xFF, 255 - (200 - 255 & 0xFF)]
+    maximum = {"operation": "max_pool", "output": "element", "out_channels": 2, "y_pitch": (2, 4, 4), "y": 48}
+    assert run(memory, **maximum, **fields) == (True, [])
+    assert memory[48:52].tolist() == [254, 253, 55, 0]
+    assert run(memory, output="raw", **fields)[1] == [ConvRecord(ConvError.OUTPUT, JOB.index("function"), 0)]
+
+
+def test_zero_first_by_hand():
+    """0.5 - 2^-25 with a zero point of 128: the sum is rounded to 128.5, and then to an even number."""
+    memory = memory_of(x=np.array([255, 255, 0, 0], np.uint8), k=np.array([0, 0], np.int8),
+                       table=np.array([(1 << 24) - 1, 0x33000000], "<u4"))  # fmt: skip
+    quantised = {"output": "u8", "maximum": 255, "bias": 1, "y_pitch": (1, 2, 2)}
+    for first, zero, expected in ((0, 128, 128), (1, 128, 128), (0, 129, 129), (1, 129, 130)):
+        run(memory, **quantised, y_zero=zero, zero_first=first)
+        assert memory[32:34].tolist() == [expected] * 2
+
+
 def test_zero_points_and_padding():
     """A window of 1 × 3 with padding on both sides, which has the value x_zero and adds nothing."""
     memory = memory_of(x=np.array([1, 2, 200, 255], np.uint8), k=np.array([1, 1, 2, 2, 3, 3], np.int8))
@@ -235,5 +261,5 @@ def test_refused_words():
 def test_registers_show_parameters():
     registers = {register.name: register for register in CONV_REGISTERS}
     shown = {name: registers[name].format.pack(**fields) for name, fields in built_with(CONV_PRESETS["full"]).items()}
-    assert shown == {"params0": 0x40041040, "params1": 0x1F040940, "params2": 64 * 1024}
+    assert shown == {"params0": 0x40041040, "params1": 0x7F040940, "params2": 64 * 1024}
     assert len({register.offset for register in CONV_REGISTERS}) == len(CONV_REGISTERS)

@@ -60,6 +60,7 @@ class Naive:
                   for wo in range(f["out_width"]) for co in range(f["out_channels"])]  # fmt: skip
         for (n, ho, wo, co), acc in zip(places, self.sums(places), strict=True):
             bits = acc if self.operation == ConvOperation.MAX_POOL else self.result(acc, n, ho, wo, co)
+            bits = self.read(f["function_table"] + bits, 1) if f["function"] else bits
             place = f["y"] + n * image + ho * line + wo * pixel + co * self.eo
             self.smem[place : place + self.eo] = list(bits.to_bytes(self.eo, "little"))
         early = f["early"] and self.operation == ConvOperation.CONVOLUTION
@@ -164,6 +165,8 @@ class Naive:
         else:
             with np.errstate(over="ignore"):
                 value = float(np.float32(acc) * np.uint32(scale).view(np.float32))
+        if f["zero_first"]:
+            value, zero = float(np.float32(max(-(2.0**31), min(2.0**31, value))) + np.float32(zero)), 0
         y = max(low, min(high, round(max(-(2.0**31), min(2.0**31, value))) + zero))
         if f["add"]:
             pixel, line, image = f["addend_pitch"]

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.golden.conv.results import add_residual, half_floats, requantise
+from tilewright.golden.conv.results import add_residual, half_floats, requantise, requantise_zero_first
 from tilewright.spec.conv import ConvOutput
 
 SEED = 7
@@ -57,6 +57,66 @@ def test_sums_wrap_to_32_bits():
     one = [0x3F800000]
     assert requantise([[(1 << 31) + 5]], one, 0, S8).tolist() == [[-128]]
     assert requantise([[(1 << 32) + 5], [-(1 << 32) + 7]], one, 0, S8).tolist() == [[5], [7]]
+
+
+def in_binary32_zero_first(acc, scale, zero, clamp):
+    """y = sat(rne(fl(fl(fl(acc) · s) + zy))), operation by operation."""
+    with np.errstate(over="ignore", under="ignore"):
+        product = acc.astype(np.float32) * np.asarray(scale, np.uint32).view(np.float32)
+        return np.clip(np.rint(product + np.float32(zero)), *clamp).astype(np.int64)
+
+
+ZEROS = [0, 1, 3, -1, -128, 127, 128, 255, 100, -77]
+
+
+@pytest.mark.parametrize("span", [12, 20, 28, 31])
+@pytest.mark.parametrize("zero", ZEROS)
+def test_zero_first_equals_binary32(span, zero):
+    rng = np.random.default_rng(SEED)
+    acc = rng.integers(-(1 << span), 1 << span, (MANY // 100, 100), np.int64)
+    scale = (rng.uniform(0.2, 2, 100) * 2.0 ** (rng.integers(-4, 8, 100) - span)).astype(np.float32).view(np.uint32)
+    clamp = (0, 255) if zero > 127 else S8
+    assert (requantise_zero_first(acc, scale, zero, clamp) == in_binary32_zero_first(acc, scale, zero, clamp)).all()
+
+
+def near_halves(rng, zero, count):
+    """Accumulators of a significand each, and scales of a power of two, whose products are within some units of the
+    last place of numbers k + 1/2, of both signs and with every binade of the sum; some are cancelled by the zero
+    point, and some are so small that nothing of them remains."""
+    half = rng.integers(-300, 300, count) - zero + 0.5
+    half[rng.random(count) < 0.2] = 0.5
+    exponent = np.frexp(np.abs(half))[1] - 24
+    size = np.round(np.abs(half) * 2.0 ** -exponent.astype(np.float64)).astype(np.int64)
+    apart = np.where(rng.random(count) < 0.5, rng.integers(-4, 5, count), rng.integers(-600, 601, count))
+    tiny = rng.random(count) < 0.02
+    acc = np.sign(half).astype(np.int64) * (size + apart)
+    scale = (np.where(tiny, rng.integers(1, 90, count), 127 + exponent)) << 23
+    return acc, scale.astype(np.uint32)
+
+
+@pytest.mark.parametrize("zero", ZEROS)
+def test_zero_first_rounds_twice(zero):
+    """Sums that are rounded onto a half, and then to an even integer."""
+    acc, scale = near_halves(np.random.default_rng(SEED), zero, MANY)
+    wide = (-1000, 1000)
+    results = requantise_zero_first(acc, scale, zero, wide)
+    assert (results == in_binary32_zero_first(acc, scale, zero, wide)).all()
+    once = np.rint(acc * scale.view(np.float32).astype(np.float64) + zero).astype(np.int64)
+    assert (results != once).any() == (zero != 0), "binary32 rounds the sum too"
+    assert (results != requantise(acc, scale, zero, wide)).any() == (zero % 2 != 0 or abs(zero) > 3)
+
+
+def test_zero_first_of_every_scale():
+    """Subnormal scales, which leave the zero point; huge ones, which saturate; infinities and NaN as without."""
+    rng = np.random.default_rng(SEED)
+    scale = rng.integers(0, 1 << 32, 4000, np.uint64).astype(np.uint32)
+    scale[:8] = [0, 0x80000000, 1, 0x807FFFFF, 0x00800000, 0x7F7FFFFF, 0x3F800000, 0xBF800000]
+    acc = rng.integers(-(1 << 31), 1 << 31, (20, 4000), np.int64)
+    acc[0] = 0
+    for zero in (1, -128, 127):
+        results, special = requantise_zero_first(acc, scale, zero, S8), (scale >> 23 & 0xFF) == 0xFF
+        assert (results == in_binary32_zero_first(acc, np.where(special, 0, scale), zero, S8))[:, ~special].all()
+        assert (results == requantise(acc, scale, zero, S8))[:, special].all()
 
 
 def rounded(value):

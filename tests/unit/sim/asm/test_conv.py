@@ -27,6 +27,8 @@ JOBS = [
     ("sum_pool.u8u8.s8.bias channels=65536 y_pitch=(1,2,4294967295)",
      {"operation": "sum_pool", "type": "u8u8", "output": "s8", "bias": 1, "channels": 65536,
       "y_pitch": (1, 2, 2**32 - 1)}),
+    ("convolution.u8u8.s8.zero_first function_table=0",
+     {"operation": "convolution", "type": "u8u8", "output": "s8", "zero_first": 1, "function": 1}),
     ("max_pool.u16u16.element padding=(255,0)",
      {"operation": "max_pool", "type": "u16u16", "output": "element", "padding": (255, 0)}),
 ]  # fmt: skip
@@ -72,7 +74,7 @@ def test_random_jobs_and_garbage_in_both_directions():
         ("\nmax_pool.f16.element x", "line 2: 'x' must be name=value with one of granularity, merge, tag, barrier, "
          "x_zero, k_zero, x, k, table, y, addend, minimum, maximum, add_minimum, add_maximum, ratio, offset, y_zero, "
          "channels, width, height, batch, out_channels, out_width, out_height, kernel, stride, dilation, padding, "
-         "x_pitch, k_pitch, y_pitch, addend_pitch"),
+         "x_pitch, k_pitch, y_pitch, addend_pitch, function_table"),
         ("max_pool.f16.element merge=0", "line 1: 'merge=0' must be 1 to 256"),
         ("max_pool.f16.element merge=", "line 1: 'merge=' must be a number"),
         ("max_pool.f16.element merge=1 merge=1", "line 1: 'merge=1' is given twice"),
