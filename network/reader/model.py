@@ -11,10 +11,22 @@ from onnx.external_data_helper import load_external_data_for_model
 
 from tilewright.golden.arguments import instance, shown
 
-from ..arithmetic.functions import FUNCTIONS, OPERATIONS
+from ..arithmetic.functions import FUNCTIONS
 from ..errors import ModelError
 from ..graph import Reshape, Tensor
-from . import channels, constants, elements, layout, products, quantisation, selection, sums, upsampling, windows
+from . import (
+    channels,
+    constants,
+    elements,
+    layout,
+    products,
+    quantisation,
+    reductions,
+    selection,
+    sums,
+    upsampling,
+    windows,
+)
 from .constants import FOR_CONSTANTS, constant_of
 from .host import on_host
 from .operator import Constant, Operator, Pending, check_opset, check_schema
@@ -114,7 +126,7 @@ READERS = {
     ("", "QLinearConv"): in_one_row(products.qlinear_conv, 3),
     ("", "QLinearMatMul"): products.qlinear_matmul,
     ("", "QuantizeLinear"): quantisation.quantize_linear,
-    ("", "ReduceMean"): windows.reduce_mean,
+    **{("", name): reductions.reduce for name in ("ReduceMax", "ReduceMean", "ReduceSum")},
     ("", "Relu"): elements.relu,
     ("", "Reshape"): layout.reshape,
     ("", "Resize"): resize,
@@ -129,7 +141,8 @@ READERS = {
     ("", "Unsqueeze"): layout.unsqueeze,
     **{("", name): elements.unary for name in FUNCTIONS},
     ("", "PRelu"): in_one_row(channels.prelu),
-    **{("", name): elements.binary for name in OPERATIONS.keys() - {"Add", "Mul", "PRelu", "Sub"}},
+    **{("", name): elements.binary for name in ("Div", "Pow")},
+    **{("", name): reductions.extreme for name in ("Max", "Min")},
     (_MICROSOFT, "DequantizeLinear"): quantisation.dequantize_linear,
     (_MICROSOFT, "Gelu"): elements.unary,
     (_MICROSOFT, "QGemm"): products.qgemm,

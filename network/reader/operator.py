@@ -124,6 +124,10 @@ class Operator:
             except ValueError:
                 raise self.refusal(f"its attribute {attribute.name!r} has no value") from None
 
+    def named(self, output):
+        """The node with another output, without attributes and inputs."""
+        return Operator(onnx.helper.make_node(self.kind, [], [output], self.name), self._reading)
+
     @property
     def output(self):
         """The name of the only output; refused if there are several."""

@@ -4,12 +4,11 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import onnx
 
 from ..arithmetic.constants import change_table
 from ..arithmetic.rounding import dequantise, limits, quantise
 from ..graph import Concat, Dequantize, Floats, Graph, Node, Quantize, Reshape, Take, Tensor
-from .operator import Function, Operator, Pending, Real
+from .operator import Function, Pending, Real
 
 __all__ = ["Reading", "change_of", "function_of", "numbers", "own_quantity"]
 
@@ -195,8 +194,7 @@ class Reading:
 
     def rearrange(self, op, value, shape, attributes, output):
         """Adds a node with ``attributes`` that moves elements of a value to ``output``, of ``shape``."""
-        node = Operator(onnx.helper.make_node(op.kind, [], [output], op.name), self)
-        self.move(node, value, shape, lambda y, clamp: attributes, own_quantity(value), floats=True)
+        self.move(op.named(output), value, shape, lambda y, clamp: attributes, own_quantity(value), floats=True)
 
     def take(self, op, value, indices, output):
         """Adds ``output``: the elements of a value with some indices of each dimension."""

@@ -6,13 +6,13 @@ import numpy as np
 
 from ..arithmetic.constants import average_scale, global_average_scale
 from ..arithmetic.rounding import limits
-from ..graph import Pool, Reshape
+from ..graph import Pool
 from .layout import operand
-from .operator import Constant, Pending
+from .operator import Constant
 from .reading import own_quantity
 
 __all__ = ["Windows", "average_of_all", "average_of_windows", "global_max_pool", "max_pool", "on_floats", "on_integers",
-           "reduce_mean", "take_windows"]  # fmt: skip
+           "sums_of_windows", "take_windows"]  # fmt: skip
 
 #: Most rows or columns of a feature map with its padding.
 _MOST = 1 << 20
@@ -139,27 +139,12 @@ def global_max_pool(op, reading):
     reading.move(op, value, (*shape[:2], 1, 1), attributes_of, own_quantity(value))
 
 
-def reduce_mean(op, reading):
-    """ReduceMean over all rows and columns, with or without their dimensions."""
-    rank, keep = len(op.shape_of(op.real(0))), op.take("keepdims", 1)
-    op.take("noop_with_empty_axes", 0)
-    if rank != 4 or sorted(op.axes(1, rank)) != [2, 3]:
-        raise op.refusal("only the mean of all rows and columns of a feature map is supported")
-    if keep:
-        on_floats(average_of_all)(op, reading)
-        return
-    real = op.real(0)
-    shape, finish = average_of_all(op, reading, reading.values[real.name], real.quantity)
-    mean = Pending(op, shape, finish)
-    reading.move(op, mean, shape[:2], lambda y, clamp: Reshape(shape[:2]))
-
-
 def average_of_all(op, reading, x, quantity):
     """An average of all pixels: the shape of the result, and the function that adds the node."""
     _check_space(op, x.shape)
     size = x.shape[2:]
     windows = Windows((1, 1), (0, 0, 0, 0), (1, 1), (1, 1))
-    return _finish(
+    return sums_of_windows(
         op, reading, x, quantity, size, windows, lambda y: global_average_scale(quantity.scale, y, size[0] * size[1])
     )
 
@@ -178,10 +163,16 @@ def average_of_windows(op, reading, x, quantity):
         counts = np.full((1, 1), kernel[0] * kernel[1])
     if (counts == counts.flat[0]).all():
         counts = counts[:1, :1]
-    return _finish(op, reading, x, quantity, kernel, windows, lambda y: average_scale(quantity.scale, y, counts))
+    return sums_of_windows(
+        op, reading, x, quantity, kernel, windows, lambda y: average_scale(quantity.scale, y, counts)
+    )
 
 
-def _finish(op, reading, x, quantity, kernel, windows, scale_of):
+def sums_of_windows(op, reading, x, quantity, kernel, windows, scale_of):
+    """The shape of scaled sums of windows of ``kernel`` rows and columns, and the function that adds the node.
+
+    ``scale_of`` gives the scale of the sums, for the scale of the result.
+    """
     shape = (*x.shape[:2], *windows.count)
 
     def finish(output, y, clamp):

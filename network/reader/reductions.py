@@ -1,0 +1,104 @@
+"""Reductions over any dimensions, and the larger or smaller of two tensors, as windows of feature maps."""
+
+from math import prod
+
+import numpy as np
+
+from ..arithmetic.constants import change_table, global_average_scale
+from ..arithmetic.rounding import limits
+from ..graph import Concat, Pool, Reshape, Transpose
+from .elements import binary, bytes_in_common
+from .operator import Constant, Pending
+from .reading import numbers, own_quantity
+from .windows import Windows, sums_of_windows
+
+__all__ = ["extreme", "reduce"]
+
+#: Most rows, and columns, of a window.
+_MOST = 256
+
+
+def reduce(op, reading):
+    """ReduceMax, ReduceMean or ReduceSum of floats, over any dimensions."""
+    keep, idle = op.take("keepdims", 1), op.take("noop_with_empty_axes", 0)
+    real = op.real(0)
+    shape = reading.shape(real.name)
+    axes = op.axes(1, len(shape), () if idle else tuple(range(len(shape))))
+    op.refuse_if(not axes, "it has no dimensions to reduce")
+    after = tuple(1 if axis in axes else size for axis, size in enumerate(shape) if keep or axis not in axes)
+    if len(shape) != 4 or not set(axes) <= {2, 3}:
+        real = _behind_others(op, reading, real, axes)
+        axes = (2, 3)
+    x = reading.values[real.name]
+    kernel = tuple(x.shape[axis] if axis in axes else 1 for axis in (2, 3))
+    op.refuse_if(max(kernel) > _MOST, f"it reduces {list(kernel)} rows and columns, and at most {_MOST} are supported")
+    count = tuple(size - length + 1 for size, length in zip(x.shape[2:], kernel, strict=True))
+    windows, reduced = Windows((1, 1), (0,) * 4, (1, 1), count), f"{op.output}.reduced"
+    if op.kind == "ReduceMax":
+
+        def attributes_of(y, clamp):
+            return Pool(kind="max", kernel=kernel, stride=(1, 1), pad=(0,) * 4, dilation=(1, 1), minimum=clamp[0],
+                        maximum=clamp[1])  # fmt: skip
+
+        reading.move(op.named(reduced), real, (*x.shape[:2], *count), attributes_of, own_quantity(real))
+    else:
+        scale = real.quantity.scale
+        size = prod(kernel)
+        scales = {"ReduceMean": lambda y: global_average_scale(scale, y, size), "ReduceSum": lambda y: scale / y}
+        made, finish = sums_of_windows(op, reading, x, real.quantity, kernel, windows, scales[op.kind])
+        reading.values[reduced] = Pending(op, made, finish)
+    value = reading.values.pop(reduced)
+    reading.move(op, value, after, lambda y, clamp: Reshape(after), own_quantity(value))
+
+
+def _behind_others(op, reading, real, axes):
+    """A Real as a feature map with the dimensions ``axes`` in its rows and columns, all others in its channels."""
+    shape = reading.shape(real.name)
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    order = (*kept, *axes)
+    count = prod(shape[axis] for axis in axes)
+    rows = next((rows for rows in range(-(-count // _MOST), min(count, _MOST) + 1) if count % rows == 0), None)
+    op.refuse_if(rows is None, f"it reduces {count} elements, which are not at most {_MOST} rows and columns")
+    steps = (tuple(shape[axis] for axis in order), Transpose(order)), ((1, prod(shape[axis] for axis in kept), rows,
+                                                                       count // rows), Reshape)  # fmt: skip
+    (turned, transpose), (folded, _) = steps
+    names = [reading.fresh(f"{op.output}.{each}") for each in ("turned", "map")]
+    reading.rearrange(op, real, turned, transpose, names[0])
+    reading.rearrange(op, reading.values[names[0]], folded, Reshape(folded), names[1])
+    return reading.real(names[1])
+
+
+def extreme(op, reading):
+    """Max or Min of two tensors of one shape; of a tensor and a number, or functions of one tensor, as a function."""
+    if len(op) != 2 or any(isinstance(op.value(index), Constant) for index in range(2)):
+        binary(op, reading)
+        return
+    reals = [reading.real(op.input_name(index)) for index in range(2)]
+    if None in reals or bytes_in_common(reading, *(real.name for real in reals)):
+        binary(op, reading)
+        return
+    shapes = [reading.shape(real.name) for real in reals]
+    op.refuse_if(shapes[0] != shapes[1] or len(shapes[0]) != 4 or shapes[0][2] > _MOST,
+                 f"its inputs are {list(shapes[0])} and {list(shapes[1])}, and only equal feature maps of at most {_MOST} "
+                 "rows are supported")  # fmt: skip
+    images, channels, rows, columns = shapes[0]
+
+    def finish(output, y, clamp):
+        least, most = limits(y.dtype)
+        inverse = (least + most - numbers(y.dtype).astype(int)).astype(y.dtype)
+        tables = []
+        for real in reals:
+            x = real.quantity
+            table = change_table((x.scale, x.zero), x.dtype, (y.scale, y.zero), y.dtype)
+            tables.append(inverse[table.view(np.uint8)] if op.kind == "Min" else table)
+        both, larger = (reading.fresh(f"{output}.{each}") for each in ("both", "larger"))
+        reading.emit(op, [real.name for real in reals], both, Concat(2, tuple(tables)),
+                     (images, channels, 2 * rows, columns), y.dtype)  # fmt: skip
+        pool = Pool(
+            kind="max", kernel=(2, 1), stride=(1, 1), pad=(0,) * 4, dilation=(rows, 1), minimum=least, maximum=most
+        )
+        reading.emit(op, (both,), larger, pool, shapes[0], y.dtype)
+        result = inverse if op.kind == "Min" else numbers(y.dtype)
+        reading.table(op, larger, output, np.clip(result, *clamp).astype(y.dtype))
+
+    reading.defer(op, shapes[0], finish)
