@@ -259,8 +259,15 @@ class _Lowering:
         shape = tensor.shape[0], step[1] * tensor.shape[1], rows, step[0] * columns
         phases = self._between(node, "phases", shape, tensor.dtype)
         self.layers.append(phases_of(node, phases, place, step, made))
-        addresses = addresses_of(phases)[elements_of_phases(tensor.shape, step)]
-        self.elsewhere[node.output] = _Elsewhere(phases, addresses)
+        view = _Elsewhere(phases, addresses_of(phases)[elements_of_phases(tensor.shape, step)])
+        if move_between(view.addresses, addresses_of(place_of(tensor))) is None:
+            # Elements that are cut off at the ends are moved too.
+            whole = (*tensor.shape[:2], rows * step[0], columns * step[1])
+            uncut = self._between(node, "uncut", whole, tensor.dtype)
+            moved = replace(view, addresses=addresses_of(phases)[elements_of_phases(whole, step)])
+            place = self._moved(node, moved, uncut)
+            view = _Elsewhere(place, addresses_of(place)[tuple(map(slice, tensor.shape))])
+        self.elsewhere[node.output] = view
         if self.every:
             self._place(node.output)
 

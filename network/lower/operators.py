@@ -275,7 +275,7 @@ def with_channels_in_order(node, output, place, order):
     weights = np.eye(place.channels, dtype=np.uint8)[order]
     part = Part(**_same(place, 0, output), **_whole(output), **results(node, output), weights=weights,
                 operation=ConvOperation.CONVOLUTION, type=element_type(place.dtype, "int8"),
-                table=table_of(place.channels, _ONE), counted=0)  # fmt: skip
+                table=table_of(output.channels, _ONE), counted=0)  # fmt: skip
     return Layer(node.name, node.operator or node.kind, output, (place,), (part,))
 
 

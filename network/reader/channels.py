@@ -3,6 +3,8 @@
 Each becomes convolutions of 1 × 1 whose groups are channels (docs/network.md, "Numbers for each channel").
 """
 
+from math import prod
+
 import numpy as np
 
 from ..graph import Add, Concat, Conv, Reshape
@@ -32,7 +34,8 @@ def batch_normalization(op, reading):
 
 def prelu(op, reading):
     """PRelu: one slope, or one for each channel."""
-    if op.value(1).array.size == 1 if isinstance(op.value(1), Constant) else True:
+    slope = op.value(1)
+    if not isinstance(slope, Constant) or slope.array.size == 1:
         binary(op, reading)
         return
     real = op.real(0)
@@ -108,15 +111,16 @@ def _floats(op, index, count):
 def _scaled(op, reading, name, x_zero, weights, biases, factors, output, y, clamp):
     """Adds a convolution of each channel by itself: rne(((x - x_zero) · weight + bias) · factor) + zero point of y."""
     shape = reading.shape(name)
-    flat, ends = name, output
-    if len(shape) == 2:
-        flat, ends = (reading.fresh(f"{each}.map") for each in (name, output))
-        reading.emit(op, (name,), flat, Reshape((*shape, 1, 1)), (*shape, 1, 1), reading.type_of(name))
+    flat, made = name, output
+    if len(shape) != 4:
+        flat, made = (reading.fresh(f"{each}.map") for each in (name, output))
+        sizes = (*shape[:2], 1, prod(shape[2:]))
+        reading.emit(op, (name,), flat, Reshape(sizes), sizes, reading.type_of(name))
     attributes = Conv(
         weight=weights.reshape(-1, 1, 1, 1), x_zero=x_zero, w_zero=np.zeros(len(weights), np.int32),
         bias=biases.astype(np.int32), scale=factors, y_zero=y.zero, groups=len(weights),
         minimum=clamp[0], maximum=clamp[1],
     )  # fmt: skip
-    reading.emit(op, (flat,), ends, attributes, reading.shape(flat), y.dtype)
+    reading.emit(op, (flat,), made, attributes, reading.shape(flat), y.dtype)
     if flat != name:
-        reading.emit(op, (ends,), output, Reshape(shape), shape, y.dtype)
+        reading.emit(op, (made,), output, Reshape(shape), shape, y.dtype)

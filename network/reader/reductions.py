@@ -78,9 +78,9 @@ def extreme(op, reading):
         binary(op, reading)
         return
     shapes = [reading.shape(real.name) for real in reals]
-    op.refuse_if(shapes[0] != shapes[1] or len(shapes[0]) != 4 or shapes[0][2] > _MOST,
-                 f"its inputs are {list(shapes[0])} and {list(shapes[1])}, and only equal feature maps of at most {_MOST} "
-                 "rows are supported")  # fmt: skip
+    if shapes[0] != shapes[1] or len(shapes[0]) != 4 or shapes[0][2] > _MOST:
+        both = f"{list(shapes[0])} and {list(shapes[1])}"
+        raise op.refusal(f"its inputs are {both}: only equal feature maps of at most {_MOST} rows are supported")
     images, channels, rows, columns = shapes[0]
 
     def finish(output, y, clamp):

@@ -176,10 +176,9 @@ def _operands(op, reading, terms, output, shape):
     (name, _), (operand, _) = terms
     given = (1,) * (len(shape) - len(terms[1].shape(reading))) + tuple(terms[1].shape(reading))
     channel = 1 if len(shape) in (2, 4) else len(shape) - 1
-    is_wide = given[channel] == shape[channel] and all(
-        size == 1 or (axis == 0 and len(shape) == 4) for axis, size in enumerate(given) if axis != channel
-    )
-    wanted = given if is_wide else shape
+    others = (size for axis, size in enumerate(given) if axis != channel and (axis or len(shape) != 4))
+    alone = all(size == 1 for size in others)
+    wanted = (*given[:channel], shape[channel], *given[channel + 1 :]) if alone else shape
     if terms[1].is_constant:
         return name, reading.give_constant(f"{output}.constant", np.broadcast_to(operand.reshape(given), wanted))
     if given != reading.shape(operand):
