@@ -47,8 +47,11 @@ def cast(op, reading):
 #: Most elements of a constant that is computed.
 _MOST = 1 << 24
 
-#: Operators that compute sizes of shapes and scales of biases.
-_NUMBERS = {"Add", "Cast", "Concat", "ConstantOfShape", "Div", "Gather", "Mul", "Slice", "Sub"}
+#: Operators that compute shapes, scales and weights.
+_NUMBERS = {"Abs", "Add", "Cast", "Ceil", "Clip", "Concat", "ConstantOfShape", "Div", "Equal", "Exp", "Expand", "Floor",
+            "Gather", "Greater", "Less", "Log", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Pow", "Range", "Reciprocal",
+            "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Round", "Slice", "Sqrt", "Sub", "Tile",
+            "Where"}  # fmt: skip
 #: Operators that may give a constant.
 FOR_CONSTANTS = {"Constant", "Shape"} | _NUMBERS
 

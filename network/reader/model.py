@@ -28,13 +28,14 @@ from . import (
     windows,
 )
 from .constants import FOR_CONSTANTS, constant_of
+from .help import help_for
 from .host import on_host
 from .operator import Constant, Operator, Pending, check_opset, check_schema
 from .products import in_one_row
 from .reading import Reading
 from .selection import resize
 
-__all__ = ["READERS", "fold_clamps", "load", "read", "read_model"]
+__all__ = ["READERS", "fold_clamps", "load", "read", "read_model", "read_node", "read_nodes"]
 
 
 def load(path):
@@ -179,9 +180,14 @@ def read(path):
     return read_model(load(path))
 
 
-@np.errstate(all="ignore")  # results that are not finite are refused
 def read_model(model):
     """The network in an ``onnx.ModelProto``."""
+    return read_nodes(model, read_node)
+
+
+@np.errstate(all="ignore")  # results that are not finite are refused
+def read_nodes(model, each):
+    """The network in a model whose nodes are read by ``each``, a function of a NodeProto and the Reading."""
     graph = instance("model", model, onnx.ModelProto, "onnx").graph
     opset = max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=13)
     check_opset(opset)
@@ -194,7 +200,7 @@ def read_model(model):
     for value in inputs:
         reading.give(_given(value))
     for proto in graph.node:
-        _read_node(proto, reading)
+        each(proto, reading)
     outputs = [value.name for value in graph.output]
     if not outputs:
         raise ModelError("the model has no outputs")
@@ -206,7 +212,8 @@ def read_model(model):
     return fold_clamps(reading.graph([value.name for value in inputs], outputs))
 
 
-def _read_node(proto, reading):
+def read_node(proto, reading):
+    """Reads a node: its results become values of their names."""
     op = Operator(proto, reading)
     for name in op.outputs:
         op.refuse_if(name in reading.values, f"its output {name!r} is there already")
@@ -225,7 +232,8 @@ def _read_node(proto, reading):
     op.refuse_if(proto.HasField("overload") and proto.overload, "functions of the model are not supported")
     try:
         reader = READERS.get((domain, proto.op_type))
-        op.refuse_if(reader is None, f"the operator{f' of {domain}' if domain else ''} is not supported")
+        of = f" of {domain}" if domain else ""
+        op.refuse_if(reader is None, f"the operator{of} is not supported{help_for(op.kind)}")
         reader(op, reading)
         op.end()
     except ModelError as error:
@@ -247,7 +255,9 @@ def _array(tensor, what):
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         raise ModelError(f"{what} lies in another file, which was not read with the model")
     try:
-        return numpy_helper.to_array(tensor)
+        array = numpy_helper.to_array(tensor)
+        packed = {"int4": np.int8, "uint4": np.uint8, "int2": np.int8, "uint2": np.uint8}.get(array.dtype.name)
+        return array if packed is None else array.astype(packed)
     except (ValueError, TypeError, KeyError) as error:
         raise ModelError(f"{what} cannot be read: {' '.join(str(error).split())}") from None
 

@@ -100,9 +100,7 @@ def linear_of(op, reading, sizes, factors, coordinates):
     on_integers = isinstance(value, Tensor) and value.dtype == "uint8"
     most = weights[0].max() * weights[1].max() * (2 if on_integers else 1)
     if on_integers and whole & (whole - 1):
-        raise op.refusal(
-            f"its weights are multiples of 1 / {whole}, which floats do not hold exactly: quantise its floats"
-        )
+        raise op.refusal(f"its weights are multiples of 1 / {whole}, which floats do not hold exactly")
     op.refuse_if(most > _MOST, f"its weights are multiples of 1 / {whole}, which a byte does not hold")
     if on_integers:
         # ONNX Runtime drops the fraction: half of the last step is subtracted before rounding.

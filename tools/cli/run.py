@@ -79,8 +79,9 @@ BACKENDS = {"golden": _on_golden, "rtl": _on_rtl, "ort": _on_ort}
 def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("model", metavar="MODEL.onnx", type=Path, help="quantised model")
-    parser.add_argument("--input", metavar="X.npy", type=Path, required=True, help="input; .npz for several, by name")
-    parser.add_argument("--on", choices=list(BACKENDS), required=True, help="backend that runs it; ort is ONNX Runtime")
+    parser.add_argument("--check", action="store_true", help="say whether the model is supported, and all that is not")
+    parser.add_argument("--input", metavar="X.npy", type=Path, help="input; .npz for several, by name")
+    parser.add_argument("--on", choices=list(BACKENDS), help="backend that runs it; ort is ONNX Runtime")
     parser.add_argument("--preset", choices=list(MACHINES),
                         help="compile it for this core and run the program; golden runs none by default")  # fmt: skip
     add_settings(parser)
@@ -91,6 +92,10 @@ def configure(parser):
 
 def run(args):
     """Runs the subcommand."""
+    if args.check:
+        return _check(args)
+    if args.input is None or args.on is None:
+        raise UsageError("--input and --on are needed, or --check")
     if args.settings and args.on != "rtl" and not args.preset:
         raise UsageError("--set goes with --preset or --on rtl: otherwise no core runs the network")
     machine_of(args.preset or "default", args.settings)  # check the settings before the model is read
@@ -119,6 +124,31 @@ def run(args):
         print(_summary(name, values[name]))
     if args.out:
         write_arrays(args.out, values)
+    return 0
+
+
+def _check(args):
+    """Prints every reason why the model is refused, or the layers and cycles of its program."""
+    from tilewright.network.reader.model import load, read_model
+    from tilewright.network.reader.refusals import refusals_of
+
+    if args.input or args.on or args.out or args.every_tensor or args.layers:
+        raise UsageError("--check goes with --preset and --set alone")
+    model = load(args.model)
+    reasons = refusals_of(model)
+    if not reasons:
+        try:
+            compiled = compile_network(read_model(model), machine_of(args.preset or "default", args.settings))
+        except ModelError as error:
+            reasons = [str(error)]
+    for reason in reasons:
+        print(reason)
+    if reasons:
+        print(f"{args.model} is not supported: {len(reasons)} reason{'s' if len(reasons) > 1 else ''}")
+        return 1
+    plan = compiled.plan
+    print(f"{args.model} is supported: {len(plan.layers)} layers, {plan.macs:,} multiplications, about "
+          f"{plan.schedule.cycles:,} cycles on preset {args.preset or 'default'}")  # fmt: skip
     return 0
 
 
