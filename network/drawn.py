@@ -4,7 +4,7 @@ import numpy as np
 
 from .graph import Add, Concat, Conv, Graph, Mul, Node, Pad, Pool, Reshape, Scale, Take, Tensor, Transpose
 
-__all__ = ["NetworkMaker", "efficientnet", "resnet50"]
+__all__ = ["NetworkMaker"]
 
 
 class NetworkMaker:
@@ -17,7 +17,7 @@ class NetworkMaker:
 
     def __init__(self, seed=0):
         self.random = np.random.default_rng(seed)
-        self.tensors, self.nodes, self.inputs = {}, [], []
+        self.tensors, self.nodes, self.inputs, self.outputs = {}, [], [], []
 
     def input(self, shape, dtype="uint8"):
         """An input of the network."""
@@ -25,8 +25,9 @@ class NetworkMaker:
         return self.inputs[-1]
 
     def graph(self, *outputs):
-        """The network with these outputs, or with the output of the last node."""
-        return Graph(tuple(self.inputs), outputs or (self.nodes[-1].output,), self.tensors, tuple(self.nodes))
+        """The network with these outputs, by default ``outputs``, or the output of the last node."""
+        outputs = outputs or tuple(self.outputs) or (self.nodes[-1].output,)
+        return Graph(tuple(self.inputs), outputs, self.tensors, tuple(self.nodes))
 
     def draw(self):
         """Random inputs, by name."""
@@ -81,12 +82,16 @@ class NetworkMaker:
         node = Add(ratio, np.float32(self.random.normal() * 20), **self._clamp(tensor.dtype))
         return self._node((a, b), tensor.shape, tensor.dtype, node)
 
-    def mul(self, a, dtype="uint8"):
-        """A product with a number."""
-        tensor = self.tensors[a]
-        node = Mul(int(self.random.integers(0, 256)), self._zero(tensor.dtype), int(self.random.integers(0, 256)),
-                   np.float32(self.random.random() * 0.05 + 1e-3), self._zero(dtype), **self._clamp(dtype))  # fmt: skip
-        return self._node((a,), tensor.shape, dtype, node)
+    def mul(self, a, b, dtype=None):
+        """A product with a tensor of a number for each channel."""
+        tensor, dtype = self.tensors[a], dtype or self.tensors[a].dtype
+        node = Mul(self._zero(tensor.dtype), self._zero(self.tensors[b].dtype),
+                   np.float32(self.random.random() * 0.01 + 1e-3), self._zero(dtype), **self._clamp(dtype))  # fmt: skip
+        return self._node((a, b), tensor.shape, dtype, node)
+
+    def function(self, x, dtype=None):
+        """A random function of each element."""
+        return self.through(x, self._numbers(dtype or self.tensors[x].dtype, 256))
 
     def pool(self, x, kind, kernel, *, stride=1, pad=0, dtype=None, counted=True):
         """Averages or maxima of windows; ``counted``: padding counts in averages."""
@@ -176,44 +181,3 @@ class NetworkMaker:
         low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
         cut = self.random.integers(0, 40, 2) * self.random.integers(0, 2, 2)
         return {"minimum": low + int(cut[0]), "maximum": high - int(cut[1])}
-
-
-def efficientnet(size=224):
-    """The shapes of EfficientNet-Lite0 for pictures of ``size``."""
-    maker = NetworkMaker(1)
-
-    def same(x, out, kernel, stride, groups=1):
-        height = maker.tensors[x].shape[2]
-        around = max((-(-height // stride) - 1) * stride + kernel - height, 0)
-        return maker.conv(x, out, kernel, stride=stride, groups=groups,
-                          pad=(around // 2, around // 2, around - around // 2, around - around // 2))  # fmt: skip
-
-    x = same(maker.input((1, 3, size, size)), 32, 3, 2)
-    for repeats, kernel, first, grow, into, out in (
-        (1, 3, 1, 1, 32, 16), (2, 3, 2, 6, 16, 24), (2, 5, 2, 6, 24, 40), (3, 3, 2, 6, 40, 80), (3, 5, 1, 6, 80, 112),
-        (4, 5, 2, 6, 112, 192), (1, 3, 1, 6, 192, 320),
-    ):  # fmt: skip
-        for number in range(repeats):
-            channels, stride = (into, first) if number == 0 else (out, 1)
-            wide = same(x, channels * grow, 1, 1) if grow > 1 else x
-            narrow = same(same(wide, channels * grow, kernel, stride, channels * grow), out, 1, 1)
-            x = maker.add(narrow, x) if number else narrow
-    x = maker.pool(same(x, 1280, 1, 1), "sum", maker.tensors[x].shape[2:])
-    maker.matrix(maker.reshape(x, 1, 1280), 1000)
-    return maker
-
-
-def resnet50(size=224):
-    """The shapes of ResNet-50 for pictures of ``size``."""
-    maker = NetworkMaker(2)
-    x = maker.pool(maker.conv(maker.input((1, 3, size, size)), 64, 7, stride=2), "max", 3, stride=2, pad=1)
-    for stage, repeats in enumerate((3, 4, 6, 3)):
-        deep = 64 << stage
-        for number in range(repeats):
-            stride = 2 if stage and not number else 1
-            y = maker.conv(maker.conv(x, deep), deep, 3, stride=stride)
-            y = maker.conv(y, 4 * deep)
-            x = maker.add(y, x if number else maker.conv(x, 4 * deep, stride=stride))
-    x = maker.pool(x, "sum", maker.tensors[x].shape[2:])
-    maker.matrix(maker.reshape(x, 1, 2048), 1000)
-    return maker

@@ -53,6 +53,8 @@ class Part:
         Number of the source whose channels are the weights of a DEPTHWISE part of 1 × 1, in place of ``weights``.
     table : uint32 array [Co, 2] or None
         Bias, and raw bits of the scale.
+    table_source : int or None
+        Number of the source whose pixels of 8 bytes are the table, in place of ``table``.
     type : MmType
     output : ConvOutput
     x_zero, k_zero, y_zero, minimum, maximum : int
@@ -81,6 +83,7 @@ class Part:
     weights: np.ndarray | None = None
     weight_source: int | None = None
     table: np.ndarray | None = None
+    table_source: int | None = None
     type: MmType = MmType.U8U8
     output: ConvOutput = ConvOutput.U8
     x_zero: int = 0
@@ -98,12 +101,17 @@ class Part:
     def shape(self):
         """Everything that decides the cost of a job of the part, hashable."""
         return (self.operation, self.source, self.channels[1], self.rows, self.columns, self.kernel, self.stride,
-                self.dilation, self.origin, self.blind, self.table is not None, self.addition is not None)  # fmt: skip
+                self.dilation, self.origin, self.blind, self.has_table, self.addition is not None)  # fmt: skip
 
     @property
     def element(self):
         """Bytes of a result."""
         return 4 if self.output == ConvOutput.RAW else 1
+
+    @property
+    def has_table(self):
+        """Whether there are biases and scales."""
+        return self.table is not None or self.table_source is not None
 
     @property
     def table_bytes(self):
@@ -112,16 +120,16 @@ class Part:
 
     @property
     def operands(self):
-        """Numbers of the sources that are read beside X: weights and addend."""
+        """Numbers of the sources that are read beside X: weights, table and addend."""
         added = None if self.addition is None else self.addition.source
-        return tuple(number for number in (self.weight_source, added) if number is not None)
+        return tuple(number for number in (self.weight_source, self.table_source, added) if number is not None)
 
     def renumbered(self, number, other=None):
         """The part with new numbers of sources: ``number`` maps that of X, ``other`` those of operands."""
         other = other or number
         addition = self.addition and replace(self.addition, source=other(self.addition.source))
-        weights = None if self.weight_source is None else other(self.weight_source)
-        return replace(self, source=number(self.source), weight_source=weights, addition=addition)
+        weights, table = (None if each is None else other(each) for each in (self.weight_source, self.table_source))
+        return replace(self, source=number(self.source), weight_source=weights, table_source=table, addition=addition)
 
     def input_rows(self, rows, height):
         """Rows of a source of ``height`` rows that this part needs for output ``rows``; at least one."""

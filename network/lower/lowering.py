@@ -14,6 +14,8 @@ from .operators import (
     filled,
     in_order,
     refuse,
+    sums_of_rows,
+    table_layer,
     take_layer,
     with_addition,
     with_channels_in_order,
@@ -42,10 +44,13 @@ class Lowered:
     layers : tuple of Layer
     places : dict of str to Place
         Tensors that lie in memory. Several may share the memory of one: the name in a place is the name of that one.
+    constants : dict of str to array
+        Tensors of ``places`` whose elements are known.
     """
 
     layers: tuple
     places: dict
+    constants: dict
 
     @property
     def all_places(self):
@@ -61,17 +66,19 @@ class _Elsewhere:
     addresses: np.ndarray
 
 
-def lower(graph, conv, every_tensor=False):
+def lower(graph, conv, room, every_tensor=False):
     """The :class:`Lowered` of the part of a graph that the engines compute.
 
     Parameters
     ----------
     graph : Graph
     conv : ConvParams
+    room : int
+        Bytes of shared memory.
     every_tensor : bool
         Every tensor has a place in memory.
     """
-    lowered = _Lowering(graph, conv.peak, every_tensor).run()
+    lowered = _Lowering(graph, conv.peak, room, every_tensor).run()
     for layer in lowered.layers:
         _check_sizes(layer)
     return replace(lowered, layers=tuple(with_groups_together(layer, conv) for layer in lowered.layers))
@@ -87,10 +94,10 @@ def _check_sizes(layer):
 
 
 class _Lowering:
-    def __init__(self, graph, peak, every_tensor):
-        self.graph, self.peak, self.every = graph, peak, every_tensor
+    def __init__(self, graph, peak, room, every_tensor):
+        self.graph, self.peak, self.room, self.every = graph, peak, room, every_tensor
         self.readers = {name: [node for node in graph.nodes if name in node.inputs] for name in graph.tensors}
-        self.places, self.elsewhere, self.layers = {}, {}, []
+        self.places, self.elsewhere, self.layers, self.constants = {}, {}, [], dict(graph.constants)
         self.fused = {}  # convolutions whose addition has not been read yet, by output
         self.names = set(graph.tensors)
         self.tail = graph.tail
@@ -109,7 +116,7 @@ class _Lowering:
         for name in self.graph.outputs:
             if name not in self.hosted:
                 self._place(name)
-        return Lowered(tuple(self.layers), self.places)
+        return Lowered(tuple(self.layers), self.places, self.constants)
 
     def _node(self, node):
         tensor = self.graph.tensors[node.output]
@@ -127,6 +134,8 @@ class _Lowering:
             self._reorder(node)
         elif node.kind == "Take":
             self._take(node)
+        elif node.kind == "Pool" and self._is_large(node):
+            self._pool_of_rows(node)
         elif node.kind in ("ConvTranspose", "Linear"):
             self._phases(node)
         elif node.kind not in OPERATORS:
@@ -249,6 +258,34 @@ class _Lowering:
         self.elsewhere[node.output] = _Elsewhere(products, addresses_of(products).reshape(output.shape))
         if self.every:
             self._place(node.output)
+
+    def _is_large(self, node):
+        """Whether a Pool adds more elements for one row of results than shared memory should hold."""
+        at, place = node.attributes, self._place(node.inputs[0])
+        one = at.kind == "sum" and self.graph.tensors[node.output].shape[2:] == (1, 1) and at.scale.size == 1
+        return one and place.batch == 1 and place.image_pitch > self.room // 2
+
+    def _pool_of_rows(self, node):
+        """Sums of more rows than shared memory holds: each layer begins with the sums of the layer before."""
+        at, place, output = node.attributes, self._place(node.inputs[0]), place_of(self.graph.tensors[node.output])
+        count = max(self.room // 3 // place.row_pitch, 1)
+        scales = self._between(node, "scales", (place.channels,), "float32")
+        self.constants[scales.name] = np.full(place.channels, at.scale.reshape(-1)[0], np.float32)
+        self.places[scales.name] = scales
+        ones = {"batch": 1, "height": 1, "width": place.channels}
+        biases = None
+        for number, first in enumerate(range(0, place.height, count)):
+            last = first + count >= place.height
+            end = min(first + count, place.height)
+            sums = self._between(node, f"sums{number}", (1, place.channels, 1, 1), "int32")
+            sums = output if last else replace(sums, **ones, channels=4)
+            layer = sums_of_rows(node, sums, place, (first, end), biases)
+            if last:
+                self._append(layer)
+                continue
+            self.layers.append(layer)
+            biases = replace(self._between(node, f"table{number}", (1, 8, 1, place.channels), "uint8"), **ones)
+            self.layers.append(table_layer(node, biases, sums, replace(scales, **ones, channels=4)))
 
     def _phases(self, node):
         """Rows and columns of each phase lie together at first; a reader that needs their order moves them."""

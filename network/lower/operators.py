@@ -11,8 +11,9 @@ from tilewright.spec.pe import MmType
 from ..errors import node_error
 from .layers import Addition, Layer, Part
 
-__all__ = ["OPERATORS", "bits", "element_type", "filled", "in_order", "refuse", "results", "table_of", "take_layer",
-           "with_addition", "with_channels_in_order", "with_function", "with_groups_together"]  # fmt: skip
+__all__ = ["OPERATORS", "bits", "element_type", "filled", "in_order", "refuse", "results", "sums_of_rows",
+           "table_layer", "table_of", "take_layer", "with_addition", "with_channels_in_order", "with_function",
+           "with_groups_together"]  # fmt: skip
 
 _ONE = 0x3F800000
 
@@ -248,6 +249,30 @@ def _through(place, table, **fields):
     """A part that leaves bytes unchanged, but for the table of a Concat."""
     return Part(operation=ConvOperation.MAX_POOL, output=ConvOutput.ELEMENT, type=element_type(place.dtype),
                 function=None if table is None else table.view(np.uint8), **fields)  # fmt: skip
+
+
+def sums_of_rows(node, output, place, rows, biases):
+    """The layer of a Pool of sums that adds some rows of ``place`` to earlier sums.
+
+    ``rows`` is (first, end). ``biases`` is the place of the table with the earlier sums, or None for the first rows.
+    The results are sums of 32 bits unless the rows are the last ones.
+    """
+    at, sources = node.attributes, (place,) if biases is None else (place, biases)
+    first, end = rows
+    part = Part(**_same(place, 0, output), **_whole(output), operation=ConvOperation.SUM_POOL,
+                type=element_type(place.dtype), x_zero=at.x_zero & 0xFF, kernel=(end - first, place.width),
+                origin=(-first, 0), table_source=None if biases is None else 1,
+                **results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
+    # Sums of 32 bits are pixels of 4 bytes for their reader, but here one point has them all.
+    part = replace(part, out_channels=(0, place.channels), columns=(0, 1))
+    return Layer(node.name, node.operator or node.kind, output, sources, (part,))
+
+
+def table_layer(node, output, sums, scales):
+    """The layer that makes a table for :func:`sums_of_rows`, pixels of 8 bytes, of pixels of 4 bytes each."""
+    parts = [_through(place, None, source=number, channels=(0, 4), out_channels=(4 * number, 4), **_whole(output))
+             for number, place in enumerate((sums, scales))]  # fmt: skip
+    return Layer(node.name, node.operator or node.kind, output, (sums, scales), tuple(parts))
 
 
 #: By kind of node: a function of the node, the place of its output and the places of its inputs, which returns a layer.

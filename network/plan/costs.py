@@ -65,7 +65,7 @@ def plan_part(part, channels, rows, columns, pixel, conv):
     ``pixel`` is the number of bytes from one pixel to the next in shared memory.
     """
     deep = channels if part.operation.lanes else part.channels[1]
-    adjoin, table, add = pixel == part.channels[1], part.table is not None, part.addition is not None
+    adjoin, table, add = pixel == part.channels[1], part.has_table, part.addition is not None
     windows = part.kernel[::-1], part.stride[::-1], part.dilation[::-1]
     return _planned(part.operation, (deep, channels, rows, columns), windows, (adjoin, table, add), pixel, conv)
 

@@ -111,7 +111,10 @@ def _cut(layer, channels, columns):
             windows[number] = _window(place, readers)
             x[number] = len(sources)
             sources.append(cut_place(place, *windows[number]))
-        if any(number in part.operands for part, _ in pieces):
+        if any(number == part.table_source for part, _ in pieces):
+            operands[number] = len(sources)
+            sources.append(_range(place, (0, place.channels), channels))
+        elif any(number in part.operands for part, _ in pieces):
             operands[number] = len(sources)
             sources.append(_range(place, channels, columns if place.width > 1 else (0, 1)))
     parts = []

@@ -179,6 +179,9 @@ class _Range:
         }  # fmt: skip
         if part.table is not None:
             fields |= {"table": table + 8 * first, "bias": int(part.table[:, 0].any())}
+        if part.table_source is not None:
+            (_, spot), pixel = inputs[part.table_source], layer.sources[part.table_source].pixel_pitch
+            fields |= {"table": spot + pixel * (part.out_channels[0] + first), "bias": 1}
         if part.function is not None:
             fields |= {"function": 1, "function_table": self.buffers.tables + self.split.image.functions[number]}
         if part.zero_first:

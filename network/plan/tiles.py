@@ -157,13 +157,14 @@ class Tiler:
         None if nothing fits.
         """
         output, costs, before, least = layer.output, {}, None, inf
+        whole = any(part.element * sum(part.out_channels) > output.channels for part in layer.parts)
         needed = min(self._needed(layer, gaps) for gaps in (False, True))
         for columns in _COLUMN_CUTS:
             worse = 0
             for channels in (*_CHANNEL_CUTS, *_MORE_CHANNEL_CUTS):
                 if columns > output.width or channels > ceil(output.channels / self.machine.conv.row_bytes):
                     continue
-                if channels > 1 and output.element > 1:
+                if (channels > 1 and output.element > 1) or (whole and (channels, columns) != (1, 1)):
                     continue  # sums of 32 bits are cut to units of weights alone
                 if costs and channels in _MORE_CHANNEL_CUTS:
                     break

@@ -206,20 +206,21 @@ def _needed(graph):
 
 def _compile(graph, machine, every_tensor):
     graph = graph if every_tensor else _needed(graph)
-    lowered = lower(graph, machine.conv, every_tensor)
-    kept = {place.name for name, place in lowered.places.items() if every_tensor or _at_an_end(graph, name)}
+    lowered = lower(graph, machine.conv, machine.smem_bytes, every_tensor)
+    kept = {place.name for name, place in lowered.places.items()
+            if every_tensor or name in lowered.constants or _at_an_end(graph, name)}  # fmt: skip
     plan = make_plan(lowered, machine, kept)
     words = words_of(plan)
     places = {name: place for name, place in lowered.places.items() if place.name not in plan.inside}
     image = memory_image(plan, words)
-    for name in graph.constants.keys() & places.keys():
-        places[name].view(image, plan.tensors[places[name].name])[...] = graph.constants[name]
+    for name in lowered.constants.keys() & places.keys():
+        places[name].view(image, plan.tensors[places[name].name])[...] = lowered.constants[name]
     return Compiled(graph, plan, places, words, image)
 
 
 def _at_an_end(graph, name):
-    """Whether a tensor is an input, a constant or an output of the part of the network that the engines compute."""
-    ends = {*graph.inputs, *graph.constants, *graph.outputs}
+    """Whether a tensor is an input or an output of the part of the network that the engines compute."""
+    ends = {*graph.inputs, *graph.outputs}
     ends.update(node.output for node in graph.nodes if node.kind == "Quantize")
     ends.update(source for node in graph.tail for source in node.inputs)
     return name in ends
