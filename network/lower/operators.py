@@ -8,8 +8,8 @@ import numpy as np
 from tilewright.spec.conv import CHANNELS_AT_ONCE, ConvOperation, ConvOutput
 from tilewright.spec.pe import MmType
 
-from ..arithmetic.rounding import multiply
-from ..errors import node_error
+from ..arithmetic import multiply
+from ..graph import node_error
 from .layers import Addition, Layer, Part
 from .scales import steps_of
 

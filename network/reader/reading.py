@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..arithmetic.constants import change_table
-from ..arithmetic.rounding import dequantise, limits, quantise
+from ..arithmetic import change_table, dequantise, limits, quantise
 from ..graph import Concat, Dequantize, Floats, Graph, Node, Quantize, Reshape, Tensor
 from .operator import Function, Pending, Real
 

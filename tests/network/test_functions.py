@@ -5,8 +5,8 @@ import pytest
 
 from tilewright import network
 from tilewright.network import ModelError
-from tilewright.network.arithmetic.functions import FUNCTIONS
 from tilewright.network.evaluation import evaluate
+from tilewright.network.functions import FUNCTIONS
 from tilewright.network.reader import read_model
 from tilewright.network.witness import run_witness
 from tilewright.verify.random.model import MICROSOFT, Form

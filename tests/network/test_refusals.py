@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.network import ModelError
-from tilewright.network.errors import node_error
+from tilewright.network.graph import node_error
 from tilewright.network.reader import read_model
 from tilewright.verify.random.model import MICROSOFT
 
@@ -209,7 +209,7 @@ def test_one_form_of_sentences_about_nodes():
     """Only ``node_error`` writes it; names in quotation marks."""
     folder = Path(__file__).resolve().parents[2] / "network"
     found = {path.name for path in folder.rglob("*.py") if re.search(r"[\"']node \{", path.read_text(encoding="utf-8"))}
-    assert found == {"errors.py"}
+    assert found == {"graph.py"}
     assert str(node_error("k", "Add", "it is wrong")) == "node 'k' (Add): it is wrong"
 
 
