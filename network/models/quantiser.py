@@ -1,8 +1,8 @@
 """Models of floats with random weights; quantisation by ONNX Runtime's tools, also of EfficientNet-Lite0.
 
 Run as a program it prints scales and zero points of the activations of EfficientNet-Lite0, found with packaged
-photographs, as JSON. Sums of ONNX Runtime depend on processor and version. So the result is kept in ``efficientnet_lite0.json``,
-and the model that is built from it is the same everywhere::
+photographs, as JSON. Sums of ONNX Runtime depend on processor and version, so the result is kept in
+``efficientnet_lite0.json``, and the model that is built from it is the same everywhere::
 
     python -m tilewright.network.models.quantiser
 """

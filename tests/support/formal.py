@@ -3,7 +3,7 @@
 from operator import attrgetter
 from types import SimpleNamespace
 
-from amaranth.hdl import Cat, Elaboratable, Module, Signal, Value, ValueCastable
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Signal, Value, ValueCastable
 from amaranth.lib.wiring import In
 
 from tilewright.verify.formal import StreamRules
@@ -35,7 +35,7 @@ class Spec(Elaboratable):
         inputs = [value for _, member, value in self.dut.signature.flatten(self.dut) if member.flow == In]
         inputs += _signals([value for name, value in vars(self).items() if name != "dut"])
         constant = [id(attrgetter(path)(self)) for path in self.constant.split()]
-        return [each for each in inputs if id(each) not in constant]
+        return [each for each in inputs if id(each) not in constant and not isinstance(each, Const)]
 
     def elaborate(self, platform):
         m = Module()

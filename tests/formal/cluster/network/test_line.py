@@ -27,6 +27,13 @@ class NetworkSpec(Spec):
         self.signal = Signal(CORES)  # whether an end is for a barrier
         self.mark = Signal()
 
+    @property
+    def ports(self):
+        """Handshakes, and who receives: no rule depends on data."""
+        free = [port.valid for mover in self.dut.movers for port in (mover.writes, mover.landed)]
+        free += [*self.receivers, self.signal, self.mark]
+        return free + [port.ready for memory in self.dut.memories for port in (memory.writes, memory.landed)]
+
     def specify(self, m, dut):
         for number, mover in enumerate(dut.movers):
             m.submodules += [StreamRules(mover.writes, assume=True), StreamRules(mover.landed, assume=True)]

@@ -69,6 +69,8 @@ class GathererSpec(Spec):
 class OrderSpec(GathererSpec):
     """One answer a request, in order; no read without a request; nothing stops."""
 
+    constant = "dut.read_data.payload"
+
     def check(self, m, request):
         m.d.comb += Assert(self.dut.o.payload.tag == request.tag)
 
