@@ -5,11 +5,20 @@ import numpy as np
 from tilewright.golden.arguments import instance, shown
 from tilewright.progress import report, work
 
-from .arithmetic.functions import softmax
-from .arithmetic.rounding import add, change, multiply, quantise, scale_sums
-from .arithmetic.windows import convolve, convolve_transposed, interpolate, multiply_matrix, pool
-from .errors import ModelError
-from .graph import Graph
+from .arithmetic import (
+    add,
+    change,
+    convolve,
+    convolve_transposed,
+    interpolate,
+    multiply,
+    multiply_matrix,
+    pool,
+    quantise,
+    scale_sums,
+)
+from .functions import softmax
+from .graph import Graph, ModelError
 
 __all__ = ["check_inputs", "compute", "evaluate"]
 

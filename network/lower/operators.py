@@ -8,7 +8,7 @@ import numpy as np
 from tilewright.spec.conv import CHANNELS_AT_ONCE, ConvOperation, ConvOutput
 from tilewright.spec.pe import MmType
 
-from ..errors import node_error
+from ..graph import node_error
 from .layers import Addition, Layer, Part
 
 __all__ = ["OPERATORS", "bits", "element_type", "filled", "in_order", "refuse", "results", "sums_of_rows",

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..graph import Add, Concat, Conv, Reshape
 from .elements import binary
-from .operator import Constant
+from .operator import Constant, reads
 
-__all__ = ["affine", "batch_normalization", "numbers_of_channels", "prelu"]
+__all__ = ["affine", "numbers_of_channels"]
 
 #: Weights of a channel that are tried: of these the bias is nearest to an integer for one.
 _WEIGHTS = np.arange(128, 256)
@@ -19,6 +19,7 @@ _WEIGHTS = np.arange(128, 256)
 _MOST = 1 << 30
 
 
+@reads("BatchNormalization")
 def batch_normalization(op, reading):
     """BatchNormalization by constant means and variances: x, scale, bias, mean, variance."""
     op.take("momentum", 0.9, float)
@@ -32,6 +33,7 @@ def batch_normalization(op, reading):
     affine(op, reading, real, gain, bias - mean * gain)
 
 
+@reads("PRelu")
 def prelu(op, reading):
     """PRelu: one slope, or one for each channel."""
     slope = op.value(1)

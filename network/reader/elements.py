@@ -7,15 +7,17 @@ import math
 
 import numpy as np
 
-from ..arithmetic.functions import FUNCTIONS, OPERATIONS, exponentials, softmax_of_floats
-from ..arithmetic.rounding import limits, quantise
+from ..arithmetic import limits, quantise
+from ..functions import FUNCTIONS, OPERATIONS, exponentials, softmax_of_floats
 from ..graph import Concat, Softmax, Tensor
-from .operator import Constant, Function, Pending, Real
+from .operator import MICROSOFT, Constant, Function, Pending, Real, reads
 from .reading import function_of, own_quantity
 
-__all__ = ["binary", "bytes_in_common", "clip", "qlinear_softmax", "qlinear_unary", "relu", "softmax", "unary"]
+__all__ = ["binary", "bytes_in_common"]
 
 
+@reads(*FUNCTIONS)
+@reads("Gelu", domain=MICROSOFT)
 def unary(op, reading):
     """A function of floats, possibly with attributes."""
     evaluate, value = _function(op), op.value(0)
@@ -26,6 +28,7 @@ def unary(op, reading):
     _defer(op, reading, Function(name, evaluate(floats)))
 
 
+@reads("Softmax")
 def softmax(op, reading):
     """Softmax of floats; quantised, its results are the same as of QLinearSoftmax."""
     value, axes = op.value(0), _axes(op, reading.opset, -1 if reading.opset >= 13 else 1)
@@ -42,6 +45,7 @@ def softmax(op, reading):
     reading.defer_floats(op, shape, floats, finish if real else None)
 
 
+@reads("QLinearSoftmax", domain=MICROSOFT)
 def qlinear_softmax(op, reading):
     """QLinearSoftmax: x, its scale and zero point, y's."""
     x, axes = op.tensor(0), _axes(op, op.take("opset", 13), -1)
@@ -63,6 +67,7 @@ def _softmax(op, reading, name, x, output, y, clamp, axes):
     reading.emit(op, (name,), output, attributes, shape, y.dtype)
 
 
+@reads("Div", "Pow")
 def binary(op, reading):
     """An operation on two functions of one tensor, or on a function and a number."""
     op.refuse_if(len(op) != 2, f"it has {len(op)} inputs, and only two are supported")
@@ -84,6 +89,7 @@ def binary(op, reading):
     _defer(op, reading, Function(name, OPERATIONS[op.kind](*operands).astype(np.float32)))
 
 
+@reads("QLinearSigmoid", "QLinearLeakyRelu", domain=MICROSOFT)
 def qlinear_unary(op, reading):
     """QLinearSigmoid, QLinearLeakyRelu: x, its scale and zero point, y's."""
     evaluate, x = _function(op, op.kind.removeprefix("QLinear")), op.tensor(0)
@@ -140,11 +146,13 @@ def _defer(op, reading, function):
     reading.defer(op, reading.shape(function.name), finish, function=function)
 
 
+@reads("Relu")
 def relu(op, reading):
     """Relu: a clamp to 0 and more."""
     _clamp(op, reading, 0, np.inf)
 
 
+@reads("Clip")
 def clip(op, reading):
     """Clip, with limits as inputs or as attributes."""
     ends = [op.take("min", -np.inf, (float, int)), op.take("max", np.inf, (float, int))]

@@ -11,29 +11,13 @@ from onnx.external_data_helper import load_external_data_for_model
 
 from tilewright.golden.arguments import instance, shown
 
-from ..arithmetic.functions import FUNCTIONS
-from ..errors import ModelError
-from ..graph import Reshape, Tensor
-from . import (
-    channels,
-    constants,
-    elements,
-    layout,
-    products,
-    quantisation,
-    reductions,
-    selection,
-    sums,
-    upsampling,
-    windows,
-)
+from ..graph import ModelError, Reshape, Tensor
+from . import channels, elements, layout, products, reductions, resize, selection, sums, transposed, windows  # noqa: F401 - they enter their READERS
 from .constants import FOR_CONSTANTS, constant_of
 from .help import help_for
 from .host import on_host
-from .operator import Constant, Operator, Pending, check_opset, check_schema
-from .products import in_one_row
+from .operator import READERS, Constant, Operator, Pending, check_opset, check_schema
 from .reading import Reading
-from .selection import resize
 
 __all__ = ["READERS", "fold_clamps", "load", "read", "read_model", "read_node", "read_nodes"]
 
@@ -96,67 +80,6 @@ def _clamp(graph, node):
     ends = int(table.min()), int(table.max())
     same = table.dtype == dtype and np.array_equal(np.clip(numbers, *ends), table)
     return ends if same else None
-
-
-_MICROSOFT = "com.microsoft"
-
-#: Functions that read a node, by domain and operator.
-READERS = {
-    ("", "AveragePool"): in_one_row(windows.on_floats(windows.average_of_windows)),
-    ("", "Add"): sums.add,
-    ("", "Cast"): constants.cast,
-    ("", "Clip"): elements.clip,
-    ("", "Concat"): layout.concat,
-    ("", "BatchNormalization"): channels.batch_normalization,
-    ("", "Conv"): in_one_row(products.conv, 1),
-    ("", "ConvTranspose"): in_one_row(upsampling.conv_transpose, 1),
-    ("", "DequantizeLinear"): quantisation.dequantize_linear,
-    ("", "DepthToSpace"): selection.depth_to_space,
-    ("", "Dropout"): constants.dropout,
-    ("", "Expand"): selection.expand,
-    ("", "Flatten"): layout.flatten,
-    ("", "Gather"): selection.gather,
-    ("", "Gemm"): products.gemm,
-    ("", "GlobalAveragePool"): in_one_row(windows.on_floats(windows.average_of_all)),
-    ("", "GlobalMaxPool"): in_one_row(windows.global_max_pool),
-    ("", "Identity"): constants.identity,
-    ("", "MatMul"): products.matmul,
-    ("", "MaxPool"): in_one_row(windows.max_pool),
-    ("", "Mul"): sums.mul,
-    ("", "Pad"): layout.pad,
-    ("", "QLinearConv"): in_one_row(products.qlinear_conv, 3),
-    ("", "QLinearMatMul"): products.qlinear_matmul,
-    ("", "QuantizeLinear"): quantisation.quantize_linear,
-    **{("", name): reductions.reduce for name in ("ReduceMax", "ReduceMean", "ReduceSum")},
-    ("", "Relu"): elements.relu,
-    ("", "Reshape"): layout.reshape,
-    ("", "Resize"): resize,
-    ("", "Slice"): selection.slice_of,
-    ("", "Softmax"): elements.softmax,
-    ("", "SpaceToDepth"): selection.space_to_depth,
-    ("", "Split"): selection.split,
-    ("", "Squeeze"): layout.squeeze,
-    ("", "Sub"): sums.sub,
-    ("", "Tile"): selection.tile,
-    ("", "Transpose"): layout.transpose,
-    ("", "Unsqueeze"): layout.unsqueeze,
-    **{("", name): elements.unary for name in FUNCTIONS},
-    ("", "PRelu"): channels.prelu,
-    **{("", name): elements.binary for name in ("Div", "Pow")},
-    **{("", name): reductions.extreme for name in ("Max", "Min")},
-    (_MICROSOFT, "DequantizeLinear"): quantisation.dequantize_linear,
-    (_MICROSOFT, "Gelu"): elements.unary,
-    (_MICROSOFT, "QGemm"): products.qgemm,
-    (_MICROSOFT, "QLinearAdd"): sums.qlinear_add,
-    (_MICROSOFT, "QLinearAveragePool"): in_one_row(windows.on_integers(windows.average_of_windows)),
-    (_MICROSOFT, "QLinearConcat"): layout.qlinear_concat,
-    (_MICROSOFT, "QLinearGlobalAveragePool"): in_one_row(windows.on_integers(windows.average_of_all)),
-    (_MICROSOFT, "QLinearLeakyRelu"): elements.qlinear_unary,
-    (_MICROSOFT, "QLinearMul"): sums.qlinear_mul,
-    (_MICROSOFT, "QLinearSigmoid"): elements.qlinear_unary,
-    (_MICROSOFT, "QLinearSoftmax"): elements.qlinear_softmax,
-    (_MICROSOFT, "QuantizeLinear"): quantisation.quantize_linear,
-}
 
 
 def read(path):

@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..arithmetic.constants import change_table
-from ..arithmetic.rounding import dequantise, limits, quantise
-from ..graph import Concat, Dequantize, Floats, Graph, Node, Quantize, Reshape, Take, Tensor
+from ..arithmetic import change_table, dequantise, limits, quantise
+from ..graph import Concat, Dequantize, Floats, Graph, Node, Quantize, Reshape, Tensor
 from .operator import Function, Pending, Real
 
 __all__ = ["Reading", "change_of", "function_of", "numbers", "own_quantity"]
@@ -191,14 +190,6 @@ class Reading:
 
         has = floats and isinstance(value, Pending) and value.floats
         self.defer(op, shape, finish, quantity=quantity, floats=moved if has else None)
-
-    def rearrange(self, op, value, shape, attributes, output):
-        """Adds a node with ``attributes`` that moves elements of a value to ``output``, of ``shape``."""
-        self.move(op.named(output), value, shape, lambda y, clamp: attributes, own_quantity(value), floats=True)
-
-    def take(self, op, value, indices, output):
-        """Adds ``output``: the elements of a value with some indices of each dimension."""
-        self.rearrange(op, value, tuple(map(len, indices)), Take(tuple(indices)), output)
 
     def real(self, name):
         """The Real that a name stands for, also of floats that are exactly integers; None if there is none."""

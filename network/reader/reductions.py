@@ -4,20 +4,21 @@ from math import prod
 
 import numpy as np
 
-from ..arithmetic.constants import change_table, global_average_scale
-from ..arithmetic.rounding import limits
+from ..arithmetic import average_scale, change_table, limits
 from ..graph import Concat, Pool, Reshape, Transpose
 from .elements import binary, bytes_in_common
-from .operator import Constant, Pending
+from .layout import move_to
+from .operator import Constant, Pending, reads
 from .reading import numbers, own_quantity
 from .windows import Windows, sums_of_windows
 
-__all__ = ["extreme", "reduce"]
+__all__ = []
 
 #: Most rows, and columns, of a window.
 _MOST = 256
 
 
+@reads("ReduceMax", "ReduceMean", "ReduceSum")
 def reduce(op, reading):
     """ReduceMax, ReduceMean or ReduceSum of floats, over any dimensions."""
     keep, idle = op.take("keepdims", 1), op.take("noop_with_empty_axes", 0)
@@ -44,7 +45,7 @@ def reduce(op, reading):
     else:
         scale = real.quantity.scale
         size = prod(kernel)
-        scales = {"ReduceMean": lambda y: global_average_scale(scale, y, size), "ReduceSum": lambda y: scale / y}
+        scales = {"ReduceMean": lambda y: average_scale(scale, y, size), "ReduceSum": lambda y: scale / y}
         made, finish = sums_of_windows(op, reading, x, real.quantity, kernel, windows, scales[op.kind])
         reading.values[reduced] = Pending(op, made, finish)
     value = reading.values.pop(reduced)
@@ -63,11 +64,12 @@ def _behind_others(op, reading, real, axes):
                                                                        count // rows), Reshape)  # fmt: skip
     (turned, transpose), (folded, _) = steps
     names = [reading.fresh(f"{op.output}.{each}") for each in ("turned", "map")]
-    reading.rearrange(op, real, turned, transpose, names[0])
-    reading.rearrange(op, reading.values[names[0]], folded, Reshape(folded), names[1])
+    move_to(op, reading, real, turned, transpose, names[0])
+    move_to(op, reading, reading.values[names[0]], folded, Reshape(folded), names[1])
     return reading.real(names[1])
 
 
+@reads("Max", "Min")
 def extreme(op, reading):
     """Max or Min of two tensors of one shape; of a tensor and a number, or functions of one tensor, as a function."""
     if len(op) != 2 or any(isinstance(op.value(index), Constant) for index in range(2)):

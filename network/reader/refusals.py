@@ -2,8 +2,7 @@
 
 import onnx
 
-from ..errors import ModelError
-from ..graph import Tensor
+from ..graph import ModelError, Tensor
 from .model import read_node, read_nodes
 from .operator import Operator, Pending
 

@@ -4,15 +4,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arithmetic.constants import product_scale, sum_constants
-from ..arithmetic.rounding import add as sum_of
-from ..arithmetic.rounding import limits, multiply
+from ..arithmetic import add as sum_of
+from ..arithmetic import limits, multiply, product_scale, sum_constants
 from ..graph import Add, Mul, Reshape, Take
 from .elements import binary, bytes_in_common
-from .operator import Constant, Pending, Quantity
+from .operator import MICROSOFT, Constant, Pending, Quantity, reads
 from .reading import numbers, own_quantity
 
-__all__ = ["add", "mul", "qlinear_add", "qlinear_mul", "sub"]
+__all__ = []
 
 _FINITE = "its scales give a factor that binary32 does not hold"
 
@@ -32,11 +31,13 @@ class _Term(NamedTuple):
         return self.operand.shape if self.is_constant else reading.shape(self.operand)
 
 
+@reads("QLinearAdd", domain=MICROSOFT)
 def qlinear_add(op, reading):
     """QLinearAdd: a, b and y, with scales and zero points."""
     _on_integers(op, reading, _sum)
 
 
+@reads("QLinearMul", domain=MICROSOFT)
 def qlinear_mul(op, reading):
     """QLinearMul: a, b and y, with scales and zero points."""
     _on_integers(op, reading, _product)
@@ -63,6 +64,7 @@ def _constant(op, weights):
     return _Term(weights.array, Quantity(scale, zero, weights.array.dtype.name))
 
 
+@reads("Add")
 def add(op, reading):
     """Add of floats; a constant that is added to a product is its bias."""
     for index in range(2):
@@ -73,11 +75,13 @@ def add(op, reading):
     _on_floats(op, reading, _sum)
 
 
+@reads("Sub")
 def sub(op, reading):
     """Sub of floats: a sum with a negative factor."""
     _on_floats(op, reading, lambda *arguments: _sum(*arguments, sign=-1))
 
 
+@reads("Mul")
 def mul(op, reading):
     """Mul of floats."""
     _on_floats(op, reading, _product)

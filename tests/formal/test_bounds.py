@@ -42,5 +42,4 @@ class BoundsSpec(Elaboratable):
 
 
 def test_interval_is_the_coordinate_compare():
-    spec = BoundsSpec()
-    prove(spec, spec.ports(), name="bounds", depth=1, proves="F10")
+    prove(BoundsSpec(), name="bounds", depth=1, proves="F10")

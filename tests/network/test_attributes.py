@@ -15,11 +15,11 @@ import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
 from tilewright.network import ModelError
-from tilewright.network.arithmetic.nearest import COORDINATES
 from tilewright.network.evaluation import evaluate
 from tilewright.network.reader import read_model
 from tilewright.network.reader.constants import FOR_CONSTANTS
 from tilewright.network.reader.model import READERS
+from tilewright.network.reader.resize import COORDINATES
 from tilewright.verify.random.networks import draw_inputs
 from tilewright.verify.random.operators import CASES, VALUES
 

@@ -6,8 +6,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.network import evaluate
-from tilewright.network.arithmetic.nearest import COORDINATES, ROUNDINGS, nearest_elements
 from tilewright.network.reader import read_model
+from tilewright.network.reader.resize import COORDINATES, ROUNDINGS, nearest_elements
 from tilewright.verify.random.model import Form
 
 MODES = [(coordinates, rounding) for coordinates in COORDINATES for rounding in ROUNDINGS]

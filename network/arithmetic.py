@@ -1,10 +1,149 @@
-"""Convolutions and pools of integers: exact sums, modulo 2^32."""
+"""Exact arithmetic of quantised networks, in numpy: docs/network.md, "Exact arithmetic".
+
+Rounding of binary32 to integers of 8 bits; factors and offsets of nodes, whose scales are numpy float32 or arrays of
+it; convolutions and pools, whose sums are exact modulo 2^32. Every operation rounds to binary32. Nothing is checked.
+"""
 
 import numpy as np
 
-from .rounding import requantise
+from tilewright.golden.conv.results import rounded_sum
 
-__all__ = ["convolution_sums", "convolve", "convolve_transposed", "interpolate", "multiply_matrix", "pool"]
+__all__ = [
+    "add", "average_scale", "change", "change_table", "convolution_sums", "convolve", "convolve_transposed",
+    "dequantise", "fused", "interpolate", "limits", "multiply", "multiply_matrix", "pool", "product_scale",
+    "quantise", "requantise", "saturate", "scale_sums", "sum_constants",
+]  # fmt: skip
+
+
+def fused(first, second, addend):
+    """fma(first, second, addend) with one rounding.
+
+    Parameters
+    ----------
+    first, second, addend : arrays or numbers
+        Values of binary32; shapes broadcast.
+
+    Returns
+    -------
+    float32 array
+    """
+    product = np.asarray(first, np.float64) * np.asarray(second, np.float64)  # 48 bits at most: exact
+    return rounded_sum(product, np.asarray(addend, np.float64)).astype(np.float32)
+
+
+def saturate(values, zero, minimum, maximum, dtype):
+    """sat(rne(values) + zero): the zero point is added to the integer.
+
+    Parameters
+    ----------
+    values : float32 array
+        No NaN.
+    zero, minimum, maximum : int
+    dtype : str
+        A type of 8 bits that holds ``minimum`` to ``maximum``.
+    """
+    whole = np.clip(np.rint(values), np.float32(minimum - zero), np.float32(maximum - zero))
+    return (whole.astype(np.int32) + zero).astype(dtype)
+
+
+def requantise(acc, scale, zero, minimum, maximum, dtype):
+    """sat(rne(fl(fl(acc) · scale)) + zero).
+
+    Parameters
+    ----------
+    acc : int32 array
+    scale : float32 array
+        Its shape broadcasts to the shape of ``acc``.
+    zero, minimum, maximum : int
+    dtype : str
+    """
+    with np.errstate(over="ignore"):  # infinity saturates
+        return saturate(acc.astype(np.float32) * scale, zero, minimum, maximum, dtype)
+
+
+def limits(dtype):
+    """Least and largest number of an integer type, by its name."""
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+
+
+def quantise(values, scale, zero, dtype):
+    """sat(rne(fl(values / scale)) + zero)."""
+    with np.errstate(over="ignore"):  # infinity saturates
+        return saturate(np.asarray(values, np.float32) / scale, zero, *limits(dtype), dtype)
+
+
+def dequantise(x, scale, zero):
+    """fl((x - zero) · scale), float32."""
+    with np.errstate(over="ignore"):
+        return (x.astype(np.int32) - zero).astype(np.float32) * scale
+
+
+def scale_sums(sums, scale, bias):
+    """fl(fl(sums) · scale), and plus ``bias`` if there is one, rounded again: float32, channels last."""
+    with np.errstate(over="ignore", under="ignore"):
+        floats = sums.astype(np.float32) * scale
+        return floats if bias is None else floats + bias
+
+
+def add(a, b, node, dtype):
+    """The sum of two tensors, by an ``Add``: the zero points are in it before rounding."""
+    inner = fused(b, node.ratio[1], node.offset)
+    return saturate(fused(a, node.ratio[0], inner), 0, node.minimum, node.maximum, dtype)
+
+
+def multiply(a, b, node, dtype):
+    """A tensor times another one, or a number, by a ``Mul``: the zero point is added before rounding."""
+    product = ((a.astype(np.int32) - node.a_zero) * (np.asarray(b, np.int32) - node.b_zero)).astype(np.float32)
+    return saturate(product * node.scale + np.float32(node.y_zero), 0, node.minimum, node.maximum, dtype)
+
+
+def change(x, table):
+    """Every element through a table of 256 entries, by its byte; unchanged if ``table`` is None."""
+    return x if table is None else table[x.view(np.uint8)]
+
+
+def product_scale(a_scale, b_scale, y_scale):
+    """fl(fl(sa · sb) / sy)."""
+    return a_scale * b_scale / y_scale
+
+
+def average_scale(x_scale, y_scale, counts):
+    """fl(sx / fl(sy · fl(n))) for each number of pixels, an int or an array."""
+    return x_scale / (y_scale * np.asarray(counts, np.float32))
+
+
+def sum_constants(a, b, y):
+    """Ratios and offset of a sum; each argument is a pair of scale and zero point.
+
+    Returns
+    -------
+    ratio : (float32, float32)
+        fl(sa / sy) and fl(sb / sy).
+    offset : float32
+        fl(zy - fma(ra, za, fl(rb · zb))).
+    """
+    (a_scale, a_zero), (b_scale, b_zero), (y_scale, y_zero) = a, b, y
+    ratio = a_scale / y_scale, b_scale / y_scale
+    zeros = fused(ratio[0], a_zero, ratio[1] * np.float32(b_zero))
+    return ratio, np.float32(np.float32(y_zero) - zeros)
+
+
+def change_table(x, x_dtype, y, y_dtype):
+    """sat(rne(fl(fl((x - zx) · sx) / sy)) + zy) for every x.
+
+    Parameters
+    ----------
+    x, y : (float32, int)
+        Scale and zero point.
+    x_dtype, y_dtype : str
+
+    Returns
+    -------
+    array of 256 elements of ``y_dtype``
+        Indexed by the byte of x.
+    """
+    numbers = np.arange(256, dtype=np.uint8).view(x_dtype).astype(np.int32)
+    return quantise(dequantise(numbers, *x), *y, y_dtype)
 
 
 def convolve(x, node, dtype):
