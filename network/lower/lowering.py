@@ -80,6 +80,7 @@ def lower(graph, conv, room, every_tensor=False):
     lowered = _Lowering(graph, conv.peak, room, every_tensor).run()
     for layer in lowered.layers:
         _check_sizes(layer)
+        _check_features(layer, conv)
     return replace(lowered, layers=tuple(with_groups_together(layer, conv) for layer in lowered.layers))
 
 
@@ -90,6 +91,14 @@ def _check_sizes(layer):
         if max(sizes) > MOST:
             sentence = f"{max(sizes)} channels, rows or columns are more than {MOST}"
             raise node_error(layer.name, layer.operator, sentence)
+
+
+def _check_features(layer, conv):
+    """Refuses what the engine was built without."""
+    for feature, needed in (("function_table", any(part.function is not None for part in layer.parts)),
+                            ("zero_first", any(part.zero_first for part in layer.parts))):  # fmt: skip
+        if needed and not getattr(conv, feature):
+            raise node_error(layer.name, layer.operator, f"it needs a convolution engine with {feature}")
 
 
 class _Lowering:
