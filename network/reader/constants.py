@@ -46,7 +46,8 @@ def cast(op, reading):
     value = op.value(0)
     kind = value.dtype if isinstance(value, Tensor) else "float32"
     types = {"float32": onnx.TensorProto.FLOAT, "uint8": onnx.TensorProto.UINT8, "int8": onnx.TensorProto.INT8}
-    if op.take("to", 0) != types[kind]:
+    types |= dict.fromkeys(("int32", "int64"), onnx.TensorProto.FLOAT)  # the host quantises them
+    if op.take("to", 0) != types.get(kind):
         raise op.refusal(f"it changes the type of {kind}, which only QuantizeLinear and DequantizeLinear do")
     reading.values[op.output] = value
 
@@ -125,7 +126,7 @@ def quantize_linear(op, reading):
         return
     y = op.quantity(1, 2, dtype)
     if isinstance(value, Tensor):
-        op.tensor(0, types=("float32",))
+        op.tensor(0, types=("float32", "int32", "int64"))
     reading.make(op, value, op.output, y, limits(y.dtype))
 
 

@@ -65,6 +65,8 @@ def on_host(op, reading, refusal=None):
     try:
         made = computed([np.zeros(shapes[name], types[name]) for name in others])
     except Exception as error:  # any class: attributes or inputs are wrong
+        if refusal:
+            return False
         raise op.refusal(f"it cannot be computed: {' '.join(str(error).split())}") from None
     for number, (name, example) in enumerate(zip(op.outputs, made, strict=False)):
         op.refuse_if(prod(example.shape) > _MOST, f"its output {name!r} has more than {_MOST:,} elements")

@@ -15,7 +15,7 @@ from ..graph import ModelError, Reshape, Tensor
 from . import channels, elements, layout, products, reductions, resize, selection, sums, transposed, windows  # noqa: F401 - they enter their READERS
 from .constants import FOR_CONSTANTS, constant_of
 from .help import help_for
-from .host import on_host
+from .host import HOSTED, on_host
 from .operator import READERS, Constant, Operator, Pending, check_opset, check_schema
 from .reading import Reading
 
@@ -156,7 +156,8 @@ def read_node(proto, reading):
     try:
         reader = READERS.get((domain, proto.op_type))
         of = f" of {domain}" if domain else ""
-        op.refuse_if(reader is None, f"the operator{of} is not supported{help_for(op.kind)}")
+        where = "only at the end of a network" if not domain and op.kind in HOSTED else "not"
+        op.refuse_if(reader is None, f"the operator{of} is {where} supported{help_for(op.kind)}")
         reader(op, reading)
         op.end()
     except ModelError as error:

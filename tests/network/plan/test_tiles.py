@@ -39,7 +39,7 @@ def test_windows_of_one_pixel_load_what_they_read(preset, shape, stride, check_p
 
 
 def layer_of(maker):
-    (layer,) = lower(maker.graph(), CONV_PRESETS["default"]).layers
+    (layer,) = lower(maker.graph(), CONV_PRESETS["default"], 128 << 10).layers
     return layer
 
 

@@ -1,0 +1,122 @@
+"""What the host computes at the end of a network, inputs of integers, and the list of refusals."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from tilewright import network
+from tilewright.network import ModelError
+from tilewright.network.reader import read_model
+from tilewright.network.reader.refusals import refusals_of
+from tilewright.network.witness import run_witness
+from tilewright.verify.random.model import Form
+from tilewright.verify.random.networks import draw_inputs
+
+
+def agrees(model, preset="unit"):
+    """Compares the outputs of a model and of its program with those of ONNX Runtime, floats but for their last bits."""
+    graph = read_model(model)
+    inputs = draw_inputs(np.random.default_rng(0), graph)
+    theirs = run_witness(model, graph, inputs, list(graph.outputs))
+    ours, run = network.evaluate(graph, inputs), network.compile(graph, preset).run(inputs)
+    for name in graph.outputs:
+        np.testing.assert_array_equal(run[name], ours[name])
+        np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-5, atol=1e-6)
+        assert ours[name].dtype == theirs[name].dtype
+
+
+def of_floats(*nodes, shape=(1, 6, 4, 5), opset=18):
+    """A model whose operators follow a quantised convolution: each a kind, constants and attributes."""
+    form = Form(*shape, opset=opset)
+    y = form.both(form.node("Conv", form.both("x"), form.weights(6, 6, 1, 1)[0]))
+    for kind, constants, attributes in nodes:
+        y = form.node(kind, y, *constants, **attributes)
+    return form, y
+
+
+@pytest.mark.parametrize(
+    "node",
+    [("Add", [np.float32([[1, 2, 3, 4, 5]])], {}), ("Mul", [np.full((1, 6, 1, 1), 3, np.float32)], {}), ("Div", [np.float32(7)], {}), ("ReduceMean", [np.int64([1])], {}), ("ReduceL2", [np.int64([2, 3])], {}),
+     ("LogSoftmax", [], {"axis": 1}), ("Softmax", [], {"axis": 2}), ("ArgMax", [], {"axis": 1}), ("Sigmoid", [], {}),
+     ("Greater", [np.float32(0.5)], {}), ("LpNormalization", [], {"axis": 1}), ("Floor", [], {}), ("Neg", [], {})],
+    ids=lambda node: node[0],
+)  # fmt: skip
+def test_an_operator_at_the_end(node):
+    form, y = of_floats(node)
+    agrees(form.model(y))
+
+
+def test_boxes_are_decoded():
+    """As in a detector: a product and a sum of parts of the result, joined, and the best of them."""
+    form, y = of_floats(
+        ("Sigmoid", [], {}), ("Reshape", [np.int64([1, 6, 20])], {}), ("Transpose", [], {"perm": [0, 2, 1]})
+    )
+    first, second = (
+        form.node("Slice", y, np.int64([0]), np.int64([2]), np.int64([2])),
+        form.node("Slice", y, np.int64([2]), np.int64([6]), np.int64([2])),
+    )
+    centre = form.node("Mul", form.node("Add", first, np.float32(-0.5)), np.float32([8, 16]))
+    joined = form.node("Concat", centre, form.node("Pow", second, np.float32(2)), axis=2)
+    agrees(form.model(joined, form.node("ReduceMax", second, np.int64([2]), keepdims=0)))
+
+
+def test_two_results():
+    form, y = of_floats(("Reshape", [np.int64([1, 120])], {}))
+    values = form.node("TopK", y, np.int64([5]), outputs=2, axis=1)
+    agrees(form.model(values, values.replace(".0", ".1")))
+
+
+def test_non_maximum_suppression():
+    form = Form(1, 4, 1, 30, opset=13)
+    y = form.both(form.node("Conv", form.both("x"), form.weights(4, 4, 1, 1)[0]))
+    boxes = form.node("Transpose", form.node("Reshape", y, np.int64([1, 4, 30])), perm=[0, 2, 1])
+    scores = form.node(
+        "Reshape", form.node("Slice", y, np.int64([0]), np.int64([1]), np.int64([1])), np.int64([1, 1, 30])
+    )
+    chosen = form.node("NonMaxSuppression", boxes, scores, np.int64([5]), np.float32([0.5]), np.float32([0]))
+    agrees(form.model(chosen))
+
+
+@pytest.mark.parametrize("kind", [TensorProto.INT64, TensorProto.INT32])
+def test_an_input_of_integers(kind):
+    form = Form(1, 3, 8, 8)
+    model = form.model(form.quantise(form.node("Conv", form.both(form.node("Cast", "x", to=TensorProto.FLOAT)),
+                                               form.weights(4, 3, 3, 3)[0])))  # fmt: skip
+    model.graph.input[0].type.tensor_type.elem_type = kind
+    inputs = {"x": np.random.default_rng(1).integers(-5, 9, (1, 3, 8, 8)).astype(helper.tensor_dtype_to_np_dtype(kind))}
+    graph = read_model(model)
+    ours = network.evaluate(graph, inputs)
+    theirs = run_witness(model, graph, inputs, list(graph.outputs))
+    run = network.compile(graph, "unit").run(inputs)
+    for name in graph.outputs:
+        np.testing.assert_array_equal(ours[name], theirs[name])
+        np.testing.assert_array_equal(run[name], ours[name])
+
+
+def test_the_host_is_not_in_the_middle():
+    form, y = of_floats(("LogSoftmax", [], {"axis": 1}))
+    again = form.node("Conv", form.both(y), form.weights(2, 6, 1, 1)[0])
+    with pytest.raises(ModelError, match="only at the end of a network"):
+        network.compile(read_model(form.model(form.quantise(again))), "unit")
+
+
+def test_every_refusal_is_listed():
+    """Two operators that are not supported, one behind the other, and a wrong attribute in between."""
+    form = Form(1, 6, 8, 8)
+    y = form.both(form.node("LRN", form.both("x"), size=3))
+    y = form.both(form.node("Conv", y, form.weights(6, 6, 3, 3)[0], pads=[1, 1, 1, 1]))
+    y = form.both(form.node("AveragePool", y, kernel_shape=[2, 2], strides=[2, 2], pads=[2, 0, 0, 0]))
+    y = form.node("GlobalLpPool", y)
+    reasons = refusals_of(form.model(form.quantise(y)))
+    assert [reason.split("(")[1].split(")")[0] for reason in reasons] == ["LRN", "AveragePool", "GlobalLpPool"]
+    form, y = of_floats()
+    assert refusals_of(form.model(y)) == []
+
+
+def test_help_of_a_refusal():
+    form = Form(4, 1, 6)
+    y = form.node("LSTM", form.both("x"), form.numbers(1, 8, 6), form.numbers(1, 8, 2), outputs=1, hidden_size=2)
+    (reason,) = refusals_of(form.model(form.quantise(y)))
+    assert "kernel of the processing engine" in reason
+    assert isinstance(form.model(y), onnx.ModelProto)
