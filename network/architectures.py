@@ -118,7 +118,7 @@ ARCHITECTURES = {
     "EfficientNet-Lite0": efficientnet,
     "EfficientNet-B0": lambda: efficientnet(lite=False),
     "MobileNetV3-small": lambda: mobilenet_v3("small"),
-    "MobileNetV3-small without squeeze-and-excitation": lambda: mobilenet_v3("small", squeeze=False),
+    "MobileNetV3-small without excitation": lambda: mobilenet_v3("small", squeeze=False),
     "MobileNetV3-large": mobilenet_v3,
     "ResNet-50": resnet50,
     "YOLOv5n, 320": yolov5n,

@@ -98,7 +98,8 @@ class _Range:
             places = zip(layer.sources, inputs, split.input_bytes, strict=True)
             transfers = [_band(place, self.addresses, image, low, high, size, spot)
                          for place, ((low, high), spot), size in places if high > low and size]  # fmt: skip
-            loads = [Load(transfers)] if transfers else []
+            # Of two layers the one can be computed while rows of the other are loaded.
+            loads = [Load([each]) for each in transfers] if layer.first else [Load(transfers)] if transfers else []
             resident = split.resident and (number or loaded)
             for units in [list(split.units)] if resident else [[unit] for unit in split.units]:
                 fetched = [] if resident else self._fetch(*units)

@@ -115,10 +115,10 @@ def test_add():
 def test_mul():
     a = np.arange(256, dtype=np.uint8)
     for factor, y_zero in ((0.0137, 120), (0.00625, 119)):  # the latter gives halves, next to an odd number
-        node = Mul(b=-77, a_zero=10, b_zero=3, scale=np.float32(factor), y_zero=y_zero, minimum=0, maximum=255)
+        node = Mul(a_zero=10, b_zero=3, scale=np.float32(factor), y_zero=y_zero, minimum=0, maximum=255)
         products = [to_float((int(x) - 10) * -80 * Fraction(float(node.scale))) for x in a]
         expected = [whole(to_float(Fraction(float(product)) + y_zero)) for product in products]
-        assert multiply(a, node, "uint8").tolist() == np.clip(expected, 0, 255).tolist()
+        assert multiply(a, -77, node, "uint8").tolist() == np.clip(expected, 0, 255).tolist()
 
 
 def test_pools():

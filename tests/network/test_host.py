@@ -37,7 +37,8 @@ def of_floats(*nodes, shape=(1, 6, 4, 5), opset=18):
 
 @pytest.mark.parametrize(
     "node",
-    [("Add", [np.float32([[1, 2, 3, 4, 5]])], {}), ("Mul", [np.full((1, 6, 1, 1), 3, np.float32)], {}), ("Div", [np.float32(7)], {}), ("ReduceMean", [np.int64([1])], {}), ("ReduceL2", [np.int64([2, 3])], {}),
+    [("Add", [np.float32([[1, 2, 3, 4, 5]])], {}), ("Mul", [np.full((1, 6, 1, 1), 3, np.float32)], {}),
+     ("Div", [np.float32(7)], {}), ("ReduceMean", [np.int64([1])], {}), ("ReduceL2", [np.int64([2, 3])], {}),
      ("LogSoftmax", [], {"axis": 1}), ("Softmax", [], {"axis": 2}), ("ArgMax", [], {"axis": 1}), ("Sigmoid", [], {}),
      ("Greater", [np.float32(0.5)], {}), ("LpNormalization", [], {"axis": 1}), ("Floor", [], {}), ("Neg", [], {})],
     ids=lambda node: node[0],

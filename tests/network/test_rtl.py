@@ -12,7 +12,8 @@ import pytest
 from tilewright import network
 from tilewright.golden import CONV_PRESETS
 from tilewright.network import ModelError
-from tilewright.network.drawn import NetworkMaker, resnet50
+from tilewright.network.architectures import resnet50
+from tilewright.network.drawn import NetworkMaker
 from tilewright.network.machine import Machine, machine_of
 from tilewright.network.models.efficientnet import build_quantised
 from tilewright.network.models.photographs import load_photograph, prepare

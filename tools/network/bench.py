@@ -1,12 +1,15 @@
 """Measures layers of ResNet-50, and EfficientNet-Lite0 whole, as compiled programs, in exact cycles.
 
-All from global memory to global memory.
+All from global memory to global memory. Of other networks it prints the cycles that their plans expect; with ``LONG=1``
+in the environment they run too.
 
 Specification: docs/network.md, "The plan".
 """
 
+import os
 from math import ceil
 
+from tilewright.network.architectures import ARCHITECTURES
 from tilewright.network.compiled import compile as compile_network
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.evaluation import evaluate
@@ -29,6 +32,11 @@ _MOST_CYCLES = 120_000
 _TARGET = 0.90
 #: A whole network takes at most 1.5 times the cycles of its multiplications.
 _WHOLE_PRESETS, _WHOLE_TARGET = ("default",), 1 / 1.5
+#: Of networks with random weights, by name: the cycles of their multiplications in at most so many of all.
+_TARGETS = {
+    "EfficientNet-B0": 1.8, "MobileNetV3-large": 2.0, "MobileNetV3-small": None,
+    "MobileNetV3-small without excitation": 2.5, "ResNet-50": 1.1, "YOLOv5n, 320": 1.3,
+}  # fmt: skip
 
 
 def measure(preset, settings=(), *, simulator="verilator"):
@@ -46,6 +54,8 @@ def sample_of(layer, peak):
 def _lines(session, preset):
     if preset in _WHOLE_PRESETS:
         yield _whole(session, preset)
+        for name, target in _TARGETS.items():
+            yield from _expected(session, preset, name, target)
     cycles_of_all = macs_of_all = 0
     for layer, count in NETWORKS[_NETWORK].items():
         rows = sample_of(layer, session.params.conv.conv.peak)
@@ -75,6 +85,17 @@ def _whole(session, preset):
     macs = sum(layer.macs for layer in compiled.plan.layers)
     limit = ceil(macs / compiled.plan.machine.conv.peak)
     return share(preset, "EfficientNet-Lite0, whole", _LATENCY, limit, cycles, _WHOLE_TARGET)
+
+
+def _expected(session, preset, name, target):
+    """A network with random weights: the expected cycles, and with ``LONG=1`` those of the simulation."""
+    maker = ARCHITECTURES[name]()
+    compiled = compile_network(maker.graph(), machine_of_core(session.params))
+    limit = ceil(compiled.plan.macs / compiled.plan.machine.conv.peak)
+    target = target and 1 / target
+    yield share(preset, f"{name}: expected", _LATENCY, limit, compiled.plan.schedule.cycles, target)
+    if os.environ.get("LONG"):
+        yield share(preset, name, _LATENCY, limit, _compared(session, compiled, maker.draw(), name), target)
 
 
 def compiled_sample(layer, rows, machine):

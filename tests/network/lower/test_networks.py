@@ -8,7 +8,8 @@ import pytest
 from tilewright import network
 from tilewright.golden import CONV_PRESETS
 from tilewright.network import ModelError
-from tilewright.network.drawn import NetworkMaker, efficientnet, resnet50
+from tilewright.network.architectures import efficientnet, resnet50
+from tilewright.network.drawn import NetworkMaker
 from tilewright.network.evaluation import evaluate
 from tilewright.network.machine import Machine
 from tilewright.network.reader import read_model

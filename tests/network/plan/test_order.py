@@ -3,7 +3,8 @@
 import pytest
 
 from tilewright import network
-from tilewright.network.drawn import NetworkMaker, efficientnet
+from tilewright.network.architectures import efficientnet
+from tilewright.network.drawn import NetworkMaker
 from tilewright.spec import GROUP, Opcode
 from tilewright.spec.core import PROGRAM_WORDS, WORD_BITS, Kind
 from tilewright.verify.races import find_races
