@@ -101,7 +101,13 @@ class Part:
     def shape(self):
         """Everything that decides the cost of a job of the part, hashable."""
         return (self.operation, self.source, self.channels[1], self.rows, self.columns, self.kernel, self.stride,
-                self.dilation, self.origin, self.blind, self.has_table, self.addition is not None)  # fmt: skip
+                self.dilation, self.origin, self.blind, self.has_table, self.addition is not None,
+                self.x_element)  # fmt: skip
+
+    @property
+    def x_element(self):
+        """Bytes of an element of X."""
+        return 2 if MmType.S16S16 <= self.type <= MmType.U16U16 else 1
 
     @property
     def element(self):

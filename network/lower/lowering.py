@@ -1,6 +1,7 @@
 """A graph as layers: nodes that cost nothing, and nodes that share a layer (docs/network.md, "Operators as jobs")."""
 
 from dataclasses import dataclass, replace
+from itertools import product
 from math import gcd
 
 import numpy as np
@@ -10,9 +11,12 @@ from .layers import Layer
 from .moves import MOST, addresses_of, channel_order, move_between, pieces, weights_in_place
 from .operators import (
     OPERATORS,
+    every_other,
     filled,
     in_order,
     refuse,
+    sum_of_sums,
+    sums_of_parts,
     sums_of_rows,
     table_layer,
     take_layer,
@@ -32,6 +36,10 @@ _OF_THE_HOST = ("Dequantize", "Floats", "Quantize", "Reshape", "Scale", "Softmax
 _LONG = 4096
 #: The same for nodes that may be many jobs with a table of their channels each.
 _FEW = 64
+#: Most elements whose sum is an unsigned number of 16 bits.
+_MOST_SUMMED = 257
+#: Bytes that a cycle loads, and cycles that two further jobs take, about.
+_LOADED, _SUM_CYCLES = 64, 1500
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +85,7 @@ def lower(graph, conv, room, every_tensor=False):
     every_tensor : bool
         Every tensor has a place in memory.
     """
-    lowered = _Lowering(graph, conv.peak, room, every_tensor).run()
+    lowered = _Lowering(graph, conv, room, every_tensor).run()
     for layer in lowered.layers:
         _check_sizes(layer)
         _check_features(layer, conv)
@@ -102,8 +110,8 @@ def _check_features(layer, conv):
 
 
 class _Lowering:
-    def __init__(self, graph, peak, room, every_tensor):
-        self.graph, self.peak, self.room, self.every = graph, peak, room, every_tensor
+    def __init__(self, graph, conv, room, every_tensor):
+        self.graph, self.conv, self.room, self.every = graph, conv, room, every_tensor
         self.readers = {name: [node for node in graph.nodes if name in node.inputs] for name in graph.tensors}
         self.places, self.elsewhere, self.layers, self.constants = {}, {}, [], dict(graph.constants)
         self.fused = {}  # convolutions whose addition has not been read yet, by output
@@ -142,6 +150,8 @@ class _Lowering:
             self._reorder(node)
         elif node.kind == "Take":
             self._take(node)
+        elif node.kind == "Pool" and (window := self._window_of_sums(node)):
+            self._pool_of_parts(node, window)
         elif node.kind == "Pool" and self._is_large(node):
             self._pool_of_rows(node)
         elif node.kind in ("ConvTranspose", "Linear"):
@@ -267,11 +277,45 @@ class _Lowering:
         if self.every:
             self._place(node.output)
 
+    def _is_global(self, node):
+        """Whether a Pool adds all pixels of one image."""
+        at, place = node.attributes, self._place(node.inputs[0])
+        one = self.graph.tensors[node.output].shape[2:] == (1, 1) and at.scale is not None and at.scale.size == 1
+        return one and place.batch == 1 and tuple(at.kernel) == (place.height, place.width)
+
     def _is_large(self, node):
         """Whether a Pool adds more elements for one row of results than shared memory should hold."""
-        at, place = node.attributes, self._place(node.inputs[0])
-        one = at.kind == "sum" and self.graph.tensors[node.output].shape[2:] == (1, 1) and at.scale.size == 1
-        return one and place.batch == 1 and place.image_pitch > self.room // 2
+        return self._is_global(node) and self._place(node.inputs[0]).image_pitch > self.room // 2
+
+    def _window_of_sums(self, node):
+        """Rows and columns of windows whose sums are computed first, as that is faster; otherwise None.
+
+        The sums are added as numbers of 16 bits.
+        """
+        if not self._is_global(node) or "i16" not in self.conv.types:
+            return None
+        place = self._place(node.inputs[0])
+        pixels = place.height * place.width
+        blocks = -(-place.channels // self.conv.row_bytes)
+
+        def cycles(window):
+            points = -(-(place.width // window[1]) // self.conv.slaves)
+            return max(blocks * pixels // (place.width // window[1]) * points, pixels * place.channels // _LOADED)
+
+        windows = [(rows, columns) for rows, columns in product(_divisors(place.height), _divisors(place.width))
+                   if rows * columns <= _MOST_SUMMED]  # fmt: skip
+        best = min(windows, key=lambda window: (cycles(window), pixels // window[0] // window[1]))
+        return best if cycles(best) + _SUM_CYCLES < blocks * pixels else None
+
+    def _pool_of_parts(self, node, window):
+        """A global average of sums of windows."""
+        place, output = self._place(node.inputs[0]), place_of(self.graph.tensors[node.output])
+        shape = 1, place.channels, place.height // window[0], place.width // window[1]
+        sums = self._between(node, "sums", shape, "int32")
+        halves = self._between(node, "halves", (1, 2, 1, place.channels), output.dtype)
+        self.layers.append(sums_of_parts(node, sums, place, window))
+        self.layers.append(sum_of_sums(node, halves, sums, place.dtype, place.height * place.width))
+        self._append(every_other(node, replace(output, width=place.channels, channels=1), halves))
 
     def _pool_of_rows(self, node):
         """Sums of more rows than shared memory holds: each layer begins with the sums of the layer before."""
@@ -388,7 +432,7 @@ class _Lowering:
         order = channel_order(view.addresses, place, view.place)
         if order is not None and self._done_before(view.place, place, order):
             return place
-        if order is not None and (move is None or place.channels * move.adjoining < self.peak):
+        if order is not None and (move is None or place.channels * move.adjoining < self.conv.peak):
             self.layers.append(with_channels_in_order(node, place, view.place, order))
             return place
         if move is None:
@@ -446,6 +490,10 @@ class _Lowering:
         node = next(node for node in self.graph.nodes if node.output == name)
         self.places[name] = self._moved(node, view, place)
         return place
+
+
+def _divisors(number):
+    return [divisor for divisor in range(1, number + 1) if number % divisor == 0]
 
 
 def _around_pixels(pad):

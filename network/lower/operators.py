@@ -11,9 +11,11 @@ from tilewright.spec.pe import MmType
 from ..graph import node_error
 from .layers import Addition, Layer, Part
 
-__all__ = ["OPERATORS", "bits", "element_type", "filled", "in_order", "refuse", "results", "sums_of_rows",
-           "table_layer", "table_of", "take_layer", "with_addition", "with_channels_in_order", "with_function",
-           "with_groups_together"]  # fmt: skip
+__all__ = [
+    "OPERATORS", "bits", "element_type", "every_other", "filled", "in_order", "refuse", "results", "sum_of_sums",
+    "sums_of_parts", "sums_of_rows", "table_layer", "table_of", "take_layer", "with_addition",
+    "with_channels_in_order", "with_function", "with_groups_together",
+]  # fmt: skip
 
 _ONE = 0x3F800000
 
@@ -249,6 +251,40 @@ def _through(place, table, **fields):
     """A part that leaves bytes unchanged, but for the table of a Concat."""
     return Part(operation=ConvOperation.MAX_POOL, output=ConvOutput.ELEMENT, type=element_type(place.dtype),
                 function=None if table is None else table.view(np.uint8), **fields)  # fmt: skip
+
+
+def sums_of_parts(node, output, place, window):
+    """The layer of sums of 32 bits of windows beside each other, from the least number of the type on."""
+    part = Part(**_same(place, 0, output), **_whole(output), operation=ConvOperation.SUM_POOL,
+                type=element_type(place.dtype), x_zero=_least(place.dtype) & 0xFF, kernel=window, stride=window,
+                **results(node, output))  # fmt: skip
+    part = replace(part, out_channels=(0, place.channels))
+    return Layer(node.name, node.operator or node.kind, output, (place,), (part,))
+
+
+def sum_of_sums(node, output, place, dtype, count):
+    """The layer that adds all sums of :func:`sums_of_parts`, whose halves of 16 bits are elements of X.
+
+    A result of each half is written, of which the one of the upper half has no meaning. ``count`` elements of
+    ``dtype`` are added in all.
+    """
+    at, channels = node.attributes, place.channels // 2
+    table = table_of(channels, 0)
+    table[::2] = count * (_least(dtype) - at.x_zero) & 0xFFFFFFFF, int(bits(at.scale.reshape(-1)[0]))
+    part = Part(operation=ConvOperation.SUM_POOL, source=0, channels=(0, channels), out_channels=(0, channels),
+                rows=(0, 1), columns=(0, 1), type=MmType.U16U16, kernel=(place.height, place.width), table=table,
+                **results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
+    return Layer(node.name, node.operator or node.kind, output, (place,), (part,))
+
+
+def every_other(node, output, place):
+    """The layer of the first one of two bytes each, pixels of both places."""
+    part = _through(place, None, source=0, channels=(0, 1), out_channels=(0, 1), **_whole(output))
+    return Layer(node.name, node.operator or node.kind, output, (place,), (part,))
+
+
+def _least(dtype):
+    return int(np.iinfo(dtype).min)
 
 
 def sums_of_rows(node, output, place, rows, biases):

@@ -65,14 +65,14 @@ def plan_part(part, channels, rows, columns, pixel, conv):
     ``pixel`` is the number of bytes from one pixel to the next in shared memory.
     """
     deep = channels if part.operation.lanes else part.channels[1]
-    adjoin, table, add = pixel == part.channels[1], part.has_table, part.addition is not None
+    flags = pixel == part.channels[1] * part.x_element, part.has_table, part.addition is not None, part.x_element
     windows = part.kernel[::-1], part.stride[::-1], part.dilation[::-1]
-    return _planned(part.operation, (deep, channels, rows, columns), windows, (adjoin, table, add), pixel, conv)
+    return _planned(part.operation, (deep, channels, rows, columns), windows, flags, pixel, conv)
 
 
 @lru_cache(maxsize=1 << 16)
 def _planned(operation, sizes, windows, flags, pixel, conv):
-    names = "adjoin", "table", "add"
+    names = "adjoin", "table", "add", "element_bytes"
     flags = dict(zip(names, flags, strict=True))
     shape = ConvShape(1, 65536, 65536, *sizes, *windows, operation=operation, **flags)
     best = None
