@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 from amaranth.hdl import Cat, Elaboratable, Module, ResetInserter, Signal, Value
 
+from support.conv_plan import plan_of, plan_values
 from tilewright.golden.conv.job import parts_of
 from tilewright.golden.conv.machine import job_word
 from tilewright.golden.conv.rows import Rows, lane_order
@@ -14,10 +15,8 @@ from tilewright.hw.conv.fetch.buffer import FeatureBuffer
 from tilewright.hw.conv.fetch.features import FeatureFetcher
 from tilewright.spec.conv import CHANNELS_AT_ONCE, JOB, KERNEL_ROWS, ConvOperation, ConvOutput
 from tilewright.spec.pe import MmType
-
-from .conv_plan import plan_of, plan_values
-from .simulate import elaborated, simulate
-from .streams import packed, unpacker, watch_stream
+from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.streams import packed, unpacker, watch_stream
 
 __all__ = ["FETCH_MODES", "FetchArray", "FetchGatherer", "FetchPath", "dense_job", "make_path", "rows_read",
            "run_jobs", "start_job", "wanted_sets"]  # fmt: skip

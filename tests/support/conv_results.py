@@ -6,12 +6,11 @@ from collections import deque
 import numpy as np
 from amaranth.hdl import Value
 
+from support.conv_plan import plan_of
 from tilewright.golden.conv.rows import Rows, lane_groups
 from tilewright.hw.conv.params import FOLDS
 from tilewright.spec.conv import CHANNELS_AT_ONCE
-
-from .conv_plan import plan_of
-from .streams import packed, unpacker
+from tilewright.verify.pysim.streams import packed, unpacker
 
 __all__ = ["ResultsWorld", "gatherer"]
 

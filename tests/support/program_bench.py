@@ -7,10 +7,9 @@ from amaranth.hdl import Value
 from tilewright.golden import ProgramRecord
 from tilewright.spec import BarrierOp
 from tilewright.spec.core import PROGRAM_REGISTERS, Engine, ProgramError
-
-from .axi import AxiMemory
-from .simulate import simulate
-from .streams import STALL_MODES, unpacker, watch_stream
+from tilewright.verify.pysim.axi import AxiMemory
+from tilewright.verify.pysim.simulate import simulate
+from tilewright.verify.pysim.streams import STALL_MODES, unpacker, watch_stream
 
 __all__ = ["START", "STOP", "ProgramBench"]
 

@@ -6,8 +6,7 @@ from amaranth.hdl import Value
 from tilewright.hw.pe.layouts import LANE_READ_LATENCY
 from tilewright.hw.pe.params import LANES
 from tilewright.spec.pe import MmType
-
-from .streams import set_together, unpacker
+from tilewright.verify.pysim.streams import set_together, unpacker
 
 __all__ = ["STYLES", "dot_rows", "join_elements", "lane_registers"]
 
