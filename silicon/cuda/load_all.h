@@ -7,8 +7,7 @@
 #include <cstdint>
 
 #include "barriers.h"
-#include "block_instructions.h"
-#include "tensor_instructions.h"
+#include "instructions.h"
 #include "timing.h"
 
 namespace tilewright {

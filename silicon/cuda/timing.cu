@@ -11,9 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "driver.h"
 #include "load_all.h"
-#include "memories.h"
-#include "tensor_maps.h"
 
 namespace tilewright {
 namespace {
