@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from support.fences import fences
 from tilewright.tools.cli.main import COMMANDS
 from tilewright.tools.cli.silicon import COMMANDS as SILICON
-from tilewright.tools.docs.fences import fences
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("spec", "golden", "hw", "sim", "network", "verify", "tools", "board", "silicon", "tb")

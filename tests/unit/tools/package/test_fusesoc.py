@@ -1,6 +1,6 @@
 """What FuseSoC's generator makes of parameters. FuseSoC runs it in ``tests/integration/test_package.py``."""
 
-from tilewright.tools.package.generator import main, options
+from tilewright.tools.package.fusesoc import main, options
 
 
 def test_any_option_is_passed_on():

@@ -4,7 +4,7 @@ from tilewright.hw.core.params import CORE_PRESETS
 from tilewright.hw.core.top import Core
 from tilewright.sim.hdl.tops import top_component
 from tilewright.tools.package.ipxact import component_file
-from tilewright.tools.package.regions import maps_of, regions_of
+from tilewright.tools.package.ports import maps_of, regions_of
 
 
 def test_regions_and_resets_by_hand():

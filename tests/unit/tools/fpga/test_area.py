@@ -12,9 +12,10 @@ from tilewright.hw.core.params import CORE_PRESETS, CoreParams, ProgramParams
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.tools.area import area
-from tilewright.tools.area.area import Cost, cost
-from tilewright.tools.area.blocks import (
+from tilewright.tools.cli.main import main
+from tilewright.tools.fpga import area
+from tilewright.tools.fpga.area import Cost, cost
+from tilewright.tools.fpga.blocks import (
     EACH_CORE,
     REDUCTIONS,
     cluster_blocks,
@@ -23,7 +24,6 @@ from tilewright.tools.area.blocks import (
     program_blocks,
     tmau_blocks,
 )
-from tilewright.tools.cli.main import main
 
 
 class Unanimity(wiring.Component):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilewright.tools.docs.citations import find_citations, measured_values, text_of
+from tilewright.tools.docs.figures import find_citations, measured_values, text_of
 
 RESULT = {
     "cycles": 1_234_567,

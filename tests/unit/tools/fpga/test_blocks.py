@@ -7,8 +7,8 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.tools.area import blocks as flat
 from tilewright.tools.cli.main import main
+from tilewright.tools.fpga import blocks as flat
 
 
 class Adder(wiring.Component):

@@ -13,8 +13,8 @@ from tilewright.progress import working
 from tilewright.results import record
 from tilewright.sim.hdl.tops import top_component
 
-from ..fpga.mapping import map_flat
-from ..fpga.netlist import block_table, by_block, cell_counts, depth_figures, depth_lines
+from .flow import map_flat
+from .netlist import block_table, by_block, cell_counts, depth_figures, depth_lines
 
 __all__ = ["EACH_CORE", "NEIGHBOURS", "REDUCTIONS", "cluster_blocks", "conv_blocks", "flat_figures", "flat_lines",
            "measure_flat", "pe_blocks", "program_blocks", "tmau_blocks"]  # fmt: skip

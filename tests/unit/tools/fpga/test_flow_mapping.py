@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from support.fences import fences
 from tilewright.hw.bus.registers import Counters
 from tilewright.hw.bus.write_port import WriteGuard
 from tilewright.hw.pe.issue.scoreboard import Scoreboard
@@ -13,8 +14,7 @@ from tilewright.hw.tmau.dispatch import GroupTracker
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.walk.pixel import PixelWalker
 from tilewright.sim.hdl.verilog import run_yosys
-from tilewright.tools.docs.fences import fences
-from tilewright.tools.fpga.mapping import map_flat
+from tilewright.tools.fpga.flow import map_flat
 
 _REPORTS = Path(__file__).parents[4] / "docs/upstream.md"
 _TMAU = TMAU_PRESETS["unit"]

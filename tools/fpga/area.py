@@ -3,7 +3,7 @@
 Yosys maps every block by itself, for two kinds of device: six-input tables (Xilinx, 7 series) for size, four-input
 tables (Lattice ECP5) for depth. Only for the 7 series Yosys gives multipliers the registers and adders that they have.
 Nothing is placed or routed. The sum of the blocks leaves out what Yosys would save by looking across their edges:
-``--flat`` maps a whole top, as its users do (``flat.py``). Of the processing engine's MAC array four threads are mapped
+``--flat`` maps a whole top, as its users do. Of the processing engine's MAC array four threads are mapped
 and counted for all; what stands between its blocks, where it computes, is left out: registers, and with floats the
 choice between two rows of accumulators.
 Of the convolution engine one slave is mapped, and one of the units' rows of factors. The command processor is that of
@@ -14,11 +14,8 @@ import json
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
-from amaranth.hdl import Const
-
-from tilewright.arguments import integer, output_file
+from tilewright.arguments import add_out, integer
 from tilewright.errors import UsageError
 from tilewright.files import BUILD, write_atomically
 from tilewright.hw.cluster.l2.params import L2Params
@@ -31,10 +28,8 @@ from tilewright.progress import report, working
 from tilewright.results import record
 from tilewright.sim.hdl.settings import add_settings, changed, groups_of, require_groups
 from tilewright.sim.hdl.tops import TOPS, feature_list
-from tilewright.sim.hdl.verilog import conventional_ports, run_yosys, to_rtlil
+from tilewright.sim.hdl.verilog import run_yosys
 
-from ..fpga.mapping import FAMILIES
-from ..fpga.netlist import longest_path, luts_of
 from .blocks import (
     EACH_CORE,
     NEIGHBOURS,
@@ -46,24 +41,17 @@ from .blocks import (
     program_blocks,
     tmau_blocks,
 )
+from .flow import FAMILIES, read_top, write_top
+from .netlist import longest_path, luts_of
 
 __all__ = ["Cost", "configure", "cost", "run"]
 
 # Amaranth names wires after the fields of a port, as ``o[0]``: what the mappers call bit 0 of ``o`` too. Such wires are
 # names of what is there anyhow, and go first.
-_SCRIPT = """
-read_rtlil top.il
-proc
-opt_clean -purge
-synth_xilinx -family xc7 -flatten -noiopad -noclkbuf -top top
-write_json xilinx.json
-design -reset
-read_rtlil top.il
-proc
-opt_clean -purge
-synth_ecp5 -top top
-write_json ecp5.json
-"""
+_SCRIPT = "\ndesign -reset\n".join(
+    f"read_rtlil top.il\nproc\nopt_clean -purge\n{mapping}\nwrite_json {family}.json"
+    for family, mapping in FAMILIES.items()
+)
 
 
 @dataclass(frozen=True)
@@ -116,8 +104,7 @@ def configure(parser):
     parser.add_argument("--engine", choices=list(_BLOCKS), help="one engine; all if left out")
     parser.add_argument("--block", action="append", help="one block, may be given several times; all if left out")
     parser.add_argument("--jobs", type=integer(1, 256), help="blocks at a time (2)")
-    parser.add_argument("--out", metavar="FILE.json", type=output_file, default=str(BUILD / "area.json"),
-                        help="where figures go (%(default)s)")  # fmt: skip
+    add_out(parser, "FILE.json", "where figures go", BUILD / "area.json")
 
 
 def run(args):
@@ -210,13 +197,9 @@ def _row(name, each):
 def cost(component):
     """The :class:`Cost` of a component, mapped by itself."""
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-        folder = Path(folder)
-        # A stream that is always ready has a constant for a port.
-        ports = {name: port for name, port in conventional_ports(component).items() if not isinstance(port[0], Const)}
-        (folder / "top.il").write_text(to_rtlil(component, "top", ports))
+        write_top(component, folder)
         run_yosys(folder, _SCRIPT, f"map {type(component).__name__}")
-        cells = _cells(folder / "xilinx.json")
-        levels = longest_path(json.loads((folder / "ecp5.json").read_text())["modules"]["top"])[0]
+        cells, levels = read_top(folder, "xc7")["cells"], longest_path(read_top(folder, "ecp5"))[0]
     kinds = [cell["type"] for cell in cells.values()]
     return Cost(
         luts=sum(map(luts_of, kinds)),
@@ -225,7 +208,3 @@ def cost(component):
         multipliers=sum(kind.startswith("DSP") for kind in kinds),
         levels=levels,
     )
-
-
-def _cells(path):
-    return json.loads(path.read_text())["modules"]["top"]["cells"]

@@ -6,8 +6,8 @@ from copy import deepcopy
 import pytest
 
 from tilewright import progress
-from tilewright.tools.fpga import nextpnr
-from tilewright.tools.fpga.nextpnr import read_outcome, run_nextpnr
+from tilewright.tools.fpga import flow as nextpnr
+from tilewright.tools.fpga.flow import read_outcome, run_nextpnr
 
 LOG = """\
 Info: Packing constants..

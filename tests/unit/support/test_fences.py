@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilewright.tools.docs.fences import Fence, fences
+from support.fences import Fence, fences
 
 PAGE = """# Page
 ```sh
