@@ -14,8 +14,8 @@ from tilewright.silicon import ask as module
 from tilewright.silicon.ask import Answer, Side, ask, golden_side, silicon_side, tables
 from tilewright.silicon.packing import Ending, Status, pack
 from tilewright.silicon.program import open_program
+from tilewright.silicon.replay import no_counterpart
 from tilewright.silicon.replies import Reply
-from tilewright.silicon.support import no_counterpart
 from tilewright.sim.replay.cases import cases_of, read_cases
 from tilewright.sim.replay.golden import run_case
 from tilewright.sim.replay.outcome import mismatches

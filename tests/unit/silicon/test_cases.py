@@ -16,7 +16,7 @@ from tilewright.silicon.cases import (
     random_cluster_cases,
     special_values,
 )
-from tilewright.silicon.support import why_not
+from tilewright.silicon.replay import why_not
 from tilewright.sim.replay.cases import cases_of
 from tilewright.sim.replay.golden import run_case
 from tilewright.spec import Element, Interleave, L2Promotion, Space, Swizzle

@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.golden.tmau.reduce import is_legal
 from tilewright.silicon.packing import SHARED_BYTES, pack
-from tilewright.silicon.support import no_counterpart, why_not
+from tilewright.silicon.replay import no_counterpart, why_not
 from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.golden import run_case
 from tilewright.spec import Element, Reduction

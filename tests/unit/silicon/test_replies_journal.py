@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from tilewright.silicon.capture import what_to_run
-from tilewright.silicon.journal import Journal, Kept
 from tilewright.silicon.packing import SHARED_BYTES, Ending, Status
-from tilewright.silicon.replies import Hello, Reply
+from tilewright.silicon.replies import Hello, Journal, Kept, Reply
 
 HELLO = Hello(Status.OK, 9, 0, 13000, 13000, SHARED_BYTES, "Stand-in", "")
 
