@@ -17,20 +17,8 @@ from tilewright.spec.tmau_registers import processor_of
 from ..random.mixed import BARRIERS, DESCRIPTOR_SLOTS, GLOBAL_BYTES, PAGE, MixedBatch
 from .differences import bus_differences, ending_differences, memory_differences, smallest
 
-__all__ = [
-    "BATCH_BYTES",
-    "GMEM_SEED",
-    "SMEM_SEED",
-    "MixedGolden",
-    "MixedRun",
-    "batch_commands",
-    "batch_windows",
-    "order_case",
-    "order_differences",
-    "processor_windows",
-    "run_golden",
-    "spread_tag",
-]  # fmt: skip
+__all__ = ["BATCH_BYTES", "GMEM_SEED", "SMEM_SEED", "MixedGolden", "MixedRun", "batch_commands", "batch_windows",
+           "order_case", "order_differences", "processor_windows", "run_golden", "spread_tag"]  # fmt: skip
 
 #: Seeds of the contents of both memories.
 GMEM_SEED, SMEM_SEED = 3, 4

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from support.shared_memory import LineMemory
 from tilewright.golden.tmau.reduce import reduce
 from tilewright.hw.smem.layouts import whole_line
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.load.path import LoadPath
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import Element, Reduction
-from tilewright.verify.pysim.shared_memory import LineMemory
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 

@@ -9,8 +9,7 @@ from amaranth.hdl import Value
 from tilewright.golden.smem import Barrier
 from tilewright.hw.smem.layouts import whole_line
 from tilewright.spec import CHUNK_BYTES, LINE_BYTES, BarrierOp
-
-from .streams import set_together
+from tilewright.verify.pysim.streams import set_together
 
 __all__ = ["EngineMemory", "LineMemory"]
 

@@ -3,7 +3,7 @@
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from .model import MICROSOFT, SCALE, ZERO, Form
+from tilewright.verify.random.model import MICROSOFT, SCALE, ZERO, Form
 
 __all__ = ["CASES", "VALUES", "OperatorCase"]
 
