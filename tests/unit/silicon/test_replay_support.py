@@ -1,13 +1,11 @@
 """Which cases have a counterpart on silicon: every other one is named with its reason."""
 
-import json
-
 import pytest
 
+from support.cases import read_case
 from tilewright.golden.tmau.reduce import is_legal
 from tilewright.silicon.packing import SHARED_BYTES, pack
 from tilewright.silicon.replay import no_counterpart, why_not
-from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.golden import run_case
 from tilewright.spec import Element, Reduction
 
@@ -21,7 +19,7 @@ PLACED = MAP | {"at": 4096}
 SLICES = {"size": [8, 2, 2], "stride": [128, 256], "interleave": "16B"}
 
 
-def read_case(folder, commands=(LOAD,), map_changes=None, **changes):
+def case_with(commands=(LOAD,), map_changes=None, **changes):
     case = {
         "name": "asked",
         "kind": "tmau",
@@ -30,13 +28,11 @@ def read_case(folder, commands=(LOAD,), map_changes=None, **changes):
         "maps": {"x": MAP | (map_changes or {})},
         "commands": list(commands),
     }
-    path = folder / "cases.json"
-    path.write_text(json.dumps({"version": 1, "cases": [case | changes]}))
-    return read_cases(path)[0]
+    return read_case(case | changes)
 
 
-def test_a_plain_case_runs(tmp_path):
-    assert why_not(read_case(tmp_path)) is None
+def test_a_plain_case_runs():
+    assert why_not(case_with()) is None
 
 
 @pytest.mark.parametrize(
@@ -61,24 +57,23 @@ def test_a_plain_case_runs(tmp_path):
          "interleaved boxes whose elements are no multiple of 16 bytes (map x)"),
     ],
 )  # fmt: skip
-def test_items_beyond_silicon_are_named(tmp_path, changes, reason):
+def test_items_beyond_silicon_are_named(changes, reason):
     """All that docs/tmau.md and docs/layouts.md mark so."""
-    assert why_not(read_case(tmp_path, **changes)) == f"the TMAU goes beyond silicon with {reason}"
+    assert why_not(case_with(**changes)) == f"the TMAU goes beyond silicon with {reason}"
 
 
-def test_a_case_of_kind_lanes_is_named(tmp_path):
+def test_a_case_of_kind_lanes_is_named():
     case = {key: value for key, value in LANES.items() if key != "op"} | {"name": "asked", "kind": "lanes"}
-    path = tmp_path / "cases.json"
-    path.write_text(json.dumps({"version": 1, "cases": [case | {"gmem": {"bytes": 64}, "smem": {"bytes": 4096}}]}))
-    assert why_not(read_cases(path)[0]) == "the TMAU goes beyond silicon with lanes"
+    assert (
+        why_not(read_case(case | {"gmem": {"bytes": 64}, "smem": {"bytes": 4096}}))
+        == "the TMAU goes beyond silicon with lanes"
+    )
 
 
-def test_a_case_of_kind_align_is_named(tmp_path):
+def test_a_case_of_kind_align_is_named():
     case = {"name": "asked", "kind": "align", "shape": [1, 1, 3, 3], "element": "u8", "operator": "pool"}
     case |= {"granularity": 4, "source": 0, "target": 64, "gmem": {"bytes": 256}, "smem": {"bytes": 4096}}
-    path = tmp_path / "cases.json"
-    path.write_text(json.dumps({"version": 1, "cases": [case]}))
-    assert why_not(read_cases(path)[0]) == "the TMAU goes beyond silicon with unaligned (map source)"
+    assert why_not(read_case(case)) == "the TMAU goes beyond silicon with unaligned (map source)"
 
 
 @pytest.mark.parametrize(
@@ -107,8 +102,8 @@ def test_a_case_of_kind_align_is_named(tmp_path):
         ({"gmem": {"bytes": 64}}, "silicon has no check for the error of command 0, read"),
     ],
 )  # fmt: skip
-def test_other_reasons(tmp_path, changes, sentence):
-    assert why_not(read_case(tmp_path, **changes)) == sentence
+def test_other_reasons(changes, sentence):
+    assert why_not(case_with(**changes)) == sentence
 
 
 @pytest.mark.parametrize(
@@ -127,8 +122,8 @@ def test_other_reasons(tmp_path, changes, sentence):
         (2, COPY | {"src": ["global", 0, 1], "dst": ["shared", 0]}),
     ],
 )
-def test_cases_of_several_cores_run(tmp_path, cores, command):
-    case = read_case(tmp_path, commands=[command], cores=cores)
+def test_cases_of_several_cores_run(cores, command):
+    case = case_with(commands=[command], cores=cores)
     assert why_not(case) is None
     pack(case)
 
@@ -149,22 +144,20 @@ def test_cases_of_several_cores_run(tmp_path, cores, command):
         (2, LOAD | {"multicast": 0}, "a job has no multicast to nobody"),
     ],
 )  # fmt: skip
-def test_what_a_cluster_of_silicon_has_not_is_named(tmp_path, cores, command, sentence):
-    case = read_case(tmp_path, commands=[command], cores=cores)
+def test_what_a_cluster_of_silicon_has_not_is_named(cores, command, sentence):
+    case = case_with(commands=[command], cores=cores)
     assert no_counterpart(case) == why_not(case) == sentence
 
 
-def test_a_core_that_does_not_exist_is_a_question(tmp_path):
-    case = read_case(tmp_path, commands=[LOAD | {"multicast": 6}], cores=2)
+def test_a_core_that_does_not_exist_is_a_question():
+    case = case_with(commands=[LOAD | {"multicast": 6}], cores=2)
     assert no_counterpart(case) is None
     assert why_not(case) == "silicon has no check for the error of command 0, cores"
 
 
-def test_kinds_of_the_processing_engine_have_no_counterpart(tmp_path):
+def test_kinds_of_the_processing_engine_have_no_counterpart():
     case = {"name": "asked", "kind": "gemm", "type": "s8", "m": 1, "n": 1, "k": 1, "a": {"fill": 1}, "b": {"fill": 1}}
-    path = tmp_path / "cases.json"
-    path.write_text(json.dumps({"version": 1, "cases": [case]}))
-    assert why_not(read_cases(path)[0]) == "silicon has no counterpart of kind gemm"
+    assert why_not(read_case(case)) == "silicon has no counterpart of kind gemm"
 
 
 @pytest.mark.parametrize(
@@ -184,21 +177,21 @@ def test_kinds_of_the_processing_engine_have_no_counterpart(tmp_path):
         {"mode": "im2col", "box": [], "channels": 4, "pixels": 1},
     ],
 )
-def test_what_our_rules_refuse_is_a_question_to_the_driver(tmp_path, changes):
-    case = read_case(tmp_path, map_changes=changes)
+def test_what_our_rules_refuse_is_a_question_to_the_driver(changes):
+    case = case_with(map_changes=changes)
     assert case.maps["x"].refused
     assert run_case(case).record["error"]
     assert why_not(case) is None
     pack(case)
 
 
-def test_large_shared_memory_runs_if_little_of_it_is_used(tmp_path):
+def test_large_shared_memory_runs_if_little_of_it_is_used():
     top = SHARED_BYTES // 128 * 128 - 128
-    assert why_not(read_case(tmp_path, smem={"bytes": 1 << 18}, commands=[LOAD | {"smem": top}])) is None
+    assert why_not(case_with(smem={"bytes": 1 << 18}, commands=[LOAD | {"smem": top}])) is None
 
 
-def test_the_error_of_a_command_leaves_it_a_counterpart(tmp_path):
-    case = read_case(tmp_path, commands=[LOAD | {"smem": 64}])
+def test_the_error_of_a_command_leaves_it_a_counterpart():
+    case = case_with(commands=[LOAD | {"smem": 64}])
     assert no_counterpart(case) is None
 
 
@@ -211,11 +204,11 @@ INTO_SHARED = {
 
 @pytest.mark.parametrize("op", [op.name.lower() for op in Reduction if op])
 @pytest.mark.parametrize("into", ["shared", "global"])
-def test_reductions_of_blocks(tmp_path, op, into):
+def test_reductions_of_blocks(op, into):
     for element in Element:
         name = element.name.lower()
         copy = COPY | {"src": ["shared", 0], "dst": [into, 64], "reduce": op, "element": name}
-        case = read_case(tmp_path, commands=[copy])
+        case = case_with(commands=[copy])
         legal = is_legal(Reduction[op.upper()], element)
         runs = legal and (into == "global" or name in INTO_SHARED[op])
         if runs:
