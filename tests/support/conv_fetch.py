@@ -7,6 +7,7 @@ import numpy as np
 from amaranth.hdl import Cat, Elaboratable, Module, ResetInserter, Signal, Value
 
 from support.conv_plan import plan_of, plan_values
+from support.streams import pulse
 from tilewright.golden.conv.job import parts_of
 from tilewright.golden.conv.machine import job_word
 from tilewright.golden.conv.rows import Rows, lane_order
@@ -195,9 +196,7 @@ async def start_job(ctx, path, fields):
         await ctx.tick()
     values = plan_values(fields, path.params)
     ctx.set(Value.cast(path.fetcher.plan), packed(path.fetcher.plan.shape(), values))
-    ctx.set(path.fetcher.start, 1)
-    await ctx.tick()
-    ctx.set(path.fetcher.start, 0)
+    await pulse(ctx, path.fetcher.start)
 
 
 class FetchArray:

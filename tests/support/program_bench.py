@@ -4,12 +4,13 @@ import random
 
 from amaranth.hdl import Value
 
+from support.streams import responder
 from tilewright.golden import ProgramRecord
 from tilewright.spec import BarrierOp
 from tilewright.spec.core import PROGRAM_REGISTERS, Engine, ProgramError
 from tilewright.verify.pysim.axi import AxiMemory
 from tilewright.verify.pysim.simulate import simulate
-from tilewright.verify.pysim.streams import STALL_MODES, unpacker, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, watch_stream
 
 __all__ = ["START", "STOP", "ProgramBench"]
 
@@ -68,23 +69,6 @@ class ProgramBench:
 
         return take
 
-    def answerer(self, requests, results, answer):
-        """A testbench that answers one request at a time, a cycle later, with ``answer(request)``."""
-
-        async def serve(ctx):
-            answers, unpack, asked = False, unpacker(requests.payload.shape()), Value.cast(requests.payload)
-            ctx.set(requests.ready, 1)
-            async for _, _, valid, bits, ready in ctx.tick().sample(requests.valid, asked, results.ready):
-                if answers and ready:
-                    answers = False
-                elif not answers and valid:
-                    ctx.set(results.payload, answer(unpack(bits)))
-                    answers = True
-                ctx.set(results.valid, answers)
-                ctx.set(requests.ready, not answers)
-
-        return serve
-
     def barrier(self, request):
         """The answer to an operation on a barrier."""
         self.asked.append(request.op)
@@ -140,8 +124,8 @@ class ProgramBench:
         rules = [watch_stream(port) for port in (dut.commands, dut.instructions, dut.jobs, dut.barriers)]
         writes = dut.register_writes
         answerers = [
-            self.answerer(dut.barriers, dut.barrier_results, self.barrier),
-            self.answerer(writes.requests, writes.answers, self.register),
+            responder(dut.barriers, dut.barrier_results, self.barrier),
+            responder(writes.requests, writes.answers, self.register),
         ]
         background = [*takers, *rules, *answerers, self.bus.serve]
         simulate(dut, *benches, background=background, deadline=deadline)
