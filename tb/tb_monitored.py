@@ -228,24 +228,6 @@ async def reset_in_transfer(dut, moment):
 
 
 @cocotb.test()
-async def consumer(dut):
-    """Reads of any chunks in any lanes, with conflicts and back-pressure, come back in order."""
-    rng = random_numbers("consumer")
-    bench, _ = await _with_own_slave(dut, rng, Knobs())
-    chunks = bench.machine.smem.reshape(-1, 16)
-    wanted = [[rng.randrange(len(chunks)) for _ in range(8)] for _ in range(100)]
-    wanted += [[rng.randrange(len(chunks) // 8) * 8 + 3 for _ in range(8)] for _ in range(10)]
-    for stall in (0.0, 0.5, 0.9):
-        bench.shared.read_data.pause = stall
-        asking = cocotb.start_soon(bench.shared.ask(wanted))
-        for lanes in wanted:
-            answer = (await bench.shared.read_data.get())["chunks"]
-            for lane, chunk in enumerate(lanes):
-                assert answer[lane] == int.from_bytes(chunks[chunk].tobytes(), "little"), f"lane {lane} of {lanes}"
-        await asking
-
-
-@cocotb.test()
 async def registers(dut):
     """What software sees: constants, counters that match what happened, both interrupts, and refused accesses."""
     rng = random_numbers("registers")

@@ -8,7 +8,7 @@ from tilewright.hw.core.params import CORE_PRESETS, ENGINES, ProgramParams, core
 from ..hdl.settings import changed, groups_of, require_groups
 from ..session import ClusterSession, Session
 from ..session.core import NETWORK_BYTES
-from . import CONVOLVING, ENGINE_THREADS, MOVING, RUNNING, SHARING
+from . import WORKLOADS
 from .builders import build_side_by_side
 
 __all__ = ["Machines"]
@@ -87,17 +87,16 @@ class Machines:
 
     def _job(self, name):
         """Class and options of the session for a workload."""
-        make, memory = Session, {}
-        if name in RUNNING:
-            machine, params = "accelerator", core_params(self._preset, ENGINES)
+        workload = WORKLOADS[name]
+        make, machine, memory = Session, workload.machine, {}
+        if machine == "accelerator":
+            params = core_params(self._preset, ENGINES)
             memory = {"memory_bytes": NETWORK_BYTES}
-        elif name in SHARING:
-            make, machine, params = ClusterSession, "cluster", self._cluster()
+        elif machine == "cluster":
+            make, params = ClusterSession, self._cluster()
         else:
-            machine = "tmau" if name in MOVING else "conv" if name in CONVOLVING else "pe"
             params = core_params(self._preset, [machine])
-            if machine == "pe" and not self._small:
-                threads = ENGINE_THREADS.get(name, params.pe.threads)
-                params = params.replace(pe=params.pe.replace(threads=threads))
+            if workload.threads and not self._small:
+                params = params.replace(pe=params.pe.replace(threads=workload.threads))
         params = changed(params, self._settings)
         return make, {"params": params, "simulator": self._simulator, "waves": self._waves.get(machine)} | memory
