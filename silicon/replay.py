@@ -7,8 +7,7 @@ refuse. Everything else is silicon's.
 
 from contextlib import contextmanager
 
-from tilewright.sim.replay.golden import result_record
-from tilewright.sim.replay.outcome import Outcome, shared_names
+from tilewright.sim.replay.golden import transfer_outcome
 
 from .packing import Ending, Status, counted_bytes, issues
 from .program import open_program
@@ -41,15 +40,10 @@ def outcome_of(case, reply):
     commands = issues(case)
     if reply.status != Status.OK:
         gmem, smem = case.global_contents(), case.smem.contents()
-        return _outcome(case, f"failed: {reply.message}", [0] * len(commands), gmem, [smem] * case.cores)
+        return transfer_outcome(case, f"failed: {reply.message}", [0] * len(commands), gmem, [smem] * case.cores)
     parts = list(zip(commands, reply.endings, reply.counted, strict=True))
     error = next(filter(None, (_error(*part) for part in parts)), None)
-    return _outcome(case, error, [_landed(*part) for part in parts], reply.gmem, reply.smems)
-
-
-def _outcome(case, error, landed, gmem, smems):
-    record = result_record(case, None, landed, gmem, *smems) | {"error": error}
-    return Outcome(record, {"gmem": gmem} | dict(zip(shared_names(case.cores), smems, strict=True)))
+    return transfer_outcome(case, error, [_landed(*part) for part in parts], reply.gmem, reply.smems)
 
 
 def _error(issue, ending, counted):

@@ -9,7 +9,7 @@ from amaranth.utils import ceil_log2
 from tilewright.hw.bus.axi4 import Axi4Signature, Response
 
 from ..hdl.word_array import WordArray
-from .stall import Stall
+from .drivers import Stall
 
 __all__ = [
     "CHANNELS",

@@ -12,10 +12,9 @@ from tilewright.spec.tmau_registers import own_tag_bits
 from ..hdl.testbench import Array
 from .axi_channels import Rule, Wait
 from .axi_monitor import Axi4Monitor
-from .drivers import BarrierDriver, RegisterDriver
+from .drivers import BarrierDriver, RegisterDriver, Stall
 from .memory_model import CHANNELS, MAX_LATENCY, MemoryModel
 from .records import READ_IDS
-from .stall import Stall
 
 __all__ = [
     "bus_members",

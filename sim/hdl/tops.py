@@ -23,8 +23,8 @@ from tilewright.hw.tmau.top import Tmau
 from tilewright.spec.names import suggestion
 from tilewright.spec.tmau_registers import FEATURES
 
-from .designs import kept_text
 from .settings import changed, groups_of, require_groups
+from .testbench import kept_text
 from .verilog import to_verilog
 
 __all__ = ["TOPS", "Top", "engine_list", "feature_list", "module_name", "top_component", "top_params",

@@ -1,6 +1,5 @@
 """Replay cases of the processing engine: programs and products (docs/replay.md, "Kind program", "Kind gemm")."""
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
@@ -277,14 +276,12 @@ def pe_outcome(case, result):
             "last": fault.last,
             "register": fault.register,
         },
-        "smem_sha256": [hashlib.sha256(result.smem).hexdigest()],
     }  # fmt: skip
     memories = {"smem": result.smem}
-    if case.output:
-        output = case.output(result.smem)
-        memories["output"] = output.reshape(-1).view("uint8")
-        record |= {"output_sha256": hashlib.sha256(memories["output"]).hexdigest(), "macs": case.macs}
-    return Outcome(record, memories)
+    if not case.output:
+        return Outcome.of(record, memories)
+    output = case.output(result.smem).reshape(-1).view("uint8")
+    return Outcome.of(record, memories | {"output": output}, macs=case.macs)
 
 
 def judge_pe_case(case):

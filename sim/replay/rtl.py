@@ -1,4 +1,4 @@
-"""The memories of a case in a session, before its first command."""
+"""Replay on the RTL: cases in sessions of their hardware."""
 
 from contextlib import contextmanager
 
@@ -17,10 +17,9 @@ from .commands import needed_words
 from .contents import whole_words
 from .conv_cases import conv_outcome
 from .core_cases import core_outcome
-from .golden import result_record
 from .golden import run_case as run_on_golden
+from .golden import transfer_outcome
 from .hardware import hardware_of, why_no_hardware
-from .outcome import Outcome
 from .pe_cases import PeCase, ProgramResult, pe_outcome
 
 __all__ = ["hardware", "open_backend", "place_memories", "run_case", "run_cluster_on_session", "run_conv_on_session",
@@ -108,10 +107,8 @@ def run_cluster_on_session(case, session):
             words[1] += run.write_beats
     gmem = session.global_memory.read(0, case.gmem.size).copy()
     smems = [memory.read(0, case.smem.size).copy() for memory in session.shared_memories]
-    record = result_record(case, next(filter(None, errors), None), landed, gmem, *smems)
     figures = {"cycles": cycles, "read_words": words[0], "write_words": words[1]}
-    memories = {"gmem": gmem} | {f"smem{core}": smem for core, smem in enumerate(smems)}
-    return Outcome(record | figures, memories)
+    return transfer_outcome(case, next(filter(None, errors), None), landed, gmem, smems, **figures)
 
 
 def _found(session, issuer):
@@ -239,9 +236,9 @@ def run_case(case, session):
     endings = iter([stamp.error for run in runs for stamp in run.commands])
     errors = [refused or next(endings) or None for refused in refusals]
     landed = _landed(case, session.params, errors, [answer.data for answer in runs[-1].registers])
-    gmem, smem = runs[-1].memory, runs[-1].shared
-    record = result_record(case, next(filter(None, errors), None), landed, gmem, smem)
-    return Outcome(record | _figures(case, runs, session.params.tmau), {"gmem": gmem, "smem": smem})
+    figures = _figures(case, runs, session.params.tmau)
+    error = next(filter(None, errors), None)
+    return transfer_outcome(case, error, landed, runs[-1].memory, [runs[-1].shared], **figures)
 
 
 def _descriptor(spec, session):
