@@ -11,7 +11,7 @@ from ..hdl.packing import row_bytes
 from ..hdl.word_array import WordArray
 
 __all__ = ["BarrierDriver", "BarrierItemLayout", "Log", "LogRowLayout", "RegisterAnswerLayout", "RegisterDriver",
-           "ScriptDriver", "ScriptRowLayout", "Stall"]  # fmt: skip
+           "ScriptDriver", "ScriptRowLayout", "Stall", "add_stall"]  # fmt: skip
 
 
 class Stall(wiring.Component):
@@ -48,6 +48,13 @@ class Stall(wiring.Component):
             m.d.sync += state.eq(Cat(self.seed, (self.seed ^ (0x5EED + 0x9E37 * self._number)) | 0x8000))
         m.d.comb += self.go.eq(state[-8:] >= self.probability)
         return m
+
+
+def add_stall(m, name, number, probability, source):
+    """``go`` of a new ``Stall``, which takes ``seed`` and ``start`` from the members of ``source``."""
+    m.submodules[name] = stall = Stall(number)
+    m.d.comb += [stall.probability.eq(probability), stall.seed.eq(source.seed), stall.start.eq(source.start)]
+    return stall.go
 
 
 class BarrierItemLayout(data.StructLayout):
@@ -195,19 +202,16 @@ class ScriptDriver(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.script = script = self.script
-        m.submodules.stall = stall = Stall(self._number)
+        go = add_stall(m, "stall", self._number, self.stall, self)
         row = Signal(self._row)
         held = Signal()
         following = Signal.like(self.issued)
 
         m.d.comb += [
-            stall.probability.eq(self.stall),
-            stall.seed.eq(self.seed),
-            stall.start.eq(self.start),
             row.eq(script.read_data),
             self.o.payload.eq(row.item),
             # An item that has been shown stays.
-            self.o.valid.eq(~self.start & ~self.finished & self.enable & (~row.wait | self.idle) & (stall.go | held)),
+            self.o.valid.eq(~self.start & ~self.finished & self.enable & (~row.wait | self.idle) & (go | held)),
             self.finished.eq(self.issued == self.count),
             following.eq(self.issued + (self.o.valid & self.o.ready)),
             script.read_enable.eq(1),
