@@ -37,8 +37,8 @@ class Knobs:
         READY of a channel is low until its VALID has been seen, every time.
     latency : int
         Cycles that a read waits at least for its first beat, and a complete write for its answer.
-    ar_stall, r_stall, aw_stall, w_stall, b_stall : float
-        Probability, in each cycle, of READY being low, or of nothing new being shown; less than 1.
+    stall : float
+        Probability, in each cycle and on each channel, of READY being low, or of nothing new being shown; less than 1.
     data_first : bool
         AWREADY is low until the first data of the burst have been accepted.
     """
@@ -47,11 +47,7 @@ class Knobs:
     interleave: bool = False
     ready_after_valid: bool = False
     latency: int = 0
-    ar_stall: float = 0.0
-    r_stall: float = 0.0
-    aw_stall: float = 0.0
-    w_stall: float = 0.0
-    b_stall: float = 0.0
+    stall: float = 0.0
     data_first: bool = False
 
 
@@ -137,17 +133,17 @@ class AxiSlave:
         """Nothing is in flight."""
         return self._shown is None and not self._bursts
 
-    def _chance(self, probability):
-        return self._random.random() < probability
+    def _stalls(self):
+        return self._random.random() < self.knobs.stall
 
-    def _ready(self, waiting, stall):
+    def _ready(self, waiting):
         """READY of a channel on which an item is ``waiting``."""
-        return (waiting or not self.knobs.ready_after_valid) and not self._chance(stall)
+        return (waiting or not self.knobs.ready_after_valid) and not self._stalls()
 
-    def _draw(self, stall):
-        """One of the bursts that may be answered now; None if there is none, or with the probability ``stall``."""
+    def _draw(self):
+        """One of the bursts that may be answered now; None if there is none, or in a stall."""
         candidates = self._candidates()
-        return None if not candidates or self._chance(stall) else self._random.choice(candidates)
+        return None if not candidates or self._stalls() else self._random.choice(candidates)
 
     def _heads(self):
         """The oldest burst of each ID that has been asked for."""
@@ -288,7 +284,7 @@ class AxiReadSlave(AxiSlave):
         if accepted:
             self.requests.append(request)
             self._bursts.append(_Burst(request, due=self._cycle + self.knobs.latency))
-        self.arready = self._ready(request is not None and not accepted, self.knobs.ar_stall)
+        self.arready = self._ready(request is not None and not accepted)
         if self._shown is None or rready:
             self._shown = self._next_beat()
 
@@ -302,7 +298,7 @@ class AxiReadSlave(AxiSlave):
         return {"arready": int(self.arready), "rvalid": int(self.beat is not None)} | dict(shown)
 
     def _next_beat(self):
-        burst = self._draw(self.knobs.r_stall)
+        burst = self._draw()
         if burst is None:
             return None
         request, address = burst.request, burst.request.address + burst.given * self._word_bytes
@@ -378,13 +374,13 @@ class AxiWriteSlave(AxiSlave):
                 count = len(burst.beats)
                 assert count == burst.request.beats, f"{burst.request} came with {count} beats"
                 burst.due = self._cycle + self.knobs.latency
-        self.awready = self._ready(request is not None and not asked, self.knobs.aw_stall)
-        self.wready = self._ready(beat is not None and not given, self.knobs.w_stall)
+        self.awready = self._ready(request is not None and not asked)
+        self.wready = self._ready(beat is not None and not given)
         if self.knobs.data_first:
             # Only for data that are there: the manager must not wait for AWREADY before it shows them.
             self.awready = self.awready and any(burst.request is None for burst in self._bursts)
         if self._shown is None or bready:
-            burst = self._draw(self.knobs.b_stall)
+            burst = self._draw()
             self._shown = burst and Answer(burst.request.id, self._write(burst))
 
     def sample(self, pin):

@@ -62,6 +62,13 @@ class Case:
         """Global memory at the start with its descriptors, a new uint8 array."""
         return with_maps(self.gmem.contents(), self.maps)
 
+    def issues(self):
+        """Every issue in order: command, its MapSpec or None, fields, and the error with which software refuses it."""
+        for command in self.commands:
+            spec = self.maps.get(command.map)
+            refused = spec.refused if spec and spec.word is None else None
+            yield from ((command, spec, fields, refused) for fields in command.issues)
+
 
 def read_cases(path):
     """All cases of a file, each a :class:`Case` or a case of another engine; UsageError if one is invalid."""

@@ -94,15 +94,9 @@ def run_commands(case, hardware=None):
         Memory(memory, "global memory"), smems, windows=case.windows, processors=case.processors, **options
     )
     tx_bytes, errors = [], []
-    for command in case.commands:
-        spec = case.maps.get(command.map)
-        for fields in command.issues:
-            if spec and spec.word is None:  # software refuses it
-                tx_bytes.append(0)
-                errors.append(spec.refused)
-                continue
-            tx_bytes.append(_issue(cluster, command, spec, fields) or 0)
-            errors.append(_error(cluster, command.core))
+    for command, spec, fields, refused in case.issues():
+        tx_bytes.append(0 if refused else _issue(cluster, command, spec, fields) or 0)
+        errors.append(refused or _error(cluster, command.core))
     open_bytes = [cluster.cores[0].gmem.open_bytes, *(core.open_bytes for core in cluster.cores)]
     return Run(errors, tx_bytes, memory[: len(gmem)], smems, open_bytes)
 

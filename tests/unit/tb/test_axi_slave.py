@@ -27,9 +27,8 @@ def combinations(*names):
     """Knobs, each with and without each of some options, with and without latency and stalls; with their names."""
     for chosen, (latency, stall) in product(product((False, True), repeat=len(names)), [(0, 0.0), (9, 0.4)]):
         options = dict(zip(names, chosen, strict=True))
-        stalls = dict.fromkeys(("ar_stall", "r_stall", "aw_stall", "w_stall", "b_stall"), stall)
         name = "+".join([*(name for name in names if options[name]), *["stalls"] * bool(stall)])
-        yield pytest.param(Knobs(**options, latency=latency, **stalls), id=name or "plain")
+        yield pytest.param(Knobs(**options, latency=latency, stall=stall), id=name or "plain")
 
 
 READS = list(combinations("reorder", "interleave", "ready_after_valid"))
@@ -246,7 +245,7 @@ def test_writes_answers(knobs):
 def test_memory():
     """Bytes whose strobe is set are written, and no others; in the order of the requests, without reordering."""
     memory, expected = bytearray(MEMORY), bytearray(MEMORY)
-    writes_run(AxiWriteSlave(memory, word_bytes=WORD, knobs=Knobs(latency=3, w_stall=0.3), seed=5), seed=9)
+    writes_run(AxiWriteSlave(memory, word_bytes=WORD, knobs=Knobs(latency=3, stall=0.3), seed=5), seed=9)
     for request, beats in writes(9):
         for number, beat in enumerate(beats):
             for byte in range(WORD):
@@ -270,7 +269,7 @@ def test_writes_knobs(knobs):
 
 
 def test_answers_of_different_ids_overtake():
-    slave = AxiWriteSlave(bytearray(MEMORY), word_bytes=WORD, knobs=Knobs(reorder=True, b_stall=0.7), seed=6)
+    slave = AxiWriteSlave(bytearray(MEMORY), word_bytes=WORD, knobs=Knobs(reorder=True, stall=0.7), seed=6)
     asked, _, answered, _ = writes_run(slave, seed=8)
     assert [answer.id for _, answer in answered] != [request.id for _, request in asked]
 
