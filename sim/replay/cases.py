@@ -18,9 +18,8 @@ from tilewright.spec import LANES, Element, Error, LaneLayout, Opcode
 from tilewright.spec.fields import names
 
 from .commands import Command, lane_fields, read_command
-from .contents import MemoryImage, read_image
 from .conv_cases import read_conv_case
-from .fields import Fields
+from .fields import Fields, MemoryImage, read_image
 from .maps import MapSpec, read_placed_map, read_processors, read_windows, with_maps
 from .outcome import read_expectation
 

@@ -10,8 +10,7 @@ from tilewright.errors import UsageError
 from tilewright.golden import Conv, ConvLayer, ConvShape, PostProcessing
 from tilewright.spec.conv import CONV_PRESETS, ConvError
 
-from .contents import read_init, read_operand, read_type
-from .fields import Fields
+from .fields import Fields, read_init, read_operand, read_type
 from .outcome import Outcome, read_expectation
 
 __all__ = ["ConvCase", "conv_outcome", "read_conv_case", "read_conv_params", "run_conv_case"]

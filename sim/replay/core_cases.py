@@ -14,9 +14,8 @@ from tilewright.spec.fields import spoken
 from ..asm.core import assemble_core
 from ..asm.pe import BITS, assemble_program
 from ..session.golden_options import core_options
-from .contents import read_image, read_text, whole_words
 from .conv_cases import read_conv_params
-from .fields import Fields
+from .fields import Fields, read_image, read_text, whole_words
 from .maps import read_placed_map, read_window, read_windows, with_maps
 from .outcome import Judgement, Outcome, read_expectation
 from .pe_cases import read_params

@@ -12,8 +12,8 @@ from tilewright.golden import Cluster, Memory, command_word, delivery_bits
 from tilewright.spec import Opcode
 
 from .cases import ENGINE_KINDS, cases_of
-from .contents import whole_words
 from .conv_cases import run_conv_case
+from .fields import whole_words
 from .maps import map_fields
 from .outcome import Judgement, Outcome, shared_names
 

@@ -10,8 +10,7 @@ from tilewright.spec.core import Engine, ProgramError
 from tilewright.spec.fields import names
 from tilewright.spec.pe import PeError
 
-from .contents import read_spots
-from .fields import Fields
+from .fields import Fields, read_spots
 
 __all__ = ["Judgement", "Outcome", "differences", "mismatches", "read_expectation", "settled", "shared_names"]
 

@@ -18,8 +18,7 @@ from tilewright.spec.pe import PAGE_ENTRY, SEGMENT, Compare, Operation, PeError,
 
 from ..asm.pe import assemble_program
 from ..session.products import PeProgram
-from .contents import read_image, read_operand, read_text, read_type
-from .fields import Fields
+from .fields import Fields, read_image, read_operand, read_text, read_type
 from .outcome import Judgement, Outcome, read_expectation
 
 __all__ = [

@@ -14,9 +14,9 @@ from ..session.cluster import ClusterSession
 from ..session.core import Session
 from ..session.events import ERRORS
 from .commands import needed_words
-from .contents import whole_words
 from .conv_cases import conv_outcome
 from .core_cases import core_outcome
+from .fields import whole_words
 from .golden import run_case as run_on_golden
 from .golden import transfer_outcome
 from .hardware import hardware_of, why_no_hardware
