@@ -106,8 +106,8 @@ def test_verilator(top, engines, count):
     ("top", "engines", "tests"),
     [
         ("tmau", (), "refused_command"),
-        long("tmau", (), "refused|registers"),
-        ("conv", (), "refused|registers"),
+        long("tmau", (), "refused|unit_registers"),
+        ("conv", (), "refused_job|registers"),
         *(long(top, engines, None) for top, engines, _ in BENCHES),
     ],
 )
