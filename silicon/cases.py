@@ -6,7 +6,7 @@ from itertools import cycle
 
 from tilewright.golden.tmau.reduce import is_legal
 from tilewright.golden.tmau.tile import extent, footprint, pitch, row_bytes, walk
-from tilewright.sim.replay.writer import map_fields
+from tilewright.sim.replay.maps import map_fields
 from tilewright.spec import TENSOR_OPCODES, Element, L2Promotion, Mode, Opcode, Reduction
 from tilewright.spec.fields import spoken
 from tilewright.verify.random.maps import random_start

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 
 from tilewright.sim.replay.cases import ENGINE_KINDS
 from tilewright.sim.replay.commands import shared_reach
-from tilewright.sim.replay.golden import result_record, run_commands
-from tilewright.sim.replay.outcome import Outcome, shared_names
+from tilewright.sim.replay.golden import run_commands, transfer_outcome
 from tilewright.spec import Element, Fill, Interleave, Mode, Opcode, Reduction, Space
 
 from .packing import (
@@ -48,15 +47,10 @@ def outcome_of(case, reply):
     commands = issues(case)
     if reply.status != Status.OK:
         gmem, smem = case.global_contents(), case.smem.contents()
-        return _outcome(case, f"failed: {reply.message}", [0] * len(commands), gmem, [smem] * case.cores)
+        return transfer_outcome(case, f"failed: {reply.message}", [0] * len(commands), gmem, [smem] * case.cores)
     parts = list(zip(commands, reply.endings, reply.counted, strict=True))
     error = next(filter(None, (_error(*part) for part in parts)), None)
-    return _outcome(case, error, [_landed(*part) for part in parts], reply.gmem, reply.smems)
-
-
-def _outcome(case, error, landed, gmem, smems):
-    record = result_record(case, None, landed, gmem, *smems) | {"error": error}
-    return Outcome(record, {"gmem": gmem} | dict(zip(shared_names(case.cores), smems, strict=True)))
+    return transfer_outcome(case, error, [_landed(*part) for part in parts], reply.gmem, reply.smems)
 
 
 def _error(issue, ending, counted):

@@ -191,7 +191,7 @@ def test_a_missing_extra_is_one_sentence(run, tmp_path, line, extra, package):
 def test_figures_name_the_version_and_designs_their_sources(run, tmp_path):
     program = (
         "from tilewright.results import load, record; record('reset', cases=1); print(load('reset')[0]['commit']);"
-        "from tilewright.sim.hdl import designs; print(len(list(designs._sources())))"
+        "from tilewright.sim.hdl import testbench; print(len(list(testbench._sources())))"
     )
     status, text, errors = run("python", "-c", program)
     commit, sources = text.splitlines()

@@ -189,7 +189,7 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 for name in ("golden", "sim.replay.cases", "tools.cli.replay", "sim.replay.golden", "silicon.replay",
-             "verify.random.maps", "sim.replay.writer"):
+             "verify.random.maps", "sim.replay.maps"):
     import_module(f"tilewright.{name}")
 from tilewright.sim.replay.cases import read_cases
 from tilewright.tools.cli.main import main

@@ -13,7 +13,7 @@ import pytest
 from tilewright.errors import HostError
 from tilewright.progress import Lines, report, shown, work
 from tilewright.sim.session import Session
-from tilewright.sim.workloads.builders import _pass_on, _Sender, build_side_by_side
+from tilewright.sim.workloads.machines import _pass_on, _Sender, build_side_by_side
 
 
 def test_missing_tool_of_a_worker_is_an_error_here(monkeypatch):
@@ -44,7 +44,7 @@ from types import SimpleNamespace
 from tilewright.tools.cli import main as cli
 from tilewright.processes import run_process
 from tilewright.progress import Lines
-from tilewright.sim.workloads.builders import build_side_by_side
+from tilewright.sim.workloads.machines import build_side_by_side
 
 def session():
     run_process(["sh", "-c", 'sleep 20; echo > "$0"', Path(__file__).with_name("left behind")])

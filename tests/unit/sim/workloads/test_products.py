@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilewright.sim.workloads.dct import MATRIX, restored, rounded
+from tilewright.sim.workloads.products import MATRIX, restored, rounded
 
 
 def transformed(pixels):

@@ -8,7 +8,8 @@ import pytest
 
 from tilewright.golden import TensorMap
 from tilewright.sim.replay.cases import read_cases
-from tilewright.sim.replay.writer import case_text, map_fields
+from tilewright.sim.replay.golden import case_text
+from tilewright.sim.replay.maps import map_fields
 from tilewright.tools.cli.main import main
 from tilewright.verify.random.maps import random_load
 
