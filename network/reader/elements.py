@@ -8,11 +8,11 @@ import math
 import numpy as np
 
 from ..arithmetic import add as sum_of
-from ..arithmetic import limits, multiply, product_scale, quantise, sum_constants
+from ..arithmetic import limits, multiply, numbers, product_scale, quantise, sum_constants
 from ..functions import FUNCTIONS, OPERATIONS, exponentials, softmax_of_floats
 from ..graph import Add, Concat, Mul, Softmax, Tensor
 from .operator import MICROSOFT, Constant, Function, Pending, Quantity, Real, reads
-from .reading import function_of, numbers, own_quantity
+from .reading import function_of, own_quantity
 
 __all__ = ["bytes_in_common"]
 
@@ -292,8 +292,7 @@ def _clamp(op, reading, low, high):
     value = op.value(0)
     if isinstance(value, Tensor) and value.dtype != "float32":
         least, most = limits(value.dtype)
-        numbers = np.arange(256, dtype=np.uint8).view(value.dtype)
-        table = np.clip(numbers, max(low, least), min(high, most)).astype(value.dtype)
+        table = np.clip(numbers(value.dtype), max(low, least), min(high, most)).astype(value.dtype)
         reading.emit(op, (value.name,), op.output, Concat(0, (table,)), value.shape, value.dtype)
     elif isinstance(value, Constant):
         op.tensor(0)  # raises the error
