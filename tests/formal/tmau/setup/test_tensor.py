@@ -13,6 +13,7 @@ class SetupSpec(Spec):
     """Counts the dimensions of a command through two places to the output. Products do not matter here."""
 
     made = "jobs finished"
+    constant = "dut.dimensions.listed"
 
     def specify(self, m, dut):
         jobs, finished = dut.jobs, dut.finished
