@@ -5,8 +5,8 @@ from pathlib import Path
 
 from tilewright.arguments import add_out, integer
 from tilewright.files import write_atomically
-from tilewright.network.program.compiled import compile as compile_network
-from tilewright.network.program.machine import MACHINES, machine_of
+from tilewright.network.compiled import compile as compile_network
+from tilewright.network.machine import MACHINES, machine_of
 from tilewright.progress import report, working
 from tilewright.sim.hdl.settings import add_settings
 

@@ -9,14 +9,14 @@ from math import ceil
 import numpy as np
 
 from tilewright.errors import HostError
+from tilewright.network.compiled import compile as compile_network
+from tilewright.network.compiled import first_nodes
 from tilewright.network.evaluation import evaluate
+from tilewright.network.machine import machine_of_core
 from tilewright.network.models.efficientnet import build_quantised
 from tilewright.network.models.photographs import class_names, load_photograph, prepare
-from tilewright.network.program.compiled import compile as compile_network
-from tilewright.network.program.compiled import first_nodes
-from tilewright.network.program.machine import machine_of_core
-from tilewright.network.program.rtl import measure_layers, run_on
 from tilewright.network.reader import read_model
+from tilewright.network.rtl import measure_layers, run_on
 from tilewright.network.witness import Witness
 from tilewright.progress import report
 from tilewright.sim.report.activity import activity

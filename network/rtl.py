@@ -7,7 +7,7 @@ from tilewright.progress import report, work
 from tilewright.sim.session.core import open_accelerator
 from tilewright.spec.core import JOB_WORDS, Kind
 
-from ..errors import ModelError
+from .graph import ModelError
 from .machine import MACHINES
 from .words import tag_layer
 

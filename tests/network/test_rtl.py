@@ -13,18 +13,18 @@ from tilewright import network
 from tilewright.golden import CONV_PRESETS
 from tilewright.network import ModelError
 from tilewright.network.drawn import NetworkMaker, resnet50
+from tilewright.network.machine import Machine, machine_of
 from tilewright.network.models.efficientnet import build_quantised
 from tilewright.network.models.photographs import load_photograph, prepare
-from tilewright.network.program.machine import Machine, machine_of
-from tilewright.network.program.rtl import measure_layers, measured, run_on, run_rtl
 from tilewright.network.reader import read_model
+from tilewright.network.rtl import measure_layers, measured, run_on, run_rtl
 from tilewright.results import record
 from tilewright.sim.hdl.settings import Setting
 from tilewright.sim.session.core import open_accelerator
 from tilewright.tools.docs.figures import stale
 from tilewright.verify.random.networks import OPERATORS, draw_inputs, draw_network
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 def small():

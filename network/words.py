@@ -5,8 +5,8 @@ import numpy as np
 from tilewright.golden import TensorMap, command_word, conv_words, job_word, program_bytes, program_word, tmau_word
 from tilewright.spec import Opcode, Space
 
-from ..lower.places import LINE, LONG, padded
-from ..plan.schedule import Barrier, Command, Commit, Hold
+from .lower.places import LINE, LONG, padded
+from .plan.schedule import Barrier, Command, Commit, Hold
 
 __all__ = ["memory_image", "tag_layer", "words_of"]
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from tilewright.network.program.machine import MACHINES, machine_of
+from tilewright.network.machine import MACHINES, machine_of
 from tilewright.network.reader import read_model
 from tilewright.tools.cli.main import main
 from tilewright.tools.cli.run import array_bytes

@@ -9,14 +9,12 @@ from tilewright.golden import Core, GlobalMemory
 from tilewright.golden.arguments import integer, listed, shown, truth
 from tilewright.progress import report, work
 
-from ..arithmetic.rounding import quantise
-from ..errors import ModelError
-from ..evaluation import check_inputs, compute
-from ..graph import Graph
-from ..lower.lowering import lower
-from ..plan.explain import explain
-from ..plan.plan import make_plan
+from .arithmetic import quantise
+from .evaluation import check_inputs, compute
+from .graph import Graph, ModelError
+from .lower.lowering import lower
 from .machine import MACHINES, Machine
+from .plan.plan import explain, make_plan
 from .words import memory_image, words_of
 
 __all__ = ["Compiled", "compile", "first_nodes"]
@@ -178,7 +176,7 @@ def compile(source, preset="default", *, every_tensor=False, layers=None):  # no
     if not isinstance(source, Graph | str | Path):
         raise TypeError(f"source must be a network.Graph or the path of a model file, not {shown(source)}")
     if not isinstance(source, Graph):
-        from ..reader import read  # needs the package onnx, which graphs do not
+        from .reader import read  # needs the package onnx, which graphs do not
 
         graph = read(source)
     return _compile(first_nodes(graph, layers), MACHINES[preset] if isinstance(preset, str) else preset, every_tensor)

@@ -7,11 +7,11 @@ import pytest
 from tilewright import network
 from tilewright.hw.core import CORE_PRESETS
 from tilewright.network.drawn import NetworkMaker
+from tilewright.network.machine import MACHINES
 from tilewright.network.models.small import build_small, small_input
 from tilewright.network.plan.costs import moved, transfer_cycles
-from tilewright.network.program.machine import MACHINES
-from tilewright.network.program.rtl import run_on
 from tilewright.network.reader import read_model
+from tilewright.network.rtl import run_on
 from tilewright.progress import shown, work
 from tilewright.sim.session.core import open_accelerator
 
