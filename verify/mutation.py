@@ -259,7 +259,7 @@ class Block:
 
 #: Blocks that are small enough, by name.
 BLOCKS = {
-    "requests": Block(("tmau.core.requests",), "requests", ("dut",), 8),
+    "requests": Block(("tmau.core.requests",), "requests-prove", ("dut",), 8),
     "port": Block(("tmau.core.port", "tmau.core.splitter"), "bus-read-port-0", ("dut",), 12),
     "steps": Block(("tmau.core.load.steps",), "steps_16", ("dut",), 8),
 }
