@@ -84,7 +84,10 @@ class _Constant(data.Const):
         return value
 
     def __len__(self):
-        return len(_plain(self))
+        return len(self._fields) if isinstance(self._layout, data.ArrayLayout) else len(_plain(self))
+
+    def __iter__(self):
+        return map(self.__getitem__, range(len(self)))
 
     def __hash__(self):
         return hash(_plain(self))
