@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from amaranth.hdl import Elaboratable, Module, ResetInserter, Signal
+from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.lib.wiring import connect
 
 from support.streams import counting, pulse, recording, transact
@@ -15,7 +15,7 @@ from tilewright.hw.smem.chunk_ports import ConsumerPort
 from tilewright.hw.smem.layouts import ReadLayout, read_data_layout
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CONV_PRESETS
-from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.simulate import elaborated, reset_of, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, send
 
 SEED = 23
@@ -44,7 +44,7 @@ class GathererOnBanks(Elaboratable):
     """
 
     def __init__(self, lanes):
-        self.busy, self.reset = Signal(), Signal()
+        self.busy = Signal()
         self.share = StreamShare(ReadLayout(SMEM), read_data_layout(), 2) if lanes == 8 else None
         self.banks = Banks(SMEM)
         self.consumer = ConsumerPort(SMEM)
@@ -72,7 +72,7 @@ class GathererOnBanks(Elaboratable):
             m.d.comb += self.banks.read.rows.eq(0)
         with m.Elif(fetches.valid):
             m.d.comb += self.banks.read.enable.eq(fetches.payload.enable)
-        return ResetInserter(self.reset)(m)
+        return m
 
 
 def piece(address, low=0, high=16):
@@ -331,7 +331,7 @@ def test_reset(lanes):
             await send(ctx, dut.gatherer.i, before)
             for _ in range(wait):
                 await ctx.tick()
-            await pulse(ctx, dut.reset)
+            await pulse(ctx, reset_of(dut))
             assert not ctx.get(dut.gatherer.o.valid) and not ctx.get(dut.gatherer.reads.valid)
         for one in after:
             await send(ctx, dut.gatherer.i, [one])
