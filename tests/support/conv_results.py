@@ -10,7 +10,7 @@ from support.conv_plan import plan_of
 from tilewright.golden.conv.rows import Rows, lane_groups
 from tilewright.hw.conv.params import FOLDS
 from tilewright.spec.conv import CHANNELS_AT_ONCE
-from tilewright.verify.pysim.streams import packed, unpacker
+from tilewright.verify.pysim.streams import packed, set_together, unpacker
 
 __all__ = ["ResultsWorld", "gatherer"]
 
@@ -97,13 +97,13 @@ class ResultsWorld:
             if gone is not None:
                 self._banks[gone] = None
             lanes.append(sum(int(value) << 32 * lane for lane, value in enumerate(values)))
-            ctx.set(Value.cast(dut.acc), lanes.popleft())
             free = not self._shown and self._banks[self._bank] is None
             if free and self._tiles and rng.random() >= self.stall["tiles"]:
                 self._banks[self._bank] = self._tiles.popleft()
                 self._shown = True
-            ctx.set(dut.tiles.valid, self._shown)
-            ctx.set(dut.tiles.p, self._bank if self._shown else rng.randrange(self.params.accumulator_banks))
+            bank = self._bank if self._shown else rng.randrange(self.params.accumulator_banks)
+            tiles = (dut.tiles.valid, self._shown), (dut.tiles.p, bank)
+            set_together(ctx, (Value.cast(dut.acc), lanes.popleft()), *tiles)
 
     def _gatherer(self, name, number):
         options = {"stall": self.stall["gather"], "latency": self.latency, "seed": self._seed + number}
@@ -154,13 +154,11 @@ def gatherer(port, answer, smem, *, stall=0.0, latency=6, seed=0, requests=None)
             if valid and taking:
                 requests.append((cycle + latency - 1 + (rng.randrange(latency) if stall else 0), unpack(asked)))
             taking = rng.random() >= stall
-            ctx.set(port.ready, taking)
             here, value = bool(requests) and requests[0][0] <= cycle, rng.getrandbits(bits)
             if here:
                 request = requests.popleft()[1]
                 value = _packed(request, smem, rng) | packed(tag.shape, request.tag) << tag.offset
-            ctx.set(answer.valid, here)
-            ctx.set(payload, value)
+            set_together(ctx, (port.ready, taking), (answer.valid, here), (payload, value))
 
     return gather
 
