@@ -7,7 +7,7 @@ specification counts the items ahead of it; when there are none, the output must
 import pytest
 from amaranth.hdl import Assert, Cover, Elaboratable, Module, Mux, Signal
 
-from tilewright.hw.lib.stream import DeepQueue, Queue, ReadyBuffer, ShallowQueue, SkidBuffer, Slot
+from tilewright.hw.lib.stream import DeepQueue, Queue, ReadyBuffer, Register, ShallowQueue, SkidBuffer, Slot
 from tilewright.verify.formal import StreamRules, prove, queue_invariants
 
 WIDTH = 4
@@ -169,6 +169,7 @@ class DeepQueueSpec(StageSpec):
 
 
 SPECS = {
+    "register": lambda: StageSpec(Register(WIDTH), 1),
     "slot": lambda: StageSpec(Slot(WIDTH), 1),
     "skid": lambda: SkidSpec(SkidBuffer(WIDTH), 2),
     "queue2": lambda: QueueSpec(Queue(WIDTH, 2), 2),
