@@ -109,10 +109,11 @@ def is_one_of(code, values):
     return code.matches(*values) if values else Const(0, 1)
 
 
-def rotate_bytes(m, value, distance, *, left, name="rotated"):
+def rotate_bytes(m, value, distance, *, left, inverse=None, name="rotated"):
     """``value`` rotated by ``distance`` bytes, left or right, in one stage for two bits of ``distance``.
 
-    Each stage is a signal, so that the expression does not grow fourfold with every stage.
+    Each stage is a signal, so that the expression does not grow fourfold with every stage. Units that are two places
+    apart choose from two common ones: ``inverse`` keeps tools from sharing these halves of a choice.
 
     Parameters
     ----------
@@ -121,6 +122,8 @@ def rotate_bytes(m, value, distance, *, left, name="rotated"):
         2^n bytes.
     distance : Value
         n bits.
+    inverse : Value or None
+        The inverted distance, from registers of its own.
     left : bool
         Towards the most significant byte.
     name : str
@@ -132,7 +135,12 @@ def rotate_bytes(m, value, distance, *, left, name="rotated"):
         m.d.comb += stage.eq(value)
         distances = [8 * code << bit for code in range(1 << len(step))]
         rotated = [stage.rotate_left(bits) if left else stage.rotate_right(bits) for bits in distances]
-        value = masked_choice(m, step, rotated, f"{name}{bit}")
+        if inverse is None or len(step) == 1:
+            value = masked_choice(m, step, rotated, f"{name}{bit}")
+            continue
+        unit, choices = 8 << bit, dict(enumerate(rotated))
+        chosen = [mux_tree(code, choices) for code in (step, ~inverse[bit : bit + 2])]
+        value = Cat(chosen[number >> 1 & 1].word_select(number, unit) for number in range(len(stage) // unit))
     return value
 
 

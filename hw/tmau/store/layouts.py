@@ -105,6 +105,7 @@ class FetchedLayout(data.StructLayout):
             {
                 **{name: unsigned(1) for name in ("word", "fetch", "last")},
                 "turn": unsigned(params.bus_log2),
+                "inverse": unsigned(params.bus_log2),  # ``~turn``, for a rotator
                 "before": unsigned(params.bus_bytes),  # mask of the bytes that come from the previous segment
                 "strobe": unsigned(params.bus_bytes),  # mask of the bytes of the word; 0 after an error
                 **_members(params, *_ENDING),

@@ -29,13 +29,16 @@ def _queue(params, layout):
 
 
 class SegmentFetcher(wiring.Component):
-    """Fetches a segment for each step that needs one, from shared memory, the load path or the fill, un-swizzled.
+    """Fetches a segment for each step that needs one, un-swizzled from shared memory, or from the load path.
 
     A line of shared memory arrives in the cycle after its fetch and must be accepted then. So each step occupies one of
     ``ENTRIES`` entries until ``left`` releases it; a step with neither word nor end releases it with its segment. Every
     fetch thus has an entry, and no ready depends combinationally on another one. On a bus of more than 16 bytes the
     fetcher holds the last line, and does not fetch it again for the next segment; a bus of 16 bytes fetches one line
     per segment, which saves a register of 1024 bits.
+
+    The fill passes beside the segments, which are zero then. After an error of a staged segment the strobes of the
+    transfer are zero: nothing more is written.
 
     Lines of other cores are requested one after the other. A step that needs no such line, or a line of another core
     than the previous step, waits until all requests have been answered.
@@ -151,6 +154,7 @@ class SegmentFetcher(wiring.Component):
                 o.before.eq(Mux(cut.straddle, ones << cut.turn, 0)),
                 o.strobe.eq(Mux(error, 0, (ones << cut.first) & ~(ones << cut.end))),
                 *(o[name].eq(cut[name]) for name in ("word", "fetch", "turn", "last", "tag", "quiet", "bytes", "loop")),
+                o.inverse.eq(~cut.turn),
                 o.error.eq(error),
             ]
             with m.If(cut.fetch):
@@ -197,10 +201,9 @@ class _EntryLayout(data.StructLayout):
 
 
 class WordAssembler(wiring.Component):
-    """Assembles the word of each step from its segment, or from its segment and the previous one.
+    """Assembles the word of each step from its segment, from its segment and the previous one, or from the fill.
 
-    After an error of a staged segment the strobes of the transfer are zero: nothing more is written. Words wait in a
-    queue of ``ENTRIES`` entries, which cannot overflow, because the segment fetcher counts them.
+    Words wait in a queue of ``ENTRIES`` entries, which cannot overflow, because the segment fetcher counts them.
 
     Latency: one cycle from the step to its word, with ``params.prefer_bram`` two. Throughput: one word a cycle.
     """
@@ -265,4 +268,4 @@ class WordAssembler(wiring.Component):
             )
             | step.fill.replicate(self._params.bus_bytes // 8)
         )
-        return rotate_bytes(m, both, step.turn, left=False)
+        return rotate_bytes(m, both, step.turn, inverse=step.inverse, left=False)
