@@ -10,7 +10,7 @@ from tilewright.golden.conv.results import rounded_sum
 
 __all__ = [
     "add", "average_scale", "change", "change_table", "convolution_sums", "convolve", "convolve_transposed",
-    "dequantise", "fused", "interpolate", "limits", "multiply", "multiply_matrix", "pool", "product_scale",
+    "dequantise", "fused", "interpolate", "limits", "multiply", "multiply_matrix", "numbers", "pool", "product_scale",
     "quantise", "requantise", "saturate", "scale_sums", "sum_constants",
 ]  # fmt: skip
 
@@ -59,6 +59,11 @@ def requantise(acc, scale, zero, minimum, maximum, dtype):
     """
     with np.errstate(over="ignore"):  # infinity saturates
         return saturate(acc.astype(np.float32) * scale, zero, minimum, maximum, dtype)
+
+
+def numbers(dtype):
+    """All numbers of a type of 8 bits, by their bytes."""
+    return np.arange(256, dtype=np.uint8).view(dtype)
 
 
 def limits(dtype):
@@ -142,8 +147,7 @@ def change_table(x, x_dtype, y, y_dtype):
     array of 256 elements of ``y_dtype``
         Indexed by the byte of x.
     """
-    numbers = np.arange(256, dtype=np.uint8).view(x_dtype).astype(np.int32)
-    return quantise(dequantise(numbers, *x), *y, y_dtype)
+    return quantise(dequantise(numbers(x_dtype), *x), *y, y_dtype)
 
 
 def convolve(x, node, dtype):

@@ -93,10 +93,6 @@ def check_inputs(graph, inputs):
     return values
 
 
-def _convolution(node, dtype, x):
-    return multiply_matrix(x, node, dtype) if node.matrix else convolve(x, node, dtype)
-
-
 def _padded(node, dtype, x):
     return np.pad(x, list(zip(node.before, node.after, strict=True)), constant_values=node.value)
 
@@ -113,7 +109,7 @@ _RULES = {
     "Floats": lambda node, dtype, *arrays: node.function(*arrays),
     "Softmax": lambda node, dtype, x: softmax(x, node, dtype),
     "Scale": lambda node, dtype, x: scale_sums(x, node.scale, node.bias),
-    "Conv": _convolution,
+    "Conv": lambda node, dtype, x: (multiply_matrix if node.matrix else convolve)(x, node, dtype),
     "Linear": lambda node, dtype, x: interpolate(x, node, dtype),
     "Add": lambda node, dtype, a, b: add(a, b, node, dtype),
     "Mul": lambda node, dtype, a, b: multiply(a, b, node, dtype),

@@ -206,11 +206,11 @@ def prove(spec, ports=None, *, name, mode="prove", depth, proves=""):
         ``"cover"``: every ``Cover`` is reached within ``depth`` cycles.
     proves : str
         Properties of the proof list (docs/verification.md) that hold for ever once this is proved, such as ``"F3 F4"``;
-        each is recorded as a result.
+        each is recorded as a result. Mode cover proves none of them.
     """
     if mode not in _ENGINES:
         raise ValueError(f"mode must be one of {', '.join(_ENGINES)}, not {mode!r}")
-    if proves and mode != "prove":
+    if proves and mode == "bmc":
         raise ValueError(f"what is to hold for ever must be proved in mode prove, not {mode}")
     folder = FOLDER / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -223,7 +223,7 @@ def prove(spec, ports=None, *, name, mode="prove", depth, proves=""):
         run = run_tool("sby", "-f", "-d", "run", "run.sby", cwd=folder)
         if run.returncode:
             raise AssertionError(f"{name}: {mode} failed, see {folder}/run\n{_reason(run.stdout + run.stderr)}")
-    for identifier in proves.split():
+    for identifier in proves.split() if mode == "prove" else ():
         record(f"proof-{identifier.lower()}-{name}", property=identifier, mode=mode)
 
 

@@ -167,8 +167,7 @@ def _clamp(op, reading, low, high):
     value = op.value(0)
     if isinstance(value, Tensor) and value.dtype != "float32":
         least, most = limits(value.dtype)
-        numbers = np.arange(256, dtype=np.uint8).view(value.dtype)
-        table = np.clip(numbers, max(low, least), min(high, most)).astype(value.dtype)
+        table = np.clip(numbers(value.dtype), max(low, least), min(high, most)).astype(value.dtype)
         reading.emit(op, (value.name,), op.output, Concat(0, (table,)), value.shape, value.dtype)
     elif isinstance(value, Constant):
         op.tensor(0)  # raises the error

@@ -11,6 +11,7 @@ from onnx.external_data_helper import load_external_data_for_model
 
 from tilewright.golden.arguments import instance, shown
 
+from ..arithmetic import numbers
 from ..graph import ModelError, Reshape, Tensor
 from . import channels, elements, layout, products, reductions, resize, selection, sums, transposed, windows  # noqa: F401 - they enter their READERS
 from .constants import FOR_CONSTANTS, constant_of
@@ -76,9 +77,8 @@ def _clamp(graph, node):
     if node.kind != "Concat" or len(node.inputs) != 1 or node.attributes.tables[0] is None:
         return None
     dtype, (table,) = graph.tensors[node.inputs[0]].dtype, node.attributes.tables
-    numbers = np.arange(256, dtype=np.uint8).view(dtype)
     ends = int(table.min()), int(table.max())
-    same = table.dtype == dtype and np.array_equal(np.clip(numbers, *ends), table)
+    same = table.dtype == dtype and np.array_equal(np.clip(numbers(dtype), *ends), table)
     return ends if same else None
 
 

@@ -4,12 +4,12 @@ from math import prod
 
 import numpy as np
 
-from ..arithmetic import average_scale, change_table, limits
+from ..arithmetic import average_scale, change_table, limits, numbers
 from ..graph import Concat, Pool, Reshape, Transpose
 from .elements import binary, bytes_in_common
 from .layout import move_to
 from .operator import Constant, Pending, reads
-from .reading import numbers, own_quantity
+from .reading import own_quantity
 from .windows import Windows, sums_of_windows
 
 __all__ = []

@@ -5,11 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arithmetic import add as sum_of
-from ..arithmetic import limits, multiply, product_scale, sum_constants
+from ..arithmetic import limits, multiply, numbers, product_scale, sum_constants
 from ..graph import Add, Mul, Reshape, Take
 from .elements import binary, bytes_in_common
 from .operator import MICROSOFT, Constant, Pending, Quantity, reads
-from .reading import numbers, own_quantity
+from .reading import own_quantity
 
 __all__ = []
 

@@ -37,6 +37,7 @@ class BoundsSpec(Elaboratable):
             m.d.comb += Assert(limited == Mux(distance_to < 0, 0, Mux(distance_to < count, distance_to, count)))
         return m
 
+    @property
     def ports(self):
         return [self.distance.coord, self.distance.size, self.interval.traversal, self.interval.count, self.index]
 

@@ -88,16 +88,6 @@ def test_between_convolutions(check):
     check(form.model(form.quantise(form.node("Conv", form.both(y), form.weights(5, 19, 1, 1)[0]), np.float32(0.2))))
 
 
-@pytest.mark.parametrize("mode", ["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"])
-@pytest.mark.parametrize("rounding", ["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"])
-def test_every_way_to_the_nearest(mode, rounding, agree):
-    """Factors whose places are halves, and any others."""
-    form = Form(1, 3, 9, 10, dtype="int8")
-    none, modes = form.constant(np.float32([])), {"coordinate_transformation_mode": mode, "nearest_mode": rounding}
-    form_of = lambda *scales: form.node("Resize", "x", none, np.float32([1, 1, *scales]), mode="nearest", **modes)  # noqa: E731
-    agree(form.model(*(form_of(*each) for each in ((2, 4), (1.5, 2.5), (0.5, 0.25), (0.7, 1.3), (3.0, 0.125)))))
-
-
 def test_of_a_matrix(check):
     form = Form(5, 40, dtype="uint8")
     rows = form.node("Slice", "x", np.int64([1]), np.int64([4]), np.int64([0]))

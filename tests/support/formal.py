@@ -3,12 +3,13 @@
 from operator import attrgetter
 from types import SimpleNamespace
 
+import pytest
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Signal, Value, ValueCastable
 from amaranth.lib.wiring import In
 
 from tilewright.verify.formal import StreamRules
 
-__all__ = ["Spec", "channel_rules"]
+__all__ = ["Spec", "channel_rules", "proved_and_covered"]
 
 
 class Spec(Elaboratable):
@@ -68,3 +69,9 @@ def channel_rules(axi, channel, *, assume=False):
                if name.startswith(channel)}  # fmt: skip
     handshake = {name: members.pop(name) for name in ("valid", "ready")}
     return StreamRules(SimpleNamespace(**handshake, payload=Cat(map(Value.cast, members.values()))), assume=assume)
+
+
+def proved_and_covered(prove, cover):
+    """Gives a test the arguments mode and depth: of the proof, and, if it is long, that every case is reached."""
+    modes = [("prove", prove), pytest.param("cover", cover, marks=pytest.mark.long)]
+    return pytest.mark.parametrize(("mode", "depth"), modes)

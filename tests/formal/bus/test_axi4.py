@@ -6,7 +6,7 @@ F3, F4, F5 of splitter and read port: all rules of AXI4 for managers, by the mon
 import pytest
 from amaranth.hdl import Assert, Assume, Cover, Mux, Signal
 
-from support.formal import Spec, channel_rules
+from support.formal import Spec, channel_rules, proved_and_covered
 from tilewright.hw.bus.axi4 import Axi4ReadMux
 from tilewright.hw.bus.bursts import BurstSplitter
 from tilewright.hw.bus.read_port import ReadPort
@@ -59,13 +59,9 @@ class MuxSpec(Spec):
                 m.d.comb += Assert(port.rid == (axi.rid[0] if port is dut.movers else axi.rid))
 
 
-def test_rules():
-    prove(MuxSpec(Axi4ReadMux(12, 32)), name="bus-read-mux", depth=2, proves="F3")
-
-
-@pytest.mark.long
-def test_every_case_is_reached():
-    prove(MuxSpec(Axi4ReadMux(12, 32)), name="bus-read-mux-cover", mode="cover", depth=6)
+@proved_and_covered(2, 6)
+def test_rules(mode, depth):
+    prove(MuxSpec(Axi4ReadMux(12, 32)), name=f"bus-read-mux-{mode}", mode=mode, depth=depth, proves="F3")
 
 
 ADDR_WIDTH = 13  # two pages

@@ -1,9 +1,8 @@
 """F3 of the register port: answers hold until accepted, one for each request, and none before it."""
 
-import pytest
 from amaranth.hdl import Assert, Assume, Cover, Signal
 
-from support.formal import Spec, channel_rules
+from support.formal import Spec, channel_rules, proved_and_covered
 from tilewright.hw.bus.axi4_lite import Axi4LiteBridge
 from tilewright.verify.formal import prove
 
@@ -73,10 +72,6 @@ class BridgeSpec(Spec):
         m.d.comb += Assert((passed == 0) | (self.dut.accesses.requests.payload.write == (name == "read")))
 
 
-def test_bridge():
-    prove(BridgeSpec(Axi4LiteBridge(12)), name="bus-axi4-lite", depth=2, proves="F3")
-
-
-@pytest.mark.long
-def test_answers_are_reached():
-    prove(BridgeSpec(Axi4LiteBridge(12)), name="bus-axi4-lite-cover", mode="cover", depth=8)
+@proved_and_covered(2, 8)
+def test_bridge(mode, depth):
+    prove(BridgeSpec(Axi4LiteBridge(12)), name=f"bus-axi4-lite-{mode}", mode=mode, depth=depth, proves="F3")

@@ -6,7 +6,7 @@ F1: a beat sequencer makes of each burst its beats, in order.
 import pytest
 from amaranth.hdl import Assert, Cover, Mux, Signal, Value
 
-from support.formal import Spec
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.bus.bursts import BeatSequencer, BurstSplitter
 from tilewright.spec import PAGE_BYTES
 from tilewright.verify.formal import prove, queue_invariants
@@ -166,10 +166,6 @@ class SequencerSpec(Spec):
                 m.d.comb += Assert(queue.read.data == burst)
 
 
-def test_beats():
-    prove(SequencerSpec(), name="bus-beats", depth=2, proves="F1")
-
-
-@pytest.mark.long
-def test_every_case_is_reached():
-    prove(SequencerSpec(), name="bus-beats-cover", mode="cover", depth=12)
+@proved_and_covered(2, 12)
+def test_beats(mode, depth):
+    prove(SequencerSpec(), name=f"bus-beats-{mode}", mode=mode, depth=depth, proves="F1")

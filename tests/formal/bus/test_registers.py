@@ -1,9 +1,8 @@
 """F14: a counter is the sum of its increments since the last clear; registers keep what was written to them."""
 
-import pytest
 from amaranth.hdl import Assert, Assume, Cover, Mux, Signal
 
-from support.formal import Spec
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.bus.registers import Counters, RegisterFile
 from tilewright.spec.fields import Field
 from tilewright.spec.registers import Access, Register
@@ -111,10 +110,6 @@ class RegisterSpec(Spec):
         m.d.comb += Cover(expected_valid & expected_error)
 
 
-def test_registers():
-    prove(RegisterSpec(RegisterFile(TABLE)), name="bus-csr", depth=2, proves="F14")
-
-
-@pytest.mark.long
-def test_registers_are_reached():
-    prove(RegisterSpec(RegisterFile(TABLE)), name="bus-csr-cover", mode="cover", depth=6)
+@proved_and_covered(2, 6)
+def test_registers(mode, depth):
+    prove(RegisterSpec(RegisterFile(TABLE)), name=f"bus-csr-{mode}", mode=mode, depth=depth, proves="F14")

@@ -6,7 +6,7 @@ F1: a fork gives every item to every output. Gates and shared ports keep the ord
 import pytest
 from amaranth.hdl import Assert, Cover, Signal
 
-from support.formal import Spec
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.lib.routing import Fork, RoundRobinArbiter, StreamArbiter, StreamGate, StreamShare
 from tilewright.verify.formal import prove
 
@@ -110,13 +110,9 @@ class ForkSpec(Spec):
         m.d.comb += Cover((done == 2) & (dut.sent == 0b101))
 
 
-def test_fork():
-    prove(ForkSpec(Fork(8, N)), name="fork", depth=2, proves="F1")
-
-
-@pytest.mark.long
-def test_fork_reaches_partly_accepted_items():
-    prove(ForkSpec(Fork(8, N)), name="fork-cover", mode="cover", depth=8)
+@proved_and_covered(2, 8)
+def test_fork(mode, depth):
+    prove(ForkSpec(Fork(8, N)), name=f"fork-{mode}", mode=mode, depth=depth, proves="F1")
 
 
 class GateSpec(Spec):

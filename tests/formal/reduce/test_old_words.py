@@ -7,7 +7,7 @@ because the solver chooses when ``track`` is set, and ``beat``.
 import pytest
 from amaranth.hdl import Assert, Assume, Cover, Signal
 
-from support.formal import Spec
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.reduce.old_words import HazardGate
 from tilewright.spec import PAGE_BYTES
 from tilewright.verify.formal import prove
@@ -133,15 +133,11 @@ class GateSpec(Spec):
             ]
 
 
-def test_no_burst_passes_too_early():
-    prove(GateSpec(), name="reduce-hazards", depth=3, proves="F17")
+@proved_and_covered(3, 14)
+def test_no_burst_passes_too_early(mode, depth):
+    prove(GateSpec(), name=f"reduce-hazards-{mode}", mode=mode, depth=depth, proves="F17")
 
 
 def test_proof_finds_bursts_that_are_too_close():
     with pytest.raises(AssertionError, match="Assert failed"):
         prove(GateSpec(clearance=1), name="reduce-hazards-clearance", mode="bmc", depth=8)
-
-
-@pytest.mark.long
-def test_every_case_is_reached():
-    prove(GateSpec(), name="reduce-hazards-cover", mode="cover", depth=14)

@@ -9,7 +9,7 @@ because no rule depends on their results.
 import pytest
 from amaranth.hdl import Assert, Assume, Cover, Signal
 
-from support.formal import Spec
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.reduce.unit import Reducer
 from tilewright.sim.harness.axi_monitor import OutstandingBursts
 from tilewright.spec import PAGE_BYTES, Reduction
@@ -188,15 +188,11 @@ class RoomSpec(ReducerSpec):
             m.d.comb += Assert(dut.reader.words.valid)
 
 
-def test_no_old_word_is_read_too_early():
-    prove(ReducerSpec(), name="reduce-unit", depth=2, proves="F17")
+@proved_and_covered(2, 18)
+def test_no_old_word_is_read_too_early(mode, depth):
+    prove(ReducerSpec(), name=f"reduce-unit-{mode}", mode=mode, depth=depth, proves="F17")
 
 
 @pytest.mark.parametrize("depth", [7, pytest.param(12, marks=pytest.mark.long)])
 def test_room_for_old_words(depth):
     prove(RoomSpec(), name="reduce-unit-room", mode="bmc", depth=depth)
-
-
-@pytest.mark.long
-def test_every_case_is_reached():
-    prove(ReducerSpec(), name="reduce-unit-cover", mode="cover", depth=18)

@@ -4,7 +4,7 @@ import pytest
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Mux, Signal, Value
 
-from support.formal import Spec
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.smem.banks import PATIENCE, ReadArbiter, WriteArbiter
 from tilewright.hw.smem.barrier import BarrierUnit
 from tilewright.hw.smem.layouts import scattered_chunk, whole_line
@@ -185,13 +185,9 @@ def _name(name, params, stores, word_bytes):
     return f"{name}{f'-stores{params.writes_a_cycle}' * stores}{f'-words{word_bytes}' if word_bytes else ''}"
 
 
-def test_reads():
-    prove(ReadSpec(ReadArbiter(PARAMS)), name="smem-read-arbiter", depth=16, proves="F2")
-
-
-@pytest.mark.long
-def test_reads_do_wait():
-    prove(ReadSpec(ReadArbiter(PARAMS)), name="smem-read-arbiter-cover", mode="cover", depth=16)
+@proved_and_covered(16, 16)
+def test_reads(mode, depth):
+    prove(ReadSpec(ReadArbiter(PARAMS)), name=f"smem-read-arbiter-{mode}", mode=mode, depth=depth, proves="F2")
 
 
 @WRITERS

@@ -1,10 +1,9 @@
 """Barrier unit: for any traffic, memory and write-back register together are the barrier."""
 
-import pytest
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Mux, Signal
 
-from support.formal import Spec
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.lib.layouts import packed_layout
 from tilewright.hw.smem.barrier import BarrierUnit, Operation, add, decode, update
 from tilewright.hw.smem.layouts import BarrierResultLayout
@@ -148,22 +147,14 @@ class ServiceSpec(Spec):
         m.d.comb += Assert(~(unit.fetches.valid & before & before_that))
 
 
-def test_state():
-    prove(StateSpec(), name="smem-barrier-state", depth=4)
+@proved_and_covered(4, 9)
+def test_state(mode, depth):
+    prove(StateSpec(), name=f"smem-barrier-state-{mode}", mode=mode, depth=depth)
 
 
-@pytest.mark.long
-def test_state_is_not_vacuous():
-    prove(StateSpec(), name="smem-barrier-cover", mode="cover", depth=9)
-
-
-def test_waits_are_bounded():
-    prove(ServiceSpec(sparse=False), name="smem-barrier-waits", depth=8, proves="F11")
-
-
-@pytest.mark.long
-def test_waits_do_occur():
-    prove(ServiceSpec(sparse=False), name="smem-barrier-waits-cover", mode="cover", depth=9)
+@proved_and_covered(8, 9)
+def test_waits_are_bounded(mode, depth):
+    prove(ServiceSpec(sparse=False), name=f"smem-barrier-waits-{mode}", mode=mode, depth=depth, proves="F11")
 
 
 def test_sparse_landed_bytes_never_wait():

@@ -5,7 +5,7 @@ from itertools import combinations
 import pytest
 from amaranth.hdl import Assert, Assume, Cover, Mux, Signal, Value
 
-from support.formal import Spec
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.tmau.dispatch import Dispatch, GroupTracker, Router
 from tilewright.hw.tmau.jobs import as_job
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -55,7 +55,7 @@ class RouterSpec(Spec):
         return last
 
 
-@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 3, marks=pytest.mark.long)])
+@proved_and_covered(2, 3)
 def test_every_command_goes_to_its_room(mode, depth):
     prove(RouterSpec(Router(TMAU_PRESETS["unit"])), name=f"router-{mode}", mode=mode, depth=depth)
 

@@ -1,9 +1,8 @@
 """F6: every command that is handed over ends exactly once, with what was said about it."""
 
-import pytest
 from amaranth.hdl import Assert, Cover, Mux, Signal, Value
 
-from support.formal import Spec
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.tmau.finish import Finisher
 from tilewright.hw.tmau.layouts import ErrorLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -84,6 +83,6 @@ class FinisherSpec(Spec):
             ]
 
 
-@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 4, marks=pytest.mark.long)])
+@proved_and_covered(2, 4)
 def test_every_command_ends_once(mode, depth):
-    prove(FinisherSpec(), name=f"finish-{mode}", mode=mode, depth=depth, proves="F6 F11" if mode == "prove" else "")
+    prove(FinisherSpec(), name=f"finish-{mode}", mode=mode, depth=depth, proves="F6 F11")

@@ -3,10 +3,9 @@
 What the words are is simulated (tests/unit/cluster/l2): memory is a Yosys memory.
 """
 
-import pytest
 from amaranth.hdl import Assert, Assume, Cat, Cover, Mux, Signal
 
-from support.formal import Spec
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.cluster.l2.line_stage import LineStage
 from tilewright.hw.cluster.l2.params import Geometry, Kind
 from tilewright.verify.formal import prove, queue_invariants
@@ -88,10 +87,8 @@ class LineStageSpec(Spec):
         ]
 
 
-def test_every_entry_is_answered_once():
-    prove(LineStageSpec(LineStage(GEOMETRY)), name="cluster-l2-line-stage", depth=2, proves="F3 F5")
-
-
-@pytest.mark.long
-def test_every_case_is_reached():
-    prove(LineStageSpec(LineStage(GEOMETRY)), name="cluster-l2-line-stage-cover", mode="cover", depth=16)
+@proved_and_covered(2, 16)
+def test_every_entry_is_answered_once(mode, depth):
+    prove(
+        LineStageSpec(LineStage(GEOMETRY)), name=f"cluster-l2-line-stage-{mode}", mode=mode, depth=depth, proves="F3 F5"
+    )

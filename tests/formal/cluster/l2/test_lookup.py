@@ -9,7 +9,7 @@ import pytest
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cat, Cover, Signal, Value
 
-from support.formal import Spec
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.cluster.l2.lookup import MOST_BACK, Lookup
 from tilewright.hw.cluster.l2.params import Geometry, Kind
 from tilewright.verify.formal import prove, queue_invariants
@@ -152,16 +152,12 @@ class LookupSpec(Spec):
         ]
 
 
-def test_nothing_overtakes_what_it_depends_on():
-    prove(LookupSpec(), name="cluster-l2-lookup", depth=2, proves="F3 F4 F17")
+@proved_and_covered(2, 24)
+def test_nothing_overtakes_what_it_depends_on(mode, depth):
+    prove(LookupSpec(), name=f"cluster-l2-lookup-{mode}", mode=mode, depth=depth, proves="F3 F4 F17")
 
 
 @pytest.mark.long
 def test_proof_finds_entries_that_end_too_early():
     with pytest.raises(AssertionError, match="Assert failed"):
         prove(LookupSpec(early=True), name="cluster-l2-lookup-early", mode="bmc", depth=16)
-
-
-@pytest.mark.long
-def test_every_case_is_reached():
-    prove(LookupSpec(), name="cluster-l2-lookup-cover", mode="cover", depth=24)

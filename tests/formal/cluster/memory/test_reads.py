@@ -3,10 +3,9 @@
 The bus answers only what it was asked for. That beats stay in order is the proof of the queue (tests/formal/lib).
 """
 
-import pytest
 from amaranth.hdl import Assert, Assume, Cat, Cover, Mux, Signal
 
-from support.formal import Spec, channel_rules
+from support.formal import Spec, channel_rules, proved_and_covered
 from tilewright.hw.cluster.memory.layouts import REDUCTION_ID
 from tilewright.hw.cluster.memory.reads import CoreReads, ReadSide
 from tilewright.verify.formal import prove, queue_invariants
@@ -59,13 +58,15 @@ class ReadsSpec(Spec):
         ]
 
 
-def test_every_beat_has_a_place():
-    prove(ReadsSpec(CoreReads(13, 32, WORDS)), name="cluster-core-reads", depth=2, proves="F3 F5 F17")
-
-
-@pytest.mark.long
-def test_every_case_is_reached():
-    prove(ReadsSpec(CoreReads(13, 32, WORDS)), name="cluster-core-reads-cover", mode="cover", depth=16)
+@proved_and_covered(2, 16)
+def test_every_beat_has_a_place(mode, depth):
+    prove(
+        ReadsSpec(CoreReads(13, 32, WORDS)),
+        name=f"cluster-core-reads-{mode}",
+        mode=mode,
+        depth=depth,
+        proves="F3 F5 F17",
+    )
 
 
 CORES, READ_SIDE_WORDS, READ_SIDE_MAX_BURST = 2, 8, 2
@@ -126,20 +127,12 @@ class SideSpec(Spec):
                 m.d.comb += Assert(rest == Cat(beat.data, beat.resp, beat.last))
 
 
-def test_requests_and_beats():
+@proved_and_covered(2, 12)
+def test_requests_and_beats(mode, depth):
     prove(
         SideSpec(ReadSide(CORES, 13, 32, max_burst=READ_SIDE_MAX_BURST, words=READ_SIDE_WORDS)),
-        name="cluster-read-side",
-        depth=2,
+        name=f"cluster-read-side-{mode}",
+        mode=mode,
+        depth=depth,
         proves="F3 F5",
-    )
-
-
-@pytest.mark.long
-def test_read_side_every_case_is_reached():
-    prove(
-        SideSpec(ReadSide(CORES, 13, 32, max_burst=READ_SIDE_MAX_BURST, words=READ_SIDE_WORDS)),
-        name="cluster-read-side-cover",
-        mode="cover",
-        depth=12,
     )

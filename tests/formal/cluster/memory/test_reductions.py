@@ -8,7 +8,7 @@ docs/cluster.md says of a core.
 import pytest
 from amaranth.hdl import Assert, Assume, Cat, Cover, Mux, Signal
 
-from support.formal import Spec
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.cluster.memory.reductions import ReductionGate
 from tilewright.verify.formal import prove
 
@@ -100,15 +100,11 @@ class GateSpec(Spec):
         m.d.comb += Assert(~(dut.waiting & theirs) | (Cat(dut.granted) & ~dut.asker == 0))
 
 
-def test_no_two_cores_are_in_one_page():
-    prove(GateSpec(), name="cluster-reductions", depth=2, proves="F2 F17")
+@proved_and_covered(2, 45)
+def test_no_two_cores_are_in_one_page(mode, depth):
+    prove(GateSpec(), name=f"cluster-reductions-{mode}", mode=mode, depth=depth, proves="F2 F17")
 
 
 def test_proof_finds_cores_that_leave_too_early():
     with pytest.raises(AssertionError, match="Assert failed"):
         prove(GateSpec(early=True), name="cluster-reductions-early", mode="bmc", depth=8)
-
-
-@pytest.mark.long
-def test_every_case_is_reached():
-    prove(GateSpec(), name="cluster-reductions-cover", mode="cover", depth=45)

@@ -4,10 +4,9 @@ The bus takes words of bursts that it has taken, and answers no others. That wor
 proof of the queues (tests/formal/lib).
 """
 
-import pytest
 from amaranth.hdl import Assert, Assume, Cat, Cover, Signal
 
-from support.formal import Spec, channel_rules
+from support.formal import Spec, channel_rules, proved_and_covered
 from tilewright.hw.cluster.memory.writes import CoreWrites, WriteSide
 from tilewright.verify.formal import prove, queue_invariants
 
@@ -65,13 +64,15 @@ class WritesSpec(Spec):
         ]
 
 
-def test_bursts_leave_whole():
-    prove(WritesSpec(CoreWrites(12, 32, WORDS, BURSTS)), name="cluster-core-writes", depth=2, proves="F3 F6")
-
-
-@pytest.mark.long
-def test_every_case_is_reached():
-    prove(WritesSpec(CoreWrites(12, 32, WORDS, BURSTS)), name="cluster-core-writes-cover", mode="cover", depth=16)
+@proved_and_covered(2, 16)
+def test_bursts_leave_whole(mode, depth):
+    prove(
+        WritesSpec(CoreWrites(12, 32, WORDS, BURSTS)),
+        name=f"cluster-core-writes-{mode}",
+        mode=mode,
+        depth=depth,
+        proves="F3 F6",
+    )
 
 
 CORES = 2
@@ -143,20 +144,12 @@ class SideSpec(Spec):
                 m.d.comb += Assert(response == core.answers.payload.resp.as_value())
 
 
-def test_bursts_are_not_mixed():
+@proved_and_covered(2, 12)
+def test_bursts_are_not_mixed(mode, depth):
     prove(
         SideSpec(WriteSide(CORES, 12, 32, max_burst=2, words=4, bursts=2)),
-        name="cluster-write-side",
-        depth=2,
+        name=f"cluster-write-side-{mode}",
+        mode=mode,
+        depth=depth,
         proves="F3 F6",
-    )
-
-
-@pytest.mark.long
-def test_write_side_every_case_is_reached():
-    prove(
-        SideSpec(WriteSide(CORES, 12, 32, max_burst=2, words=4, bursts=2)),
-        name="cluster-write-side-cover",
-        mode="cover",
-        depth=12,
     )

@@ -141,4 +141,4 @@ def test_bytes(lanes, depth):
 @pytest.mark.long
 @pytest.mark.parametrize("spec", [OrderSpec, BytesSpec])
 def test_many_requests_and_two_chunks_occur(spec):
-    prove(spec(2), name=f"conv-gather-cover-{type(spec).__name__}", mode="cover", depth=14)
+    prove(spec(2), name=f"conv-gather-cover-{spec.__name__}", mode="cover", depth=14)

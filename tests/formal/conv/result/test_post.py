@@ -3,7 +3,7 @@
 import pytest
 from amaranth.hdl import Assert, Assume, Const, Cover, Signal
 
-from support.formal import Spec
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.conv.result.post import PostProcessor
 from tilewright.hw.conv.result.rounding import PLACES, Significand
 from tilewright.hw.lib.logic import delay
@@ -87,10 +87,6 @@ class PostSpec(Spec):
                 m.d.comb += [Assert(~stage) for stage in dut.stages[cycles:longest]]
 
 
-def test_nothing_is_lost():
-    prove(PostSpec(ALL), name="post", depth=2, proves="F1")
-
-
-@pytest.mark.long
-def test_reached():
-    prove(PostSpec(ALL), name="post-cover", mode="cover", depth=12)
+@proved_and_covered(2, 12)
+def test_nothing_is_lost(mode, depth):
+    prove(PostSpec(ALL), name=f"post-{mode}", mode=mode, depth=depth, proves="F1")

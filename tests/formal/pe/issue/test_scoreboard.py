@@ -1,9 +1,8 @@
 """The scoreboard never clears an access that clashes with an mm or load in flight, and counts them correctly."""
 
-import pytest
 from amaranth.hdl import Array, Assert, Assume, Cover, Signal
 
-from support.formal import Spec
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.pe.issue.scoreboard import LOADS, RangeLayout, Scoreboard
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.verify.formal import prove
@@ -136,10 +135,6 @@ def overlap(one, other):
     return (one.first <= other.last) & (other.first <= one.last)
 
 
-def test_no_clash_is_cleared_and_nothing_overflows():
-    prove(ScoreboardSpec(), name="pe-scoreboard", depth=2)
-
-
-@pytest.mark.long
-def test_scoreboard_spec_reaches_what_it_is_about():
-    prove(ScoreboardSpec(), name="pe-scoreboard-cover", mode="cover", depth=12)
+@proved_and_covered(2, 12)
+def test_no_clash_is_cleared_and_nothing_overflows(mode, depth):
+    prove(ScoreboardSpec(), name=f"pe-scoreboard-{mode}", mode=mode, depth=depth, proves="F15")

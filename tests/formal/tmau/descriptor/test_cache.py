@@ -37,11 +37,12 @@ class CacheSpec(Spec):
 
     def __init__(self):
         self.dut = DescriptorCache(PARAMS)
-        self.check = self.dut.check = AnyCheck(self.dut.check.signature)
+        self.dut.check = AnyCheck(self.dut.check.signature)
         self.dut.store = NoStore(self.dut.store.signature)
+        self.found = [self.dut.check.done, self.dut.check.fault]
 
     def specify(self, m, dut):
-        done, good = self.check.done, self.check.fault.code == Error.NONE
+        done, good = dut.check.done, dut.check.fault.code == Error.NONE
         asked, taken = dut.fetch.valid & dut.fetch.ready, dut.i.valid & dut.i.ready
 
         # Of what comes next the descriptor is told a cycle before.

@@ -3,7 +3,7 @@
 import pytest
 from amaranth.hdl import Assert, Assume, Const, Cover, Elaboratable, Module, Mux, Signal
 
-from support.formal import Spec
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.smem.layouts import chunk_flips, whole_line
 from tilewright.hw.tmau.layouts import CompletionLayout
 from tilewright.hw.tmau.load.layouts import BOUNDS
@@ -214,12 +214,6 @@ def test_column_spec_reaches_a_byte_in_both_lines():
     prove(ColumnSpec(0, 16), name="place_cover", mode="cover", depth=6)
 
 
-@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 8, marks=pytest.mark.long)])
+@proved_and_covered(2, 8)
 def test_completions(mode, depth):
-    prove(
-        CompletionSpec(WordPlacer(PARAMS)),
-        name=f"placer_completions-{mode}",
-        mode=mode,
-        depth=depth,
-        proves="F6" if mode == "prove" else "",
-    )
+    prove(CompletionSpec(WordPlacer(PARAMS)), name=f"placer_completions-{mode}", mode=mode, depth=depth, proves="F6")

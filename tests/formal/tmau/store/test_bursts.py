@@ -1,9 +1,8 @@
 """F6: the bursts of a run hold exactly its bus words, and one burst of a transfer is its last; F11: none idles."""
 
-import pytest
 from amaranth.hdl import Assert, Assume, Cover, Mux, Signal
 
-from support.formal import Spec
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.bursts import StoreFinisher, WriteGenerator
 from tilewright.hw.tmau.store.layouts import StoredRunLayout
@@ -94,15 +93,9 @@ class BurstsSpec(Spec):
                     ]
 
 
-@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 8, marks=pytest.mark.long)])
+@proved_and_covered(2, 8)
 def test_bursts_hold_the_words_of_the_run(mode, depth):
-    prove(
-        BurstsSpec(WriteGenerator(PARAMS)),
-        name=f"store-bursts-{mode}",
-        mode=mode,
-        depth=depth,
-        proves="F6 F11" if mode == "prove" else "",
-    )
+    prove(BurstsSpec(WriteGenerator(PARAMS)), name=f"store-bursts-{mode}", mode=mode, depth=depth, proves="F6 F11")
 
 
 class StoreFinishSpec(Spec):
@@ -138,12 +131,12 @@ class StoreFinishSpec(Spec):
         m.d.comb += Cover(completes & dut.completions.payload.error & ~response.error & ~end.error & (waiting == 2))
 
 
-@pytest.mark.parametrize(("mode", "depth"), [("prove", 3), pytest.param("cover", 8, marks=pytest.mark.long)])
+@proved_and_covered(3, 8)
 def test_one_end_a_transfer(mode, depth):
     prove(
         StoreFinishSpec(StoreFinisher(TMAU_PRESETS["unit"])),
         name=f"store-finish-{mode}",
         mode=mode,
         depth=depth,
-        proves="F6" if mode == "prove" else "",
+        proves="F6",
     )

@@ -3,7 +3,7 @@
 import pytest
 from amaranth.hdl import Assert, Assume, Cat, Cover, Mux, Signal
 
-from support.formal import Spec
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.steps import StoreTracker, WordStepGenerator
@@ -36,14 +36,14 @@ class StoreTrackerSpec(Spec):
         m.d.comb += Cover(goes & dut.o.payload.empty & (transfers == 2))
 
 
-@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 8, marks=pytest.mark.long)])
+@proved_and_covered(2, 8)
 def test_one_run_of_the_queue_a_run(mode, depth):
     prove(
         StoreTrackerSpec(StoreTracker(TMAU_PRESETS["unit"])),
         name=f"store-tracker-{mode}",
         mode=mode,
         depth=depth,
-        proves="F6" if mode == "prove" else "",
+        proves="F6",
     )
 
 

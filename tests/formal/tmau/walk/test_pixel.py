@@ -4,7 +4,7 @@ import pytest
 from amaranth.hdl import Array, Assert, Assume, Cover, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 
-from support.formal import Spec
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.walk.pixel import LineParts, PartsLayout, PixelWalker
@@ -112,7 +112,7 @@ class PixelsSpec(Spec):
 @pytest.mark.long
 @pytest.mark.parametrize(("mode", "depth"), [("prove", 2), ("cover", 7)])
 def test_pixels_follow_the_walk(mode, depth):
-    prove(PixelsSpec(), name=f"pixels-{mode}", mode=mode, depth=depth, proves="F8 F11" if mode == "prove" else "")
+    prove(PixelsSpec(), name=f"pixels-{mode}", mode=mode, depth=depth, proves="F8 F11")
 
 
 PIXEL_LINES_PARAMS = TMAU_PRESETS["unit"].replace(addr_width=16, bus_bytes=32, smem=SmemParams(1 << 16))
@@ -234,6 +234,6 @@ class LinesSpec(Spec):
                 m.d.comb += Assume(~done | value.any())
 
 
-@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 14, marks=pytest.mark.long)])
+@proved_and_covered(2, 14)
 def test_runs_are_the_parts_of_lines(mode, depth):
-    prove(LinesSpec(), name=f"pixel_lines-{mode}", mode=mode, depth=depth, proves="F8 F11" if mode == "prove" else "")
+    prove(LinesSpec(), name=f"pixel_lines-{mode}", mode=mode, depth=depth, proves="F8 F11")

@@ -1,10 +1,9 @@
 """Every run leaves once, to the path that it is for, as it came and in order; what is offered holds."""
 
-import pytest
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Mux, Signal, Value
 
-from support.formal import Spec
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.tmau.layouts import BoxRunLayout, StoreRunLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.walk.requests import RequestGenerator, RunRouter
@@ -56,7 +55,7 @@ class RunRouterSpec(Spec):
         m.d.comb += Cover(held == 2)
 
 
-@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 4, marks=pytest.mark.long)])
+@proved_and_covered(2, 4)
 def test_every_run_goes_to_its_path(mode, depth):
     prove(RunRouterSpec(RunRouter(PARAMS)), name=f"run-router-{mode}", mode=mode, depth=depth)
 
@@ -126,8 +125,6 @@ class RequestsSpec(Spec):
         m.d.comb += Cover(asks & row.shared & has_row)
 
 
-@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 6, marks=pytest.mark.long)])
+@proved_and_covered(2, 6)
 def test_rows_and_requests(mode, depth):
-    prove(
-        RequestsSpec(), name=f"requests-{mode}", mode=mode, depth=depth, proves="F6 F7 F11" if mode == "prove" else ""
-    )
+    prove(RequestsSpec(), name=f"requests-{mode}", mode=mode, depth=depth, proves="F6 F7 F11")
