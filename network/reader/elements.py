@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ..arithmetic import limits, quantise
+from ..arithmetic import limits, numbers, quantise
 from ..functions import FUNCTIONS, OPERATIONS, exponentials, softmax_of_floats
 from ..graph import Concat, Softmax, Tensor
 from .operator import MICROSOFT, Constant, Function, Pending, Real, reads

@@ -83,14 +83,17 @@ def conv_coverage(params=None):
     unquantised = tuple(output.name for output in ConvOutput if not output.quantised)
     rotation = params is None or params.rotation
     is_bytes = params is None or "i8" in params.types
-    wide = others(_OUTPUTS, "U8", "S8") if not is_bytes else others(_OUTPUTS, "U8", "S8", "ELEMENT")
     exclusions = (
         ("elements alone are the largest ones", {"operation": "MAX_POOL", "output": others(_OUTPUTS, "ELEMENT")},
          {"operation": others(_OPERATIONS, "MAX_POOL"), "output": "ELEMENT"}),
         ("a maximum has no bias", {"operation": "MAX_POOL", "bias": 1}),
         ("only 8 bits are clamped and added to", {"output": unquantised, "addition": ("apart", "in place")},
          {"output": unquantised, "clamp": "narrow"}),
-        ("groups go on across lines where a row has one or two points, and slaves' rows rotate",
+        ("a zero point is of 8 bits", {"output": unquantised, "zero_first": 1}),
+         ("a function is of 8 bits",
+          {"output": others(_OUTPUTS, "U8", "S8", *(("ELEMENT",) if is_bytes else ())), "function": 1},
+          *(() if is_bytes else ({"operation": "MAX_POOL", "function": 1},))),
+         ("groups go on across lines where a row has one or two points, and slaves' rows rotate",
          {"operation": _LANES, "raster": 1, "fold": tuple(n for n in features["fold"] if n > 2 or not rotation)}),
         ("one column cannot be split", {"kernel": "1", "split": True}),
         ("one column cannot be merged with others", {"merge": "kernel", "kernel": "1"}),
