@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.spec.conv import CHANNEL_BYTES, JOB, ConvError
+from tilewright.spec.conv import CHANNEL_BYTES, FUNCTION_BYTES, JOB, ConvError
 
 from ...lib.layouts import packed_layout
 from .calculator import SUM, Calculator, Step
@@ -35,7 +35,7 @@ def _pixels(name, item, channels, columns, rows):
     )
 
 
-def _steps():
+def _steps(has_functions):
     """All arithmetic. Counts are stored minus one, which is how often a pitch counts."""
     results, *outer = _pixels("y", "result", "out_channels", "out_width", "out_height")
     return (
@@ -63,6 +63,7 @@ def _steps():
         ),
         *_place("table", Step("record", "out_channels", more=True, fresh=True), when="scales"),
         *_place("addend", *_pixels("addend", "result", "out_channels", "out_width", "out_height"), when="adds"),
+        *(_place("function_table", Step("lut", more=True, fresh=True), when="function") if has_functions else ()),
         # The second operand may be Y itself.
         *(
             step
@@ -94,7 +95,7 @@ class JobChecker(wiring.Component):
 
     def __init__(self, params, cores=1):
         self._params, self._cores = params, cores
-        self.calculator = Calculator(_BITS, _steps())
+        self.calculator = Calculator(_BITS, _steps(params.conv.function_table))
         self.rules = JobRules(params)
         self.ends = Signal()  # all spans are known, and the last rules are checked
         super().__init__(
@@ -107,9 +108,14 @@ class JobChecker(wiring.Component):
         )
 
     @property
+    def _operands(self):
+        """Names of what a job may read."""
+        return ("barrier", "x", "k", "table", "addend", *(["function_table"] * self._params.conv.function_table))
+
+    @property
     def most_cycles(self):
         """The maximum latency."""
-        return self.calculator.most_cycles + JobRules.SPANS + 3
+        return self.calculator.most_cycles + self.rules.span_rules + 3
 
     def elaborate(self, platform):
         m = Module()
@@ -171,6 +177,7 @@ class JobChecker(wiring.Component):
             element=1 << kind.wide,
             result=1 << kind.result_log2,
             record=CHANNEL_BYTES,  # a barrier has the same size
+            lut=FUNCTION_BYTES,
             columns=job.kernel[0],
             rows=job.kernel[1],
             early=kind.early,
@@ -179,6 +186,7 @@ class JobChecker(wiring.Component):
             weights=kind.weights,
             scales=kind.table,
             adds=kind.add,
+            function=kind.function,
         )
 
     def _compare(self, m, begins, errors):
@@ -206,7 +214,7 @@ class JobChecker(wiring.Component):
                 m.d.sync += before.eq(calculator.term[: address + 1] < end)
             with m.Case(calculator.keeps["other"]), m.If(differs):
                 m.d.sync += differs_from_y.eq(1)
-            for name in ("barrier", "x", "k", "table", "addend"):
+            for name in self._operands:
                 with m.Case(calculator.keeps[name]):
                     m.d.sync += [known.outside[name].eq(beyond), known.overlap[name].eq(before & below)]
         with m.If(calculator.ended & (keep == calculator.keeps["made"])):
