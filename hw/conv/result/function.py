@@ -24,7 +24,7 @@ class FunctionRowLayout(data.StructLayout):
 
 
 class FunctionLookup(wiring.Component):
-    """Replaces the low byte of each result by the byte of the job's LUT that it selects (docs/conv.md, "Functions").
+    """Replaces each byte by the byte of the job's LUT that it selects (docs/conv.md, "Functions").
 
     A job begins with ``start``. Its LUT comes in 16 rows, in order; results of a job with a function wait until all of
     them have arrived. Results of other jobs pass without a register.
@@ -42,14 +42,14 @@ class FunctionLookup(wiring.Component):
         self.memory = Memory(shape=data.ArrayLayout(8, _ROW_BYTES), depth=_ROWS, init=[])
         self.rows = Signal(range(_ROWS + 1))  # of the LUT that have arrived
         self.held = Signal()  # there are bytes in the register
-        transfer = data.ArrayLayout(32, results)
+        transfer = data.ArrayLayout(8, results)
         super().__init__(
             {
                 "start": In(1),  # Strobe, before a job's first row and first result.
                 "function": In(1),  # of the job; constant from ``start`` on
                 "row": In(FunctionRowLayout()),  # only of a job with a function
                 "i": In(stream.Signature(transfer)),
-                "o": Out(stream.Signature(transfer)),  # with ``function`` higher bits are undefined
+                "o": Out(stream.Signature(transfer)),
             }
         )
 
@@ -72,13 +72,10 @@ class FunctionLookup(wiring.Component):
             m.d.sync += self.held.eq(self.function & complete & self.i.valid)
         for number in range(self._results):
             read, result = memory.read_port(domain="comb"), self.i.payload[number]
-            m.d.comb += read.addr.eq(result[4:8])
+            m.d.comb += read.addr.eq(result[4:])
             found = named(m, mux_tree(result[:4], dict(enumerate(read.data))), f"found{number}")
             byte = Signal(8, name=f"byte{number}", reset_less=True)
             with m.If(self.o.ready | ~self.held):
                 m.d.sync += byte.eq(found)
-            m.d.comb += [
-                self.o.payload[number].eq(result),
-                self.o.payload[number][:8].eq(Mux(self.function, byte, result[:8])),
-            ]
+            m.d.comb += self.o.payload[number].eq(Mux(self.function, byte, result))
         return m

@@ -59,7 +59,7 @@ class PostProcessor(wiring.Component):
             | {
                 "job": In(PostJobLayout()),  # of a checked job; constant while ``busy`` or ``i.valid``
                 "i": In(stream.Signature(AccumulatorsLayout(params))),
-                # Results, each in the low bits of 32, higher bits undefined.
+                # Results, each in the low bits of 32, higher bits undefined; with a function these may change.
                 "o": Out(stream.Signature(data.ArrayLayout(32, params.results))),
                 "busy": Out(1),  # results are under way or wait
             }
@@ -83,9 +83,17 @@ class PostProcessor(wiring.Component):
             connect(m, self.results.o, flipped(self.o))
         else:
             m.submodules.lookup = lookup = self.lookup
-            connect(m, self.results.o, lookup.i)
-            connect(m, lookup.o, flipped(self.o))
+            results = self.results.o
             m.d.comb += [
+                lookup.i.valid.eq(results.valid),
+                results.ready.eq(lookup.i.ready),
+                self.o.valid.eq(lookup.o.valid),
+                lookup.o.ready.eq(self.o.ready),
+                *(byte.eq(result[:8]) for byte, result in zip(lookup.i.payload, results.payload, strict=True)),
+                *(
+                    o.eq(Cat(byte, result[8:]))
+                    for o, byte, result in zip(self.o.payload, lookup.o.payload, results.payload, strict=True)
+                ),
                 lookup.start.eq(self.start),
                 lookup.row.eq(self.function_row),
                 lookup.function.eq(self.job.function),

@@ -1,7 +1,7 @@
 """Post-processing: significands are rounded to nearest even, for all numbers, and no transfer is lost."""
 
 import pytest
-from amaranth.hdl import Assert, Assume, Const, Cover, Elaboratable, Module, Signal
+from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Signal
 
 from tilewright.hw.conv.result.post import PostProcessor
 from tilewright.hw.conv.result.rounding import PLACES, Significand
@@ -62,22 +62,24 @@ class PostSpec(Elaboratable):
     @property
     def ports(self):
         dut = self.dut
-        return [dut.i.valid, dut.i.payload, dut.o.ready, dut.job]
+        return [dut.i.valid, dut.i.payload, dut.o.ready, dut.job, dut.start, dut.function_row]
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.dut = dut = self.dut
         m.submodules.i_rules = StreamRules(dut.i, assume=True)
-        held, was_output, was_add = Signal(), Signal.like(dut.job.output), Signal()
-        m.d.sync += [held.eq(dut.busy | dut.i.valid), was_output.eq(dut.job.output), was_add.eq(dut.job.add)]
+        held, job, was = Signal(), (dut.job.output, dut.job.add, dut.job.function), Signal(6)
+        m.d.sync += [held.eq(dut.busy | dut.i.valid), was.eq(Cat(job))]
+        m.d.comb += Assume(~dut.start | ~(dut.busy | dut.i.valid))
         with m.If(held):
-            m.d.comb += Assume((dut.job.output == was_output) & (dut.job.add == was_add))
+            m.d.comb += Assume(Cat(job) == was)
 
         lanes = Signal(6)
         m.d.comb += [
             lanes.eq(sum(dut.stages)),
             Assert(~dut.results.i.valid | dut.results.i.ready),
-            Assert(dut.places == lanes + dut.results.level),
+            Assert(dut.places == lanes + dut.results.level + dut.lookup.held),
+            Assert(~dut.lookup.held | (dut.job.function & dut.lookup.rows[-1])),
             Assert(dut.places <= 32),
             *queue_invariants(dut.results),
             Cover((dut.results.level == 3) & (lanes == 2)),
