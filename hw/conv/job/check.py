@@ -3,8 +3,9 @@
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
-from tilewright.spec.conv import CHANNEL_BYTES, FUNCTION_BYTES, JOB, ConvError
+from tilewright.spec.conv import CHANNEL_BYTES, FUNCTION_ALIGNMENT, FUNCTION_BYTES, JOB, ConvError
 
 from ...lib.layouts import packed_layout
 from .calculator import SUM, Calculator, Step
@@ -35,7 +36,7 @@ def _pixels(name, item, channels, columns, rows):
     )
 
 
-def _steps(has_functions):
+def _steps():
     """All arithmetic. Counts are stored minus one, which is how often a pitch counts."""
     results, *outer = _pixels("y", "result", "out_channels", "out_width", "out_height")
     return (
@@ -63,7 +64,6 @@ def _steps(has_functions):
         ),
         *_place("table", Step("record", "out_channels", more=True, fresh=True), when="scales"),
         *_place("addend", *_pixels("addend", "result", "out_channels", "out_width", "out_height"), when="adds"),
-        *(_place("function_table", Step("lut", more=True, fresh=True), when="function") if has_functions else ()),
         # The second operand may be Y itself.
         *(
             step
@@ -95,7 +95,7 @@ class JobChecker(wiring.Component):
 
     def __init__(self, params, cores=1):
         self._params, self._cores = params, cores
-        self.calculator = Calculator(_BITS, _steps(params.conv.function_table))
+        self.calculator = Calculator(_BITS, _steps())
         self.rules = JobRules(params)
         self.ends = Signal()  # all spans are known, and the last rules are checked
         super().__init__(
@@ -106,11 +106,6 @@ class JobChecker(wiring.Component):
                 **({"stopped": In(1)} if cores > 1 else {}),
             }
         )
-
-    @property
-    def _operands(self):
-        """Names of what a job may read."""
-        return ("barrier", "x", "k", "table", "addend", *(["function_table"] * self._params.conv.function_table))
 
     @property
     def most_cycles(self):
@@ -166,6 +161,8 @@ class JobChecker(wiring.Component):
                 m.d.comb += self.i.ready.eq(1)
                 m.next = "Wait"
         end = self._compare(m, begins, rules.errors)
+        if self._params.conv.function_table:
+            self._place_function(m, job, kind, end)
         self._follow(m, job, kind, begins, accepted, end)
         return m
 
@@ -177,7 +174,6 @@ class JobChecker(wiring.Component):
             element=1 << kind.wide,
             result=1 << kind.result_log2,
             record=CHANNEL_BYTES,  # a barrier has the same size
-            lut=FUNCTION_BYTES,
             columns=job.kernel[0],
             rows=job.kernel[1],
             early=kind.early,
@@ -186,7 +182,6 @@ class JobChecker(wiring.Component):
             weights=kind.weights,
             scales=kind.table,
             adds=kind.add,
-            function=kind.function,
         )
 
     def _compare(self, m, begins, errors):
@@ -214,12 +209,29 @@ class JobChecker(wiring.Component):
                 m.d.sync += before.eq(calculator.term[: address + 1] < end)
             with m.Case(calculator.keeps["other"]), m.If(differs):
                 m.d.sync += differs_from_y.eq(1)
-            for name in self._operands:
+            for name in ("barrier", "x", "k", "table", "addend"):
                 with m.Case(calculator.keeps[name]):
                     m.d.sync += [known.outside[name].eq(beyond), known.overlap[name].eq(before & below)]
         with m.If(calculator.ended & (keep == calculator.keeps["made"])):
             m.d.sync += [end.eq(total), known.outside.y.eq(beyond)]
         return end
+
+    def _place_function(self, m, job, kind, end):
+        """The rules for the LUT, whose span is constant: they take no steps, so that a check takes no longer.
+
+        They hold if it is aligned, which is checked before.
+        """
+        errors, address = self.rules.errors, self._params.smem.addr_width
+        first, piece, size = job.function_table, exact_log2(FUNCTION_ALIGNMENT), exact_log2(FUNCTION_BYTES)
+        outside = first[address:].any() | (first[size:address].all() & first[:size].any())
+        pieces = first[piece:address]
+        overlap = (pieces < (end + FUNCTION_ALIGNMENT - 1) >> piece) & (
+            job.y[piece:address] < pieces + (FUNCTION_BYTES >> piece)
+        )
+        m.d.comb += [
+            errors.outside.function_table.eq(kind.function & outside),
+            errors.overlap.function_table.eq(kind.function & overlap),
+        ]
 
     def _follow(self, m, job, kind, begins, accepted, end):
         """Keeps the spans that an accepted job writes, and compares those of X and K of the next job with them."""

@@ -124,7 +124,7 @@ class JobRules(wiring.Component):
     def __init__(self, params):
         self._params = params
         built = params.conv.function_table
-        self.rules, self.span_rules = 35 + 3 * built + (not params.conv.zero_first), 11 + 2 * built
+        self.rules, self.span_rules = 35 + built + (not params.conv.zero_first), 11
         super().__init__(
             {
                 "start": In(1),  # Strobe: return to the first rule.
@@ -158,9 +158,17 @@ class JobRules(wiring.Component):
             for number, (code, field, _) in enumerate(rules):
                 with m.Case(number):
                     m.d.comb += [self.code.eq(code), self.field.eq(JOB.index(field))]
+                    if field == "addend" and self._params.conv.function_table:
+                        with m.If(~self._spans_of(code).addend):
+                            m.d.comb += self.field.eq(JOB.index("function_table"))
         return m
 
-    # A rule is (code, field, broken); they are in the order of the page.
+    def _spans_of(self, code):
+        """The findings for RANGE or OVERLAP."""
+        return self.errors.outside if code == ConvError.RANGE else self.errors.overlap
+
+    # A rule is (code, field, broken); they are in the order of the page. The LUT of a function shares the rules of the
+    # second operand, which come before its own: so they take no cycle.
 
     def _kind_rules(self, kind):
         """Rules for the operation, its types and outputs."""
@@ -226,24 +234,27 @@ class JobRules(wiring.Component):
             """Not a multiple of the bytes of a result."""
             return (bits[0] & kind.result_log2.any()) | (bits[1] & kind.result_log2[1])
 
-        lut = ("function_table",) if self._params.conv.function_table else ()
-        outside = [
-            (ConvError.RANGE, name, errors.outside[name])
-            for name in ("barrier", "x", "k", "table", "y", "addend", *lut)
-        ]
-        overlap = [(ConvError.OVERLAP, name, errors.overlap[name]) for name in ("x", "k", "table", "addend", *lut)]
-        low = exact_log2(FUNCTION_ALIGNMENT)
+        has_functions = self._params.conv.function_table
+        unaligned = kind.function & job.function_table[: exact_log2(FUNCTION_ALIGNMENT)].any()
+
+        def spans(code, *names):
+            found = self._spans_of(code)
+            broken = {name: found[name] for name in names}
+            if has_functions:
+                broken["addend"] |= found.function_table
+            return [(code, name, each) for name, each in broken.items()]
+
         return [
             (ConvError.ALIGNMENT, "barrier", job.signal & job.barrier[:3].any()),
             (ConvError.ALIGNMENT, "x", kind.wide & job.x[0]),
             (ConvError.ALIGNMENT, "k", kind.weights & kind.wide & job.k[0]),
             (ConvError.ALIGNMENT, "table", kind.table & job.table[:3].any()),
             (ConvError.ALIGNMENT, "y", ragged(job.y)),
-            *((ConvError.ALIGNMENT, name, kind.function & job[name][:low].any()) for name in lut),
+            *([(ConvError.ALIGNMENT, "function_table", unaligned)] if has_functions else []),
             (ConvError.ALIGNMENT, "x_pitch", odd),
             (ConvError.ALIGNMENT, "k_pitch", kind.weights & kind.wide & job.k_pitch[0]),
             (ConvError.ALIGNMENT, "y_pitch", Cat(ragged(pitch) for pitch in job.y_pitch).any()),
             (ConvError.PITCH, "y_pitch", errors.pitch),
-            *outside,
-            *overlap,
+            *spans(ConvError.RANGE, "barrier", "x", "k", "table", "y", "addend"),
+            *spans(ConvError.OVERLAP, "x", "k", "table", "addend"),
         ]

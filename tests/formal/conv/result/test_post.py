@@ -70,7 +70,10 @@ class PostSpec(Elaboratable):
         m.submodules.i_rules = StreamRules(dut.i, assume=True)
         held, job, was = Signal(), (dut.job.output, dut.job.add, dut.job.function), Signal(6)
         m.d.sync += [held.eq(dut.busy | dut.i.valid), was.eq(Cat(job))]
-        m.d.comb += Assume(~dut.start | ~(dut.busy | dut.i.valid))
+        m.d.comb += [
+            Assume(~dut.start | ~(dut.busy | dut.i.valid)),
+            Assume(~dut.function_row.valid | ~dut.lookup.rows[-1]),  # each row comes once
+        ]
         with m.If(held):
             m.d.comb += Assume(Cat(job) == was)
 
