@@ -49,7 +49,8 @@ class Convolver:
         for number in range(3):
             values |= await self.registers.fields(f"params{number}")
         values["types"] = tuple(family for bit, family in enumerate(MM_FAMILIES) if values["types"] >> bit & 1)
-        self.params = ConvParams(**values | {"rotation": bool(values["rotation"])})
+        flags = {name: bool(values[name]) for name in ("rotation", "function_table", "zero_first")}
+        self.params = ConvParams(**values | flags)
         cocotb.start_soon(self._watch())
 
     def withdraw(self):
