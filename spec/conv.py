@@ -242,6 +242,11 @@ class ConvParams:
         return self.units > 1 and self.results > self.write_bytes // 2 >= 16
 
     @property
+    def functions(self):
+        """Whether some jobs can have a function: there are results of 8 bits."""
+        return self.function_table and not {"i8", "i16"}.isdisjoint(self.types)
+
+    @property
     def line_pairs(self):
         """Whether two output lines are computed at once in lane-private mode: if units have room for two rows."""
         return self.rotation and FOLDS * self.units >= 2 * self.row_bytes

@@ -162,7 +162,8 @@ class Convolver(_Engine):
         self.ends = []
 
     def _take(self, values):
-        self.params = ConvParams(**values | {"rotation": bool(values["rotation"])})
+        flags = {name: bool(values[name]) for name in ("rotation", "function_table", "zero_first")}
+        self.params = ConvParams(**values | flags)
 
     async def run(self, words, cycles=100_000):
         """Issues packed jobs; returns, when the last one has ended, how each of them did."""

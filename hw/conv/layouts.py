@@ -32,7 +32,10 @@ __all__ = [
 ]
 
 _FLOAT_FLAGS = ("floats", "brain", "ordered")
-_POST = {"output", "add", "y_zero", "minimum", "maximum", "add_minimum", "add_maximum", "ratio", "offset"}
+_POST = {
+    "output", "add", "y_zero", "minimum", "maximum", "add_minimum", "add_maximum", "ratio", "offset", "function",
+    "zero_first",
+}  # fmt: skip
 
 
 class ConvEndLayout(data.StructLayout):
@@ -148,6 +151,7 @@ class PlanLayout(data.StructLayout):
                 "last_pass": pixel,  # ceil(Co / (4 · NS)) - 1, or last_block
                 "stays": unsigned(1),  # Kh · steps · blocks · pci bytes fit in a quarter of weight_bytes
                 "table_address": address,
+                "function_address": address,  # of the LUT of a function
                 "y": FollowLayout(address),
                 "addend": FollowLayout(address),
                 "second": data.StructLayout({"y": address, "addend": address}),  # from a pair's line to its second

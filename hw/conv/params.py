@@ -69,6 +69,11 @@ class ConvUnitParams:
         return not _FLOATS.isdisjoint(self.conv.types)
 
     @property
+    def functions(self):
+        """Whether results can select bytes of a LUT; those of floats cannot."""
+        return self.conv.functions
+
+    @property
     def wide(self):
         """Whether there are elements of 16 bits. The maximum of floats is computed on integers of 16 bits."""
         return self.conv.types != ("i8",)

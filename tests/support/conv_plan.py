@@ -132,6 +132,7 @@ def plan_values(fields, params):
         "last_pass": passes - 1,
         "stays": row_bytes <= params.conv.weight_bytes // CHANNELS_AT_ONCE,
         "table_address": fields["table"] % size,
+        "function_address": fields["function_table"] % size,
         **{name: follow(fields[name], *pitches(name)) for name in ("y", "addend")},
         "second": {name: fields[f"{name}_pitch"][1] % size for name in ("y", "addend")},
         "out_channels": shape.out_channels,

@@ -3,8 +3,9 @@
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
-from tilewright.spec.conv import CHANNEL_BYTES, JOB, ConvError
+from tilewright.spec.conv import CHANNEL_BYTES, FUNCTION_ALIGNMENT, FUNCTION_BYTES, JOB, ConvError
 
 from ...lib.layouts import packed_layout
 from .calculator import SUM, Calculator, Step
@@ -109,7 +110,7 @@ class JobChecker(wiring.Component):
     @property
     def most_cycles(self):
         """The maximum latency."""
-        return self.calculator.most_cycles + JobRules.SPANS + 3
+        return self.calculator.most_cycles + self.rules.span_rules + 3
 
     def elaborate(self, platform):
         m = Module()
@@ -160,6 +161,8 @@ class JobChecker(wiring.Component):
                 m.d.comb += self.i.ready.eq(1)
                 m.next = "Wait"
         end = self._compare(m, begins, rules.errors)
+        if self._params.conv.function_table:
+            self._place_function(m, job, kind, end)
         self._follow(m, job, kind, begins, accepted, end)
         return m
 
@@ -212,6 +215,23 @@ class JobChecker(wiring.Component):
         with m.If(calculator.ended & (keep == calculator.keeps["made"])):
             m.d.sync += [end.eq(total), known.outside.y.eq(beyond)]
         return end
+
+    def _place_function(self, m, job, kind, end):
+        """The rules for the LUT, whose span is constant: they take no steps, so that a check takes no longer.
+
+        They hold if it is aligned, which is checked before.
+        """
+        errors, address = self.rules.errors, self._params.smem.addr_width
+        first, piece, size = job.function_table, exact_log2(FUNCTION_ALIGNMENT), exact_log2(FUNCTION_BYTES)
+        outside = first[address:].any() | (first[size:address].all() & first[:size].any())
+        pieces = first[piece:address]
+        overlap = (pieces < (end + FUNCTION_ALIGNMENT - 1) >> piece) & (
+            job.y[piece:address] < pieces + (FUNCTION_BYTES >> piece)
+        )
+        m.d.comb += [
+            errors.outside.function_table.eq(kind.function & outside),
+            errors.overlap.function_table.eq(kind.function & overlap),
+        ]
 
     def _follow(self, m, job, kind, begins, accepted, end):
         """Keeps the spans that an accepted job writes, and compares those of X and K of the next job with them."""

@@ -3,8 +3,9 @@
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
-from tilewright.spec.conv import JOB, JOB_VERSION, ConvError, ConvOperation, ConvOutput
+from tilewright.spec.conv import FUNCTION_ALIGNMENT, JOB, JOB_VERSION, ConvError, ConvOperation, ConvOutput
 from tilewright.spec.pe import MmType
 
 from ...lib.layouts import packed_layout
@@ -45,6 +46,8 @@ class JobKind:
         Biases or scales are read.
     add
         There is a second operand.
+    function
+        Results select bytes of a LUT.
     early
         The job arrives at a second barrier when K has been read.
     result_log2
@@ -64,6 +67,7 @@ class JobKind:
         self.bias = job.bias & ~self.maximum
         self.table = self.quantised | self.bias
         self.add = job.add & self.quantised
+        self.function = job.function if params.conv.function_table else Const(0)
         self.early = job.early & job.signal & self.convolution
         # RAW results have 4 bytes, and results of MAX_POOL are elements.
         half = (job.output == ConvOutput.F16) | (job.output == ConvOutput.BF16) if params.floats else Const(0)
@@ -90,7 +94,7 @@ class SpanErrorsLayout(data.StructLayout):
     """The rules about spans that a job breaks."""
 
     def __init__(self):
-        tensors = {name: unsigned(1) for name in ("barrier", "x", "k", "table", "y", "addend")}
+        tensors = {name: unsigned(1) for name in ("barrier", "x", "k", "table", "y", "addend", "function_table")}
         super().__init__(
             {
                 "apart": unsigned(1),  # pixels of X are not contiguous: x_pitch[0] is not C · e
@@ -105,18 +109,22 @@ class JobRules(wiring.Component):
     """Checks the rules one after the other, those of spans last.
 
     Latency: ``done`` is high at the first broken rule, one cycle of ``advance`` for each rule before it: at most
-    ``RULES``.
+    ``rules``.
 
     Parameters
     ----------
     params : ConvUnitParams
-    """
 
-    #: The number of rules, each with a code and a field, and of those that need spans.
-    RULES, SPANS = 34, 11
+    Attributes
+    ----------
+    rules, span_rules : int
+        The number of rules, each with a code and a field, and of those that need spans.
+    """
 
     def __init__(self, params):
         self._params = params
+        built = params.conv.function_table
+        self.rules, self.span_rules = 35 + built + (not params.conv.zero_first), 11
         super().__init__(
             {
                 "start": In(1),  # Strobe: return to the first rule.
@@ -136,12 +144,12 @@ class JobRules(wiring.Component):
         m = Module()
         kind = JobKind(self._params, self.job)
         rules = [*self._kind_rules(kind), *self._value_rules(kind), *self._place_rules(kind)]
-        assert len(rules) == self.RULES
+        assert len(rules) == self.rules
         rules.append((ConvError.NONE, JOB.fields[0].name, Const(1)))  # if no rule is broken
         broken, index = Signal(len(rules)), Signal(range(len(rules)))
         m.d.sync += broken.eq(Cat(condition for _, _, condition in rules))
         here = mux_tree(index, dict(enumerate(broken)))
-        m.d.comb += [self.done.eq(here), self.spans.eq(index >= self.RULES - self.SPANS)]
+        m.d.comb += [self.done.eq(here), self.spans.eq(index >= self.rules - self.span_rules)]
         with m.If(self.start):
             m.d.sync += index.eq(0)
         with m.Elif(self.advance & ~here):
@@ -150,26 +158,40 @@ class JobRules(wiring.Component):
             for number, (code, field, _) in enumerate(rules):
                 with m.Case(number):
                     m.d.comb += [self.code.eq(code), self.field.eq(JOB.index(field))]
+                    if field == "addend" and self._params.conv.function_table:
+                        with m.If(~self._spans_of(code).addend):
+                            m.d.comb += self.field.eq(JOB.index("function_table"))
         return m
 
-    # A rule is (code, field, broken); they are in the order of the page.
+    def _spans_of(self, code):
+        """The findings for RANGE or OVERLAP."""
+        return self.errors.outside if code == ConvError.RANGE else self.errors.overlap
+
+    # A rule is (code, field, broken); they are in the order of the page. The LUT of a function shares the rules of the
+    # second operand, which come before its own: so they take no cycle.
 
     def _kind_rules(self, kind):
         """Rules for the operation, its types and outputs."""
         job, maximum = self.job, ConvOperation.MAX_POOL
+        conv = self._params.conv
         reserved = [job.as_value()[bit] for bit in range(JOB.bits) if JOB.reserved_mask >> bit & 1]
-        supported = [kind for kind in MmType if kind.family in self._params.conv.types]
+        supported = [kind for kind in MmType if kind.family in conv.types]
         unfit = (job.operation == maximum) ^ (job.output == ConvOutput.ELEMENT)
         exists = is_one_of(job.output, _OUTPUTS)
         if self._params.floats:
             exists = Mux(kind.floating, is_one_of(job.output, _FLOAT_OUTPUTS), exists)
+        missing = {"function": not conv.function_table, "zero_first": not conv.zero_first}
+        elements = (job.output == ConvOutput.ELEMENT) & ~kind.wide
+        functions = [(ConvError.OUTPUT, "function", kind.function & ~(kind.quantised | elements))]
         return [
             (ConvError.VERSION, "version", job.version != JOB_VERSION),
             (ConvError.RESERVED, JOB.fields[0].name, Cat(reserved).any()),
             (ConvError.OPERATION, "operation", job.operation > max(ConvOperation)),
             (ConvError.TYPE, "type", job.type > max(MmType)),
             (ConvError.UNSUPPORTED, "type", ~is_one_of(job.type, supported)),
+            *((ConvError.UNSUPPORTED, name, job[name]) for name, is_missing in missing.items() if is_missing),
             (ConvError.OUTPUT, "output", ~exists | unfit),
+            *(functions if conv.function_table else []),
         ]
 
     def _value_rules(self, kind):
@@ -212,20 +234,27 @@ class JobRules(wiring.Component):
             """Not a multiple of the bytes of a result."""
             return (bits[0] & kind.result_log2.any()) | (bits[1] & kind.result_log2[1])
 
-        outside = [
-            (ConvError.RANGE, name, errors.outside[name]) for name in ("barrier", "x", "k", "table", "y", "addend")
-        ]
-        overlap = [(ConvError.OVERLAP, name, errors.overlap[name]) for name in ("x", "k", "table", "addend")]
+        has_functions = self._params.conv.function_table
+        unaligned = kind.function & job.function_table[: exact_log2(FUNCTION_ALIGNMENT)].any()
+
+        def spans(code, *names):
+            found = self._spans_of(code)
+            broken = {name: found[name] for name in names}
+            if has_functions:
+                broken["addend"] |= found.function_table
+            return [(code, name, each) for name, each in broken.items()]
+
         return [
             (ConvError.ALIGNMENT, "barrier", job.signal & job.barrier[:3].any()),
             (ConvError.ALIGNMENT, "x", kind.wide & job.x[0]),
             (ConvError.ALIGNMENT, "k", kind.weights & kind.wide & job.k[0]),
             (ConvError.ALIGNMENT, "table", kind.table & job.table[:3].any()),
             (ConvError.ALIGNMENT, "y", ragged(job.y)),
+            *([(ConvError.ALIGNMENT, "function_table", unaligned)] if has_functions else []),
             (ConvError.ALIGNMENT, "x_pitch", odd),
             (ConvError.ALIGNMENT, "k_pitch", kind.weights & kind.wide & job.k_pitch[0]),
             (ConvError.ALIGNMENT, "y_pitch", Cat(ragged(pitch) for pitch in job.y_pitch).any()),
             (ConvError.PITCH, "y_pitch", errors.pitch),
-            *outside,
-            *overlap,
+            *spans(ConvError.RANGE, "barrier", "x", "k", "table", "y", "addend"),
+            *spans(ConvError.OVERLAP, "x", "k", "table", "addend"),
         ]

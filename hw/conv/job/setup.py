@@ -304,6 +304,7 @@ class JobSetup(wiring.Component):
             plan.row.start.eq(-job.padding[1]),
             plan.last_kernel_row.eq(job.kernel[1]),
             plan.table_address.eq(job.table),
+            plan.function_address.eq(job.function_table),
             plan.out_channels.eq(job.out_channels + 1),
             plan.last_column.eq(job.out_width),
             plan.last_image.eq(job.batch),

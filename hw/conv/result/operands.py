@@ -6,11 +6,12 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from tilewright.spec.conv import ConvOutput
+from tilewright.spec.conv import FUNCTION_BYTES, ConvOutput
 
 from ...lib.logic import mux_tree
 from ..layouts import BiasesLayout, GatheredLayout, GatherLayout, PlanLayout
 from ..params import FOLDS
+from .function import FunctionRowLayout
 from .layouts import GroupPlaceLayout, ResultSizes, both_places
 
 __all__ = ["AddendReader", "AddendTagLayout", "TableLoader", "TableTagLayout", "adds"]
@@ -30,6 +31,7 @@ class TableTagLayout(data.StructLayout):
                 "row": range(2 * ResultSizes(params).steps),
                 "part": range(max(1, params.conv.results // params.lanes)),
                 "last": 1,  # of the pass
+                **({"function": 1} if params.functions else {}),  # it is a row of the LUT
             }
         )
 
@@ -44,6 +46,9 @@ class TableLoader(wiring.Component):
     Channels from Co on are not read, and their columns are undefined.
 
     A request has up to 8 entries; one a cycle while a half is free.
+
+    After the first pass, or at once if there is no table, the LUT of a function is requested, a row of 16 bytes a
+    cycle. Its rows are loaded while the first results are post-processed.
 
     Parameters
     ----------
@@ -60,6 +65,7 @@ class TableLoader(wiring.Component):
         super().__init__(
             # The biases of an answer, for the array.
             ({"biases": Out(BiasesLayout(params))} if params.floats else {})
+            | ({"function_row": Out(FunctionRowLayout())} if params.functions else {})
             | {
                 "plan": In(PlanLayout(params)),  # constant from ``start`` until the last pass is loaded
                 "start": In(1),  # Strobe: a job begins; all halves are free.
@@ -86,7 +92,10 @@ class TableLoader(wiring.Component):
         ]
         span_last, distinct = Signal(range(self._sizes.most_channels)), Signal(3)
         self._pass(m, span_last, distinct)
-        requested = self._ask(m, span_last, distinct)
+        is_lut = Signal()  # a row of the LUT is requested
+        requested = self._ask(m, span_last, distinct, is_lut)
+        if self._params.functions:
+            self._ask_function(m, requested, is_lut)
         self._store(m, distinct)
 
         releases = Signal(4)
@@ -113,7 +122,7 @@ class TableLoader(wiring.Component):
                 distinct.eq(exact_log2(min(conv.results, conv.slaves))),
             ]
 
-    def _ask(self, m, span_last, distinct):
+    def _ask(self, m, span_last, distinct, is_lut):
         """Requests the entries of all passes. Returns whether the last request of a pass leaves."""
         plan, request, params = self.plan, self.request, self._params
         count = min(params.lanes, params.conv.results)  # pieces of a request
@@ -128,7 +137,7 @@ class TableLoader(wiring.Component):
             last.eq(Mux(is_final, channels_left, span_last)),
             pieces.eq((1 << distinct) - 1),
             pass_over.eq((offset | pieces) >= last),
-            request.valid.eq(active & (self.free != 0)),
+            request.valid.eq((active & (self.free != 0)) | is_lut),
             request.payload.size.eq(exact_log2(_ENTRY_BYTES)),
             request.payload.tag.row.eq(Cat((offset >> distinct)[: exact_log2(self._sizes.steps)], half)),
             request.payload.tag.part.eq((offset & ((1 << distinct) - 1)) >> exact_log2(count)),
@@ -140,7 +149,7 @@ class TableLoader(wiring.Component):
                 piece.address.eq(address + (entry << exact_log2(_ENTRY_BYTES))),
                 piece.high.eq(Mux((offset | entry) <= last, _ENTRY_BYTES, 0)),
             ]
-        accepted = request.valid & request.ready
+        accepted = request.valid & request.ready & ~is_lut
         with m.If(accepted):
             m.d.sync += [
                 address.eq(address + _ENTRY_BYTES + (pieces << exact_log2(_ENTRY_BYTES))),
@@ -158,9 +167,43 @@ class TableLoader(wiring.Component):
             ]
         return accepted & pass_over
 
+    def _ask_function(self, m, requested, is_lut):
+        """Requests the rows of the LUT, and forwards them."""
+        plan, request, answer = self.plan, self.request, self.answer
+        owed, turn = Signal(), Signal()  # rows remain to be requested; the first pass has been requested
+        address = Signal(self._params.smem.addr_width)
+        m.d.comb += [
+            is_lut.eq(owed & turn),
+            self.function_row.valid.eq(answer.valid & answer.payload.tag.function),
+            self.function_row.bytes.eq(answer.payload.data[0]),
+        ]
+        with m.If(is_lut):
+            m.d.comb += [
+                request.payload.size.eq(exact_log2(_PIECE_BYTES)),
+                request.payload.tag.last.eq(0),
+                request.payload.tag.function.eq(1),
+                *(piece.high.eq(0) for piece in list(request.payload.pieces)[1:]),
+                request.payload.pieces[0].address.eq(address),
+                request.payload.pieces[0].high.eq(_PIECE_BYTES),
+            ]
+        row = Signal(range(FUNCTION_BYTES // _PIECE_BYTES))
+        with m.If(is_lut & request.ready):
+            m.d.sync += [address.eq(address + _PIECE_BYTES), row.eq(row + 1), owed.eq(~row.all())]
+        with m.If(requested):
+            m.d.sync += turn.eq(1)
+        with m.If(self.start):
+            m.d.sync += [
+                owed.eq(plan.post.function),
+                turn.eq(~plan.table),
+                row.eq(0),
+                address.eq(plan.function_address),
+            ]
+
     def _store(self, m, distinct):
         """Writes an answer to all columns for which it is."""
         write, tag, valid = self.memory.write_port(granularity=1), self.answer.payload.tag, self.answer.valid
+        if self._params.functions:
+            valid &= ~tag.function
         results, count = self._params.conv.results, min(self._params.lanes, self._params.conv.results)
         entries = Cat(self.answer.payload.data)
         m.d.comb += write.addr.eq(tag.row)

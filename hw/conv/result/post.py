@@ -12,6 +12,7 @@ from ...lib.component import shared_module
 from ...lib.logic import delay
 from ...lib.stream import Queue
 from ..layouts import AccumulatorsLayout, PostJobLayout
+from .function import FunctionLookup, FunctionRowLayout
 from .residual import ResidualAdder
 from .rounding import HalfRounder, Requantiser
 
@@ -26,10 +27,11 @@ class PostProcessor(wiring.Component):
 
     Accumulators include their biases. The lanes never stall: each transfer reserves one of 32 entries of the queue
     after them, and ``i.ready`` is high while one is free. All results of a job have the same latency, so that they stay
-    in order.
+    in order. A LUT of a function follows the queue, because its results may have to wait for it.
 
     Latency, from an input to its output without stalls: 1 cycle for ``RAW`` and ``ELEMENT``, ``HALF`` for ``F16`` and
-    ``BF16``, ``QUANTISED`` for ``U8`` and ``S8``, ``ADDED`` with ``add``. Throughput: one transfer a cycle.
+    ``BF16``, ``QUANTISED`` for ``U8`` and ``S8``, ``ADDED`` with ``add``; with a function one more. Throughput: one
+    transfer a cycle.
 
     Parameters
     ----------
@@ -49,11 +51,15 @@ class PostProcessor(wiring.Component):
         self.places = Signal(range(_DEPTH + 1))  # reserved entries
         #: Element n: a transfer was accepted n + 1 cycles ago, and is still in the lanes.
         self.stages = [Signal(name=f"stage{n + 1}") for n in range(self._depth)]
+        self.lookup = FunctionLookup(params.results) if params.functions else None
+        # The start of a job, and the rows of its LUT, as for ``FunctionLookup``.
+        functions = {"start": In(1), "function_row": In(FunctionRowLayout())} if params.functions else {}
         super().__init__(
-            {
+            functions
+            | {
                 "job": In(PostJobLayout()),  # of a checked job; constant while ``busy`` or ``i.valid``
                 "i": In(stream.Signature(AccumulatorsLayout(params))),
-                # Results, each in the low bits of 32, higher bits undefined; registered.
+                # Results, each in the low bits of 32, higher bits undefined; with a function these may change.
                 "o": Out(stream.Signature(data.ArrayLayout(32, params.results))),
                 "busy": Out(1),  # results are under way or wait
             }
@@ -73,7 +79,25 @@ class PostProcessor(wiring.Component):
             accepted.eq(self.i.valid & self.i.ready),
             self.busy.eq(self.places != 0),
         ]
-        connect(m, self.results.o, flipped(self.o))
+        if self.lookup is None:
+            connect(m, self.results.o, flipped(self.o))
+        else:
+            m.submodules.lookup = lookup = self.lookup
+            results = self.results.o
+            m.d.comb += [
+                lookup.i.valid.eq(results.valid),
+                results.ready.eq(lookup.i.ready),
+                self.o.valid.eq(lookup.o.valid),
+                lookup.o.ready.eq(self.o.ready),
+                *(byte.eq(result[:8]) for byte, result in zip(lookup.i.payload, results.payload, strict=True)),
+                *(
+                    o.eq(Cat(byte, result[8:]))
+                    for o, byte, result in zip(self.o.payload, lookup.o.payload, results.payload, strict=True)
+                ),
+                lookup.start.eq(self.start),
+                lookup.row.eq(self.function_row),
+                lookup.function.eq(self.job.function),
+            ]
         m.d.sync += self.places.eq(self.places + accepted - (self.o.valid & self.o.ready))
         leaves = self._exits(m)
         self._pass(m, accepted, leaves)
@@ -108,10 +132,12 @@ class PostProcessor(wiring.Component):
         job, payload = self.job, self.i.payload
         result = payload.acc[number]
         if self._integers:
-            requantiser, adder = Requantiser(), ResidualAdder()
-            m.submodules[f"requantiser{number}"] = shared_module(platform, requantiser)
+            requantiser, adder = Requantiser(zero_first=self._params.zero_first), ResidualAdder()
+            m.submodules[f"requantiser{number}"] = shared_module(platform, requantiser, self._params.zero_first)
             m.submodules[f"adder{number}"] = shared_module(platform, adder)
             is_signed = job.output == ConvOutput.S8
+            if self._params.zero_first:
+                m.d.comb += requantiser.zero_first.eq(job.zero_first)
             m.d.comb += [
                 requantiser.acc.eq(payload.acc[number]),
                 requantiser.scale.eq(payload.scale[number]),

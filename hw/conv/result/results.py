@@ -111,6 +111,8 @@ class Results(wiring.Component):
             readout.departed.eq(post.o.valid & post.o.ready),
             self.written.eq(self.writer.written),
         ]
+        if self._params.functions:
+            m.d.comb += [post.start.eq(self.start), post.function_row.eq(table.function_row)]
         if self._params.floats:
             m.d.comb += self.biases.eq(table.biases)
         connect(m, readout.o, post.i)

@@ -26,6 +26,10 @@ _LARGE = 9
 #: The smallest right shift after which all numbers are less than that, and the number of further shifts that matter.
 _LEAST = SIGNIFICANT - _LARGE
 _SHIFTS = _LARGE + 1
+#: Places of an integer before it is clamped.
+_WHOLE = _LARGE + 1
+#: Places of a distance that may be half of the last place of a sum of 8 bits before the point, in 2^-25.
+_NEAR = 9
 #: Places of the lower part of a significand: the width of an ECP5 multiplier. Products of the upper parts, of 6 places,
 #: use LUTs, because an ECP5-85 runs out of multipliers first.
 _LOWER = 18
@@ -146,48 +150,101 @@ class Clamp(wiring.Component):
     Numbers from 512 on are clamped in any case, so that only the upper places are shifted; the lower ones become a
     sticky bit.
 
+    With ``zero_first`` the sum is rounded to 24 significant bits before. That matters only where it reaches a half: the
+    distance to it is at most half of the last place of the sum. So all places are shifted, and the distance is compared
+    with the sum.
+
     Latency: ``LATENCY`` cycles. Throughput: one a cycle, without stalls.
+
+    Parameters
+    ----------
+    zero_first : bool
+        Whether there is the port ``zero_first``.
     """
 
     LATENCY = 3
 
-    size: In(SIGNIFICANT + 1)  # zero, or 2^23 to 2^24
-    places: In(PLACES)  # the number is ``size`` · 2^``places``
-    negative: In(1)  # times -1
-    infinite: In(1)  # the number is infinite
-    # These are constant while results are under way.
-    is_signed: In(1)  # the next three and the result are signed
-    zero: In(8)
-    minimum: In(8)  # at most ``maximum``
-    maximum: In(8)
-    o: Out(8)
+    def __init__(self, *, zero_first=False):
+        self._zero_first = zero_first
+        super().__init__(
+            {
+                "size": In(SIGNIFICANT + 1),  # zero, or 2^23 to 2^24
+                "places": In(PLACES),  # the number is ``size`` · 2^``places``
+                "negative": In(1),  # times -1
+                "infinite": In(1),  # the number is infinite
+                # These are constant while results are under way.
+                "is_signed": In(1),  # the next three and the result are signed
+                "zero": In(8),
+                "minimum": In(8),  # at most ``maximum``
+                "maximum": In(8),
+                **({"zero_first": In(1)} if zero_first else {}),  # the zero point is added before rounding
+                "o": Out(8),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
-        # Cycle 1: the integer, the place below, and a sticky bit.
+        number = self._shift(m)
+        negative = delay(m, self.negative, 1, name="negative")
+
+        # Cycle 2: -(v + up) is ~v + 1 - up.
+        whole, half, rest = Cat(number[-_WHOLE:], 0), number[-_WHOLE - 1], number[: -_WHOLE - 1]
+        inverted = (whole ^ negative.replicate(len(whole))).as_signed()
+        zero = widened(self.is_signed, self.zero)
+        if self._zero_first:
+            total, rounded = self._round_twice(m, zero, inverted, negative, half, rest)
+        else:
+            up = rounds_up(whole, Cat(rest, half))
+            total = delay(m, zero + inverted + (up ^ negative), 1, name="total")
+            rounded = total[:8]
+
+        # Cycle 3. If ``total`` is not rounded yet, one is added to it only below the maximum.
+        low, high = widened(self.is_signed, self.minimum), widened(self.is_signed, self.maximum)
+        clamped = Mux(total < low, self.minimum, Mux(total >= high, self.maximum, rounded))
+        m.d.comb += self.o.eq(delay(m, clamped, 1, name="clamped"))
+        return m
+
+    def _shift(self, m):
+        """Cycle 1: the integer, the place below, and the rest: a sticky bit or, for ``zero_first``, all places."""
         beyond = Signal(signed(PLACES.width + 1))  # the right shift, minus the smallest one
         m.d.comb += beyond.eq(-_LEAST - self.places)
         large = Signal()
         m.d.comb += large.eq(self.infinite | (beyond[-1] & self.size[-2:].any()))
-        value = Cat(self.size[: _LEAST - 1].any(), self.size[_LEAST - 1 :])
+        lower, upper = self.size[: _LEAST - 1], self.size[_LEAST - 1 :]
+        value, shifts = Cat(lower.any(), upper), _SHIFTS
+        if self._zero_first:
+            # A number from a quarter on may round to a half; it loses nothing.
+            value, shifts = Cat(Const(0, _SHIFTS), lower, upper), _SHIFTS + 1
         number = Signal(len(value), reset_less=True)
-        m.d.sync += number.eq(shift_down(m, value, beyond[: (_SHIFTS - 1).bit_length()]))
+        distance = beyond[: (_SHIFTS - 1).bit_length()]
+        m.d.sync += number.eq(value >> distance if self._zero_first else shift_down(m, value, distance))
         with m.If(large):
-            m.d.sync += number.eq(Const((1 << _LARGE) << 2))
-        with m.Elif(beyond >= _SHIFTS):
+            m.d.sync += number.eq(Const(1 << _LARGE) << len(value) - _WHOLE)
+        with m.Elif(beyond >= shifts):
             m.d.sync += number.eq(0)
-        negative = delay(m, self.negative, 1, name="negative")
+        return number
 
-        # Cycle 2: -(v + up) is ~v + 1 - up.
-        whole, up = Cat(number[2:], 0), rounds_up(number[2:], number[:2])
-        inverted = (whole ^ negative.replicate(len(whole))).as_signed()
-        total = delay(m, widened(self.is_signed, self.zero) + inverted + (up ^ negative), 1, name="total")
+    def _round_twice(self, m, zero, inverted, negative, half, rest):
+        """Cycles 2 and 3: the sum rounded down, and its low places rounded to nearest.
 
-        # Cycle 3.
-        low, high = widened(self.is_signed, self.minimum), widened(self.is_signed, self.maximum)
-        clamped = Mux(total < low, self.minimum, Mux(total > high, self.maximum, total[:8]))
-        m.d.comb += self.o.eq(delay(m, clamped, 1, name="clamped"))
-        return m
+        The sum is ``total`` + 1/2 at a half. Its size there, rounded down, is ``size``, and half of its last place is
+        2^-25 times the lowest power of two above ``size``. ``short`` is one less than the distance to the half in
+        2^-25, if ``near`` says that the upper places allow it.
+        """
+        total = delay(m, zero + inverted, 1, name="total")
+        more = delay(m, (zero + inverted + 1)[:8], 1, name="more")
+        is_half = half & ~rest.any()
+        even = inverted[0] ^ (zero[0] & self.zero_first)
+        up = delay(m, Mux(is_half, even, half ^ negative), 1, name="up")
+        # Sums from 256 on are clamped.
+        upper = (rest[_NEAR:] ^ (~half).replicate(len(rest) - _NEAR)).any()
+        near = delay(m, self.zero_first & ~upper, 1, name="near")
+        short = delay(m, ((rest[:_NEAR] ^ (~half).replicate(_NEAR)) + half.replicate(_NEAR))[:_NEAR], 1, name="short")
+
+        size, reaches = total[: _NEAR - 1] ^ total[-1].replicate(_NEAR - 1), Signal()
+        # Whether the highest one of ``short`` is not above the one of ``size``.
+        m.d.comb += reaches.eq(near & ~short[-1] & ((short[:-1] & ~size) <= size))
+        return total, Mux(Mux(reaches, total[0], up), more, total[:8])
 
 
 class Requantiser(wiring.Component):
@@ -207,23 +264,33 @@ class Requantiser(wiring.Component):
     Subnormal scales get a hidden one too: their results are too small to matter.
 
     Latency: ``LATENCY`` cycles. Throughput: one a cycle, without stalls.
+
+    Parameters
+    ----------
+    zero_first : bool
+        As for :class:`Clamp`.
     """
 
     LATENCY = 4 + Significand.LATENCY + Clamp.LATENCY
 
-    acc: In(32)
-    scale: In(32)  # binary32
-    # Constant while results are under way, as for :class:`Clamp`.
-    is_signed: In(1)
-    zero: In(8)
-    minimum: In(8)
-    maximum: In(8)
-    o: Out(8)
+    def __init__(self, *, zero_first=False):
+        self._zero_first = zero_first
+        # Constant while results are under way, as for :class:`Clamp`.
+        constant = {"is_signed": 1, "zero": 8, "minimum": 8, "maximum": 8, **({"zero_first": 1} if zero_first else {})}
+        self._constant = tuple(constant)
+        super().__init__(
+            {
+                "acc": In(32),
+                "scale": In(32),  # binary32
+                **{name: In(width) for name, width in constant.items()},
+                "o": Out(8),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.significand = significand = Significand(32)
-        m.submodules.clamp = clamp = Clamp()
+        m.submodules.clamp = clamp = Clamp(zero_first=self._zero_first)
         minus = self.acc[-1]
         size = (self.acc ^ minus.replicate(32)) + minus
         m.d.comb += significand.i.eq(delay(m, size[:32], 1, name="size"))
@@ -253,7 +320,7 @@ class Requantiser(wiring.Component):
             clamp.size.eq(delay(m, (kept + up)[: SIGNIFICANT + 1], 1, name="rounded")),
             clamp.places.eq(delay(m, (places + upper)[: PLACES.width].as_signed(), 1, name="rounded_places")),
             clamp.negative.eq(negative),
-            *(getattr(clamp, name).eq(getattr(self, name)) for name in ("is_signed", "zero", "minimum", "maximum")),
+            *(getattr(clamp, name).eq(getattr(self, name)) for name in self._constant),
             self.o.eq(clamp.o),
         ]
         return m

@@ -36,7 +36,7 @@ def chain(rng, jobs, params):
         before, fields = parts_of(JOB.unpack(words[-1])), JOB.unpack(job.word)
         parts = parts_of(fields)
         for _ in range(20):
-            name = rng.choice([name for name in ("x", "k", "table", "addend") if name in parts])
+            name = rng.choice([name for name in ("x", "k", "table", "addend", "function_table") if name in parts])
             written = rng.choice([before[other] for other in ("y", "barrier") if other in before])
             # From where the results begin, or so that only the last bytes or the first ones are shared.
             place = rng.choice(
@@ -78,7 +78,8 @@ def test_chains(name, stall):
                 report = run.report(words, jobs[first].smem)
                 pytest.fail("\n".join([f"{name}: seed {SEED}, job {first}", *differences, "", report]), pytrace=False)
     print(f"{name}: seed {SEED}, {run.jobs} jobs in {run.cycles} cycles, shared {dict(shared)}")
-    assert all(shared[what] >= 20 for what in ("x", "k", "table", "addend", "alone", "lanes", "alike"))
+    operands = ("x", "k", "table", "addend", "function_table")
+    assert all(shared[what] >= 20 for what in (*operands, "alone", "lanes", "alike"))
 
 
 #: A convolution of 8 × 8 points, whose array works longer than its results take; and where its tensors lie.
@@ -128,6 +129,24 @@ def test_cycles_of_lane_private_mode(session):
     assert between(session, large, large | {"y": 7168}, large) == [1072, 1072], "as many as results, by pairs of lines"
     alone = session.run(jobs=[job_word(**DEPTHWISE)]).jobs[0].cycle
     assert alone == 1226, "by itself it is checked and set up first"
+
+
+POOL = DEPTHWISE | {"operation": "max_pool", "output": "element", "kernel": (2, 2), "padding": (0, 0)}
+POINT = {"width": 1, "height": 1, "out_width": 1, "out_height": 1, "kernel": (1, 1), "padding": (0, 0)}
+
+
+@pytest.mark.parametrize(("job", "cost"), [
+    (CONVOLUTION, 1), (DEPTHWISE, 1), (CONVOLUTION | POINT, 1), (DEPTHWISE | POINT, 1), (POOL, 14), (POOL | POINT, 14),
+], ids=["convolution", "depthwise", "point", "depthwise-point", "pool", "pool-point"])  # fmt: skip
+def test_cycles_of_functions(session, job, cost):
+    """Their LUTs are loaded while results are requantised; largest elements wait for them."""
+    lut = {"function": 1, "function_table": 12800}
+    jobs = [job, job | {"y": 6144}] * 2
+    plain = between(session, *jobs)
+    assert between(session, *({**each, "zero_first": 1} for each in jobs)) == plain
+    costs = np.subtract(between(session, *(each | lut for each in jobs)), plain)
+    print(f"{plain} cycles, with functions more: {costs}")
+    assert (costs <= 16).all() and costs.tolist() == [cost] * 3
 
 
 @pytest.mark.long

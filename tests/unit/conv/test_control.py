@@ -38,7 +38,7 @@ def test_identification_and_parameters(preset):
         "id": CONV_ID_VALUE,
         "params0": int.from_bytes([conv.row_bytes, conv.slaves, conv.units, conv.results], "little"),
         "params1": int.from_bytes(
-            [conv.feature_rows, conv.weight_rows, conv.queue_depth, types | conv.rotation << 4], "little"
+            [conv.feature_rows, conv.weight_rows, conv.queue_depth, types | conv.rotation << 4 | 0x60], "little"
         ),
         "params2": conv.weight_bytes,
     }

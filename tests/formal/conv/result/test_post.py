@@ -1,7 +1,7 @@
 """Post-processing: significands are rounded to nearest even, for all numbers, and no transfer is lost."""
 
 import pytest
-from amaranth.hdl import Assert, Assume, Const, Cover, Signal
+from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Signal
 
 from support.formal import Spec, proved_and_covered
 from tilewright.hw.conv.result.post import PostProcessor
@@ -60,16 +60,21 @@ class PostSpec(Spec):
         self.dut = PostProcessor(params)
 
     def specify(self, m, dut):
-        held, was_output, was_add = Signal(), Signal.like(dut.job.output), Signal()
-        m.d.sync += [held.eq(dut.busy | dut.i.valid), was_output.eq(dut.job.output), was_add.eq(dut.job.add)]
+        held, job, was = Signal(), (dut.job.output, dut.job.add, dut.job.function), Signal(6)
+        m.d.sync += [held.eq(dut.busy | dut.i.valid), was.eq(Cat(job))]
+        m.d.comb += [
+            Assume(~dut.start | ~(dut.busy | dut.i.valid)),
+            Assume(~dut.function_row.valid | ~dut.lookup.rows[-1]),  # each row comes once
+        ]
         with m.If(held):
-            m.d.comb += Assume((dut.job.output == was_output) & (dut.job.add == was_add))
+            m.d.comb += Assume(Cat(job) == was)
 
         lanes = Signal(6)
         m.d.comb += [
             lanes.eq(sum(dut.stages)),
             Assert(~dut.results.i.valid | dut.results.i.ready),
-            Assert(dut.places == lanes + dut.results.level),
+            Assert(dut.places == lanes + dut.results.level + dut.lookup.held),
+            Assert(~dut.lookup.held | (dut.job.function & dut.lookup.rows[-1])),
             Assert(dut.places <= 32),
             *queue_invariants(dut.results),
             Cover((dut.results.level == 3) & (lanes == 2)),

@@ -21,6 +21,9 @@ from tilewright.verify.random.conv_jobs import garbage_jobs, random_jobs
 SEED = 23
 BYTES = 4096
 PARAMS = {name: ConvUnitParams(CONV_PRESETS[name], SmemParams(BYTES)) for name in ("unit", "default", "full")}
+PARAMS["none"] = ConvUnitParams(
+    CONV_PRESETS["default"].replace(function_table=False, zero_first=False), SmemParams(BYTES)
+)
 PARAMS["floats"] = ConvUnitParams(CONV_PRESETS["unit"].replace(types=MM_FAMILIES), SmemParams(BYTES))
 DEFAULT = PARAMS["default"]
 
@@ -34,6 +37,7 @@ RAW = {"output": "raw", "y_pitch": (20, 60, 120)}
 WIDE = RAW | {"type": "s16s16", "granularity": 4, "x_pitch": (16, 64, 192), "k_pitch": 64}
 LANES = {"operation": "depthwise", "out_channels": 8, "k_pitch": 8, "y_pitch": (8, 24, 48), "addend_pitch": (8, 24, 48)}
 MAXIMUM = {"operation": "max_pool", "output": "element", "out_channels": 8, "y_pitch": (8, 24, 48)}
+FUNCTION = {"function": 1, "zero_first": 1, "function_table": 3072}
 MOST = 2**32 - 1
 END = BYTES
 
@@ -43,7 +47,8 @@ ODD = {
     "operation": [{"operation": 4}, {"operation": 15}],
     "type": [{"type": 10}, {"type": 15}, {"type": "f16"}, {"type": "bf16"}, {"type": "s16s16"}],
     "output": [{"output": 6}, {"output": 15}, {"output": "element"}, {"output": "f16"}, {"output": "bf16"},
-               MAXIMUM | {"output": "raw"}, MAXIMUM],
+               MAXIMUM | {"output": "raw"}, MAXIMUM, FUNCTION, RAW | FUNCTION, MAXIMUM | FUNCTION,
+               WIDE | MAXIMUM | FUNCTION | {"y_pitch": (16, 48, 96)}, {"output": "f16"} | FUNCTION],
     "zero": [{"x_zero": 256}, {"k_zero": 0x8000}, LANES | {"k_zero": 256}, MAXIMUM | {"x_zero": 256, "k_zero": 256},
              LANES | {"operation": "sum_pool", "k_zero": 256}, LANES | {"operation": "sum_pool", "x_zero": 256},
              WIDE | {"x_zero": 256, "k_zero": 256}],
@@ -58,7 +63,8 @@ ODD = {
               {"merge": 256, "dilation": (1, 2)}, WIDE | {"merge": 2}, {"merge": 2, "x_pitch": (8 + 2**31, 32, 96)}],
     "granularity": [*({"granularity": g} for g in range(16)), WIDE | {"granularity": 0}, WIDE | {"granularity": 1}],
     "channels": [LANES | {"out_channels": 7}, MAXIMUM | {"out_channels": 9}],
-    "alignment": [{"barrier": 4}, {"barrier": 3, "signal": 0}, WIDE | {"x": 9}, WIDE | {"k": 129}, {"table": 516},
+    "alignment": [*(FUNCTION | {"function_table": 3072 + low} for low in (1, 8)), {"function_table": 1},
+                  {"barrier": 4}, {"barrier": 3, "signal": 0}, WIDE | {"x": 9}, WIDE | {"k": 129}, {"table": 516},
                   RAW | {"table": 516, "bias": 0}, RAW | {"table": 516, "bias": 1}, RAW | {"y": 1026},
                   RAW | {"y": 1025},
                   *(WIDE | {"x_pitch": pitch} for pitch in ((17, 64, 192), (16, 65, 192), (16, 64, 193))),
@@ -83,6 +89,8 @@ ODD = {
               {"kernel": (256, 256), "channels": 65536}, {"table": END - 40}, {"table": END - 32}, {"table": 2**32 - 8},
               {"y": END - 30}, {"y": END - 29}, {"y_pitch": (5, MOST, 0)}, {"y_pitch": (2**31 - 2, MOST, 0)},
               {"y": MOST},
+              *(FUNCTION | {"function_table": at} for at in (END - 256, END - 240, END - 16, END, 2**32 - 16)),
+              {"function_table": END},
               {"addend": END - 30}, {"addend": END - 29}, {"addend": MOST}, {"addend_pitch": (5, MOST, 0)}],
     "overlap": [{"x": 1024 - 95}, {"x": 1024 - 96}, {"x": 1024 + 29}, {"x": 1024 + 30}, {"k": 1024 + 29},
                 {"k": 1024 + 30}, {"k": 1024 - 160, "x": 0}, {"k": 1024 - 159}, {"table": 984}, {"table": 992},
@@ -91,7 +99,8 @@ ODD = {
                 {"addend": 1024, "addend_pitch": (5, 16, 30)}, {"addend": 1024, "addend_pitch": (5, 15, 31)},
                 {"addend": 1024, "addend_pitch": (4, 15, 30)}, {"addend": 994}, {"addend": 995},
                 MAXIMUM | {"x": 1024, "out_width": 4, "out_height": 3, "y_pitch": (8, 32, 96)}, {"barrier": 1024},
-                MAXIMUM | {"k": 1024, "table": 1024, "addend": 1024}],
+                *(FUNCTION | {"function_table": at} for at in (1024 - 256, 1024 - 240, 1024, 1024 + 16, 1024 + 32)),
+                MAXIMUM | {"k": 1024, "table": 1024, "addend": 1024, "function_table": 1024}],
 }  # fmt: skip
 
 
@@ -147,6 +156,14 @@ def test_rule(rule):
     check([each for word in words for each in (word, job_word(**GOOD))], DEFAULT)
 
 
+@pytest.mark.parametrize("preset", ["none", "floats"])
+def test_functions_that_are_not_built(preset):
+    """Both bits are refused, the first one first; the address alone is not."""
+    cases = [FUNCTION, {"function": 1, "function_table": 5}, {"zero_first": 1}, RAW | FUNCTION, MAXIMUM | FUNCTION,
+             {"function_table": 1024}, {"type": "f16"} | FUNCTION, {"output": "f16"} | FUNCTION]  # fmt: skip
+    check(words_of(cases), PARAMS[preset])
+
+
 def test_what_reads_results_of_the_job_before():
     """The ends of all spans. What is read for results does not count, and neither does a job that is refused."""
     away = {"y": 3072, "addend": 2048, "barrier": 4088}
@@ -155,7 +172,7 @@ def test_what_reads_results_of_the_job_before():
         *((changes, {"k"}) for changes in ({"k": 1053}, {"k": 1024 - 159, "x": 400})),
         *((changes, set()) for changes in ({"x": 1054}, {"x": 1024 - 96}, {"k": 1054}, {"k": 1024 - 160, "x": 400})),
         ({"x": 7}, {"x"}), ({"k": 0}, {"k"}), ({"x": 8}, set()), ({"x": 1024, "k": 1024}, {"x", "k"}),
-        ({"table": 1024}, set()), ({"addend": 1024}, set()),
+        ({"table": 1024}, set()), ({"addend": 1024}, set()), (FUNCTION | {"y": 2500, "function_table": 1024}, set()),
         (LANES | {"k": 1053}, {"k"}), (LANES | {"k": 1024 - 32}, set()),
         (MAXIMUM | {"k": 1024}, set()), (MAXIMUM | {"x": 1053}, {"x"}),
     ]  # fmt: skip
@@ -201,9 +218,10 @@ def test_every_code_is_reached():
     words = words_of(change for changes in ODD.values() for change in changes)
     reached = {expected(word, DEFAULT) for word in words} | {expected(1 << 40 | job_word(**GOOD), DEFAULT)}
     wanted = {
-        ConvError.ALIGNMENT: ("barrier", "x", "k", "table", "y", "x_pitch", "k_pitch", "y_pitch"),
-        ConvError.RANGE: ("barrier", "x", "k", "table", "y", "addend"),
-        ConvError.OVERLAP: ("x", "k", "table", "addend"),
+        ConvError.OUTPUT: ("output", "function"),
+        ConvError.ALIGNMENT: ("barrier", "x", "k", "table", "y", "function_table", "x_pitch", "k_pitch", "y_pitch"),
+        ConvError.RANGE: ("barrier", "x", "k", "table", "y", "addend", "function_table"),
+        ConvError.OVERLAP: ("x", "k", "table", "addend", "function_table"),
     }
     assert {code for code, _ in reached} == set(ConvError) - {ConvError.BARRIER, ConvError.STOPPED}
     assert reached >= {(code, JOB.index(name)) for code, names in wanted.items() for name in names}

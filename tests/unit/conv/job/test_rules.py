@@ -26,6 +26,7 @@ _FLAGS = (
     "bias",
     "table",
     "add",
+    "function",
     "early",
     "result_log2",
 )
@@ -46,7 +47,8 @@ def test_all(types):
     m.d.comb += [flag.eq(getattr(kind, name)) for name, flag in flags.items()]
     words = [
         JOB.pack(type=number, operation=operation, output=output, bias=bits & 1, add=bits >> 1, signal=bits & 1,
-                 early=bits >> 1, channels=1, width=1, height=1, batch=1, out_channels=1, out_width=1, out_height=1,
+                 early=bits >> 1, function=bits >> 1,
+                 channels=1, width=1, height=1, batch=1, out_channels=1, out_width=1, out_height=1,
                  kernel=(1, 1))
         for number in MmType if number.family in types
         for operation in ConvOperation for output in outputs(operation, number) for bits in range(4)
@@ -69,6 +71,7 @@ def test_all(types):
                 "bias": fields["bias"] and operation != ConvOperation.MAX_POOL,
                 "table": "table" in parts,
                 "add": "addend" in parts,
+                "function": "function_table" in parts,
                 "early": len(barriers_of(fields)) == 2,
                 "result_log2": result_bytes(fields).bit_length() - 1,
             }
@@ -80,9 +83,11 @@ SEED = 37
 BYTES = 4096
 PARAMS = ConvUnitParams(CONV_PRESETS["default"], SmemParams(BYTES))
 #: What arithmetic finds, in the order of rules; the number of its rule.
-FOUND = {("pitch",): 23}
-FOUND |= {("outside", name): 24 + n for n, name in enumerate(("barrier", "x", "k", "table", "y", "addend"))}
-FOUND |= {("overlap", name): 30 + n for n, name in enumerate(("x", "k", "table", "addend"))}
+FOUND = {("pitch",): 25}
+FOUND |= {("outside", name): 26 + n for n, name in enumerate(("barrier", "x", "k", "table", "y", "addend"))}
+FOUND |= {("outside", "function_table"): FOUND["outside", "addend"]}  # one rule for both
+FOUND |= {("overlap", name): 32 + n for n, name in enumerate(("x", "k", "table", "addend"))}
+FOUND |= {("overlap", "function_table"): FOUND["overlap", "addend"]}
 CODES = {"pitch": ConvError.PITCH, "outside": ConvError.RANGE, "overlap": ConvError.OVERLAP}
 
 
@@ -101,15 +106,15 @@ async def look(ctx, dut, word, found):
 
 
 def test_found():
-    """Each finding alone, and with all that come behind it."""
+    """Each finding alone, and with all that come behind it; of two of one rule the first one counts."""
     dut = elaborated(JobRules, PARAMS)
     good = [job.word for job in random_jobs(SEED, PARAMS.conv, 5, smem_bytes=BYTES)]
 
     async def bench(ctx):
         for word in good:
-            assert await look(ctx, dut, word, {}) == (0, 0, dut.RULES)
+            assert await look(ctx, dut, word, {}) == (0, 0, dut.rules)
         for first, number in FOUND.items():
-            for names in ([first], [name for name, behind in FOUND.items() if behind >= number]):
+            for names in ([first], list(FOUND)[list(FOUND).index(first) :]):
                 found = {"outside": {}, "overlap": {}}
                 for name in names:
                     (found[name[0]] if name[1:] else found)[name[-1]] = 1

@@ -12,7 +12,7 @@ from support.conv_results import ResultsWorld
 from support.streams import pulse
 from tilewright.golden.conv.job import parts_of
 from tilewright.golden.conv.machine import job_word
-from tilewright.golden.conv.results import add_residual, half_floats, requantise
+from tilewright.golden.conv.results import add_residual, half_floats, requantise, requantise_zero_first
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.post import PostProcessor
 from tilewright.hw.conv.result.readout import ReadOut
@@ -79,10 +79,13 @@ def expected(fields, smem, accumulators):
         clamp, last = (
             tuple(number(fields[prefix + name], fields) for name in ("minimum", "maximum")) for prefix in ("", "add_")
         )
-        acc = requantise(acc, table[1::2], number(fields["y_zero"], fields), clamp)
+        convert = requantise_zero_first if fields["zero_first"] else requantise
+        acc = convert(acc, table[1::2], number(fields["y_zero"], fields), clamp)
         if fields["add"]:
             second = parts["addend"].view(smem, "u1").reshape(acc.shape).astype(np.int64)
             acc = add_residual(acc, number(second, fields), fields["ratio"], fields["offset"], last)
+    if fields["function"]:
+        acc = parts["function_table"].view(smem, "u1")[acc & 0xFF]
     y = parts["y"]
     made = y.view(smem, f"<u{y.item}")
     made[...] = (acc & (1 << 8 * y.item) - 1).astype(made.dtype).reshape(made.shape)
@@ -211,11 +214,28 @@ def test_full_rate_of_raw_results():
     assert cycles == list(range(cycles[0], cycles[0] + 64 * 16 * 4 // 32))
 
 
-def test_latency():
-    """Of the first transfer: the array, post-processing, a buffer, the writer."""
+@pytest.mark.parametrize("function", [0, 1])
+def test_latency(function):
+    """Of the first transfer: the array, post-processing, a buffer, the writer. The LUT has come meanwhile, and costs a
+    cycle."""
     fields = {"operation": "depthwise", "output": ConvOutput.U8, "out_channels": 16, "out_width": 1, "granularity": 4}
-    begun, world = cycles_of("default", a_job(**fields))
-    assert [cycle - begun[0] for cycle, _ in world.writes] == [ReadOut.LATENCY + PostProcessor.QUANTISED + 2]
+    begun, world = cycles_of("default", a_job(**fields, function=function, function_table=0x3000))
+    latency = ReadOut.LATENCY + PostProcessor.QUANTISED + 2 + function
+    assert [cycle - begun[0] for cycle, _ in world.writes] == [latency]
+
+
+@pytest.mark.parametrize("name", ["unit", "default"])
+def test_a_lut_costs_few_cycles(name):
+    """From the start to the last write; without requantisation nothing hides the load of the LUT."""
+    cycles = {}
+    for operation, output in (("depthwise", ConvOutput.U8), ("max_pool", ConvOutput.ELEMENT)):
+        fields = {"operation": operation, "output": output, "out_channels": 16, "out_width": 8, "granularity": 4}
+        for function in (0, 1):
+            _, world = cycles_of(name, a_job(**fields, function=function, function_table=0x3000))
+            cycles[operation, function] = world.writes[-1][0]
+    costs = {operation: cycles[operation, 1] - cycles[operation, 0] for operation in ("depthwise", "max_pool")}
+    print(name, cycles)
+    assert costs["depthwise"] <= 2 and costs["max_pool"] <= 16, costs
 
 
 @pytest.mark.parametrize("name", [long("unit"), "pairs"])

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tilewright.golden.conv.results import half_floats, requantise
+from tilewright.golden.conv.results import half_floats, requantise, requantise_zero_first
 from tilewright.hw.conv.result.rounding import Clamp, HalfRounder, Requantiser
 from tilewright.spec.conv import ConvOutput
 from tilewright.verify.pysim.simulate import elaborated
@@ -82,15 +82,19 @@ TYPES = {"u8": (0, 7, 0, 255), "s8": (1, -3, -128, 127), "u8-narrow": (0, 255, 2
 
 
 def check(work, kind):
-    """``work`` has accumulators and scales."""
+    """``work`` has accumulators and scales; the zero point is added last, also where hardware has the choice, and
+    first."""
     signed, zero, low, high = TYPES[kind]
     static = {"is_signed": signed, "zero": zero & 255, "minimum": low & 255, "maximum": high & 255}
     rows = [static | {"acc": acc & 0xFFFFFFFF, "scale": scale} for acc, scale in work]
     acc, scale = (np.array(column) for column in zip(*work, strict=True))
-    expected = requantise(acc[None], scale.astype(np.uint32), zero, (low, high))[0] & 255
-    results = run_pipeline(elaborated(Requantiser), rows)
-    for (acc, scale), result, wanted in zip(work, results, expected, strict=True):
-        assert result["o"] == wanted, f"{acc:#x}, {scale:#010x}: {wanted}, not {result['o']}"
+    for built, first in ((False, 0), (True, 0), (True, 1)):
+        convert = requantise_zero_first if first else requantise
+        expected = convert(acc[None], scale.astype(np.uint32), zero, (low, high))[0] & 255
+        with_choice = [row | {"zero_first": first} for row in rows] if built else rows
+        results = run_pipeline(elaborated(Requantiser, zero_first=built), with_choice)
+        for (number, factor), result, wanted in zip(work, results, expected, strict=True):
+            assert result["o"] == wanted, f"{number:#x}, {factor:#010x}, {first}: {wanted}, not {result['o']}"
 
 
 def scale_for(rng, acc, spread=12):
@@ -150,6 +154,22 @@ def test_products_are_rounded_before_integers():
     once = [round(acc * ((scale & 0x7FFFFF | 1 << 23) * 2.0 ** ((scale >> 23) - 150))) for acc, scale in work]
     twice = requantise([[acc for acc, _ in work]], [scale for _, scale in work], 0, (-1000, 1000))[0]
     assert len(work) > 50 and (np.array(once) != twice).any()
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_sums_are_rounded_before_integers(kind):
+    """Products within some units of the last place of a half of the sum, of every size of both."""
+    rng, (_, zero, *_), work = random.Random(REQUANTISE_SEED), TYPES[kind], []
+    for _ in range(1500):
+        half = rng.choice([rng.randint(-300, 300) - zero, rng.randint(-3, 2)]) + 0.5
+        places = np.frexp(half)[1] - 24
+        apart = rng.choice([rng.randint(-3, 3), rng.randint(-40, 40), rng.randint(-600, 600), 1 << rng.randrange(11)])
+        work.append((int(half * 2.0**-places) + apart * rng.choice([1, -1]), 127 + int(places) << 23))
+    check(work, kind)
+    sums, last = (convert([[acc for acc, _ in work]], [scale for _, scale in work], zero, (-1000, 1000))
+                  for convert in (requantise_zero_first, requantise))  # fmt: skip
+    exact = np.rint([zero + acc * 2.0 ** ((scale >> 23) - 127) for acc, scale in work])
+    assert (sums != exact).any() and (sums != last).any()
 
 
 @pytest.mark.parametrize("kind", ["u8", "s8"])

@@ -24,6 +24,7 @@ OTHERS = (
     "pe.types=i8,f16 pe.dsp_adders=false "
     "conv.row_bytes=64 conv.slaves=16 conv.units=2 conv.feature_rows=64 conv.weight_rows=8 conv.weight_bytes=65536 "
     "conv.results=16 conv.queue_depth=8 conv.rotation=false conv.types=i8 "
+    "conv.function_table=false conv.zero_first=false "
     "program.words=8 program.instruction_lines=8 "
     "smem.size_bytes=0x8000 smem.writes_a_cycle=4 l2.bytes=65536 l2.ways=4 l2.misses=32"
 )

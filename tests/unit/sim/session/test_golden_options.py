@@ -66,7 +66,8 @@ def check_pe(engine, fields):
 
 
 def check_conv(engine, fields):
-    for name in ("row_bytes", "slaves", "units", "results", "feature_rows", "weight_rows", "weight_bytes", "rotation"):
+    sizes = ("row_bytes", "slaves", "units", "results", "feature_rows", "weight_rows", "weight_bytes")
+    for name in (*sizes, "rotation", "function_table", "zero_first"):
         assert getattr(engine.params, name) == fields[name], name
     assert engine.params.types == types(fields["types"])
 
