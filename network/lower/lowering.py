@@ -340,7 +340,7 @@ class _Lowering:
             self.layers.append(table_layer(node, biases, sums, replace(scales, **ones, channels=4)))
 
     def _phases(self, node):
-        """Rows and columns of each phase lie together at first; a reader that needs their order moves them."""
+        """Rows and columns of each phase lie together at first, and are moved if that is not where they belong."""
         tensor, place = self.graph.tensors[node.output], self._place(node.inputs[0])
         made = tensor.shape[2:]
         step = step_of(node, place.shape[2:], made)
@@ -357,8 +357,7 @@ class _Lowering:
             place = self._moved(node, moved, uncut)
             view = _Elsewhere(place, addresses_of(place)[tuple(map(slice, tensor.shape))])
         self.elsewhere[node.output] = view
-        if self.every:
-            self._place(node.output)
+        self._place(node.output)
 
     def _join(self, node):
         """A concatenation across images or pixels: tables are applied, then every tensor is moved to its place."""

@@ -57,6 +57,22 @@ class DrawnModel:
         self._nodes.append(helper.make_node(kind, inputs, [name], f"n{len(self._nodes)}", domain=domain, **attributes))
         self.tensors.append(Activation(name, tuple(int(size) for size in shape), np.float32(scale), int(zero)))
 
+    def dequantise(self, name, array, scale, zero):
+        """Adds a constant of integers as floats."""
+        inputs = [self.constant(array), self.constant(scale), self.constant(zero)]
+        self._nodes.append(helper.make_node("DequantizeLinear", inputs, [name]))
+
+    def add_floats(self, kind, parts, constants, shape, scale, zero, **attributes):
+        """Adds an operator on the floats of tensors, with constants as further inputs, and quantises its result."""
+        names = []
+        for part in parts:
+            names.append(f"f{len(self._nodes)}")
+            self._nodes.append(helper.make_node("DequantizeLinear", self.of(part), names[-1:]))
+        names += [value if isinstance(value, str) else self.constant(value) for value in constants]
+        result = f"f{len(self._nodes)}"
+        self._nodes.append(helper.make_node(kind, names, [result], f"n{len(self._nodes)}", **attributes))
+        self.add("QuantizeLinear", [result, *self.quantity(scale, zero)], shape, scale, zero)
+
     def give(self, name, shape, scale, zero):
         """Adds a tensor that is an input."""
         self.tensors.append(Activation(name, tuple(shape), np.float32(scale), int(zero)))

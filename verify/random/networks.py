@@ -32,6 +32,9 @@ def _conv(net):
 
 
 def _add(net):
+    if net.rng.random() < 0.3:
+        _of_channels(net, "QLinearAdd")
+        return
     a = net.pick()
     b = net.rng.choice([tensor.name for tensor in net.tensors if tensor.shape == a.shape])
     b = next(tensor for tensor in net.tensors if tensor.name == b)
@@ -41,6 +44,9 @@ def _add(net):
 
 
 def _mul(net):
+    if net.rng.random() < 0.5:
+        _of_channels(net, "QLinearMul")
+        return
     a, rng = net.pick(), net.rng
     info = np.iinfo(net.dtype)
     number, b_zero, b_scale = rng.integers(info.min, info.max + 1), net.zero(), net.scale(0.02)
@@ -191,6 +197,84 @@ def _resize(net):
     net.add("Resize", inputs, shape, x.scale, x.zero, mode="nearest")
 
 
+def _number_of_channels(net, x):
+    """A tensor of a number for each channel of ``x``, its scale and zero point; a constant if there is none."""
+    fitting = [each for each in net.tensors if each.shape in ((1, x.shape[1], 1, 1), (x.shape[0], x.shape[1], 1, 1))]
+    if fitting and net.rng.random() < 0.8:
+        part = fitting[int(net.rng.integers(0, len(fitting)))]
+        return net.of(part), part.scale
+    info, scale = np.iinfo(net.dtype), net.scale(0.02)
+    numbers = net.rng.integers(info.min, info.max + 1, (1, x.shape[1], 1, 1))
+    return [net.constant(numbers, net.dtype), *net.quantity(scale, net.zero())], scale
+
+
+def _of_channels(net, kind):
+    x = net.pick(rank=4)
+    if x is None:
+        return
+    other, other_scale = _number_of_channels(net, x)
+    scale = net.scale(x.scale + other_scale if kind == "QLinearAdd" else x.scale * other_scale * 100)
+    zero, both = net.zero(), [net.of(x), other]
+    if net.rng.random() < 0.3:
+        both.reverse()
+    net.add(kind, [*both[0], *both[1], *net.quantity(scale, zero)], x.shape, scale, zero, MICROSOFT)
+
+
+def _silu(net):
+    x, sigmoid = net.pick(), (np.float32(1 / 255), int(np.iinfo(net.dtype).min))
+    net.add_floats("Sigmoid", [x], [], x.shape, *sigmoid)
+    net.add_floats("Mul", [x, net.tensors[-1]], [], x.shape, net.scale(x.scale), net.zero())
+
+
+def _batch_normalisation(net):
+    x, rng = net.pick(), net.rng
+    if len(x.shape) > 1:
+        numbers = [rng.uniform(0.3, 2, x.shape[1]).astype(np.float32) for _ in range(4)]
+        net.add_floats("BatchNormalization", [x], numbers, x.shape, net.scale(2 * x.scale), net.zero())
+
+
+def _prelu(net):
+    x, rng = net.pick(rank=4), net.rng
+    if x is not None:
+        slopes = rng.uniform(-0.5 if rng.random() < 0.3 else 0, 1, (x.shape[1], 1, 1)).astype(np.float32)
+        net.add_floats("PRelu", [x], [slopes], x.shape, net.scale(x.scale), net.zero())
+
+
+def _conv_transpose(net):
+    x, rng = net.pick(rank=4), net.rng
+    if x is None or max(x.shape[2:]) > 12:
+        return
+    kernel, strides = (tuple(int(n) for n in rng.integers(1, 4, 2)) for _ in range(2))
+    outputs, pads = int(rng.integers(1, 9)), [int(rng.integers(0, length)) for length in (*kernel, *kernel)]
+    size = [(given - 1) * stride + length - pads[axis] - pads[axis + 2]
+            for axis, (given, stride, length) in enumerate(zip(x.shape[2:], strides, kernel, strict=True))]  # fmt: skip
+    if min(size) < 1:
+        return
+    weight_scale, whole = np.float32(0.02), np.int8(0)
+    weights = rng.integers(-64, 64, (x.shape[1], outputs, *kernel)).astype(np.int8)
+    name = f"w{len(net.tensors)}"
+    net.dequantise(name, weights, weight_scale, whole)
+    scale = net.scale(x.scale * 0.02 * 60 * math.sqrt(x.shape[1] * math.prod(kernel)))
+    net.add_floats("ConvTranspose", [x], [name], (x.shape[0], outputs, *size), scale, net.zero(),
+                   strides=list(strides), pads=pads)  # fmt: skip
+
+
+def _reduce(net, kind):
+    x, rng = net.pick(), net.rng
+    axes = sorted(int(axis) for axis in rng.choice(len(x.shape), int(rng.integers(1, len(x.shape) + 1)), replace=False))
+    if math.prod(x.shape[axis] for axis in axes) > 256:
+        return
+    shape = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
+    net.add_floats(kind, [x], [np.int64(axes)], shape, net.scale(x.scale), net.zero())
+
+
+def _difference(net):
+    a = net.pick()
+    fitting = [tensor for tensor in net.tensors if tensor.shape == a.shape]
+    b = fitting[int(net.rng.integers(0, len(fitting)))]
+    net.add_floats("Sub", [a, b], [], a.shape, net.scale(a.scale + b.scale), net.zero())
+
+
 #: Functions that draw a layer, by operator.
 OPERATORS = {
     "QLinearConv": _conv,
@@ -211,6 +295,13 @@ OPERATORS = {
     "QLinearSigmoid": _sigmoid,
     "Slice": _slice,
     "Resize": _resize,
+    "Sigmoid": _silu,
+    "BatchNormalization": _batch_normalisation,
+    "PRelu": _prelu,
+    "ConvTranspose": _conv_transpose,
+    "ReduceMean": lambda net: _reduce(net, "ReduceMean"),
+    "ReduceMax": lambda net: _reduce(net, "ReduceMax"),
+    "Sub": _difference,
 }
 
 
