@@ -19,7 +19,7 @@ __all__ = ["bytes_in_common"]
 
 @reads(*FUNCTIONS)
 @reads("Gelu", domain=MICROSOFT)
-def unary(op, reading):
+def _unary(op, reading):
     """A function of floats, possibly with attributes."""
     evaluate, value = _function(op), op.value(0)
     if isinstance(value, Pending) and value.floats:
@@ -30,7 +30,7 @@ def unary(op, reading):
 
 
 @reads("Softmax")
-def softmax(op, reading):
+def _softmax(op, reading):
     """Softmax of floats; quantised, its results are the same as of QLinearSoftmax."""
     value, axes = op.value(0), _axes(op, reading.opset, -1 if reading.opset >= 13 else 1)
     if isinstance(value, Pending) and value.floats:
@@ -40,18 +40,18 @@ def softmax(op, reading):
         shape = reading.shape(real.name)
 
     def finish(output, y, clamp):
-        _softmax(op, reading, real.name, real.quantity, output, y, clamp, axes)
+        _emit_softmax(op, reading, real.name, real.quantity, output, y, clamp, axes)
 
     floats = reading.apply(op, value, lambda x: softmax_of_floats(x, axes))
     reading.defer_floats(op, shape, floats, finish if real else None)
 
 
 @reads("QLinearSoftmax", domain=MICROSOFT)
-def qlinear_softmax(op, reading):
+def _qlinear_softmax(op, reading):
     """QLinearSoftmax: x, its scale and zero point, y's."""
     x, axes = op.tensor(0), _axes(op, op.take("opset", 13), -1)
     y = op.quantity(3, 4, x.dtype)
-    _softmax(op, reading, x.name, op.quantity(1, 2, x.dtype), op.output, y, limits(y.dtype), axes)
+    _emit_softmax(op, reading, x.name, op.quantity(1, 2, x.dtype), op.output, y, limits(y.dtype), axes)
 
 
 def _axes(op, opset, default):
@@ -61,7 +61,7 @@ def _axes(op, opset, default):
     return (axis,) if opset >= 13 else tuple(range(axis, rank))
 
 
-def _softmax(op, reading, name, x, output, y, clamp, axes):
+def _emit_softmax(op, reading, name, x, output, y, clamp, axes):
     shape = reading.shape(name)
     table = exponentials(x.scale, math.prod(shape[axis] for axis in axes))
     attributes = Softmax(axes, table, int(np.float32(1) / y.scale), y.zero, *clamp)
@@ -69,7 +69,7 @@ def _softmax(op, reading, name, x, output, y, clamp, axes):
 
 
 @reads(*OPERATIONS.keys() - {"Add", "Mul"})
-def binary(op, reading):
+def _binary(op, reading):
     """An operation on two functions of one tensor, or on a function and a number."""
     op.refuse_if(len(op) != 2, f"it has {len(op)} inputs, and only two are supported")
     at = [isinstance(op.value(index), Constant) for index in range(2)]
@@ -91,7 +91,7 @@ def binary(op, reading):
 
 
 @reads("QLinearSigmoid", "QLinearLeakyRelu", domain=MICROSOFT)
-def qlinear_unary(op, reading):
+def _qlinear_unary(op, reading):
     """QLinearSigmoid, QLinearLeakyRelu: x, its scale and zero point, y's."""
     evaluate, x = _function(op, op.kind.removeprefix("QLinear")), op.tensor(0)
     y = op.quantity(3, 4, x.dtype)
@@ -148,7 +148,7 @@ def _defer(op, reading, function):
 
 
 @reads("QLinearAdd", domain=MICROSOFT)
-def qlinear_add(op, reading):
+def _qlinear_add(op, reading):
     """QLinearAdd: a, b and y, with scales and zero points; a or b may be a constant."""
     terms = [_term(op, index) for index in (0, 3)]
     _, finish = _sum(op, reading, terms)
@@ -174,7 +174,7 @@ def _number(op, weights, other):
 
 
 @reads("Add")
-def add(op, reading):
+def _add(op, reading):
     """Add of floats; a constant that is added to a product is its bias."""
     for index in range(2):
         value = op.value(index)
@@ -183,7 +183,7 @@ def add(op, reading):
             return
     terms = _terms(op, reading)
     if terms is None:
-        binary(op, reading)
+        _binary(op, reading)
         return
     shape, finish = _sum(op, reading, terms)
     reading.defer(op, shape, finish)
@@ -229,7 +229,7 @@ def _sum(op, reading, terms):
 
 
 @reads("QLinearMul", domain=MICROSOFT)
-def qlinear_mul(op, reading):
+def _qlinear_mul(op, reading):
     """QLinearMul: a, b and y, with scales and zero points; one is a constant, or both are tables of one tensor."""
     terms = [_term(op, index) for index in (0, 3)]
     _, finish = _scaled(op, reading, terms)
@@ -238,11 +238,11 @@ def qlinear_mul(op, reading):
 
 
 @reads("Mul")
-def mul(op, reading):
+def _mul(op, reading):
     """Mul of floats; one operand is a constant, or both are functions of one tensor."""
     terms = _terms(op, reading)
     if terms is None:
-        binary(op, reading)
+        _binary(op, reading)
         return
     shape, finish = _scaled(op, reading, terms)
     reading.defer(op, shape, finish)
@@ -272,13 +272,13 @@ def _scaled(op, reading, terms):
 
 
 @reads("Relu")
-def relu(op, reading):
+def _relu(op, reading):
     """Relu: a clamp to 0 and more."""
     _clamp(op, reading, 0, np.inf)
 
 
 @reads("Clip")
-def clip(op, reading):
+def _clip(op, reading):
     """Clip, with limits as inputs or as attributes."""
     ends = [op.take("min", -np.inf, (float, int)), op.take("max", np.inf, (float, int))]
     for index in (1, 2):

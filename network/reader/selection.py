@@ -10,7 +10,7 @@ __all__ = ["source_of", "take"]
 
 
 @reads("Gather")
-def gather(op, reading):
+def _gather(op, reading):
     """Gather of constant indices, one or a list."""
     x, shape = source_of(op)
     axis = op.axis(op.take("axis", 0), len(shape))
@@ -31,7 +31,7 @@ def gather(op, reading):
 
 
 @reads("Slice")
-def slice_of(op, reading):
+def _slice_of(op, reading):
     """Slice, with constant starts, ends, dimensions and steps, or attributes."""
     x, shape = source_of(op)
     if len(op) == 1:
@@ -49,7 +49,7 @@ def slice_of(op, reading):
 
 
 @reads("Split")
-def split(op, reading):
+def _split(op, reading):
     """Split to parts of given sizes, or to equal parts, one for each output."""
     x, shape = source_of(op)
     axis, count, given = op.axis(op.take("axis", 0), len(shape)), op.take("num_outputs", 0), op.take("split", ())
@@ -74,7 +74,7 @@ def split(op, reading):
 
 
 @reads("DepthToSpace")
-def depth_to_space(op, reading):
+def _depth_to_space(op, reading):
     """DepthToSpace: channels become rows and columns of blocks."""
     x, (images, channels, rows, columns), size = _blocks(op)
     op.refuse_if(channels % size**2, f"its {channels} channels are not a multiple of {size**2}")
@@ -87,7 +87,7 @@ def depth_to_space(op, reading):
 
 
 @reads("SpaceToDepth")
-def space_to_depth(op, reading):
+def _space_to_depth(op, reading):
     """SpaceToDepth: rows and columns of blocks become channels."""
     x, (images, channels, rows, columns), size = _blocks(op)
     op.refuse_if(rows % size or columns % size, f"its input is {rows} × {columns}, no multiple of {size}")

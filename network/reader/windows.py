@@ -95,7 +95,7 @@ def _list(op, name, default, least):
 
 @reads("MaxPool")
 @in_one_row()
-def max_pool(op, reading):
+def _max_pool(op, reading):
     """MaxPool of integers, or of floats."""
     shape = _space(op, op.shape_of(operand(op, 0)))
     op.take("storage_order", 0)  # for indices, which are not supported
@@ -105,7 +105,7 @@ def max_pool(op, reading):
 
 @reads("GlobalMaxPool")
 @in_one_row()
-def global_max_pool(op, reading):
+def _global_max_pool(op, reading):
     """GlobalMaxPool of integers, or of floats."""
     shape = _space(op, op.shape_of(operand(op, 0)))
     _maxima(op, reading, shape, tuple(shape[2:]), _POINT)
@@ -124,7 +124,7 @@ def _maxima(op, reading, shape, kernel, windows):
 
 
 @reads("ReduceMean")
-def reduce_mean(op, reading):
+def _reduce_mean(op, reading):
     """ReduceMean over all rows and columns, with or without their dimensions."""
     rank, keep = len(op.shape_of(op.real(0))), op.take("keepdims", 1)
     op.take("noop_with_empty_axes", 0)
