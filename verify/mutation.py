@@ -25,20 +25,8 @@ from .compare.batch_run import RandomRun
 from .formal import FOLDER, run_tool
 from .random.batches import random_batches
 
-__all__ = [
-    "BLOCKS",
-    "MOST",
-    "SELECT",
-    "SELECT_WIDTH",
-    "Block",
-    "Mutant",
-    "configure",
-    "mutate",
-    "proof_file",
-    "run",
-    "survivors_of_properties",
-    "survivors_of_simulation",
-]  # fmt: skip
+__all__ = ["BLOCKS", "MOST", "SELECT", "SELECT_WIDTH", "Block", "Mutant", "configure", "mutate", "proof_file", "run",
+           "survivors_of_properties", "survivors_of_simulation"]  # fmt: skip
 
 #: Name of the new input, of the mutated modules and all above them: number of the mutant that is active, or 0 for none.
 SELECT = "mutant"
