@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.arguments import integer, output_file
+from tilewright.arguments import add_out, integer
 from tilewright.errors import UsageError
 from tilewright.files import REPORT, write_atomically
 from tilewright.network.compiled import compile as compile_network
@@ -85,7 +85,7 @@ def configure(parser):
                         help="compile it for this core and run the program; golden runs none by default")  # fmt: skip
     add_settings(parser)
     parser.add_argument("--layers", metavar="N", type=integer(1, 1 << 20), help="only the first N layers")
-    parser.add_argument("--out", metavar="Y.npz", type=output_file, help="write an array for each output of the model")
+    add_out(parser, "Y.npz", "write an array for each output of the model")
     parser.add_argument("--every-tensor", action="store_true", help="with --out: an array for every tensor")
 
 

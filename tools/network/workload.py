@@ -22,9 +22,7 @@ from tilewright.progress import report
 from tilewright.sim.report.activity import activity
 from tilewright.sim.workloads.findings import Findings, Totals
 
-__all__ = ["SUMMARY", "charts_of", "play", "play_model", "table_of", "totals_of"]
-
-SUMMARY = "photographs through EfficientNet-Lite0, from pixels to the name of a class, every tensor compared"
+__all__ = ["charts_of", "play", "play_model", "table_of", "totals_of"]
 
 #: Photographs that are run.
 _PHOTOGRAPHS = ("cat", "coffee")
@@ -54,7 +52,8 @@ def play_model(accelerator, model, samples):
 
     Parameters
     ----------
-    accelerator : Accelerator
+    accelerator : Worker
+        Of a session of a core with all engines.
     model : ModelProto
     samples : dict of str to dict
         By the name of each case: inputs by name.
@@ -81,7 +80,7 @@ def play_model(accelerator, model, samples):
         verdict = "NOT equal to golden" if one.problems else "equal to golden"
         said, reservation = _witness(model, graph, inputs, one, seen, case)
         verdict += said
-        accelerator.count(case, one)
+        accelerator.count(one, case)
         facts.append(
             f"{case}: {len(names)} tensors, {sum(value.size for value in seen.values()):,} values, {verdict}; "
             f"{run.cycles:,} cycles, {one.work / compiled.plan.machine.conv.peak / run.cycles:.1%} of all MACs, "

@@ -10,7 +10,7 @@ import pytest
 from support.replay import write
 from tilewright.sim.replay import rtl
 from tilewright.sim.replay.cases import cases_of, read_cases
-from tilewright.sim.replay.golden import judge, result_record, run_case
+from tilewright.sim.replay.golden import judge, run_case, transfer_outcome
 from tilewright.sim.replay.outcome import Outcome, differences, settled
 from tilewright.tools.cli.main import main
 
@@ -149,7 +149,7 @@ def test_results_and_expectations_have_them_as_golden_has(tmp_path, monkeypatch)
 
     def backend(case):
         other = changed(changed(golden, "smem", range(512)), "gmem", range(1024, 1280))
-        record = result_record(case, None, [0, 0], other.memories["gmem"], other.memories["smem"])
+        record, _ = transfer_outcome(case, None, [0, 0], other.memories["gmem"], [other.memories["smem"]])
         return other._replace(record=golden.record | {name: record[name] for name in ("smem_sha256", "gmem_sha256")})
 
     out = tmp_path / "out.json"

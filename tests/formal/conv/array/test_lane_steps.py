@@ -131,7 +131,7 @@ class LaneStepsSpec(Spec):
 @pytest.mark.parametrize(
     ("rotation", "mode", "depth"),
     [
-        *((False, "bmc", 10), (True, "bmc", 8)),
+        *((False, "bmc", 10), (True, "bmc", 7)),
         *(
             pytest.param(*one, marks=pytest.mark.long)
             for one in ((False, "bmc", 18), (False, "cover", 18), (True, "bmc", 12), (True, "cover", 14))

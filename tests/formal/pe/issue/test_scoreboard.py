@@ -137,4 +137,4 @@ def overlap(one, other):
 
 @proved_and_covered(2, 12)
 def test_no_clash_is_cleared_and_nothing_overflows(mode, depth):
-    prove(ScoreboardSpec(), name=f"pe-scoreboard-{mode}", mode=mode, depth=depth)
+    prove(ScoreboardSpec(), name=f"pe-scoreboard-{mode}", mode=mode, depth=depth, proves="F15")

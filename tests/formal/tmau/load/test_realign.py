@@ -30,31 +30,34 @@ class RealignerSpec(Spec):
         step, context = dut.steps.payload, dut.steps.payload.context
         word = Signal.like(dut.words.payload)
         m.d.comb += word.eq(Mux(context.loop, dut.loop.payload, dut.words.payload))
-        taken, stalls = dut.steps.valid & dut.steps.ready, Signal()
-        m.d.comb += stalls.eq(dut.steps.valid & step.pull & ~Mux(context.loop, dut.loop.valid, dut.words.valid))
+        taken, stalls, arrived = dut.steps.valid & dut.steps.ready, Signal(), Signal()
+        wants = dut.steps.valid & step.pull & ~arrived  # the step has no word yet
+        m.d.comb += stalls.eq(wants & ~Mux(context.loop, dut.loop.valid, dut.words.valid))
         for source, chosen in ((dut.words, ~context.loop), (dut.loop, context.loop)):
-            m.d.comb += Assert((source.valid & source.ready) == (taken & step.pull & chosen))
+            m.d.comb += Assert(source.ready == (wants & chosen))
+        m.d.sync += arrived.eq(dut.steps.valid & step.pull & ~stalls & ~taken)
 
         value, there = Signal.like(word.data), Signal()  # the word that was taken last, and whether there was one
         error, address = Signal(), Signal(self.params.addr_width)  # of the transfer so far
         comes, wrong, first = Signal.like(value), Signal.like(error), Signal.like(address)
         m.d.comb += [
-            comes.eq(Mux(step.pull, word.data, value)),
-            wrong.eq(error | (step.pull & word.error)),
+            comes.eq(Mux(wants, word.data, value)),
+            wrong.eq(error | (wants & word.error)),
             first.eq(Mux(error, address, word.address)),
         ]
-        with m.If(taken):
+        with m.If(taken | (wants & ~stalls)):
             m.d.sync += [
                 there.eq(there | step.pull),
                 value.eq(comes),
-                error.eq(wrong & ~(step.piece.last & (context.stage | ~context.quiet))),
+                error.eq(wrong & ~(taken & step.piece.last & (context.stage | ~context.quiet))),
                 address.eq(first),
             ]
         self.check(m, step, wrong, there | step.pull, comes, first)
         m.d.comb += [
             Assert(taken == (dut.aligned.valid & dut.aligned.ready)),
             Assert(dut.aligned.valid == (dut.steps.valid & ~stalls)),
-            Assert(~there | (dut.steps.valid & step.pull) | (dut.last_word == value)),
+            Assert(~there | wants | (dut.last_word == value)),
+            Assert((dut.pulled == arrived) & (~arrived | (there & dut.steps.valid & step.pull))),
         ]
         m.d.comb += [
             Assert(dut.stall_data == stalls),
