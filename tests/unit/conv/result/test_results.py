@@ -7,6 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from support.conv_plan import plan_values
+from support.conv_results import ResultsWorld
 from support.streams import pulse
 from tilewright.golden.conv.job import parts_of
 from tilewright.golden.conv.machine import job_word
@@ -18,8 +20,6 @@ from tilewright.hw.conv.result.results import Results
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CONV_PRESETS, JOB, ConvOperation, ConvOutput, ConvParams
 from tilewright.spec.pe import MmType
-from tilewright.verify.pysim.conv_plan import plan_values
-from tilewright.verify.pysim.conv_results import ResultsWorld
 from tilewright.verify.pysim.simulate import elaborated, reset_of, simulate
 from tilewright.verify.pysim.streams import watch_stream
 from tilewright.verify.random.conv_jobs import random_jobs

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from amaranth.hdl import Value
 
+from support.shared_memory import LineMemory, line_bits
 from tilewright.golden.tmau.reduce import reduce
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.load.path import LoadPath
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import Element, Reduction
-from tilewright.verify.pysim.shared_memory import LineMemory, line_bits
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, send, unpacker, watch_stream
 

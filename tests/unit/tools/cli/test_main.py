@@ -10,8 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from tilewright.tools.cli import main as cli
-from tilewright.tools.cli.main import COMMANDS, main
-from tilewright.tools.cli.parser import Parser
+from tilewright.tools.cli.main import COMMANDS, Parser, main
 
 PROGRAM = str(Path(sys.executable).with_name("tilewright"))
 
