@@ -20,7 +20,7 @@ _MOST = 1 << 30
 
 
 @reads("BatchNormalization")
-def batch_normalization(op, reading):
+def _batch_normalization(op, reading):
     """BatchNormalization by constant means and variances: x, scale, bias, mean, variance."""
     op.take("momentum", 0.9, float)
     op.require("training_mode", 0)
@@ -34,7 +34,7 @@ def batch_normalization(op, reading):
 
 
 @reads("PRelu")
-def prelu(op, reading):
+def _prelu(op, reading):
     """PRelu: one slope, or one for each channel."""
     slope = op.value(1)
     if not isinstance(slope, Constant) or slope.array.size == 1:

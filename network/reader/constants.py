@@ -17,13 +17,13 @@ __all__ = ["FOR_CONSTANTS", "constant_of"]
 
 
 @reads("Identity")
-def identity(op, reading):
+def _identity(op, reading):
     """Identity."""
     reading.values[op.output] = op.value(0)
 
 
 @reads("Dropout")
-def dropout(op, reading):
+def _dropout(op, reading):
     """Dropout, which has no effect after training; its mask may not be read."""
     op.take("ratio", 0.5, float)
     op.skip(1)  # the ratio of later versions
@@ -40,7 +40,7 @@ def _plain_cast(op):
 
 
 @reads("Cast")
-def cast(op, reading):
+def _cast(op, reading):
     """Cast to the same type."""
     _plain_cast(op)
     value = op.value(0)
@@ -113,7 +113,7 @@ _TYPES = {onnx.TensorProto.UINT8: "uint8", onnx.TensorProto.INT8: "int8"}
 
 @reads("QuantizeLinear")
 @reads("QuantizeLinear", domain=MICROSOFT)
-def quantize_linear(op, reading):
+def _quantize_linear(op, reading):
     """QuantizeLinear: x, scale, zero point."""
     op.require("block_size", 0)
     op.take("saturate", 1)  # for types that are not supported
@@ -132,7 +132,7 @@ def quantize_linear(op, reading):
 
 @reads("DequantizeLinear")
 @reads("DequantizeLinear", domain=MICROSOFT)
-def dequantize_linear(op, reading):
+def _dequantize_linear(op, reading):
     """DequantizeLinear: x, scale, zero point. Its floats are computed only at the end of a network."""
     op.require("block_size", 0)
     if op.take("output_dtype", 0) not in (0, onnx.TensorProto.FLOAT):

@@ -18,7 +18,7 @@ __all__ = ["binary", "bytes_in_common"]
 
 @reads(*FUNCTIONS)
 @reads("Gelu", domain=MICROSOFT)
-def unary(op, reading):
+def _unary(op, reading):
     """A function of floats, possibly with attributes."""
     evaluate, value = _function(op), op.value(0)
     if isinstance(value, Pending) and value.floats:
@@ -29,7 +29,7 @@ def unary(op, reading):
 
 
 @reads("Softmax")
-def softmax(op, reading):
+def _softmax(op, reading):
     """Softmax of floats; quantised, its results are the same as of QLinearSoftmax."""
     value, axes = op.value(0), _axes(op, reading.opset, -1 if reading.opset >= 13 else 1)
     if isinstance(value, Pending) and value.floats:
@@ -39,18 +39,18 @@ def softmax(op, reading):
         shape = reading.shape(real.name)
 
     def finish(output, y, clamp):
-        _softmax(op, reading, real.name, real.quantity, output, y, clamp, axes)
+        _emit_softmax(op, reading, real.name, real.quantity, output, y, clamp, axes)
 
     floats = reading.apply(op, value, lambda x: softmax_of_floats(x, axes))
     reading.defer_floats(op, shape, floats, finish if real else None)
 
 
 @reads("QLinearSoftmax", domain=MICROSOFT)
-def qlinear_softmax(op, reading):
+def _qlinear_softmax(op, reading):
     """QLinearSoftmax: x, its scale and zero point, y's."""
     x, axes = op.tensor(0), _axes(op, op.take("opset", 13), -1)
     y = op.quantity(3, 4, x.dtype)
-    _softmax(op, reading, x.name, op.quantity(1, 2, x.dtype), op.output, y, limits(y.dtype), axes)
+    _emit_softmax(op, reading, x.name, op.quantity(1, 2, x.dtype), op.output, y, limits(y.dtype), axes)
 
 
 def _axes(op, opset, default):
@@ -60,7 +60,7 @@ def _axes(op, opset, default):
     return (axis,) if opset >= 13 else tuple(range(axis, rank))
 
 
-def _softmax(op, reading, name, x, output, y, clamp, axes):
+def _emit_softmax(op, reading, name, x, output, y, clamp, axes):
     shape = reading.shape(name)
     table = exponentials(x.scale, math.prod(shape[axis] for axis in axes))
     attributes = Softmax(axes, table, int(np.float32(1) / y.scale), y.zero, *clamp)
@@ -90,7 +90,7 @@ def binary(op, reading):
 
 
 @reads("QLinearSigmoid", "QLinearLeakyRelu", domain=MICROSOFT)
-def qlinear_unary(op, reading):
+def _qlinear_unary(op, reading):
     """QLinearSigmoid, QLinearLeakyRelu: x, its scale and zero point, y's."""
     evaluate, x = _function(op, op.kind.removeprefix("QLinear")), op.tensor(0)
     y = op.quantity(3, 4, x.dtype)
@@ -147,13 +147,13 @@ def _defer(op, reading, function):
 
 
 @reads("Relu")
-def relu(op, reading):
+def _relu(op, reading):
     """Relu: a clamp to 0 and more."""
     _clamp(op, reading, 0, np.inf)
 
 
 @reads("Clip")
-def clip(op, reading):
+def _clip(op, reading):
     """Clip, with limits as inputs or as attributes."""
     ends = [op.take("min", -np.inf, (float, int)), op.take("max", np.inf, (float, int))]
     for index in (1, 2):

@@ -16,7 +16,7 @@ __all__ = ["in_one_row", "move_to", "operand"]
 
 
 @reads("Concat")
-def concat(op, reading):
+def _concat(op, reading):
     """Concat: any number of tensors."""
     sources = [_source(op, reading, index) for index in range(len(op))]
     floats = [_is_float(source) for source in sources]
@@ -62,7 +62,7 @@ def _source(op, reading, index):
 
 
 @reads("QLinearConcat", domain=MICROSOFT)
-def qlinear_concat(op, reading):
+def _qlinear_concat(op, reading):
     """QLinearConcat: scale and zero point of y, then each tensor with its own."""
     y = op.quantity(0, 1)
     op.refuse_if(len(op) < 3 or len(op) % 3 != 2, f"it has {len(op)} inputs, and must have 2 and 3 for each tensor")
@@ -74,7 +74,7 @@ def qlinear_concat(op, reading):
 
 
 @reads("Pad")
-def pad(op, reading):
+def _pad(op, reading):
     """Pad with one number."""
     source = operand(op, 0)
     sizes = op.shape_of(source)
@@ -120,17 +120,17 @@ def _pad_with_elements(op, reading, source, ends, mode):
 
 
 @reads("Flatten")
-def flatten(op, reading):
+def _flatten(op, reading):
     """Flatten to two dimensions."""
     sizes, axis = _sizes(op), op.take("axis", 1)
     least = -len(sizes) if reading.opset >= 11 else 0
     op.refuse_if(not least <= axis <= len(sizes), f"its attribute 'axis' is {axis}, and its input {list(sizes)}")
     axis = axis + len(sizes) if axis < 0 else axis
-    _reshape(op, reading, (math.prod(sizes[:axis]), math.prod(sizes[axis:])))
+    _to_shape(op, reading, (math.prod(sizes[:axis]), math.prod(sizes[axis:])))
 
 
 @reads("Reshape")
-def reshape(op, reading):
+def _reshape(op, reading):
     """Reshape; a size of -1 is computed, and 0 keeps the old size unless ``allowzero`` is set."""
     given = _sizes(op)
     asked = op.integers(1, "shape") if op.has(1) else op.take("shape", (), int)
@@ -145,30 +145,30 @@ def reshape(op, reading):
         sizes[sizes.index(-1)] = math.prod(given) // rest if rest else 0
     if min(sizes, default=0) < 0 or math.prod(sizes) != math.prod(given):
         raise op.refusal(f"its input is {list(given)}, which cannot be {list(asked)}")
-    _reshape(op, reading, tuple(sizes))
+    _to_shape(op, reading, tuple(sizes))
 
 
 @reads("Squeeze")
-def squeeze(op, reading):
+def _squeeze(op, reading):
     """Squeeze; by default all dimensions of one element."""
     sizes = _sizes(op)
     axes = op.axes(1, len(sizes), tuple(axis for axis, size in enumerate(sizes) if size == 1))
     if any(sizes[axis] != 1 for axis in axes):
         raise op.refusal(f"its input is {list(sizes)}, whose dimensions {list(axes)} are not all of one element")
-    _reshape(op, reading, tuple(size for axis, size in enumerate(sizes) if axis not in axes))
+    _to_shape(op, reading, tuple(size for axis, size in enumerate(sizes) if axis not in axes))
 
 
 @reads("Unsqueeze")
-def unsqueeze(op, reading):
+def _unsqueeze(op, reading):
     """Unsqueeze: adds dimensions of one element."""
     sizes = list(_sizes(op))
     for axis in sorted(op.axes(1, len(sizes), added=True)):
         sizes.insert(axis, 1)
-    _reshape(op, reading, tuple(sizes))
+    _to_shape(op, reading, tuple(sizes))
 
 
 @reads("Transpose")
-def transpose(op, reading):
+def _transpose(op, reading):
     """Transpose; by default the dimensions are reversed."""
     sizes = _sizes(op)
     perm = op.take("perm", tuple(range(len(sizes)))[::-1])
@@ -178,7 +178,7 @@ def transpose(op, reading):
     _move(op, reading, shape, Transpose(perm), lambda array: array.transpose(perm))
 
 
-def _reshape(op, reading, shape):
+def _to_shape(op, reading, shape):
     _move(op, reading, shape, Reshape(shape), lambda array: array.reshape(shape))
 
 

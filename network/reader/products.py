@@ -25,7 +25,7 @@ _POINT = Windows((1, 1), (0, 0, 0, 0), (1, 1), (1, 1))
 
 @reads("QLinearConv")
 @in_one_row(3)
-def qlinear_conv(op, reading):
+def _qlinear_conv(op, reading):
     """QLinearConv: x, w and y, with scales and zero points; bias."""
     x = op.tensor(0)
     weights, quantity = op.weights(3, 4, 5), op.quantity(1, 2, x.dtype)
@@ -37,7 +37,7 @@ def qlinear_conv(op, reading):
 
 @reads("Conv")
 @in_one_row(1)
-def conv(op, reading):
+def _conv(op, reading):
     """Conv of floats: x, w, bias."""
     real = op.real(0)
     weights = op.real_weights(1, axis=0)
@@ -47,7 +47,7 @@ def conv(op, reading):
 
 
 @reads("QGemm", domain=MICROSOFT)
-def qgemm(op, reading):
+def _qgemm(op, reading):
     """QGemm: a and b with scales and zero points, c, and those of y; without them y is floats."""
     x = op.tensor(0)
     op.require("alpha", 1.0, float)
@@ -63,7 +63,7 @@ def qgemm(op, reading):
 
 
 @reads("Gemm")
-def gemm(op, reading):
+def _gemm(op, reading):
     """Gemm of floats: a, b, c."""
     real = op.real(0)
     op.require("alpha", 1.0, float)
@@ -77,7 +77,7 @@ def gemm(op, reading):
 
 
 @reads("QLinearMatMul")
-def qlinear_matmul(op, reading):
+def _qlinear_matmul(op, reading):
     """QLinearMatMul: a, b and y, with scales and zero points."""
     x = op.tensor(0)
     weights = _columns(op, op.weights(3, 4, 5), x.shape)
@@ -87,7 +87,7 @@ def qlinear_matmul(op, reading):
 
 
 @reads("MatMul")
-def matmul(op, reading):
+def _matmul(op, reading):
     """MatMul of floats: a, b. An Add after it may be its bias."""
     real = op.real(0)
     weights = op.real_weights(1, axis=op.constant(1, "operand", real=True).array.ndim - 1)

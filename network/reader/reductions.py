@@ -19,7 +19,7 @@ _MOST = 256
 
 
 @reads("ReduceMax", "ReduceMean", "ReduceSum")
-def reduce(op, reading):
+def _reduce(op, reading):
     """ReduceMax, ReduceMean or ReduceSum of floats, over any dimensions."""
     keep, idle = op.take("keepdims", 1), op.take("noop_with_empty_axes", 0)
     real = op.real(0)
@@ -70,7 +70,7 @@ def _behind_others(op, reading, real, axes):
 
 
 @reads("Max", "Min")
-def extreme(op, reading):
+def _extreme(op, reading):
     """Max or Min of two tensors of one shape; of a tensor and a number, or functions of one tensor, as a function."""
     if len(op) != 2 or any(isinstance(op.value(index), Constant) for index in range(2)):
         binary(op, reading)

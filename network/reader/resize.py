@@ -77,7 +77,7 @@ def nearest_elements(size, made, factor, coordinates, rounding):
 
 
 @reads("Resize")
-def resize(op, reading):
+def _resize(op, reading):
     """Resize: x, region, scales, sizes; before version 11 x and scales."""
     x, shape = source_of(op)
     old = reading.opset < 11

@@ -10,7 +10,7 @@ __all__ = ["source_of", "take"]
 
 
 @reads("Gather")
-def gather(op, reading):
+def _gather(op, reading):
     """Gather of constant indices, one or a list."""
     x, shape = source_of(op)
     axis = op.axis(op.take("axis", 0), len(shape))
@@ -32,7 +32,7 @@ def gather(op, reading):
 
 
 @reads("Slice")
-def slice_of(op, reading):
+def _slice_of(op, reading):
     """Slice, with constant starts, ends, dimensions and steps, or attributes."""
     x, shape = source_of(op)
     if len(op) == 1:
@@ -50,7 +50,7 @@ def slice_of(op, reading):
 
 
 @reads("Split")
-def split(op, reading):
+def _split(op, reading):
     """Split to parts of given sizes, or to equal parts, one for each output."""
     x, shape = source_of(op)
     axis, count, given = op.axis(op.take("axis", 0), len(shape)), op.take("num_outputs", 0), op.take("split", ())
@@ -75,7 +75,7 @@ def split(op, reading):
 
 
 @reads("Expand")
-def expand(op, reading):
+def _expand(op, reading):
     """Expand to a constant shape, and the dimensions of the input if those are larger."""
     x, shape = source_of(op)
     wanted = op.integers(1, "shape")
@@ -95,7 +95,7 @@ def expand(op, reading):
 
 
 @reads("Tile")
-def tile(op, reading):
+def _tile(op, reading):
     """Tile by constant repeats."""
     x, shape = source_of(op)
     repeats = op.integers(1, "repeats")
@@ -107,7 +107,7 @@ def tile(op, reading):
 
 
 @reads("DepthToSpace")
-def depth_to_space(op, reading):
+def _depth_to_space(op, reading):
     """DepthToSpace: channels become rows and columns of blocks."""
     x, (images, channels, rows, columns), size = _blocks(op)
     op.refuse_if(channels % size**2, f"its {channels} channels are not a multiple of {size**2}")
@@ -120,7 +120,7 @@ def depth_to_space(op, reading):
 
 
 @reads("SpaceToDepth")
-def space_to_depth(op, reading):
+def _space_to_depth(op, reading):
     """SpaceToDepth: rows and columns of blocks become channels."""
     x, (images, channels, rows, columns), size = _blocks(op)
     op.refuse_if(rows % size or columns % size, f"its input is {rows} × {columns}, no multiple of {size}")

@@ -32,13 +32,13 @@ class _Term(NamedTuple):
 
 
 @reads("QLinearAdd", domain=MICROSOFT)
-def qlinear_add(op, reading):
+def _qlinear_add(op, reading):
     """QLinearAdd: a, b and y, with scales and zero points."""
     _on_integers(op, reading, _sum)
 
 
 @reads("QLinearMul", domain=MICROSOFT)
-def qlinear_mul(op, reading):
+def _qlinear_mul(op, reading):
     """QLinearMul: a, b and y, with scales and zero points."""
     _on_integers(op, reading, _product)
 
@@ -65,7 +65,7 @@ def _constant(op, weights):
 
 
 @reads("Add")
-def add(op, reading):
+def _add(op, reading):
     """Add of floats; a constant that is added to a product is its bias."""
     for index in range(2):
         value = op.value(index)
@@ -76,13 +76,13 @@ def add(op, reading):
 
 
 @reads("Sub")
-def sub(op, reading):
+def _sub(op, reading):
     """Sub of floats: a sum with a negative factor."""
     _on_floats(op, reading, lambda *arguments: _sum(*arguments, sign=-1))
 
 
 @reads("Mul")
-def mul(op, reading):
+def _mul(op, reading):
     """Mul of floats."""
     _on_floats(op, reading, _product)
 

@@ -13,7 +13,7 @@ __all__ = []
 
 @reads("ConvTranspose")
 @in_one_row(1)
-def conv_transpose(op, reading):
+def _conv_transpose(op, reading):
     """ConvTranspose of floats: x, w, bias."""
     real = op.real(0)
     x, groups = reading.values[real.name], op.take("group", 1)

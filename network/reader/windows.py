@@ -86,7 +86,7 @@ def take_windows(op, kernel, size, *, pool=False):
 
 @reads("MaxPool")
 @in_one_row()
-def max_pool(op, reading):
+def _max_pool(op, reading):
     """MaxPool of integers, or of floats."""
     shape = _space(op, op.shape_of(operand(op, 0)))
     op.take("storage_order", 0)  # for indices, which are not supported
@@ -96,7 +96,7 @@ def max_pool(op, reading):
 
 @reads("GlobalMaxPool")
 @in_one_row()
-def global_max_pool(op, reading):
+def _global_max_pool(op, reading):
     """GlobalMaxPool of integers, or of floats."""
     shape = _space(op, op.shape_of(operand(op, 0)))
     _maxima(op, reading, shape, tuple(shape[2:]), _POINT)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.cases import read_case, write_cases
+from support.replay import read_case, write_cases
 from tilewright.errors import UsageError
 from tilewright.silicon import ask as module
 from tilewright.silicon.ask import Answer, Side, ask, golden_side, silicon_side, tables

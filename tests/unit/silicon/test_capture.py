@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.cases import read_case, write_cases
+from support.replay import read_case, write_cases
 from tilewright.silicon import capture as capture_file
 from tilewright.silicon import capture as module
 from tilewright.silicon.capture import Chooser, spots

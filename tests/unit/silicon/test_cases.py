@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from support.cases import read_case
+from support.replay import read_case
 from tilewright.silicon.cases import (
     BLOCK_REDUCTIONS,
     TENSOR_REDUCTIONS,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewright.silicon
-from support.cases import read_case
+from support.replay import read_case
 from tilewright.golden import tx_bytes
 from tilewright.silicon.packing import (
     MAGIC,

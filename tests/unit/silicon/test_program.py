@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cases import read_case
+from support.replay import read_case
 from tilewright.errors import UsageError
 from tilewright.silicon import program
 from tilewright.silicon.packing import SHARED_BYTES, Ending, Status

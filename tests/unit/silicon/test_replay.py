@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cases import write_cases
+from support.replay import write_cases
 from tilewright.silicon import program
 from tilewright.silicon import replay as replay_gpu
 from tilewright.tools.cli.main import main

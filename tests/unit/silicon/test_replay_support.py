@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.cases import read_case
+from support.replay import read_case
 from tilewright.golden.tmau.reduce import is_legal
 from tilewright.silicon.packing import SHARED_BYTES, pack
 from tilewright.silicon.replay import no_counterpart, why_not

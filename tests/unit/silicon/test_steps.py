@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cases import write_cases
+from support.replay import write_cases
 from tilewright.silicon import steps
 from tilewright.silicon.program import open_program
 from tilewright.silicon.steps import ARCHIVE, NOTES, QUESTIONS, REPLIES, STEPS, TEST, TIME

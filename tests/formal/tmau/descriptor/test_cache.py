@@ -34,6 +34,7 @@ class NoStore(wiring.Component):
 
 class CacheSpec(Spec):
     given, made = "i", "o fetch"
+    constant = "dut.words.payload dut.words.valid dut.dimensions.look dut.dimensions.number"
 
     def __init__(self):
         self.dut = DescriptorCache(PARAMS)

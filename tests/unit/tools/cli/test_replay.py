@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from support.cases import write_cases
+from support.replay import write_cases
 from tilewright.sim.hdl.simulation import SimulationError
 from tilewright.sim.replay import rtl
 from tilewright.sim.replay.rtl_options import configure_rtl, preset_name

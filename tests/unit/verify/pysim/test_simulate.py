@@ -4,7 +4,7 @@ import pytest
 from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.lib.memory import Memory
 
-from tilewright.verify.pysim.simulate import WAVES_VARIABLE, elaborated, simulate
+from tilewright.verify.pysim.simulate import WAVES_VARIABLE, elaborated, reset_of, simulate
 
 
 def counter():
@@ -107,6 +107,21 @@ def test_a_kept_design_is_elaborated_once_and_begins_anew(tmp_path, monkeypatch)
     dut = elaborated(Counter, width=9)
     simulate(dut, testbench(1))
     assert Counter.made == 2
+
+
+def test_a_testbench_resets_the_design():
+    dut, seen = elaborated(Counter, 8), []
+
+    async def testbench(ctx):
+        await ctx.tick().repeat(3)
+        ctx.set(reset_of(dut), 1)
+        *_, is_reset, count = await ctx.tick().sample(dut.count)
+        ctx.set(reset_of(dut), 0)
+        seen.extend([is_reset, count, ctx.get(dut.count)])
+
+    for _ in range(2):
+        simulate(dut, testbench)
+    assert seen == [True, 3, 0] * 2
 
 
 def test_waves_only_on_request(tmp_path, monkeypatch):
