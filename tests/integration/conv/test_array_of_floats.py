@@ -7,6 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from support.conv_fetch import rows_read
+from support.pe_operands import dot_rows
 from tilewright.golden.conv.results import largest
 from tilewright.golden.conv.shape import ConvShape
 from tilewright.golden.dot_product import dot
@@ -15,8 +17,6 @@ from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CONV_PRESETS
 from tilewright.spec.pe import MmType
-from tilewright.verify.pysim.conv_fetch import rows_read
-from tilewright.verify.pysim.pe_operands import dot_rows
 from tilewright.verify.pysim.simulate import elaborated, simulate
 
 SEED = 54

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
+from support.shared_memory import EngineMemory
 from support.streams import pulse
 from tilewright.golden import Conv as GoldenConv
 from tilewright.golden import job_word
@@ -16,7 +17,6 @@ from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CONV_ID_VALUE, CONV_REGISTERS, JOB, ConvError, ConvOperation, ConvOutput, ConvParams
 from tilewright.spec.pe import MmType
 from tilewright.verify.pysim.axi import read_word, write_word
-from tilewright.verify.pysim.shared_memory import EngineMemory
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import send
 from tilewright.verify.random.conv_jobs import garbage_jobs, random_jobs

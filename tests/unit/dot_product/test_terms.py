@@ -10,6 +10,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from support.pe_operands import dot_rows
 from tilewright.hw.dot_product.terms import (
     ACCUMULATOR_PLACES,
     PRODUCT_PLACES,
@@ -19,7 +20,6 @@ from tilewright.hw.dot_product.terms import (
     is_integer,
 )
 from tilewright.spec.pe import MmType
-from tilewright.verify.pysim.pe_operands import dot_rows
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import run_pipeline
 

@@ -5,12 +5,12 @@ import random
 import numpy as np
 import pytest
 
+from support.shared_memory import LineMemory
 from tilewright.golden import Machine, Memory, TensorMap, command_word
 from tilewright.hw.tmau.datapath import TmauDatapath
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import Element, Error, Opcode, Reduction, Space
 from tilewright.verify.pysim.axi import AxiMemory
-from tilewright.verify.pysim.shared_memory import LineMemory
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
 

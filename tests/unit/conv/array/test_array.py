@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from support.conv_fetch import rows_read
 from tilewright.hw.conv.array.array import ConvArray
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CONV_PRESETS
-from tilewright.verify.pysim.conv_fetch import rows_read
 from tilewright.verify.pysim.simulate import elaborated, simulate
 
 SEED = 31

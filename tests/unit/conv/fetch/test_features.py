@@ -2,12 +2,7 @@
 
 import pytest
 
-from support.streams import pulse
-from tilewright.golden.conv.job import parts_of
-from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CONV_PRESETS, ConvParams
-from tilewright.verify.pysim.conv_fetch import (
+from support.conv_fetch import (
     FETCH_MODES,
     FetchArray,
     FetchGatherer,
@@ -17,7 +12,12 @@ from tilewright.verify.pysim.conv_fetch import (
     start_job,
     wanted_sets,
 )
-from tilewright.verify.pysim.conv_plan import plan_of
+from support.conv_plan import plan_of
+from support.streams import pulse
+from tilewright.golden.conv.job import parts_of
+from tilewright.hw.conv.params import ConvUnitParams
+from tilewright.hw.smem.params import SmemParams
+from tilewright.spec.conv import CONV_PRESETS, ConvParams
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.random.conv_jobs import random_jobs
 

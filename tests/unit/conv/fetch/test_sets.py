@@ -2,18 +2,10 @@
 
 import pytest
 
+from support.conv_fetch import FetchArray, FetchGatherer, dense_job, make_path, run_jobs, start_job, wanted_sets
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CHANNELS_AT_ONCE, CONV_PRESETS, ConvOperation, ConvParams
-from tilewright.verify.pysim.conv_fetch import (
-    FetchArray,
-    FetchGatherer,
-    dense_job,
-    make_path,
-    run_jobs,
-    start_job,
-    wanted_sets,
-)
 from tilewright.verify.pysim.simulate import elaborated, simulate
 
 SEED = 22

@@ -5,13 +5,13 @@ import random
 import numpy as np
 import pytest
 
+from support.conv_results import gatherer
 from support.streams import pulse, transact
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.layouts import ResultSizes
 from tilewright.hw.conv.result.operands import AddendReader, TableLoader
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CONV_PRESETS, ConvOutput, ConvParams
-from tilewright.verify.pysim.conv_results import gatherer
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
 

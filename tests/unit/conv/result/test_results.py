@@ -6,8 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from amaranth.hdl import ResetInserter, Signal
 
+from support.conv_plan import plan_values
+from support.conv_results import ResultsWorld
 from support.streams import pulse
 from tilewright.golden.conv.job import parts_of
 from tilewright.golden.conv.machine import job_word
@@ -19,9 +20,7 @@ from tilewright.hw.conv.result.results import Results
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CONV_PRESETS, JOB, ConvOperation, ConvOutput, ConvParams
 from tilewright.spec.pe import MmType
-from tilewright.verify.pysim.conv_plan import plan_values
-from tilewright.verify.pysim.conv_results import ResultsWorld
-from tilewright.verify.pysim.simulate import elaborated, simulate
+from tilewright.verify.pysim.simulate import elaborated, reset_of, simulate
 from tilewright.verify.pysim.streams import watch_stream
 from tilewright.verify.random.conv_jobs import random_jobs
 
@@ -180,15 +179,15 @@ def cycles_of(name, job, **options):
 
 
 @pytest.mark.parametrize(("fields", "pieces"), [
-    long({"operation": "convolution", "output": ConvOutput.U8, "out_channels": 64, "out_width": 32}, 64),
-    ({"operation": "convolution", "output": ConvOutput.U8, "add": 1, "out_channels": 64, "out_width": 32}, 64),
-    long({"operation": "depthwise", "output": ConvOutput.U8, "out_channels": 64, "out_width": 32}, 64),
-    ({"operation": "depthwise", "output": ConvOutput.U8, "add": 1, "out_channels": 64, "out_width": 32}, 64),
+    long({"operation": "convolution", "output": ConvOutput.U8, "out_channels": 64, "out_width": 16}, 32),
+    ({"operation": "convolution", "output": ConvOutput.U8, "add": 1, "out_channels": 64, "out_width": 16}, 32),
+    long({"operation": "depthwise", "output": ConvOutput.U8, "out_channels": 64, "out_width": 16}, 32),
+    ({"operation": "depthwise", "output": ConvOutput.U8, "add": 1, "out_channels": 64, "out_width": 16}, 32),
 ], ids=["convolution", "add", "lanes", "lanes-add"])  # fmt: skip
 def test_full_rate(fields, pieces):
     """Of results of 8 bits R begin in each cycle, over ends of tiles and passes."""
     begun, world = cycles_of("default", a_job(**fields))
-    assert len(begun) == 64 * 32 // UNITS["default"].conv.results
+    assert len(begun) == 64 * 16 // UNITS["default"].conv.results
     assert begun == list(range(begun[0], begun[0] + len(begun)))
     assert len(world.writes) == pieces
 
@@ -242,7 +241,8 @@ def test_a_lut_costs_few_cycles(name):
 @pytest.mark.parametrize("name", [long("unit"), "pairs"])
 def test_reset(name):
     """What was under way is forgotten; the next job finds nothing of it."""
-    dut, reset, rng = Results(UNITS[name]), Signal(), random.Random(4)
+    dut, rng = elaborated(Results, UNITS[name]), random.Random(4)
+    reset = reset_of(dut)
     world = ResultsWorld(dut, UNITS[name], stall=STALLS["all"])
     jobs = [(job.fields, job.smem) for job in some_jobs(name, 4)]
 
@@ -261,7 +261,7 @@ def test_reset(name):
             assert not ctx.get(dut.scatter.valid) and not ctx.get(dut.table.valid) and not ctx.get(dut.addend.valid)
             await run_job(ctx, dut, world, *job, 1)
 
-    simulate(ResetInserter(reset)(dut), bench, background=world.processes, deadline=100_000)
+    simulate(dut, bench, background=world.processes, deadline=100_000)
 
 
 def test_wrong_parameters():
