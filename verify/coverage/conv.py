@@ -82,18 +82,18 @@ def conv_coverage(params=None):
     features = _FEATURES if params is None else _FEATURES | _built(params)
     unquantised = tuple(output.name for output in ConvOutput if not output.quantised)
     rotation = params is None or params.rotation
-    is_bytes = params is None or "i8" in params.types
+    has_bytes = params is None or "i8" in params.types
+    functionless = tuple(name for name in unquantised if not has_bytes or name != "ELEMENT")
     exclusions = (
         ("elements alone are the largest ones", {"operation": "MAX_POOL", "output": others(_OUTPUTS, "ELEMENT")},
          {"operation": others(_OPERATIONS, "MAX_POOL"), "output": "ELEMENT"}),
         ("a maximum has no bias", {"operation": "MAX_POOL", "bias": 1}),
         ("only 8 bits are clamped and added to", {"output": unquantised, "addition": ("apart", "in place")},
          {"output": unquantised, "clamp": "narrow"}),
-        ("a zero point is of 8 bits", {"output": unquantised, "zero_first": 1}),
-         ("a function is of 8 bits",
-          {"output": others(_OUTPUTS, "U8", "S8", *(("ELEMENT",) if is_bytes else ())), "function": 1},
-          *(() if is_bytes else ({"operation": "MAX_POOL", "function": 1},))),
-         ("groups go on across lines where a row has one or two points, and slaves' rows rotate",
+        ("only requantised results have a zero point", {"output": unquantised, "zero_first": 1}),
+        ("only 8 bits have a function", {"output": functionless, "function": 1},
+         {"operation": () if has_bytes else "MAX_POOL", "function": 1}),
+        ("groups go on across lines where a row has one or two points, and slaves' rows rotate",
          {"operation": _LANES, "raster": 1, "fold": tuple(n for n in features["fold"] if n > 2 or not rotation)}),
         ("one column cannot be split", {"kernel": "1", "split": True}),
         ("one column cannot be merged with others", {"merge": "kernel", "kernel": "1"}),

@@ -135,18 +135,19 @@ POOL = DEPTHWISE | {"operation": "max_pool", "output": "element", "kernel": (2, 
 POINT = {"width": 1, "height": 1, "out_width": 1, "out_height": 1, "kernel": (1, 1), "padding": (0, 0)}
 
 
-@pytest.mark.parametrize(("job", "cost"), [
-    (CONVOLUTION, 1), (DEPTHWISE, 1), (CONVOLUTION | POINT, 1), (DEPTHWISE | POINT, 1), (POOL, 14), (POOL | POINT, 14),
+@pytest.mark.parametrize(("job", "most"), [
+    (CONVOLUTION, 1), (DEPTHWISE, 1), (CONVOLUTION | POINT, 0), (DEPTHWISE | POINT, 0), (POOL, 24), (POOL | POINT, 0),
 ], ids=["convolution", "depthwise", "point", "depthwise-point", "pool", "pool-point"])  # fmt: skip
-def test_cycles_of_functions(session, job, cost):
-    """Their LUTs are loaded while results are requantised; largest elements wait for them."""
+def test_cycles_of_functions(session, job, most):
+    """Their LUTs are loaded while results are requantised. Largest elements wait for them, unless the next job is not
+    set up yet; rows of the next job are fetched at the same time."""
     lut = {"function": 1, "function_table": 12800}
     jobs = [job, job | {"y": 6144}] * 2
     plain = between(session, *jobs)
     assert between(session, *({**each, "zero_first": 1} for each in jobs)) == plain
     costs = np.subtract(between(session, *(each | lut for each in jobs)), plain)
     print(f"{plain} cycles, with functions more: {costs}")
-    assert (costs <= 16).all() and costs.tolist() == [cost] * 3
+    assert max(costs) <= most
 
 
 @pytest.mark.long

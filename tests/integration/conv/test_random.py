@@ -38,7 +38,7 @@ PARAMS = {name: params.without_floats() for name, params in CONV_UNIT_PRESETS.it
     }.items()
 }  # fmt: skip
 #: As many jobs of preset unit as every combination takes. Behind the first ones those run that have a new one.
-EVERY_COMBINATION = 2400
+EVERY_COMBINATION = 3600
 #: Jobs of preset unit that failed while the fetch of two blocks of a pixel at once was new.
 ONCE_WRONG = """
 convolution.u8s8.raw.raster granularity=4 x_zero=151 x=0x1a6 k=0xd4 y=0x4 channels=21 width=3 height=2 batch=2 out_channels=5 out_width=5 kernel=(1,2) stride=(4,1) dilation=(2,1) padding=(2,0) x_pitch=(21,63,126) k_pitch=42 y_pitch=(20,104,108)

@@ -1,29 +1,22 @@
 """The LUT of a function: any result that enters leaves in order as any byte of the LUT that it selects."""
 
-import pytest
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
+from amaranth.hdl import Assert, Assume, Cover, Signal
 
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.conv.result.function import FunctionLookup
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 
-class LookupSpec(Elaboratable):
+class LookupSpec(Spec):
     """One byte of the LUT, at any place, and what becomes of the result that is in the register."""
+
+    given, made = "i", "o"
 
     def __init__(self):
         self.dut = FunctionLookup(1)
         self.place = Signal(8)  # of the byte
 
-    @property
-    def ports(self):
-        dut = self.dut
-        return [dut.start, dut.function, dut.row, dut.i.valid, dut.i.payload, dut.o.ready, self.place]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.i_rules = StreamRules(dut.i, assume=True)
-        m.submodules.o_rules = StreamRules(dut.o)
+    def specify(self, m, dut):
         begun, was_function, was_place = Signal(), Signal(), Signal(8)
         m.d.sync += [begun.eq(1), was_function.eq(dut.function), was_place.eq(self.place)]
         m.d.comb += [
@@ -66,15 +59,8 @@ class LookupSpec(Elaboratable):
         with m.If(dut.function & dut.rows[-1] & dut.o.ready):
             m.d.comb += Assert(dut.i.ready)
         m.d.comb += Cover(left & selected & dut.function & (byte == 0x5A))
-        return m
 
 
-def test_results_select_bytes_of_the_lut():
-    spec = LookupSpec()
-    prove(spec, spec.ports, name="function", depth=2, proves="F1")
-
-
-@pytest.mark.long
-def test_reached():
-    spec = LookupSpec()
-    prove(spec, spec.ports, name="function-cover", mode="cover", depth=24)
+@proved_and_covered(2, 24)
+def test_results_select_bytes_of_the_lut(mode, depth):
+    prove(LookupSpec(), name=f"function-{mode}", mode=mode, depth=depth, proves="F1")
