@@ -5,6 +5,7 @@ The AXI side is reset together with the unit. The bus monitor has nothing to say
 
 import pytest
 
+from support.cases import cases
 from tilewright.hw.bus.axi4 import Response
 from tilewright.results import record
 from tilewright.sim.harness.records import READ_IDS
@@ -30,10 +31,7 @@ COMMANDS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("preset", "step"),
-    [("unit", 5), *(pytest.param(*case, marks=pytest.mark.long) for case in (("unit", 1), ("default", 6)))],
-)
+@cases("preset, step", [("unit", 5)], [("unit", 1), ("default", 6)])
 def test_reset_in_every_cycle(preset, step):
     """From the first cycle of a command to its last; or in every so many cycles, which are others for each command."""
     resets = 0

@@ -142,7 +142,6 @@ def test_a_bad_descriptor_is_read_again(scoreboard):
     assert result.errors == []
 
 
-TMAU_PRESETS = ("unit", "default")
 ONES = (1 << 32) - 1
 
 TENSORS = ("load", "store", "reduce", "prefetch")
@@ -237,14 +236,6 @@ MEETS = {
     "replace": {Error.DESCRIPTOR_ALIGNMENT, Error.FIELD},
     "invalidate": {Error.DESCRIPTOR_ALIGNMENT},
 }
-
-
-@pytest.fixture(
-    scope="module", params=[TMAU_PRESETS[0], *(pytest.param(name, marks=pytest.mark.long) for name in TMAU_PRESETS[1:])]
-)
-def errors_shared_scoreboard(request):
-    with Session(request.param, ["tmau"], latency=10, stall=0.2, patience=100_000) as session:
-        yield Scoreboard(session)
 
 
 def names(bad):

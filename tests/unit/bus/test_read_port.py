@@ -5,6 +5,7 @@ from collections import deque
 
 import pytest
 
+from support.cases import cases
 from support.streams import transact
 from tilewright.hw.bus.axi4 import Burst
 from tilewright.hw.bus.read_port import ReadPort
@@ -97,10 +98,7 @@ def some_bursts(count, seed):
     return bursts
 
 
-@pytest.mark.parametrize(
-    ("pause", "mode"),
-    [(0.0, "none"), (0.4, "both"), *(pytest.param(0.4, mode, marks=pytest.mark.long) for mode in STALL_MODES)],
-)
+@cases("pause, mode", [(0.0, "none"), (0.4, "both")], [(0.4, mode) for mode in STALL_MODES if mode != "both"])
 def test_words_and_descriptors(pause, mode):
     bursts = some_bursts(60, seed=5)
     # The second and the last lie across a page boundary.

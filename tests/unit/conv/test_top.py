@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
+from support.cases import cases
 from support.streams import pulse
 from tilewright.golden import Conv as GoldenConv
 from tilewright.golden import job_word
@@ -114,7 +115,7 @@ def test_a_set_a_cycle():
     assert made.endswith("1" * 80), made
 
 
-@pytest.mark.parametrize("count", [4, pytest.param(8, marks=pytest.mark.long)])
+@cases("count", [4], [8])
 def test_jobs_behind_each_other(count):
     contents, words = some_jobs(count)
     smem = contents.copy()

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from support.cases import cases
 from support.streams import pulse, transact
 from tilewright.hw.pe.layouts import AccessKind
 from tilewright.hw.pe.line_cache import PlaceLayout
@@ -265,11 +266,7 @@ def expected(tags, answers, params):
     return columns, loads, fills, ends
 
 
-@pytest.mark.parametrize(
-    "params",
-    [pytest.param(PARAMS.replace(factor_regs=1), marks=pytest.mark.long), PARAMS, PACED],
-    ids=["narrow", "eight", "four"],
-)
+@cases("params", [PARAMS, PACED], [PARAMS.replace(factor_regs=1)], ids=["eight", "four", "narrow"])
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_random_tags(mode, params):
     rng = random.Random(SEED)

@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+from support.cases import cases
 from tilewright.hw.cluster.l2.params import Geometry
 from tilewright.hw.cluster.l2.top import L2
 from tilewright.spec.cluster import L2_REGISTERS
@@ -117,7 +118,7 @@ def run_random(dut, mode, seed, *, count=80, lines=range(24), failing=(), solid=
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("ways", [pytest.param(1, marks=pytest.mark.long), 2, pytest.param(4, marks=pytest.mark.long)])
+@cases("ways", [2], [1, 4])
 def test_random_traffic(ways, mode):
     for seed in range(2):
         contents, history, _ = run_random(cache(ways=ways), mode, seed)

@@ -9,6 +9,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from support.cases import cases
 from tilewright.hw.bus.axi4 import Axi4Signature, forward_channels
 from tilewright.hw.bus.bursts import WritesSignature
 from tilewright.hw.bus.write_port import WritePort
@@ -85,10 +86,7 @@ def apply(contents, bursts, failing):
     return errors
 
 
-@pytest.mark.parametrize(
-    ("pages", "mode"),
-    [(1, "none"), (3, "both"), *(pytest.param(1, mode, marks=pytest.mark.long) for mode in ("idle", "stall", "both"))],
-)
+@cases("pages, mode", [(1, "none"), (3, "both")], [(1, "idle"), (1, "stall"), (1, "both")])
 def test_no_sum_is_lost(pages, mode):
     dut, stalls = elaborated(Cluster), STALL_MODES[mode]
     contents = np.random.default_rng(pages).integers(256, size=65536, dtype=np.uint8)

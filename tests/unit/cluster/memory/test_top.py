@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+from support.cases import cases
 from tilewright.hw.cluster.memory.top import MemorySide
 from tilewright.verify.pysim.axi import AxiMemory, axi_channel
 from tilewright.verify.pysim.simulate import elaborated, simulate
@@ -85,7 +86,7 @@ def rules(dut):
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("cores", [pytest.param(2, marks=pytest.mark.long), 3])
+@cases("cores", [3], [2])
 def test_everybody_gets_its_own(cores, mode):
     dut, contents, stalls = side(cores), contents_of(cores), STALL_MODES[mode]
     memory = AxiMemory(dut.axi, contents, stall=stalls["stall"], seed=5)

@@ -4,8 +4,8 @@ import random
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
 
+from support.cases import cases
 from tilewright.hw.conv.array.array import ConvArray
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
@@ -133,13 +133,7 @@ def some_reads(rng, params, job):
     return {"bank": rng.randrange(params.accumulator_banks), "t": rng.randrange(4), "index": index, "part": part}
 
 
-@pytest.mark.parametrize(
-    ("name", "lanes"),
-    [
-        *(("unit", 0), ("unit", 1), ("wide", 1)),
-        *(pytest.param(*case, marks=pytest.mark.long) for case in (("wide", 0), ("two", 0), ("two", 1))),
-    ],
-)
+@cases("name, lanes", [("unit", 0), ("unit", 1), ("wide", 1)], [("wide", 0), ("two", 0), ("two", 1)])
 def test_sums(name, lanes):
     params, rng = PARAMS[name], random.Random(SEED)
     conv = params.conv

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from support.cases import grid
 from support.streams import pulse, recording
 from tilewright.hw.conv.array.sequencer import Sequencer
 from tilewright.hw.conv.params import ConvUnitParams
@@ -15,8 +16,7 @@ from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, watch_stream
 
 SEED = 45
-#: All modes with what has more in it, and the last one without.
-QUICK = [*(("floats", mode) for mode in STALL_MODES), ("integers", "both")]
+
 LATENCY, LOOP = 4, 7
 PARAMS = ConvUnitParams(CONV_PRESETS["unit"].replace(slaves=2, weight_bytes=256), SmemParams(4096))
 FLOATS = PARAMS.replace(conv=PARAMS.conv.replace(types=("i8", "f16")))
@@ -104,16 +104,8 @@ def some_job(rng):
     )
 
 
-@pytest.mark.parametrize(
-    ("built", "mode"),
-    [
-        pytest.param(
-            kind == "floats", mode, marks=[] if (kind, mode) in QUICK else pytest.mark.long, id=f"{mode}-{kind}"
-        )
-        for kind in ("integers", "floats")
-        for mode in STALL_MODES
-    ],
-)
+# All modes with what has more in it, and the last one without.
+@grid(lambda floats, mode: floats or mode == "both", built=[False, True], mode=STALL_MODES)
 def test_jobs(mode, built):
     """In ``idle`` modes sets and weights come late, in ``stall`` modes tiles are read late.
 

@@ -7,6 +7,7 @@ import pytest
 from amaranth.hdl import Cat, Elaboratable, Module, Value
 from amaranth.lib.wiring import connect
 
+from support.cases import grid
 from support.streams import pulse
 from tilewright.golden import ConvPlan, ConvShape
 from tilewright.golden.conv.rows import Rows
@@ -99,17 +100,7 @@ def gathered(memory, request, lanes):
     return data
 
 
-@pytest.mark.parametrize(
-    ("name", "stalled"),
-    [
-        *(("unit", False), ("unit", True)),
-        *(
-            pytest.param(name, stalled, marks=pytest.mark.long)
-            for name in ("four", "eight")
-            for stalled in (False, True)
-        ),
-    ],
-)
+@grid(lambda name, _: name == "unit", name=["unit", "four", "eight"], stalled=[False, True])
 def test_rows_of_every_step(name, stalled):
     params, rng, pauses = PARAMS[name], random.Random(SEED), random.Random(SEED)
     conv = params.conv

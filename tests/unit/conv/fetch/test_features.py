@@ -2,6 +2,7 @@
 
 import pytest
 
+from support.cases import grid
 from support.streams import pulse
 from tilewright.golden.conv.job import parts_of
 from tilewright.hw.conv.params import ConvUnitParams
@@ -45,15 +46,7 @@ def some_jobs(params, seed, count):
     return jobs[:count]
 
 
-#: All modes with one unit, and all units with the last mode.
-CASES = [
-    (preset, mode) if preset == "unit" or mode == "both" else pytest.param(preset, mode, marks=pytest.mark.long)
-    for preset in PARAMS
-    for mode in FETCH_MODES
-]
-
-
-@pytest.mark.parametrize(("preset", "mode"), CASES)
+@grid(lambda preset, mode: preset == "unit" or mode == "both", preset=PARAMS, mode=FETCH_MODES)
 def test_random_jobs(preset, mode):
     run_jobs(PARAMS[preset], some_jobs(PARAMS[preset], f"{SEED} {preset} {mode}", 4), mode)
 

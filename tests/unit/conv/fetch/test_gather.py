@@ -6,6 +6,7 @@ import pytest
 from amaranth.hdl import Elaboratable, Module, ResetInserter, Signal
 from amaranth.lib.wiring import connect
 
+from support.cases import grid
 from support.streams import counting, pulse, recording, transact
 from tilewright.hw.conv.fetch.gather import Gatherer
 from tilewright.hw.conv.params import ConvUnitParams
@@ -161,14 +162,7 @@ def check(wanted, payload):
     assert got.startswith(expected(wanted)), f"{wanted}: {expected(wanted).hex()}, not {got.hex()}"
 
 
-@pytest.mark.parametrize(
-    ("lanes", "mode"),
-    [
-        pytest.param(lanes, mode, marks=[] if lanes == 2 or (lanes, mode) == (8, "both") else pytest.mark.long)
-        for lanes in (1, 2, 4, 8)
-        for mode in STALL_MODES
-    ],
-)
+@grid(lambda *case: case[0] == 2 or case == (8, "both"), lanes=PARAMS, mode=STALL_MODES)
 def test_random(lanes, mode):
     stalls = STALL_MODES[mode]
     run(lanes, random_requests(lanes, 120), idle=stalls["idle"], busy=stalls["stall"])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from support.cases import grid
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CHANNELS_AT_ONCE, CONV_PRESETS, ConvOperation, ConvParams
@@ -55,16 +56,7 @@ def test_lanes(name):
     assert cycles == list(range(cycles[0], cycles[0] + len(cycles))) and cycles[0] == 8
 
 
-@pytest.mark.parametrize(
-    ("preset", "mode"),
-    [
-        (preset, mode)
-        if preset == "unit" or (preset, mode) == ("default", "both")
-        else pytest.param(preset, mode, marks=pytest.mark.long)
-        for preset in PARAMS
-        for mode in FETCH_MODES
-    ],
-)
+@grid(lambda *case: case[0] == "unit" or case == ("default", "both"), preset=PARAMS, mode=FETCH_MODES)
 def test_random_lanes(preset, mode):
     """Few words, so that lines wait for room."""
     params = PARAMS[preset]

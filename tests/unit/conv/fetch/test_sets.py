@@ -2,6 +2,7 @@
 
 import pytest
 
+from support.cases import grid
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CHANNELS_AT_ONCE, CONV_PRESETS, ConvOperation, ConvParams
@@ -54,9 +55,7 @@ def test_a_request_a_cycle(name):
         assert cycles == list(range(cycles[0], cycles[0] + len(cycles)))
 
 
-@pytest.mark.parametrize(
-    "preset", [name if name in ("unit", "default") else pytest.param(name, marks=pytest.mark.long) for name in PARAMS]
-)
+@grid(lambda preset: preset in ("unit", "default"), preset=PARAMS)
 def test_pairs(preset):
     """Blocks of a whole row, an even and an odd number of them, the last one cut short; merged columns; two passes."""
     params = PARAMS[preset]

@@ -6,6 +6,7 @@ from random import Random
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
+from support.cases import cases
 from support.streams import pulse, transact
 from tilewright.golden.conv.job import check_job, parts_of
 from tilewright.golden.conv.machine import job_word
@@ -130,9 +131,7 @@ def check(words, params, *, mode="none"):
     return cycles["o"], following
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in ("unit", "floats") else pytest.param(name, marks=pytest.mark.long) for name in PARAMS]
-)
+@cases("name", ["unit", "floats"], ["default", "full"])
 def test_garbage(name):
     params = PARAMS[name]
     words = list(garbage_jobs(SEED, params.conv, 80, smem_bytes=BYTES))

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from support.cases import grid
 from support.streams import pulse
 from tilewright.hw.conv.params import FOLDS, ConvUnitParams
 from tilewright.hw.conv.result.groups import Grouper, LinePairs
@@ -106,15 +107,7 @@ def run(name, plans, mode):
     return times
 
 
-#: Of the largest only what stalls most.
-CASES = [
-    (name, mode) if name != "default" or mode == "both" else pytest.param(name, mode, marks=pytest.mark.long)
-    for name in PARAMS
-    for mode in STALL_MODES
-]
-
-
-@pytest.mark.parametrize(("name", "mode"), CASES)
+@grid(lambda name, mode: name != "default" or mode == "both", name=PARAMS, mode=STALL_MODES)
 def test_places(name, mode):
     i16 = "i16" in PARAMS[name].conv.types
     run(name, [plan for plan in PLANS if i16 or not plan["wide"]], mode)

@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+from support.cases import grid
 from support.streams import pulse, transact
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.layouts import ResultSizes
@@ -190,15 +191,7 @@ def addends_some_plans(params):
         yield from ({"lanes": 1, "wide": 1, "granularity": n} for n in range(max(1, most - 5), most))
 
 
-#: All modes with the two smaller, and of the others what stalls most.
-CASES = [
-    (name, mode) if name in ("unit", "pairs") or mode == "both" else pytest.param(name, mode, marks=pytest.mark.long)
-    for name in ADDENDS_PARAMS
-    for mode in STALL_MODES
-]
-
-
-@pytest.mark.parametrize(("name", "mode"), CASES)
+@grid(lambda name, mode: name in ("unit", "pairs") or mode == "both", name=ADDENDS_PARAMS, mode=STALL_MODES)
 def test_addends(name, mode):
     plans = list(addends_some_plans(ADDENDS_PARAMS[name]))
     for plan in plans[:: 1 if mode == "both" else 3]:

@@ -6,6 +6,7 @@ from collections import deque
 import pytest
 from amaranth.hdl import Value
 
+from support.cases import grid
 from support.streams import pulse
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.layouts import ResultSizes
@@ -112,14 +113,7 @@ def run(name, mode, plan, count, *, hold=0):
     return transfers, reads, came, released, begun
 
 
-@pytest.mark.parametrize(
-    ("name", "mode"),
-    [
-        pytest.param(name, mode, marks=[] if name == "unit" or mode == "both" else pytest.mark.long)
-        for name in PARAMS
-        for mode in STALL_MODES
-    ],
-)
+@grid(lambda name, mode: name == "unit" or mode == "both", name=PARAMS, mode=STALL_MODES)
 @pytest.mark.parametrize(("lanes", "granularity", "log2", "bias", "add"), MODES)
 def test_transfers(name, mode, lanes, granularity, log2, bias, add):
     post = {"output": ConvOutput.U8 if log2 == 0 else ConvOutput.RAW, "add": add}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
+from support.cases import grid
 from support.streams import pulse
 from tilewright.golden.conv.job import parts_of
 from tilewright.golden.conv.machine import job_word
@@ -122,22 +123,16 @@ def run(name, jobs, *, seed=0, deadline=200_000, **options):
     return world
 
 
-#: All pauses with the smallest unit, and units of another shape or type with pauses of all.
-CASES = [
-    (name, stall) if name == "one" or (stall == "all" and name not in ("ecp5", "wide")) else long(name, stall)
-    for name in ("unit", "ecp5", "pairs", "one", "wide", "floats")
-    for stall in STALLS
-]
-
-
-@pytest.mark.parametrize(("name", "stall"), CASES)
+@grid(lambda name, stall: name == "one" or (stall == "all" and name not in ("ecp5", "wide")),
+      name=[name for name in UNITS if name != "default"], stall=STALLS)  # fmt: skip
 def test_random_jobs(name, stall):
     jobs = [(job.fields, job.smem) for job in some_jobs(name, 4, seed=list(STALLS).index(stall))]
     run(name, jobs, stall=STALLS[stall])
 
 
 # By default the preset is run by what measures its rate, which compares all bytes as well.
-@pytest.mark.parametrize("count", [long(2), long(8)])
+@pytest.mark.long
+@pytest.mark.parametrize("count", [2, 8])
 def test_random_jobs_of_the_default(count):
     jobs = [(job.fields, job.smem) for job in some_jobs("default", count)]
     run("default", jobs, stall={"gather": 0.1, "scatter": 0.1})

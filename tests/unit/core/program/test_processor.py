@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+from support.cases import grid
 from tilewright.golden import ProgramRecord, conv_words, program_bytes, program_word, tmau_word
 from tilewright.golden.core.processor import Loops, check_range, check_word, kind_of
 from tilewright.golden.tmau.checks import Windows
@@ -166,13 +167,8 @@ def programs(seed, count, wrong):
     return made
 
 
-@pytest.mark.parametrize(
-    ("mode", "wrong"),
-    [
-        *((mode, 0.1) for mode in STALL_MODES),  # half of these programs have no wrong word
-        *(pytest.param(mode, 0.0, marks=pytest.mark.long) for mode in STALL_MODES),
-    ],
-)
+# Half of the programs with wrong words have none.
+@grid(lambda mode, wrong: wrong, mode=STALL_MODES, wrong=[0.1, 0.0])
 def test_random_programs(mode, wrong):
     many = programs(f"{mode}{wrong}", 16, wrong)
     memory = memory_with(*((0x400 * number, words) for number, words in enumerate(many)))

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from support.cases import grid
 from tilewright.golden.tmau.reduce import is_legal, reduce
 from tilewright.hw.reduce.floats import FloatSums
 from tilewright.hw.reduce.integer import IntegerReducer
@@ -18,8 +19,7 @@ from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
 
 SEED = 29
 ROWS = 3  # few, so that reductions meet what was written just before
-#: Each width and each stall mode.
-QUICK = [(16, mode) for mode in STALL_MODES] + [(64, "both")]
+
 LEGAL = [(op, element) for op in Reduction for element in Element if is_legal(op, element)]
 PLAIN = (Reduction.NONE, Element.U8)
 ADD = (Reduction.ADD, Element.U32)
@@ -122,14 +122,7 @@ def expected_memory(bus_bytes, transfers):
     return memory
 
 
-@pytest.mark.parametrize(
-    ("bus_bytes", "mode"),
-    [
-        pytest.param(bus_bytes, mode, marks=[] if (bus_bytes, mode) in QUICK else pytest.mark.long)
-        for bus_bytes in (16, 32, 64)
-        for mode in STALL_MODES
-    ],
-)
+@grid(lambda *case: case[0] == 16 or case == (64, "both"), bus_bytes=[16, 32, 64], mode=STALL_MODES)
 def test_transfers_of_all_kinds(bus_bytes, mode):
     rng = random.Random(SEED)
     transfers = [

@@ -8,6 +8,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
+from support.cases import grid
 from support.streams import transact
 from tilewright.golden.memory import Memory
 from tilewright.golden.tmau.checks import Windows
@@ -175,14 +176,7 @@ def apply(job, gmem, smem):
         smem[place : place + count] = gmem.read(address, count)
 
 
-@pytest.mark.parametrize(
-    ("confined", "mode"),
-    [
-        pytest.param(confined, mode, marks=[] if confined or mode == "both" else pytest.mark.long)
-        for confined in (False, True)
-        for mode in STALL_MODES
-    ],
-)
+@grid(lambda confined, mode: confined or mode == "both", confined=[False, True], mode=STALL_MODES)
 def test_bytes_and_refusals(mode, confined):
     dut = elaborated(LaneSetup, PARAMS)
     rng = random.Random(f"{SEED}{mode}{confined}")

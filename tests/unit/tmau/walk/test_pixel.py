@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from support.cases import cases
 from support.streams import transact
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.walk.pixel import LineParts, PixelWalker
@@ -163,9 +164,7 @@ def test_pixels_of_back_to_back_walks(mode):
     assert mode != "none" or cycles["o"] == list(range(1, len(expected) + 1)), "latency 1, a pixel in every cycle"
 
 
-@pytest.mark.parametrize(
-    "mode", ["none", "both", *(pytest.param(mode, marks=pytest.mark.long) for mode in ("idle", "stall"))]
-)
+@cases("mode", ["none", "both"], ["idle", "stall"])
 def test_contiguous_pixels_are_folded(mode):
     rng, items, expected = random.Random(PIXEL_SEED), [], []
     for _ in range(120):
