@@ -4,17 +4,14 @@ import random
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from support.cases import cases
-from tilewright.golden.tmau.reduce import reduce
 from tilewright.hw.smem.layouts import whole_line
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.load.path import LoadPath
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.spec import Element, Reduction
-from tilewright.verify.pysim.shared_memory import LineMemory
+from tilewright.spec import Reduction
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
@@ -343,53 +340,3 @@ def test_two_cycles_from_the_last_word(bus_bytes, swizzle):
     cycles = run(repeated(deep_params(bus_bytes), 1, transfer, [INSIDE]), hold_last_word=30)
     assert cycles["writes"][-1] == cycles["words"][-1] + 2
     assert cycles["completions"] == [cycles["writes"][-1] + 1]
-
-
-def test_stall_data_counts_the_cycles_without_a_word():
-    traffic = repeated(deep_params(16), 1, simple_transfer(run_bytes=16), [INSIDE])
-    dut, stalls = elaborated(LoadPath, traffic.params), []
-
-    async def source(ctx):
-        await send(ctx, dut.transfers, traffic.transfers)
-        await send(ctx, dut.rows, traffic.rows)
-        await ctx.tick().repeat(20)
-        await send(ctx, dut.words, traffic.words)
-
-    async def sink(ctx):
-        await receive(ctx, dut.writes, 1)
-        await receive(ctx, dut.completions, 1)
-
-    async def watch(ctx):
-        async for *_, stall in ctx.tick().sample(dut.stall_data):
-            stalls.append(stall)
-
-    simulate(dut, source, sink, background=[watch])
-    assert sum(stalls) == 20 - 3, "four cycles go by until the step is there"
-
-
-def test_reduction_into_shared_memory():
-    """Two transfers onto the same lines: what the second adds to is what the first left."""
-    params, rng = deep_params(16), random.Random(SEED)
-    expected = (memory := np.frombuffer(rng.randbytes(params.smem.size_bytes), np.uint8).copy()).copy()
-    length = 304
-    transfer = simple_transfer(run_bytes=length, smem=128, reduction=Reduction.ADD, element=Element.U32)
-    traffic = Traffic(params)
-    for _ in range(2):
-        traffic.add(rng, transfer, [INSIDE])
-    sources = [b"".join(word["data"].to_bytes(16, "little") for word in part)[:length]
-               for part in (traffic.words[:19], traffic.words[19:])]  # fmt: skip
-    for source in sources:
-        old = expected[128 : 128 + length]
-        old[:] = reduce(Reduction.ADD, Element.U32, old, np.frombuffer(source, np.uint8))
-    shared = LineMemory(dut := elaborated(LoadPath, params), memory, stall=0.3, seed=SEED)
-
-    async def drive(ctx):
-        for name in ("transfers", "rows", "words"):
-            await send(ctx, getattr(dut, name), getattr(traffic, name))
-
-    async def take(ctx):
-        completions, _ = await receive(ctx, dut.completions, 2)
-        assert [completion.bytes for completion in completions] == [length, length]
-
-    simulate(dut, drive, take, background=[shared.serve])
-    assert (memory == expected).all()

@@ -197,13 +197,6 @@ def test_latency_and_a_part_a_cycle(bus_bytes, element, part, latency):
     assert cycles == list(range(1 + latency, 1 + latency + 384 // part))
 
 
-def test_word_that_lies_in_two_lines_is_two_parts():
-    rng = random.Random(SEED)
-    result = run(64, [make_transfer(rng, 64, *ADD, start=32, length=256, first=64)])
-    pieces = [(payload.piece.line, payload.piece.first, payload.piece.end) for _, payload in result["left"]]
-    assert pieces == [(0, 32, 96), (0, 96, 128), (1, 0, 32), (1, 32, 96), (1, 96, 128), (2, 0, 32), (2, 32, 32)]
-
-
 def test_next_transfer_waits_until_this_one_is_written():
     rng = random.Random(SEED)
     result = run(16, [make_transfer(rng, 16, *ADD, start=0, length=16) for _ in range(3)])
