@@ -6,21 +6,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from support.cases import cases
+from support.conv import conv_unit
 from tilewright.hw.conv.array.array import ConvArray
-from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CONV_PRESETS
 from tilewright.verify.pysim.conv_fetch import rows_read
 from tilewright.verify.pysim.simulate import elaborated, simulate
 
 SEED = 31
-SMEM = SmemParams(4096)
 PARAMS = {
-    "unit": ConvUnitParams(CONV_PRESETS["unit"], SMEM),
-    "wide": ConvUnitParams(CONV_PRESETS["unit"].replace(results=4, rotation=False, types=("i8", "i16")), SMEM),
-    "two": ConvUnitParams(
-        CONV_PRESETS["unit"].replace(row_bytes=32, slaves=4, weight_bytes=2048, types=("i8", "i16")), SMEM
-    ),
+    "unit": conv_unit(),
+    "wide": conv_unit(results=4, rotation=False, types=("i8", "i16")),
+    "two": conv_unit(row_bytes=32, slaves=4, weight_bytes=2048, types=("i8", "i16")),
 }
 
 

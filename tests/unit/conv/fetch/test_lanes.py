@@ -3,21 +3,14 @@
 import pytest
 
 from support.cases import grid
-from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CHANNELS_AT_ONCE, CONV_PRESETS, ConvOperation, ConvParams
+from support.conv import conv_units
+from tilewright.spec.conv import CHANNELS_AT_ONCE, ConvOperation
 from tilewright.verify.pysim.conv_fetch import FETCH_MODES, dense_job, run_jobs
 from tilewright.verify.pysim.conv_plan import plan_of
 from tilewright.verify.random.conv_jobs import random_jobs
 
 SEED = 49
-SMEM = SmemParams(16384)
-PARAMS = {
-    **{name: ConvUnitParams(CONV_PRESETS[name], SMEM) for name in ("unit", "ecp5", "default")},
-    # Sets of several requests; rows of one slave that are less than a request.
-    "wide": ConvUnitParams(ConvParams(64, 2, 4, feature_rows=16, results=8, types=("i8", "i16")), SMEM),
-    "one-slave": ConvUnitParams(ConvParams(16, 1, 8, results=4, types=("i8",)), SMEM),
-}
+PARAMS = conv_units("unit", "ecp5", "default", "wide", "one-slave", smem=16384)
 
 
 def some_jobs(params, seed, count):
@@ -47,7 +40,7 @@ LANES = {
 def test_lanes(name):
     """As many requests as the golden model says, and no cycle without one: two passes' rows of the kernel have room."""
     preset, granularity, channels, others, keeps = LANES[name]
-    params = ConvUnitParams(CONV_PRESETS[preset], SMEM)
+    params = PARAMS[preset]
     job = dense_job(params, granularity, channels, **{"operation": ConvOperation.DEPTHWISE} | others)
     ((made, cycles, _),) = run_jobs(params, [job])
     plan = plan_of(job[0], params.conv)

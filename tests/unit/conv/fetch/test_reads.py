@@ -2,11 +2,9 @@
 
 import pytest
 
+from support.conv import conv_unit
 from support.streams import transact
 from tilewright.hw.conv.fetch.reads import GatherPlanner
-from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CONV_PRESETS
 from tilewright.verify.pysim.simulate import elaborated
 
 TAG = 8
@@ -14,8 +12,10 @@ TAG = 8
 
 def run(preset, requests, **changes):
     """Sends requests; their reads, and the cycles of each port."""
-    params = ConvUnitParams(CONV_PRESETS[preset].replace(**changes), SmemParams(1024))
-    dut, counts = elaborated(GatherPlanner, params, TAG), dict.fromkeys(("steps", "reads"), len(requests))
+    dut, counts = (
+        elaborated(GatherPlanner, conv_unit(preset, 1024, **changes), TAG),
+        dict.fromkeys(("steps", "reads"), len(requests)),
+    )
     payloads, cycles = transact(dut, {"i": requests}, counts)
     return payloads["reads"], cycles
 

@@ -7,18 +7,15 @@ import pytest
 from amaranth.hdl import Value
 
 from support.cases import grid
+from support.conv import conv_units
 from support.streams import pulse
-from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.layouts import ResultSizes
 from tilewright.hw.conv.result.readout import ReadOut
-from tilewright.spec.conv import CONV_PRESETS, ConvOutput, ConvParams
+from tilewright.spec.conv import ConvOutput
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, send
 
-PARAMS = {
-    "unit": ConvUnitParams(CONV_PRESETS["unit"]),
-    "pairs": ConvUnitParams(ConvParams(16, 2, 2, feature_rows=8, weight_bytes=1024, results=4)),
-}
+PARAMS = conv_units("unit", "pairs")
 #: lanes, granularity, result_log2, bias, add.
 MODES = [(0, 4, 0, 1, 0), (0, 3, 2, 0, 0), (1, 4, 0, 0, 1), (1, 1, 2, 1, 0), (1, 2, 0, 1, 1)]
 CONSTANT = 0x1234
