@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tilewright.hw.core.program.fetch import READER_ID, InstructionStreamer, LineReader, ProgramFetcher
-from tilewright.spec.core import ProgramError
 from tilewright.verify.pysim.axi import AxiMemory
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, sender, watch_stream
@@ -136,41 +135,6 @@ def fetch_run(bench, mode="none", failing=(), latency=6):
     simulate(dut, begin, background=[serve], deadline=5000)
     assert all(BASE <= line < BASE + COUNT for line in asked)
     return asked
-
-
-async def take(ctx, dut, rng, stall):
-    """The next word, and its code."""
-    while True:
-        ctx.set(dut.o.ready, rng.random() >= stall)
-        ready = ctx.get(dut.o.ready)
-        _, _, valid, item = await ctx.tick().sample(dut.o.valid, dut.o.payload)
-        if valid and ready:
-            ctx.set(dut.o.ready, 0)
-            return item.word, item.code
-
-
-@pytest.mark.parametrize("mode", STALL_MODES)
-def test_the_end(mode):
-    rng, stall = random.Random(mode), STALL_MODES[mode]["stall"]
-
-    async def bench(ctx, dut):
-        for target in (COUNT - 3, COUNT):
-            await jump(ctx, dut, target)
-            for index in range(target, COUNT):
-                assert await take(ctx, dut, rng, stall) == (7 * (BASE + index), 0)
-            assert (await take(ctx, dut, rng, stall))[1] == ProgramError.NO_END
-            await halt(ctx, dut)
-
-    fetch_run(bench, mode)
-
-
-def test_a_word_that_does_not_come():
-    async def bench(ctx, dut):
-        await jump(ctx, dut, 0)
-        codes = [(await take(ctx, dut, random.Random(1), 0))[1] for _ in range(5)]
-        assert codes == [0, 0, 0, ProgramError.BUS, 0]
-
-    fetch_run(bench, failing=[BASE + 3])
 
 
 def test_rate_and_latency():
