@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.cases import cases
 from tilewright.golden import TensorMap
 from tilewright.golden.smem import Barrier
 from tilewright.hw.bus.axi4 import Response
@@ -79,7 +80,7 @@ def test_more_random_commands(cores, batches):
         compare_random(session, batches, 20)
 
 
-@pytest.mark.parametrize("count", [1000, pytest.param(20_000, marks=pytest.mark.long)])
+@cases("count", [1000], [20_000])
 def test_garbage(pair, count):
     """Nothing leaves the windows of any core, nothing hangs, and golden says the same of every command."""
     comparison, rng = ClusterComparison(pair), random.Random(SEED)

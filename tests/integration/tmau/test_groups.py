@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
+from support.sessions import session_fixture
 from tilewright.golden import Machine, Memory, TensorMap, command_word
 from tilewright.golden.memory import mix_pattern
 from tilewright.results import record
 from tilewright.sim.harness.records import READ_IDS
-from tilewright.sim.session import Session
 from tilewright.spec import DESCRIPTOR, Opcode, Space
 from tilewright.verify.compare.differences import bus_differences, ending_differences, memory_differences
 
@@ -23,10 +23,7 @@ PROMPT = 8
 COMMIT, WAIT_ALL = {"opcode": Opcode.COMMIT}, {"opcode": Opcode.WAIT_ALL}
 
 
-@pytest.fixture(scope="module")
-def session():
-    with Session("unit", ["tmau"], seed=SEED) as session:
-        yield session
+session = session_fixture("unit", engines=["tmau"], seed=SEED)
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from support.sessions import session_fixture
 from tilewright.golden import Machine, Memory, command_word
 from tilewright.golden.memory import mix_pattern
 from tilewright.golden.smem import Barrier
@@ -25,10 +26,7 @@ IN_LANES = (LaneLayout.ALIGNED, LaneLayout.COMPACT, LaneLayout.ROW_ALIGNED)
 SHAPES = [(1, 1, 1, 1), (5, 3, 6, 2), (5, 4, 3, 2), (16, 1, 4, 3), (1, 7, 9, 1), (33, 2, 2, 1)]
 
 
-@pytest.fixture(scope="module")
-def session():
-    with Session("unit", ["tmau"], latency=12, stall=0.2, seed=SEED) as session:
-        yield session
+session = session_fixture("unit", engines=["tmau"], latency=12, stall=0.2, seed=SEED)
 
 
 def lanes(shape, element, source, destination, *, count=4, eu_bytes=16, **fields):
