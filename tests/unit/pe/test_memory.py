@@ -122,7 +122,8 @@ class Program:
         rows = (kb + 1) * self.unit_bytes >> wide
         for octet in range(-(-rows // 8)):
             yield access(AccessKind.FILL, [self.lane(16) for _ in range(8)], slot=slot, octet=octet, wide=wide)
-        for n in range(4):
+        picks = self.rng.choice([0, 4])  # without one the next read follows the rows at once
+        for n in range(picks):
             place = self.rng.randrange(0, 16, wide + 1)
             fields = {"slot": slot, "wide": wide, "kb": kb, "register": n, "last": n == 3, "place": place}
             yield access(AccessKind.PICK, [OFF] * 8, on=self.rng.getrandbits(8), **fields)
@@ -177,7 +178,7 @@ def test_random(mode, params):
     dut, counts = elaborated(OnSharedMemory, params), Counter()
     side = dut.path
     image = rng.randbytes(PARAMS.smem.size_bytes)
-    accesses = Program(rng, params.unit_bytes).accesses(30)
+    accesses = Program(rng, params.unit_bytes).accesses(40)
     reference = Reference(image, params.unit_bytes)
     for item in accesses:
         reference.access(item)
