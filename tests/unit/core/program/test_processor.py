@@ -261,24 +261,6 @@ def test_a_wait_that_never_ends(watchdog):
     assert len(bench.asked) <= 1 + watchdog // 64
 
 
-def test_a_barrier_that_flips_is_asked_again_at_once():
-    async def during(ctx, bench):
-        await ctx.tick().until(bench.dut.barrier_results.valid)
-        bench.never.clear()
-        await ctx.tick().repeat(5)
-        for address in (72, 64):
-            assert len(bench.asked) == 1
-            ctx.set(bench.dut.flip.address, address)
-            ctx.set(bench.dut.flip.valid, 1)
-            await ctx.tick()
-            ctx.set(bench.dut.flip.valid, 0)
-            await ctx.tick().repeat(3)
-        assert len(bench.asked) == 2
-
-    _, record = run_one([WAIT, END], setup=lambda ctx, bench: bench.never.add(64), during=during)
-    assert record is None
-
-
 @pytest.mark.parametrize("cycles", range(0, 120, 7))
 def test_the_host_stops_it(cycles):
     words = [*[command(tag) for tag in range(6)], WAIT, END]
