@@ -88,7 +88,7 @@ def random_operation(rng, number):
     if rng.random() < 0.3:
         return request
     request |= {"remote": 1, "core": rng.randrange(TOP_CORES)}
-    return request | ({"address": rng.randrange(256) | 1} if request["core"] != number and rng.random() < 0.2 else {})
+    return request | ({"address": rng.randrange(128) | 1} if request["core"] != number and rng.random() < 0.3 else {})
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
