@@ -7,9 +7,8 @@ import time
 import numpy as np
 
 from tilewright.errors import UsageError
-from tilewright.sim.hdl.designs import cached_design
 from tilewright.sim.hdl.simulation import Simulation
-from tilewright.sim.hdl.testbench import make_design
+from tilewright.sim.hdl.testbench import cached_design, make_design
 from tilewright.spec import COMMAND, Error
 from tilewright.spec.tmau_registers import TMAU_ID_VALUE, TMAU_REGISTERS
 

@@ -7,12 +7,11 @@ from importlib import import_module
 
 #: Public names, by the module that defines them.
 _MODULES = {
-    "errors": "ModelError",
     "evaluation": "evaluate",
-    "graph": "Add Concat Conv Dequantize Floats Graph Mul Node Pad Pool Quantize Reshape Scale Softmax Take"
+    "graph": "Add Concat Conv Dequantize Floats Graph ModelError Mul Node Pad Pool Quantize Reshape Scale Softmax Take"
     " Tensor Transpose",
-    "program.compiled": "Compiled compile",
-    "program.machine": "MACHINES Machine",
+    "compiled": "Compiled compile",
+    "machine": "MACHINES Machine",
     "reader": "read",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}

@@ -5,11 +5,9 @@ import numpy as np
 from tilewright.golden.arguments import instance, shown
 from tilewright.progress import report, work
 
-from .arithmetic.functions import softmax
-from .arithmetic.rounding import add, change, multiply, quantise, scale_sums
-from .arithmetic.windows import convolve, multiply_matrix, pool
-from .errors import ModelError
-from .graph import Graph
+from .arithmetic import add, change, convolve, multiply, multiply_matrix, pool, quantise, scale_sums
+from .functions import softmax
+from .graph import Graph, ModelError
 
 __all__ = ["check_inputs", "compute", "evaluate"]
 
@@ -83,10 +81,6 @@ def check_inputs(graph, inputs):
     return values
 
 
-def _convolution(node, dtype, x):
-    return multiply_matrix(x, node, dtype) if node.matrix else convolve(x, node, dtype)
-
-
 def _padded(node, dtype, x):
     return np.pad(x, list(zip(node.before, node.after, strict=True)), constant_values=node.value)
 
@@ -103,7 +97,7 @@ _RULES = {
     "Floats": lambda node, dtype, x: node.function(x),
     "Softmax": lambda node, dtype, x: softmax(x, node, dtype),
     "Scale": lambda node, dtype, x: scale_sums(x, node.scale, node.bias),
-    "Conv": _convolution,
+    "Conv": lambda node, dtype, x: (multiply_matrix if node.matrix else convolve)(x, node, dtype),
     "Add": lambda node, dtype, a, b: add(a, b, node, dtype),
     "Mul": lambda node, dtype, a: multiply(a, node, dtype),
     "Pool": lambda node, dtype, x: pool(x, node, dtype),

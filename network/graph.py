@@ -10,25 +10,21 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tilewright.errors import UsageError
+
 __all__ = [
-    "Add",
-    "Concat",
-    "Conv",
-    "Dequantize",
-    "Floats",
-    "Graph",
-    "Mul",
-    "Node",
-    "Pad",
-    "Pool",
-    "Quantize",
-    "Reshape",
-    "Scale",
-    "Softmax",
-    "Take",
-    "Tensor",
-    "Transpose",
-]
+    "Add", "Concat", "Conv", "Dequantize", "Floats", "Graph", "ModelError", "Mul", "Node", "Pad", "Pool", "Quantize",
+    "Reshape", "Scale", "Softmax", "Take", "Tensor", "Transpose", "node_error",
+]  # fmt: skip
+
+
+class ModelError(UsageError, ValueError):
+    """One sentence that names the file, the node or the tensor. The command line ends with status 2."""
+
+
+def node_error(name, operator, sentence):
+    """The error of a node, with its name and its operator."""
+    return ModelError(f"node {name!r} ({operator}): {sentence}")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import onnxruntime
 
 from tilewright.errors import HostError
 
-from .errors import ModelError
+from .graph import ModelError
 
 __all__ = ["Witness", "has_exact_kernels", "run_witness"]
 

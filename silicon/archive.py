@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path
 
 import tilewright
-from tilewright.arguments import output_file
+from tilewright.arguments import add_out
 from tilewright.errors import UsageError
 from tilewright.files import BUILD, write_atomically
 
@@ -41,8 +41,7 @@ sys.exit(main(["silicon", "all", *sys.argv[1:]]))
 
 def configure(parser):
     """Adds the arguments of the subcommand."""
-    parser.add_argument("--out", metavar="FILE.tar.gz", type=output_file, default=str(BUILD / f"{FOLDER}.tar.gz"),
-                        help="path of the archive (%(default)s)")  # fmt: skip
+    add_out(parser, "FILE.tar.gz", "path of the archive", BUILD / f"{FOLDER}.tar.gz")
 
 
 def run(args):

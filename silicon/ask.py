@@ -4,17 +4,17 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tilewright.arguments import output_file
+from tilewright.arguments import add_out
 from tilewright.errors import UsageError
 from tilewright.files import BUILD, write_atomically
 from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.golden import run_case
 from tilewright.sim.replay.outcome import shared_names
 
-from .capture import spots
 from .packing import Ending, Status, issues
 from .program import open_program
-from .support import no_counterpart
+from .replay import no_counterpart
+from .replies import spots
 
 __all__ = ["Answer", "Side", "ask", "ask_all", "configure", "document", "golden_side", "read_questions", "run",
            "silicon_side", "tables"]  # fmt: skip
@@ -176,9 +176,12 @@ def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("questions", metavar="QUESTIONS.json", type=Path,
                         help="file of cases, each with its question as `why`")  # fmt: skip
-    parser.add_argument("--out", metavar="ANSWERS.json", type=output_file,
-                        default=str(BUILD / "silicon_answers.json"),
-                        help="file for answers; their tables are next to it, as Markdown (%(default)s)")  # fmt: skip
+    add_out(
+        parser,
+        "ANSWERS.json",
+        "file for answers; their tables are next to it, as Markdown",
+        BUILD / "silicon_answers.json",
+    )
 
 
 def run(args):

@@ -7,8 +7,6 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
-
 from tilewright.arguments import integer
 from tilewright.errors import UsageError
 from tilewright.files import write_atomically
@@ -18,24 +16,11 @@ from tilewright.sim.replay.outcome import differences
 
 from .cases import case_features, random_cases, random_cluster_cases
 from .program import open_program
-from .replay import outcome_of
-from .support import why_not
+from .replay import outcome_of, why_not
+from .replies import spots
 
-__all__ = [
-    "MOST_BYTES",
-    "Capture",
-    "Chooser",
-    "TooLargeError",
-    "capture",
-    "configure",
-    "configure_cases",
-    "expectation",
-    "run",
-    "spots",
-    "what_to_run",
-    "where",
-    "write_capture",
-]  # fmt: skip
+__all__ = ["MOST_BYTES", "Capture", "Chooser", "TooLargeError", "capture", "configure", "configure_cases",
+           "expectation", "run", "what_to_run", "where", "write_capture"]  # fmt: skip
 
 #: The most bytes of a capture in a repository.
 MOST_BYTES = 1 << 20
@@ -43,7 +28,6 @@ MOST_BYTES = 1 << 20
 _EACH = 4  # cases with bytes, for each feature
 _LARGEST = 2048  # the most bytes that a case with bytes may move
 _ALL = 320 << 10  # the most bytes that all cases with bytes may move
-_GAP = 16  # unchanged bytes between two changed ones that are kept with them
 
 
 class TooLargeError(Exception):
@@ -76,15 +60,6 @@ def expectation(outcome):
     strides = {"strides": record["strides"]} if "strides" in record else {}
     return {"error": record["error"], "tx_bytes": record["tx_bytes"], "smem": hashes if len(hashes) > 1 else hashes[0],
             "gmem": {"sha256": record["gmem_sha256"]}} | strides  # fmt: skip
-
-
-def spots(before, after):
-    """The changes of a memory, as pairs of an address and hex digits."""
-    changed = np.flatnonzero(before != after)
-    if not len(changed):
-        return []
-    parts = np.split(changed, np.flatnonzero(np.diff(changed) > _GAP) + 1)
-    return [[int(part[0]), after[part[0] : part[-1] + 1].tobytes().hex()] for part in parts]
 
 
 def write_capture(path, silicon, entries, kept):

@@ -6,10 +6,12 @@ from itertools import cycle
 
 from tilewright.golden.tmau.reduce import is_legal
 from tilewright.golden.tmau.tile import extent, footprint, pitch, row_bytes, walk
-from tilewright.sim.replay.writer import map_fields
+from tilewright.sim.replay.maps import map_fields
 from tilewright.spec import TENSOR_OPCODES, Element, L2Promotion, Mode, Opcode, Reduction
 from tilewright.spec.fields import spoken
 from tilewright.verify.random.maps import random_start
+
+from .packing import SHARED_REDUCTIONS
 
 __all__ = ["BLOCK_REDUCTIONS", "TENSOR_REDUCTIONS", "case_features", "random_cases", "random_cluster_cases",
            "special_values"]  # fmt: skip
@@ -110,8 +112,6 @@ def _float_values(exponent_bits, mantissa_bits):
     return [*positive, *(sign | value for value in positive), infinity | 1, quiet, quiet | 5, sign | quiet | 3]
 
 
-_SHARED_ADDS = (Element.U32, Element.S32, Element.U64)
-_SHARED_WORDS = (Element.U32, Element.S32)
 _BITS = (Reduction.AND, Reduction.OR, Reduction.XOR)
 
 _LEGAL = tuple((op, element) for op in Reduction if op for element in Element if is_legal(op, element))
@@ -123,7 +123,7 @@ TENSOR_REDUCTIONS = tuple((op, element) for op, element in _LEGAL if op not in _
 def _blocks(op, element, memory):
     if memory == "global":
         return (op, element) != (Reduction.ADD, Element.F32)  # silicon does not flush subnormal numbers there
-    return element in (_SHARED_ADDS if op == Reduction.ADD else _SHARED_WORDS)
+    return element in SHARED_REDUCTIONS[op]
 
 
 #: The same for blocks, with the memory of the destination. Silicon has fewer such instructions for shared memory.

@@ -6,26 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tilewright.golden import tx_bytes
-from tilewright.spec import Element, Mode, Opcode, Space
+from tilewright.spec import Element, Mode, Opcode, Reduction, Space
 
-__all__ = [
-    "BLOCK_TYPES",
-    "GRANULE",
-    "MAGIC",
-    "MOST_CORES",
-    "MOST_EXPECTED",
-    "RECORDS",
-    "SHARED_BYTES",
-    "Ending",
-    "Issue",
-    "Op",
-    "Status",
-    "counted_bytes",
-    "fill_map",
-    "issues",
-    "job_shared_bytes",
-    "pack",
-]  # fmt: skip
+__all__ = ["BLOCK_TYPES", "GRANULE", "MAGIC", "MOST_CORES", "MOST_EXPECTED", "RECORDS", "SHARED_BYTES",
+           "SHARED_REDUCTIONS", "Ending", "Issue", "Op", "Status", "counted_bytes", "fill_map", "issues",
+           "job_shared_bytes", "pack"]  # fmt: skip
 
 #: Largest shared memory of a job: the memory of a block on a GPU of compute capability 9.0, less a barrier.
 SHARED_BYTES = 232448 - 16
@@ -115,6 +100,17 @@ _MAP_TYPES = {
 BLOCK_TYPES = {
     Element.U32: 1, Element.S32: 2, Element.U64: 3, Element.S64: 4, Element.F16: 5, Element.BF16: 6, Element.F32: 7,
 }  # fmt: skip
+
+_WORDS = {Element.U32, Element.S32}
+#: Reductions of blocks into shared memory that silicon has; into global memory it has all of ours.
+SHARED_REDUCTIONS = {
+    Reduction.ADD: {*_WORDS, Element.U64},
+    Reduction.MIN: _WORDS,
+    Reduction.MAX: _WORDS,
+    Reduction.INC: {Element.U32},
+    Reduction.DEC: {Element.U32},
+    **dict.fromkeys((Reduction.AND, Reduction.OR, Reduction.XOR), _WORDS),
+}
 
 _OPS = {
     Opcode.LOAD: Op.LOAD,

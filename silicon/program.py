@@ -60,7 +60,7 @@ class Program:
         self._start()
 
     def run(self, case):
-        """Runs a case for which :func:`.support.why_not` returns None; returns its :class:`Reply`.
+        """Runs a case for which :func:`.replay.why_not` returns None; returns its :class:`Reply`.
 
         A program that ends without a reply, or takes too long, gives FAILED. UsageError for a case that needs more
         shared memory than this GPU has.

@@ -12,14 +12,14 @@ from argparse import ArgumentTypeError
 from io import BytesIO
 from pathlib import Path
 
-from tilewright.arguments import output_folder
+from tilewright.arguments import add_out
 from tilewright.errors import UsageError
 from tilewright.files import BUILD, write_atomically
 
 from .ask import ask_all, read_questions
 from .capture import capture, configure_cases, what_to_run
-from .journal import Journal, Kept
 from .program import open_program, source_key
+from .replies import Journal, Kept
 from .timing import measured, table
 
 __all__ = ["ARCHIVE", "GPU_TEST", "NOTES", "QUESTIONS", "REPLIES", "STEPS", "TEST", "TIME", "WORKED", "configure",
@@ -49,8 +49,7 @@ def configure(parser):
     parser.add_argument("steps", metavar="STEP", nargs="*", type=_step,
                         help=f"steps to run (all that are left): {', '.join(STEPS)}")  # fmt: skip
     configure_cases(parser)
-    parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "silicon_answers"),
-                        help="folder for the answers (%(default)s)")  # fmt: skip
+    add_out(parser, "FOLDER", "folder for the answers", BUILD / "silicon_answers")
 
 
 def run(args):

@@ -15,11 +15,10 @@ from tilewright.files import BUILD, write_atomically
 
 from .ask import ask, document, read_questions, tables
 from .capture import TooLargeError, capture, what_to_run, where, write_capture
-from .journal import Journal, Kept
 from .packing import Status
-from .replies import Hello
+from .replay import why_not
+from .replies import Hello, Journal, Kept
 from .steps import NOTES, QUESTIONS, REPLIES, TIME, WORKED
-from .support import why_not
 from .timing import table, utilisations
 
 __all__ = ["configure", "run", "shown"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.arguments import output_file
+from tilewright.arguments import add_out
 from tilewright.errors import UsageError
 from tilewright.files import BUILD, write_atomically
 from tilewright.golden import TensorMap, limits, tx_bytes
@@ -21,7 +21,7 @@ from .replies import provenance
 
 __all__ = ["SHAPE", "Boxes", "configure", "measure", "measured", "report", "run", "shapes", "table", "utilisations"]
 
-#: The record of each in ``timing.h``, which the program reads.
+#: The record of each in ``load_all.h``, which the program reads.
 SHAPE = np.dtype([
     ("map", RECORDS["MapRecord"]), ("first", "<i4", 5), ("count", "<u4", 5), ("step", "<u4", 5), ("extent", "<u4", 5),
     ("unit_bytes", "<u4"), ("stage_bytes", "<u4"),
@@ -134,9 +134,7 @@ _TIMING = np.dtype([("shapes", "<u4"), ("rounds", "<u4"), ("bytes", "<u8")])
 
 def configure(parser):
     """Adds the arguments of the subcommand."""
-    parser.add_argument("--out", metavar="FILE.json", type=output_file,
-                        default=str(BUILD / "silicon_time.json"),
-                        help="file for the figures (%(default)s)")  # fmt: skip
+    add_out(parser, "FILE.json", "file for the figures", BUILD / "silicon_time.json")
 
 
 def run(args):

@@ -1,4 +1,4 @@
-"""What our two AXI4 subordinates share, one for reads and one for writes, as nasty as the specification allows.
+"""AXI4 subordinates, one for reads and one for writes, that do all that the specification allows.
 
 Each is a cycle model without a simulator in it, so that it can be tested by itself; :func:`serve` connects it to the
 pins of a design in cocotb.
@@ -7,6 +7,7 @@ pins of a design in cocotb.
 import random
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 from cocotb.triggers import RisingEdge
 
@@ -36,8 +37,8 @@ class Knobs:
         READY of a channel is low until its VALID has been seen, every time.
     latency : int
         Cycles that a read waits at least for its first beat, and a complete write for its answer.
-    ar_stall, r_stall, aw_stall, w_stall, b_stall : float
-        Probability, in each cycle, of READY being low, or of nothing new being shown; less than 1.
+    stall : float
+        Probability, in each cycle and on each channel, of READY being low, or of nothing new being shown; less than 1.
     data_first : bool
         AWREADY is low until the first data of the burst have been accepted.
     """
@@ -46,16 +47,11 @@ class Knobs:
     interleave: bool = False
     ready_after_valid: bool = False
     latency: int = 0
-    ar_stall: float = 0.0
-    r_stall: float = 0.0
-    aw_stall: float = 0.0
-    w_stall: float = 0.0
-    b_stall: float = 0.0
+    stall: float = 0.0
     data_first: bool = False
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """An INCR burst of whole bus words: ID, byte address of the first, number of beats."""
 
     id: int
@@ -132,8 +128,37 @@ class AxiSlave:
         self._cycle = 0
         self.reset()
 
-    def _chance(self, probability):
-        return self._random.random() < probability
+    @property
+    def idle(self):
+        """Nothing is in flight."""
+        return self._shown is None and not self._bursts
+
+    def _stalls(self):
+        return self._random.random() < self.knobs.stall
+
+    def _ready(self, waiting):
+        """READY of a channel on which an item is ``waiting``."""
+        return (waiting or not self.knobs.ready_after_valid) and not self._stalls()
+
+    def _draw(self):
+        """One of the bursts that may be answered now; None if there is none, or in a stall."""
+        candidates = self._candidates()
+        return None if not candidates or self._stalls() else self._random.choice(candidates)
+
+    def _heads(self):
+        """The oldest burst of each ID that has been asked for."""
+        heads = {}
+        for burst in self._bursts:
+            if burst.request is not None:
+                heads.setdefault(burst.request.id, burst)
+        return list(heads.values())
+
+
+def _request(pin, channel):
+    """The request on the pins of an address channel; None if VALID is low."""
+    if not pin(f"{channel}valid"):
+        return None
+    return Request(pin(f"{channel}id"), pin(f"{channel}addr"), pin(f"{channel}len") + 1)
 
 
 async def serve(slave, port, clock, reset):
@@ -166,9 +191,8 @@ async def serve(slave, port, clock, reset):
             slave.tick(*slave.sample(lambda name: int(inputs[name].value)))
 
 
-@dataclass(frozen=True)
-class Beat:
-    """What the slave drives on the R channel while RVALID is high."""
+class Beat(NamedTuple):
+    """The R channel while RVALID is high."""
 
     id: int
     data: int
@@ -176,15 +200,46 @@ class Beat:
     last: bool
 
 
-@dataclass(eq=False)
-class _Burst:
-    """A burst in flight: where its next beat comes from, and the first cycle in which it may come."""
+class WriteBeat(NamedTuple):
+    """The W channel while WVALID is high."""
+
+    data: int
+    strobe: int
+    last: bool
+
+
+class Answer(NamedTuple):
+    """The B channel while BVALID is high."""
 
     id: int
-    address: int
-    beats: int
-    due: int
-    started: bool = False
+    response: Response
+
+
+@dataclass(eq=False)
+class _Burst:
+    """A burst in flight.
+
+    Attributes
+    ----------
+    request : Request or None
+        None: data of a write have come before it.
+    beats : list of WriteBeat
+        Data of a write that have come.
+    due : int
+        The first cycle in which it may be answered; 0 until that is known.
+    given : int
+        Beats of a read that have been shown.
+    """
+
+    request: Request | None = None
+    beats: list = field(default_factory=list)
+    due: int = 0
+    given: int = 0
+
+    @property
+    def ended(self):
+        """The last data of a write have come."""
+        return bool(self.beats) and self.beats[-1].last
 
 
 class AxiReadSlave(AxiSlave):
@@ -208,14 +263,11 @@ class AxiReadSlave(AxiSlave):
 
     def reset(self):
         """Forgets what is in flight; the coming cycle is idle."""
-        self._bursts = []
-        self.arready = False
-        self.beat = None
+        self._bursts, self._shown, self.arready = [], None, False
 
     @property
-    def idle(self):
-        """Nothing is in flight."""
-        return self.beat is None and not self._bursts
+    def beat(self):
+        return self._shown
 
     def tick(self, request, rready):
         """A clock edge.
@@ -231,84 +283,42 @@ class AxiReadSlave(AxiSlave):
         accepted = request is not None and self.arready
         if accepted:
             self.requests.append(request)
-            due = self._cycle + self.knobs.latency
-            self._bursts.append(_Burst(request.id, request.address, request.beats, due))
-        seen = request is not None and not accepted
-        self.arready = (seen or not self.knobs.ready_after_valid) and not self._chance(self.knobs.ar_stall)
-        if self.beat is None or rready:
-            self.beat = self._next_beat()
+            self._bursts.append(_Burst(request, due=self._cycle + self.knobs.latency))
+        self.arready = self._ready(request is not None and not accepted)
+        if self._shown is None or rready:
+            self._shown = self._next_beat()
 
     def sample(self, pin):
         """Arguments of :meth:`tick`."""
-        request = Request(pin("arid"), pin("araddr"), pin("arlen") + 1) if pin("arvalid") else None
-        return request, bool(pin("rready"))
+        return _request(pin, "ar"), bool(pin("rready"))
 
     def outputs(self):
         """Values of pins."""
-        values = {"arready": int(self.arready), "rvalid": int(self.beat is not None)}
-        if self.beat is not None:
-            beat = self.beat
-            values |= {"rid": beat.id, "rdata": beat.data, "rresp": int(beat.response), "rlast": int(beat.last)}
-        return values
+        shown = {} if self.beat is None else zip(("rid", "rdata", "rresp", "rlast"), map(int, self.beat), strict=True)
+        return {"arready": int(self.arready), "rvalid": int(self.beat is not None)} | dict(shown)
 
     def _next_beat(self):
-        candidates = self._candidates()
-        if not candidates or self._chance(self.knobs.r_stall):
+        burst = self._draw()
+        if burst is None:
             return None
-        burst = self._random.choice(candidates)
-        response = self.faults.response(burst.address)
-        data = bytes(self.memory[burst.address : burst.address + self._word_bytes])
-        beat = Beat(burst.id, int.from_bytes(data, "little"), response, last=burst.beats == 1)
-        burst.started = True
-        burst.address += self._word_bytes
-        burst.beats -= 1
-        if not burst.beats:
+        request, address = burst.request, burst.request.address + burst.given * self._word_bytes
+        data = bytes(self.memory[address : address + self._word_bytes])
+        burst.given += 1
+        last = burst.given == request.beats
+        if last:
             self._bursts.remove(burst)
-        return beat
+        return Beat(request.id, int.from_bytes(data, "little"), self.faults.response(address), last)
 
     def _candidates(self):
         """Bursts of which the next beat may come now."""
-        heads = {}
-        for burst in self._bursts:
-            heads.setdefault(burst.id, burst)
-        choice = [burst for burst in heads.values() if burst.due <= self._cycle]
+        choice = [burst for burst in self._heads() if burst.due <= self._cycle]
         if not self.knobs.reorder:
             # Interleaved, younger bursts may begin, but none ends before the oldest.
-            oldest = self._bursts[0] if self._bursts else None
-            choice = [burst for burst in choice if burst is oldest or (self.knobs.interleave and burst.beats > 1)]
+            unended = [burst for burst in choice if self.knobs.interleave and burst.given + 1 < burst.request.beats]
+            choice = [burst for burst in choice if burst is self._bursts[0] or burst in unended]
         if not self.knobs.interleave:
-            choice = [burst for burst in choice if burst.started] or choice
+            choice = [burst for burst in choice if burst.given] or choice
         return choice
-
-
-@dataclass(frozen=True)
-class WriteBeat:
-    """What the manager shows on the W channel."""
-
-    data: int
-    strobe: int
-    last: bool
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What the slave drives on the B channel while BVALID is high."""
-
-    id: int
-    response: Response
-
-
-@dataclass(eq=False)
-class _WritesBurst:
-    """A write: its request and its data, whichever came first, and the first cycle in which its answer may come."""
-
-    request: Request | None = None
-    beats: list = field(default_factory=list)
-    due: int = 0
-
-    @property
-    def complete(self):
-        return self.request is not None and bool(self.beats) and self.beats[-1].last
 
 
 class AxiWriteSlave(AxiSlave):
@@ -333,15 +343,11 @@ class AxiWriteSlave(AxiSlave):
 
     def reset(self):
         """Forgets what is in flight, and does not write it; the coming cycle is idle."""
-        self._bursts = []
-        self.awready = False
-        self.wready = False
-        self.answer = None
+        self._bursts, self._shown, self.awready, self.wready = [], None, False, False
 
     @property
-    def idle(self):
-        """Nothing is in flight."""
-        return self.answer is None and not self._bursts
+    def answer(self):
+        return self._shown
 
     def tick(self, request, beat, bready):
         """A clock edge.
@@ -360,77 +366,58 @@ class AxiWriteSlave(AxiSlave):
         given = beat is not None and self.wready
         if asked:
             self.requests.append(request)
-            self._next(lambda burst: burst.request is None).request = request
+            self._first(lambda burst: burst.request is None).request = request
         if given:
-            self._next(lambda burst: not burst.beats or not burst.beats[-1].last).beats.append(beat)
-        if asked or given:
-            for burst in self._bursts:
-                if burst.complete and not burst.due:
-                    self._check(burst)
-                    burst.due = self._cycle + self.knobs.latency
-        self._set_readys(request is not None and not asked, beat is not None and not given)
-        if self.answer is None or bready:
-            self.answer = self._next_answer()
-
-    def sample(self, pin):
-        """Arguments of :meth:`tick`."""
-        request = Request(pin("awid"), pin("awaddr"), pin("awlen") + 1) if pin("awvalid") else None
-        beat = WriteBeat(pin("wdata"), pin("wstrb"), bool(pin("wlast"))) if pin("wvalid") else None
-        return request, beat, bool(pin("bready"))
-
-    def outputs(self):
-        """Values of pins."""
-        values = {"awready": int(self.awready), "wready": int(self.wready), "bvalid": int(self.answer is not None)}
-        if self.answer is not None:
-            values |= {"bid": self.answer.id, "bresp": int(self.answer.response)}
-        return values
-
-    def _next(self, wanted):
-        """The oldest burst that is ``wanted``, or a new one."""
+            self._first(lambda burst: not burst.ended).beats.append(beat)
         for burst in self._bursts:
-            if wanted(burst):
-                return burst
-        self._bursts.append(_WritesBurst())
-        return self._bursts[-1]
-
-    def _check(self, burst):
-        count = len(burst.beats)
-        assert count == burst.request.beats, f"{burst.request} came with {count} beats"
-
-    def _set_readys(self, asking, giving):
-        late = self.knobs.ready_after_valid
-        self.awready = (asking or not late) and not self._chance(self.knobs.aw_stall)
-        self.wready = (giving or not late) and not self._chance(self.knobs.w_stall)
+            if burst.request and burst.ended and not burst.due:
+                count = len(burst.beats)
+                assert count == burst.request.beats, f"{burst.request} came with {count} beats"
+                burst.due = self._cycle + self.knobs.latency
+        self.awready = self._ready(request is not None and not asked)
+        self.wready = self._ready(beat is not None and not given)
         if self.knobs.data_first:
             # Only for data that are there: the manager must not wait for AWREADY before it shows them.
             self.awready = self.awready and any(burst.request is None for burst in self._bursts)
+        if self._shown is None or bready:
+            burst = self._draw()
+            self._shown = burst and Answer(burst.request.id, self._write(burst))
 
-    def _next_answer(self):
-        candidates = self._candidates()
-        if not candidates or self._chance(self.knobs.b_stall):
-            return None
-        burst = self._random.choice(candidates)
-        self._bursts.remove(burst)
-        return Answer(burst.request.id, self._write(burst))
+    def sample(self, pin):
+        """Arguments of :meth:`tick`."""
+        beat = WriteBeat(pin("wdata"), pin("wstrb"), bool(pin("wlast"))) if pin("wvalid") else None
+        return _request(pin, "aw"), beat, bool(pin("bready"))
+
+    def outputs(self):
+        """Values of pins."""
+        shown = {} if self.answer is None else zip(("bid", "bresp"), map(int, self.answer), strict=True)
+        readys = {"awready": int(self.awready), "wready": int(self.wready)}
+        return readys | {"bvalid": int(self.answer is not None)} | dict(shown)
+
+    def _first(self, wanted):
+        """The oldest burst that is ``wanted``, or a new one."""
+        found = next(filter(wanted, self._bursts), None)
+        if found is None:
+            found = _Burst()
+            self._bursts.append(found)
+        return found
 
     def _candidates(self):
         """Bursts that may be answered now."""
-        heads = {}
-        for burst in self._bursts:
-            if burst.request is not None:
-                heads.setdefault(burst.request.id, burst)
-        ready = [burst for burst in heads.values() if burst.complete and burst.due <= self._cycle]
+        ready = [burst for burst in self._heads() if burst.due and burst.due <= self._cycle]
         return ready if self.knobs.reorder else [burst for burst in ready if burst is self._bursts[0]]
 
     def _write(self, burst):
-        """Writes what is not refused; returns the worst response."""
-        responses = []
+        """Writes what is not refused, and forgets the burst; returns the worst response."""
+        self._bursts.remove(burst)
+        worst = Response.OKAY
         for number, beat in enumerate(burst.beats):
             address = burst.request.address + number * self._word_bytes
-            responses.append(self.faults.response(address))
-            if responses[-1] == Response.OKAY:
+            response = self.faults.response(address)
+            worst = max(worst, response)
+            if response == Response.OKAY:
                 raw = beat.data.to_bytes(self._word_bytes, "little")
                 for byte in range(self._word_bytes):
                     if beat.strobe >> byte & 1:
                         self.memory[address + byte] = raw[byte]
-        return max(responses)
+        return worst

@@ -22,6 +22,7 @@ __all__ = [
     "Source",
     "allow_only_cocotbext_warnings",
     "check_bytes",
+    "has_stream",
     "pins",
     "random_numbers",
     "reset",
@@ -103,6 +104,11 @@ class Ports:
     def in_reset(self):
         """Whether the reset is active in this cycle."""
         return int(self["rst"].value) == self.reset_level
+
+
+def has_stream(name):
+    """Whether the design of this simulation has a stream; for decorators of tests, which see no design."""
+    return cocotb.top is not None and hasattr(cocotb.top, Ports(cocotb.top).name(f"{name}_valid"))
 
 
 def allow_only_cocotbext_warnings():

@@ -10,7 +10,7 @@ from tilewright.spec import BANKS, BARRIER, CHUNK_BYTES, LINE_BYTES, BarrierOp
 from .common import Acceptor, Sink, Source
 from .payloads import BARRIER_RESULT, barrier_request, landed, line, read, read_data, row, scatter
 
-__all__ = ["BarrierPort", "ChunkMemory", "ConsumerPort", "LineMemory", "operate_barrier"]
+__all__ = ["BarrierPort", "ChunkMemory", "ConsumerPort", "HostMemory", "LineMemory", "operate_barrier"]
 
 
 def operate_barrier(contents, op, address, value):
@@ -96,14 +96,34 @@ class ConsumerPort(BarrierPort):
         self.read_data.clear()
 
 
-class LineMemory:
-    """Takes lines and landed bytes, and hands out lines.
+class HostMemory(BarrierPort):
+    """And a host that fills and reads all of it over AXI4-Lite, ``master``; other parameters as of ``BarrierPort``."""
+
+    def __init__(self, ports, rng, pauses, master):
+        super().__init__(ports, rng, pauses)
+        # Without windows shared memory is the upper half of the addresses.
+        self._window, self._master = 1 << len(ports["s_axil_araddr"]) - 1, master
+
+    async def fill(self, contents):
+        """Replaces the first bytes by a uint8 array."""
+        await self._master.write(self._window, contents.tobytes())
+
+    async def image(self, count):
+        """The first bytes, as a uint8 array."""
+        return np.frombuffer((await self._master.read(self._window, count)).data, np.uint8)
+
+
+class _Outside:
+    """Shared memory of the testbench.
 
     Parameters
     ----------
     ports : Ports
+    contents : uint8 array
+    formats : dict of str to Format
+        Of the streams that it takes, by their names after ``smem_``.
     rng : random.Random
-        Of the contents, and of pauses.
+        Of pauses.
     pauses : Pauses
 
     Attributes
@@ -113,18 +133,9 @@ class LineMemory:
     contents : uint8 array
     """
 
-    def __init__(self, ports, rng, pauses):
-        addr_width = len(ports["smem_refused_address"])
-        self.size = 1 << addr_width
-        self.contents = np.frombuffer(bytearray(rng.randbytes(self.size)), np.uint8)
-        self._rng = rng
-        formats = {"writes": line(addr_width), "fetch_rows": row(addr_width), "landed": landed(addr_width)}
+    def __init__(self, ports, contents, formats, rng, pauses):
+        self.size, self.contents, self._rng = len(contents), contents, rng
         self._acceptor = Acceptor(ports, formats, rng, pauses.streams, "smem_")
-        self._line = ports["smem_fetch_line"]
-        self._refused, self._refused_address = ports["smem_refused_valid"], ports["smem_refused_address"]
-        for handle in (self._line, self._refused_address):
-            handle.value = 0
-        self._refused.value = 0
         ports["smem_bank_conflict"].value = 0
         cocotb.start_soon(self._run())
 
@@ -132,15 +143,33 @@ class LineMemory:
         """An operation of a processor on a barrier; its answer as (done, error)."""
         return operate_barrier(self.contents, op, address, value)
 
-    async def image(self):
-        """All of it, as a uint8 array."""
-        return self.contents
+    async def fill(self, contents):
+        """Replaces the first bytes by a uint8 array."""
+        self.contents[: len(contents)] = contents
+
+    async def image(self, count=None):
+        """The first bytes, or all, as a uint8 array."""
+        return self.contents[:count]
 
     def withdraw(self):
         """Nothing is asked of the design."""
 
     def clear(self):
         """Nothing is left of a reset but the contents."""
+
+
+class LineMemory(_Outside):
+    """Takes lines and landed bytes, and hands out lines; parameters as of ``BarrierPort``. Noise at first."""
+
+    def __init__(self, ports, rng, pauses):
+        addr_width = len(ports["smem_refused_address"])
+        self._line = ports["smem_fetch_line"]
+        self._refused, self._refused_address = ports["smem_refused_valid"], ports["smem_refused_address"]
+        for handle in (self._line, self._refused_address, self._refused):
+            handle.value = 0
+        contents = np.frombuffer(bytearray(rng.randbytes(1 << addr_width)), np.uint8)
+        formats = {"writes": line(addr_width), "fetch_rows": row(addr_width), "landed": landed(addr_width)}
+        super().__init__(ports, contents, formats, rng, pauses)
 
     async def _run(self):
         while True:
@@ -168,45 +197,23 @@ class LineMemory:
 _LATEST = 8  # cycles until what was scattered is readable
 
 
-class ChunkMemory:
-    """Answers reads and barrier operations, and takes scattered writes.
-
-    Parameters
-    ----------
-    ports : Ports
-    rng : random.Random
-        Of the pauses.
-    pauses : Pauses
-
-    Attributes
-    ----------
-    size : int
-        Bytes.
-    contents : uint8 array
-    """
+class ChunkMemory(_Outside):
+    """Answers reads and barrier operations, and takes scattered writes; parameters as of ``BarrierPort``."""
 
     def __init__(self, ports, rng, pauses):
         addr_width = len(ports["smem_barriers_payload"]) - barrier_request(0).bits
-        self.size = 1 << addr_width
-        self.contents = np.zeros(self.size, np.uint8)
-        self._rng, self._pause = rng, pauses.streams
-        formats = {"reads": read(addr_width), "scatter": scatter(addr_width), "barriers": barrier_request(addr_width)}
-        self._acceptor = Acceptor(ports, formats, rng, pauses.streams, "smem_")
+        self._pause = pauses.streams
         self._idle = ports["smem_scatter_idle"]
         self._scattered = []  # what is not readable yet, each with the cycles that it takes
         self._idle.value = 1
-        ports["smem_bank_conflict"].value = 0
         self._lanes = len(ports["smem_read_data_payload"]) // (8 * CHUNK_BYTES)  # of an answer
         answer = read_data(self._lanes)
         self._answers = {
             "reads": _Answers(Source(ports, "smem_read_data", answer, rng, pauses.streams)),
             "barriers": _Answers(Source(ports, "smem_barrier_results", BARRIER_RESULT, rng, pauses.streams)),
         }
-        cocotb.start_soon(self._run())
-
-    async def operate(self, op, address, value):
-        """An operation of a processor on a barrier; its answer as (done, error)."""
-        return operate_barrier(self.contents, op, address, value)
+        formats = {"reads": read(addr_width), "scatter": scatter(addr_width), "barriers": barrier_request(addr_width)}
+        super().__init__(ports, np.zeros(1 << addr_width, np.uint8), formats, rng, pauses)
 
     def clear(self):
         """Forgets everything but the contents, at the end of a reset."""

@@ -1,7 +1,7 @@
-"""``Core`` with any of its engines: with an access unit against cocotbext-axi's memory, otherwise filled by a host.
+"""``Tmau`` alone, or a ``Core`` with an access unit, with or without a processing engine, at cocotbext-axi's memory.
 
 A testbench to begin with: docs/cocotb.md says how to run it on a design of one's own. Which tests run depends on the
-ports that the core has.
+ports.
 """
 
 from types import SimpleNamespace
@@ -10,77 +10,45 @@ import cocotb
 import numpy as np
 from cocotb.triggers import ClockCycles, RisingEdge
 
-from tilewright.golden import Pe, TensorMap, command_word
+from tilewright.golden import ErrorRecord, Pe, TensorMap, command_word
+from tilewright.golden.tmau.tile import tx_bytes
 from tilewright.sim.asm.pe import assemble_program
-from tilewright.spec import BANKS, BARRIER, CHUNK_BYTES, BarrierOp, Error, Opcode, Space
-from tilewright.spec.conv import JOB, ConvError
+from tilewright.spec import BANKS, CHUNK_BYTES, BarrierOp, Error, Opcode, Space
 from tilewright.spec.pe import PAGE_ENTRY, PE_ID_VALUE, SEGMENT, Put, SegmentElement
 from tilewright.spec.tmau_registers import TMAU_ID_VALUE
 from tilewright.verify.random.batches import Load
 
 from .axi import AxiMemory, axi_lite_master
 from .bench import Bench
-from .common import (
-    COUNT,
-    PAUSES,
-    Pauses,
-    Ports,
-    allow_only_cocotbext_warnings,
-    check_bytes,
-    random_numbers,
-    reset,
-    start_clock,
-)
-from .convolver import Convolver, some_jobs
-from .engine import Engine, check_integers, random_product
-from .shared_memory import BarrierPort, ConsumerPort
+from .common import COUNT, PAUSES, Pauses, Ports, allow_only_cocotbext_warnings, check_bytes, has_stream, random_numbers
+from .engines import Multiplier, check_integers, random_product
+from .shared_memory import BarrierPort, ConsumerPort, LineMemory
 
 __all__ = []
 
 allow_only_cocotbext_warnings()
 
-#: Byte address of the processing engine's registers behind those of an access unit.
+#: Byte address of the processing engine's registers, after those of the access unit.
 _ENGINE = 0x1000
 #: Bytes of shared memory that products take, and where in global memory they and their results lie.
 _BYTES, _OPERANDS, _RESULTS = 4096, 0x4000, 0x8000
-#: The same of products and jobs in a core that a host fills: few, because every word passes over AXI4-Lite.
-_HOST_BYTES, _JOB_BYTES = 2048, 1024
 
-
-def _has(port):
-    """Whether the core has a stream."""
-    return cocotb.top is not None and hasattr(cocotb.top, Ports(cocotb.top).name(f"{port}_valid"))
-
-
-TMAU, PE, CONV = map(_has, ("commands", "instructions", "jobs"))
-#: What the tests need: an access unit alone; both engines; an engine that a host fills; each of these.
-ALONE = {"skip": not _has("reads")}
-BOTH = {"skip": not (TMAU and PE)}
-HOST = {"skip": TMAU or not (PE or CONV)}
-HOST_PE = {"skip": TMAU or not PE}
-HOST_CONV = {"skip": TMAU or not CONV}
+PE, CONSUMER, OUTSIDE = map(has_stream, ("instructions", "reads", "smem_writes"))
+#: What tests need: an access unit without other engines; shared memory with a consumer; a processing engine.
+ALONE, READ, BOTH = ({"skip": not has} for has in (not PE, CONSUMER, PE))
 
 
 async def _started(dut, pauses, *names):
     """The design with everything around it, out of reset. ``names`` tell its random numbers apart."""
     ports, rng = Ports(dut), random_numbers(*names)
     master = axi_lite_master(ports, rng, pauses)
-    barriers = (ConsumerPort if _has("reads") else BarrierPort)(ports, rng, pauses)
-    bench = SimpleNamespace(ports=ports, rng=rng, master=master, barriers=barriers, tmau=None)
-    # Without windows shared memory is the upper half of the addresses.
-    bench.window = 1 << len(ports["s_axil_araddr"]) - 1
-    if TMAU:
-        bench.tmau = Bench(ports, barriers, master, rng, pauses)
-        AxiMemory(ports, bench.tmau.memory, rng, pauses)
-        await bench.tmau.start()
-    else:
-        start_clock(ports)
-        await reset(ports)
+    shared = (LineMemory if OUTSIDE else ConsumerPort if CONSUMER else BarrierPort)(ports, rng, pauses)
+    tmau = Bench(ports, shared, master, rng, pauses)
+    AxiMemory(ports, tmau.memory, rng, pauses)
+    await tmau.start()
+    bench = SimpleNamespace(ports=ports, rng=rng, master=master, tmau=tmau)
     if PE:
-        bench.engine = Engine(ports, master, rng, pauses, base=_ENGINE if TMAU else 0)
-        await bench.engine.start()
-    if CONV and not (TMAU or PE):
-        bench.engine = Convolver(ports, master, rng, pauses)
+        bench.engine = Multiplier(ports, master, rng, pauses, base=_ENGINE)
         await bench.engine.start()
     return bench
 
@@ -100,34 +68,84 @@ async def transfers(dut, pauses):
 
 
 @cocotb.test(**ALONE)
-async def consumer(dut):
+@cocotb.parametrize(moment=[3, 17, 40])
+async def reset_in_transfer(dut, moment):
+    """A reset so many cycles after the bus has taken the first read of a load: the next commands work."""
+    tmau = (await _started(dut, Pauses(bus=0.3), "reset", moment)).tmau
+    valid, ready = tmau.ports["m_axi_arvalid"], tmau.ports["m_axi_arready"]
+    loading = cocotb.start_soon(tmau.load(*(tmau.tile() for _ in range(3))))
+    while not (int(valid.value) and int(ready.value)):
+        await RisingEdge(tmau.ports["clk"])
+    await ClockCycles(tmau.ports["clk"], moment)
+    assert not loading.done(), "the loads ended before the reset"
+    loading.cancel()
+    await tmau.restart()
+    await tmau.load_and_compare(2)
+
+
+@cocotb.test(**ALONE)
+async def refused_barrier(dut):
+    """Shared memory reports a barrier that cannot count the bytes that have landed."""
+    tmau = (await _started(dut, Pauses(), "barrier")).tmau
+    await tmau.operate(BarrierOp.COMPLETE_TX, (1 << 20) - 1)
+    assert await tmau.execute(tmau.command(tmau.tile())) is not None
+    await ClockCycles(tmau.ports["clk"], 10)
+    expected = ErrorRecord(Error.BARRIER_OPERATION, 0, 0, tmau.barrier)
+    assert tmau.machine.errors == [expected]
+    assert await tmau.error_record() == (expected, 1)
+    await tmau.compare()
+
+
+@cocotb.test(**ALONE)
+async def unit_registers(dut):
+    """Constants, sizes, counters, and an address where nothing is."""
+    tmau = (await _started(dut, Pauses(bus=0.3), "registers")).tmau
+    assert await tmau.registers.read("id") == TMAU_ID_VALUE
+    sizes = await tmau.registers.fields("params0")
+    assert (sizes["bus_bytes"], sizes["addr_width"]) == (tmau.bus_bytes, len(tmau.ports["m_axi_araddr"]))
+    assert await tmau.registers.read("params2") == tmau.shared.size
+    await tmau.registers.write("control", clear_counters=1)
+    tile = tmau.tile()
+    for _ in range(2):
+        await tmau.execute(tmau.command(tile, signal=False))
+    assert await tmau.registers.read("bytes") == 2 * tx_bytes(tile.tmap)
+    assert await tmau.registers.read("descriptor_hits") + await tmau.registers.read("descriptor_misses") == 2
+    assert await tmau.registers.refuses(0x18)
+    assert await tmau.registers.refuses(0, write=True)
+
+
+@cocotb.test(**READ)
+@cocotb.parametrize(pause=[0.0, 0.5, 0.9])
+async def consumer(dut, pause):
     """Reads of any chunks in any lanes, with conflicts and back-pressure, come back in order."""
-    bench = await _started(dut, Pauses(streams=0.5), "consumer")
-    chunks = bench.tmau.machine.smem.reshape(-1, CHUNK_BYTES)
-    reads = [[bench.rng.randrange(len(chunks)) for _ in range(BANKS)] for _ in range(40)]
-    reads += [[bench.rng.randrange(len(chunks) // BANKS) * BANKS + 3] * BANKS for _ in range(5)]
-    asking = cocotb.start_soon(bench.barriers.ask(reads))
+    bench = await _started(dut, Pauses(streams=pause), "consumer", pause)
+    shared, chunks = bench.tmau.shared, bench.tmau.machine.smem.reshape(-1, CHUNK_BYTES)
+    reads = [[bench.rng.randrange(len(chunks)) for _ in range(BANKS)] for _ in range(100)]
+    reads += [[bench.rng.randrange(len(chunks) // BANKS) * BANKS + 3 for _ in range(BANKS)] for _ in range(10)]
+    asking = cocotb.start_soon(shared.ask(reads))
     for lanes in reads:
-        answer = (await bench.barriers.read_data.get())["chunks"]
+        answer = (await shared.read_data.get())["chunks"]
         expected = [int.from_bytes(chunks[chunk].tobytes(), "little") for chunk in lanes]
         assert answer == expected, f"chunks {lanes}"
     await asking
 
 
-@cocotb.test(**ALONE)
+@cocotb.test(**READ)
 async def window(dut):
     """A host reads and writes shared memory over AXI4-Lite."""
     bench = await _started(dut, Pauses(bus=0.3), "window")
     smem = bench.tmau.machine.smem
+    # Without windows shared memory is the upper half of the addresses.
     first = bench.rng.randrange(bench.tmau.tile_bytes - 64)
-    assert (await bench.master.read(bench.window + first, 64)).data == smem[first : first + 64].tobytes()
+    base = (1 << len(bench.ports["s_axil_araddr"]) - 1) + first
+    assert (await bench.master.read(base, 64)).data == smem[first : first + 64].tobytes()
     noise = bench.rng.randbytes(37)
-    await bench.master.write(bench.window + first, noise)
+    await bench.master.write(base, noise)
     smem[first : first + 37] = list(noise)
-    check_bytes("shared memory", await bench.barriers.image(), smem)
+    check_bytes("shared memory", await bench.tmau.shared.image(), smem)
 
 
-@cocotb.test(**ALONE)
+@cocotb.test(**READ)
 async def flips(dut):
     """``flip`` reports every phase that is complete."""
     bench = await _started(dut, Pauses(streams=0.3), "flips")
@@ -270,100 +288,3 @@ async def registers(dut):
     assert await bench.tmau.execute({"opcode": Opcode.COPY_BLOCK, "tag": bench.tmau.next_tag(), "size": 1}) is None
     await ClockCycles(bench.ports["clk"], 2)
     assert int(irq.value), "no interrupt of the access unit"
-
-
-async def _image(bench, count):
-    """The first bytes of shared memory, which a host reads."""
-    return np.frombuffer((await bench.master.read(bench.window, count)).data, np.uint8)
-
-
-async def _multiply(bench, before=()):
-    """A random product after the instructions ``before``: all of its shared memory is compared."""
-    kind, a, b, program = random_product(bench.rng, bench.engine.sizes, _HOST_BYTES)
-    placement = program.placement
-    await bench.master.write(bench.window, placement.smem.tobytes())
-    await bench.engine.write_tables([segment.pack() for segment in placement.segments], placement.entries)
-    await bench.engine.run([*before, *program.words])
-    golden = program.pe()
-    golden.run(program.words)
-    image = await _image(bench, _HOST_BYTES)
-    check_bytes(f"shared memory after {program.gemm}", image, golden.smem)
-    assert bench.engine.faults == golden.faults == []
-    check_integers(kind, a, b, program.result(image))
-
-
-async def _convolve(bench):
-    """A random job: all of its shared memory is compared."""
-    (job,) = some_jobs(bench.rng, bench.engine.params, _JOB_BYTES, 1)
-    await bench.master.write(bench.window, job.smem.tobytes())
-    expected = job.smem.copy()
-    ends = bench.engine.golden(expected, [job.word])
-    assert await bench.engine.run([job.word]) == ends
-    check_bytes(f"shared memory after {job.fields}", await _image(bench, _JOB_BYTES), expected)
-
-
-#: What an engine that a host fills does, the stream that begins it, and cycles after which it is in the middle.
-_WORK, _STREAM, _MIDDLE = (_multiply, "instructions", 60) if PE else (_convolve, "jobs", 150)
-
-
-@cocotb.test(**HOST)
-@cocotb.parametrize(pauses=list(PAUSES))
-async def work(dut, pauses):
-    """Products or jobs of all types and shapes, one after the other, each compared."""
-    bench = await _started(dut, PAUSES[pauses], "work", pauses)
-    for _ in range(COUNT):
-        await _WORK(bench)
-
-
-@cocotb.test(**HOST)
-async def reset_in_work(dut):
-    """A reset in the middle of a product or a job: the next one is right."""
-    bench = await _started(dut, Pauses(), "reset")
-    working = cocotb.start_soon(_WORK(bench))
-    while not int(bench.ports[f"{_STREAM}_valid"].value):
-        await ClockCycles(bench.ports["clk"], 1)
-    await ClockCycles(bench.ports["clk"], _MIDDLE)
-    assert not working.done(), "the work ended before the reset"
-    working.cancel()
-    bench.engine.withdraw()
-    await reset(bench.ports)
-    await _WORK(bench)
-
-
-@cocotb.test(**HOST_PE)
-async def program_waits(dut):
-    """A program waits for a barrier in shared memory on which a processor arrives."""
-    bench = await _started(dut, Pauses(), "barrier")
-    address = bench.barriers.size - BARRIER.bytes
-    assert await bench.barriers.operate(BarrierOp.INIT, address, 1) == (False, False)
-    multiplying = cocotb.start_soon(_multiply(bench, assemble_program(f"bar.wait {address}, 0")))
-    while not int(bench.ports["instructions_valid"].value):
-        await ClockCycles(bench.ports["clk"], 1)
-    await ClockCycles(bench.ports["clk"], 2000)
-    assert not multiplying.done(), "the program did not wait"
-    assert await bench.barriers.operate(BarrierOp.ARRIVE, address, 1) == (True, False)
-    await multiplying
-    assert await bench.barriers.operate(BarrierOp.TRY_WAIT, address, 0) == (True, False)
-    assert await bench.barriers.operate(BarrierOp.ARRIVE, address, 2) == (False, True)
-
-
-@cocotb.test(**HOST_CONV)
-async def job_arrives(dut):
-    """A processor waits for a barrier on which a job arrives; every result is there then."""
-    bench = await _started(dut, Pauses(streams=0.3), "barrier")
-    (job,) = some_jobs(bench.rng, bench.engine.params, _JOB_BYTES, 1)
-    address = bench.barriers.size - BARRIER.bytes
-    word = job.word & ~(((1 << JOB["barrier"].width) - 1) << JOB["barrier"].lsb | 1 << JOB["early"].lsb)
-    word |= 1 << JOB["signal"].lsb | address << JOB["barrier"].lsb
-    await bench.master.write(bench.window, job.smem.tobytes())
-    assert await bench.barriers.operate(BarrierOp.INIT, address, 1) == (False, False)
-    assert await bench.barriers.operate(BarrierOp.TRY_WAIT, address, 0) == (False, False)
-    await bench.engine.jobs.send(word)
-    while await bench.barriers.operate(BarrierOp.TRY_WAIT, address, 0) != (True, False):
-        pass
-    expected = np.zeros(bench.barriers.size, np.uint8)
-    expected[:_JOB_BYTES] = job.smem
-    expected[address:] = list(BARRIER.pack(pending=1, expected=1).to_bytes(BARRIER.bytes, "little"))
-    ends = bench.engine.golden(expected, [word])
-    check_bytes(f"shared memory after {job.fields}", await _image(bench, _JOB_BYTES), expected[:_JOB_BYTES])
-    assert bench.engine.ends == ends == [(ConvError.NONE, 0, job.fields["tag"])]

@@ -7,7 +7,7 @@ import os
 from argparse import ArgumentTypeError
 from pathlib import Path
 
-__all__ = ["between", "integer", "output_file", "output_folder"]
+__all__ = ["add_out", "between", "integer", "output_file", "output_folder"]
 
 
 def integer(low, high):
@@ -24,6 +24,14 @@ def between(text, kind, low, high):
     if value is None or not low <= value <= high:
         raise ArgumentTypeError(f"must be {low} to {high}, not {text!r}")
     return value
+
+
+def add_out(parser, metavar, meaning, default=None):
+    """Adds ``--out``: a folder if it is called ``FOLDER`` or ``DIR``, else a file. The help ends with the default."""
+    kind = output_folder if metavar in ("FOLDER", "DIR") else output_file
+    given = {} if default is None else {"default": str(default)}
+    shown = " (%(default)s)" if given else ""
+    parser.add_argument("--out", metavar=metavar, type=kind, help=f"{meaning}{shown}", **given)
 
 
 def output_file(text):

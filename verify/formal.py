@@ -189,7 +189,7 @@ def queue_invariants(queue):
     ]
 
 
-def prove(spec, ports, *, name, mode="prove", depth, proves=""):
+def prove(spec, ports=None, *, name, mode="prove", depth, proves=""):
     """Proves a specification, or raises AssertionError with the place of the assertion that fails.
 
     Parameters
@@ -198,7 +198,7 @@ def prove(spec, ports, *, name, mode="prove", depth, proves=""):
         Holds the device, ``Assert``, ``Assume`` and ``Cover`` statements, all in Amaranth. It is elaborated with the
         platform ``"formal"`` and starts from its initial values. ``rst`` is a free input: a reset may come at any time.
     ports : sequence of Signal
-        Inputs that are free in every cycle. An undriven signal that is not named here is constant.
+        Inputs that are free in every cycle; ``spec.ports`` by default. An undriven signal not named here is constant.
     name : str
         Folder of the run in :data:`FOLDER`; unique among all proofs.
     mode : str
@@ -206,16 +206,16 @@ def prove(spec, ports, *, name, mode="prove", depth, proves=""):
         ``"cover"``: every ``Cover`` is reached within ``depth`` cycles.
     proves : str
         Properties of the proof list (docs/verification.md) that hold for ever once this is proved, such as ``"F3 F4"``;
-        each is recorded as a result.
+        each is recorded as a result. Mode cover proves none of them.
     """
     if mode not in _ENGINES:
         raise ValueError(f"mode must be one of {', '.join(_ENGINES)}, not {mode!r}")
-    if proves and mode != "prove":
+    if proves and mode == "bmc":
         raise ValueError(f"what is to hold for ever must be proved in mode prove, not {mode}")
     folder = FOLDER / name
     folder.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(folder / "run", ignore_errors=True)
-    text = rtlil.convert(spec, ports=[Value.cast(port) for port in ports], platform="formal")
+    text = rtlil.convert(spec, ports=[Value.cast(port) for port in ports or spec.ports], platform="formal")
     (folder / "top.il").write_text(text)
     (folder / "run.sby").write_text(_SBY.format(mode=mode, depth=depth, engine=_ENGINES[mode], patience=_MOST_SECONDS))
 
@@ -223,7 +223,7 @@ def prove(spec, ports, *, name, mode="prove", depth, proves=""):
         run = run_tool("sby", "-f", "-d", "run", "run.sby", cwd=folder)
         if run.returncode:
             raise AssertionError(f"{name}: {mode} failed, see {folder}/run\n{_reason(run.stdout + run.stderr)}")
-    for identifier in proves.split():
+    for identifier in proves.split() if mode == "prove" else ():
         record(f"proof-{identifier.lower()}-{name}", property=identifier, mode=mode)
 
 

@@ -25,20 +25,8 @@ from .compare.batch_run import RandomRun
 from .formal import FOLDER, run_tool
 from .random.batches import random_batches
 
-__all__ = [
-    "BLOCKS",
-    "MOST",
-    "SELECT",
-    "SELECT_WIDTH",
-    "Block",
-    "Mutant",
-    "configure",
-    "mutate",
-    "proof_file",
-    "run",
-    "survivors_of_properties",
-    "survivors_of_simulation",
-]  # fmt: skip
+__all__ = ["BLOCKS", "MOST", "SELECT", "SELECT_WIDTH", "Block", "Mutant", "configure", "mutate", "proof_file", "run",
+           "survivors_of_properties", "survivors_of_simulation"]  # fmt: skip
 
 #: Name of the new input, of the mutated modules and all above them: number of the mutant that is active, or 0 for none.
 SELECT = "mutant"
@@ -271,7 +259,7 @@ class Block:
 
 #: Blocks that are small enough, by name.
 BLOCKS = {
-    "requests": Block(("tmau.core.requests",), "requests", ("dut",), 8),
+    "requests": Block(("tmau.core.requests",), "requests-prove", ("dut",), 8),
     "port": Block(("tmau.core.port", "tmau.core.splitter"), "bus-read-port-0", ("dut",), 12),
     "steps": Block(("tmau.core.load.steps",), "steps_16", ("dut",), 8),
 }

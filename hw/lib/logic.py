@@ -12,6 +12,7 @@ __all__ = [
     "is_one_of",
     "leading_zeros",
     "lowest_set",
+    "masked_choice",
     "mux_tree",
     "named",
     "rotate_bytes",
@@ -60,6 +61,20 @@ def _mux_tree(code, values, bit):
     return Mux(code[bit], _mux_tree(code, ones, bit - 1), _mux_tree(code, zeros, bit - 1))
 
 
+def masked_choice(m, code, values, name):
+    """The value of a code, each masked and all ORed: of up to four values a bit is a single LUT6.
+
+    For words whose places choose from the same values: two-way multiplexers would be shared between bits and take more
+    LUTs. Masks are called ``name`` and a number.
+    """
+    masked = []
+    for number, value in enumerate(values):
+        mask = Signal(name=f"{name}_is{number}")
+        m.d.comb += mask.eq(code == number)
+        masked.append(value & mask.replicate(len(value)))
+    return reduce(or_, masked)
+
+
 def lowest_set(bits):
     """Number of the lowest bit that is high, for :func:`mux_tree`; undefined if none is. ``bits`` are 2^n values."""
     if len(bits) == 1:
@@ -94,11 +109,11 @@ def is_one_of(code, values):
     return code.matches(*values) if values else Const(0, 1)
 
 
-def rotate_bytes(m, value, distance, *, left, name="rotated"):
+def rotate_bytes(m, value, distance, *, left, inverse=None, name="rotated"):
     """``value`` rotated by ``distance`` bytes, left or right, in one stage for two bits of ``distance``.
 
-    Each stage is a signal, so that the expression does not grow fourfold with every stage. Its four candidates are
-    masked and ORed: a bit is a single LUT6. Two-way multiplexers would be shared between bits and take more LUTs.
+    Each stage is a signal, so that the expression does not grow fourfold with every stage. Units that are two places
+    apart choose from two common ones: ``inverse`` keeps tools from sharing these halves of a choice.
 
     Parameters
     ----------
@@ -107,6 +122,8 @@ def rotate_bytes(m, value, distance, *, left, name="rotated"):
         2^n bytes.
     distance : Value
         n bits.
+    inverse : Value or None
+        The inverted distance, from registers of its own.
     left : bool
         Towards the most significant byte.
     name : str
@@ -116,13 +133,14 @@ def rotate_bytes(m, value, distance, *, left, name="rotated"):
         step = distance[bit : bit + 2]
         stage = Signal(len(value), name=f"{name}{bit}")
         m.d.comb += stage.eq(value)
-        masked = []
-        for code in range(1 << len(step)):
-            mask, bits = Signal(name=f"{name}{bit}_is{code}"), 8 * code << bit
-            m.d.comb += mask.eq(step == code)
-            rotated = stage.rotate_left(bits) if left else stage.rotate_right(bits)
-            masked.append(rotated & mask.replicate(len(stage)))
-        value = reduce(or_, masked)
+        distances = [8 * code << bit for code in range(1 << len(step))]
+        rotated = [stage.rotate_left(bits) if left else stage.rotate_right(bits) for bits in distances]
+        if inverse is None or len(step) == 1:
+            value = masked_choice(m, step, rotated, f"{name}{bit}")
+            continue
+        unit, choices = 8 << bit, dict(enumerate(rotated))
+        chosen = [mux_tree(code, choices) for code in (step, ~inverse[bit : bit + 2])]
+        value = Cat(chosen[number >> 1 & 1].word_select(number, unit) for number in range(len(stage) // unit))
     return value
 
 

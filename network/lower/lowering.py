@@ -5,8 +5,7 @@ from math import gcd
 
 import numpy as np
 
-from ..errors import node_error
-from ..graph import Tensor
+from ..graph import Tensor, node_error
 from .layers import Layer
 from .moves import MOST, addresses_of, channel_order, move_between, pieces, weights_in_place
 from .operators import (

@@ -8,8 +8,8 @@ import numpy as np
 from tilewright.spec.conv import CHANNELS_AT_ONCE, ConvOperation, ConvOutput
 from tilewright.spec.pe import MmType
 
-from ..arithmetic.rounding import multiply
-from ..errors import node_error
+from ..arithmetic import multiply, numbers
+from ..graph import node_error
 from .layers import Addition, Layer, Part
 from .scales import steps_of
 
@@ -139,8 +139,7 @@ def _add(node, output, sources):
 def _mul(node, output, sources):
     """Mul: a table of all results."""
     (place,) = sources
-    numbers = np.arange(256).astype(np.uint8).view(place.dtype)
-    table = multiply(numbers, node.attributes, output.dtype)
+    table = multiply(numbers(place.dtype), node.attributes, output.dtype)
     parts = _through(node, place, output, table, **_same(place, 0, output), **_whole(output))
     return Layer(node.name, node.operator or node.kind, output, sources, tuple(parts))
 

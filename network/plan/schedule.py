@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from ..lower.places import BLOCK
 from .costs import HANDED, moved, transfer_cycles
-from .order import Fence
-from .steps import Transfer
+from .steps import Fence, Transfer
 
 __all__ = ["RESERVED", "Barrier", "Command", "Commit", "Hold", "Job", "Schedule", "Span"]
 

@@ -1,5 +1,9 @@
-"""Steps of a program as data: loads, jobs and stores, with all addresses (docs/network.md, "The program")."""
+"""Steps of a program as data: loads, jobs and stores, with all addresses; and which of them wait for which.
 
+Steps wait for each other because of the bytes that they touch (docs/network.md, "The program").
+"""
+
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -9,7 +13,9 @@ from tilewright.spec.conv import ConvOperation
 
 from ..lower.places import BLOCK, Cut
 
-__all__ = ["Jobs", "Load", "Map", "Store", "Transfer", "block"]
+__all__ = ["Fence", "Jobs", "Load", "Map", "Store", "Streams", "Transfer", "block", "streams_of"]
+
+_NONE = -1
 
 
 class Map(NamedTuple):
@@ -103,3 +109,95 @@ class Store:
 
     transfers: list
     layer: int = 0
+
+
+@dataclass(eq=False)
+class Fence:
+    """A load of 16 unused bytes that lands when the sources of a store have been read."""
+
+    store: int
+    layer: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Streams:
+    """Steps by the engine that executes them, in order, each with the numbers of the steps that it waits for.
+
+    Attributes
+    ----------
+    loads : list of (Load or Fence, jobs, weights, read, written)
+        The last jobs that touch the destination, the last jobs that signal when they have read weights there, the store
+        that reads it, the store that writes the source; -1 for none.
+    jobs : list of (Jobs, loads)
+        The last load that must have landed before.
+    stores : list of (Store, jobs, loads)
+    """
+
+    loads: list
+    jobs: list
+    stores: list
+
+
+class _Touched:
+    """The last step of one kind that touches each block of a memory."""
+
+    def __init__(self, size):
+        self._last = np.full(-(-size // BLOCK), _NONE, np.int32)
+
+    def last(self, blocks):
+        """The last step that touches any of ``blocks``, each a slice or an array of numbers."""
+        return max((int(self._last[some].max()) for some in blocks), default=_NONE)
+
+    def touch(self, blocks, number):
+        """Step ``number`` touches ``blocks``."""
+        for some in blocks:
+            self._last[some] = number
+
+
+def streams_of(steps, smem_bytes, gmem_bytes):
+    """The :class:`Streams` of steps that are correct when they are executed one after the other."""
+    landed, used, read_early, written_near, stored = (_Touched(smem_bytes) for _ in range(5))
+    fetched, written_far = (_Touched(gmem_bytes) for _ in range(2))
+    loads, jobs, stores, fences = [], [], [], []
+    for step in steps:
+        if isinstance(step, Load):
+            sources, targets = _far(step), _near((each.near, each.near + each.size) for each in step.transfers)
+            jobs_there = max(used.last(targets), written_near.last(targets))
+            loads.append((step, jobs_there, read_early.last(targets), stored.last(targets), written_far.last(sources)))
+            landed.touch(targets, len(loads) - 1)
+            fetched.touch(sources, len(loads) - 1)
+        elif isinstance(step, Jobs):
+            reads, weights, writes = _near(step.reads), _near(step.weights), _near(step.writes)
+            leaving = stored.last(writes)
+            needed = landed.last(reads + weights + writes)
+            if leaving > _NONE:
+                needed = max(needed, _fence(leaving, loads, fences, step.layer))
+            jobs.append((step, needed))
+            used.touch(reads, len(jobs) - 1)
+            (read_early if step.early else used).touch(weights, len(jobs) - 1)
+            written_near.touch(writes, len(jobs) - 1)
+        else:
+            sources, targets = _near((each.near, each.near + each.size) for each in step.transfers), _far(step)
+            stores.append((step, written_near.last(sources), max(landed.last(sources), fetched.last(targets))))
+            stored.touch(sources, len(stores) - 1)
+            written_far.touch(targets, len(stores) - 1)
+    return Streams(loads, jobs, stores)
+
+
+def _near(spans):
+    """Blocks of shared memory of spans, each the first byte and the end."""
+    return [slice(first // BLOCK, -(-end // BLOCK)) for first, end in spans]
+
+
+def _far(step):
+    """Blocks of global memory of a load or a store."""
+    return [transfer.blocks for transfer in step.transfers]
+
+
+def _fence(store, loads, fences, layer):
+    """The first fence for ``store`` or a later store, as the number of a load; a new one if there is none."""
+    index = bisect_left(fences, store, key=lambda fence: fence[0])
+    if index == len(fences):
+        loads.append((Fence(store, layer), _NONE, _NONE, store, _NONE))
+        fences.append((store, len(loads) - 1))
+    return fences[index][1]

@@ -6,7 +6,7 @@ from math import ceil, gcd, inf
 
 from tilewright.spec.conv import CHANNELS_AT_ONCE
 
-from ..errors import node_error
+from ..graph import node_error
 from ..lower.places import LINE, Cut, Held, padded
 from .costs import FOLLOWS, HANDED, BandCosts, job_cost, moved, rows_needed, transfer_cycles
 from .cuts import MOST, cut_layer, legal, strided, with_gaps

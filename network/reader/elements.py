@@ -7,18 +7,18 @@ import math
 
 import numpy as np
 
-from ..arithmetic.constants import product_scale, sum_constants
-from ..arithmetic.functions import FUNCTIONS, OPERATIONS, exponentials, softmax_of_floats
-from ..arithmetic.rounding import add as sum_of
-from ..arithmetic.rounding import limits, multiply, quantise
+from ..arithmetic import add as sum_of
+from ..arithmetic import limits, multiply, numbers, product_scale, quantise, sum_constants
+from ..functions import FUNCTIONS, OPERATIONS, exponentials, softmax_of_floats
 from ..graph import Add, Concat, Mul, Softmax, Tensor
-from .operator import Constant, Function, Pending, Quantity, Real
-from .reading import function_of, numbers, own_quantity
+from .operator import MICROSOFT, Constant, Function, Pending, Quantity, Real, reads
+from .reading import function_of, own_quantity
 
-__all__ = ["add", "binary", "bytes_in_common", "clip", "mul", "qlinear_add", "qlinear_mul", "qlinear_softmax",
-           "qlinear_unary", "relu", "softmax", "unary"]  # fmt: skip
+__all__ = ["bytes_in_common"]
 
 
+@reads(*FUNCTIONS)
+@reads("Gelu", domain=MICROSOFT)
 def unary(op, reading):
     """A function of floats, possibly with attributes."""
     evaluate, value = _function(op), op.value(0)
@@ -29,6 +29,7 @@ def unary(op, reading):
     _defer(op, reading, Function(name, evaluate(floats)))
 
 
+@reads("Softmax")
 def softmax(op, reading):
     """Softmax of floats; quantised, its results are the same as of QLinearSoftmax."""
     value, axes = op.value(0), _axes(op, reading.opset, -1 if reading.opset >= 13 else 1)
@@ -45,6 +46,7 @@ def softmax(op, reading):
     reading.defer_floats(op, shape, floats, finish if real else None)
 
 
+@reads("QLinearSoftmax", domain=MICROSOFT)
 def qlinear_softmax(op, reading):
     """QLinearSoftmax: x, its scale and zero point, y's."""
     x, axes = op.tensor(0), _axes(op, op.take("opset", 13), -1)
@@ -66,6 +68,7 @@ def _softmax(op, reading, name, x, output, y, clamp, axes):
     reading.emit(op, (name,), output, attributes, shape, y.dtype)
 
 
+@reads(*OPERATIONS.keys() - {"Add", "Mul"})
 def binary(op, reading):
     """An operation on two functions of one tensor, or on a function and a number."""
     op.refuse_if(len(op) != 2, f"it has {len(op)} inputs, and only two are supported")
@@ -87,6 +90,7 @@ def binary(op, reading):
     _defer(op, reading, Function(name, OPERATIONS[op.kind](*operands).astype(np.float32)))
 
 
+@reads("QLinearSigmoid", "QLinearLeakyRelu", domain=MICROSOFT)
 def qlinear_unary(op, reading):
     """QLinearSigmoid, QLinearLeakyRelu: x, its scale and zero point, y's."""
     evaluate, x = _function(op, op.kind.removeprefix("QLinear")), op.tensor(0)
@@ -143,6 +147,7 @@ def _defer(op, reading, function):
     reading.defer(op, reading.shape(function.name), finish, function=function)
 
 
+@reads("QLinearAdd", domain=MICROSOFT)
 def qlinear_add(op, reading):
     """QLinearAdd: a, b and y, with scales and zero points; a or b may be a constant."""
     terms = [_term(op, index) for index in (0, 3)]
@@ -168,6 +173,7 @@ def _number(op, weights, other):
     return int(array.reshape(-1)[0]), Quantity(scale, zero, array.dtype.name)
 
 
+@reads("Add")
 def add(op, reading):
     """Add of floats; a constant that is added to a product is its bias."""
     for index in range(2):
@@ -222,6 +228,7 @@ def _sum(op, reading, terms):
     return shapes[0], finish
 
 
+@reads("QLinearMul", domain=MICROSOFT)
 def qlinear_mul(op, reading):
     """QLinearMul: a, b and y, with scales and zero points; one is a constant, or both are tables of one tensor."""
     terms = [_term(op, index) for index in (0, 3)]
@@ -230,6 +237,7 @@ def qlinear_mul(op, reading):
     finish(op.output, y, limits(y.dtype))
 
 
+@reads("Mul")
 def mul(op, reading):
     """Mul of floats; one operand is a constant, or both are functions of one tensor."""
     terms = _terms(op, reading)
@@ -263,11 +271,13 @@ def _scaled(op, reading, terms):
     return reading.shape(name), finish
 
 
+@reads("Relu")
 def relu(op, reading):
     """Relu: a clamp to 0 and more."""
     _clamp(op, reading, 0, np.inf)
 
 
+@reads("Clip")
 def clip(op, reading):
     """Clip, with limits as inputs or as attributes."""
     ends = [op.take("min", -np.inf, (float, int)), op.take("max", np.inf, (float, int))]
@@ -282,8 +292,7 @@ def _clamp(op, reading, low, high):
     value = op.value(0)
     if isinstance(value, Tensor) and value.dtype != "float32":
         least, most = limits(value.dtype)
-        numbers = np.arange(256, dtype=np.uint8).view(value.dtype)
-        table = np.clip(numbers, max(low, least), min(high, most)).astype(value.dtype)
+        table = np.clip(numbers(value.dtype), max(low, least), min(high, most)).astype(value.dtype)
         reading.emit(op, (value.name,), op.output, Concat(0, (table,)), value.shape, value.dtype)
     elif isinstance(value, Constant):
         op.tensor(0)  # raises the error

@@ -2,17 +2,20 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
+import onnx
 
-from ..arithmetic.rounding import dequantise, limits, quantise
+from ..arithmetic import dequantise, limits, quantise
 from ..graph import Concat, Pad, Reshape, Tensor, Transpose
-from .operator import Constant, Pending, Real
+from .operator import MICROSOFT, Constant, Operator, Pending, Real, reads
 from .reading import change_of, own_quantity
 
-__all__ = ["concat", "flatten", "operand", "pad", "qlinear_concat", "reshape", "squeeze", "transpose", "unsqueeze"]
+__all__ = ["in_one_row", "move_to", "operand"]
 
 
+@reads("Concat")
 def concat(op, reading):
     """Concat: any number of tensors."""
     sources = [operand(op, index) for index in range(len(op))]
@@ -38,6 +41,7 @@ def concat(op, reading):
     reading.defer(op, shape, finish, quantity=quantities.pop() if len(quantities) == 1 else None)
 
 
+@reads("QLinearConcat", domain=MICROSOFT)
 def qlinear_concat(op, reading):
     """QLinearConcat: scale and zero point of y, then each tensor with its own."""
     y = op.quantity(0, 1)
@@ -49,6 +53,7 @@ def qlinear_concat(op, reading):
     reading.emit(op, [tensor.name for tensor in tensors], op.output, Concat(axis, tables), shape, y.dtype)
 
 
+@reads("Pad")
 def pad(op, reading):
     """Pad with one number."""
     source = operand(op, 0)
@@ -81,6 +86,7 @@ def pad(op, reading):
     reading.move(op, source, shape, attributes_of, own if exact else None)
 
 
+@reads("Flatten")
 def flatten(op, reading):
     """Flatten to two dimensions."""
     sizes, axis = _sizes(op), op.take("axis", 1)
@@ -90,6 +96,7 @@ def flatten(op, reading):
     _reshape(op, reading, (math.prod(sizes[:axis]), math.prod(sizes[axis:])))
 
 
+@reads("Reshape")
 def reshape(op, reading):
     """Reshape; a size of -1 is computed, and 0 keeps the old size unless ``allowzero`` is set."""
     given = _sizes(op)
@@ -108,6 +115,7 @@ def reshape(op, reading):
     _reshape(op, reading, tuple(sizes))
 
 
+@reads("Squeeze")
 def squeeze(op, reading):
     """Squeeze; by default all dimensions of one element."""
     sizes = _sizes(op)
@@ -117,6 +125,7 @@ def squeeze(op, reading):
     _reshape(op, reading, tuple(size for axis, size in enumerate(sizes) if axis not in axes))
 
 
+@reads("Unsqueeze")
 def unsqueeze(op, reading):
     """Unsqueeze: adds dimensions of one element."""
     sizes = list(_sizes(op))
@@ -125,6 +134,7 @@ def unsqueeze(op, reading):
     _reshape(op, reading, tuple(sizes))
 
 
+@reads("Transpose")
 def transpose(op, reading):
     """Transpose; by default the dimensions are reversed."""
     sizes = _sizes(op)
@@ -190,3 +200,54 @@ def _joined(op, shapes):
         raise op.refusal(f"its inputs {', '.join(str(list(shape)) for shape in shapes)} do not fit along {axis}")
     total = sum(shape[axis] for shape in shapes)
     return (*shapes[0][:axis], total, *shapes[0][axis + 1 :]), axis
+
+
+#: Number of each attribute for the added dimension.
+_OF_ONE = {"kernel_shape": 1, "strides": 1, "dilations": 1, "pads": 0}
+
+
+def in_one_row(kernel=None):
+    """Decorates a reader so that it also takes feature maps of one dimension of space, as feature maps of one row.
+
+    ``kernel`` is the number of the input that is a kernel, if there is one.
+    """
+    return lambda reader: partial(_read_row, reader, kernel)
+
+
+def _read_row(reader, kernel, op, reading):
+    value = op.value(0)
+    if isinstance(value, Constant) or len(op.shape_of(value)) != 3:
+        reader(op, reading)
+        return
+    images, channels, length = op.shape_of(value)
+    proto = onnx.NodeProto()
+    proto.CopyFrom(op.proto)
+    proto.name = op.name
+    proto.input[0], proto.output[0] = (reading.fresh(f"{name}.row") for name in (op.input_name(0), op.output))
+    move_to(op, reading, value, (images, channels, 1, length), Reshape, proto.input[0])
+    weights = None if kernel is None else op.value(kernel)
+    if isinstance(weights, Constant) and weights.array.ndim == 3:
+        proto.input[kernel] = reading.fresh(f"{op.input_name(kernel)}.row")
+        reading.values[proto.input[kernel]] = replace(weights, array=weights.array[:, :, None])
+    for attribute in proto.attribute:
+        if attribute.name in _OF_ONE:
+            attribute.ints[:] = _widened(attribute.name, list(attribute.ints))
+    inner = Operator(proto, reading)
+    reader(inner, reading)
+    inner.end()
+    op.forget()
+    result = reading.values[inner.output]
+    *shape, _, length = op.shape_of(result)
+    move_to(op, reading, result, (*shape, length), Reshape, op.output)
+
+
+def _widened(name, numbers):
+    half = len(numbers) // 2 if name == "pads" else len(numbers)
+    parts = [part for part in (numbers[:half], numbers[half:]) if part]
+    return [number for part in parts for number in (_OF_ONE[name], *part)]
+
+
+def move_to(op, reading, x, shape, attributes_of, output):
+    """Adds a node that moves elements of ``x`` to the tensor ``output``, with attributes of its shape."""
+    node = Operator(onnx.helper.make_node(op.kind, [], [output], op.name), reading)
+    reading.move(node, x, shape, lambda y, clamp: attributes_of(shape), own_quantity(x), floats=True)

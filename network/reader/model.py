@@ -11,15 +11,12 @@ from onnx.external_data_helper import load_external_data_for_model
 
 from tilewright.golden.arguments import instance, shown
 
-from ..arithmetic.functions import FUNCTIONS, OPERATIONS
-from ..errors import ModelError
-from ..graph import Graph, Reshape, Tensor
-from . import constants, elements, layout, products, quantisation, selection, windows
+from ..arithmetic import numbers
+from ..graph import Graph, ModelError, Reshape, Tensor
+from . import elements, layout, products, resize, selection, windows  # noqa: F401 - they enter their READERS
 from .constants import FOR_CONSTANTS, constant_of
-from .operator import Constant, Operator, Pending, check_opset, check_schema
-from .products import in_one_row
+from .operator import READERS, Constant, Operator, Pending, check_opset, check_schema
 from .reading import Reading
-from .selection import resize
 
 __all__ = ["READERS", "fold_clamps", "load", "read", "read_model"]
 
@@ -78,64 +75,9 @@ def _clamp(graph, node):
     if node.kind != "Concat" or len(node.inputs) != 1 or node.attributes.tables[0] is None:
         return None
     dtype, (table,) = graph.tensors[node.inputs[0]].dtype, node.attributes.tables
-    numbers = np.arange(256, dtype=np.uint8).view(dtype)
     ends = int(table.min()), int(table.max())
-    same = table.dtype == dtype and np.array_equal(np.clip(numbers, *ends), table)
+    same = table.dtype == dtype and np.array_equal(np.clip(numbers(dtype), *ends), table)
     return ends if same else None
-
-
-_MICROSOFT = "com.microsoft"
-
-#: Functions that read a node, by domain and operator.
-READERS = {
-    ("", "AveragePool"): in_one_row(windows.on_floats(windows.average_of_windows)),
-    ("", "Add"): elements.add,
-    ("", "Cast"): constants.cast,
-    ("", "Clip"): elements.clip,
-    ("", "Concat"): layout.concat,
-    ("", "Conv"): in_one_row(products.conv, 1),
-    ("", "DequantizeLinear"): quantisation.dequantize_linear,
-    ("", "DepthToSpace"): selection.depth_to_space,
-    ("", "Dropout"): constants.dropout,
-    ("", "Flatten"): layout.flatten,
-    ("", "Gather"): selection.gather,
-    ("", "Gemm"): products.gemm,
-    ("", "GlobalAveragePool"): in_one_row(windows.on_floats(windows.average_of_all)),
-    ("", "GlobalMaxPool"): in_one_row(windows.global_max_pool),
-    ("", "Identity"): constants.identity,
-    ("", "MatMul"): products.matmul,
-    ("", "MaxPool"): in_one_row(windows.max_pool),
-    ("", "Mul"): elements.mul,
-    ("", "Pad"): layout.pad,
-    ("", "QLinearConv"): in_one_row(products.qlinear_conv, 3),
-    ("", "QLinearMatMul"): products.qlinear_matmul,
-    ("", "QuantizeLinear"): quantisation.quantize_linear,
-    ("", "ReduceMean"): windows.reduce_mean,
-    ("", "Relu"): elements.relu,
-    ("", "Reshape"): layout.reshape,
-    ("", "Resize"): resize,
-    ("", "Slice"): selection.slice_of,
-    ("", "Softmax"): elements.softmax,
-    ("", "SpaceToDepth"): selection.space_to_depth,
-    ("", "Split"): selection.split,
-    ("", "Squeeze"): layout.squeeze,
-    ("", "Transpose"): layout.transpose,
-    ("", "Unsqueeze"): layout.unsqueeze,
-    **{("", name): elements.unary for name in FUNCTIONS},
-    **{("", name): elements.binary for name in OPERATIONS.keys() - {"Add", "Mul"}},
-    (_MICROSOFT, "DequantizeLinear"): quantisation.dequantize_linear,
-    (_MICROSOFT, "Gelu"): elements.unary,
-    (_MICROSOFT, "QGemm"): products.qgemm,
-    (_MICROSOFT, "QLinearAdd"): elements.qlinear_add,
-    (_MICROSOFT, "QLinearAveragePool"): in_one_row(windows.on_integers(windows.average_of_windows)),
-    (_MICROSOFT, "QLinearConcat"): layout.qlinear_concat,
-    (_MICROSOFT, "QLinearGlobalAveragePool"): in_one_row(windows.on_integers(windows.average_of_all)),
-    (_MICROSOFT, "QLinearLeakyRelu"): elements.qlinear_unary,
-    (_MICROSOFT, "QLinearMul"): elements.qlinear_mul,
-    (_MICROSOFT, "QLinearSigmoid"): elements.qlinear_unary,
-    (_MICROSOFT, "QLinearSoftmax"): elements.qlinear_softmax,
-    (_MICROSOFT, "QuantizeLinear"): quantisation.quantize_linear,
-}
 
 
 def read(path):

@@ -6,10 +6,25 @@ from typing import NamedTuple
 import numpy as np
 import onnx
 
-from ..errors import ModelError, node_error
-from ..graph import Tensor
+from ..graph import ModelError, Tensor, node_error
 
-__all__ = ["Constant", "Function", "Operator", "Pending", "Quantity", "Real", "Weights", "check_opset", "check_schema"]
+__all__ = ["MICROSOFT", "READERS", "Constant", "Function", "Operator", "Pending", "Quantity", "Real", "Weights",
+           "check_opset", "check_schema", "reads"]  # fmt: skip
+
+MICROSOFT = "com.microsoft"
+
+#: Functions that read a node, by domain and operator: see :func:`reads`.
+READERS = {}
+
+
+def reads(*kinds, domain=""):
+    """Decorates a function of an Operator and a Reading that reads the operators ``kinds`` of a domain."""
+
+    def register(reader):
+        READERS.update(dict.fromkeys(((domain, kind) for kind in kinds), reader))
+        return reader
+
+    return register
 
 
 class Quantity(NamedTuple):

@@ -1,19 +1,16 @@
 """Convolutions and products of matrices: of integers, and of floats that stand for integers."""
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import onnx
 
-from ..arithmetic.constants import convolution_scale
-from ..arithmetic.rounding import limits
-from ..graph import Conv, Reshape, Scale
-from .operator import Constant, Operator, Pending, Weights
-from .reading import own_quantity
+from ..arithmetic import limits, product_scale
+from ..graph import Conv, Scale
+from .layout import in_one_row
+from .operator import MICROSOFT, Constant, Pending, Weights, reads
 from .windows import Windows, take_windows
 
-__all__ = ["conv", "gemm", "in_one_row", "matmul", "qgemm", "qlinear_conv", "qlinear_matmul"]
+__all__ = []
 
 
 class _Bias(NamedTuple):
@@ -26,6 +23,8 @@ class _Bias(NamedTuple):
 _POINT = Windows((1, 1), (0, 0, 0, 0), (1, 1), (1, 1))
 
 
+@reads("QLinearConv")
+@in_one_row(3)
 def qlinear_conv(op, reading):
     """QLinearConv: x, w and y, with scales and zero points; bias."""
     x = op.tensor(0)
@@ -36,6 +35,8 @@ def qlinear_conv(op, reading):
     finish(op.output, y, limits(y.dtype))
 
 
+@reads("Conv")
+@in_one_row(1)
 def conv(op, reading):
     """Conv of floats: x, w, bias."""
     real = op.real(0)
@@ -45,6 +46,7 @@ def conv(op, reading):
     reading.defer(op, shape, finish)
 
 
+@reads("QGemm", domain=MICROSOFT)
 def qgemm(op, reading):
     """QGemm: a and b with scales and zero points, c, and those of y; without them y is floats."""
     x = op.tensor(0)
@@ -60,6 +62,7 @@ def qgemm(op, reading):
     finish(op.output, y, limits(y.dtype))
 
 
+@reads("Gemm")
 def gemm(op, reading):
     """Gemm of floats: a, b, c."""
     real = op.real(0)
@@ -73,6 +76,7 @@ def gemm(op, reading):
     reading.defer(op, shape, finish, floats=floats)
 
 
+@reads("QLinearMatMul")
 def qlinear_matmul(op, reading):
     """QLinearMatMul: a, b and y, with scales and zero points."""
     x = op.tensor(0)
@@ -82,6 +86,7 @@ def qlinear_matmul(op, reading):
     finish(op.output, y, limits(y.dtype))
 
 
+@reads("MatMul")
 def matmul(op, reading):
     """MatMul of floats: a, b. An Add after it may be its bias."""
     real = op.real(0)
@@ -150,7 +155,7 @@ def _results(op, reading, x, quantity, weights, bias, windows, shape, groups):
         reading.emit(op, (x.name,), output, attributes, shape, dtype)
 
     def finish(output, y, clamp):
-        scales = convolution_scale(quantity.scale, scale, y.scale)
+        scales = product_scale(quantity.scale, scale, y.scale)
         op.refuse_if(not np.isfinite(scales).all(), "its scales give a factor that binary32 does not hold")
         emit(output, y.dtype, counts, scales, y.zero, clamp)
 
@@ -221,53 +226,3 @@ def _one_row(op, index, array):
     if array.ndim and array.size != array.shape[-1]:
         raise op.refusal(f"its bias {op.input_name(index)!r} is {list(array.shape)}, not one for each channel")
     return array
-
-
-#: Number of each attribute for the added dimension.
-_OF_ONE = {"kernel_shape": 1, "strides": 1, "dilations": 1, "pads": 0}
-
-
-def in_one_row(reader, kernel=None):
-    """A reader that also takes feature maps of one dimension of space, as feature maps of one row.
-
-    ``kernel`` is the number of the input that is a kernel, if there is one.
-    """
-
-    def read(op, reading):
-        value = op.value(0)
-        if isinstance(value, Constant) or len(op.shape_of(value)) != 3:
-            reader(op, reading)
-            return
-        images, channels, length = op.shape_of(value)
-        proto = onnx.NodeProto()
-        proto.CopyFrom(op.proto)
-        proto.name = op.name
-        proto.input[0], proto.output[0] = (reading.fresh(f"{name}.row") for name in (op.input_name(0), op.output))
-        _reshape(op, reading, value, (images, channels, 1, length), proto.input[0])
-        weights = None if kernel is None else op.value(kernel)
-        if isinstance(weights, Constant) and weights.array.ndim == 3:
-            proto.input[kernel] = reading.fresh(f"{op.input_name(kernel)}.row")
-            reading.values[proto.input[kernel]] = replace(weights, array=weights.array[:, :, None])
-        for attribute in proto.attribute:
-            if attribute.name in _OF_ONE:
-                attribute.ints[:] = _widened(attribute.name, list(attribute.ints))
-        inner = Operator(proto, reading)
-        reader(inner, reading)
-        inner.end()
-        op.forget()
-        result = reading.values[inner.output]
-        *shape, _, length = op.shape_of(result)
-        _reshape(op, reading, result, (*shape, length), op.output)
-
-    return read
-
-
-def _widened(name, numbers):
-    half = len(numbers) // 2 if name == "pads" else len(numbers)
-    parts = [part for part in (numbers[:half], numbers[half:]) if part]
-    return [number for part in parts for number in (_OF_ONE[name], *part)]
-
-
-def _reshape(op, reading, value, shape, output):
-    node = Operator(onnx.helper.make_node(op.kind, [], [output], op.name), reading)
-    reading.move(node, value, shape, lambda y, clamp: Reshape(shape), own_quantity(value))

@@ -5,12 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..arithmetic.constants import change_table
-from ..arithmetic.rounding import dequantise, limits, quantise
+from ..arithmetic import change_table, dequantise, limits, numbers, quantise
 from ..graph import Concat, Dequantize, Floats, Graph, Node, Quantize, Reshape, Tensor
 from .operator import Function, Pending, Real
 
-__all__ = ["Reading", "change_of", "function_of", "numbers", "own_quantity"]
+__all__ = ["Reading", "change_of", "function_of", "own_quantity"]
 
 #: Most elements of a tensor: a file of a few bytes may ask for any number.
 _MOST = 1 << 31
@@ -196,11 +195,6 @@ class Reading:
         while name in self.values:
             name += "'"
         return name
-
-
-def numbers(dtype):
-    """All numbers of a type of 8 bits, by their bytes."""
-    return np.arange(256, dtype=np.uint8).view(dtype)
 
 
 def function_of(value):

@@ -1,17 +1,15 @@
 """Operators that take elements by constant indices of each dimension, also repeatedly."""
 
 import numpy as np
-import onnx
 
-from ..arithmetic.nearest import COORDINATES, ROUNDINGS, nearest_elements
 from ..graph import Reshape, Take, Transpose
-from .layout import operand
-from .operator import Operator
-from .reading import own_quantity
+from .layout import move_to, operand
+from .operator import reads
 
-__all__ = ["depth_to_space", "gather", "resize", "slice_of", "source_of", "space_to_depth", "split", "take"]
+__all__ = ["source_of", "take"]
 
 
+@reads("Gather")
 def gather(op, reading):
     """Gather of constant indices, one or a list."""
     x, shape = source_of(op)
@@ -29,9 +27,10 @@ def gather(op, reading):
         return
     name = reading.fresh(f"{op.output}.one")
     take(op, reading, x, indices, name)
-    _move(op, reading, reading.values[name], (*shape[:axis], *shape[axis + 1 :]), Reshape, op.output)
+    move_to(op, reading, reading.values[name], (*shape[:axis], *shape[axis + 1 :]), Reshape, op.output)
 
 
+@reads("Slice")
 def slice_of(op, reading):
     """Slice, with constant starts, ends, dimensions and steps, or attributes."""
     x, shape = source_of(op)
@@ -49,6 +48,7 @@ def slice_of(op, reading):
     take(op, reading, x, indices, op.output)
 
 
+@reads("Split")
 def split(op, reading):
     """Split to parts of given sizes, or to equal parts, one for each output."""
     x, shape = source_of(op)
@@ -73,6 +73,7 @@ def split(op, reading):
             take(op, reading, x, indices, name)
 
 
+@reads("DepthToSpace")
 def depth_to_space(op, reading):
     """DepthToSpace: channels become rows and columns of blocks."""
     x, (images, channels, rows, columns), size = _blocks(op)
@@ -85,6 +86,7 @@ def depth_to_space(op, reading):
     _rearrange(op, reading, x, parts, order, (images, deep, rows * size, columns * size))
 
 
+@reads("SpaceToDepth")
 def space_to_depth(op, reading):
     """SpaceToDepth: rows and columns of blocks become channels."""
     x, (images, channels, rows, columns), size = _blocks(op)
@@ -103,10 +105,10 @@ def _blocks(op):
 
 def _rearrange(op, reading, x, parts, order, shape):
     names = [reading.fresh(f"{op.output}.parts"), reading.fresh(f"{op.output}.order"), op.output]
-    _move(op, reading, x, parts, Reshape, names[0])
+    move_to(op, reading, x, parts, Reshape, names[0])
     perm = tuple(parts[axis] for axis in order)
-    _move(op, reading, reading.values[names[0]], perm, lambda _: Transpose(order), names[1])
-    _move(op, reading, reading.values[names[1]], shape, Reshape, names[2])
+    move_to(op, reading, reading.values[names[0]], perm, lambda _: Transpose(order), names[1])
+    move_to(op, reading, reading.values[names[1]], shape, Reshape, names[2])
 
 
 def source_of(op):
@@ -121,55 +123,4 @@ def _all(shape):
 
 def take(op, reading, x, indices, output):
     """Adds the tensor ``output``: the elements of ``x`` with some indices of each dimension."""
-    _move(op, reading, x, tuple(len(part) for part in indices), lambda _: Take(tuple(indices)), output)
-
-
-def _move(op, reading, x, shape, attributes_of, output):
-    """Adds a node that moves elements of ``x`` to the tensor ``output``."""
-    node = Operator(onnx.helper.make_node(op.kind, [], [output], op.name), reading)
-    reading.move(node, x, shape, lambda y, clamp: attributes_of(shape), own_quantity(x), floats=True)
-
-
-def resize(op, reading):
-    """Resize: x, region, scales, sizes; before version 11 x and scales."""
-    x, shape = source_of(op)
-    old = reading.opset < 11
-    op.require("mode", "nearest", str)
-    for name in ("antialias", "exclude_outside"):
-        op.require(name, 0)
-    for name in ("cubic_coeff_a", "extrapolation_value"):  # of other modes
-        op.take(name, 0.0, float)
-    op.require("keep_aspect_ratio_policy", "stretch", str)
-    coordinates = op.take("coordinate_transformation_mode", "asymmetric" if old else "half_pixel", str)
-    rounding = op.take("nearest_mode", "floor" if old else "round_prefer_floor", str)
-    for name, given, known in (
-        ("coordinate_transformation_mode", coordinates, COORDINATES), ("nearest_mode", rounding, ROUNDINGS),
-    ):  # fmt: skip
-        op.refuse_if(given not in known, f"its attribute {name!r} is {given!r}: {', '.join(known)} are supported")
-    if not old:
-        op.skip(1)  # the region of tf_crop_and_resize
-    axes = op.axes(None, len(shape), tuple(range(len(shape))))
-    sizes, factors = _sizes(op, [shape[axis] for axis in axes], 1 if old else 2)
-    if len(sizes) != len(axes) or not all(np.isfinite(factors)) or min(factors) <= 0 or (old and min(factors) < 1):
-        raise op.refusal(f"its factors {[float(factor) for factor in factors]} are not supported")
-    indices = [np.arange(size) for size in shape]
-    sizes_after = list(shape)
-    for axis, size in zip(axes, sizes, strict=True):
-        sizes_after[axis] = size
-    if sizes_after != list(shape):  # with factors that change no size ONNX Runtime copies
-        for axis, size, factor in zip(axes, sizes, factors, strict=True):
-            if factor != 1:
-                indices[axis] = nearest_elements(shape[axis], size, factor, coordinates, rounding)
-    take(op, reading, x, indices, op.output)
-
-
-def _sizes(op, before, scales):
-    """Sizes and float32 factors of the resized dimensions, from the input ``scales`` or from sizes."""
-    factors = op.constant(scales, "scales").array if op.has(scales) else np.zeros(0, np.float32)
-    op.refuse_if(factors.dtype != np.float32, f"its scales {op.input_name(scales)!r} are {factors.dtype}, not float32")
-    factors = list(factors.reshape(-1))
-    if not op.has(3):
-        return [int(np.float32(size) * factor) for size, factor in zip(before, factors, strict=False)], factors
-    op.refuse_if(factors, "it has both scales and sizes")
-    sizes = op.integers(3, "sizes")
-    return sizes, [np.float32(size) / np.float32(given) for given, size in zip(before, sizes, strict=False)]
+    move_to(op, reading, x, tuple(len(part) for part in indices), lambda _: Take(tuple(indices)), output)

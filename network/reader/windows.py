@@ -1,18 +1,17 @@
 """Windows over a feature map, and operators that take their average or maximum."""
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from ..arithmetic.constants import average_scale, global_average_scale
-from ..arithmetic.rounding import limits
+from ..arithmetic import average_scale, limits
 from ..graph import Pool, Reshape
-from .layout import operand
-from .operator import Constant, Pending
+from .layout import in_one_row, operand
+from .operator import MICROSOFT, Pending, reads
 from .reading import own_quantity
 
-__all__ = ["Windows", "average_of_all", "average_of_windows", "global_max_pool", "max_pool", "on_floats", "on_integers",
-           "reduce_mean", "take_windows"]  # fmt: skip
+__all__ = ["Windows", "take_windows"]
 
 #: Most rows or columns of a feature map with its padding.
 _MOST = 1 << 20
@@ -26,6 +25,10 @@ class Windows(NamedTuple):
     dilation: tuple[int, int]
     count: tuple[int, int]
     ceil: bool = False
+
+
+#: Of a single window.
+_POINT = Windows((1, 1), (0, 0, 0, 0), (1, 1), (1, 1))
 
 
 def take_windows(op, kernel, size, *, pool=False):
@@ -90,64 +93,37 @@ def _list(op, name, default, least):
     return values
 
 
-def on_integers(average):
-    """A reader of ``average`` of integers: x and y, with scales and zero points."""
-
-    def read(op, reading):
-        op.require("channels_last", 0)
-        x = op.tensor(0)
-        _, finish = average(op, reading, x, op.quantity(1, 2, x.dtype))
-        y = op.quantity(3, 4, x.dtype)
-        finish(op.output, y, limits(y.dtype))
-
-    return read
-
-
-def on_floats(average):
-    """A reader of ``average`` of floats."""
-
-    def read(op, reading):
-        real = op.real(0)
-        shape, finish = average(op, reading, reading.values[real.name], real.quantity)
-        reading.defer(op, shape, finish)
-
-    return read
-
-
+@reads("MaxPool")
+@in_one_row()
 def max_pool(op, reading):
     """MaxPool of integers, or of floats."""
-    value = op.value(0)
-    if isinstance(value, Constant):
-        op.tensor(0)  # raises the error
-    shape = op.shape_of(value)
-    _check_space(op, shape)
+    shape = _space(op, op.shape_of(operand(op, 0)))
     op.take("storage_order", 0)  # for indices, which are not supported
     kernel = _kernel(op)
-    windows = take_windows(op, kernel, shape[2:], pool=True)
-    empty = not _counts(kernel, shape[2:], windows).all()
-    fields = {"kernel": kernel, "stride": windows.stride, "pad": windows.pad, "dilation": windows.dilation}
+    _maxima(op, reading, shape, kernel, take_windows(op, kernel, shape[2:], pool=True))
+
+
+@reads("GlobalMaxPool")
+@in_one_row()
+def global_max_pool(op, reading):
+    """GlobalMaxPool of integers, or of floats."""
+    shape = _space(op, op.shape_of(operand(op, 0)))
+    _maxima(op, reading, shape, tuple(shape[2:]), _POINT)
+
+
+def _maxima(op, reading, shape, kernel, windows):
+    value, empty = op.value(0), not _counts(kernel, shape[2:], windows).all()
 
     def attributes_of(y, clamp):
         if empty and y is not None and clamp[0] > limits(y.dtype)[0]:
             raise op.refusal("a window lies wholly in padding, and what it gives is clamped")
-        return Pool(kind="max", minimum=clamp[0], maximum=clamp[1], **fields)
+        return Pool(kind="max", kernel=kernel, stride=windows.stride, pad=windows.pad, dilation=windows.dilation,
+                    minimum=clamp[0], maximum=clamp[1])  # fmt: skip
 
     reading.move(op, value, (*shape[:2], *windows.count), attributes_of, None if empty else own_quantity(value))
 
 
-def global_max_pool(op, reading):
-    """GlobalMaxPool of integers, or of floats."""
-    value = operand(op, 0)
-    shape = op.shape_of(value)
-    _check_space(op, shape)
-    fields = {"kernel": tuple(shape[2:]), "stride": (1, 1), "pad": (0,) * 4, "dilation": (1, 1)}
-
-    def attributes_of(y, clamp):
-        return Pool(kind="max", minimum=clamp[0], maximum=clamp[1], **fields)
-
-    reading.move(op, value, (*shape[:2], 1, 1), attributes_of, own_quantity(value))
-
-
+@reads("ReduceMean")
 def reduce_mean(op, reading):
     """ReduceMean over all rows and columns, with or without their dimensions."""
     rank, keep = len(op.shape_of(op.real(0))), op.take("keepdims", 1)
@@ -155,27 +131,25 @@ def reduce_mean(op, reading):
     if rank != 4 or sorted(op.axes(1, rank)) != [2, 3]:
         raise op.refusal("only the mean of all rows and columns of a feature map is supported")
     if keep:
-        on_floats(average_of_all)(op, reading)
+        _on_floats(_average_of_all, op, reading)
         return
     real = op.real(0)
-    shape, finish = average_of_all(op, reading, reading.values[real.name], real.quantity)
+    shape, finish = _average_of_all(op, reading, reading.values[real.name], real.quantity)
     mean = Pending(op, shape, finish)
     reading.move(op, mean, shape[:2], lambda y, clamp: Reshape(shape[:2]))
 
 
-def average_of_all(op, reading, x, quantity):
+def _average_of_all(op, reading, x, quantity):
     """An average of all pixels: the shape of the result, and the function that adds the node."""
-    _check_space(op, x.shape)
-    size = x.shape[2:]
-    windows = Windows((1, 1), (0, 0, 0, 0), (1, 1), (1, 1))
+    size = _space(op, x.shape)[2:]
     return _finish(
-        op, reading, x, quantity, size, windows, lambda y: global_average_scale(quantity.scale, y, size[0] * size[1])
+        op, reading, x, quantity, size, _POINT, lambda y: average_scale(quantity.scale, y, size[0] * size[1])
     )
 
 
-def average_of_windows(op, reading, x, quantity):
+def _average_of_windows(op, reading, x, quantity):
     """Averages of windows: the shape of the result, and the function that adds the node."""
-    _check_space(op, x.shape)
+    _space(op, x.shape)
     kernel = _kernel(op)
     with_padding = op.take("count_include_pad", 0)
     windows = take_windows(op, kernel, x.shape[2:], pool=True)
@@ -188,6 +162,26 @@ def average_of_windows(op, reading, x, quantity):
     if (counts == counts.flat[0]).all():
         counts = counts[:1, :1]
     return _finish(op, reading, x, quantity, kernel, windows, lambda y: average_scale(quantity.scale, y, counts))
+
+
+def _on_floats(average, op, reading):
+    real = op.real(0)
+    shape, finish = average(op, reading, reading.values[real.name], real.quantity)
+    reading.defer(op, shape, finish)
+
+
+def _on_integers(average, op, reading):
+    """x and y, with scales and zero points."""
+    op.require("channels_last", 0)
+    x = op.tensor(0)
+    _, finish = average(op, reading, x, op.quantity(1, 2, x.dtype))
+    y = op.quantity(3, 4, x.dtype)
+    finish(op.output, y, limits(y.dtype))
+
+
+for _kind, _average in (("AveragePool", _average_of_windows), ("GlobalAveragePool", _average_of_all)):
+    reads(_kind)(in_one_row()(partial(_on_floats, _average)))
+    reads(f"QLinear{_kind}", domain=MICROSOFT)(in_one_row()(partial(_on_integers, _average)))
 
 
 def _finish(op, reading, x, quantity, kernel, windows, scale_of):
@@ -221,8 +215,10 @@ def _inside(size, kernel, stride, dilation, before, count):
     return ((places >= 0) & (places < size)).sum(axis=1)
 
 
-def _check_space(op, shape):
+def _space(op, shape):
+    """``shape``, if it is that of a feature map."""
     op.refuse_if(len(shape) != 4, f"its input is {list(shape)}: only two dimensions of space are supported")
+    return shape
 
 
 def _kernel(op):

@@ -1,4 +1,5 @@
-// What tells a thread that an asynchronous copy is done: barriers in shared memory, bulk groups, fences and the clock.
+// What threads tell each other: barriers in shared memory, bulk groups, fences, the clock, and meetings of a cluster of
+// blocks.
 //
 // Barriers are named by their address in shared memory. A phase of one ends when all its arrivals have been made and
 // its count of bytes, which may be negative on the way, is zero; its parity is 0, then 1, then 0 again. The count of a
@@ -84,6 +85,29 @@ __device__ __forceinline__ void finish_groups()
 __device__ __forceinline__ void fence_for_copies()
 {
     asm volatile("fence.proxy.async;" ::: "memory");
+}
+
+// Number of this block in its cluster.
+__device__ __forceinline__ uint32_t own_core()
+{
+    uint32_t core;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(core));
+    return core;
+}
+
+// What lies in another block's shared memory where `address` is in that of this one.
+__device__ __forceinline__ uint32_t address_in(uint32_t core, uint32_t address)
+{
+    uint32_t mapped;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(address), "r"(core));
+    return mapped;
+}
+
+// Waits until every thread of the cluster has come here. What each has written before, all can read after.
+__device__ __forceinline__ void meet_cluster()
+{
+    asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
 }
 
 }  // namespace tilewright

@@ -8,10 +8,8 @@
 #include <cstdint>
 
 #include "barriers.h"
-#include "block_instructions.h"
-#include "cluster.h"
+#include "instructions.h"
 #include "job.h"
-#include "tensor_instructions.h"
 
 namespace tilewright {
 

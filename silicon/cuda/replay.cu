@@ -13,12 +13,10 @@
 #include <vector>
 
 #include "carry_out.h"
-#include "hello.h"
+#include "driver.h"
 #include "job.h"
 #include "job_io.h"
 #include "launch.h"
-#include "memories.h"
-#include "tensor_maps.h"
 
 namespace tilewright {
 

@@ -1,4 +1,4 @@
-// Times loads of boxes against the GPU's own copies; timing.h has what it reads, timing.py starts it.
+// Times loads of boxes against the GPU's own copies; load_all.h has what it reads, timing.py starts it.
 //
 // Every shape is first checked: its bytes, added up as they land, must be those that ordinary loads find. Then, after a
 // round that does not count, every round times the copy, the blocks and all shapes one after the other.
@@ -11,9 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "driver.h"
 #include "load_all.h"
-#include "memories.h"
-#include "tensor_maps.h"
 
 namespace tilewright {
 namespace {

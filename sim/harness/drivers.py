@@ -1,6 +1,6 @@
-"""Drivers of a harness: scripts, the transactions that they become, and logs."""
+"""Drivers of a harness: scripts with random pauses, the transactions that they become, and logs."""
 
-from amaranth.hdl import Module, Signal, unsigned
+from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -9,10 +9,52 @@ from tilewright.hw.smem.layouts import BarrierRequestLayout, BarrierResultLayout
 
 from ..hdl.packing import row_bytes
 from ..hdl.word_array import WordArray
-from .stall import Stall
 
 __all__ = ["BarrierDriver", "BarrierItemLayout", "Log", "LogRowLayout", "RegisterAnswerLayout", "RegisterDriver",
-           "ScriptDriver", "ScriptRowLayout"]  # fmt: skip
+           "ScriptDriver", "ScriptRowLayout", "Stall", "add_stall"]  # fmt: skip
+
+
+class Stall(wiring.Component):
+    """Decides every cycle whether to go on.
+
+    Parameters
+    ----------
+    number : int
+        Instances with different numbers pause at different times.
+    """
+
+    # Of a pause, in 256ths: 0 never pauses, 255 goes on in one cycle of 256.
+    probability: In(8)
+    # Mixed into the sequence while ``start`` is high.
+    seed: In(16)
+    # Begin the sequence again.
+    start: In(1)
+    # No pause in this cycle. Independent from cycle to cycle, so a stream's source must remember that it has shown an
+    # item.
+    go: Out(1)
+
+    def __init__(self, number):
+        self._number = number
+        super().__init__()
+
+    def elaborate(self, platform):
+        m = Module()
+        # Marsaglia's xorshift: 32 new bits a cycle, period 2^32 - 1.
+        state = Signal(32, init=1)
+        first, second = Signal.like(state), Signal.like(state)
+        m.d.comb += [first.eq(state ^ (state << 13)), second.eq(first ^ (first >> 17))]
+        m.d.sync += state.eq(second ^ (second << 5))
+        with m.If(self.start):
+            m.d.sync += state.eq(Cat(self.seed, (self.seed ^ (0x5EED + 0x9E37 * self._number)) | 0x8000))
+        m.d.comb += self.go.eq(state[-8:] >= self.probability)
+        return m
+
+
+def add_stall(m, name, number, probability, source):
+    """``go`` of a new ``Stall``, which takes ``seed`` and ``start`` from the members of ``source``."""
+    m.submodules[name] = stall = Stall(number)
+    m.d.comb += [stall.probability.eq(probability), stall.seed.eq(source.seed), stall.start.eq(source.start)]
+    return stall.go
 
 
 class BarrierItemLayout(data.StructLayout):
@@ -160,19 +202,16 @@ class ScriptDriver(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.script = script = self.script
-        m.submodules.stall = stall = Stall(self._number)
+        go = add_stall(m, "stall", self._number, self.stall, self)
         row = Signal(self._row)
         held = Signal()
         following = Signal.like(self.issued)
 
         m.d.comb += [
-            stall.probability.eq(self.stall),
-            stall.seed.eq(self.seed),
-            stall.start.eq(self.start),
             row.eq(script.read_data),
             self.o.payload.eq(row.item),
             # An item that has been shown stays.
-            self.o.valid.eq(~self.start & ~self.finished & self.enable & (~row.wait | self.idle) & (stall.go | held)),
+            self.o.valid.eq(~self.start & ~self.finished & self.enable & (~row.wait | self.idle) & (go | held)),
             self.finished.eq(self.issued == self.count),
             following.eq(self.issued + (self.o.valid & self.o.ready)),
             script.read_enable.eq(1),

@@ -61,7 +61,7 @@ class Harness(wiring.Component):
         members |= {f"{name}_count": Out(32) for name in records.others}
         if "reads" in ports:
             members["answer_stall"] = In(8)  # probability of a pause before each answer of the consumer port
-        super().__init__(members | (bus_members(bus) if bus else {}))
+        super().__init__(members | (bus_members(bus, memory_words) if bus else {}))
 
     def arrays(self):
         """Every memory that a session loads or dumps, by name."""

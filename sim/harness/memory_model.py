@@ -1,6 +1,6 @@
 """Global memory as an AXI4 port sees it: settable latency, random pauses, injected errors."""
 
-from amaranth.hdl import Elaboratable, Module, Mux, Signal, unsigned
+from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -9,19 +9,9 @@ from amaranth.utils import ceil_log2
 from tilewright.hw.bus.axi4 import Axi4Signature, Response
 
 from ..hdl.word_array import WordArray
-from .stall import Stall
+from .drivers import add_stall
 
-__all__ = [
-    "CHANNELS",
-    "MAX_LATENCY",
-    "MIN_LATENCY",
-    "READ_CHANNELS",
-    "WRITE_CHANNELS",
-    "DelayQueue",
-    "MemoryModel",
-    "ReadSide",
-    "WriteSide",
-]  # fmt: skip
+__all__ = ["CHANNELS", "MAX_LATENCY", "MIN_LATENCY", "DelayQueue", "MemoryModel", "memory_controls"]
 
 
 class DelayQueue(wiring.Component):
@@ -72,154 +62,31 @@ class DelayQueue(wiring.Component):
 
 #: Cycles to an answer: one to keep what is asked, one to read the array; ten bits of register.
 MIN_LATENCY, MAX_LATENCY = 2, 1023
-
-READ_CHANNELS = ("ar", "r")
-WRITE_CHANNELS = ("aw", "w", "b")
-
-
-class _Side(Elaboratable):
-    """What both sides have.
-
-    Parameters
-    ----------
-    axi : interface
-        Of an ``Axi4Signature``, flipped. A side drives its own channels only.
-    array : WordArray
-        A side drives its own port only.
-    outstanding : int
-        Bursts that may wait, a power of two.
-
-    Attributes
-    ----------
-    latency, base, words, error_first, error_last, error_response : Signal, in
-        See ``MemoryModel``.
-    ar_go, … : Signal, in
-        No pause of this channel in this cycle.
-    """
-
-    def __init__(self, axi, array, *, channels, outstanding):
-        signature = axi.signature
-        self._word_log2 = (signature.data_width // 8).bit_length() - 1
-        word = unsigned(signature.addr_width - self._word_log2)
-        self._request = data.StructLayout({"id": signature.id_width, "word": word, "len": 8})
-        self._axi = axi
-        self._array = array
-        self._outstanding = outstanding
-        self.latency = Signal(range(MAX_LATENCY + 1))
-        self.base, self.error_first, self.error_last = Signal(word), Signal(word), Signal(word)
-        self.words = Signal(range(array.depth + 1))
-        self.error_response = Signal(2)
-        for channel in channels:
-            setattr(self, f"{channel}_go", Signal(name=f"{channel}_go"))
-
-    def _requests(self, m, channel):
-        """The queue of an address channel."""
-        valid, ready, number, address, length = (
-            getattr(self._axi, f"{channel}{field}") for field in ("valid", "ready", "id", "addr", "len")
-        )
-        go = getattr(self, f"{channel}_go")
-        m.submodules.requests = queue = DelayQueue(self._request, depth=self._outstanding)
-        # READY may fall again before VALID: that is a subordinate's right.
-        m.d.comb += [
-            ready.eq(queue.i.ready & go),
-            queue.i.valid.eq(valid & go),
-            queue.i.payload.id.eq(number),
-            queue.i.payload.word.eq(address >> self._word_log2),
-            queue.i.payload.len.eq(length),
-        ]
-        return queue
-
-    def _place(self, request, beat):
-        """Index of a beat in the array, and its response."""
-        word = (request.word + beat)[: len(request.word)]
-        index = (word - self.base)[: len(word)]
-        injected = (word >= self.error_first) & (word <= self.error_last)
-        outside = index >= self.words
-        return index, Mux(outside, Response.DECERR, Mux(injected, self.error_response, Response.OKAY))
-
-
-class ReadSide(_Side):
-    """AR and R: the array's output register, with what travels beside it, is the R channel."""
-
-    def __init__(self, axi, array, *, outstanding):
-        super().__init__(axi, array, channels=READ_CHANNELS, outstanding=outstanding)
-
-    def elaborate(self, platform):
-        m = Module()
-        axi, array = self._axi, self._array
-        queue = self._requests(m, "ar")
-        request = queue.o.payload
-        beat = Signal(8)
-        index, response = self._place(request, beat)
-        issue = queue.o.valid & self.r_go & (~axi.rvalid | axi.rready)
-        last = beat == request.len
-
-        m.d.comb += [
-            queue.delay.eq(self.latency - 1),
-            queue.o.ready.eq(issue & last),
-            array.read_enable.eq(issue),
-            array.read_address.eq(index),
-            axi.rdata.eq(array.read_data),
-        ]
-        with m.If(issue):
-            m.d.sync += [
-                axi.rid.eq(request.id),
-                axi.rlast.eq(last),
-                axi.rresp.eq(response),
-                axi.rvalid.eq(1),
-                beat.eq(Mux(last, 0, beat + 1)),
-            ]
-        with m.Elif(axi.rready):
-            m.d.sync += axi.rvalid.eq(0)
-        return m
-
-
-class WriteSide(_Side):
-    """AW, W and B: a beat is written in the cycle in which it is accepted."""
-
-    def __init__(self, axi, array, *, outstanding):
-        super().__init__(axi, array, channels=WRITE_CHANNELS, outstanding=outstanding)
-        self._answer = data.StructLayout({"id": axi.signature.id_width, "resp": 2})
-
-    def elaborate(self, platform):
-        m = Module()
-        axi, array = self._axi, self._array
-        queue = self._requests(m, "aw")
-        m.submodules.answers = answers = DelayQueue(self._answer, depth=self._outstanding)
-        request = queue.o.payload
-        beat = Signal(8)
-        index, response = self._place(request, beat)
-        # Responses are ordered by how bad they are.
-        worst, worse = Signal(2), Signal(2)
-        last = beat == request.len
-        accepted = axi.wvalid & axi.wready
-
-        m.d.comb += [
-            queue.delay.eq(1),
-            axi.wready.eq(queue.o.valid & answers.i.ready & self.w_go),
-            queue.o.ready.eq(accepted & last),
-            array.write_enable.eq(accepted & (response == Response.OKAY)),
-            array.write_address.eq(index),
-            array.write_data.eq(axi.wdata),
-            array.write_strobe.eq(axi.wstrb),
-            worse.eq(Mux(response > worst, response, worst)),
-            answers.delay.eq(self.latency - 1),
-            answers.i.valid.eq(accepted & last),
-            answers.i.payload.id.eq(request.id),
-            answers.i.payload.resp.eq(worse),
-            answers.o.ready.eq(self.b_go & (~axi.bvalid | axi.bready)),
-        ]
-        with m.If(accepted):
-            m.d.sync += [beat.eq(Mux(last, 0, beat + 1)), worst.eq(Mux(last, 0, worse))]
-        with m.If(answers.o.valid & answers.o.ready):
-            m.d.sync += [axi.bid.eq(answers.o.payload.id), axi.bresp.eq(answers.o.payload.resp), axi.bvalid.eq(1)]
-        with m.Elif(axi.bready):
-            m.d.sync += axi.bvalid.eq(0)
-        return m
-
-
 #: Channels that pause, each with a ``Stall`` of its number in this tuple.
-CHANNELS = READ_CHANNELS + WRITE_CHANNELS
+CHANNELS = ("ar", "r", "aw", "w", "b")
+
+
+def memory_controls(word_width, depth):
+    """Inputs that set a memory of ``depth`` bus words; ``word_width`` are the bits of the address of a bus word.
+
+    They are to be changed only while nothing is in flight.
+    """
+    word = unsigned(word_width)
+    # Probabilities of pauses of ARREADY, RVALID, AWREADY, WREADY and BVALID, as in ``Stall``.
+    return {f"{channel}_stall": In(8) for channel in CHANNELS} | {
+        # :data:`MIN_LATENCY` to :data:`MAX_LATENCY`.
+        "latency": In(range(MAX_LATENCY + 1), init=MIN_LATENCY),
+        # Bus-word address of the array's first word, and how many there are: at first all.
+        "base": In(word),
+        "words": In(range(depth + 1), init=depth),
+        # Beats whose bus-word address lies from the first to the last, both inclusive, answer ``error_response``
+        # (2 SLVERR, 3 DECERR; 0 switches it off), when read and when written.
+        "error_first": In(word),
+        "error_last": In(word),
+        "error_response": In(2),
+        "error_reads": In(1),
+        "error_writes": In(1),
+    }
 
 
 class MemoryModel(wiring.Component):
@@ -248,57 +115,114 @@ class MemoryModel(wiring.Component):
 
     def __init__(self, *, addr_width, data_width, id_width=2, depth, outstanding=1024):
         self._outstanding = outstanding
-        word = unsigned(addr_width - ceil_log2(data_width // 8))
+        self._word_log2 = ceil_log2(data_width // 8)
+        word_width = addr_width - self._word_log2
+        self._request = data.StructLayout({"id": id_width, "word": unsigned(word_width), "len": 8})
+        self._answer = data.StructLayout({"id": id_width, "resp": 2})
         #: The contents.
         self.array = WordArray(width=data_width, depth=depth)
-        super().__init__(
-            # The port, seen from the subordinate.
-            {"axi": In(Axi4Signature(addr_width, data_width, id_width))}
-            | {f"{channel}_stall": In(8) for channel in CHANNELS}
-            | {
-                # :data:`MIN_LATENCY` to :data:`MAX_LATENCY`. To be changed only while nothing is in flight, as all
-                # below.
-                "latency": In(range(MAX_LATENCY + 1), init=MIN_LATENCY),
-                "base": In(word),
-                # Bus-word address of the array's first word, and how many there are: at first all.
-                "words": In(range(self.array.depth + 1), init=self.array.depth),
-                "seed": In(16),
-                # Probabilities of pauses of ARREADY, RVALID, AWREADY, WREADY and BVALID, as in ``Stall``.
-                "start": In(1),
-                "error_first": In(word),
-                "error_last": In(word),
-                # Beats whose bus-word address lies from the first to the last, both inclusive, answer
-                # ``error_response`` (2 SLVERR, 3 DECERR; 0 switches it off).
-                "error_response": In(2),
-                # Whether they do so when read and when written.
-                "error_reads": In(1),
-                "error_writes": In(1),
-            }
-        )
+        # The port is seen from the subordinate.
+        axi = {"axi": In(Axi4Signature(addr_width, data_width, id_width))}
+        super().__init__(axi | memory_controls(word_width, depth) | {"seed": In(16), "start": In(1)})
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.array = array = self.array
-        m.submodules.reads = reads = ReadSide(self.axi, array, outstanding=self._outstanding)
-        m.submodules.writes = writes = WriteSide(self.axi, array, outstanding=self._outstanding)
-        for side, erring in ((reads, self.error_reads), (writes, self.error_writes)):
-            m.d.comb += [
-                side.latency.eq(self.latency),
-                side.base.eq(self.base),
-                side.words.eq(self.words),
-                side.error_first.eq(self.error_first),
-                side.error_last.eq(self.error_last),
-            ]
-            with m.If(erring):
-                m.d.comb += side.error_response.eq(self.error_response)
+        m.submodules.array = self.array
+        go = {
+            channel: add_stall(m, f"{channel}_stall", number, getattr(self, f"{channel}_stall"), self)
+            for number, channel in enumerate(CHANNELS)
+        }
+        m.submodules.reads = self._reads(go)
+        m.submodules.writes = self._writes(go)
+        return m
 
-        for number, channel in enumerate(CHANNELS):
-            side = reads if channel in READ_CHANNELS else writes
-            stall = m.submodules[f"{channel}_stall"] = Stall(number)
-            m.d.comb += [
-                stall.probability.eq(getattr(self, f"{channel}_stall")),
-                stall.seed.eq(self.seed),
-                stall.start.eq(self.start),
-                getattr(side, f"{channel}_go").eq(stall.go),
+    def _requests(self, m, channel, go):
+        """The queue of an address channel."""
+        valid, ready, number, address, length = (
+            getattr(self.axi, f"{channel}{field}") for field in ("valid", "ready", "id", "addr", "len")
+        )
+        m.submodules.requests = queue = DelayQueue(self._request, depth=self._outstanding)
+        # READY may fall again before VALID: that is a subordinate's right.
+        m.d.comb += [
+            ready.eq(queue.i.ready & go[channel]),
+            queue.i.valid.eq(valid & go[channel]),
+            queue.i.payload.id.eq(number),
+            queue.i.payload.word.eq(address >> self._word_log2),
+            queue.i.payload.len.eq(length),
+        ]
+        return queue
+
+    def _place(self, request, beat, erring):
+        """Index of a beat in the array, and its response."""
+        word = (request.word + beat)[: len(request.word)]
+        index = (word - self.base)[: len(word)]
+        injected = erring & (word >= self.error_first) & (word <= self.error_last)
+        outside = index >= self.words
+        return index, Mux(outside, Response.DECERR, Mux(injected, self.error_response, Response.OKAY))
+
+    def _reads(self, go):
+        """AR and R: the array's output register, with what travels beside it, is the R channel."""
+        m = Module()
+        axi, array = self.axi, self.array
+        queue = self._requests(m, "ar", go)
+        request = queue.o.payload
+        beat = Signal(8)
+        index, response = self._place(request, beat, self.error_reads)
+        issue = queue.o.valid & go["r"] & (~axi.rvalid | axi.rready)
+        last = beat == request.len
+
+        m.d.comb += [
+            queue.delay.eq(self.latency - 1),
+            queue.o.ready.eq(issue & last),
+            array.read_enable.eq(issue),
+            array.read_address.eq(index),
+            axi.rdata.eq(array.read_data),
+        ]
+        with m.If(issue):
+            m.d.sync += [
+                axi.rid.eq(request.id),
+                axi.rlast.eq(last),
+                axi.rresp.eq(response),
+                axi.rvalid.eq(1),
+                beat.eq(Mux(last, 0, beat + 1)),
             ]
+        with m.Elif(axi.rready):
+            m.d.sync += axi.rvalid.eq(0)
+        return m
+
+    def _writes(self, go):
+        """AW, W and B: a beat is written in the cycle in which it is accepted."""
+        m = Module()
+        axi, array = self.axi, self.array
+        queue = self._requests(m, "aw", go)
+        m.submodules.answers = answers = DelayQueue(self._answer, depth=self._outstanding)
+        request = queue.o.payload
+        beat = Signal(8)
+        index, response = self._place(request, beat, self.error_writes)
+        # Responses are ordered by how bad they are.
+        worst, worse = Signal(2), Signal(2)
+        last = beat == request.len
+        accepted = axi.wvalid & axi.wready
+
+        m.d.comb += [
+            queue.delay.eq(1),
+            axi.wready.eq(queue.o.valid & answers.i.ready & go["w"]),
+            queue.o.ready.eq(accepted & last),
+            array.write_enable.eq(accepted & (response == Response.OKAY)),
+            array.write_address.eq(index),
+            array.write_data.eq(axi.wdata),
+            array.write_strobe.eq(axi.wstrb),
+            worse.eq(Mux(response > worst, response, worst)),
+            answers.delay.eq(self.latency - 1),
+            answers.i.valid.eq(accepted & last),
+            answers.i.payload.id.eq(request.id),
+            answers.i.payload.resp.eq(worse),
+            answers.o.ready.eq(go["b"] & (~axi.bvalid | axi.bready)),
+        ]
+        with m.If(accepted):
+            m.d.sync += [beat.eq(Mux(last, 0, beat + 1)), worst.eq(Mux(last, 0, worse))]
+        with m.If(answers.o.valid & answers.o.ready):
+            m.d.sync += [axi.bid.eq(answers.o.payload.id), axi.bresp.eq(answers.o.payload.resp), axi.bvalid.eq(1)]
+        with m.Elif(axi.bready):
+            m.d.sync += axi.bvalid.eq(0)
         return m

@@ -1,7 +1,7 @@
 """What a harness connects to the ports of a design: memory at the bus, drivers and logs at the others."""
 
-from amaranth.hdl import Cat, Mux, unsigned
-from amaranth.lib.wiring import In, Out, connect
+from amaranth.hdl import Cat, Mux
+from amaranth.lib.wiring import Out, connect
 
 from tilewright.hw.bus.read_port import DESCRIPTOR_BYTES
 from tilewright.hw.cluster.l2.lookup import MOST_BACK
@@ -12,10 +12,9 @@ from tilewright.spec.tmau_registers import own_tag_bits
 from ..hdl.testbench import Array
 from .axi_channels import Rule, Wait
 from .axi_monitor import Axi4Monitor
-from .drivers import BarrierDriver, RegisterDriver
-from .memory_model import CHANNELS, MAX_LATENCY, MemoryModel
+from .drivers import BarrierDriver, RegisterDriver, add_stall
+from .memory_model import MemoryModel, memory_controls
 from .records import READ_IDS
-from .stall import Stall
 
 __all__ = [
     "bus_members",
@@ -28,21 +27,16 @@ __all__ = [
 ]
 
 
-def bus_members(params):
-    """Members of a harness with global memory on an AXI4 port.
+def bus_members(params, words):
+    """Members of a harness with ``words`` bus words of global memory on an AXI4 port.
 
-    Inputs are those of the ``MemoryModel``: ``latency``, ``ar_stall``, ``error_first`` and so on. Outputs are
+    Inputs are the ``memory_controls``. Outputs are
     ``violations`` and ``late`` of the ``Axi4Monitor``, and accepted AR and R of each ID since the start:
     ``data_requests``, ``data_beats``, ``descriptor_requests`` and so on.
     """
-    word = unsigned(params.word_width)
-    stalls = {f"{channel}_stall": In(8) for channel in CHANNELS}
-    memory = {"latency": In(range(MAX_LATENCY + 1)), "base": In(word), "words": In(word), "error_response": In(2)}
-    memory |= {"error_reads": In(1), "error_writes": In(1)}
-    window = dict.fromkeys(("error_first", "error_last"), In(word))
     counts = {f"{kind}_{what}": Out(32) for kind in READ_IDS for what in ("requests", "beats")}
     watch = {"violations": Out(len(Rule)), "late": Out(len(Wait))}
-    return stalls | memory | window | counts | watch
+    return memory_controls(params.word_width, words) | counts | watch
 
 
 def memory_array(params, words):
@@ -181,12 +175,6 @@ def _serve_program(harness, m, dut):
 
 def serve_reads(harness, m, dut, *, number):
     """Issues reads of the consumer and takes the answers, with the pauses of the ``Stall`` of that number."""
-    m.submodules.answer_stall = stall = Stall(number)
     connect(m, driver=harness.drivers["reads"].o, dut=dut.reads)
-    m.d.comb += [
-        stall.probability.eq(harness.answer_stall),
-        stall.seed.eq(harness.seed),
-        stall.start.eq(harness.start),
-        dut.read_data.ready.eq(stall.go),
-    ]
+    m.d.comb += dut.read_data.ready.eq(add_stall(m, "answer_stall", number, harness.answer_stall, harness))
     harness.log(m, "reads", dut.read_data.valid & dut.read_data.ready, dut.read_data.payload)

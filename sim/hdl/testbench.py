@@ -1,26 +1,22 @@
-"""Save files for viewers of waveforms: what to show of a file, in groups, so that nobody has to look for it."""
+"""A design in its testbench: Verilog that is made once, what goes in and out, and save files for waveforms."""
 
-from dataclasses import dataclass, field, replace
+import hashlib
+import importlib.metadata
+import json
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from amaranth.lib.wiring import In
 
+from tilewright.files import built_once
+from tilewright.progress import report
+
+from .build import CACHE
 from .verilog import conventional_ports, hierarchical_name, to_verilog
 from .word_array import WORD_ARRAY
 
-__all__ = [
-    "FLAGS",
-    "HALF_PERIOD",
-    "OWN_STATUSES",
-    "RESET_CYCLES",
-    "TOP",
-    "Array",
-    "Design",
-    "gtkwave_file",
-    "make_design",
-    "surfer_file",
-    "write_save_files",
-]  # fmt: skip
+__all__ = ["FLAGS", "HALF_PERIOD", "OWN_STATUSES", "RESET_CYCLES", "TOP", "Array", "Design", "cached_design",
+           "gtkwave_file", "kept_text", "make_design", "surfer_file", "write_save_files"]  # fmt: skip
 
 #: Formats of GTKWave, as bits of its flags: binary, hexadecimal and signed decimal numbers, at the right.
 _BINARY, _HEXADECIMAL, _SIGNED = 0x28, 0x22, 0x424
@@ -226,3 +222,66 @@ module testbench;
   end
 endmodule
 """
+
+#: Packages whose sources decide what a design is.
+_PACKAGES = ("hw", "spec", "sim/harness", "sim/hdl", "board")
+_TOOLS = ("amaranth", "pyosys")
+_TEXT = "text"
+
+
+def cached_design(make, *key):
+    """The design that ``make()`` returns, or the same from an earlier call.
+
+    Parameters
+    ----------
+    make : callable
+        Returns a ``Design`` that depends on ``key``, the hardware and the harness alone.
+    *key
+        Values whose ``repr`` says all.
+
+    Raises
+    ------
+    HostError
+        If it cannot be kept; one sentence.
+    """
+
+    def text():
+        report("elaboration")
+        return json.dumps(asdict(make()))
+
+    fields = json.loads(kept_text(text, "design", *key))
+    fields["arrays"] = {name: Array(**array) for name, array in fields["arrays"].items()}
+    return Design(**fields)
+
+
+def kept_text(make, *key):
+    """The text that ``make()`` returns, or has returned in an earlier call; who needs it at the same time waits.
+
+    Parameters
+    ----------
+    make : callable
+        Returns a text that depends on ``key``, the sources of the hardware and the tools that make Verilog alone.
+    *key
+        Values whose ``repr`` says all.
+
+    Raises
+    ------
+    HostError
+        If it cannot be kept; one sentence.
+    """
+    folder = CACHE.resolve() / "designs" / _content_key(*key)
+    built_once(folder, lambda draft: (draft / _TEXT).write_text(make()))
+    return (folder / _TEXT).read_text()
+
+
+def _content_key(*key):
+    """A word that is another one when ``key``, the sources of the hardware or a tool that makes Verilog is."""
+    digest = hashlib.sha256(repr([*key, *map(importlib.metadata.version, _TOOLS)]).encode())
+    for path in sorted(_sources()):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:24]
+
+
+def _sources():
+    root = Path(__file__).parents[2]
+    return (path for package in _PACKAGES for path in (root / package).rglob("*.py"))

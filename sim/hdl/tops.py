@@ -23,8 +23,8 @@ from tilewright.hw.tmau.top import Tmau
 from tilewright.spec.names import suggestion
 from tilewright.spec.tmau_registers import FEATURES
 
-from .designs import kept_text
 from .settings import changed, groups_of, require_groups
+from .testbench import kept_text
 from .verilog import to_verilog
 
 __all__ = ["TOPS", "Top", "engine_list", "feature_list", "module_name", "top_component", "top_params",
@@ -138,34 +138,38 @@ def top_params(top, preset, without=(), engines=(), l2=False, cores=None, proces
     require_groups(settings, groups_of(params))
     params = changed(params, settings)
     if processors > 1:
-        params = _shared(top, params, processors)
+        core = getattr(params, "core", params)
+        others = isinstance(core, CoreParams) and core.engines != ("tmau",)
+        params = None if others else _with_access_unit(params, lambda tmau: tmau.replace(processors=processors))
+        if params is None:
+            raise UsageError(f"{processors} processors cannot share {top}: it has more than an access unit, or none")
     return _lacking(top, params, without) if without else params
 
 
-def _shared(top, params, processors):
-    """The parameters of a top whose access units are shared by this number of processors."""
+def _with_access_unit(params, change):
+    """The parameters of a top whose access units are what ``change`` makes of them; None if it has none."""
     match params:
         case TmauParams():
-            return params.replace(processors=processors)
+            return change(params)
         case ClusterParams():
-            return params.replace(core=_shared(top, params.core, processors))
-        case CoreParams(engines=("tmau",)):
-            return params.replace(tmau=_shared(top, params.tmau, processors))
-    raise UsageError(f"{processors} processors cannot share {top}: it has more than an access unit, or none")
+            return params.replace(core=_with_access_unit(params.core, change))
+        case CoreParams() if params.tmau:
+            return params.replace(tmau=change(params.tmau))
+    return None
 
 
 def _lacking(top, params, names):
     """The parameters of a top without some features."""
-    if isinstance(params, ClusterParams):
-        return params.replace(core=_lacking(top, params.core, names))
-    if isinstance(params, CoreParams) and params.tmau:
-        return params.replace(tmau=_lacking(top, params.tmau, names))
-    if not isinstance(params, TmauParams):
-        raise UsageError(f"{', '.join(names)} cannot be left out of {top}: it has no access unit")
+    left_out = f"{', '.join(names)} cannot be left out"
     try:
-        return params.replace(features=[name for name in params.features if name not in names])
+        made = _with_access_unit(
+            params, lambda tmau: tmau.replace(features=[name for name in tmau.features if name not in names])
+        )
     except ValueError as error:
-        raise UsageError(f"{', '.join(names)} cannot be left out: {error}") from None
+        raise UsageError(f"{left_out}: {error}") from None
+    if made is None:
+        raise UsageError(f"{left_out} of {top}: it has no access unit")
+    return made
 
 
 def top_verilog(top, preset, prefix=None, **options):

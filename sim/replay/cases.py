@@ -18,9 +18,8 @@ from tilewright.spec import LANES, Element, Error, LaneLayout, Opcode
 from tilewright.spec.fields import names
 
 from .commands import Command, lane_fields, read_command
-from .contents import MemoryImage, read_image
 from .conv_cases import read_conv_case
-from .fields import Fields
+from .fields import Fields, MemoryImage, read_image
 from .maps import MapSpec, read_placed_map, read_processors, read_windows, with_maps
 from .outcome import read_expectation
 
@@ -61,6 +60,13 @@ class Case:
     def global_contents(self):
         """Global memory at the start with its descriptors, a new uint8 array."""
         return with_maps(self.gmem.contents(), self.maps)
+
+    def issues(self):
+        """Every issue in order: command, its MapSpec or None, fields, and the error with which software refuses it."""
+        for command in self.commands:
+            spec = self.maps.get(command.map)
+            refused = spec.refused if spec and spec.word is None else None
+            yield from ((command, spec, fields, refused) for fields in command.issues)
 
 
 def read_cases(path):

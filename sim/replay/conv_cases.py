@@ -1,6 +1,5 @@
 """Replay cases of the convolution engine (docs/replay.md, "Kind conv"): reading them, and running them on golden."""
 
-import hashlib
 import reprlib
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
@@ -11,8 +10,7 @@ from tilewright.errors import UsageError
 from tilewright.golden import Conv, ConvLayer, ConvShape, PostProcessing
 from tilewright.spec.conv import CONV_PRESETS, ConvError
 
-from .contents import read_init, read_operand, read_type
-from .fields import Fields
+from .fields import Fields, read_init, read_operand, read_type
 from .outcome import Outcome, read_expectation
 
 __all__ = ["ConvCase", "conv_outcome", "read_conv_case", "read_conv_params", "run_conv_case"]
@@ -85,14 +83,8 @@ def conv_outcome(case, error, smem, **figures):
     """The :class:`Outcome` of a case from its error or None, shared memory after it, and other members."""
     layer = case.layer
     output = np.ascontiguousarray(layer.result(smem)).reshape(-1).view(np.uint8)
-    record = {
-        "name": case.name,
-        "error": error,
-        "smem_sha256": [hashlib.sha256(smem).hexdigest()],
-        "output_sha256": hashlib.sha256(output).hexdigest(),
-        "macs": layer.shape.macs,
-    }
-    return Outcome(record | figures, {"smem": smem, "output": output})
+    memories = {"smem": smem, "output": output}
+    return Outcome.of({"name": case.name, "error": error}, memories, macs=layer.shape.macs, **figures)
 
 
 def _numbers(fields, name, low, high):

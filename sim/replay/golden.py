@@ -1,7 +1,9 @@
-"""Replay on the golden model."""
+"""Replay on the golden model, and files of cases with its results, such as those of a failed random run."""
 
-import hashlib
+import json
+from enum import Enum
 from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -9,12 +11,14 @@ import numpy as np
 from tilewright.golden import Cluster, Memory, command_word, delivery_bits
 from tilewright.spec import Opcode
 
-from .cases import ENGINE_KINDS
-from .contents import whole_words
+from .cases import ENGINE_KINDS, cases_of
 from .conv_cases import run_conv_case
+from .fields import whole_words
+from .maps import map_fields
 from .outcome import Judgement, Outcome, shared_names
 
-__all__ = ["Run", "hardware", "judge", "result_record", "run_case", "run_commands", "why_not"]
+__all__ = ["Run", "case_of", "case_text", "hardware", "judge", "run_case", "run_commands", "transfer_outcome",
+           "why_not"]  # fmt: skip
 
 
 class Run(NamedTuple):
@@ -77,10 +81,8 @@ def judge(case, hardware=None):
     if case.kind in ENGINE_KINDS:
         return import_module("tilewright.sim.replay.pe_cases").judge_pe_case(case)
     run = run_commands(case, hardware)
-    record = result_record(case, next(filter(None, run.errors), None), run.tx_bytes, run.gmem, *run.smems)
-    names = ["gmem", *shared_names(case.cores)]
-    outcome = Outcome(record, dict(zip(names, [run.gmem, *run.smems], strict=True)))
-    return Judgement.of(outcome, dict(zip(names, run.open_bytes, strict=True)))
+    outcome = transfer_outcome(case, next(filter(None, run.errors), None), run.tx_bytes, run.gmem, run.smems)
+    return Judgement.of(outcome, dict(zip(outcome.memories, run.open_bytes, strict=True)))
 
 
 def run_commands(case, hardware=None):
@@ -92,15 +94,9 @@ def run_commands(case, hardware=None):
         Memory(memory, "global memory"), smems, windows=case.windows, processors=case.processors, **options
     )
     tx_bytes, errors = [], []
-    for command in case.commands:
-        spec = case.maps.get(command.map)
-        for fields in command.issues:
-            if spec and spec.word is None:  # software refuses it
-                tx_bytes.append(0)
-                errors.append(spec.refused)
-                continue
-            tx_bytes.append(_issue(cluster, command, spec, fields) or 0)
-            errors.append(_error(cluster, command.core))
+    for command, spec, fields, refused in case.issues():
+        tx_bytes.append(0 if refused else _issue(cluster, command, spec, fields) or 0)
+        errors.append(refused or _error(cluster, command.core))
     open_bytes = [cluster.cores[0].gmem.open_bytes, *(core.open_bytes for core in cluster.cores)]
     return Run(errors, tx_bytes, memory[: len(gmem)], smems, open_bytes)
 
@@ -124,14 +120,57 @@ def _error(cluster, issuer):
     return codes[0] if codes else None
 
 
-def result_record(case, error, tx_bytes, gmem, *smems):
-    """The members of a result record that all backends have; ``error`` is a ``spec.Error`` or None."""
+def transfer_outcome(case, error, tx_bytes, gmem, smems, **figures):
+    """The :class:`Outcome` of a case of the TMAU on any backend.
+
+    Parameters
+    ----------
+    case : Case
+    error : Error, str or None
+    tx_bytes : list of int
+    gmem : uint8 array
+    smems : sequence of uint8 array
+        Of each core.
+    figures : optional
+        Members of the result record that only this backend has.
+    """
+    error = error.name.lower() if isinstance(error, Enum) else error
     strides = {} if case.strides is None else {"strides": case.strides}
-    return {
-        "name": case.name,
-        "error": error.name.lower() if error else None,
-        "tx_bytes": tx_bytes,
-        "smem_sha256": [hashlib.sha256(smem).hexdigest() for smem in smems],
-        "gmem_sha256": hashlib.sha256(gmem).hexdigest(),
-        **strides,
+    memories = {"gmem": gmem} | dict(zip(shared_names(case.cores), smems, strict=True))
+    return Outcome.of({"name": case.name, "error": error, "tx_bytes": tx_bytes}, memories, **strides, **figures)
+
+
+def case_text(name, why, commands, *, gmem, smem):
+    """The text of a file with one case, whose expectation is golden's result.
+
+    Parameters
+    ----------
+    name, why : str
+    commands : sequence of (TensorMap, coords, smem) or (TensorMap, coords, smem, dict)
+        Loads; the dictionary has more or other members of the command, such as ``op``.
+    gmem, smem : dict
+        Memories as in the file.
+    """
+    maps, entries = {}, []
+    for tmap, coords, address, *more in commands:
+        number = next((name for name, known in maps.items() if known == tmap), f"m{len(maps)}")
+        maps[number] = tmap
+        entry = {"op": "load", "map": number, "coords": list(coords), "smem": address, "async": True}
+        entries.append(entry | dict(*more))
+    return case_of(
+        name, why, {number: map_fields(tmap) for number, tmap in maps.items()}, entries, gmem=gmem, smem=smem
+    )
+
+
+def case_of(name, why, maps, entries, **memories):
+    """The same from maps and commands as in a file; ``memories`` are gmem, smem, and windows if any."""
+    case = {"name": name, "why": why, "kind": "tmau", **memories, "maps": maps, "commands": entries}
+    (parsed,) = cases_of(json.loads(json.dumps({"version": 1, "cases": [case]})), "case", Path())
+    record = run_case(parsed).record
+    case["expect"] = {
+        "error": record["error"],
+        "tx_bytes": record["tx_bytes"],
+        "smem": {"sha256": record["smem_sha256"][0]},
+        "gmem": {"sha256": record["gmem_sha256"]},
     }
+    return json.dumps({"version": 1, "cases": [case]})

@@ -4,13 +4,13 @@ from dataclasses import dataclass, replace
 
 from tilewright.errors import UsageError
 from tilewright.golden import DescriptorError, TensorMap, Windows
-from tilewright.spec import DESCRIPTOR, Element, Error, Interleave, L2Promotion, Mode, Swizzle
-from tilewright.spec.fields import names
+from tilewright.spec import DESCRIPTOR, Element, Error, Fill, Interleave, L2Promotion, Mode, Swizzle
+from tilewright.spec.fields import names, spoken
 from tilewright.spec.tmau_registers import MOST_PROCESSORS
 
 from .fields import REQUIRED, Fields
 
-__all__ = ["MapSpec", "read_map", "read_placed_map", "read_processors", "read_window", "read_windows", "with_maps"]
+__all__ = ["MapSpec", "map_fields", "read_placed_map", "read_processors", "read_window", "read_windows", "with_maps"]
 
 _ANY = (-(1 << 63), (1 << 64) - 1)  # for numbers whose range is a rule of the descriptor
 
@@ -37,7 +37,7 @@ class MapSpec:
     at: int | None
 
 
-def read_map(fields):
+def _read_map(fields):
     """Reads a :class:`MapSpec`, which may break rules of the descriptor but no others."""
     mode = fields.choice("mode", list(names(Mode)), "tile")
     values = {
@@ -63,6 +63,25 @@ def read_map(fields):
     except ValueError as error:
         raise UsageError(f"{fields.case}: {fields.path}.{error}") from None
     return MapSpec(tmap, _packed(tmap), _first_broken_rule(tmap), at)
+
+
+def map_fields(tmap):
+    """A map as in a file, without defaults."""
+    im2col = ("lower", "upper", "channels", "pixels") if tmap.mode == Mode.IM2COL else ("box",)
+    fields = {}
+    for name in ("address", "size", "stride", "traversal", *im2col):
+        value = getattr(tmap, name)
+        fields[name] = list(value) if isinstance(value, tuple) else value
+    fields["element"] = spoken(tmap.element)
+    for name in ("mode", "swizzle", "interleave", "l2_promotion"):
+        if getattr(tmap, name):
+            fields[name] = spoken(getattr(tmap, name))
+    for name in ("unaligned", "gather0"):
+        if getattr(tmap, name):
+            fields[name] = True
+    if tmap.fill:
+        fields["fill"] = {"constant": tmap.fill_constant} if tmap.fill == Fill.CONSTANT else spoken(tmap.fill)
+    return fields
 
 
 def read_windows(fields):
@@ -93,7 +112,7 @@ def read_window(fields, name, bits):
 
 def read_placed_map(fields, gmem_bytes, *windows):
     """Reads a map, whose descriptor must lie in global memory if a window is checked for it."""
-    spec = read_map(fields)
+    spec = _read_map(fields)
     if spec.at is None:
         if any(window.global_ for window in windows):
             raise fields.wrong("at", "must be given in a case with a global window")

@@ -10,8 +10,7 @@ from tilewright.spec.core import Engine, ProgramError
 from tilewright.spec.fields import names
 from tilewright.spec.pe import PeError
 
-from .contents import read_spots
-from .fields import Fields
+from .fields import Fields, read_spots
 
 __all__ = ["Judgement", "Outcome", "differences", "mismatches", "read_expectation", "settled", "shared_names"]
 
@@ -28,6 +27,11 @@ class Outcome(NamedTuple):
 
     record: dict
     memories: dict
+
+    @classmethod
+    def of(cls, record, memories, **figures):
+        """An outcome whose record goes on with the hashes of its memories and with ``figures``."""
+        return cls(record | _hashes(memories) | figures, memories)
 
 
 class Judgement(NamedTuple):
@@ -123,16 +127,17 @@ def differences(outcome, golden, open_bytes=MappingProxyType({})):
 def settled(outcome, open_bytes):
     """The outcome with golden's values in all open bytes, and hashes of that."""
     memories = {name: marked.settled(outcome.memories[name]) for name, marked in open_bytes.items() if marked}
-    record = dict(outcome.record)
-    for name, memory in memories.items():
-        digest = hashlib.sha256(memory).hexdigest()
-        if name == "gmem":
-            record["gmem_sha256"] = digest
-        else:
-            hashes = list(record["smem_sha256"])
-            hashes[int(name.removeprefix("smem") or 0)] = digest
-            record["smem_sha256"] = hashes
-    return outcome._replace(record=record, memories={**outcome.memories, **memories})
+    if not memories:
+        return outcome
+    memories = outcome.memories | memories
+    return Outcome(outcome.record | _hashes(memories), memories)
+
+
+def _hashes(memories):
+    """Members of a result record: a list for shared memories, and one for each other memory."""
+    digests = {name: hashlib.sha256(memory).hexdigest() for name, memory in memories.items()}
+    hashes = {"smem_sha256": [digest for name, digest in digests.items() if name.startswith("smem")]}
+    return hashes | {f"{name}_sha256": digest for name, digest in digests.items() if not name.startswith("smem")}
 
 
 def _first_difference(memory, spots):

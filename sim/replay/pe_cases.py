@@ -1,6 +1,5 @@
 """Replay cases of the processing engine: programs and products (docs/replay.md, "Kind program", "Kind gemm")."""
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
@@ -19,8 +18,7 @@ from tilewright.spec.pe import PAGE_ENTRY, SEGMENT, Compare, Operation, PeError,
 
 from ..asm.pe import assemble_program
 from ..session.products import PeProgram
-from .contents import read_image, read_operand, read_text, read_type
-from .fields import Fields
+from .fields import Fields, read_image, read_operand, read_text, read_type
 from .outcome import Judgement, Outcome, read_expectation
 
 __all__ = [
@@ -277,14 +275,12 @@ def pe_outcome(case, result):
             "last": fault.last,
             "register": fault.register,
         },
-        "smem_sha256": [hashlib.sha256(result.smem).hexdigest()],
     }  # fmt: skip
     memories = {"smem": result.smem}
-    if case.output:
-        output = case.output(result.smem)
-        memories["output"] = output.reshape(-1).view("uint8")
-        record |= {"output_sha256": hashlib.sha256(memories["output"]).hexdigest(), "macs": case.macs}
-    return Outcome(record, memories)
+    if not case.output:
+        return Outcome.of(record, memories)
+    output = case.output(result.smem).reshape(-1).view("uint8")
+    return Outcome.of(record, memories | {"output": output}, macs=case.macs)
 
 
 def judge_pe_case(case):

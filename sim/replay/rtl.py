@@ -1,4 +1,4 @@
-"""The memories of a case in a session, before its first command."""
+"""Replay on the RTL: cases in sessions of their hardware."""
 
 from contextlib import contextmanager
 
@@ -14,13 +14,12 @@ from ..session.cluster import ClusterSession
 from ..session.core import Session
 from ..session.events import ERRORS
 from .commands import needed_words
-from .contents import whole_words
 from .conv_cases import conv_outcome
 from .core_cases import core_outcome
-from .golden import result_record
+from .fields import whole_words
 from .golden import run_case as run_on_golden
+from .golden import transfer_outcome
 from .hardware import hardware_of, why_no_hardware
-from .outcome import Outcome
 from .pe_cases import PeCase, ProgramResult, pe_outcome
 
 __all__ = ["hardware", "open_backend", "place_memories", "run_case", "run_cluster_on_session", "run_conv_on_session",
@@ -88,30 +87,25 @@ def run_cluster_on_session(case, session):
     place_memories(session, case.global_contents(), case.smem.contents(), session.params.tmau.bus_bytes)
     session.run(registers=[window_registers(case)] * case.cores)
     errors, landed, cycles, words = [], [], 0, [0, 0]
-    for command in case.commands:
-        spec = case.maps.get(command.map)
-        for fields in command.issues:
-            if spec and spec.word is None:  # software refuses it
-                errors.append(spec.refused)
-                landed.append(0)
-                continue
-            at = {"descriptor": session.descriptor(spec.word) if spec.at is None else spec.at} if spec else {}
-            word = command_word(**at | fields, opcode=command.opcode)
-            word |= delivery_bits(command.receivers, command.source_core)
-            run = session.run([[]] * command.core + [[word]])
-            (stamp,) = run.cores[command.core].commands
-            error, count = _found(session, command.core)
-            errors.append(stamp.error or error)
-            landed.append(count)
-            cycles += stamp.done - stamp.accepted
-            words[0] += run.data_beats + run.reducer_beats
-            words[1] += run.write_beats
+    for command, spec, fields, refused in case.issues():
+        if refused:
+            errors.append(refused)
+            landed.append(0)
+            continue
+        word = command_word(**_descriptor(spec, session) | fields, opcode=command.opcode)
+        word |= delivery_bits(command.receivers, command.source_core)
+        run = session.run([[]] * command.core + [[word]])
+        (stamp,) = run.cores[command.core].commands
+        error, count = _found(session, command.core)
+        errors.append(stamp.error or error)
+        landed.append(count)
+        cycles += stamp.done - stamp.accepted
+        words[0] += run.data_beats + run.reducer_beats
+        words[1] += run.write_beats
     gmem = session.global_memory.read(0, case.gmem.size).copy()
     smems = [memory.read(0, case.smem.size).copy() for memory in session.shared_memories]
-    record = result_record(case, next(filter(None, errors), None), landed, gmem, *smems)
     figures = {"cycles": cycles, "read_words": words[0], "write_words": words[1]}
-    memories = {"gmem": gmem} | {f"smem{core}": smem for core, smem in enumerate(smems)}
-    return Outcome(record | figures, memories)
+    return transfer_outcome(case, next(filter(None, errors), None), landed, gmem, smems, **figures)
 
 
 def _found(session, issuer):
@@ -221,27 +215,23 @@ def run_case(case, session):
     windows = window_registers(case)
     if windows:
         session.run(registers=windows)
-    refusals, commands = [], []
-    for command in case.commands:
-        spec = case.maps.get(command.map)
-        for number, fields in enumerate(command.issues):
-            refusals.append(spec.refused if spec and spec.word is None else None)
-            if refusals[-1] is None:
-                at = _descriptor(spec, session)
-                # Tags of a run differ.
-                tag = fields.get("tag", 0) + len(commands) % TMAU_SCRIPT_DEPTH
-                commands.append(
-                    at | fields | {"opcode": command.opcode, "wait": command.wait and number == 0, "tag": tag}
-                )
+    commands, before = [], None
+    for command, spec, fields, refused in case.issues():
+        if not refused:
+            # Tags of a run differ.
+            tag = fields.get("tag", 0) + len(commands) % TMAU_SCRIPT_DEPTH
+            more = {"opcode": command.opcode, "wait": command.wait and command is not before, "tag": tag}
+            commands.append(_descriptor(spec, session) | fields | more)
+        before = command
     wanted = {"shared": (0, case.smem.size), "memory": (0, case.gmem.size), "trace": True}
     runs = [session.run(commands[first : first + TMAU_SCRIPT_DEPTH], registers=_SUMS, after=_SUMS_LAST, **wanted)
             for first in range(0, len(commands) or 1, TMAU_SCRIPT_DEPTH)]  # fmt: skip
     endings = iter([stamp.error for run in runs for stamp in run.commands])
-    errors = [refused or next(endings) or None for refused in refusals]
+    errors = [refused or next(endings) or None for *_, refused in case.issues()]
     landed = _landed(case, session.params, errors, [answer.data for answer in runs[-1].registers])
-    gmem, smem = runs[-1].memory, runs[-1].shared
-    record = result_record(case, next(filter(None, errors), None), landed, gmem, smem)
-    return Outcome(record | _figures(case, runs, session.params.tmau), {"gmem": gmem, "smem": smem})
+    figures = _figures(case, runs, session.params.tmau)
+    error = next(filter(None, errors), None)
+    return transfer_outcome(case, error, landed, runs[-1].memory, [runs[-1].shared], **figures)
 
 
 def _descriptor(spec, session):
@@ -257,7 +247,7 @@ def _landed(case, params, errors, counted):
     moved = [0 if error else count for count, error in zip(golden, errors, strict=True)]
     if any(errors) or any(command.opcode == Opcode.REPLACE for command in case.commands):
         return moved
-    to_global = [_writes_global(command) for command in case.commands for _ in command.issues]
+    to_global = [_writes_global(command) for command, *_ in case.issues()]
     sums = [sum(count for count, side in zip(moved, to_global, strict=True) if side == wanted) % (1 << 32)
             for wanted in (False, True)]  # fmt: skip
     return moved if counted == sums else counted
@@ -275,12 +265,10 @@ def _writes_global(command):
 def _figures(case, runs, params):
     """Fields of the result record that only hardware has."""
     reads = writes = 0
-    for command in case.commands:
-        spec = case.maps.get(command.map)
+    for command, spec, fields, _ in case.issues():
         if spec is None or spec.refused is None:
-            for fields in command.issues:
-                words = needed_words(command.opcode, spec and spec.tmap, fields, params.bus_bytes, params.addr_width)
-                reads, writes = reads + words[0], writes + words[1]
+            words = needed_words(command.opcode, spec and spec.tmap, fields, params.bus_bytes, params.addr_width)
+            reads, writes = reads + words[0], writes + words[1]
     busy = sum(_busy_cycles(run) for run in runs)
     return {
         "cycles": sum(run.span for run in runs),

@@ -10,10 +10,9 @@ from tilewright.progress import work
 from ..harness.drivers import ScriptRowLayout
 from ..harness.records import TRACES
 from ..hdl.build import SIMULATORS, require_tools
-from ..hdl.designs import cached_design
 from ..hdl.packing import pack_rows
 from ..hdl.simulation import Simulation, SimulationError, waveform_format
-from ..hdl.testbench import make_design
+from ..hdl.testbench import cached_design, make_design
 from .backdoor import SharedBackdoor
 from .events import Logs
 from .scripts import port_order, probability, run_cycles, session_options

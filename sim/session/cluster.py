@@ -22,7 +22,6 @@ from .scripts import (
     command_rows,
     program_parts,
     program_rows,
-    register_address,
     register_rows,
     shown_values,
     table_order,
@@ -127,7 +126,7 @@ class ClusterSession(MemorySession):
             order |= {f"{port}{core}": [f"{first}{core}" for first in firsts]
                       for port, firsts in table_order(None).items()}  # fmt: skip
         if self.params.l2:
-            scripts["cache"] = register_rows(cache, lambda name: register_address(L2_REGISTERS, name), 2)
+            scripts["cache"] = register_rows(cache, L2_REGISTERS)
         elif cache:
             raise ValueError("the cluster has no second-level cache")
         at, place = window("memory", memory, self.global_memory), window("shared", shared, self.shared_memory)

@@ -19,7 +19,6 @@ from .products import PeProgram
 
 __all__ = [
     "RegisterMap",
-    "barrier_row",
     "barrier_rows",
     "chosen",
     "command_row",
@@ -29,10 +28,8 @@ __all__ = [
     "probability",
     "program_parts",
     "program_rows",
-    "read_row",
     "read_rows",
     "register_address",
-    "register_row",
     "register_rows",
     "run_cycles",
     "session_options",
@@ -117,7 +114,6 @@ def probability(value):
     return min(round(256 * value), 255)
 
 
-_SMEM_BYTES_MAX = 1 << 20  # of any hardware
 _WORD_MAX = (1 << 32) - 1
 _COMMAND_MAX = (1 << COMMAND.bits) - 1
 _OPERATION_MAX = 7
@@ -197,10 +193,10 @@ def job_rows(jobs):
 
 def read_rows(reads, smem_bytes):
     """Rows of reads of the consumer from so many bytes of shared memory."""
-    return [read_row(lanes, smem_bytes) for lanes in _listed("reads", reads)]
+    return [_read_row(lanes, smem_bytes) for lanes in _listed("reads", reads)]
 
 
-def read_row(lanes, smem_bytes=_SMEM_BYTES_MAX):
+def _read_row(lanes, smem_bytes):
     """A read of the consumer: up to eight byte addresses, None for a lane that does not read."""
     addresses = [None if address is None else _shared_address("an address of reads", address, smem_bytes)
                  for address in _listed("an entry of reads", lanes)]  # fmt: skip
@@ -212,11 +208,11 @@ def read_row(lanes, smem_bytes=_SMEM_BYTES_MAX):
 
 def barrier_rows(barriers, smem_bytes, most=4):
     """Rows of operations on barriers in so many bytes of shared memory, of at most ``most`` entries."""
-    return [barrier_row(*_entries("barriers", operation, 2, most), smem_bytes=smem_bytes)
+    return [_barrier_row(smem_bytes, *_entries("barriers", operation, 2, most))
             for operation in _listed("barriers", barriers)]  # fmt: skip
 
 
-def barrier_row(op, address, value=0, retry=False, of=None, smem_bytes=_SMEM_BYTES_MAX):
+def _barrier_row(smem_bytes, op, address, value=0, retry=False, of=None):
     """An operation, which may be one that does not exist, by number, on a barrier; ``of`` another core of a cluster."""
     op = member("the operation", BarrierOp, op) if isinstance(op, str) else integer("the operation", op, 0,
                                                                                    _OPERATION_MAX)  # fmt: skip
@@ -227,13 +223,10 @@ def barrier_row(op, address, value=0, retry=False, of=None, smem_bytes=_SMEM_BYT
     return {"item": {"request": request, "retry": bool(retry)}}
 
 
-def register_rows(registers, address, most):
-    """Rows of accesses to registers; ``address`` gives that of a register from all but the word, one entry or more."""
-    rows = []
-    for access in _listed("registers", registers):
-        *where, word = access = _entries("registers", access, most - 1, most)
-        rows.append(register_row(address(*where), word) if len(access) == most else register_row(address(*access)))
-    return rows
+def register_rows(registers, table):
+    """Rows of accesses to registers of a table: a name, and the word to write, if there is one."""
+    listed = [_entries("registers", access, 1, 2) for access in _listed("registers", registers)]
+    return [_register_row(register_address(table, name), *word) for name, *word in listed]
 
 
 class RegisterMap:
@@ -280,7 +273,7 @@ class RegisterMap:
             access = _entries("registers", access, 1, 3)
             named = access[0] in ENGINES or isinstance(access[-1], str)  # two names are an engine and its register
             count = min(len(access), 2 if len(access) == 3 or named else 1)
-            rows.append(register_row(self.address(*access[:count]), *access[count:]))
+            rows.append(_register_row(self.address(*access[:count]), *access[count:]))
         return rows
 
 
@@ -300,7 +293,7 @@ def shown_values(table, answers):
     return {register.name: answer.data for register, answer in pairs if not answer.response}
 
 
-def register_row(address, *word):
+def _register_row(address, *word):
     """A read of a register, or a write of one word."""
     data = integer("the word of a register", word[0], 0, _WORD_MAX) if word else 0
     return {"item": {"address": address, "write": len(word), "data": data, "strobe": 0b1111}}

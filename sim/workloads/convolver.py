@@ -1,46 +1,43 @@
-"""Runs layers on the convolution engine, in jobs that fit shared memory, and compares every job."""
+"""Runs layers on the convolution engine, in jobs that fit shared memory; the first layer of a real network.
+
+The stem of EfficientNet-Lite0 turns a photograph into 32 feature maps.
+"""
+
+import json
+from importlib.resources import files
 
 import numpy as np
+from PIL import Image
 
-from tilewright.golden import Conv, ConvLayer, ConvPlan, ConvShape
+from tilewright.golden import Conv, ConvLayer, ConvPlan, ConvShape, PostProcessing
 from tilewright.golden.conv.plan import granularities
 from tilewright.spec.conv import ConvError
 
-from .findings import Totals
+from .findings import Findings, Totals, Worker
 
-__all__ = ["Convolver"]
+__all__ = ["Convolver", "load_stem", "play_stem"]
+
+_SIZE = 224  # of the network's input
+_COLUMNS = 8  # of feature maps in the picture
+#: Merged kernel columns, by name of the row of the table: a whole kernel row as one pixel, or each pixel separately.
+_WAYS = {"windows": 3, "pixels": 1}
 
 
-class Convolver:
+class Convolver(Worker):
     """Runs convolutions as jobs, strip by strip, each with all of its operands in shared memory.
 
     All of shared memory is written before a job. After the job all of it must equal the golden model's.
 
-    Parameters
-    ----------
-    session : Session
-        Of a core with a convolution engine alone.
-    small : bool
-        Simulation is slow: workloads take smaller pictures.
-    progress : callable
-        Called with the number of compared jobs.
+    Parameters and attributes are those of a ``Worker``, whose session is of a core with a convolution engine alone.
 
     Attributes
     ----------
     params : ConvUnitParams
-    totals : Totals
-        Of all jobs.
-    cases : dict of str to Totals
-        Of the layers with a name.
     """
 
-    def __init__(self, session, small=False, progress=lambda jobs: None):
+    def __init__(self, session, **options):
+        super().__init__(session, **options)
         self.params = session.params.conv
-        self.small = small
-        self.totals = Totals("MACs")
-        self.cases = {}
-        self._session = session
-        self._progress = progress
 
     def convolve(self, x, k, kind, *, stride, zeros, post, merge, case):
         """Runs a layer and returns its results from the hardware, N × Ho × Wo × Co.
@@ -92,7 +89,7 @@ class Convolver:
 
     def _run(self, layer, case):
         """Runs a job, compares it, adds to the totals; returns the results."""
-        session, size = self._session, len(layer.smem)
+        session, size = self.session, len(layer.smem)
         session.shared_memory.write(0, layer.smem)
         run = session.run(jobs=[layer.word])
         seen = session.shared_memory.read(0, size)
@@ -106,9 +103,7 @@ class Convolver:
         one.require(seen, expected, f"shared memory {where}")
         if end.code != ConvError.NONE:
             one.problems.append(f"{end.code.name} of a job {where}")
-        for totals in (self.totals, self.cases.setdefault(case, Totals("MACs"))):
-            totals.add(one)
-        self._progress(self.totals.parts)
+        self.count(one, case)
         return layer.result(seen)
 
 
@@ -116,3 +111,52 @@ def _around(size, taps, step):
     """Padding before and after, so that there are ⌈size / step⌉ points."""
     padding = max((-(-size // step) - 1) * step + taps - size, 0)
     return padding // 2, padding - padding // 2
+
+
+def load_stem():
+    """Weights of the layer: int8, 32 × 3 × 3 × 3, and its :class:`PostProcessing`; batch normalisation is folded."""
+    stem = json.loads(files(__package__).joinpath("stem.json").read_text())
+    weights = np.array([list(bytes.fromhex(row)) for row in stem["weights"]], np.uint8).view(np.int8)
+    scale = np.array([int(bits, 16) for bits in stem["scale"]], np.uint32).view(np.float32)
+    # ReLU6 is the clamp, because 255 represents 6.
+    post = PostProcessing(output="u8", bias=tuple(stem["bias"]), scale=tuple(scale.tolist()))
+    return weights.reshape(-1, 3, 3, 3), post, stem["x_zero"]
+
+
+def play_stem(convolver, photographs):
+    """Convolves a photograph, with a kernel row as one pixel and without."""
+    photo = photographs[0]
+    if not convolver.small:
+        photo = _square(photo)
+    weights, post, zero = load_stem()
+    maps = {}
+    for case, merge in _WAYS.items():
+        maps[case] = convolver.convolve(photo[np.newaxis], weights, "u8s8", stride=(2, 2), zeros=(zero, 0), post=post,
+                                        merge=merge, case=case)  # fmt: skip
+    convolver.totals.require(maps["pixels"], maps["windows"], "feature maps by single pixels")
+    first, second = (convolver.cases[case].cycles for case in _WAYS)
+    height, width, _ = maps["windows"][0].shape
+    return Findings(
+        facts=(
+            f"{photo.shape[1]} x {photo.shape[0]} pixels to {maps['windows'].shape[3]} maps of {width} x {height}; "
+            f"{first:,} cycles with a kernel row as one pixel, {second:,} pixel by pixel",
+        ),
+        pictures={"The 32 feature maps of the first layer": _tiled(maps["windows"][0])},
+        cases=convolver.cases,
+    )
+
+
+def _square(photo):
+    """The middle of a photograph, as large as the network takes it."""
+    side = min(photo.shape[:2])
+    top, left = (photo.shape[0] - side) // 2, (photo.shape[1] - side) // 2
+    part = Image.fromarray(photo[top : top + side, left : left + side])
+    return np.array(part.resize((_SIZE, _SIZE), Image.Resampling.BICUBIC))
+
+
+def _tiled(maps):
+    """Feature maps side by side, in grey."""
+    height, width, count = maps.shape
+    rows = maps.transpose(2, 0, 1).reshape(count // _COLUMNS, _COLUMNS, height, width)
+    grey = rows.transpose(0, 2, 1, 3).reshape(-1, _COLUMNS * width)
+    return np.repeat(grey[..., np.newaxis], 3, axis=2)

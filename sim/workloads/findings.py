@@ -1,10 +1,10 @@
-"""The results of a workload: figures, sentences and pictures."""
+"""The results of a workload: figures, sentences and pictures; and what runs one and counts."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["Findings", "Totals"]
+__all__ = ["Findings", "Totals", "Worker"]
 
 
 @dataclass(frozen=True)
@@ -97,3 +97,42 @@ class Totals:
             self.problems.append(f"{what}: there are {seen.shape} values, not {wanted.shape}")
         elif (seen != wanted).any():
             self.problems.append(f"{what}: {np.count_nonzero(seen != wanted)} of {wanted.size} values differ")
+
+
+class Worker:
+    """Runs the parts of a workload on a session, and counts them; subclasses compare them too.
+
+    Parameters
+    ----------
+    session : session
+        Of the workload's machine.
+    small : bool
+        Simulation is slow: workloads take smaller operands.
+    progress : callable
+        Called with the number of compared parts.
+    layers : int or None
+        Number of layers of a network to run, from the first one on; None: all.
+
+    Attributes
+    ----------
+    session, small, layers
+    totals : Totals
+        Of all parts.
+    cases : dict of str to Totals
+        Of the parts with a name.
+    """
+
+    UNIT = "MACs"
+
+    def __init__(self, session, small=False, progress=lambda parts: None, layers=None):
+        self.session, self.small, self.layers = session, small, layers
+        self.totals = Totals(self.UNIT)
+        self.cases = {}
+        self._progress = progress
+
+    def count(self, one, case=None):
+        """Adds the Totals of a part to those of all parts, and of a case."""
+        self.totals.add(one)
+        if case is not None:
+            self.cases.setdefault(case, Totals(self.UNIT)).add(one)
+        self._progress(self.totals.parts)

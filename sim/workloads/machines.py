@@ -1,17 +1,27 @@
-"""The simulators that a run of workloads needs."""
+"""The simulators that a run of workloads needs, built in parallel, each in a process of its own."""
 
-from contextlib import ExitStack
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+from contextlib import ExitStack, contextmanager
+from multiprocessing import resource_tracker
+from multiprocessing.connection import wait
+from pathlib import Path
+from threading import Thread
 
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.core.params import CORE_PRESETS, ENGINES, ProgramParams, core_params
+from tilewright.processes import held_back
+from tilewright.progress import shown
 
 from ..hdl.settings import changed, groups_of, require_groups
 from ..session import ClusterSession, Session
 from ..session.core import NETWORK_BYTES
-from . import CONVOLVING, ENGINE_THREADS, MOVING, RUNNING, SHARING
-from .builders import build_side_by_side
+from . import WORKLOADS
 
-__all__ = ["Machines"]
+__all__ = ["Machines", "build_side_by_side"]
 
 #: Cores of a cluster, and the most threads of each of its engines: four engines of 256 threads take too long to build.
 _CORES, _MOST_THREADS = 4, 16
@@ -87,17 +97,121 @@ class Machines:
 
     def _job(self, name):
         """Class and options of the session for a workload."""
-        make, memory = Session, {}
-        if name in RUNNING:
-            machine, params = "accelerator", core_params(self._preset, ENGINES)
+        workload = WORKLOADS[name]
+        make, machine, memory = Session, workload.machine, {}
+        if machine == "accelerator":
+            params = core_params(self._preset, ENGINES)
             memory = {"memory_bytes": NETWORK_BYTES}
-        elif name in SHARING:
-            make, machine, params = ClusterSession, "cluster", self._cluster()
+        elif machine == "cluster":
+            make, params = ClusterSession, self._cluster()
         else:
-            machine = "tmau" if name in MOVING else "conv" if name in CONVOLVING else "pe"
             params = core_params(self._preset, [machine])
-            if machine == "pe" and not self._small:
-                threads = ENGINE_THREADS.get(name, params.pe.threads)
-                params = params.replace(pe=params.pe.replace(threads=threads))
+            if workload.threads and not self._small:
+                params = params.replace(pe=params.pe.replace(threads=workload.threads))
         params = changed(params, self._settings)
         return make, {"params": params, "simulator": self._simulator, "waves": self._waves.get(machine)} | memory
+
+
+def build_side_by_side(jobs, display):
+    """Builds the models of sessions, so that the sessions start at once afterwards.
+
+    Parameters
+    ----------
+    jobs : dict of str to (callable, dict)
+        By displayed name: a class of sessions and its options, which can be pickled.
+    display : Bars or Lines
+
+    Raises
+    ------
+    RuntimeError
+        The error of the first model that cannot be built; the other builds are cancelled.
+    """
+    # Not forked: numpy has started threads.
+    context = multiprocessing.get_context("spawn")
+    workers, names = [], {}
+    try:
+        for name, (make, options) in jobs.items():
+            receiver, sender = context.Pipe(duplex=False)
+            worker = context.Process(target=_build, args=(sender, make, options))
+            with held_back(), _deaf():
+                worker.start()
+                workers.append(worker)
+            sender.close()
+            names[receiver] = name
+        while names:
+            for receiver in wait(list(names)):
+                _pass_on(receiver, names, display)
+    finally:
+        for worker in workers:
+            worker.terminate()
+            worker.join()
+
+
+@contextmanager
+def _deaf():
+    """Processes started in this context ignore Ctrl-C: the waiting process handles it, and ends them."""
+    # Otherwise the tracker would start with the first process, and unblock the signal again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _pass_on(receiver, names, display):
+    """Shows the messages of a worker; removes it from ``names`` when it has ended."""
+    try:
+        stage, *far = receiver.recv()
+    except EOFError:
+        display.end(names.pop(receiver))
+        return
+    if stage is None:
+        raise far[0]
+    display.update(names[receiver], stage, *far)
+
+
+class _Sender:
+    """A display that sends its messages to the waiting process, which shows them under the name of the worker."""
+
+    def __init__(self, pipe):
+        self._pipe = pipe
+
+    def update(self, name, *said):
+        self._pipe.send(said)
+
+    def end(self, name):
+        pass
+
+    def close(self):
+        pass
+
+
+def _build(pipe, make, options):
+    """The task of a worker: it starts a session and ends it. The waveform of that session is not kept."""
+    signal.signal(signal.SIGTERM, _end)
+    Thread(target=_end_with_parent, daemon=True).start()
+    with ExitStack() as stack:
+        # Python tests a folder by writing a file, which would remain there if the process ended at that moment.
+        with held_back():
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tilewright-"))
+        if options.get("waves") is not None:
+            options = options | {"waves": Path(folder) / Path(options["waves"]).name}
+        try:
+            with shown(_Sender(pipe)), make(**options):
+                pass
+        except RuntimeError as error:
+            pipe.send((None, error))
+
+
+def _end(number, frame):
+    """Ends the worker quietly: it cleans up, and ends its compilers."""
+    signal.signal(number, signal.SIG_IGN)
+    sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - as long as the process
+    sys.exit(1)
+
+
+def _end_with_parent():
+    """Ends this process when the waiting process has been killed."""
+    wait([multiprocessing.parent_process().sentinel])
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -13,7 +13,7 @@ from tilewright.golden.tmau.tile import extent, footprint, row_bytes, tx_bytes
 from tilewright.spec import BANKS, BARRIER, CHUNK_BYTES, LINE_BYTES, BarrierOp, Opcode
 
 from ..session.run import Run
-from .findings import Totals
+from .findings import Totals, Worker
 
 __all__ = ["Batch", "Box", "Mover"]
 
@@ -52,33 +52,24 @@ class Batch:
         return self.shared[address : address + footprint(tmap)].reshape(-1, row)
 
 
-class Mover:
+class Mover(Worker):
     """Moves boxes in batches: as many as fit in shared memory side by side, issued back to back.
 
     Before a batch all of shared memory is written with a pattern, and a line between boxes must keep it. The boxes of a
     batch signal one barrier, on which a processor waits before the consumer reads. After the batch all of shared memory
     must equal the golden model's.
 
-    Parameters
-    ----------
-    session : Session
-        Of a core with an access unit alone.
-    progress : callable
-        Called with the number of compared boxes.
-
-    Attributes
-    ----------
-    totals : Totals
+    Parameters and attributes are those of a ``Worker``, whose session is of a core with an access unit alone.
     """
 
-    def __init__(self, session, progress=lambda boxes: None):
+    UNIT = "bytes"
+
+    def __init__(self, session, **options):
+        super().__init__(session, **options)
         session.clear()
-        self._session = session
         self._params = session.params.tmau
-        self._progress = progress
         self._gmem = Memory(session.memory_bytes)
         self._placed = {}
-        self.totals = Totals()
 
     def tiled(self, array, **options):
         """A map of ``array``, which is placed in global memory once; options are those of ``TensorMap.tiled``."""
@@ -92,7 +83,7 @@ class Mover:
     def _address(self, array):
         if id(array) not in self._placed:
             contents = memory_bytes(array)
-            address = self._session.place(contents)
+            address = self.session.place(contents)
             self._gmem.write(address, contents)
             # A reference to the array is kept, so that no other array gets the same id.
             self._placed[id(array)] = array, address
@@ -120,7 +111,7 @@ class Mover:
         starts : sequence of tuple of int
             Starts of the boxes; together the boxes should cover the tensor.
         """
-        session = self._session
+        session = self.session
         length = extent(source)
         target = replace(source, address=session.place(mix_pattern(length, self.totals.parts)))
         for placed in self._batches([Box(source, start) for start in starts]):
@@ -134,7 +125,6 @@ class Mover:
             for rule in (*run.violations, *run.late):
                 self.totals.problems.append(f"the bus broke {rule.name}")
             self._count(placed, run, ways=2)
-            self._progress(self.totals.parts)
         return session.global_memory.read(target.address, length)
 
     def _batches(self, boxes):
@@ -154,7 +144,7 @@ class Mover:
             yield placed
 
     def _move(self, placed, reads):
-        session = self._session
+        session = self.session
         before = mix_pattern(self._params.smem.size_bytes, self.totals.parts)
         before[: BARRIER.bytes] = _barrier(phase=0)
         session.shared_memory.write(0, before)
@@ -176,7 +166,6 @@ class Mover:
         wanted[: BARRIER.bytes] = _barrier(phase=1)
         self._compare(wanted, run, reads)
         self._count(placed, run)
-        self._progress(self.totals.parts)
         return Batch(placed, run.shared, run)
 
     def _compare(self, wanted, run, reads):
@@ -192,18 +181,16 @@ class Mover:
 
     def _count(self, placed, run, ways=1):
         """Adds to the totals. Boxes that were also stored count in both directions, but not in steady state."""
-        totals, done, params = self.totals, [stamp.done for stamp in run.commands], self._params
+        done, params = [stamp.done for stamp in run.commands], self._params
         least = [
             limits(box.tmap, box.coords, params.bus_bytes, address, params.addr_width, box.offsets)
             for box, address in placed
         ]
-        totals.parts += ways * len(placed)
-        totals.work += ways * sum(tx_bytes(box.tmap) for box, _ in placed)
-        totals.cycles += run.span
-        totals.limit += ways * _limit(least)
+        work = ways * sum(tx_bytes(box.tmap) for box, _ in placed)
+        one = Totals(self.UNIT, ways * len(placed), work, run.span, ways * _limit(least))
         if ways == 1:
-            totals.steady_cycles += max(done) - done[0]
-            totals.steady_limit += _limit(least[1:])
+            one.steady_cycles, one.steady_limit = max(done) - done[0], _limit(least[1:])
+        self.count(one)
 
 
 def _barrier(phase):

@@ -9,7 +9,7 @@ from tilewright.golden.pe.program import gemm_program
 from tilewright.spec.pe import MmType
 
 from ..session.products import PeProgram
-from .findings import Totals
+from .findings import Totals, Worker
 
 __all__ = ["Multiplier", "expected_product"]
 
@@ -29,37 +29,22 @@ _KINDS = {
 }
 
 
-class Multiplier:
+class Multiplier(Worker):
     """Runs products of matrices as programs, one after the other, each with all of its operands in shared memory.
 
     All of shared memory is written before a program. After it only the result may have changed: it must equal, bit for
     bit, numpy's result for integers and the golden dot product for floats. No instruction may report an error.
 
-    Parameters
-    ----------
-    session : Session
-        Of a core with a processing engine alone.
-    small : bool
-        Simulation is slow: workloads take smaller shapes.
-    progress : callable
-        Called with the number of compared programs.
+    Parameters and attributes are those of a ``Worker``, whose session is of a core with a processing engine alone.
 
     Attributes
     ----------
     params : PeParams
-    totals : Totals
-        Of all products.
-    cases : dict of str to Totals
-        Of the products with a name.
     """
 
-    def __init__(self, session, small=False, progress=lambda programs: None):
+    def __init__(self, session, **options):
+        super().__init__(session, **options)
         self.params = session.params.pe
-        self.small = small
-        self.totals = Totals("MACs")
-        self.cases = {}
-        self._session = session
-        self._progress = progress
 
     def takes(self, a, b):
         """Whether the engine multiplies elements of these numpy types."""
@@ -104,7 +89,7 @@ class Multiplier:
 
     def _run(self, program, expected, case):
         """Runs a program, compares it, adds to the totals; returns the result."""
-        session, placement = self._session, program.placement
+        session, placement = self.session, program.placement
         words = PeProgram.of_product(program)
         session.shared_memory.write(0, placement.smem)
         run = session.run(program=words.words, segments=words.segments, pages=words.pages)
@@ -115,9 +100,7 @@ class Multiplier:
         where = f"after {self.totals.parts} programs"
         one.require(seen, placement.smem, f"shared memory {where}")
         one.problems += [f"{fault.code.name} of instruction {fault.number} {where}" for fault in run.faults]
-        for totals in (self.totals, *([self.cases.setdefault(case, Totals("MACs"))] if case else [])):
-            totals.add(one)
-        self._progress(self.totals.parts)
+        self.count(one, case)
         return program.result(seen)
 
     def _limit(self, gemm):

@@ -75,7 +75,8 @@ def run_top(top, simulator, engines=(), **options):
     if simulator == "icarus":
         text = top_without_power_on_values(text)
     text = with_idle_payloads(text, component, inner, name, simulator)
-    return run(text, name, top, simulator, **options)
+    module = top if top == "cluster" else "engine" if {top, *engines} & {"pe", "conv"} else "core"
+    return run(text, name, module, simulator, **options)
 
 
 def long(*values):
@@ -86,10 +87,10 @@ def long(*values):
 BENCHES = [
     ("tmau", (), 10),
     ("pe", (), 12),
-    ("conv", (), 10),
-    ("core", ("tmau",), 8),
-    ("core", ("pe",), 6),
-    ("core", ("conv",), 6),
+    ("conv", (), 11),
+    ("core", ("tmau",), 15),
+    ("core", ("pe",), 11),
+    ("core", ("conv",), 11),
     ("core", (), 7),
     ("cluster", (), 11),
 ]
@@ -105,8 +106,8 @@ def test_verilator(top, engines, count):
     ("top", "engines", "tests"),
     [
         ("tmau", (), "refused_command"),
-        long("tmau", (), "refused|registers"),
-        ("conv", (), "refused|registers"),
+        long("tmau", (), "refused|unit_registers"),
+        ("conv", (), "refused_job|registers"),
         *(long(top, engines, None) for top, engines, _ in BENCHES),
     ],
 )
@@ -158,4 +159,4 @@ def test_a_wrapper_that_loses_bytes_fails():
     """The lowest byte of every word is not written."""
     environment = {"TILEWRIGHT_PORTS": NAMES, "TILEWRIGHT_COUNT": "1"}
     with pytest.raises(AssertionError, match=r"bytes of shared memory after Gemm.* differ"):
-        run(wrapped(" & 4'b1110"), "wrapper", "core", "icarus", tests="work.*pauses=none", **environment)
+        run(wrapped(" & 4'b1110"), "wrapper", "engine", "icarus", tests="work.*pauses=none", **environment)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.tools.docs.fences import fences
+from support.fences import fences
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = "docs/first-hour.md"

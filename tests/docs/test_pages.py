@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 
+from support.fences import Fence, fences
 from tilewright.sim.asm.conv import assemble_jobs
 from tilewright.sim.asm.core import assemble_core
 from tilewright.sim.asm.pe import assemble_program
@@ -29,7 +30,6 @@ from tilewright.sim.hdl.build import verilator_root
 from tilewright.sim.hdl.tops import TOPS
 from tilewright.spec import COMMAND, Opcode
 from tilewright.tools.cli.main import COMMANDS, main
-from tilewright.tools.docs.fences import Fence, fences
 
 ROOT = Path(__file__).resolve().parents[2]
 ELSEWHERE = "docs/first-hour.md"
@@ -270,7 +270,7 @@ def test_few_blocks_are_not_run():
     quantise = [("docs/quantise.md", "needs PyTorch, which is not among the dependencies"),
                 ("docs/quantise.md", "tests/network/test_quantise.py does")]  # fmt: skip
     silicon = [("docs/silicon.md", "tests/integration/silicon/test_errand.py does")]
-    abc = "tests/unit/tools/fpga/test_mapping.py::test_a_netlist_that_abc_got_wrong_is_refused does"
+    abc = "tests/unit/tools/fpga/test_flow_mapping.py::test_a_netlist_that_abc_got_wrong_is_refused does"
     rest = [*integration, *network, *quantise, *silicon, ("docs/upstream.md", abc)]
     assert marked == [("docs/cocotb.md", reason) for reason in cocotb] + rest
 

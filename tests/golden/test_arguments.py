@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from support.wrong_kinds import wrong_answers
 from tilewright import golden
 from tilewright.golden import (
     Conv,
@@ -20,7 +21,6 @@ from tilewright.golden import (
 )
 from tilewright.golden.arguments import array, integer, integers, member, shown
 from tilewright.spec import Reduction, Swizzle
-from tilewright.verify.wrong_kinds import wrong_answers
 
 
 def test_kinds_of_integers():

@@ -6,10 +6,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from support.pe_operands import dot_rows
 from tilewright import golden
 from tilewright.golden.dot_product import WINDOW, dot, mm_type
 from tilewright.spec.pe import MmType, Operation
-from tilewright.verify.pysim.pe_operands import dot_rows
 
 SEED = 14
 ROWS = 4000

@@ -1,9 +1,10 @@
 """Memories of the golden model, initial contents, and open bytes."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.golden import GlobalMemory, Memory
+from tilewright.golden import GlobalMemory, Memory, TensorMap, load, store
 from tilewright.golden.memory import OpenBytes, fill_pattern, hex_pattern, mix_pattern, whole_elements
 
 
@@ -13,6 +14,18 @@ def test_place_aligns_and_goes_up():
     assert gmem.place(np.array([1, 2], np.uint16), align=16) == 16
     assert gmem.place(b"x") == 128
     assert gmem.read(16, 4).tolist() == [1, 0, 2, 0]
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2])
+def test_elements_that_numpy_does_not_know(dtype):
+    array = np.arange(64).reshape(2, 32).astype(dtype)
+    tmap, before = TensorMap.tiled(array, box=(32, 2), swizzle="none"), array.tobytes()
+    smem = load(tmap, (0, 0))
+    assert smem.tobytes().startswith(before)
+    array[...] = 0
+    store(tmap, (0, 0), smem)
+    assert array.tobytes() == before
+    assert GlobalMemory(1024).place(array) == 0
 
 
 def test_place_keeps_the_strides_of_a_view():

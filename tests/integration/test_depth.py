@@ -4,8 +4,8 @@ import pytest
 
 from tilewright.results import record
 from tilewright.sim.hdl.tops import top_component
-from tilewright.tools.area.blocks import flat_figures, flat_lines
-from tilewright.tools.fpga.mapping import map_flat
+from tilewright.tools.fpga.blocks import flat_figures, flat_lines
+from tilewright.tools.fpga.flow import map_flat
 
 #: Four-input tables that follow one another at most, for presets meant for an FPGA. It was 19 with one chain of ready
 #: through the whole access unit; the aim is 10. docs/fpga.md, "Sizes", says what it is.

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from support.cases import cases
+from support.selection import cases
 from tilewright.golden import Machine, Memory, TensorMap, command_word
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.core import CORE_PRESETS, Core, CoreParams

@@ -16,8 +16,7 @@ from tilewright.sim.hdl.tops import TOPS, module_name, top_component, top_verilo
 from tilewright.spec import BarrierOp, Error
 from tilewright.tools.cli.main import main
 from tilewright.tools.cli.verilog import KINDS
-from tilewright.tools.package.ports import ports_of
-from tilewright.tools.package.regions import regions_of
+from tilewright.tools.package.ports import ports_of, regions_of
 
 NAME = "tw_unit_core"
 VLNV = f"tilewright:engines:{NAME}:0.1.0"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cases import cases
+from support.selection import cases
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core import CORE_PRESETS, ProgramParams
 from tilewright.sim.replay import rtl

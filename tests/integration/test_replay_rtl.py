@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cases import cases
+from support.selection import cases
 from tilewright.spec.pe import MM_FAMILIES
 from tilewright.tools.cli.main import main
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from support.wrong_kinds import wrong_answers
 from tilewright.golden import TensorMap
 from tilewright.sim.session import Session
-from tilewright.verify.wrong_kinds import wrong_answers
 
 _IMAGE = (np.arange(20 * 24 * 16) % 251).astype(np.uint8).reshape(20, 24, 16)
 _TILE = TensorMap.tiled(_IMAGE, box=(16, 4, 4))

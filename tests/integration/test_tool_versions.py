@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from support.cases import cases
+from support.selection import cases
 from tilewright.sim.hdl.tops import TOPS, module_name
 from tilewright.tools.cli.main import main
 

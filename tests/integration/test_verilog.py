@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from support.cases import cases
+from support.selection import cases
 from tilewright.results import record
 from tilewright.sim.hdl.lint import lint
 from tilewright.sim.hdl.tops import TOPS, module_name, top_component

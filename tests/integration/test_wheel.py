@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from support.fences import fences
 from tilewright.tools.cli.main import COMMANDS
 from tilewright.tools.cli.silicon import COMMANDS as SILICON
-from tilewright.tools.docs.fences import fences
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("spec", "golden", "hw", "sim", "network", "verify", "tools", "board", "silicon", "tb")
@@ -191,7 +191,7 @@ def test_a_missing_extra_is_one_sentence(run, tmp_path, line, extra, package):
 def test_figures_name_the_version_and_designs_their_sources(run, tmp_path):
     program = (
         "from tilewright.results import load, record; record('reset', cases=1); print(load('reset')[0]['commit']);"
-        "from tilewright.sim.hdl import designs; print(len(list(designs._sources())))"
+        "from tilewright.sim.hdl import testbench; print(len(list(testbench._sources())))"
     )
     status, text, errors = run("python", "-c", program)
     commit, sources = text.splitlines()

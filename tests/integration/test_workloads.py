@@ -16,7 +16,7 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.report.charts import SWIZZLE_LAYOUTS, bank_map
 from tilewright.sim.report.page import report_page
 from tilewright.sim.report.timeline import Transfer, record_transfer
-from tilewright.sim.workloads import CONVOLVING, MOVING, MULTIPLYING, SHARING, WORKLOADS
+from tilewright.sim.workloads import WORKLOADS, names_on
 from tilewright.sim.workloads.findings import Findings, Totals
 from tilewright.sim.workloads.machines import Machines
 from tilewright.sim.workloads.mover import Box, Mover
@@ -43,7 +43,7 @@ def photographs():
     return load_photographs((24, 64))
 
 
-@pytest.mark.parametrize("name", MOVING)
+@pytest.mark.parametrize("name", names_on("tmau"))
 def test_every_byte_equals_golden(session, photographs, name):
     played = play(name, session, photographs)
     assert played.totals.problems == []
@@ -52,7 +52,7 @@ def test_every_byte_equals_golden(session, photographs, name):
     assert played.speed > 0
 
 
-@pytest.mark.parametrize("name", MULTIPLYING)
+@pytest.mark.parametrize("name", names_on("pe"))
 def test_every_product_equals_golden(engine, photographs, name):
     played = play(name, engine, photographs, small=True)
     assert played.totals.problems == []
@@ -62,7 +62,7 @@ def test_every_product_equals_golden(engine, photographs, name):
     assert all(0 < totals.utilisation <= 1 for totals in cases)
 
 
-@pytest.mark.parametrize("name", CONVOLVING)
+@pytest.mark.parametrize("name", names_on("conv"))
 def test_every_result_equals_golden(convolution_engine, photographs, name):
     played = play(name, convolution_engine, photographs, small=True)
     assert played.totals.problems == []
@@ -73,7 +73,7 @@ def test_every_result_equals_golden(convolution_engine, photographs, name):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", SHARING)
+@pytest.mark.parametrize("name", names_on("cluster"))
 def test_every_byte_of_every_core_equals_golden(photographs, name):
     with Machines(PRESET, "verilator") as machines:
         played = play(name, machines.session(name), photographs, small=True)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from support.network import compare_program
 from tilewright import network
 from tilewright.errors import HostError
 from tilewright.network.evaluation import compute
@@ -69,5 +70,18 @@ def check_program():
             np.testing.assert_array_equal(value, expected[name], err_msg=name, strict=True)
         assert not races or find_races(compiled.words, compiled.image, compiled.plan.machine.smem_bytes) == []
         return compiled
+
+    return check
+
+
+@pytest.fixture
+def check_model(agree):
+    """Compares every tensor of a model with ONNX Runtime, and programs with the evaluation; returns the graph."""
+
+    def check(model, inputs=None, presets=("unit",)):
+        graph, _ = agree(model, inputs)
+        for preset in presets:
+            compare_program(graph, inputs, preset)
+        return graph
 
     return check

@@ -13,10 +13,10 @@ import pytest
 from tilewright import network
 from tilewright.golden import CONV_PRESETS
 from tilewright.network.evaluation import evaluate
+from tilewright.network.machine import Machine
 from tilewright.network.models.quantiser import FloatModel, quantised
-from tilewright.network.program.machine import Machine
-from tilewright.network.program.rtl import measured, run_on
 from tilewright.network.reader import read_model
+from tilewright.network.rtl import measured, run_on
 from tilewright.results import record
 from tilewright.sim.session.core import open_accelerator
 

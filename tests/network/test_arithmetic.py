@@ -8,9 +8,19 @@ import pytest
 
 from tilewright.golden.conv.results import requantise as requantise_by_integers
 from tilewright.network import Add, Conv, Mul, Pool
-from tilewright.network.arithmetic.constants import change_table, sum_constants
-from tilewright.network.arithmetic.rounding import add, fused, multiply, quantise, requantise
-from tilewright.network.arithmetic.windows import convolution_sums, convolve, multiply_matrix, pool
+from tilewright.network.arithmetic import (
+    add,
+    change_table,
+    convolution_sums,
+    convolve,
+    fused,
+    multiply,
+    multiply_matrix,
+    pool,
+    quantise,
+    requantise,
+    sum_constants,
+)
 
 RNG = np.random.default_rng(1)
 

@@ -14,14 +14,14 @@ import onnxruntime
 import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
+from support.operators import CASES, VALUES
 from tilewright.network import ModelError
-from tilewright.network.arithmetic.nearest import COORDINATES
 from tilewright.network.evaluation import evaluate
 from tilewright.network.reader import read_model
 from tilewright.network.reader.constants import FOR_CONSTANTS
 from tilewright.network.reader.model import READERS
+from tilewright.network.reader.resize import COORDINATES
 from tilewright.verify.random.networks import draw_inputs
-from tilewright.verify.random.operators import CASES, VALUES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/network.md"
 #: Versions of ONNX's operators that ONNX Runtime knows.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilewright.network.program.machine import MACHINES
+from tilewright.network.machine import MACHINES
 from tilewright.sim.bench.conv_layers import NETWORKS
 from tilewright.tools.network.bench import compiled_sample, sample_of
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
+from support.network import refusal
 from tilewright.network import ModelError
 from tilewright.network.reader import read_model
 from tilewright.verify.random.model import SCALE, ZERO, Form
@@ -40,11 +41,8 @@ def test_a_type_that_contradicts_the_zero_point(constant):
     form = Form(3, 12, opset=21)
     x = form.numbers(3, 12) if constant else "x"
     y = form.node("QuantizeLinear", x, SCALE, ZERO, output_dtype=TensorProto.INT8)
-    with pytest.raises(ModelError) as error:
-        read_model(form.model(y))
-    zero = "c2" if constant else "c1"
-    said = f"its output type is int8, and its zero point {zero!r} is uint8"
-    assert str(error.value) == f"node 't0.0' (QuantizeLinear): {said}"
+    said = f"its output type is int8, and its zero point {'c2' if constant else 'c1'!r} is uint8"
+    assert refusal(form.model(y)) == f"node 't0.0' (QuantizeLinear): {said}"
 
 
 @pytest.mark.parametrize("constant", [False, True])
@@ -74,9 +72,7 @@ def test_scales_and_zero_points_that_do_not_fit(scales, zeros, said):
     """ONNX Runtime refuses them too."""
     form = Form(3, 2)
     y = form.node("QuantizeLinear", form.numbers(3, 2), np.float32(scales), np.int8(zeros))
-    with pytest.raises(ModelError) as error:
-        read_model(form.model(y))
-    assert str(error.value) == f"node 't0.0' (QuantizeLinear): {said}"
+    assert refusal(form.model(y)) == f"node 't0.0' (QuantizeLinear): {said}"
 
 
 @pytest.mark.parametrize(("before", "shape", "allowed"), [((2, 6), [3, 4], True), ((2, 6), [0, 6], False)])
@@ -87,10 +83,8 @@ def test_a_shape_that_may_have_zeros(before, shape, allowed, agree):
     if allowed:
         agree(model)
         return
-    with pytest.raises(ModelError) as error:
-        read_model(model)
     said = "its shape [0, 6] with allowzero is one without elements, which is not supported"
-    assert str(error.value) == f"node 't0.0' (Reshape): {said}"
+    assert refusal(model) == f"node 't0.0' (Reshape): {said}"
 
 
 @pytest.mark.parametrize("opset", [6, 1000])
@@ -109,9 +103,7 @@ def test_versions_that_are_not_known(opset):
 def test_what_is_of_another_version(kind, inputs, opset, said):
     form = Form(1, 6, dtype="uint8", opset=opset)
     y = form.node(kind, "x", **inputs) if isinstance(inputs, dict) else form.node(kind, "x", *inputs)
-    with pytest.raises(ModelError) as error:
-        read_model(form.model(y))
-    assert str(error.value) == f"node 't0.0' ({kind}): {said}"
+    assert refusal(form.model(y)) == f"node 't0.0' ({kind}): {said}"
 
 
 def test_an_input_that_no_reader_uses():

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from support.network import compare_program, refusal
 from tilewright import network
 from tilewright.network import ModelError
-from tilewright.network.arithmetic.functions import FUNCTIONS
 from tilewright.network.evaluation import evaluate
+from tilewright.network.functions import FUNCTIONS
 from tilewright.network.reader import read_model
 from tilewright.network.witness import run_witness
 from tilewright.verify.random.model import MICROSOFT, Form
@@ -35,22 +36,9 @@ def finish(form, y, scale=0.02, dtype="uint8"):
 
 
 @pytest.fixture
-def check(agree):
-    """Compares all 256 results with ONNX Runtime, and the program with the evaluation; returns the compiled."""
-
-    def check(model, dtype="uint8"):
-        graph, _ = agree(model, {"x": numbers(dtype)})
-        return compare_program(graph, dtype)
-
-    return check
-
-
-def compare_program(graph, dtype="uint8", preset="unit"):
-    inputs = {"x": numbers(dtype)}
-    expected, compiled = evaluate(graph, inputs), network.compile(graph, preset)
-    for name, value in compiled.run(inputs).items():
-        np.testing.assert_array_equal(value, expected[name], err_msg=name, strict=True)
-    return compiled
+def check(check_model):
+    """Compares all 256 results with ONNX Runtime, and the program with the evaluation."""
+    return lambda model, dtype="uint8": check_model(model, {"x": numbers(dtype)})
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
@@ -158,7 +146,7 @@ def close(model, dtype="uint8"):
     for name, value in evaluate(graph, inputs).items():
         if name in expected:
             np.testing.assert_allclose(value, expected[name], rtol=3e-6, atol=1e-7)
-    compare_program(graph, dtype)
+    compare_program(graph, inputs)
     return graph
 
 
@@ -228,6 +216,4 @@ def test_nothing_is_done_behind_what_the_host_computes():
 ])  # fmt: skip
 def test_refused(nodes, sentence):
     form, x = start()
-    with pytest.raises(ModelError) as error:
-        read_model(finish(form, nodes(form, x)))
-    assert str(error.value).endswith(sentence)
+    assert refusal(finish(form, nodes(form, x))).endswith(sentence)

@@ -5,9 +5,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from tilewright.network import evaluate
-from tilewright.network.arithmetic.nearest import COORDINATES, ROUNDINGS, nearest_elements
-from tilewright.network.reader import read_model
+from tilewright.network.reader.resize import COORDINATES, ROUNDINGS, nearest_elements
 from tilewright.verify.random.model import Form
 
 MODES = [(coordinates, rounding) for coordinates in COORDINATES for rounding in ROUNDINGS]
@@ -78,13 +76,3 @@ def test_models(options, rounding, agree):
     """Sizes and factors whose positions lie halfway; factors that change nothing."""
     x = np.random.default_rng(1).integers(-128, 128, (1, 1, 28, 29)).astype(np.int8)
     agree(resized(x.shape, **(options | {"nearest_mode": rounding})), {"x": x})
-
-
-@pytest.mark.parametrize(("before", "after", "place", "element"), [
-    (28, 38, 9, 6), (24, 28, 17, 14), (30, 35, 17, 14), (48, 56, 17, 14), (56, 38, 9, 13),
-])  # fmt: skip
-def test_halves_in_the_default_modes(before, after, place, element):
-    model = resized((1, 1, 1, before), dtype="uint8", sizes=np.int64([1, 1, 1, after]))
-    x = np.arange(before, dtype=np.uint8).reshape(1, 1, 1, before)
-    (y,) = evaluate(read_model(model), {"x": x})[model.graph.output[0].name].reshape(1, after)
-    assert y[place] == element

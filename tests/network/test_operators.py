@@ -122,13 +122,6 @@ def test_matmul(shape, dtype, agree):
     agree(model("QLinearMatMul", inputs, dtype=dtype))
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int8"])
-@pytest.mark.parametrize("shape", [(2, 5, 7, 7), (1, 3, 1, 9), (1, 64, 14, 14)])
-def test_global_average(shape, dtype, agree):
-    z = [np.array(z + 128 * (dtype == "uint8"), dtype) for z in (3, -9)]
-    agree(model("QLinearGlobalAveragePool", [shape, f(0.02), z[0], f(0.003), z[1]], domain=MS, dtype=dtype))
-
-
 WINDOWS = [
     {"kernel_shape": [3, 3]}, {"kernel_shape": [2, 3], "strides": [2, 1], "pads": [1, 1, 0, 2]},
     {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]},
@@ -163,28 +156,6 @@ def test_pad(dtype, agree):
     agree(model("Pad", [(1, 3, 4, 5), np.int64([1, 2, 3, 0]), value, np.int64([-1, 1])], dtype=dtype))
     agree(model("Pad", [(6,), np.int64([1, 2]), None, np.int64([0])], dtype=dtype))
     agree(model("Pad", [(1, 3, 4, 5), widths, value], dtype=dtype, opset=13))
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "int8"])
-@pytest.mark.parametrize("axis", [0, 1, -1])
-def test_concat(axis, dtype, agree):
-    parts = [(2, 3, 4)] * 3
-    z = [np.array(z + 128 * (dtype == "uint8"), dtype) for z in (3, -9, 100, 3)]
-    agree(model("Concat", parts, dtype=dtype, axis=axis))
-    triples = [value for i, part in enumerate(parts) for value in (part, f(0.02 * (i + 1)), z[i])]
-    agree(model("QLinearConcat", [f(0.02), z[3], *triples], domain=MS, dtype=dtype, axis=axis))
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "int8"])
-def test_bytes_that_move(dtype, agree):
-    x = (2, 3, 4, 5)
-    for axis in range(-4, 5):
-        agree(model("Flatten", [x], dtype=dtype, axis=axis))
-    for shape in ([0, -1], [24, 5], [2, 1, 0, -1], [120]):
-        agree(model("Reshape", [x, np.int64(shape)], dtype=dtype))
-    for perm in ([3, 1, 0, 2], [0, 2, 3, 1]):
-        agree(model("Transpose", [x], dtype=dtype, perm=perm))
-    agree(model("Transpose", [x], dtype=dtype))
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])

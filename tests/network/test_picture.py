@@ -6,11 +6,11 @@ import onnx
 import pytest
 
 from tilewright.network import evaluate
+from tilewright.network.compiled import compile as compile_network
+from tilewright.network.compiled import first_nodes
 from tilewright.network.models.small import build_small, small_input
-from tilewright.network.program.compiled import compile as compile_network
-from tilewright.network.program.compiled import first_nodes
-from tilewright.network.program.rtl import run_rtl
 from tilewright.network.reader import read_model
+from tilewright.network.rtl import run_rtl
 from tilewright.results import commit, today
 from tilewright.tools.cli import run as command
 from tilewright.tools.cli.main import main

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from support.fences import fences
 from tilewright.tools.cli.main import main
-from tilewright.tools.docs.fences import fences
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/quantise.md"
 

@@ -12,7 +12,7 @@ from tilewright.network.models.small import build_small, small_input
 from tilewright.sim.report.page import report_page
 from tilewright.sim.session.core import open_accelerator
 from tilewright.sim.workloads import WORKLOADS, machines
-from tilewright.sim.workloads.accelerator import Accelerator
+from tilewright.sim.workloads.findings import Worker
 from tilewright.tools.cli import sim as command
 from tilewright.tools.cli.main import main
 from tilewright.tools.cli.sim import Played
@@ -35,7 +35,7 @@ SAMPLES = {name: small_input("signed", seed) for seed, name in enumerate(("one",
 
 
 def test_every_tensor_is_compared(session, model):
-    accelerator = Accelerator(session)
+    accelerator = Worker(session)
     findings, answers = play_model(accelerator, model, SAMPLES)
     totals = accelerator.totals
     assert totals.problems == [] and totals.parts == 2
@@ -62,7 +62,7 @@ def test_a_wrong_byte_is_found(session, model, monkeypatch):
 
     workload_run = workload.run_on
     monkeypatch.setattr(workload, "run_on", wrong)
-    accelerator = Accelerator(session)
+    accelerator = Worker(session)
     findings, _ = play_model(accelerator, model, {"one": SAMPLES["one"]})
     names = [problem.split(",")[0].split(":")[0] for problem in accelerator.totals.problems]
     assert len(names) == 2 and names[0] == names[1] and names[0].endswith("of one")
@@ -75,7 +75,7 @@ def test_a_processor_without_exact_kernels_is_said(session, model, monkeypatch):
         raise HostError("ONNX Runtime is not exact")
 
     monkeypatch.setattr(workload, "Witness", none)
-    findings, _ = play_model(Accelerator(session, 2), model, {"one": SAMPLES["one"]})
+    findings, _ = play_model(Worker(session, layers=2), model, {"one": SAMPLES["one"]})
     assert "equal to golden (ONNX Runtime is not exact); " in findings.facts[0]
 
 
@@ -114,14 +114,14 @@ def test_command_shows_photographs_and_answers(session, model, monkeypatch, tmp_
 
 def test_layers_can_be_left_out(session, model):
     for layers, tensors in ((1, 1), (3, 3), (100, 14)):
-        findings, answers = play_model(Accelerator(session, layers), model, {"one": SAMPLES["one"]})
+        findings, answers = play_model(Worker(session, layers=layers), model, {"one": SAMPLES["one"]})
         assert f"one: {tensors} tensors, " in findings.facts[0] and bool(answers) == (layers == 100)
 
 
 @pytest.mark.long
 def test_photographs_have_their_classes():
     with open_accelerator("default") as session:
-        accelerator = Accelerator(session)
+        accelerator = Worker(session)
         findings = play(accelerator, None)
     assert accelerator.totals.problems == []
     (cat, coffee) = findings.pictures

@@ -2,13 +2,13 @@
 
 import pytest
 
+from support.wrong_kinds import wrong_answers
 from tilewright import network
 from tilewright.golden import ConvParams
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.models.small import build_small, small_input
 from tilewright.network.reader import read_model
 from tilewright.tools.cli.run import array_bytes, read_inputs
-from tilewright.verify.wrong_kinds import wrong_answers
 
 MODEL = build_small("mixed")
 

@@ -1,22 +1,19 @@
-"""Cases of a test: those that always run, and those that are marked ``long``."""
+"""Replay cases (docs/replay.md) as tests make them: written to a file, or read at once."""
 
-from itertools import product
+import json
+from pathlib import Path
 
-import pytest
+from tilewright.sim.replay.cases import cases_of
 
-__all__ = ["cases", "grid"]
-
-
-def cases(names, quick, long, **options):
-    """Parametrizes a test with the cases of ``quick`` and ``long``: values, or tuples if there are several names."""
-    several = "," in names
-    marked = [pytest.param(*(case if several else [case]), marks=pytest.mark.long) for case in long]
-    return pytest.mark.parametrize(names, [*quick, *marked], **options)
+__all__ = ["read_case", "write_cases"]
 
 
-def grid(is_quick, **axes):
-    """Parametrizes a test with all combinations of the axes; those for which ``is_quick`` is false are long."""
-    params = [
-        pytest.param(*case, marks=[] if is_quick(*case) else pytest.mark.long) for case in product(*axes.values())
-    ]
-    return pytest.mark.parametrize(tuple(axes), params)
+def read_case(case):
+    """A case from its entry of a file, a dictionary."""
+    return cases_of({"version": 1, "cases": [case]}, "cases.json", Path())[0]
+
+
+def write_cases(path, *cases):
+    """Writes a file of cases; returns its path."""
+    path.write_text(json.dumps({"version": 1, "cases": cases}))
+    return path

@@ -1,7 +1,7 @@
 """Rows of dot products in groups of units."""
 
+from support.pe_operands import dot_rows, join_elements
 from tilewright.golden.dot_product import dot
-from tilewright.verify.pysim.pe_operands import dot_rows, join_elements
 
 __all__ = ["grouped_rows"]
 

@@ -2,6 +2,8 @@
 
 from itertools import count
 
+from amaranth.hdl import Value
+
 from tilewright.verify.pysim import streams
 from tilewright.verify.pysim.axi import axi_channel
 from tilewright.verify.pysim.simulate import simulate
@@ -42,11 +44,13 @@ async def pulse(ctx, signal):
 def recording(log, valid, *signals):
     """A background testbench that appends ``(cycle, *values)`` to ``log`` in every cycle with a high ``valid``."""
 
+    unpackers = [streams.unpacker(signal.shape()) for signal in signals]
+
     async def testbench(ctx):
         cycle = 0
-        async for _, _, is_valid, *values in ctx.tick().sample(valid, *signals):
+        async for _, _, is_valid, *values in ctx.tick().sample(valid, *map(Value.cast, signals)):
             if is_valid:
-                log.append((cycle, *values))
+                log.append((cycle, *(unpack(bits) for unpack, bits in zip(unpackers, values, strict=True))))
             cycle += 1
 
     return testbench

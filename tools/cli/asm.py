@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from tilewright.arguments import output_file
+from tilewright.arguments import add_out
 from tilewright.errors import UsageError
 from tilewright.files import write_atomically
 from tilewright.sim.asm import conv, core, pe, tmau
@@ -34,7 +34,7 @@ def configure(parser):
     kinds.add_argument("--conv", action="store_true", help="jobs of the convolution engine, not commands")
     kinds.add_argument("--core", action="store_true", help="programs of the command processor, not commands")
     parser.add_argument("--back", action="store_true", help="disassemble words, one hexadecimal number a line")
-    parser.add_argument("--out", metavar="FILE", type=output_file, help="write to this file, not to standard output")
+    add_out(parser, "FILE", "write to this file, not to standard output")
 
 
 def run(args):

@@ -6,7 +6,7 @@ from importlib import import_module
 
 import numpy as np
 
-from tilewright.arguments import output_file
+from tilewright.arguments import add_out
 from tilewright.files import BUILD, write_atomically
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.progress import report, working
@@ -35,8 +35,7 @@ def configure(parser):
     parser.add_argument("--engine", choices=list(_ENGINES), help="one engine instead of all")
     add_settings(parser)
     parser.add_argument("--sim", choices=("verilator", "icarus"), default="verilator", help="simulator")
-    parser.add_argument("--out", metavar="FILE.json", type=output_file, default=str(BUILD / "bench.json"),
-                        help="file for the table (%(default)s)")  # fmt: skip
+    add_out(parser, "FILE.json", "file for the table", BUILD / "bench.json")
 
 
 def run(args):

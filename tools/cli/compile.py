@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from tilewright.arguments import integer, output_folder
+from tilewright.arguments import add_out, integer
 from tilewright.files import write_atomically
-from tilewright.network.program.compiled import compile as compile_network
-from tilewright.network.program.machine import MACHINES, machine_of
+from tilewright.network.compiled import compile as compile_network
+from tilewright.network.machine import MACHINES, machine_of
 from tilewright.progress import report, working
 from tilewright.sim.hdl.settings import add_settings
 
@@ -21,8 +21,7 @@ def configure(parser):
     parser.add_argument("--layers", metavar="N", type=integer(1, 1 << 20), help="only the first N layers")
     parser.add_argument("--every-tensor", action="store_true", help="keep every tensor in memory")
     parser.add_argument("--explain", action="store_true", help="print the plan, a line for each layer")
-    parser.add_argument("--out", metavar="DIR", type=output_folder,
-                        help="write memory.bin with the program, and plan.json with all addresses")  # fmt: skip
+    add_out(parser, "DIR", "write memory.bin with the program, and plan.json with all addresses")
 
 
 def run(args):

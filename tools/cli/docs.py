@@ -4,7 +4,7 @@ import logging
 import shutil
 from pathlib import Path
 
-from tilewright.arguments import output_folder
+from tilewright.arguments import add_out
 from tilewright.errors import UsageError
 from tilewright.files import BUILD
 from tilewright.progress import report, working
@@ -16,8 +16,7 @@ __all__ = ["build_docs", "configure", "run"]
 
 def configure(parser):
     """Arguments of ``tilewright docs``."""
-    parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "docs"),
-                        help="folder to build in (%(default)s)")  # fmt: skip
+    add_out(parser, "FOLDER", "folder to build in", BUILD / "docs")
 
 
 def run(args):

@@ -4,7 +4,7 @@ import json
 from contextlib import contextmanager
 from importlib.metadata import version
 
-from tilewright.arguments import integer, output_folder
+from tilewright.arguments import add_out, integer
 from tilewright.errors import UsageError
 from tilewright.files import BUILD, writable, write_atomically
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -14,7 +14,7 @@ from tilewright.sim.hdl.settings import add_settings
 from tilewright.sim.hdl.tops import TOPS, feature_list, top_component
 
 from ..fpga.boards import BOARDS, DUT, Pads, Scan, constraints
-from ..fpga.mapping import map_flat
+from ..fpga.flow import DEVICES, map_flat, pack_bitstream, run_nextpnr
 from ..fpga.netlist import (
     block_table,
     by_block,
@@ -25,7 +25,6 @@ from ..fpga.netlist import (
     timing_lines,
     use_lines,
 )
-from ..fpga.nextpnr import DEVICES, pack_bitstream, run_nextpnr
 
 __all__ = ["configure", "measure", "run"]
 
@@ -48,8 +47,7 @@ def configure(parser):
     parser.add_argument("--seed", type=integer(0, (1 << 31) - 1), default=1, help="seed of the placement (%(default)s)")
     parser.add_argument("--freq", type=integer(1, 1000), default=_FREQUENCY, help="target clock in MHz (%(default)s)")
     parser.add_argument("--placed", action="store_true", help="stop before routing; the clock is then an estimate")
-    parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "fpga"),
-                        help="folder in which <top>-<preset>/ or <board>/ is written (%(default)s)")  # fmt: skip
+    add_out(parser, "FOLDER", "folder in which <top>-<preset>/ or <board>/ is written", BUILD / "fpga")
     parser.add_argument(
         "--board", choices=list(BOARDS), help="instead of a top: the design for this board, and its bitstream"
     )
@@ -119,7 +117,7 @@ def measure(component, folder, *, device, speed, seed, target, route=True, **pin
     folder : Path
         Folder for the files of both tools.
     device, speed, seed, target, route, **pins
-        See :func:`~.nextpnr.run_nextpnr`.
+        See :func:`~.flow.run_nextpnr`.
 
     Returns
     -------

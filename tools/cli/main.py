@@ -11,6 +11,7 @@ or tool, a file that cannot be used; 3 replay ran no case; 128 + n ended by sign
 one sentence, or with lines on the differences.
 """
 
+import argparse
 import os
 import sys
 import warnings
@@ -22,10 +23,58 @@ from typing import NamedTuple
 from tilewright.errors import UsageError
 from tilewright.extras import require
 from tilewright.processes import Interrupted, end_with_signals
+from tilewright.spec.names import suggestion
 
-from .parser import Parser, one_line
+__all__ = ["COMMANDS", "Command", "Parser", "main", "one_line"]
 
-__all__ = ["COMMANDS", "Command", "main"]
+
+class _Once(argparse.Action):
+    """Stores a value; a second value is refused, because it would replace the first one."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        given = namespace.__dict__.setdefault("given", set())
+        if option_string and self.dest in given:
+            raise argparse.ArgumentError(self, "is given twice")
+        given.add(self.dest)
+        setattr(namespace, self.dest, values)
+
+
+class Parser(argparse.ArgumentParser):
+    """Answers a wrong argument with one sentence, and accepts only full names of options."""
+
+    def __init__(self, **options):
+        super().__init__(allow_abbrev=False, **options)
+        for name in (None, "store"):
+            self.register("action", name, _Once)
+
+    def parse_known_args(self, args=None, namespace=None):
+        """Like ``ArgumentParser``, but each command refuses unknown arguments itself, so that the sentence names it."""
+        namespace, rest = super().parse_known_args(args, namespace)
+        if rest:
+            option = next((word.partition("=")[0] for word in rest if word.startswith("-")), "")
+            self.error(f"unrecognized arguments: {' '.join(rest)}{suggestion(option, self._option_string_actions)}")
+        return namespace, rest
+
+    def error(self, message):
+        """Ends with status 2 and the sentence."""
+        self.exit(2, f"{self.prog}: {one_line(message)}\n")
+
+    def _check_value(self, action, value):
+        """Like ``ArgumentParser``, with a suggestion."""
+        if action.choices is None or value in action.choices:
+            return
+        if isinstance(action, argparse._SubParsersAction):
+            meant = suggestion(value, action.choices) or f": `{self.prog} --help` lists them"
+            raise argparse.ArgumentError(None, f"there is no command {value!r}{meant}")
+        choices = ", ".join(map(repr, action.choices))
+        raise argparse.ArgumentError(
+            action, f"invalid choice: {value!r} (choose from {choices}){suggestion(value, action.choices)}"
+        )
+
+
+def one_line(sentence):
+    """The text with escapes for control characters, which some file names have."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in sentence)
 
 
 class Command(NamedTuple):
@@ -38,7 +87,7 @@ class Command(NamedTuple):
 
 #: Subcommands by name.
 COMMANDS = {
-    "area": Command("tilewright.tools.area.area", "count LUTs, flip-flops and levels of logic of every block"),
+    "area": Command("tilewright.tools.fpga.area", "count LUTs, flip-flops and levels of logic of every block"),
     "asm": Command("tilewright.tools.cli.asm", "assemble commands, instructions and others, or disassemble"),
     "bench": Command("tilewright.tools.cli.bench", "measure latencies and utilisation, with their targets", "sim"),
     "board": Command("tilewright.tools.cli.board", "move a photograph on a board, or on its simulated design", "sim"),
@@ -50,7 +99,7 @@ COMMANDS = {
     "mutate": Command("tilewright.verify.mutation", "count which small changes tests and proofs detect", "dev"),
     "tool": Command("tilewright.tools.cli.tool", "run verilator, or fusesoc and others with it on their PATH"),
     "verilog": Command("tilewright.tools.cli.verilog", "write the Verilog of the tops, and files for other tools"),
-    "parameters": Command("tilewright.tools.cli.parameters", "list parameters for --set, with the values of a preset"),
+    "parameters": Command("tilewright.tools.package.choice", "list parameters for --set, with the values of a preset"),
     "models": Command("tilewright.tools.cli.models", "write quantised models and inputs for them", "network"),
     "replay": Command("tilewright.tools.cli.replay", "run the cases of a file and compare with the expected results"),
     "run": Command("tilewright.tools.cli.run", "run a quantised model on an input", "network"),

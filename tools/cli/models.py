@@ -1,6 +1,6 @@
 """``tilewright models``: writes example models, and inputs for them."""
 
-from tilewright.arguments import output_folder
+from tilewright.arguments import add_out
 from tilewright.errors import UsageError
 from tilewright.files import BUILD, write_atomically
 from tilewright.network.models.small import SMALL, build_small, small_input
@@ -17,7 +17,7 @@ MODELS = ("efficientnet-lite0", *SMALL)
 def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"of {', '.join(MODELS)}; all if left out")
-    parser.add_argument("--out", metavar="DIR", type=output_folder, default=BUILD / "models", help="(%(default)s)")
+    add_out(parser, "DIR", "", BUILD / "models")
 
 
 def run(args):

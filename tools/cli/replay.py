@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 
-from tilewright.arguments import output_file, output_folder
+from tilewright.arguments import add_out, output_folder
 from tilewright.errors import HostError, UsageError
 from tilewright.extras import require
 from tilewright.files import write_atomically
@@ -41,7 +41,7 @@ def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("cases", metavar="CASES.json", type=Path, help="file of cases")
     parser.add_argument("--on", choices=list(BACKENDS), required=True, help="backend that runs the cases")
-    parser.add_argument("--out", metavar="RESULTS.json", type=output_file, help="write one result record for each case")
+    add_out(parser, "RESULTS.json", "write one result record for each case")
     parser.add_argument("--dump", metavar="DIR", type=output_folder, help="write the memories after each case")
     parser.add_argument("--preset", type=preset_name, help="configuration of the access unit (on rtl: default)")
     configure_rtl(parser.add_argument_group("on rtl"))

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.arguments import integer, output_file
+from tilewright.arguments import add_out, integer
 from tilewright.errors import UsageError
 from tilewright.files import REPORT, write_atomically
-from tilewright.network.errors import ModelError
+from tilewright.network.compiled import compile as compile_network
+from tilewright.network.compiled import first_nodes
 from tilewright.network.evaluation import check_inputs, evaluate
-from tilewright.network.program.compiled import compile as compile_network
-from tilewright.network.program.compiled import first_nodes
-from tilewright.network.program.machine import MACHINES, machine_of
+from tilewright.network.graph import ModelError
+from tilewright.network.machine import MACHINES, machine_of
 from tilewright.progress import Bars, Lines, shown
 from tilewright.sim.hdl.settings import add_settings, changed
 
@@ -35,7 +35,7 @@ def _on_golden(args, model, graph, inputs, names):
 def _on_rtl(args, model, graph, inputs, names):
     # What simulates hardware, and draws its report.
     from tilewright.hw.core.params import ENGINES, core_params
-    from tilewright.network.program.rtl import measured, run_rtl
+    from tilewright.network.rtl import measured, run_rtl
     from tilewright.sim.report.page import write_report
     from tilewright.sim.workloads.findings import Findings
 
@@ -85,7 +85,7 @@ def configure(parser):
                         help="compile it for this core and run the program; golden runs none by default")  # fmt: skip
     add_settings(parser)
     parser.add_argument("--layers", metavar="N", type=integer(1, 1 << 20), help="only the first N layers")
-    parser.add_argument("--out", metavar="Y.npz", type=output_file, help="write an array for each output of the model")
+    add_out(parser, "Y.npz", "write an array for each output of the model")
     parser.add_argument("--every-tensor", action="store_true", help="with --out: an array for every tensor")
 
 

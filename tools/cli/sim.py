@@ -16,7 +16,7 @@ from tilewright.progress import Bars, Lines, report, shown, work
 from tilewright.results import record
 from tilewright.sim.hdl.build import require_tools
 from tilewright.sim.hdl.settings import add_settings, changed
-from tilewright.sim.workloads import CONVOLVING, EXTRAS, MOVING, NEEDS, RUNNING, SHARING, SHORT, WORKLOADS, workload
+from tilewright.sim.workloads import SHORT, WORKLOADS, names_on
 from tilewright.sim.workloads.findings import Findings, Totals
 from tilewright.sim.workloads.photographs import load_photographs
 
@@ -68,11 +68,13 @@ def run(args):
     names = _names(args)
     what, (height, width, _) = "crops" if small else "whole photographs", photographs[0].shape
     extent = (
-        f"{what} of {width} x {height} pixels" if set(names) - set(RUNNING) else "a cat and a cup of coffee, 224 x 224"
+        f"{what} of {width} x {height} pixels"
+        if set(names) - set(names_on("accelerator"))
+        else "a cat and a cup of coffee, 224 x 224"
     )
     for name in names:
-        if name in EXTRAS:
-            require(EXTRAS[name])
+        if WORKLOADS[name].extra:
+            require(WORKLOADS[name].extra)
     require_tools(args.sim)  # before minutes of elaboration
     waves = _waves(args.sim) if args.waves else {}
     hardware = ", ".join([f"preset {args.preset}", *map(str, args.settings)])
@@ -91,13 +93,13 @@ def run(args):
         for each in play_all(sessions, photographs, small, players, args.layers):
             played.append(each)
             print("\n".join(table_rows(each)), flush=True)
-        moved = next((session for name, session in sessions.items() if name in MOVING), None)
+        moved = next((session for name, session in sessions.items() if name in names_on("tmau")), None)
         transfer = record_transfer(moved) if moved else None
     problems = [f"{each.name}: {problem}" for each in played for problem in each.totals.problems]
     print("\n" + "\n".join([*_LEGEND, *(f"{each.name}: {fact}" for each in played for fact in each.findings.facts)]))
     for problem in problems[:20]:
         print(f"DIFFERS {problem}")
-    boxes = sum(each.totals.parts for each in played if each.name in MOVING)
+    boxes = sum(each.totals.parts for each in played if each.name in names_on("tmau"))
     if not args.settings:
         record(f"preset-{args.preset}", preset=args.preset, simulated=not problems, boxes=boxes)
     if not (small or args.layers or args.settings):
@@ -148,23 +150,10 @@ def play(name, session, photographs, small=False, progress=lambda parts: None, l
 
     If ``layers`` is not None, a network runs only this number of layers. It reports its own progress.
     """
-    from tilewright.sim.workloads.accelerator import Accelerator
-    from tilewright.sim.workloads.convolver import Convolver
-    from tilewright.sim.workloads.crew import Crew
-    from tilewright.sim.workloads.mover import Mover
-    from tilewright.sim.workloads.multiplier import Multiplier
-
     simulation = session.simulation
     cycles, seconds = simulation.cycles, simulation.seconds
-    if name in MOVING:
-        worker = Mover(session, progress)
-    elif name in SHARING:
-        worker = Crew(session)
-    elif name in RUNNING:
-        worker = Accelerator(session, layers)
-    else:
-        worker = (Convolver if name in CONVOLVING else Multiplier)(session, small, progress)
-    findings = workload(name).play(worker, photographs)
+    options = {"small": small, "progress": progress, "layers": layers}
+    worker, findings = WORKLOADS[name].play(session, photographs, **options)
     speed = (simulation.cycles - cycles) / max(simulation.seconds - seconds, 1e-9)
     return Played(name, worker.totals, findings, speed)
 
@@ -221,17 +210,17 @@ def _names(args):
     names = [args.workload] if args.workload in WORKLOADS else WORKLOADS if args.workload else SHORT
     if args.workload in WORKLOADS and lacking[args.workload]:
         raise UsageError(f"workload {args.workload} needs {lacking[args.workload]}")
-    if args.layers and not set(names) & set(RUNNING):
-        raise UsageError(f"--layers goes with the workload {', '.join(RUNNING)}")
+    if args.layers and not set(names) & set(names_on("accelerator")):
+        raise UsageError(f"--layers goes with the workload {', '.join(names_on('accelerator'))}")
     return [name for name in names if not lacking[name]]
 
 
 def _lacking(name, args):
     """What a workload lacks: features of the preset's mover, or a fast simulator; empty if it lacks nothing."""
-    features = [each for each in NEEDS.get(name, ()) if not _mover(args).has(each)]
+    features = [each for each in WORKLOADS[name].needs if not _mover(args).has(each)]
     if features:
         return f"{', '.join(features)}, which preset {args.preset} lacks"
-    if name in RUNNING and not args.layers and (args.waves or args.sim == "icarus"):
+    if WORKLOADS[name].machine == "accelerator" and not args.layers and (args.waves or args.sim == "icarus"):
         return "--layers N on icarus and with --waves: all layers would take days"
     return ""
 

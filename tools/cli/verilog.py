@@ -4,7 +4,7 @@ import importlib.metadata
 import os
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from tilewright.arguments import output_folder
+from tilewright.arguments import add_out
 from tilewright.errors import UsageError
 from tilewright.files import BUILD, write_atomically
 from tilewright.progress import report, working
@@ -24,8 +24,7 @@ KINDS = ("v", "vlt", "core", "xml", "h")
 def configure(parser):
     """Adds the arguments of the subcommand."""
     configure_choice(parser)
-    parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "verilog"),
-                        help="output folder (%(default)s)")  # fmt: skip
+    add_out(parser, "FOLDER", "output folder", BUILD / "verilog")
 
 
 def run(args):

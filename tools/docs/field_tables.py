@@ -6,20 +6,10 @@ import re
 
 from tilewright.spec.registers import Access
 
-from ..package.ports import attribute_docs, member_docs
-from ..package.regions import reset_values
+from ..package.ports import attribute_docs, member_docs, reset_values
 
-__all__ = [
-    "enum_sections",
-    "enum_table",
-    "errors_page",
-    "fields_table",
-    "format_page",
-    "instructions_page",
-    "parameters_page",
-    "registers_page",
-    "table",
-]
+__all__ = ["enum_sections", "enum_table", "errors_page", "fields_table", "format_page", "instructions_page",
+           "parameters_page", "registers_page", "table"]  # fmt: skip
 
 _CITATION = re.compile(r'docs/(\w+)\.md, "([^"]+)"')
 

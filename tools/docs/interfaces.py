@@ -6,8 +6,7 @@ from tilewright.hw.core import ENGINES, Core, core_params
 from tilewright.hw.tmau.top import window_regions
 from tilewright.sim.hdl.tops import TOPS, top_component
 
-from ..package.ports import ports_of
-from ..package.regions import regions_of
+from ..package.ports import ports_of, regions_of
 from .field_tables import table
 
 __all__ = ["address_map_page", "ports_page"]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.arguments import output_file
+from tilewright.arguments import add_out
 from tilewright.errors import UsageError
 from tilewright.files import write_atomically
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -21,8 +21,7 @@ LEDGER = Path("docs/bugs.md")
 
 def configure(parser):
     """Arguments of ``tilewright stages``."""
-    parser.add_argument("--out", metavar="FILE.md", type=output_file, default="STAGES.md",
-                        help="output file; rows without new figures stay (%(default)s)")  # fmt: skip
+    add_out(parser, "FILE.md", "output file; rows without new figures stay", "STAGES.md")
 
 
 def run(args):

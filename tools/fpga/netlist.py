@@ -263,7 +263,7 @@ def depth_lines(figures):
 
 
 def timing_figures(outcome, module, target):
-    """The clock and the critical path of an :class:`~.nextpnr.Outcome`: nanoseconds, and the block of every step.
+    """The clock and the critical path of an :class:`~.flow.Outcome`: nanoseconds, and the block of every step.
 
     ``late`` has the blocks with registers or memories that are too late for ``target`` MHz, the worst first: their
     number, and nanoseconds and wire of the latest.

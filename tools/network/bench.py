@@ -7,14 +7,14 @@ Specification: docs/network.md, "The plan".
 
 from math import ceil
 
+from tilewright.network.compiled import compile as compile_network
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.evaluation import evaluate
+from tilewright.network.machine import machine_of_core
 from tilewright.network.models.efficientnet import build_quantised
 from tilewright.network.models.photographs import load_photograph, prepare
-from tilewright.network.program.compiled import compile as compile_network
-from tilewright.network.program.machine import machine_of_core
-from tilewright.network.program.rtl import run_on
 from tilewright.network.reader import read_model
+from tilewright.network.rtl import run_on
 from tilewright.sim.bench.conv_layers import NETWORKS
 from tilewright.sim.bench.line import share, timed
 from tilewright.sim.session.core import open_accelerator

@@ -9,22 +9,20 @@ from math import ceil
 import numpy as np
 
 from tilewright.errors import HostError
+from tilewright.network.compiled import compile as compile_network
+from tilewright.network.compiled import first_nodes
 from tilewright.network.evaluation import evaluate
+from tilewright.network.machine import machine_of_core
 from tilewright.network.models.efficientnet import build_quantised
 from tilewright.network.models.photographs import class_names, load_photograph, prepare
-from tilewright.network.program.compiled import compile as compile_network
-from tilewright.network.program.compiled import first_nodes
-from tilewright.network.program.machine import machine_of_core
-from tilewright.network.program.rtl import measure_layers, run_on
 from tilewright.network.reader import read_model
+from tilewright.network.rtl import measure_layers, run_on
 from tilewright.network.witness import Witness
 from tilewright.progress import report
 from tilewright.sim.report.activity import activity
 from tilewright.sim.workloads.findings import Findings, Totals
 
-__all__ = ["SUMMARY", "charts_of", "play", "play_model", "table_of", "totals_of"]
-
-SUMMARY = "photographs through EfficientNet-Lite0, from pixels to the name of a class, every tensor compared"
+__all__ = ["charts_of", "play", "play_model", "table_of", "totals_of"]
 
 #: Photographs that are run.
 _PHOTOGRAPHS = ("cat", "coffee")
@@ -54,7 +52,8 @@ def play_model(accelerator, model, samples):
 
     Parameters
     ----------
-    accelerator : Accelerator
+    accelerator : Worker
+        Of a session of a core with all engines.
     model : ModelProto
     samples : dict of str to dict
         By the name of each case: inputs by name.
@@ -81,7 +80,7 @@ def play_model(accelerator, model, samples):
         verdict = "NOT equal to golden" if one.problems else "equal to golden"
         said, reservation = _witness(model, graph, inputs, one, seen, case)
         verdict += said
-        accelerator.count(case, one)
+        accelerator.count(one, case)
         facts.append(
             f"{case}: {len(names)} tensors, {sum(value.size for value in seen.values()):,} values, {verdict}; "
             f"{run.cycles:,} cycles, {one.work / compiled.plan.machine.conv.peak / run.cycles:.1%} of all MACs, "

@@ -1,17 +1,20 @@
-"""The tops that a command writes, with their options: common to ``verilog``, ``header`` and ``parameters``."""
+"""The tops that a command writes, with their options, for ``verilog`` and ``header``; and ``tilewright parameters``."""
 
 import shlex
 from dataclasses import dataclass
 
 from tilewright.arguments import integer
 from tilewright.errors import UsageError
+from tilewright.hw.core.params import ENGINES
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.hdl.settings import add_settings, groups_of, require_groups
+from tilewright.sim.hdl.settings import GROUPS, Setting, add_settings, groups_of, parameters_of, require_groups
 from tilewright.sim.hdl.tops import TOPS, engine_list, feature_list, module_name, top_component, top_params, top_verilog
 from tilewright.spec.cluster import MOST_CORES
 from tilewright.spec.tmau_registers import MOST_PROCESSORS
 
-__all__ = ["Choice", "choices", "configure_choice"]
+from .ports import attribute_docs
+
+__all__ = ["Choice", "choices", "configure", "configure_choice", "run"]
 
 
 @dataclass(frozen=True)
@@ -124,3 +127,24 @@ def choices(args):
     except ValueError as error:
         raise UsageError(f"--name: {error}") from None
     return found
+
+
+#: All that tops can have.
+_ALL = {"core": {"engines": ENGINES}, "cluster": {"engines": ENGINES, "l2": True}}
+
+
+def configure(parser):
+    """Arguments of ``tilewright parameters``, which lists the names for ``--set`` with the values of a preset."""
+    parser.add_argument("--preset", choices=list(TMAU_PRESETS), default="default", help="configuration (%(default)s)")
+    parser.add_argument("--top", choices=list(TOPS), default="cluster",
+                        help="parameters of one top, with all that it can have (%(default)s)")  # fmt: skip
+
+
+def run(args):
+    """Prints a line for each parameter, which begins as ``--set`` takes it."""
+    params = Choice(args.top, args.preset, **_ALL.get(args.top, {})).component().params
+    docs = {f"{group}.{name}": meaning for group, kind in GROUPS.items() for name, _, meaning in attribute_docs(kind)}
+    for path, value in parameters_of(params).items():
+        setting = str(Setting(*path.split("."), value))
+        print(f"{setting:<30} {docs[path].partition('. ')[0].rstrip('.')}.".replace("`", ""))
+    return 0

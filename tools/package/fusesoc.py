@@ -1,14 +1,15 @@
-"""The notice of generated files, Verilog with grouped ports, and the core files for FuseSoC."""
+"""The notice of generated files, Verilog with grouped ports, and for FuseSoC core files and a generator of tops."""
 
 import importlib.metadata
 import re
 import sys
 import textwrap
 from itertools import groupby
+from pathlib import Path
 
 from .ports import interface_docs, ports_of
 
-__all__ = ["core_file", "described", "generator_files", "listing", "notice"]
+__all__ = ["core_file", "described", "generator_files", "listing", "main", "notice", "options"]
 
 
 def notice(choice):
@@ -138,7 +139,7 @@ import sys
 
 os.environ.setdefault("TILEWRIGHT_BUILD", {build!r})
 
-from tilewright.tools.package.generator import main
+from tilewright.tools.package.fusesoc import main
 
 sys.exit(main(sys.argv[1]))
 """
@@ -172,3 +173,38 @@ def generator_files(build):
         "tilewright_generator.core": _GENERATOR.format(version=version, python=sys.executable),
         "tilewright_generator.py": _SCRIPT.format(build=str(build)),
     }
+
+
+def main(path):
+    """Makes the top that the YAML file ``path`` of FuseSoC names, in the current folder; returns the exit status."""
+    import yaml  # FuseSoC has it, and the plain package does not
+
+    from ..cli.main import main as tilewright
+
+    asked = yaml.safe_load(Path(path).read_text())
+    parameters = asked["parameters"] or {}
+    if "top" not in parameters:
+        print(f"tilewright: the generator's parameters must name a top, and are {parameters}")
+        return 2
+    status = tilewright(["verilog", *options(parameters), "--out", "."])
+    if status:
+        return status
+    # FuseSoC has chosen the name of the core.
+    (file,) = Path().glob("*.core")
+    file.write_text(re.sub("^name: .*$", f'name: "{asked["vlnv"]}"', file.read_text(), flags=re.MULTILINE))
+    return 0
+
+
+def options(parameters):
+    """Arguments of the command line for a generator's parameters.
+
+    Parameters
+    ----------
+    parameters : dict
+        Values by name of the option; the words of a list are joined by commas, as these options require.
+    """
+    arguments = []
+    for name, value in parameters.items():
+        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        arguments += [f"--{name}"] if value is True else [f"--{name}", text]
+    return arguments

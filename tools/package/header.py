@@ -10,7 +10,7 @@ import textwrap
 from enum import EnumType
 from typing import NamedTuple
 
-from tilewright.arguments import output_folder
+from tilewright.arguments import add_out
 from tilewright.files import BUILD, write_atomically
 from tilewright.sim.hdl.settings import groups_of, parameters_of
 from tilewright.spec import BARRIER, COMMAND_FIELD, DESCRIPTOR, DESCRIPTOR_VERSION, FORMATS, BarrierOp, Error, Format
@@ -41,8 +41,7 @@ from tilewright.spec.tmau_registers import (
 
 from .choice import choices, configure_choice
 from .fusesoc import notice
-from .ports import member_docs, ports_of
-from .regions import maps_of
+from .ports import maps_of, member_docs, ports_of
 
 __all__ = ["configure", "header_text", "run"]
 
@@ -50,8 +49,7 @@ __all__ = ["configure", "header_text", "run"]
 def configure(parser):
     """Arguments of ``tilewright header``."""
     configure_choice(parser)
-    parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "include"),
-                        help="output folder (%(default)s)")  # fmt: skip
+    add_out(parser, "FOLDER", "output folder", BUILD / "include")
 
 
 def run(args):

@@ -11,8 +11,7 @@ from tilewright.hw.bus.axi4 import Axi4Signature
 from tilewright.hw.bus.axi4_lite import Axi4LiteSignature
 from tilewright.spec.registers import Access
 
-from .ports import member_docs, ports_of
-from .regions import maps_of
+from .ports import maps_of, member_docs, ports_of
 
 __all__ = ["BusEntry", "buses_of", "component_file"]
 

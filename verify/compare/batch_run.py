@@ -9,7 +9,7 @@ from tilewright.golden.memory import mix_pattern
 from tilewright.golden.smem import Barrier
 from tilewright.golden.tmau.machine import command_word
 from tilewright.golden.tmau.tile import footprint, walk
-from tilewright.sim.replay.writer import case_text
+from tilewright.sim.replay.golden import case_text
 from tilewright.sim.session.golden_options import machine_options
 from tilewright.sim.session.memory import DESCRIPTORS
 from tilewright.spec import BANKS, BARRIER, CHUNK_BYTES, COMMAND, DESCRIPTOR, FORMATS, BarrierOp, Opcode

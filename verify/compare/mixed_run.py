@@ -9,7 +9,8 @@ from tilewright.golden import Machine, Memory, Windows
 from tilewright.golden.memory import mix_pattern
 from tilewright.golden.smem import Barrier
 from tilewright.sim.replay.commands import command_entry
-from tilewright.sim.replay.writer import case_of, map_fields
+from tilewright.sim.replay.golden import case_of
+from tilewright.sim.replay.maps import map_fields
 from tilewright.sim.session.golden_options import machine_options
 from tilewright.spec import BARRIER, COMMAND, DESCRIPTOR, FORMATS, LINE_BYTES, Error, LaneLayout, Opcode, Space
 from tilewright.spec.tmau_registers import processor_of
@@ -17,20 +18,8 @@ from tilewright.spec.tmau_registers import processor_of
 from ..random.mixed import BARRIERS, DESCRIPTOR_SLOTS, GLOBAL_BYTES, PAGE, MixedBatch
 from .differences import bus_differences, ending_differences, memory_differences, smallest
 
-__all__ = [
-    "BATCH_BYTES",
-    "GMEM_SEED",
-    "SMEM_SEED",
-    "MixedGolden",
-    "MixedRun",
-    "batch_commands",
-    "batch_windows",
-    "order_case",
-    "order_differences",
-    "processor_windows",
-    "run_golden",
-    "spread_tag",
-]  # fmt: skip
+__all__ = ["BATCH_BYTES", "GMEM_SEED", "SMEM_SEED", "MixedGolden", "MixedRun", "batch_commands", "batch_windows",
+           "order_case", "order_differences", "processor_windows", "run_golden", "spread_tag"]  # fmt: skip
 
 #: Seeds of the contents of both memories.
 GMEM_SEED, SMEM_SEED = 3, 4

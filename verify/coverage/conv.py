@@ -7,7 +7,7 @@ from tilewright.golden.conv.plan import ConvPlan
 from tilewright.spec.conv import JOB, ConvOperation, ConvOutput
 from tilewright.spec.pe import MmType
 
-from .table import Coverage
+from .table import Coverage, others
 
 __all__ = ["conv_coverage", "sample_job"]
 
@@ -75,41 +75,27 @@ _CROSSES = (
 def conv_coverage(params=None):
     """An empty account; with ConvParams of what an engine with their ``types`` can show."""
     features = _FEATURES if params is None else _FEATURES | _built(params)
-    quantised = {output.name for output in ConvOutput if output.quantised}
+    unquantised = tuple(output.name for output in ConvOutput if not output.quantised)
     rotation = params is None or params.rotation
-
-    def cannot(reason, predicate):
-        return reason, lambda bin_: predicate(**dict.fromkeys(_FEATURES) | bin_)
-
-    return Coverage(
-        features,
-        _CROSSES,
-        [
-            cannot("elements alone are the largest ones", lambda operation, output, **_: operation and output and
-                   (operation == "MAX_POOL") != (output == "ELEMENT")),
-            cannot("a maximum has no bias", lambda operation, bias, **_: operation == "MAX_POOL" and bias),
-            cannot("only 8 bits are clamped and added to", lambda output, addition, clamp, **_: addition is not None
-                   and output not in quantised and (addition != "none" or clamp != "whole")),
-            cannot("groups go on across lines where a row has one or two points, and slaves' rows rotate",
-                   lambda operation, fold, raster, **_: operation in _LANES and raster and fold is not None and
-                   (fold > 2 or not rotation)),
-            cannot("one column cannot be split", lambda kernel, split, **_: kernel == "1" and split),
-            cannot("one column cannot be merged with others",
-                   lambda merge, kernel, **_: merge == "kernel" and kernel == "1"),
-            cannot("a stride of 1 has nothing to be removed", lambda merge, stride, **_: merge == "stride" and
-                   stride == 1),
-            cannot("a whole tile ends with whole lines of its own", lambda raster, line, points, **_: raster == 0 and
-                   line and points and line != points),
-            cannot("where lines are whole, points are", lambda line, points, **_: line == "whole" and
-                   points == "ragged"),
-            cannot("only weights of convolutions are told of", lambda operation, arrivals, **_: arrivals == 2 and
-                   operation in _LANES),
-            cannot("pooling has no K", lambda operation, zeros, **_: operation == "SUM_POOL" and
-                   zeros in ("k", "both")),
-            cannot("a maximum has no zero points", lambda operation, zeros, **_: operation == "MAX_POOL" and
-                   zeros not in (None, "none")),
-        ],
+    exclusions = (
+        ("elements alone are the largest ones", {"operation": "MAX_POOL", "output": others(_OUTPUTS, "ELEMENT")},
+         {"operation": others(_OPERATIONS, "MAX_POOL"), "output": "ELEMENT"}),
+        ("a maximum has no bias", {"operation": "MAX_POOL", "bias": 1}),
+        ("only 8 bits are clamped and added to", {"output": unquantised, "addition": ("apart", "in place")},
+         {"output": unquantised, "clamp": "narrow"}),
+        ("groups go on across lines where a row has one or two points, and slaves' rows rotate",
+         {"operation": _LANES, "raster": 1, "fold": tuple(n for n in features["fold"] if n > 2 or not rotation)}),
+        ("one column cannot be split", {"kernel": "1", "split": True}),
+        ("one column cannot be merged with others", {"merge": "kernel", "kernel": "1"}),
+        ("a stride of 1 has nothing to be removed", {"merge": "stride", "stride": 1}),
+        ("a whole tile ends with whole lines of its own", {"raster": 0, "line": "whole", "points": "ragged"},
+         {"raster": 0, "line": "ragged", "points": "whole"}),
+        ("where lines are whole, points are", {"line": "whole", "points": "ragged"}),
+        ("only weights of convolutions are told of", {"operation": _LANES, "arrivals": 2}),
+        ("pooling has no K", {"operation": "SUM_POOL", "zeros": ("k", "both")}),
+        ("a maximum has no zero points", {"operation": "MAX_POOL", "zeros": ("x", "k", "both")}),
     )  # fmt: skip
+    return Coverage(features, _CROSSES, exclusions)
 
 
 def _built(params):

@@ -9,9 +9,10 @@ from tilewright.spec import Element, Fill, Swizzle
 from tilewright.spec.fields import spoken
 
 from ..random.maps import OUT_OF_BOUNDS
-from .table import Coverage
+from .table import Coverage, others
 
-__all__ = ["BOXES", "CROSSES", "EXCLUSIONS", "FEATURES", "PAGE", "alignments", "features", "load_coverage", "place"]
+__all__ = ["BOXES", "CROSSES", "EXCLUSIONS", "FEATURES", "PAGE", "PLACES", "TENSOR_FEATURES", "features",
+           "load_coverage", "place", "tensor_samples"]  # fmt: skip
 
 PAGE = 4096
 _BUS_WORD = 64  # the widest, whatever the bus: an address that is aligned for it is aligned for all
@@ -22,16 +23,20 @@ _STEPS = {"1": (1, 1), "2": (2, 2), "3": (3, 3), "4-7": (4, 7), "8": (8, 8)}
 PLACES = tuple(f"place in dimension {d}" for d in range(5))
 BOXES = tuple(f"box of dimension {d}" for d in range(5))
 
-#: Name and values of every feature.
-FEATURES = {
+#: Name and values of the features of every command on a tensor, see :func:`tensor_samples`.
+TENSOR_FEATURES = {
     "rank": (1, 2, 3, 4, 5),
+    "element": tuple(map(spoken, Element)),
     "element bytes": (1, 2, 4, 8),
     "swizzle": tuple(map(spoken, Swizzle)),
     "fill": tuple(map(spoken, Fill)),
-    "traversal": tuple(_STEPS),
     "alignment": ("bus word", "chunk", "element", "no data"),
+}
+
+#: Name and values of every feature.
+FEATURES = TENSOR_FEATURES | {
+    "traversal": tuple(_STEPS),
     "out of bounds": OUT_OF_BOUNDS,
-    "element": tuple(map(spoken, Element)),
     "element kind": ("integer", "float", "tf32"),
     "row bytes": (16, 32, 64, 128, 256, "other"),
     "line in 1 KiB": tuple(range(8)),
@@ -62,15 +67,9 @@ def features(tmap, coords, smem, signal, addr_width=64):
     starts = tile.addresses[tile.inside] if tile.stop > tile.start else tile.addresses[:0]
     length = row_bytes(tmap)
     places = [place(*extent) for extent in zip(coords, counts(tmap), (1, *tmap.traversal[1:]), tmap.size, strict=True)]
-    samples = {
-        "rank": {tmap.rank},
-        "element bytes": {tmap.element.bytes},
-        "swizzle": {spoken(tmap.swizzle)},
-        "fill": {spoken(tmap.fill)},
+    samples = tensor_samples(tmap, starts) | {
         "traversal": {_named(step, _STEPS) for step in tmap.traversal[1:]} or {"1"},
-        "alignment": alignments(starts),
         "out of bounds": set(places),
-        "element": {spoken(tmap.element)},
         "element kind": {"tf32" if tmap.element == Element.TF32 else "float" if tmap.element.is_float else "integer"},
         "row bytes": {length if length in FEATURES["row bytes"] else "other"},
         "line in 1 KiB": {smem % 1024 // 128},
@@ -99,8 +98,14 @@ def place(coord, count, step, size):
     return "both ends" if last >= size else "low part"
 
 
-def alignments(starts):
-    """Of the first byte of each row that is in the tensor."""
+def tensor_samples(tmap, starts):
+    """The values of :data:`TENSOR_FEATURES`; ``starts`` are the first bytes of the rows that are in the tensor."""
+    element = {"element": {spoken(tmap.element)}, "element bytes": {tmap.element.bytes}}
+    modes = {"rank": {tmap.rank}, "swizzle": {spoken(tmap.swizzle)}, "fill": {spoken(tmap.fill)}}
+    return element | modes | {"alignment": _alignments(starts)}
+
+
+def _alignments(starts):
     if not len(starts):
         return {"no data"}
     odd, chunk = starts % np.uint64(16) != 0, starts % np.uint64(_BUS_WORD) != 0
@@ -158,38 +163,24 @@ CROSSES = (
 
 _SPANS = {spoken(swizzle): swizzle.span or 2048 for swizzle in Swizzle}
 
-#: Combinations that no legal load has: why, and a predicate on a bin, given as a dictionary of features.
+#: Bytes of the shortest row that has each name: of those that are none of the named sizes 48.
+_ROWS = {row: 48 if row == "other" else row for row in FEATURES["row bytes"]}
+
+#: Combinations that no legal load has, see :class:`Coverage`.
 EXCLUSIONS = (
-    (
-        "a swizzled row fits the span, and a row is a multiple of 16 bytes",
-        lambda bin_: _longer(bin_.get("row bytes", 16), bin_.get("swizzle", "none")),
-    ),
-    ("NaN is for floats", lambda bin_: bin_.get("fill") == "nan" and bin_.get("element kind") == "integer"),
-    (
-        "rank 1 has no dimension in which to step",
-        lambda bin_: bin_.get("rank") == 1 and bin_.get("traversal", "1") != "1",
-    ),
-    (
-        "a box that is wholly outside in one dimension has no data",
-        lambda bin_: bin_.get("out of bounds") in ("below", "above") and bin_.get("alignment", "no data") != "no data",
-    ),
-    (
-        "a dimension that the rank does not reach has no place",
-        lambda bin_: any(place in bin_ and bin_.get("rank", 5) <= d for d, place in enumerate(PLACES)),
-    ),
-    (
-        "a row is at least 16 bytes",
-        lambda bin_: bin_.get(BOXES[0]) == "1" or (bin_.get(BOXES[0]) == "2-15" and bin_.get("element bytes", 8) == 1),
-    ),
-)
+    ("a swizzled row fits the span, and a row is a multiple of 16 bytes",
+     *({"swizzle": name, "row bytes": tuple(row for row, least in _ROWS.items() if least > span)}
+       for name, span in _SPANS.items())),
+    ("NaN is for floats", {"fill": "nan", "element kind": "integer"}),
+    ("rank 1 has no dimension in which to step", {"rank": 1, "traversal": others(_STEPS, "1")}),
+    ("a box that is wholly outside in one dimension has no data",
+     {"out of bounds": ("below", "above"), "alignment": others(FEATURES["alignment"], "no data")}),
+    ("a dimension that the rank does not reach has no place",
+     *({"rank": tuple(range(1, d + 1)), place: OUT_OF_BOUNDS} for d, place in enumerate(PLACES))),
+    ("a row is at least 16 bytes", {BOXES[0]: "1"}, {BOXES[0]: "2-15", "element bytes": 1}),
+)  # fmt: skip
 
 
 def load_coverage():
     """A new :class:`Coverage` of loads, given by their ``features``."""
     return Coverage(FEATURES, CROSSES, EXCLUSIONS)
-
-
-def _longer(row, swizzle):
-    span = _SPANS[swizzle]
-    # The shortest row that is none of the named sizes is 48 bytes.
-    return span < (48 if row == "other" else row)

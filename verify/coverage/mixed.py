@@ -12,21 +12,19 @@ from tilewright.spec import (
     TENSOR_OPCODES,
     Element,
     Error,
-    Fill,
     Interleave,
     LaneLayout,
     Mode,
     Opcode,
     Reduction,
     Space,
-    Swizzle,
 )
 from tilewright.spec.fields import spoken
 
 from ..random.maps import OUT_OF_BOUNDS
 from ..random.mixed import LAYOUT_PAIRS
-from .loads import alignments, place
-from .table import Coverage
+from .loads import TENSOR_FEATURES, place, tensor_samples
+from .table import Coverage, others
 
 __all__ = ["CROSSES", "EXCLUSIONS", "FEATURES", "batch_features", "features", "mixed_coverage", "sample_batch"]
 
@@ -50,14 +48,9 @@ FEATURES = {
     # Of a command that was not refused, on a tensor.
     "walk": ("load", "store", "reduce", "prefetch"),
     "mode": tuple(map(spoken, Mode)),
-    "rank": (1, 2, 3, 4, 5),
-    "element": tuple(map(spoken, Element)),
-    "element bytes": (1, 2, 4, 8),
+    **TENSOR_FEATURES,
     "interleave": tuple(map(spoken, Interleave)),
-    "swizzle": tuple(map(spoken, Swizzle)),
-    "fill": tuple(map(spoken, Fill)),
     "gather": ("no", "one by one", "in steps"),
-    "alignment": ("bus word", "chunk", "element", "no data"),
     "row": ("chunks", "odd bytes"),
     "pitch": ("the row", "wider"),
     "place": OUT_OF_BOUNDS,
@@ -125,13 +118,8 @@ def _tensor(opcode, fields, tmap, addr_width):
     samples = {
         "walk": {opcode.name.lower()},
         "mode": {spoken(tmap.mode)},
-        "rank": {tmap.rank},
-        "element": {spoken(tmap.element)},
-        "element bytes": {tmap.element.bytes},
+        **tensor_samples(tmap, starts),
         "interleave": {spoken(tmap.interleave)},
-        "swizzle": {spoken(tmap.swizzle)},
-        "fill": {spoken(tmap.fill)},
-        "alignment": alignments(starts),
         "row": {"odd bytes" if row_bytes(tmap) % 16 else "chunks"},
         "pitch": {"wider" if pitch(tmap) > row_bytes(tmap) else "the row"},
     }
@@ -257,58 +245,35 @@ _POSSIBLE = {
     ("unknown", "opcode"),
 }
 _ENDINGS = {ending for _, ending in _POSSIBLE}
-_INTEGERS = {spoken(element) for element in Element if not element.is_float}
 _STORES = ("store", "reduce")
 _LAYOUT_PAIRS = {tuple(LaneLayout(layout).name.lower() for layout in pair) for pair in LAYOUT_PAIRS}
 
 
-def _ranked(bin_):
-    return bin_.get("mode") == "im2col" or bin_.get("interleave", "none") != "none"
+_INTERLEAVED = others(FEATURES["interleave"], "none")
 
-
-#: Combinations that no command of a batch has: why, and a predicate on a bin, given as a dictionary of features.
+#: Combinations that no command of a batch has, see :class:`Coverage`.
 EXCLUSIONS = (
-    (
-        "bus errors, and sizes that cannot be encoded, have tests of their own",
-        lambda bin_: "operation" not in bin_ and bin_.get("ending", "none") not in _ENDINGS,
-    ),
-    (
-        "an operation breaks only rules that it has",
-        lambda bin_: {"operation", "ending"} <= set(bin_) and tuple(bin_.values()) not in _POSSIBLE,
-    ),
-    ("im2col and interleave have three dimensions or more", lambda bin_: _ranked(bin_) and bin_.get("rank", 5) < 3),
-    ("NaN is for floats", lambda bin_: bin_.get("fill") == "nan" and bin_.get("element", "f32") in _INTEGERS),
-    (
-        "slices of 32 bytes are swizzled by 32 bytes",
-        lambda bin_: bin_.get("interleave") == "32B" and bin_.get("swizzle", "32B") != "32B",
-    ),
-    (
-        "slices are whole chunks",
-        lambda bin_: bin_.get("interleave", "none") != "none" and bin_.get("row") == "odd bytes",
-    ),
-    (
-        "without swizzle rows are contiguous",
-        lambda bin_: bin_.get("swizzle", "128B") == "none" and bin_.get("pitch") == "wider",
-    ),
-    ("no reduction is on bytes", lambda bin_: bin_.get("walk") == "reduce" and bin_.get("element bytes") == 1),
-    (
-        "a store begins in the tensor or above it",
-        lambda bin_: bin_.get("walk") in _STORES and bin_.get("place") in ("low part", "below", "both ends"),
-    ),
-    ("a store has no offsets", lambda bin_: bin_.get("walk") in _STORES and bin_.get("offsets") == "others"),
-    (
-        "the pixels of a store are inside",
-        lambda bin_: bin_.get("walk") in _STORES and bin_.get("pixels outside", "none") != "none",
-    ),
-    (
-        "of lanes to lanes three pairs of layouts are drawn",
-        lambda bin_: {"lanes from", "lanes to"} <= set(bin_) and tuple(bin_.values()) not in _LAYOUT_PAIRS,
-    ),
-    (
-        "a block lands in one of the memories",
-        lambda bin_: {"block source", "destination"} <= set(bin_) and bin_["destination"] == "tensor",
-    ),
-)
+    ("bus errors, and sizes that cannot be encoded, have tests of their own",
+     {"ending": others(FEATURES["ending"], *_ENDINGS)}),
+    ("an operation breaks only rules that it has",
+     *({"operation": name, "ending": tuple(each for each in FEATURES["ending"] if (name, each) not in _POSSIBLE)}
+       for name in FEATURES["operation"])),
+    ("im2col and interleave have three dimensions or more",
+     {"mode": "im2col", "rank": (1, 2)}, {"interleave": _INTERLEAVED, "rank": (1, 2)}),
+    ("NaN is for floats", {"fill": "nan", "element": tuple(spoken(each) for each in Element if not each.is_float)}),
+    ("slices of 32 bytes are swizzled by 32 bytes",
+     {"interleave": "32B", "swizzle": others(FEATURES["swizzle"], "32B")}),
+    ("slices are whole chunks", {"interleave": _INTERLEAVED, "row": "odd bytes"}),
+    ("without swizzle rows are contiguous", {"swizzle": "none", "pitch": "wider"}),
+    ("no reduction is on bytes", {"walk": "reduce", "element bytes": 1}),
+    ("a store begins in the tensor or above it", {"walk": _STORES, "place": ("low part", "below", "both ends")}),
+    ("a store has no offsets", {"walk": _STORES, "offsets": "others"}),
+    ("the pixels of a store are inside", {"walk": _STORES, "pixels outside": others(_SHARES, "none")}),
+    ("of lanes to lanes three pairs of layouts are drawn",
+     *({"lanes from": source, "lanes to": tuple(each for each in _LAYOUTS if (source, each) not in _LAYOUT_PAIRS)}
+       for source in _LAYOUTS)),
+    ("a block lands in one of the memories", {"block source": FEATURES["block source"], "destination": "tensor"}),
+)  # fmt: skip
 
 
 def mixed_coverage():

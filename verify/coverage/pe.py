@@ -47,25 +47,17 @@ _CROSSES = (
 def pe_coverage(params):
     """An empty account for engines of these sizes."""
     threads = params.threads
-
-    def cannot(reason, predicate):
-        return reason, lambda bin_: predicate(**dict.fromkeys(_FEATURES) | bin_)
-
-    return Coverage(
-        _FEATURES,
-        _CROSSES,
-        [
-            cannot("more members of a group than threads", lambda ka, kb, **_: ka and kb and ka * kb > threads),
-            cannot("all types are there", lambda error, **_: error == "UNSUPPORTED" and params.types == MM_FAMILIES),
-            cannot(
-                "there is no such type",
-                lambda **samples: samples["type"] is not None and MmType[samples["type"]].family not in params.types,
-            ),
-            cannot("never more members than threads", lambda error, **_: error == "MERGE" and threads >= 16),
-            cannot("mm has no elements of 32 bits", lambda memory, element, **_: memory == "MM" and element in _WIDE),
-            cannot("programs end with it", lambda operation, **_: operation == "HALT"),
-        ],
-    )
+    absent = tuple(kind.name for kind in MmType if kind.family not in params.types)
+    exclusions = (
+        ("more members of a group than threads",
+         *({"ka": ka, "kb": tuple(kb for kb in _MERGED if ka * kb > threads)} for ka in _MERGED)),
+        ("all types are there", *([{"error": "UNSUPPORTED"}] if params.types == MM_FAMILIES else [])),
+        ("there is no such type", {"type": absent}),
+        ("never more members than threads", *([{"error": "MERGE"}] if threads >= 16 else [])),
+        ("mm has no elements of 32 bits", {"memory": "MM", "element": _WIDE}),
+        ("programs end with it", {"operation": "HALT"}),
+    )  # fmt: skip
+    return Coverage(_FEATURES, _CROSSES, exclusions)
 
 
 def sample_program(coverage, program):

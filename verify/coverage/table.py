@@ -3,7 +3,7 @@
 from collections import Counter
 from itertools import product
 
-__all__ = ["Coverage", "telling"]
+__all__ = ["Coverage", "others", "reasons", "telling"]
 
 
 class Coverage:
@@ -15,8 +15,9 @@ class Coverage:
         Names of the features, and the values that each may have.
     crosses : sequence of tuple of str
         Features of which every combination of values is a bin.
-    exclusions : sequence of (str, callable)
-        Impossible combinations: why, and a predicate on a bin, given as a dictionary of features.
+    exclusions : sequence of (str, dict, ...)
+        Why combinations are impossible, and these: values of features, one or a tuple of several each. A bin that has
+        all features of one of them, with such values, is none.
 
     Attributes
     ----------
@@ -28,7 +29,7 @@ class Coverage:
         self.hits = {}
         for cross in crosses:
             combined = product(*(features[name] for name in cross))
-            bins = (values for values in combined if not _reasons(exclusions, cross, values))
+            bins = (values for values in combined if not reasons(exclusions, dict(zip(cross, values, strict=True))))
             self.hits[cross] = Counter(dict.fromkeys(bins, 0))
 
     def sample(self, samples):
@@ -81,9 +82,21 @@ def telling(cases, count, sample):
             yield case
 
 
-def _reasons(exclusions, cross, values):
-    bin_ = dict(zip(cross, values, strict=True))
-    return [why for why, predicate in exclusions if predicate(bin_)]
+def reasons(exclusions, bin_):
+    """Why a bin, values by features, is impossible: of each of the exclusions that it meets."""
+    return [why for why, *combinations in exclusions if any(_meets(bin_, each) for each in combinations)]
+
+
+def others(values, *left_out):
+    """The values without some of them, as a tuple."""
+    return tuple(value for value in values if value not in left_out)
+
+
+def _meets(bin_, combination):
+    return all(
+        name in bin_ and bin_[name] in (values if isinstance(values, tuple) else (values,))
+        for name, values in combination.items()
+    )
 
 
 def _spoken(cross, values):

@@ -11,7 +11,7 @@ from amaranth.sim import Simulator
 
 from tilewright.files import BUILD
 
-__all__ = ["WAVES_VARIABLE", "elaborated", "simulate"]
+__all__ = ["WAVES_VARIABLE", "elaborated", "reset_of", "simulate"]
 
 #: Environment variable: where it is set and not empty, every simulation leaves a waveform.
 WAVES_VARIABLE = "TILEWRIGHT_WAVES"
@@ -32,6 +32,11 @@ def elaborated(make, *args, **options):
         Hashable.
     """
     return _kept_bench(make, *args, **options).dut
+
+
+def reset_of(dut):
+    """The reset of a design from :func:`elaborated`, which testbenches set as they set an input."""
+    return _BENCHES[id(dut)].domain.rst
 
 
 def simulate(dut, *testbenches, background=(), deadline=10_000, waves=None):
@@ -65,6 +70,8 @@ class _Bench:
 
     def __init__(self, dut):
         self.dut = dut
+        # The wrapper gives a combinational design a clock domain, so that testbenches can always count cycles.
+        self.domain = ClockDomain("sync")
         self._simulator = None
 
     def run(self, testbenches, background, deadline, waves):
@@ -82,9 +89,8 @@ class _Bench:
     def _fresh(self):
         """The simulator, at the beginning, with a slot for each testbench: it cannot forget one once added."""
         if self._simulator is None:
-            # The wrapper gives a combinational design a clock domain, so that testbenches can always count cycles.
             top = Module()
-            top.domains.sync = ClockDomain("sync")
+            top.domains.sync = self.domain
             top.submodules.dut = self.dut
             self._simulator = Simulator(top)
             self._simulator.add_clock(_PERIOD)

@@ -84,7 +84,10 @@ class _Constant(data.Const):
         return value
 
     def __len__(self):
-        return len(_plain(self))
+        return len(self._fields) if isinstance(self._layout, data.ArrayLayout) else len(_plain(self))
+
+    def __iter__(self):
+        return map(self.__getitem__, range(len(self)))
 
     def __hash__(self):
         return hash(_plain(self))
@@ -250,6 +253,7 @@ async def receive(ctx, stream, count, *, stall=0.0, seed=0):
     ready = stream.ready
     payloads, cycles, cycle = [], [], 0
     ticks = aiter(ctx.tick().sample(stream.valid, Value.cast(stream.payload)))
+    is_ready = False  # the design settles at every ``set``, even of the same value
     for _ in range(count):
         pauses = 0
         while rng.random() < stall:
@@ -257,6 +261,7 @@ async def receive(ctx, stream, count, *, stall=0.0, seed=0):
         waits = stall and rng.random() < 0.5
         if pauses or waits:
             ctx.set(ready, 0)
+            is_ready = False
         for _ in range(pauses):
             await anext(ticks)
             cycle += 1
@@ -264,7 +269,9 @@ async def receive(ctx, stream, count, *, stall=0.0, seed=0):
             _, _, valid, _ = await anext(ticks)
             cycle += 1
             waits = not valid
-        ctx.set(ready, 1)
+        if not is_ready:
+            ctx.set(ready, 1)
+            is_ready = True
         valid = False
         while not valid:
             _, _, valid, bits = await anext(ticks)

@@ -5,21 +5,8 @@ from dataclasses import dataclass, replace
 from tilewright.golden import TensorMap
 from tilewright.spec import COMMAND, DESCRIPTOR, TENSOR_OPCODES, Element, LaneLayout, Opcode, Reduction, Space
 
-__all__ = [
-    "GOOD",
-    "INNER",
-    "PIXELS",
-    "SPARE",
-    "TILE",
-    "WAITING",
-    "Order",
-    "Surroundings",
-    "odd_order",
-    "perhaps_odd",
-    "pixel_map",
-    "tile_map",
-    "word_of",
-]  # fmt: skip
+__all__ = ["GOOD", "INNER", "PIXELS", "SPARE", "TILE", "WAITING", "Order", "Surroundings", "odd_order", "perhaps_odd",
+           "pixel_map", "tile_map", "word_of"]  # fmt: skip
 
 
 @dataclass(frozen=True)

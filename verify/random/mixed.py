@@ -17,16 +17,8 @@ from tilewright.spec import DESCRIPTOR, FORMATS, TENSOR_OPCODES, Element, LaneLa
 from .commands import Order, Surroundings, odd_order, perhaps_odd
 from .maps import random_start
 
-__all__ = [
-    "BARRIERS",
-    "DESCRIPTOR_SLOTS",
-    "GLOBAL_BYTES",
-    "LAYOUT_PAIRS",
-    "PAGE",
-    "MixedBatch",
-    "garbage_mixes",
-    "random_mixes",
-]  # fmt: skip
+__all__ = ["BARRIERS", "DESCRIPTOR_SLOTS", "GLOBAL_BYTES", "LAYOUT_PAIRS", "PAGE", "MixedBatch", "garbage_mixes",
+           "random_mixes"]  # fmt: skip
 
 #: Bytes of global memory in which tensors and blocks lie; descriptors follow.
 GLOBAL_BYTES = 1 << 17

@@ -22,16 +22,8 @@ from tilewright.spec.pe import INSTRUCTIONS, PE_REGISTERS, Operation, Put
 
 from .conv_jobs import garbage_jobs, random_jobs
 
-__all__ = [
-    "DATA_WINDOW",
-    "GLOBAL_BYTES",
-    "PROGRAM_AT",
-    "PROGRAM_WINDOW",
-    "GarbagePair",
-    "GarbageProgram",
-    "garbage_pairs",
-    "garbage_programs",
-]  # fmt: skip
+__all__ = ["DATA_WINDOW", "GLOBAL_BYTES", "PROGRAM_AT", "PROGRAM_WINDOW", "GarbagePair", "GarbageProgram",
+           "garbage_pairs", "garbage_programs"]  # fmt: skip
 
 #: Bytes of global memory that there are.
 GLOBAL_BYTES = 4 * PAGE_BYTES

@@ -1,15 +1,12 @@
 """The realigner: combines each step with its bus word, rotated and swizzled to its destination."""
 
-from functools import reduce
-from operator import or_
-
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.spec import CHUNK_BYTES, LINE_BYTES
 
-from ...lib.logic import rotate_bytes
+from ...lib.logic import masked_choice, rotate_bytes
 from ...smem.layouts import CHUNK_BITS, chunk_flips
 from ..layouts import WordLayout
 from .fill import chunks_below, find_tf32
@@ -31,6 +28,9 @@ class Realigner(wiring.Component):
     go on to the next transfer, which belongs to the same command. Errors of a transfer with ``stage`` leave with its
     lines, and so end with it, too.
 
+    A word is accepted as soon as its step is there, and waits in the register of the previous word if the piece cannot
+    leave. So ``ready`` of both sources of words is a register behind a LUT, and does not depend on ``aligned.ready``.
+
     Latency 0: the piece is valid when both step and word are. Throughput: one step a cycle.
     """
 
@@ -38,6 +38,7 @@ class Realigner(wiring.Component):
         self._params = params
         self.data = Signal(params.bus_width)  # the word of the step
         self.last_word = Signal(params.bus_width)  # the word that was pulled last
+        self.pulled = Signal()  # it is the word of the step at the input
         self.error = Signal()  # a word of the current transfer had an error
         self.error_address = Signal(params.addr_width)  # of the first such word
         super().__init__(
@@ -54,15 +55,15 @@ class Realigner(wiring.Component):
         m = Module()
         aligned, word, step = self.aligned.payload, Signal(WordLayout(self._params)), self._step(m)
         piece, context, loop = step.piece, step.context, step.context.loop
-        pulls = self.steps.valid & step.pull
+        pulls, leaves = self.steps.valid & step.pull & ~self.pulled, self.steps.valid & self.steps.ready
         m.d.comb += [
             word.eq(Mux(loop, self.loop.payload, self.words.payload)),
             self.stall_data.eq(pulls & ~Mux(loop, self.loop.valid, self.words.valid)),
             self.aligned.valid.eq(self.steps.valid & ~self.stall_data),
             self.steps.ready.eq(self.aligned.ready & ~self.stall_data),
-            self.words.ready.eq(self.aligned.ready & pulls & ~loop),
-            self.loop.ready.eq(self.aligned.ready & pulls & loop),
-            self.data.eq(Mux(step.pull, word.data, self.last_word)),
+            self.words.ready.eq(pulls & ~loop),
+            self.loop.ready.eq(pulls & loop),
+            self.data.eq(Mux(pulls, word.data, self.last_word)),
         ]
 
         turned = rotate_bytes(m, self.data, step.rotate[:_CHUNK_LOG2], left=True)
@@ -72,8 +73,8 @@ class Realigner(wiring.Component):
             aligned.context.eq(context),
             aligned.word.eq(self._permuted(m, turned, step.rotate[_CHUNK_LOG2:], flips)),
             aligned.remains.eq(context.stage & piece.last & self._remains(piece)),
-            aligned.error.eq(self.error | (step.pull & word.error)),
-            aligned.address.eq(Mux(self.error | ~step.pull, self.error_address, word.address)),
+            aligned.error.eq(self.error | (pulls & word.error)),
+            aligned.address.eq(Mux(self.error | ~pulls, self.error_address, word.address)),
         ]
         for lane, rounding in enumerate(aligned.roundings):
             m.d.comb += Cat(rounding.nan, rounding.up).eq(
@@ -83,8 +84,9 @@ class Realigner(wiring.Component):
             bound, chunks = piece[name], aligned.chunks[name]
             limit = Mux(bound[7], LINE_BYTES, bound) if len(bound) > 7 else bound
             m.d.comb += Cat(chunks.whole, chunks.partly).eq(Cat(*chunks_below(limit, flips)))
-        with m.If(self.steps.valid & self.steps.ready):
-            m.d.sync += self.error.eq(aligned.error & ~(piece.last & (~context.quiet | context.stage)))
+        with m.If(self.aligned.valid):
+            ends = piece.last & (~context.quiet | context.stage)
+            m.d.sync += [self.pulled.eq(step.pull & ~leaves), self.error.eq(aligned.error & ~(leaves & ends))]
         # While a step waits for its word these may hold anything, because it will use the word itself.
         with m.If(pulls):
             m.d.sync += self.last_word.eq(self.data)
@@ -111,13 +113,9 @@ class Realigner(wiring.Component):
         count, flips = 1 << len(distance), flips[: len(distance)]
         if count == 1:
             return turned
-        permuted = []
+        permuted, chunks = [], [turned.word_select(number, CHUNK_BITS) for number in range(count)]
         for place in range(count):
-            source, masked = Signal(len(distance), name=f"source{place}"), []
+            source = Signal(len(distance), name=f"source{place}")
             m.d.comb += source.eq((place ^ flips) - distance)
-            for number in range(count):
-                mask = Signal(name=f"source{place}_is{number}")
-                m.d.comb += mask.eq(source == number)
-                masked.append(turned.word_select(number, CHUNK_BITS) & mask.replicate(CHUNK_BITS))
-            permuted.append(reduce(or_, masked))
+            permuted.append(masked_choice(m, source, chunks, source.name))
         return Cat(permuted)

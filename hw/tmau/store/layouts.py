@@ -105,10 +105,12 @@ class FetchedLayout(data.StructLayout):
             {
                 **{name: unsigned(1) for name in ("word", "fetch", "last")},
                 "turn": unsigned(params.bus_log2),
+                "inverse": unsigned(params.bus_log2),  # ``~turn``, for a rotator
                 "before": unsigned(params.bus_bytes),  # mask of the bytes that come from the previous segment
-                "strobe": unsigned(params.bus_bytes),  # mask of the bytes of the word
+                "strobe": unsigned(params.bus_bytes),  # mask of the bytes of the word; 0 after an error
                 **_members(params, *_ENDING),
-                "segment": unsigned(params.bus_width),  # the one that was taken last
+                "segment": unsigned(params.bus_width),  # the one that was taken last; 0 if the source is the fill
+                "fill": unsigned(64),  # 0 otherwise
                 **_staged_error(params),
             }
         )

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.spec import BANKS, CHUNK_BYTES
 
 from ...bus.bursts import WriteWordLayout
-from ...lib.logic import rotate_bytes
+from ...lib.logic import masked_choice, rotate_bytes
 from ...lib.stream import DeepQueue, Queue, ShallowQueue
 from ...smem.layouts import CHUNK_BITS
 from ...smem.signatures import LineReadSignature, LoanSignature
@@ -19,8 +19,8 @@ __all__ = ["ENTRIES", "SegmentFetcher", "WordAssembler"]
 #: Steps between the word step generator and the bus: enough for one a cycle, until the cycle after a word has left.
 ENTRIES = 8
 
-#: Sources of a segment: chunks of a line, in order or with neighbours exchanged; the load path; the fill.
-_STRAIGHT, _SWAPPED, _STAGED, _FILL = range(4)
+#: Sources of a segment: a line, the load path, the fill.
+_LINE, _STAGED, _FILL = range(3)
 
 
 def _queue(params, layout):
@@ -29,13 +29,16 @@ def _queue(params, layout):
 
 
 class SegmentFetcher(wiring.Component):
-    """Fetches a segment for each step that needs one, from shared memory, the load path or the fill, un-swizzled.
+    """Fetches a segment for each step that needs one, un-swizzled from shared memory, or from the load path.
 
     A line of shared memory arrives in the cycle after its fetch and must be accepted then. So each step occupies one of
     ``ENTRIES`` entries until ``left`` releases it; a step with neither word nor end releases it with its segment. Every
     fetch thus has an entry, and no ready depends combinationally on another one. On a bus of more than 16 bytes the
     fetcher holds the last line, and does not fetch it again for the next segment; a bus of 16 bytes fetches one line
     per segment, which saves a register of 1024 bits.
+
+    The fill passes beside the segments, which are zero then. After an error of a staged segment the strobes of the
+    transfer are zero: nothing more is written.
 
     Lines of other cores are requested one after the other. A step that needs no such line, or a line of another core
     than the previous step, waits until all requests have been answered.
@@ -83,7 +86,7 @@ class SegmentFetcher(wiring.Component):
             starts.eq(self.steps.valid & self.steps.ready),
             waiting.i.valid.eq(starts),
             *(entry[name].eq(new[name]) for name in ("cut", "bank", "again", "fill")),
-            entry.source.eq(Mux(elsewhere, Cat(new.immediate, 1), new.bank[0])),
+            entry.source.eq(Mux(new.stage, _STAGED, Mux(new.immediate, _FILL, _LINE))),
             requests.i.valid.eq(starts),
             request.row.eq(new.row),
             request.shared.eq(new.cut.fetch & ~elsewhere & ~(new.again & self.holds_line)),
@@ -142,19 +145,24 @@ class SegmentFetcher(wiring.Component):
         """The output: the segment, and the masks of the word."""
         o, staged, cut = self.o.payload, self.staged, step.cut
         ones = Const(-1, self._params.bus_bytes)
-        # ``error`` accumulates errors, so it is never cleared within a transfer.
-        error = o.error & ~o.last
+        # ``o.error`` accumulates errors, so it is never cleared within a transfer.
+        earlier, error = o.error & ~o.last, Signal()
+        m.d.comb += error.eq(earlier | (staged.ready & staged.payload.error))
         m.d.sync += self.o.valid.eq(due)
         with m.If(due):
             m.d.sync += [
                 o.before.eq(Mux(cut.straddle, ones << cut.turn, 0)),
-                o.strobe.eq((ones << cut.first) & ~(ones << cut.end)),
+                o.strobe.eq(Mux(error, 0, (ones << cut.first) & ~(ones << cut.end))),
                 *(o[name].eq(cut[name]) for name in ("word", "fetch", "turn", "last", "tag", "quiet", "bytes", "loop")),
-                o.error.eq(error | (staged.ready & staged.payload.error)),
+                o.inverse.eq(~cut.turn),
+                o.error.eq(error),
             ]
             with m.If(cut.fetch):
-                m.d.sync += o.segment.eq(self._segment(m, due, step))
-            with m.If(~error):
+                m.d.sync += [
+                    o.segment.eq(Mux(step.source == _FILL, 0, self._segment(m, due, step))),
+                    o.fill.eq(Mux(step.source == _FILL, step.fill, 0)),
+                ]
+            with m.If(~earlier):
                 m.d.sync += o.address.eq(staged.payload.address)
 
     def _segment(self, m, due, step):
@@ -169,22 +177,12 @@ class SegmentFetcher(wiring.Component):
                 m.d.sync += last_line.eq(line)
             line = Mux(step.again, last_line, line)
         chunks = [line.word_select(place, CHUNK_BITS) for place in range(BANKS)]
-        for bit in (2, 1):
-            stage = [Signal(CHUNK_BITS, name=f"chunk{bit}_{place}") for place in range(max(1 << bit, count))]
-            for place, chunk in enumerate(stage):
-                m.d.comb += chunk.eq(Mux(step.bank[bit], chunks[place ^ (1 << bit)], chunks[place]))
-            chunks = stage
-        segment = Signal(self._params.bus_width)
-        with m.Switch(step.source):
-            with m.Case(_STRAIGHT):
-                m.d.comb += segment.eq(Cat(chunks[:count]))
-            with m.Case(_SWAPPED):
-                m.d.comb += segment.eq(Cat(chunks[place ^ 1] for place in range(count)))
-            with m.Case(_STAGED):
-                m.d.comb += segment.eq(self.staged.payload.data)
-            with m.Case(_FILL):
-                m.d.comb += segment.eq(step.fill.replicate(self._params.bus_bytes // 8))
-        return segment
+        half = [Signal(CHUNK_BITS, name=f"half{place}") for place in range(BANKS // 2)]
+        for place, chunk in enumerate(half):
+            m.d.comb += chunk.eq(Mux(step.bank[2], chunks[place ^ 4], chunks[place]))
+        choices = [Cat(half[place ^ flips] for place in range(count)) for flips in range(4)]
+        segment = masked_choice(m, step.bank[:2], choices, "bank")
+        return Mux(step.source == _STAGED, self.staged.payload.data, segment)
 
 
 class _EntryLayout(data.StructLayout):
@@ -203,10 +201,9 @@ class _EntryLayout(data.StructLayout):
 
 
 class WordAssembler(wiring.Component):
-    """Assembles the word of each step from its segment, or from its segment and the previous one.
+    """Assembles the word of each step from its segment, from its segment and the previous one, or from the fill.
 
-    After an error of a staged segment the strobes of the transfer are zero: nothing more is written. Words wait in a
-    queue of ``ENTRIES`` entries, which cannot overflow, because the segment fetcher counts them.
+    Words wait in a queue of ``ENTRIES`` entries, which cannot overflow, because the segment fetcher counts them.
 
     Latency: one cycle from the step to its word, with ``params.prefer_bram`` two. Throughput: one word a cycle.
     """
@@ -237,7 +234,7 @@ class WordAssembler(wiring.Component):
             entry.bus.eq(step.word & ~step.loop),
             entry.loop.eq(step.word & step.loop),
             entry.word.data.eq(self._word(m)),
-            entry.word.strobe.eq(Mux(step.error, 0, step.strobe)),
+            entry.word.strobe.eq(step.strobe),
             entry.last.eq(step.last),
             *(entry.end[name].eq(step[name]) for name, _ in EndLayout(self._params)),
         ]
@@ -269,5 +266,6 @@ class WordAssembler(wiring.Component):
                 Mux(is_before, previous.word_select(byte, 8), step.segment.word_select(byte, 8))
                 for byte, is_before in enumerate(step.before)
             )
+            | step.fill.replicate(self._params.bus_bytes // 8)
         )
-        return rotate_bytes(m, both, step.turn, left=False)
+        return rotate_bytes(m, both, step.turn, inverse=step.inverse, left=False)

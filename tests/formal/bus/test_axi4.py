@@ -4,8 +4,9 @@ F3, F4, F5 of splitter and read port: all rules of AXI4 for managers, by the mon
 """
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover, Mux, Signal
 
+from support.formal import Spec, channel_rules, proved_and_covered
 from tilewright.hw.bus.axi4 import Axi4ReadMux
 from tilewright.hw.bus.bursts import BurstSplitter
 from tilewright.hw.bus.read_port import ReadPort
@@ -18,25 +19,11 @@ REQUEST = ("arid", "araddr", "arlen", "arsize", "arburst", "arprot", "arcache")
 BEAT = ("rdata", "rresp", "rlast")
 
 
-class MuxSpec(Elaboratable):
-    def __init__(self):
-        self.dut = Axi4ReadMux(12, 32)
-
-    @property
-    def ports(self):
-        dut = self.dut
-        managers = [
-            getattr(port, name) for port in (dut.movers, dut.reducer) for name in (*REQUEST, "arvalid", "rready")
-        ]
-        return [*managers, *(getattr(dut.axi, name) for name in ("arready", "rid", *BEAT, "rvalid"))]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+class MuxSpec(Spec):
+    def specify(self, m, dut):
         axi, managers = dut.axi, (dut.movers, dut.reducer)
         m.d.comb += Assume(dut.reducer.arid == 2)
-        for check, port in ((Assume, dut.movers), (Assume, dut.reducer), (Assert, axi)):
-            self._hold(m, port, check)
+        m.submodules += [channel_rules(port, "ar", assume=port is not axi) for port in (*managers, axi)]
 
         wins = [port.arvalid & port.arready for port in managers]
         m.d.comb += [
@@ -50,14 +37,6 @@ class MuxSpec(Elaboratable):
         m.d.comb += Assert(~axi.arvalid | (axi.arid != 3))
         self._fairness(m, wins)
         self._beats(m)
-        return m
-
-    def _hold(self, m, port, check):
-        payload = Cat(getattr(port, name) for name in REQUEST)
-        waiting, stable = Signal(), Signal(len(payload))
-        m.d.sync += [waiting.eq(port.arvalid & ~port.arready), stable.eq(payload)]
-        with m.If(waiting):
-            m.d.comb += check(port.arvalid & (payload == stable))
 
     def _fairness(self, m, wins):
         """While a request waits, at most one of the other manager is accepted."""
@@ -80,15 +59,9 @@ class MuxSpec(Elaboratable):
                 m.d.comb += Assert(port.rid == (axi.rid[0] if port is dut.movers else axi.rid))
 
 
-def test_rules():
-    spec = MuxSpec()
-    prove(spec, spec.ports, name="bus-read-mux", depth=2, proves="F3")
-
-
-@pytest.mark.long
-def test_every_case_is_reached():
-    spec = MuxSpec()
-    prove(spec, spec.ports, name="bus-read-mux-cover", mode="cover", depth=6)
+@proved_and_covered(2, 6)
+def test_rules(mode, depth):
+    prove(MuxSpec(Axi4ReadMux(12, 32)), name=f"bus-read-mux-{mode}", mode=mode, depth=depth, proves="F3")
 
 
 ADDR_WIDTH = 13  # two pages
@@ -100,15 +73,18 @@ MAX_OUTSTANDING = 2
 DESCRIPTOR_WORDS = 2
 
 
-class ManagerSpec(Elaboratable):
+class ManagerSpec(Spec):
     """Splitter and port with the monitor at the bus; ranges, descriptors, both consumers and the bus are free.
 
     Invariants relate the counts of the port to those of the monitor. With an ``allowed_burst`` shorter than the bursts
     of the splitter, the specification is wrong.
     """
 
+    given = "i"
+    constant = "port.axi.rdata"  # the rules do not depend on data
+
     def __init__(self, allowed_burst=MAX_BURST):
-        self.splitter = BurstSplitter(word_width=WORD_WIDTH, count_width=4, bus_bytes=BUS_BYTES, max_burst=MAX_BURST)
+        self.dut = BurstSplitter(word_width=WORD_WIDTH, count_width=4, bus_bytes=BUS_BYTES, max_burst=MAX_BURST)
         self.port = ReadPort(
             addr_width=ADDR_WIDTH, bus_bytes=BUS_BYTES, max_outstanding=MAX_OUTSTANDING, max_burst=MAX_BURST
         )
@@ -119,21 +95,10 @@ class ManagerSpec(Elaboratable):
             max_burst=allowed_burst,
             max_outstanding=MAX_OUTSTANDING + DESCRIPTOR_WORDS,
         )
-        axi = self.port.axi
-        # The rules do not depend on data: rdata is left constant.
-        self.ports = [
-            *(self.splitter.i.payload, self.splitter.i.valid),
-            *(self.port.descriptors.payload, self.port.descriptors.valid),
-            *(self.port.words.ready, self.port.descriptor_words.ready),
-            *(axi.arready, axi.rid, axi.rresp, axi.rlast, axi.rvalid),
-        ]
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.splitter = splitter = self.splitter
+    def specify(self, m, splitter):
         m.submodules.port = port = self.port
         m.submodules.monitor = monitor = self.monitor
-        m.submodules.ranges = StreamRules(splitter.i, assume=True)
         m.submodules.descriptors = StreamRules(port.descriptors, assume=True)
         m.d.comb += [
             port.bursts.payload.eq(splitter.o.payload),
@@ -147,7 +112,6 @@ class ManagerSpec(Elaboratable):
             m.d.comb += Assert(~monitor.found[rule.bit], rule.name)
         self._invariants(m)
         self._covers(m)
-        return m
 
     def _invariants(self, m):
         port, monitor = self.port, self.monitor
@@ -209,19 +173,16 @@ def _beats_in_flight(m, table):
 
 def test_read_port_keeps_the_rules():
     """All rules of the manager, without a bound."""
-    spec = ManagerSpec()
-    prove(spec, spec.ports, name="axi-rules", depth=3, proves="F3 F4 F5")
+    prove(ManagerSpec(), name="axi-rules", depth=3, proves="F3 F4 F5")
     record_rules("proved", "read-port", Rule.select(Party.MANAGER, READ))
 
 
 def test_situations_occur():
     """The situations of the rules occur within a few cycles."""
-    spec = ManagerSpec()
-    prove(spec, spec.ports, name="axi-rules-cover", mode="cover", depth=16)
+    prove(ManagerSpec(), name="axi-rules-cover", mode="cover", depth=16)
 
 
 def test_a_broken_rule_is_found():
     """Bursts longer than the monitor allows are a counterexample."""
-    spec = ManagerSpec(allowed_burst=MAX_BURST // 2)
     with pytest.raises(AssertionError, match=r"Assert failed in top: .*test_axi4\.py"):
-        prove(spec, spec.ports, name="axi-rules-broken", mode="bmc", depth=6)
+        prove(ManagerSpec(allowed_burst=MAX_BURST // 2), name="axi-rules-broken", mode="bmc", depth=6)

@@ -1,32 +1,19 @@
 """F3 of the register port: answers hold until accepted, one for each request, and none before it."""
 
-import pytest
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal, Value
+from amaranth.hdl import Assert, Assume, Cover, Signal
 
+from support.formal import Spec, channel_rules, proved_and_covered
 from tilewright.hw.bus.axi4_lite import Axi4LiteBridge
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 
-class BridgeSpec(Elaboratable):
-    def __init__(self):
-        self.dut = Axi4LiteBridge(12)
+class BridgeSpec(Spec):
+    given, made = "accesses.answers", "accesses.requests"
 
-    @property
-    def ports(self):
-        axi, requests, answers = self.dut.axi, self.dut.accesses.requests, self.dut.accesses.answers
-        manager = [axi.awaddr, axi.awprot, axi.awvalid, axi.wdata, axi.wstrb, axi.wvalid, axi.bready]
-        manager += [axi.araddr, axi.arprot, axi.arvalid, axi.rready]
-        return [*manager, requests.ready, answers.valid, answers.payload]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+    def specify(self, m, dut):
         requests, answers = dut.accesses.requests, dut.accesses.answers
-        m.submodules.accesses_rules = StreamRules(requests)
-        m.submodules.answers_rules = StreamRules(answers, assume=True)
         axi = dut.axi
-        self._holds(m, "b", axi.bvalid, axi.bready, [axi.bresp])
-        self._holds(m, "r", axi.rvalid, axi.rready, [axi.rresp, axi.rdata])
+        m.submodules += [channel_rules(axi, "b"), channel_rules(axi, "r")]
         first = Signal(init=1)
         m.d.sync += first.eq(0)
         m.d.comb += Assert(~(first & (axi.bvalid | axi.rvalid)))
@@ -73,14 +60,6 @@ class BridgeSpec(Elaboratable):
             m.d.comb += Assert(requests.payload == accepted)
         with m.If(pending):
             m.d.comb += Assert(requests.payload.write == accepted.write)
-        return m
-
-    def _holds(self, m, name, valid, ready, payload):
-        bits = Cat(Value.cast(part) for part in payload)
-        waiting, stable = Signal(name=f"{name}_waiting"), Signal(len(bits), name=f"{name}_held")
-        m.d.sync += [waiting.eq(valid & ~ready), stable.eq(bits)]
-        with m.If(waiting):
-            m.d.comb += Assert(valid & (bits == stable))
 
     def _bounded_wait(self, m, offered, accepted, other_accepted, name):
         """While a request is offered, at most one of the other kind goes first."""
@@ -93,12 +72,6 @@ class BridgeSpec(Elaboratable):
         m.d.comb += Assert((passed == 0) | (self.dut.accesses.requests.payload.write == (name == "read")))
 
 
-def test_bridge():
-    spec = BridgeSpec()
-    prove(spec, spec.ports, name="bus-axi4-lite", depth=2, proves="F3")
-
-
-@pytest.mark.long
-def test_answers_are_reached():
-    spec = BridgeSpec()
-    prove(spec, spec.ports, name="bus-axi4-lite-cover", mode="cover", depth=8)
+@proved_and_covered(2, 8)
+def test_bridge(mode, depth):
+    prove(BridgeSpec(Axi4LiteBridge(12)), name=f"bus-axi4-lite-{mode}", mode=mode, depth=depth, proves="F3")

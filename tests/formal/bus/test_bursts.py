@@ -4,15 +4,18 @@ F1: a beat sequencer makes of each burst its beats, in order.
 """
 
 import pytest
-from amaranth.hdl import Assert, Cover, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Cover, Mux, Signal, Value
 
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.bus.bursts import BeatSequencer, BurstSplitter
 from tilewright.spec import PAGE_BYTES
-from tilewright.verify.formal import StreamRules, prove, queue_invariants
+from tilewright.verify.formal import prove, queue_invariants
 
 
-class BurstSpec(Elaboratable):
+class BurstSpec(Spec):
     """Keeps the current range and the next one."""
+
+    given, made = "i", "o"
 
     def __init__(self, *, word_width, count_width, bus_bytes, max_burst):
         self.page = PAGE_BYTES // bus_bytes
@@ -21,15 +24,7 @@ class BurstSpec(Elaboratable):
             word_width=word_width, count_width=count_width, bus_bytes=bus_bytes, max_burst=max_burst, tag=1
         )
 
-    @property
-    def ports(self):
-        return [self.dut.i.valid, self.dut.i.payload, self.dut.o.ready]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.i_rules = StreamRules(dut.i, assume=True)
-        m.submodules.o_rules = StreamRules(dut.o)
+    def specify(self, m, dut):
         burst = dut.o.payload
         accept, send = dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready
 
@@ -85,7 +80,6 @@ class BurstSpec(Elaboratable):
         m.d.comb += Cover(dut.o.valid & (sent != 0) & (burst.word % self.page == 0))
         m.d.comb += Cover(done & (sent == 2 * self.max_burst))
         m.d.comb += Cover(done & (ranges == 2))
-        return m
 
 
 SIZES = {
@@ -106,33 +100,25 @@ SIZES = {
     ],
 )
 def test_bursts(size):
-    spec = BurstSpec(**SIZES[size])
-    prove(spec, spec.ports, name=f"bus-burst-{size.replace(' ', '-')}", depth=2, proves="F4")
+    prove(BurstSpec(**SIZES[size]), name=f"bus-burst-{size.replace(' ', '-')}", depth=2, proves="F4")
 
 
 @pytest.mark.long
 def test_splits_are_reached():
-    spec = BurstSpec(**SIZES["unit"])
-    prove(spec, spec.ports, name="bus-burst-cover", mode="cover", depth=8)
+    prove(BurstSpec(**SIZES["unit"]), name="bus-burst-cover", mode="cover", depth=8)
 
 
 DEPTH = 4
 
 
-class SequencerSpec(Elaboratable):
+class SequencerSpec(Spec):
+    given, made = "bursts", "beats"
+
     def __init__(self):
         self.dut = BeatSequencer(2, DEPTH)
         self.track = Signal()
 
-    @property
-    def ports(self):
-        return [self.dut.bursts.payload, self.dut.bursts.valid, self.dut.beats.ready, self.track]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.bursts_rules = StreamRules(dut.bursts, assume=True)
-        m.submodules.beats_rules = StreamRules(dut.beats)
+    def specify(self, m, dut):
         accept = dut.bursts.valid & dut.bursts.ready
         beat = dut.beats.valid & dut.beats.ready
         ended = beat & dut.beats.payload.last
@@ -159,7 +145,6 @@ class SequencerSpec(Elaboratable):
                 Cover(ended & (beats == 2) & (bursts == DEPTH)),
             ]
         self._invariants(m, tracking, burst, ahead, bursts, beats)
-        return m
 
     def _invariants(self, m, tracking, burst, ahead, bursts, beats):
         dut, queue = self.dut, self.dut.queue
@@ -181,12 +166,6 @@ class SequencerSpec(Elaboratable):
                 m.d.comb += Assert(queue.read.data == burst)
 
 
-def test_beats():
-    spec = SequencerSpec()
-    prove(spec, spec.ports, name="bus-beats", depth=2, proves="F1")
-
-
-@pytest.mark.long
-def test_every_case_is_reached():
-    spec = SequencerSpec()
-    prove(spec, spec.ports, name="bus-beats-cover", mode="cover", depth=12)
+@proved_and_covered(2, 12)
+def test_beats(mode, depth):
+    prove(SequencerSpec(), name=f"bus-beats-{mode}", mode=mode, depth=depth, proves="F1")

@@ -5,12 +5,13 @@ subordinate may delay, interleave and end bursts at any time; it only answers re
 """
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Assume, Cat, Cover, Mux, Signal, Value
 from amaranth.utils import exact_log2
 
+from support.formal import Spec, channel_rules
 from tilewright.hw.bus.read_port import DESCRIPTOR_BYTES, ReadPort
 from tilewright.spec import PAGE_BYTES
-from tilewright.verify.formal import StreamRules, prove, queue_invariants
+from tilewright.verify.formal import prove, queue_invariants
 
 BUS_BYTES = 16
 OUTSTANDING = 4
@@ -24,25 +25,16 @@ def legal(burst):
     return burst.word % PAGE_WORDS + burst.beats_minus_one < PAGE_WORDS
 
 
-class ReadPortSpec(Elaboratable):
+class ReadPortSpec(Spec):
+    given = "bursts descriptors"
+
     def __init__(self, prefer_bram=False):
         self.prefer_bram = prefer_bram
         self.dut = ReadPort(
             addr_width=16, bus_bytes=BUS_BYTES, max_outstanding=OUTSTANDING, max_burst=16, prefer_bram=prefer_bram
         )
 
-    @property
-    def ports(self):
-        dut, axi = self.dut, self.dut.axi
-        streams = [dut.bursts.payload, dut.bursts.valid, dut.descriptors.payload, dut.descriptors.valid]
-        readies = [dut.words.ready, dut.descriptor_words.ready, axi.arready]
-        return [*streams, *readies, axi.rid, axi.rdata, axi.rresp, axi.rlast, axi.rvalid]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.bursts_rules = StreamRules(dut.bursts, assume=True)
-        m.submodules.descriptors_rules = StreamRules(dut.descriptors, assume=True)
+    def specify(self, m, dut):
         m.d.comb += Assume(legal(dut.bursts.payload))
         m.d.comb += Assume(dut.descriptors.payload[:6] == 0)
 
@@ -55,16 +47,12 @@ class ReadPortSpec(Elaboratable):
             self._check_first(m, buffered)
         self._check_descriptors(m, buffered)
         self._check_progress(m)
-        return m
 
     def _check_ar(self, m, buffered):
         axi = self.dut.axi
-        payload = Cat(axi.arid, axi.araddr, axi.arlen, axi.arsize, axi.arburst, axi.arprot, axi.arcache)
-        waiting, stable = Signal(), Signal.like(payload)
+        m.submodules += channel_rules(axi, "ar")
         first = Signal(init=1)
-        m.d.sync += [waiting.eq(axi.arvalid & ~axi.arready), stable.eq(payload), first.eq(0)]
-        with m.If(waiting):
-            m.d.comb += Assert(axi.arvalid & (payload == stable))
+        m.d.sync += first.eq(0)
         m.d.comb += Assert(~(first & axi.arvalid))
         for valid, request in buffered:
             m.d.comb += Assert(~valid | legal(request.burst))
@@ -215,11 +203,9 @@ class ReadPortSpec(Elaboratable):
 
 @pytest.mark.parametrize("prefer_bram", [False, True])
 def test_rules_and_counts(prefer_bram):
-    spec = ReadPortSpec(prefer_bram)
-    prove(spec, spec.ports, name=f"bus-read-port-{int(prefer_bram)}", depth=2, proves="F3 F4 F5 F11")
+    prove(ReadPortSpec(prefer_bram), name=f"bus-read-port-{int(prefer_bram)}", depth=2, proves="F3 F4 F5 F11")
 
 
 @pytest.mark.long
 def test_every_case_is_reached():
-    spec = ReadPortSpec()
-    prove(spec, spec.ports, name="bus-read-port-cover", mode="cover", depth=14)
+    prove(ReadPortSpec(), name="bus-read-port-cover", mode="cover", depth=14)

@@ -1,28 +1,18 @@
 """F14: a counter is the sum of its increments since the last clear; registers keep what was written to them."""
 
-import pytest
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover, Mux, Signal
 
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.bus.registers import Counters, RegisterFile
 from tilewright.spec.fields import Field
 from tilewright.spec.registers import Access, Register
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 WIDTHS = {"one": 1, "some": 2, "more": 3}
 
 
-class CounterSpec(Elaboratable):
-    def __init__(self):
-        self.dut = Counters(WIDTHS)
-
-    @property
-    def ports(self):
-        dut = self.dut
-        return [dut.increments, dut.clear, dut.request, dut.index]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+class CounterSpec(Spec):
+    def specify(self, m, dut):
         count = len(WIDTHS)
         m.d.comb += [Assume(dut.index < count), Assert(dut.turn < count), Assert(dut.zeros <= count)]
         sums = []
@@ -43,12 +33,10 @@ class CounterSpec(Elaboratable):
         m.d.sync += index.eq(dut.index)
         with m.If(dut.done):
             m.d.comb += Assert(dut.value == sum(Mux(index == n, total, 0) for n, total in enumerate(sums)))
-        return m
 
 
 def test_counters():
-    spec = CounterSpec()
-    prove(spec, spec.ports, name="bus-counters", depth=8, proves="F14")
+    prove(CounterSpec(Counters(WIDTHS)), name="bus-counters", depth=8, proves="F14")
 
 
 MASK = 0x00FF_000F
@@ -62,20 +50,11 @@ TABLE = (
 )
 
 
-class RegisterSpec(Elaboratable):
-    def __init__(self):
-        self.dut = RegisterFile(TABLE)
+class RegisterSpec(Spec):
+    made = "accesses.answers"
 
-    @property
-    def ports(self):
-        dut, requests, answers = self.dut, self.dut.accesses.requests, self.dut.accesses.answers
-        return [requests.payload, requests.valid, answers.ready, dut.shown, dut.sticky_set]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+    def specify(self, m, dut):
         requests, answers = dut.accesses.requests, dut.accesses.answers
-        m.submodules.rules = StreamRules(answers)
         access = requests.payload
         accept = requests.valid & requests.ready
         address = access.address & ~3
@@ -129,15 +108,8 @@ class RegisterSpec(Elaboratable):
 
         m.d.comb += Cover(expected_valid & (expected == MASK))
         m.d.comb += Cover(expected_valid & expected_error)
-        return m
 
 
-def test_registers():
-    spec = RegisterSpec()
-    prove(spec, spec.ports, name="bus-csr", depth=2, proves="F14")
-
-
-@pytest.mark.long
-def test_registers_are_reached():
-    spec = RegisterSpec()
-    prove(spec, spec.ports, name="bus-csr-cover", mode="cover", depth=6)
+@proved_and_covered(2, 6)
+def test_registers(mode, depth):
+    prove(RegisterSpec(RegisterFile(TABLE)), name=f"bus-csr-{mode}", mode=mode, depth=depth, proves="F14")

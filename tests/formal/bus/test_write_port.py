@@ -5,20 +5,23 @@ of the beat sequencer, because each word is accepted with one of its beats. F3, 
 """
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal
+from amaranth.hdl import Assert, Assume, Cat, Cover, Signal
 from amaranth.lib.wiring import connect
 
+from support.formal import Spec, channel_rules
 from tilewright.hw.bus.write_port import WriteGuard, WritePort
 from tilewright.spec import PAGE_BYTES
-from tilewright.verify.formal import StreamRules, prove, queue_invariants
+from tilewright.verify.formal import prove, queue_invariants
 
 ADDR_WIDTH = 64
 BUS_BYTES = 64
 PAGE_WORDS = PAGE_BYTES // BUS_BYTES
 
 
-class GuardSpec(Elaboratable):
+class GuardSpec(Spec):
     """The guard and its outputs. If the allowed window is ``narrower`` by some pages, the proof must fail."""
+
+    given, made = "i.bursts i.words", "o.bursts o.words"
 
     def __init__(self, narrower=0):
         self.dut = WriteGuard(ADDR_WIDTH, BUS_BYTES)
@@ -28,24 +31,7 @@ class GuardSpec(Elaboratable):
     def window(self):
         return [self.dut.confine, self.dut.first, self.dut.last]
 
-    @property
-    def inputs(self):
-        dut = self.dut
-        streams = [dut.i.bursts.payload, dut.i.bursts.valid, dut.i.words.payload, dut.i.words.valid]
-        return [*streams, dut.i.responses.ready, *self.window]
-
-    @property
-    def ports(self):
-        dut = self.dut
-        return [*self.inputs, dut.o.bursts.ready, dut.o.words.ready, dut.o.responses.payload, dut.o.responses.valid]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.i_bursts_rules = StreamRules(dut.i.bursts, assume=True)
-        m.submodules.i_words_rules = StreamRules(dut.i.words, assume=True)
-        m.submodules.bursts_rules = StreamRules(dut.o.bursts)
-        m.submodules.words_rules = StreamRules(dut.o.words)
+    def specify(self, m, dut):
         self.hold_window(m, dut.i.bursts.valid)
         burst = dut.o.bursts.payload
         with m.If(dut.o.bursts.valid & ~burst.empty):
@@ -53,7 +39,6 @@ class GuardSpec(Elaboratable):
         m.d.comb += queue_invariants(dut.sequencer.queue)
         self._check_bursts(m)
         self._check_words(m)
-        return m
 
     def hold_window(self, m, busy):
         """The window does not change while ``busy``."""
@@ -102,18 +87,13 @@ class GuardSpec(Elaboratable):
 class BusSpec(GuardSpec):
     """The guard followed by the write port: requests at AW."""
 
+    given = made = ""
+
     def __init__(self, narrower=0):
         super().__init__(narrower)
         self.port = WritePort(addr_width=ADDR_WIDTH, bus_bytes=BUS_BYTES, max_outstanding=4, id_width=2)
 
-    @property
-    def ports(self):
-        axi = self.port.axi
-        return [*self.inputs, axi.awready, axi.wready, axi.bid, axi.bresp, axi.bvalid]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+    def specify(self, m, dut):
         m.submodules.port = port = self.port
         connect(m, guard=dut.o, port=port.writes)
         waits = dut.i.bursts.valid | port.requests.o.valid
@@ -130,32 +110,28 @@ class BusSpec(GuardSpec):
             m.d.comb += self.confined(axi.awaddr // BUS_BYTES, axi.awlen)
             m.d.comb += Assert(axi.awaddr % BUS_BYTES == 0)
             m.d.comb += Cover(dut.confine & (axi.awlen == 3))
-        return m
 
 
 def test_nothing_leaves_the_window():
-    spec = GuardSpec()
-    prove(spec, spec.ports, name="bus-write-guard", depth=2, proves="F7")
+    prove(GuardSpec(), name="bus-write-guard", depth=2, proves="F7")
 
 
 def test_nothing_leaves_the_window_at_the_bus():
-    spec = BusSpec()
-    prove(spec, spec.ports, name="bus-write-guard-port", depth=2, proves="F7")
+    prove(BusSpec(), name="bus-write-guard-port", depth=2, proves="F7")
 
 
 @pytest.mark.parametrize(
     ("name", "spec"), [("guard", GuardSpec), pytest.param("guard-port", BusSpec, marks=pytest.mark.long)]
 )
 def test_proof_finds_a_burst_outside(name, spec):
-    spec = spec(narrower=1)
     with pytest.raises(AssertionError, match="Assert failed"):
-        prove(spec, spec.ports, name=f"bus-write-{name}-narrower", mode="bmc", depth=4)
+        prove(spec(narrower=1), name=f"bus-write-{name}-narrower", mode="bmc", depth=4)
 
 
 @pytest.mark.long
 def test_every_case_is_reached():
     for name, spec in (("guard", GuardSpec()), ("guard-port", BusSpec())):
-        prove(spec, spec.ports, name=f"bus-write-{name}-cover", mode="cover", depth=6)
+        prove(spec, name=f"bus-write-{name}-cover", mode="cover", depth=6)
 
 
 WRITE_PORT_BUS_BYTES = 16
@@ -168,7 +144,9 @@ def legal(burst):
     return burst.word % page_words + burst.beats_minus_one < page_words
 
 
-class WritePortSpec(Elaboratable):
+class WritePortSpec(Spec):
+    given, made = "writes.bursts writes.words", "writes.responses"
+
     def __init__(self, direct=False, prefer_bram=False):
         self.dut = WritePort(
             addr_width=16,
@@ -179,43 +157,16 @@ class WritePortSpec(Elaboratable):
             prefer_bram=prefer_bram,
         )
 
-    @property
-    def ports(self):
-        dut, axi = self.dut, self.dut.axi
-        bursts, words = dut.writes.bursts, dut.writes.words
-        streams = [bursts.payload, bursts.valid, words.payload, words.valid, dut.writes.responses.ready]
-        return [*streams, axi.awready, axi.wready, axi.bid, axi.bresp, axi.bvalid]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.bursts_rules = StreamRules(dut.writes.bursts, assume=True)
-        m.submodules.words_rules = StreamRules(dut.writes.words, assume=True)
-        m.submodules.responses_rules = StreamRules(dut.writes.responses)
+    def specify(self, m, dut):
         m.d.comb += Assume(legal(dut.writes.bursts.payload))
         axi = dut.axi
-        self._hold(m, axi.bvalid, axi.bready, Cat(axi.bid, axi.bresp), Assume)
-        self._hold(
-            m,
-            axi.awvalid,
-            axi.awready,
-            Cat(axi.awid, axi.awaddr, axi.awlen, axi.awsize, axi.awburst, axi.awprot, axi.awcache),
-            Assert,
-        )
-        self._hold(m, axi.wvalid, axi.wready, Cat(axi.wdata, axi.wstrb, axi.wlast), Assert)
+        m.submodules += [channel_rules(axi, "b", assume=True), channel_rules(axi, "aw"), channel_rules(axi, "w")]
         first = Signal(init=1)
         m.d.sync += first.eq(0)
         m.d.comb += Assert(~(first & (axi.awvalid | axi.wvalid)))
         self._check_aw(m)
         self._check_w(m)
         self._check_bookkeeping(m)
-        return m
-
-    def _hold(self, m, valid, ready, payload, check):
-        waiting, stable = Signal(), Signal(len(payload))
-        m.d.sync += [waiting.eq(valid & ~ready), stable.eq(payload)]
-        with m.If(waiting):
-            m.d.comb += check(valid & (payload == stable))
 
     def _check_aw(self, m):
         dut, axi = self.dut, self.dut.axi
@@ -276,11 +227,9 @@ class WritePortSpec(Elaboratable):
 
 @pytest.mark.parametrize(("direct", "prefer_bram"), [(0, 0), (1, 0), (1, 1)])
 def test_rules_and_counts(direct, prefer_bram):
-    spec = WritePortSpec(direct, prefer_bram)
-    prove(spec, spec.ports, name=f"bus-write-port-{direct}-{prefer_bram}", depth=2, proves="F3 F4 F5")
+    prove(WritePortSpec(direct, prefer_bram), name=f"bus-write-port-{direct}-{prefer_bram}", depth=2, proves="F3 F4 F5")
 
 
 @pytest.mark.long
 def test_write_port_every_case_is_reached():
-    spec = WritePortSpec()
-    prove(spec, spec.ports, name="bus-write-port-cover", mode="cover", depth=14)
+    prove(WritePortSpec(), name="bus-write-port-cover", mode="cover", depth=14)

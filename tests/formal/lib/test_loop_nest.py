@@ -6,25 +6,19 @@ Every combination comes once then: the successor, said here as an odometer digit
 """
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover, Mux, Signal
 
+from support.formal import Spec
 from tilewright.hw.lib.loop_nest import LoopNest
 from tilewright.verify.formal import prove
 
 
-class LoopSpec(Elaboratable):
+class LoopSpec(Spec):
     def __init__(self, widths, *, pairs=False):
         self.widths, self.pairs = widths, pairs
         self.dut = LoopNest(widths, pairs=pairs)
 
-    @property
-    def ports(self):
-        pair = [self.dut.pair] if self.pairs else []
-        return [self.dut.start, self.dut.lasts, self.dut.step, self.dut.cut, *pair]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+    def specify(self, m, dut):
         levels = range(len(self.widths))
         lasts = [Signal(width, name=f"last{level}") for level, width in enumerate(self.widths)]
         expected = [Signal(width, name=f"expected{level}") for level, width in enumerate(self.widths)]
@@ -64,21 +58,17 @@ class LoopSpec(Elaboratable):
         m.d.sync += gapless.eq(dut.final & dut.step & dut.start & (lasts[0] != 0))
         m.d.comb += Cover(gapless & ~dut.final)
         m.d.comb += Cover(dut.final & (lasts[-1] == 1) & (lasts[0] == 2))
-        return m
 
 
 @pytest.mark.parametrize("widths", [[4], [3, 1, 2], [8, 8, 8, 8]])
 def test_sequence(widths):
-    spec = LoopSpec(widths)
-    prove(spec, spec.ports, name=f"lib-loop-{len(widths)}", depth=1, proves="F8")
+    prove(LoopSpec(widths), name=f"lib-loop-{len(widths)}", depth=1, proves="F8")
 
 
 def test_sequence_of_pairs():
-    spec = LoopSpec([4, 3, 2], pairs=True)
-    prove(spec, spec.ports, name="lib-loop-pairs", depth=1, proves="F8")
+    prove(LoopSpec([4, 3, 2], pairs=True), name="lib-loop-pairs", depth=1, proves="F8")
 
 
 @pytest.mark.long
 def test_nests_follow_without_a_gap():
-    spec = LoopSpec([2, 1])
-    prove(spec, spec.ports, name="lib-loop-cover", mode="cover", depth=12)
+    prove(LoopSpec([2, 1]), name="lib-loop-cover", mode="cover", depth=12)

@@ -4,26 +4,19 @@ F1: a fork gives every item to every output. Gates and shared ports keep the ord
 """
 
 import pytest
-from amaranth.hdl import Assert, Cover, Elaboratable, Module, Signal
-from amaranth.lib import stream
-from amaranth.lib.wiring import connect
+from amaranth.hdl import Assert, Cover, Signal
 
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.lib.routing import Fork, RoundRobinArbiter, StreamArbiter, StreamGate, StreamShare
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 
-class ArbiterSpec(Elaboratable):
+class ArbiterSpec(Spec):
     def __init__(self, n):
         self.n = n
         self.dut = RoundRobinArbiter(n)
 
-    @property
-    def ports(self):
-        return [self.dut.requests, self.dut.advance]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+    def specify(self, m, dut):
         m.d.comb += [
             Assert(dut.grant & (dut.grant - 1) == 0),
             Assert(dut.grant & ~dut.requests == 0),
@@ -38,7 +31,6 @@ class ArbiterSpec(Elaboratable):
         m.d.comb += Assert(~dut.mask & (~dut.mask + 1)[: self.n] == 0)
         for j in range(self.n):
             self._bounded_wait(m, j)
-        return m
 
     def _bounded_wait(self, m, j):
         """Requester j is passed over at most n - 1 times: each time it comes nearer to the favoured position."""
@@ -59,24 +51,11 @@ class ArbiterSpec(Elaboratable):
         ]
 
 
-class StreamArbiterSpec(Elaboratable):
-    """Plain streams as ports of the proof, as a member of an array cannot be one."""
+class StreamArbiterSpec(Spec):
+    given, made = "i", "o"
 
-    def __init__(self, n):
-        self.dut = StreamArbiter(4, n)
-        self.sources = [stream.Signature(4).create(path=(f"source{index}",)) for index in range(n)]
-
-    @property
-    def ports(self):
-        return [self.dut.o.ready, *(signal for port in self.sources for signal in (port.valid, port.payload))]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.o_rules = StreamRules(dut.o)
-        for index, source in enumerate(self.sources):
-            connect(m, source=source, dut=dut.i[index])
-            m.submodules[f"i_rules{index}"] = StreamRules(source, assume=True)
+    def specify(self, m, dut):
+        for index, source in enumerate(dut.i):
             with m.If(dut.winner[index]):
                 m.d.comb += Assert(dut.o.valid & source.valid & (dut.o.payload == source.payload))
             m.d.comb += Assert(source.ready == (dut.winner[index] & dut.o.ready))
@@ -91,47 +70,37 @@ class StreamArbiterSpec(Elaboratable):
         m.d.sync += [waiting.eq(dut.o.valid & ~dut.o.ready), winner.eq(dut.winner)]
         with m.If(waiting):
             m.d.comb += Assert(dut.winner == winner)
-        return m
 
 
 @pytest.mark.parametrize("n", [1, 3, 4, *(pytest.param(n, marks=pytest.mark.long) for n in (2, 8))])
 def test_round_robin(n):
-    spec = ArbiterSpec(n)
-    prove(spec, spec.ports, name=f"lib-arbiter-{n}", depth=2, proves="F2")
+    prove(ArbiterSpec(n), name=f"lib-arbiter-{n}", depth=2, proves="F2")
 
 
 @pytest.mark.long
 def test_the_longest_wait_happens():
-    spec = ArbiterSpec(4)
-    prove(spec, spec.ports, name="lib-arbiter-cover", mode="cover", depth=10)
+    prove(ArbiterSpec(4), name="lib-arbiter-cover", mode="cover", depth=10)
 
 
 @pytest.mark.parametrize("n", [1, 2, pytest.param(4, marks=pytest.mark.long)])
 def test_streams(n):
-    spec = StreamArbiterSpec(n)
-    prove(spec, spec.ports, name=f"lib-stream-arbiter-{n}", depth=2, proves="F2")
-    spec = StreamArbiterSpec(n)
-    prove(spec, spec.ports, name=f"lib-stream-arbiter-{n}-cover", mode="cover", depth=5)
+    prove(StreamArbiterSpec(StreamArbiter(4, n)), name=f"lib-stream-arbiter-{n}", depth=2, proves="F2")
+    prove(StreamArbiterSpec(StreamArbiter(4, n)), name=f"lib-stream-arbiter-{n}-cover", mode="cover", depth=5)
 
 
 N = 3
 
 
-class ForkSpec(Elaboratable):
+class ForkSpec(Spec):
     """Counts, modulo 16, the items that each output has accepted."""
 
-    def __init__(self):
-        self.dut = Fork(8, N)
+    given, made = "i", "o"
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.i_rules = StreamRules(dut.i, assume=True)
+    def specify(self, m, dut):
         done = Signal(4)
         m.d.sync += done.eq(done + (dut.i.valid & dut.i.ready))
         m.d.comb += [Assert(dut.i.valid | (dut.sent == 0)), Assert(~dut.sent.all())]
         for index, port in enumerate(dut.o):
-            m.submodules += StreamRules(port)
             accepted = Signal(4, name=f"accepted_{index}")
             m.d.sync += accepted.eq(accepted + (port.valid & port.ready))
             m.d.comb += [
@@ -139,35 +108,19 @@ class ForkSpec(Elaboratable):
                 Assert(~port.valid | (port.payload == dut.i.payload)),
             ]
         m.d.comb += Cover((done == 2) & (dut.sent == 0b101))
-        return m
-
-    def ports(self):
-        return [self.dut.i.valid, self.dut.i.payload, *(port.ready for port in self.dut.o)]
 
 
-def test_fork():
-    spec = ForkSpec()
-    prove(spec, spec.ports(), name="fork", depth=2, proves="F1")
+@proved_and_covered(2, 8)
+def test_fork(mode, depth):
+    prove(ForkSpec(Fork(8, N)), name=f"fork-{mode}", mode=mode, depth=depth, proves="F1")
 
 
-@pytest.mark.long
-def test_fork_reaches_partly_accepted_items():
-    spec = ForkSpec()
-    prove(spec, spec.ports(), name="fork-cover", mode="cover", depth=8)
-
-
-class GateSpec(Elaboratable):
+class GateSpec(Spec):
     """Both handshakes happen in the same cycle."""
 
-    def __init__(self):
-        self.dut = dut = StreamGate(4)
-        self.ports = [dut.i.valid, dut.i.payload, dut.o.ready, dut.closed]
+    given, made = "i", "o"
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.i_rules = StreamRules(dut.i, assume=True)
-        m.submodules.o_rules = StreamRules(dut.o)
+    def specify(self, m, dut):
         waited, passed = Signal(), Signal()
         m.d.sync += [waited.eq(dut.o.valid & ~dut.o.ready), passed.eq(passed | (dut.closed & dut.i.ready))]
         m.d.comb += [
@@ -177,31 +130,23 @@ class GateSpec(Elaboratable):
             Assert(dut.closed | (dut.o.valid == dut.i.valid)),
             Cover(passed & dut.closed & dut.i.valid & ~dut.o.valid & dut.o.ready),
         ]
-        return m
 
 
 def test_gate():
-    spec = GateSpec()
-    prove(spec, spec.ports, name="gate", depth=2)
-    prove(spec, spec.ports, name="gate-cover", mode="cover", depth=6)
+    prove(GateSpec(StreamGate(4)), name="gate", depth=2)
+    prove(GateSpec(StreamGate(4)), name="gate-cover", mode="cover", depth=6)
 
 
-class StreamShareSpec(Elaboratable):
+class StreamShareSpec(Spec):
     """Two users, and a port that answers at any time; one bit of one request of the first user is tracked."""
 
-    def __init__(self):
-        self.share = share = StreamShare(2, 2, 2)
-        self.track, self.answers = Signal(), Signal()
-        self.inputs = [self.track, self.answers, share.merged.ready, share.answers.payload]
-        for n in range(2):
-            self.inputs += [share.requests[n].valid, share.requests[n].payload, share.results[n].ready]
+    given, made = "requests", "merged"
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.share = share = self.share
-        for n in range(2):
-            m.submodules[f"i{n}_rules"] = StreamRules(share.requests[n], assume=True)
-        m.submodules.reads_rules = StreamRules(share.merged)
+    def __init__(self):
+        self.dut = StreamShare(2, 2, 2)
+        self.track, self.answers = Signal(), Signal()
+
+    def specify(self, m, share):
 
         # Requests in the port.
         asked, answered, waits, count = Signal(), Signal(), Signal(), Signal(5)
@@ -240,16 +185,13 @@ class StreamShareSpec(Elaboratable):
             m.d.comb += Assert(share.merged.valid)
         m.d.comb += Cover(tracking & (ahead == 0) & returned[0] & (unanswered[1] == 2))
         m.d.comb += Cover(count == 5)
-        return m
 
 
 @pytest.mark.parametrize("depth", [9, pytest.param(10, marks=pytest.mark.long)])
 def test_answers(depth):
-    spec = StreamShareSpec()
-    prove(spec, spec.inputs, name="lib-share", mode="bmc", depth=depth)
+    prove(StreamShareSpec(), name="lib-share", mode="bmc", depth=depth)
 
 
 @pytest.mark.long
 def test_both_users_wait():
-    spec = StreamShareSpec()
-    prove(spec, spec.inputs, name="lib-share-cover", mode="cover", depth=9)
+    prove(StreamShareSpec(), name="lib-share-cover", mode="cover", depth=9)

@@ -5,16 +5,20 @@ specification counts the items ahead of it; when there are none, the output must
 """
 
 import pytest
-from amaranth.hdl import Assert, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Cover, Mux, Signal
 
-from tilewright.hw.lib.stream import DeepQueue, Queue, ReadyBuffer, ShallowQueue, SkidBuffer, Slot
-from tilewright.verify.formal import StreamRules, prove, queue_invariants
+from support.formal import Spec
+from tilewright.hw.lib.stream import DeepQueue, Queue, ReadyBuffer, Register, ShallowQueue, SkidBuffer, Slot
+from tilewright.verify.formal import prove, queue_invariants
 
 WIDTH = 4
 
 
-class StageSpec(Elaboratable):
+class StageSpec(Spec):
     """A stage with a tracked item. Subclasses add where items are stored, which induction needs."""
+
+    given, made = "i", "o"
+    constant = "hidden"
 
     def __init__(self, dut, capacity):
         self.dut = dut
@@ -26,16 +30,7 @@ class StageSpec(Elaboratable):
         self.item = Signal(WIDTH)
         self.hidden = Signal()  # the oldest item is not at the output yet
 
-    @property
-    def ports(self):
-        return [self.dut.i.valid, self.dut.i.payload, self.dut.o.ready, self.track]
-
-    def elaborate(self, platform):
-        m = Module()
-        dut = self.dut
-        m.submodules.dut = dut
-        m.submodules.i_rules = StreamRules(dut.i, assume=True)
-        m.submodules.o_rules = StreamRules(dut.o)
+    def specify(self, m, dut):
         push, pop = dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready
         m.d.sync += self.count.eq(self.count + push - pop)
         m.d.comb += Assert(self.count <= self.capacity)
@@ -58,27 +53,17 @@ class StageSpec(Elaboratable):
         # Full rate is possible.
         m.d.comb += Cover(push & pop & self.tracking & (self.ahead == 0))
         self.add_invariants(m)
-        return m
 
     def add_invariants(self, m):
         pass
 
 
-class ReadyBufferSpec(Elaboratable):
+class ReadyBufferSpec(Spec):
     """The register holds the last item; while it is empty, the input is at the output."""
 
-    def __init__(self):
-        self.dut = ReadyBuffer(WIDTH)
+    given, made = "i", "o"
 
-    @property
-    def ports(self):
-        return [self.dut.i.valid, self.dut.i.payload, self.dut.o.ready]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.i_rules = StreamRules(dut.i, assume=True)
-        m.submodules.o_rules = StreamRules(dut.o)
+    def specify(self, m, dut):
         push, pop = dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready
         count, item = Signal(), Signal(WIDTH)
         m.d.sync += count.eq(count + push - pop)
@@ -91,13 +76,11 @@ class ReadyBufferSpec(Elaboratable):
             Assert(~count | (dut.skid == item)),
             Cover(count & pop & item.all()),
         ]
-        return m
 
 
 def test_ready_buffer():
-    spec = ReadyBufferSpec()
-    prove(spec, spec.ports, name="ready-buffer", depth=2, proves="F1")
-    prove(spec, spec.ports, name="ready-buffer-cover", mode="cover", depth=4)
+    prove(ReadyBufferSpec(ReadyBuffer(WIDTH)), name="ready-buffer", depth=2, proves="F1")
+    prove(ReadyBufferSpec(ReadyBuffer(WIDTH)), name="ready-buffer-cover", mode="cover", depth=4)
 
 
 class SkidSpec(StageSpec):
@@ -169,6 +152,7 @@ class DeepQueueSpec(StageSpec):
 
 
 SPECS = {
+    "register": lambda: StageSpec(Register(WIDTH), 1),
     "slot": lambda: StageSpec(Slot(WIDTH), 1),
     "skid": lambda: SkidSpec(SkidBuffer(WIDTH), 2),
     "queue2": lambda: QueueSpec(Queue(WIDTH, 2), 2),
@@ -182,13 +166,11 @@ SPECS = {
 
 @pytest.mark.parametrize("name", SPECS)
 def test_order(name):
-    spec = SPECS[name]()
-    prove(spec, spec.ports, name=f"lib-stream-{name}", depth=2, proves="F1")
+    prove(SPECS[name](), name=f"lib-stream-{name}", depth=2, proves="F1")
 
 
 @pytest.mark.parametrize(
     "name", ["skid", "queue2", *(pytest.param(name, marks=pytest.mark.long) for name in ("queue8", "shallow8"))]
 )
 def test_every_state_is_reached(name):
-    spec = SPECS[name]()
-    prove(spec, spec.ports, name=f"lib-stream-{name}-cover", mode="cover", depth=20)
+    prove(SPECS[name](), name=f"lib-stream-{name}-cover", mode="cover", depth=20)

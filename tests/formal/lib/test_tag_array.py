@@ -1,24 +1,18 @@
 """The tag array: at most one entry holds a tag; inserted tags are found until they are dropped or replaced."""
 
 import pytest
-from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Module, Signal
+from amaranth.hdl import Array, Assert, Assume, Cover, Signal
 
+from support.formal import Spec
 from tilewright.hw.lib.tag_array import TagArray
 from tilewright.verify.formal import prove
 
 
-class TagArraySpec(Elaboratable):
+class TagArraySpec(Spec):
     def __init__(self, entries):
         self.dut = TagArray(entries, 3)
 
-    @property
-    def ports(self):
-        dut = self.dut
-        return [dut.look, dut.ahead, dut.tag, dut.insert, dut.evict, dut.invalidate, dut.invalidate_all]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+    def specify(self, m, dut):
         looked_up = Signal.like(dut.tag)
         with m.If(dut.look):
             m.d.sync += looked_up.eq(dut.ahead)
@@ -66,16 +60,13 @@ class TagArraySpec(Elaboratable):
             with m.If(~touched):
                 m.d.comb += Assert(dut.present[k] == present_before[k])
         m.d.comb += Cover(dut.present.all() & inserted)
-        return m
 
 
 def test_tags():
     for entries in (1, 2, 4):
-        spec = TagArraySpec(entries)
-        prove(spec, spec.ports, name=f"lib-cam-{entries}", depth=2)
+        prove(TagArraySpec(entries), name=f"lib-cam-{entries}", depth=2)
 
 
 @pytest.mark.long
 def test_it_fills():
-    spec = TagArraySpec(4)
-    prove(spec, spec.ports, name="lib-cam-cover", mode="cover", depth=8)
+    prove(TagArraySpec(4), name="lib-cam-cover", mode="cover", depth=8)

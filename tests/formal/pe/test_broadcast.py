@@ -1,13 +1,14 @@
 """Every column that is on is broadcast exactly once, to its member and its register; ``last`` once for every mm."""
 
 import pytest
-from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Mux, Signal
 from amaranth.lib import data
 
+from support.formal import Spec
 from tilewright.hw.pe.broadcast import STEP_UNITS, Broadcaster, unit_lanes
 from tilewright.hw.pe.layouts import SHARINGS, SPLIT_COLUMNS, columns_per_item, is_split, of_sharing, sharing_code
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 PARAMS = PE_PRESETS["unit"].replace(regs=16, factor_regs=1)
 
@@ -18,12 +19,14 @@ def mm_of(record):
     return Cat(record.type, record.ka, record.kb)
 
 
-class BroadcastSpec(Elaboratable):
+class BroadcastSpec(Spec):
     """Items are looked at where they leave the queue, which has a proof of its own.
 
     Columns and ends of mm are counted on both sides, and any one unit of any one column is followed: the solver chooses
     it. What is sent at least once, and as often as it came, is sent exactly once.
     """
+
+    made = "steps"
 
     def __init__(self):
         self.dut = Broadcaster(PARAMS)
@@ -31,10 +34,7 @@ class BroadcastSpec(Elaboratable):
         self.column = Signal(range(LANES))
         self.unit = Signal(2)
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.steps_rules = StreamRules(dut.steps)
+    def specify(self, m, dut):
         item = dut.queue.o
         self.taken, self.sent = Signal(), Signal()
         m.d.comb += [self.taken.eq(item.valid & item.ready), self.sent.eq(dut.steps.valid & dut.steps.ready)]
@@ -48,7 +48,6 @@ class BroadcastSpec(Elaboratable):
             Assert(~dut.steps.valid | step.on.any() | step.last),
             Cover(self.sent & (step.on == 15) & (step.kb == 2) & step.last & ~step.first),
         ]
-        return m
 
     def _well_formed(self, m):
         """Items have whole columns of a sharing; those that are not there are off."""
@@ -217,13 +216,6 @@ class BroadcastSpec(Elaboratable):
             for offset, lane in unit_lanes(number).items()
         ).any()
 
-    def ports(self):
-        dut = self.dut
-        return [
-            *(dut.multiplies.valid, dut.multiplies.payload, dut.columns.valid, dut.columns.payload, dut.steps.ready),
-            *(self.choose, self.column, self.unit),
-        ]
-
 
 def _splits(mm):
     return of_sharing(sharing_code(mm.ka, mm.kb), is_split)
@@ -245,11 +237,9 @@ def _ones(bits):
 
 @pytest.mark.long
 def test_every_column_once():
-    spec = BroadcastSpec()
-    prove(spec, spec.ports(), name="pe-broadcast", depth=2)
+    prove(BroadcastSpec(), name="pe-broadcast", depth=2, proves="F15")
 
 
 @pytest.mark.long
 def test_broadcast_spec_reaches_a_full_step():
-    spec = BroadcastSpec()
-    prove(spec, spec.ports(), name="pe-broadcast-cover", mode="cover", depth=10)
+    prove(BroadcastSpec(), name="pe-broadcast-cover", mode="cover", depth=10)

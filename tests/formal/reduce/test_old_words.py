@@ -5,11 +5,12 @@ because the solver chooses when ``track`` is set, and ``beat``.
 """
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
+from amaranth.hdl import Assert, Assume, Cover, Signal
 
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.reduce.old_words import HazardGate
 from tilewright.spec import PAGE_BYTES
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 ADDR_WIDTH = 14
 BUS_BYTES = 16
@@ -17,8 +18,10 @@ PAGE_WORDS = PAGE_BYTES // BUS_BYTES
 MAX_BURST = 2
 
 
-class GateSpec(Elaboratable):
+class GateSpec(Spec):
     """The gate with a tracked burst. If ``clearance`` more words after each burst are required, the proof must fail."""
+
+    given, made = "i", "o"
 
     def __init__(self, clearance=0):
         self.dut = HazardGate(ADDR_WIDTH, BUS_BYTES, entries=4, bursts=4, number_bits=4)
@@ -27,16 +30,7 @@ class GateSpec(Elaboratable):
         self.clearance = clearance
         self.track, self.beat = Signal(), Signal()
 
-    @property
-    def ports(self):
-        dut = self.dut
-        return [dut.i.payload, dut.i.valid, dut.o.ready, dut.space, dut.written, self.track, self.beat]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.given_rules = StreamRules(dut.i, assume=True)
-        m.submodules.made_rules = StreamRules(dut.o)
+    def specify(self, m, dut):
         for condition, burst, check in (
             (1, dut.i.payload, Assume),
             (dut.active, dut.burst, Assert),
@@ -58,7 +52,6 @@ class GateSpec(Elaboratable):
         ]
         self._check_words(m)
         self._follow(m)
-        return m
 
     def _word(self, register):
         """The word that is in ``register``: bursts are of one word or of two, so that its last flag tells which."""
@@ -140,18 +133,11 @@ class GateSpec(Elaboratable):
             ]
 
 
-def test_no_burst_passes_too_early():
-    spec = GateSpec()
-    prove(spec, spec.ports, name="reduce-hazards", depth=3, proves="F17")
+@proved_and_covered(3, 14)
+def test_no_burst_passes_too_early(mode, depth):
+    prove(GateSpec(), name=f"reduce-hazards-{mode}", mode=mode, depth=depth, proves="F17")
 
 
 def test_proof_finds_bursts_that_are_too_close():
-    spec = GateSpec(clearance=1)
     with pytest.raises(AssertionError, match="Assert failed"):
-        prove(spec, spec.ports, name="reduce-hazards-clearance", mode="bmc", depth=8)
-
-
-@pytest.mark.long
-def test_every_case_is_reached():
-    spec = GateSpec()
-    prove(spec, spec.ports, name="reduce-hazards-cover", mode="cover", depth=14)
+        prove(GateSpec(clearance=1), name="reduce-hazards-clearance", mode="bmc", depth=8)

@@ -7,12 +7,13 @@ because no rule depends on their results.
 """
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
+from amaranth.hdl import Assert, Assume, Cover, Signal
 
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.reduce.unit import Reducer
 from tilewright.sim.harness.axi_monitor import OutstandingBursts
 from tilewright.spec import PAGE_BYTES, Reduction
-from tilewright.verify.formal import StreamRules, prove, queue_invariants
+from tilewright.verify.formal import prove, queue_invariants
 
 ADDR_WIDTH = 14
 BUS_BYTES = 16
@@ -30,8 +31,10 @@ def is_reducing(burst):
     return (burst.reduction != Reduction.NONE) & ~burst.empty
 
 
-class ReducerSpec(Elaboratable):
+class ReducerSpec(Spec):
     """The reducer with a tracked burst."""
+
+    given, made = "i.bursts i.words o.responses", "o.bursts o.words i.responses reader.requests.o"
 
     def __init__(self):
         self.dut = Reducer(ADDR_WIDTH, BUS_BYTES, MAX_BURST, WORDS)
@@ -41,21 +44,7 @@ class ReducerSpec(Elaboratable):
         gate.cleared = Signal.like(gate.cleared, init=1 << len(gate.cleared) - 1)
         self.track = Signal()
 
-    @property
-    def ports(self):
-        dut, axi = self.dut, self.dut.axi
-        streams = [part for port in (dut.i.bursts, dut.i.words, dut.o.responses) for part in (port.payload, port.valid)]
-        readies = [dut.i.responses.ready, dut.o.bursts.ready, dut.o.words.ready, axi.arready]
-        return [*streams, *readies, axi.rid, axi.rdata, axi.rresp, axi.rlast, axi.rvalid, self.track]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        for number, stream in enumerate((dut.i.bursts, dut.i.words, dut.o.responses)):
-            m.submodules[f"given_rules{number}"] = StreamRules(stream, assume=True)
-        for number, stream in enumerate((dut.o.bursts, dut.o.words, dut.i.responses)):
-            m.submodules[f"made_rules{number}"] = StreamRules(stream)
-        m.submodules.request_rules = StreamRules(dut.reader.requests.o)
+    def specify(self, m, dut):
         burst = dut.i.bursts.payload
         m.d.comb += Assume(burst.beats_minus_one < MAX_BURST)
         m.d.comb += Assume(burst.word % PAGE_WORDS + burst.beats_minus_one < PAGE_WORDS)
@@ -87,7 +76,6 @@ class ReducerSpec(Elaboratable):
         self._check_reads(m, accepted)
         self._check_words(m, sent)
         self._counts(m, total, behind)
-        return m
 
     def _check_hazards(self, m, accepted, responded, total):
         dut, incoming, gate = self.dut, self.dut.arriving.o.payload, self.dut.reader.gate
@@ -182,14 +170,11 @@ class RoomSpec(ReducerSpec):
     The data are left constant: no rule is about them.
     """
 
-    @property
-    def ports(self):
-        free = {id(port) for port in (self.dut.i.words.payload, self.dut.axi.rdata)}
-        return [port for port in super().ports if id(port) not in free]
+    constant = "dut.i.words.payload dut.axi.rdata"
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
-        dut, axi = self.dut, self.dut.axi
+    def specify(self, m, dut):
+        super().specify(m, dut)
+        axi = dut.axi
         m.submodules.outstanding = outstanding = OutstandingBursts(8)
         m.d.comb += [
             outstanding.push.eq(axi.arvalid & axi.arready),
@@ -201,21 +186,13 @@ class RoomSpec(ReducerSpec):
         beat = dut.sequencer.beats
         with m.If(beat.valid & (beat.payload.tag.reduction != Reduction.NONE)):
             m.d.comb += Assert(dut.reader.words.valid)
-        return m
 
 
-def test_no_old_word_is_read_too_early():
-    spec = ReducerSpec()
-    prove(spec, spec.ports, name="reduce-unit", depth=2, proves="F17")
+@proved_and_covered(2, 18)
+def test_no_old_word_is_read_too_early(mode, depth):
+    prove(ReducerSpec(), name=f"reduce-unit-{mode}", mode=mode, depth=depth, proves="F17")
 
 
 @pytest.mark.parametrize("depth", [7, pytest.param(12, marks=pytest.mark.long)])
 def test_room_for_old_words(depth):
-    spec = RoomSpec()
-    prove(spec, spec.ports, name="reduce-unit-room", mode="bmc", depth=depth)
-
-
-@pytest.mark.long
-def test_every_case_is_reached():
-    spec = ReducerSpec()
-    prove(spec, spec.ports, name="reduce-unit-cover", mode="cover", depth=18)
+    prove(RoomSpec(), name="reduce-unit-room", mode="bmc", depth=depth)

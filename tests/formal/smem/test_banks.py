@@ -2,8 +2,9 @@
 
 import pytest
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Mux, Signal, Value
 
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.smem.banks import PATIENCE, ReadArbiter, WriteArbiter
 from tilewright.hw.smem.barrier import BarrierUnit
 from tilewright.hw.smem.layouts import scattered_chunk, whole_line
@@ -14,22 +15,13 @@ PARAMS = SmemParams(1024)
 QUARTER = SmemParams(1024, writes_a_cycle=2)
 
 
-class ReadSpec(Elaboratable):
+class ReadSpec(Spec):
     """One reader a cycle while one waits; bounded waits if the barrier unit reads in two of three cycles at most."""
 
-    def __init__(self):
-        self.arbiter = arbiter = ReadArbiter(PARAMS)
-        self.inputs = []
-        for reader in (arbiter.barrier, arbiter.host, arbiter.lines, arbiter.consumer):
-            self.inputs += [reader.valid, reader.payload]
+    given = "host lines consumer"
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.arbiter = arbiter = self.arbiter
+    def specify(self, m, arbiter):
         barrier, host, lines, consumer = arbiter.barrier, arbiter.host, arbiter.lines, arbiter.consumer
-        m.submodules.host_rules = StreamRules(host, assume=True)
-        m.submodules.lines_rules = StreamRules(lines, assume=True)
-        m.submodules.consumer_rules = StreamRules(consumer, assume=True)
         before, before_that = Signal(), Signal()
         m.d.sync += [before.eq(barrier.valid), before_that.eq(before)]
         m.d.comb += Assume(~(barrier.valid & before & before_that))
@@ -65,24 +57,16 @@ class ReadSpec(Elaboratable):
             m.d.sync += waits.eq(Mux(reader.valid & ~reader.ready, waits + 1, 0))
             m.d.comb += Assert(waits <= most)
             m.d.comb += Cover(waits == most)
-        return m
 
 
-class WriteSpec(Elaboratable):
+class WriteSpec(Spec):
     """Every accepted write reaches its bank whole; a line waits only in a cycle in which another write happens."""
 
     def __init__(self, *, params, stores, word_bytes):
         self.stores = stores
-        self.arbiter = arbiter = WriteArbiter(params, stores, word_bytes)
-        back = arbiter.write_back
-        self.inputs = [back.valid, back.urgent, back.payload]
-        for writer in (arbiter.lines, arbiter.host):
-            self.inputs += [writer.valid, writer.payload]
-        self.inputs += [arbiter.scatter] if stores else []
+        self.dut = WriteArbiter(params, stores, word_bytes)
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.arbiter = arbiter = self.arbiter
+    def specify(self, m, arbiter):
         lines, host, back, banks = arbiter.lines, arbiter.host, arbiter.write_back, arbiter.banks
         line_goes, host_goes = lines.valid & lines.ready, host.valid & host.ready
         scattered = arbiter.scattered if self.stores else Const(0, 8)
@@ -124,11 +108,10 @@ class WriteSpec(Elaboratable):
         m.d.comb += Assert(strobe == by_line + by_scatter + small_writes[0] + small_writes[1])
         m.d.comb += Cover(by_line & host_goes)
         m.d.comb += Cover(arbiter.stall_stb & back.accepted & ~back.urgent)
-        return m
 
     def _turns(self, m, lines, line_goes, bank, small):
         """Neither a line nor what waits in a bank is passed twice, unless a small writer goes."""
-        scatter, scattered, passed = self.arbiter.scatter, self.arbiter.scattered, self.arbiter.passed
+        scatter, scattered, passed = self.dut.scatter, self.dut.scattered, self.dut.passed
         m.submodules.lines_rules = StreamRules(lines, assume=True)
         waits, goes = scatter.banks.bit_select(bank, 1), scattered.bit_select(bank, 1)
         remaining, line_passed, bank_passed = Signal(8), Signal(), Signal()
@@ -149,23 +132,17 @@ class WriteSpec(Elaboratable):
         ]
 
 
-class WriteWaitSpec(Elaboratable):
+class WriteWaitSpec(Spec):
     """How long the barrier unit, the host and a line wait for the write side, whatever the traffic."""
 
-    def __init__(self):
-        self.arbiter = arbiter = WriteArbiter(PARAMS)
-        self.unit = unit = BarrierUnit(PARAMS)
-        self.inputs = [unit.results.ready, unit.fetched]
-        for stream in (unit.landed, unit.requests, arbiter.lines, arbiter.host):
-            self.inputs += [stream.valid, stream.payload]
+    given = "lines host"
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.arbiter = arbiter = self.arbiter
+    def __init__(self):
+        self.dut, self.unit = WriteArbiter(PARAMS), BarrierUnit(PARAMS)
+
+    def specify(self, m, arbiter):
         m.submodules.unit = unit = self.unit
-        lines, host, back = arbiter.lines, arbiter.host, arbiter.write_back
-        m.submodules.lines_rules = StreamRules(lines, assume=True)
-        m.submodules.host_rules = StreamRules(host, assume=True)
+        host, back = arbiter.host, arbiter.write_back
         m.d.comb += [
             back.payload.eq(unit.write_back.payload),
             back.valid.eq(unit.write_back.valid),
@@ -187,7 +164,6 @@ class WriteWaitSpec(Elaboratable):
         m.d.comb += Assert(waits["back"] <= PATIENCE)
         m.d.comb += Assert(waits["host"] <= PATIENCE + 4)
         m.d.comb += Assert(waits["line"] <= 5)
-        return m
 
 
 #: What there is beside lines, and the words that those come as; of 64 bytes a line has two, of 16 a bank has one.
@@ -209,30 +185,31 @@ def _name(name, params, stores, word_bytes):
     return f"{name}{f'-stores{params.writes_a_cycle}' * stores}{f'-words{word_bytes}' if word_bytes else ''}"
 
 
-def test_reads():
-    spec = ReadSpec()
-    prove(spec, spec.inputs, name="smem-read-arbiter", depth=16, proves="F2")
-
-
-@pytest.mark.long
-def test_reads_do_wait():
-    spec = ReadSpec()
-    prove(spec, spec.inputs, name="smem-read-arbiter-cover", mode="cover", depth=16)
+@proved_and_covered(16, 16)
+def test_reads(mode, depth):
+    prove(ReadSpec(ReadArbiter(PARAMS)), name=f"smem-read-arbiter-{mode}", mode=mode, depth=depth, proves="F2")
 
 
 @WRITERS
 def test_writes(params, stores, word_bytes):
-    spec = WriteSpec(params=params, stores=stores, word_bytes=word_bytes)
-    prove(spec, spec.inputs, name=_name("smem-write-arbiter", params, stores, word_bytes), depth=2, proves="F2")
+    prove(
+        WriteSpec(params=params, stores=stores, word_bytes=word_bytes),
+        name=_name("smem-write-arbiter", params, stores, word_bytes),
+        depth=2,
+        proves="F2",
+    )
 
 
 @pytest.mark.long
 @WRITERS
 def test_writes_do_meet(params, stores, word_bytes):
-    spec = WriteSpec(params=params, stores=stores, word_bytes=word_bytes)
-    prove(spec, spec.inputs, name=_name("smem-write-arbiter-cover", params, stores, word_bytes), mode="cover", depth=11)
+    prove(
+        WriteSpec(params=params, stores=stores, word_bytes=word_bytes),
+        name=_name("smem-write-arbiter-cover", params, stores, word_bytes),
+        mode="cover",
+        depth=11,
+    )
 
 
 def test_waits_for_the_write_side_are_bounded():
-    spec = WriteWaitSpec()
-    prove(spec, spec.inputs, name="smem-write-waits", depth=9, proves="F11")
+    prove(WriteWaitSpec(), name="smem-write-waits", depth=9, proves="F11")

@@ -1,38 +1,32 @@
 """Barrier unit: for any traffic, memory and write-back register together are the barrier."""
 
-import pytest
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover, Mux, Signal
 
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.lib.layouts import packed_layout
 from tilewright.hw.smem.barrier import BarrierUnit, Operation, add, decode, update
 from tilewright.hw.smem.layouts import BarrierResultLayout
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec import BARRIER, BarrierOp
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 PARAMS = SmemParams(1024)
 
 
-class StateSpec(Elaboratable):
+class StateSpec(Spec):
     """Tracks any one barrier: a model of its memory word, and a register that performs the operations in order.
 
     The other half of the chunk and all other chunks are undefined.
     """
 
-    def __init__(self):
-        self.unit = unit = BarrierUnit(PARAMS)
-        back = unit.write_back
-        self.inputs = [unit.landed.payload, unit.landed.valid, unit.requests.payload, unit.requests.valid]
-        self.inputs += [unit.results.ready, unit.fetched, back.accepted]
+    given, made = "landed requests", "results"
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.unit = unit = self.unit
+    def __init__(self):
+        self.dut = BarrierUnit(PARAMS)
+
+    def specify(self, m, unit):
         landed, requests, results, back = unit.landed, unit.requests, unit.results, unit.write_back
-        m.submodules.landed_rules = StreamRules(landed, assume=True)
-        m.submodules.requests_rules = StreamRules(requests, assume=True)
-        m.submodules.results_rules = StreamRules(results)
         m.d.comb += Assume(~back.accepted | back.valid)
         m.d.comb += Assume(back.accepted | ~(back.valid & back.urgent))
 
@@ -106,10 +100,9 @@ class StateSpec(Elaboratable):
 
         m.d.comb += Cover(ours & outcome.flip & holds)
         m.d.comb += Cover(ours & outcome.flip & ~holds & (stored != 0))
-        return m
 
 
-class ServiceSpec(Elaboratable):
+class ServiceSpec(Spec):
     """How long landed bytes and requests wait, if answers are accepted at once.
 
     Parameters
@@ -118,18 +111,14 @@ class ServiceSpec(Elaboratable):
         Landed bytes come every third cycle at most.
     """
 
+    given = "landed requests"
+
     def __init__(self, *, sparse):
         self._sparse = sparse
-        self.unit = unit = BarrierUnit(PARAMS)
-        self.inputs = [unit.landed.payload, unit.landed.valid, unit.requests.payload, unit.requests.valid]
-        self.inputs += [unit.results.ready, unit.fetched]
+        self.dut = BarrierUnit(PARAMS)
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.unit = unit = self.unit
+    def specify(self, m, unit):
         landed, requests = unit.landed, unit.requests
-        m.submodules.landed_rules = StreamRules(landed, assume=True)
-        m.submodules.requests_rules = StreamRules(requests, assume=True)
         m.d.comb += unit.write_back.accepted.eq(unit.write_back.valid)
 
         since_landed = Signal(2, init=2)  # cycles, up to two, without landed bytes being accepted
@@ -143,7 +132,7 @@ class ServiceSpec(Elaboratable):
             m.d.comb += Assert(~landed.valid | landed.ready)
             m.d.comb += Assert(~unit.turn | (since_landed != 2))  # for the induction
             m.d.comb += Cover(landed.valid & requests.valid & ~requests.ready)
-            return m
+            return
 
         m.d.comb += Assume(unit.results.ready)
         landed_waits, request_waits = Signal(4), Signal(4)
@@ -156,31 +145,17 @@ class ServiceSpec(Elaboratable):
         before, before_that = Signal(), Signal()
         m.d.sync += [before.eq(unit.fetches.valid), before_that.eq(before)]
         m.d.comb += Assert(~(unit.fetches.valid & before & before_that))
-        return m
 
 
-def test_state():
-    spec = StateSpec()
-    prove(spec, spec.inputs, name="smem-barrier-state", depth=4)
+@proved_and_covered(4, 9)
+def test_state(mode, depth):
+    prove(StateSpec(), name=f"smem-barrier-state-{mode}", mode=mode, depth=depth)
 
 
-@pytest.mark.long
-def test_state_is_not_vacuous():
-    spec = StateSpec()
-    prove(spec, spec.inputs, name="smem-barrier-cover", mode="cover", depth=9)
-
-
-def test_waits_are_bounded():
-    spec = ServiceSpec(sparse=False)
-    prove(spec, spec.inputs, name="smem-barrier-waits", depth=8, proves="F11")
-
-
-@pytest.mark.long
-def test_waits_do_occur():
-    spec = ServiceSpec(sparse=False)
-    prove(spec, spec.inputs, name="smem-barrier-waits-cover", mode="cover", depth=9)
+@proved_and_covered(8, 9)
+def test_waits_are_bounded(mode, depth):
+    prove(ServiceSpec(sparse=False), name=f"smem-barrier-waits-{mode}", mode=mode, depth=depth, proves="F11")
 
 
 def test_sparse_landed_bytes_never_wait():
-    spec = ServiceSpec(sparse=True)
-    prove(spec, spec.inputs, name="smem-barrier-sparse", depth=6)
+    prove(ServiceSpec(sparse=True), name="smem-barrier-sparse", depth=6)

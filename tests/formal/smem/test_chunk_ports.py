@@ -5,37 +5,34 @@ from operator import or_
 
 import pytest
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Mux, Signal
 
+from support.formal import Spec
 from tilewright.hw.smem.chunk_ports import ConsumerPort, ScatterPort
 from tilewright.hw.smem.layouts import scattered_chunk
 from tilewright.hw.smem.params import SmemParams
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 PARAMS = SmemParams(1024)
 HALF = SmemParams(1024, chunks_a_cycle=4)
 LANE = 7
 
 
-class ConsumerSpec(Elaboratable):
+class ConsumerSpec(Spec):
     """Follows one lane and one chunk of the memory, whose contents never change.
 
     It is the last lane, which all others go before, and of the chunk bit 0: all bits of a lane go the same way. Of two
     answers it comes with the second one.
     """
 
+    given, made = "reads", "fetches"
+
     def __init__(self, params=PARAMS):
         self.parts = 8 // params.chunks_a_cycle
-        self.port = port = ConsumerPort(params)
-        self.inputs = [port.reads.valid, port.reads.payload, port.read_data.ready, port.fetches.ready, port.fetched]
-        self.inputs += [port.other_bank]
+        self.dut = ConsumerPort(params)
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.port = port = self.port
+    def specify(self, m, port):
         reads, answers, fetches = port.reads, port.read_data, port.fetches
-        m.submodules.reads_rules = StreamRules(reads, assume=True)
-        m.submodules.fetches_rules = StreamRules(fetches)
 
         lane, bank, row = LANE, 5, 2
         chunk, contents = 8 * row + bank, AnyConst(1)
@@ -80,7 +77,6 @@ class ConsumerSpec(Elaboratable):
         m.d.comb += Assert(bank_cycles <= 8)
         m.d.comb += Cover(answers.valid & first & (bank_cycles == 3))
         m.d.comb += Cover((count == 2) & answered & asked)
-        return m
 
 
 @pytest.mark.parametrize(
@@ -91,33 +87,28 @@ class ConsumerSpec(Elaboratable):
 def test_answers(params, depth):
     # From the start on. Conflicts and overlap occur within seven cycles; in 12 there is a request of eight at the banks
     # and its answer, or shorter ones with waits.
-    spec = ConsumerSpec(params)
-    prove(spec, spec.inputs, name=f"smem-consumer-{params.chunks_a_cycle}", mode="bmc", depth=depth)
+    prove(ConsumerSpec(params), name=f"smem-consumer-{params.chunks_a_cycle}", mode="bmc", depth=depth)
 
 
 @pytest.mark.long
 def test_conflicts_and_overlap_occur():
-    spec = ConsumerSpec()
-    prove(spec, spec.inputs, name="smem-consumer-cover", mode="cover", depth=7)
+    prove(ConsumerSpec(), name="smem-consumer-cover", mode="cover", depth=7)
 
 
 SCATTER_HALF = SmemParams(1024, writes_a_cycle=4)
 QUARTER = SmemParams(1024, writes_a_cycle=2)
 
 
-class ScatterSpec(Elaboratable):
+class ScatterSpec(Spec):
     """Follows one lane, any one. Its data, and no other lane's, have bit 0 set: so the banks show whose they are."""
 
-    def __init__(self, params=PARAMS):
-        self.port, self.ways = ScatterPort(params), params.writes_a_cycle
-        port = self.port
-        self.inputs = [port.i.valid, port.i.payload, port.accepted, port.emptied]
+    given = "i"
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.port = port = self.port
+    def __init__(self, params=PARAMS):
+        self.dut, self.ways = ScatterPort(params), params.writes_a_cycle
+
+    def specify(self, m, port):
         i, o = port.i, port.o
-        m.submodules.input_rules = StreamRules(i, assume=True)
         lane = Signal(3)
         m.d.comb += lane.eq(AnyConst(3))
         for k in range(8):
@@ -199,17 +190,14 @@ class ScatterSpec(Elaboratable):
             Cover(i.valid & i.ready & (cycles == 7)),
             Cover(stays.any() & reduce(or_, shown)),
         ]
-        return m
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("params", [PARAMS, SCATTER_HALF, QUARTER], ids=["eight", "four", "two"])
 def test_each_byte_once(params):
-    spec = ScatterSpec(params)
-    prove(spec, spec.inputs, name=f"smem-scatter-{params.writes_a_cycle}", depth=2, proves="F6")
+    prove(ScatterSpec(params), name=f"smem-scatter-{params.writes_a_cycle}", depth=2, proves="F6")
 
 
 @pytest.mark.long
 def test_eight_cycles_occur():
-    spec = ScatterSpec()
-    prove(spec, spec.inputs, name="smem-scatter-cover", mode="cover", depth=11)
+    prove(ScatterSpec(), name="smem-scatter-cover", mode="cover", depth=11)

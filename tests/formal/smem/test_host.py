@@ -1,36 +1,31 @@
 """Each access has one answer, a write of ``operation`` after the operation, whose answer is in ``result``."""
 
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
+from amaranth.hdl import Assert, Assume, Cover, Signal
 
+from support.formal import Spec
 from tilewright.hw.smem.host import BarrierWindow
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.tmau_registers import BARRIER_WINDOW_REGISTERS
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 _, OPERATION, RESULT = (register.offset >> 2 for register in BARRIER_WINDOW_REGISTERS)
 
 
-class BarrierWindowSpec(Elaboratable):
+class BarrierWindowSpec(Spec):
     """A port that answers each operation once, after any time."""
 
-    def __init__(self):
-        self.dut = dut = BarrierWindow(SmemParams(1024))
-        accesses = dut.accesses
-        self.ports = [accesses.requests.valid, accesses.requests.payload, accesses.answers.ready, dut.barriers.ready]
-        self.ports += [dut.barrier_results.valid, dut.barrier_results.payload]
+    given, made = "accesses.requests", "accesses.answers barriers"
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+    def __init__(self):
+        self.dut = BarrierWindow(SmemParams(1024))
+
+    def specify(self, m, dut):
         requests, answers, barriers, results = (
             dut.accesses.requests,
             dut.accesses.answers,
             dut.barriers,
             dut.barrier_results,
         )
-        m.submodules.requests_rules = StreamRules(requests, assume=True)
-        m.submodules.answers_rules = StreamRules(answers)
-        m.submodules.barriers_rules = StreamRules(barriers)
         access = requests.payload
         accepted, answered = requests.valid & requests.ready, answers.valid & answers.ready
         sent, returned = barriers.valid & barriers.ready, results.valid & results.ready
@@ -69,10 +64,8 @@ class BarrierWindowSpec(Elaboratable):
             Assert(~(dut.busy & reads)),
             Assert(~(answers.valid & reads) | ((answers.payload.data[:2] == shown) & ~answers.payload.error)),
         ]
-        return m
 
 
 def test_barrier_window():
-    spec = BarrierWindowSpec()
-    prove(spec, spec.ports, name="barrier-window", depth=2)
-    prove(spec, spec.ports, name="barrier-window-cover", mode="cover", depth=10)
+    prove(BarrierWindowSpec(), name="barrier-window", depth=2)
+    prove(BarrierWindowSpec(), name="barrier-window-cover", mode="cover", depth=10)

@@ -3,29 +3,25 @@
 from itertools import combinations
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Assume, Cover, Mux, Signal, Value
 
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.tmau.dispatch import Dispatch, GroupTracker, Router
 from tilewright.hw.tmau.jobs import as_job
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import BLOCK, FORMATS, GROUP, REPLACE, Error, Opcode
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 
-class RouterSpec(Elaboratable):
+class RouterSpec(Spec):
     """The router keeps nothing: what holds in a cycle holds for ever."""
 
-    def __init__(self):
-        self.dut = Router(TMAU_PRESETS["unit"])
+    given, made = "i", "tensors blocks lanes"
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+    def specify(self, m, dut):
         ports = (dut.tensors, dut.blocks, dut.lanes)
-        m.submodules.i_rules = StreamRules(dut.i, assume=True)
         busy = [dut.busy[number] for number in range(3)]
         for number, port in enumerate(ports):
-            m.submodules[f"rules{number}"] = StreamRules(port)
             others = [bit for other, bit in enumerate(busy) if other != number]
             m.d.comb += Assert(~port.valid | ~(others[0] | others[1]))
             m.d.comb += Cover(port.valid & port.ready)
@@ -51,7 +47,6 @@ class RouterSpec(Elaboratable):
             # Of the environment: a setup becomes busy only with a command.
             before, took = self._before(m, busy[number]), self._before(m, taken[number])
             m.d.comb += Assume(~busy[number] | before | took)
-        return m
 
     @staticmethod
     def _before(m, bit):
@@ -59,31 +54,23 @@ class RouterSpec(Elaboratable):
         m.d.sync += last.eq(bit)
         return last
 
-    def ports(self):
-        dut = self.dut
-        ready = [port.ready for port in (dut.tensors, dut.blocks, dut.lanes)]
-        return [dut.i.valid, dut.i.payload, dut.busy, *ready]
 
-
-@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 3, marks=pytest.mark.long)])
+@proved_and_covered(2, 3)
 def test_every_command_goes_to_its_room(mode, depth):
-    spec = RouterSpec()
-    prove(spec, spec.ports(), name=f"router-{mode}", mode=mode, depth=depth)
+    prove(RouterSpec(Router(TMAU_PRESETS["unit"])), name=f"router-{mode}", mode=mode, depth=depth)
 
 
 IN_FLIGHT = 3  # jobs in the store path that the proof allows
 
 
-class GroupSpec(Elaboratable):
+class GroupSpec(Spec):
     """Any one group is followed: the solver chooses the commit that makes it."""
 
     def __init__(self):
         self.dut = GroupTracker(TMAU_PRESETS["unit"])
         self.choose = Signal()
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+    def specify(self, m, dut):
         unread = self._follow(m, dut.read_stb, dut.unread, "unread")
         undone = self._follow(m, dut.done_stb, dut.unfinished, "undone")
         m.d.comb += [
@@ -91,7 +78,6 @@ class GroupSpec(Elaboratable):
             Assume(unread <= undone),  # a job is read before it is done
             Cover((dut.unread == 0) & (dut.unfinished == 2)),
         ]
-        return m
 
     def _follow(self, m, strobe, counted, name):
         """What holds of one of the counts; returns the jobs that wait for the strobe."""
@@ -115,39 +101,30 @@ class GroupSpec(Elaboratable):
         m.d.sync += [still.eq(waiting == 0), expected.eq(counted - (counted != 0) + dut.commit)]
         return waiting
 
-    def ports(self):
-        dut = self.dut
-        return [dut.issued, dut.read_stb, dut.done_stb, dut.commit, self.choose]
-
 
 @pytest.mark.parametrize("depth", [7, pytest.param(10, marks=pytest.mark.long)])
 def test_a_group_is_counted_until_its_jobs_are_done(depth):
     """From reset, for as many cycles as it takes to commit, end and let go of a few groups."""
-    spec = GroupSpec()
-    prove(spec, spec.ports(), name="groups", mode="bmc", depth=depth)
+    prove(GroupSpec(), name="groups", mode="bmc", depth=depth)
 
 
 @pytest.mark.long
 def test_groups_that_are_read_and_not_done_are_reached():
-    spec = GroupSpec()
-    prove(spec, spec.ports(), name="groups-cover", mode="cover", depth=8)
+    prove(GroupSpec(), name="groups-cover", mode="cover", depth=8)
 
 
-class DispatchSpec(Elaboratable):
+class DispatchSpec(Spec):
     """Remembers which parts of the job at the input have left."""
+
+    given = "jobs blocks refused"
+    made = "o.walks o.pixel_walks o.load_transfers o.store_transfers o.finished"
 
     def __init__(self):
         self.dut = Dispatch(TMAU_PRESETS["unit"].replace(addr_width=16))
         self.tile_ends, self.pixel_ends = Signal(), Signal()  # the walker hands out its last run
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        for number, port in enumerate((dut.jobs, dut.blocks, *dut.refused)):
-            m.submodules[f"i_rules{number}"] = StreamRules(port, assume=True)
+    def specify(self, m, dut):
         outputs = (dut.o.walks, dut.o.pixel_walks, dut.o.load_transfers, dut.o.store_transfers, dut.o.finished)
-        for number, port in enumerate(outputs):
-            m.submodules[f"o_rules{number}"] = StreamRules(port)
         jobs = (dut.jobs, dut.blocks)
         for ports in (jobs, dut.refused):
             for one, two in combinations(ports, 2):
@@ -197,7 +174,6 @@ class DispatchSpec(Elaboratable):
             Cover(pixel & moved),
         ]
         self._count(m, (load | store) & ~job.transfer.quiet)
-        return m
 
     def _count(self, m, started):
         """``moving`` is what has started and not been completed; paths complete nothing else."""
@@ -207,16 +183,8 @@ class DispatchSpec(Elaboratable):
         m.d.sync += moving.eq(moving + started - completed)
         m.d.comb += [Assume(completed <= moving), Assert(dut.moving == moving), Assume(moving < 8)]
 
-    def ports(self):
-        dut = self.dut
-        inputs = [signal for port in (dut.jobs, dut.blocks, *dut.refused) for signal in (port.valid, port.payload)]
-        outputs = (dut.o.walks, dut.o.pixel_walks, dut.o.load_transfers, dut.o.store_transfers, dut.o.finished)
-        ready = [port.ready for port in outputs]
-        return [*inputs, *ready, dut.o.load_completed, dut.o.store_completed, self.tile_ends, self.pixel_ends]
-
 
 @pytest.mark.long
 @pytest.mark.parametrize(("mode", "depth"), [("prove", 2), ("cover", 6)])
 def test_every_part_leaves_once(mode, depth):
-    spec = DispatchSpec()
-    prove(spec, spec.ports(), name=f"dispatch-{mode}", mode=mode, depth=depth)
+    prove(DispatchSpec(), name=f"dispatch-{mode}", mode=mode, depth=depth)

@@ -1,13 +1,14 @@
 """Copies within one memory: no job of a piece leaves before all of its words, or all of their space, are there."""
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover, Mux, Signal
 
+from support.formal import Spec
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.exchange import Exchange
 from tilewright.hw.tmau.jobs import BlockJobLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 #: A piece is two words, so that few cycles fill and empty both queues.
 PARAMS = TMAU_PRESETS["unit"].replace(addr_width=16, bus_bytes=64, exchange_bytes=128, smem=SmemParams(1024))
@@ -17,20 +18,18 @@ SHARED = ("loop", "stage", "size", "tag", "element", "bytes")
 CYCLES = 10
 
 
-class ExchangeSpec(Elaboratable):
+class ExchangeSpec(Spec):
     """Plays both queues, words of which come and go at any time, and counts what jobs bring and take."""
+
+    given, made = "i", "o"
 
     def __init__(self):
         self.dut = Exchange(PARAMS)
         self.comes = {name: Signal(name=f"{name}_comes") for name in DEPTHS}
         self.watch = Signal()
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.o_rules = StreamRules(dut.o)
-        for number, port in enumerate(dut.i):
-            m.submodules[f"i_rules{number}"] = StreamRules(port, assume=True)
+    def specify(self, m, dut):
+        for port in dut.i:
             self.sound_job(m, port.payload)
         m.d.comb += Assume(~(dut.i[0].valid & dut.i[1].valid))
 
@@ -59,7 +58,6 @@ class ExchangeSpec(Elaboratable):
         ]
         self.follow(m, job, first, second, pending)
         m.d.comb += [Cover(second & (pending == 2)), Cover(first & job.stage & (pending == 3)), Cover(leaves & ~copies)]
-        return m
 
     @staticmethod
     def sound_job(m, job):
@@ -104,21 +102,13 @@ class ExchangeSpec(Elaboratable):
                 m.d.comb += [Assert(job[name] == kept[name]) for name in SHARED]
         m.d.comb += [Assert(~followed | (ahead < pending)), Cover(second & followed & (ahead == 0))]
 
-    def ports(self):
-        dut = self.dut
-        inputs = [signal for port in dut.i for signal in (port.valid, port.payload)]
-        queues = [signal for name in DEPTHS for signal in (getattr(dut, name).level, getattr(dut, name).popped)]
-        return [*inputs, dut.o.ready, *queues, *self.comes.values(), self.watch]
-
 
 @pytest.mark.parametrize("cycles", [6, pytest.param(CYCLES, marks=pytest.mark.long)])
 def test_no_path_waits_for_the_other(cycles):
     """From the start on: what is reserved is not seen at the ports, so induction has nothing to begin with."""
-    spec = ExchangeSpec()
-    prove(spec, spec.ports(), name="exchange", mode="bmc", depth=cycles)
+    prove(ExchangeSpec(), name="exchange", mode="bmc", depth=cycles)
 
 
 @pytest.mark.long
 def test_pieces_are_reached():
-    spec = ExchangeSpec()
-    prove(spec, spec.ports(), name="exchange-cover", mode="cover", depth=CYCLES)
+    prove(ExchangeSpec(), name="exchange-cover", mode="cover", depth=CYCLES)

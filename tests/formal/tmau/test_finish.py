@@ -1,28 +1,25 @@
 """F6: every command that is handed over ends exactly once, with what was said about it."""
 
-import pytest
-from amaranth.hdl import Assert, Cover, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Cover, Mux, Signal, Value
 
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.tmau.finish import Finisher
 from tilewright.hw.tmau.layouts import ErrorLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import Error
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 
-class FinisherSpec(Elaboratable):
+class FinisherSpec(Spec):
     """Remembers the load that was handed over and has not ended, and what ended in the cycle before."""
+
+    given, made = "completions stores finished", "landed"
 
     def __init__(self):
         self.dut = Finisher(TMAU_PRESETS["unit"])
         self.streams = [self.dut.completions, self.dut.stores, self.dut.finished]
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.landed_rules = StreamRules(dut.landed)
-        for number, stream in enumerate(self.streams):
-            m.submodules[f"rules{number}"] = StreamRules(stream, assume=True)
+    def specify(self, m, dut):
         came, store, other = (stream.valid & stream.ready for stream in self.streams)
 
         load, waits = Signal.like(dut.completions.payload), Signal()  # a load that has not ended
@@ -66,7 +63,6 @@ class FinisherSpec(Elaboratable):
             Cover(other & ended),
             Cover(store & ended),
         ]
-        return m
 
     def judge_turns(self, m, waits, store, other):
         """While the barrier takes what it is told, and loads come as fast as they can, each of the other two streams
@@ -86,11 +82,7 @@ class FinisherSpec(Elaboratable):
                 Assert((waited != 3) | ~waits),
             ]
 
-    def ports(self):
-        return [*(port for stream in self.streams for port in (stream.valid, stream.payload)), self.dut.landed.ready]
 
-
-@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 4, marks=pytest.mark.long)])
+@proved_and_covered(2, 4)
 def test_every_command_ends_once(mode, depth):
-    spec = FinisherSpec()
-    prove(spec, spec.ports(), name=f"finish-{mode}", mode=mode, depth=depth, proves="F6 F11" if mode == "prove" else "")
+    prove(FinisherSpec(), name=f"finish-{mode}", mode=mode, depth=depth, proves="F6 F11")

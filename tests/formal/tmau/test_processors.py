@@ -1,29 +1,25 @@
 """Each access has one answer, the last word's behind its command, and a command is what was written."""
 
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cat, Cover, Mux, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import connect
 
+from support.formal import Spec
 from tilewright.hw.lib.layouts import command_layout
 from tilewright.hw.tmau.processors import CommandWindow, ProcessorShare
 from tilewright.verify.formal import StreamRules, prove
 
 
-class CommandWindowSpec(Elaboratable):
+class CommandWindowSpec(Spec):
     """Follows one bit of each word of the command."""
 
-    def __init__(self):
-        self.dut = dut = CommandWindow()
-        accesses = dut.accesses
-        self.ports = [accesses.requests.valid, accesses.requests.payload, accesses.answers.ready, dut.commands.ready]
+    given, made = "accesses.requests", "accesses.answers commands"
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+    def __init__(self):
+        self.dut = CommandWindow()
+
+    def specify(self, m, dut):
         requests, answers, commands = dut.accesses.requests, dut.accesses.answers, dut.commands
-        m.submodules.requests_rules = StreamRules(requests, assume=True)
-        m.submodules.answers_rules = StreamRules(answers)
-        m.submodules.commands_rules = StreamRules(commands)
         access = requests.payload
         accepted, answered = requests.valid & requests.ready, answers.valid & answers.ready
         taken = commands.valid & commands.ready
@@ -50,20 +46,20 @@ class CommandWindowSpec(Elaboratable):
             with m.If(accepted & access.write & (index == number)):
                 m.d.sync += written.eq(access.data[number])
             m.d.comb += Assert(words[33 * number] == written)
-        return m
 
 
 def test_command_window():
-    spec = CommandWindowSpec()
-    prove(spec, spec.ports, name="command-window", depth=2)
-    prove(spec, spec.ports, name="command-window-cover", mode="cover", depth=6)
+    prove(CommandWindowSpec(), name="command-window", depth=2)
+    prove(CommandWindowSpec(), name="command-window-cover", mode="cover", depth=6)
 
 
 N, OWN_BITS = 3, 14
 
 
-class ShareSpec(Elaboratable):
+class ShareSpec(Spec):
     """Of a command the tag is free and the rest, which passes beside it, constant."""
+
+    made = "merged"
 
     def __init__(self):
         self.dut = ProcessorShare(N)
@@ -71,15 +67,7 @@ class ShareSpec(Elaboratable):
         self.sources = [signature.create(path=(f"source{number}",)) for number in range(N)]
         self.tags = [Signal(16, name=f"tag{number}") for number in range(N)]
 
-    @property
-    def ports(self):
-        ended = self.dut.ended
-        return [self.dut.merged.ready, ended.valid, ended.tag, *self.tags, *(port.valid for port in self.sources)]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.merged_rules = StreamRules(dut.merged)
+    def specify(self, m, dut):
         m.d.comb += Assert(dut.buffer.o.valid | ~dut.buffer.skidded)
         for number, (source, tag) in enumerate(zip(self.sources, self.tags, strict=True)):
             m.d.comb += source.payload.tag.eq(tag)
@@ -98,7 +86,6 @@ class ShareSpec(Elaboratable):
         m.d.comb += Assert((dut.buffer.i.valid & dut.buffer.i.ready) == Cat(takes).any())
         m.d.comb += Assume(dut.ended.tag[OWN_BITS:] < N)
         m.d.comb += Assert(sum((done.valid for done in dut.done), 0) == dut.ended.valid)
-        return m
 
     def _wait(self, m, one, other):
         source, theirs = self.sources[one], self.sources[other]
@@ -117,5 +104,4 @@ class ShareSpec(Elaboratable):
 
 
 def test_nobody_waits_long():
-    spec = ShareSpec()
-    prove(spec, spec.ports, name="tmau-processors", depth=2, proves="F2")
+    prove(ShareSpec(), name="tmau-processors", depth=2, proves="F2")

@@ -170,50 +170,9 @@ def test_number_of_a_core_out_of_range():
         Pe(np.zeros(SMEM_BYTES, np.uint8), SIZES, 16)
 
 
-def test_ld_and_st_move_the_bytes_inside(pe):
-    rows = pe.smem[0x100:0x300].reshape(8, 64)
-    untouched = pe.registers[:, 3].copy()
-    pe.execute(instruction_word(Operation.LD, rd=0, n=3, ur=BYTES, rf=K_AND_TID, imm=32))
-    expected = np.zeros((6, 12), np.uint8)
-    expected[:5, :8] = rows[:5, 32:40]
-    assert (pe.registers[:, :3].copy().view(np.uint8) == expected).all()
-    assert (pe.registers[:, 3] == untouched).all()
-
-    before = pe.smem.copy()
-    pe.execute(instruction_word(Operation.ST, rs=10, n=3, ur=BYTES, rf=K_AND_TID, imm=32))
-    before[0x100:0x300].reshape(8, 64)[:5, 32:40] = pe.registers[:5, 10:12].copy().view(np.uint8)
-    assert (pe.smem == before).all()
-    assert not pe.faults
-
-
-def test_ld_of_a_negative_offset_wraps_into_the_segment(pe):
-    pe.execute(instruction_word(Operation.LD, rd=0, n=2, ur=LINE, rf=ZERO, imm=0xFFFFFFFC))
-    assert (pe.registers[:, 0] == 0).all()
-    assert (pe.registers[:, 1] == pe.smem[0x800:0x804].view(np.uint32)[0]).all()
-
-
-def test_alignment_of_words(pe):
-    untouched = pe.registers[:, 0].copy()
-    fault = pe.execute(instruction_word(Operation.LD, rd=0, n=1, ur=LINE, rf=TID))
-    assert fault == Fault(PeError.ALIGNMENT, 7, 1, 5, 0)
-    assert pe.registers[4, 0] == pe.smem[0x804:0x808].view(np.uint32)[0]
-    assert (pe.registers[[1, 2, 3, 5], 0] == untouched[[1, 2, 3, 5]]).all()
-    # Threads without an element inside meet nothing.
-    assert pe.execute(instruction_word(Operation.ST, rs=0, n=1, ur=LINE, rf=TID, imm=64)) is None
-
-
 def paged(pe, *entries):
     for index, fields in enumerate(entries, 1):
         pe.write_page(index, PAGE_ENTRY.pack(**{"valid": 1, "loaded": 1, "on_chip": 1, "address": 0x900} | fields))
-
-
-def test_errors_of_pages_skip_only_their_columns(pe):
-    paged(pe, {}, {"address": SMEM_BYTES}, {"on_chip": 0}, {}, {"on_chip": 0}, {"address": SMEM_BYTES})
-    pe.registers[:, :6] = 0
-    fault = pe.execute(instruction_word(Operation.MM, ur=PAGED, rf=K_AND_TID, rc=0, ra=10))
-    assert fault == Fault(PeError.OFF_CHIP, 7, 2, 4, 0)
-    assert (pe.registers[:, [0, 3]] != 0).all()
-    assert (pe.registers[:, [1, 2, 4, 5]] == 0).all()
 
 
 def test_a_waiting_instruction_changes_nothing(pe):
@@ -225,41 +184,6 @@ def test_a_waiting_instruction_changes_nothing(pe):
     assert (pe.registers == before).all() and pe.number == 7
     pe.write_page(6, PAGE_ENTRY.pack())
     assert pe.execute(instruction_word(Operation.LD, n=1, ur=PAGED, rf=K_AND_TID)).code == PeError.UNMAPPED
-
-
-def test_product_comes_before_alignment_and_the_lowest_code_counts(pe):
-    pe.registers[:, ZERO] = [0, 1, 0, 0, 1, 0]
-    fault = pe.execute(instruction_word(Operation.MM, ur=BYTES, rf=K_AND_TID, rc=29, ra=0))
-    assert fault == Fault(PeError.PRODUCT, 7, 3, 4, 29)  # column 5 is outside
-    fault = pe.execute(instruction_word(Operation.MM, ur=BYTES, rf=K_AND_TID, rc=0, ra=8))
-    assert fault == Fault(PeError.ALIGNMENT, 8, 1, 4, 0)
-
-
-def test_mm_adds_to_the_accumulators_of_the_seed(pe):
-    b = pe.smem[0x100:0x300].view(np.int8).reshape(8, 64)[:5].astype(int)
-    a = pe.registers[:, 10:12].copy().view(np.int8).astype(int)
-    before = pe.registers.copy()
-    pe.execute(instruction_word(Operation.MM, ur=BYTES, rf=K_AND_TID, rc=0, ra=10, imm=8))
-    before[:, :5] += (a @ b[:, 8:16].T).astype(np.uint32)
-    assert (pe.registers == before).all()
-    # Three threads a row: thread 3 g + q has columns q and q + 3; thread 5 of two rows loads none.
-    pe.execute(instruction_word(Operation.MM, ka=3, ur=BYTES, rf=K_AND_TID, rc=0, ra=10))
-    for thread, column in ((t, c) for t in range(6) for c in range(5) if c % 3 == t % 3):
-        before[thread, column // 3 :][:1] += (a[thread] @ b[column, :8]).astype(np.uint32)
-    assert (pe.registers == before).all()
-    # Four threads a product: one group, two threads left over.
-    pe.execute(instruction_word(Operation.MM, kb=4, ur=BYTES, rf=K_AND_TID, rc=0, ra=10, imm=16))
-    part = np.concatenate([b[:, 16:40], np.zeros((5, 8), int)], axis=1)  # K ends after 24 elements
-    before[0, :5] += (part @ a[:4].ravel()).astype(np.uint32)
-    assert (pe.registers == before).all()
-    assert not pe.faults
-
-
-def test_a_is_read_before_products_change(pe):
-    a, b = pe.registers[:, :2].copy().view(np.int8).astype(int), pe.smem[0x100:0x300].view(np.int8).reshape(8, 64)
-    expected = pe.registers[:, :5] + (a @ b[:5, :8].astype(int).T).astype(np.uint32)
-    pe.execute(instruction_word(Operation.MM, ur=BYTES, rf=K_AND_TID, rc=0, ra=0))
-    assert (pe.registers[:, :5] == expected).all()
 
 
 def test_bar_wait(pe):

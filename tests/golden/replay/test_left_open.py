@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.replay import write
 from tilewright.sim.replay import rtl
 from tilewright.sim.replay.cases import cases_of, read_cases
-from tilewright.sim.replay.golden import judge, result_record, run_case
+from tilewright.sim.replay.golden import judge, run_case, transfer_outcome
 from tilewright.sim.replay.outcome import Outcome, differences, settled
 from tilewright.tools.cli.main import main
 
@@ -119,8 +120,7 @@ def test_failed_lanes_open_their_elements_but_not_padding():
 
 def replay(tmp_path, monkeypatch, cases, backend, *options):
     """The status of a replay on hardware that is a function."""
-    path = tmp_path / "cases.json"
-    path.write_text(json.dumps({"version": 1, "cases": cases}))
+    path = write(tmp_path, *cases)
     monkeypatch.setattr(rtl, "open_backend", lambda args: nullcontext(backend))
     return main(["replay", str(path), "--on", "rtl", "--preset", "unit", *map(str, options)])
 
@@ -149,7 +149,7 @@ def test_results_and_expectations_have_them_as_golden_has(tmp_path, monkeypatch)
 
     def backend(case):
         other = changed(changed(golden, "smem", range(512)), "gmem", range(1024, 1280))
-        record = result_record(case, None, [0, 0], other.memories["gmem"], other.memories["smem"])
+        record, _ = transfer_outcome(case, None, [0, 0], other.memories["gmem"], [other.memories["smem"]])
         return other._replace(record=golden.record | {name: record[name] for name in ("smem_sha256", "gmem_sha256")})
 
     out = tmp_path / "out.json"
@@ -171,14 +171,11 @@ def test_what_is_not_decided_is_not_run(tmp_path, capsys, monkeypatch):
 
 @pytest.mark.parametrize("on", ["golden", "rtl", "gpu"])
 def test_where_nothing_ran_the_status_says_so(tmp_path, capsys, on):
-    path = tmp_path / "cases.json"
     for cases in ([], entries("open_descriptor")):
-        path.write_text(json.dumps({"version": 1, "cases": cases}))
-        assert main(["replay", str(path), "--on", on]) == 3
+        assert main(["replay", str(write(tmp_path, *cases)), "--on", on]) == 3
         assert capsys.readouterr().out.splitlines()[-1].startswith(f"0 cases ran on {on}, 0 with a mismatch; ")
-    path.write_text(json.dumps({"version": 1, "cases": entries("open_descriptor", "load")}))
     if on == "golden":
-        assert main(["replay", str(path), "--on", on]) == 0
+        assert main(["replay", str(write(tmp_path, *entries("open_descriptor", "load"))), "--on", on]) == 0
 
 
 PE_CASE = {

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.replay import write
 from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.golden import run_case
 from tilewright.sim.replay.outcome import Outcome
@@ -26,12 +27,6 @@ CASE = {
     "commands": [{"op": "load", "map": "x", "coords": [0, 0], "smem": 0}],
     "expect": {"error": None, "tx_bytes": [32]},
 }
-
-
-def write(folder, *cases, **document):
-    path = folder / "cases.json"
-    path.write_text(json.dumps({"version": 1, "cases": list(cases)} | document))
-    return path
 
 
 def changed(path, value, case=CASE):

@@ -1,13 +1,10 @@
 """Replay of every operation on the golden model, windows, descriptors in memory, and commands that are refused."""
 
-import json
-
 import numpy as np
 import pytest
 
-from tilewright.errors import UsageError
+from support.replay import read, refusal
 from tilewright.golden.memory import mix_pattern
-from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.golden import run_case
 
 MAPS = {
@@ -18,18 +15,15 @@ MAPS = {
 }  # fmt: skip
 
 
-def read(folder, *commands, **more):
+def case_of(*commands, **more):
     """The case of these commands; ``more`` are further fields of it."""
-    case = {"name": "small", "kind": "tmau", "gmem": {"bytes": 4096, "init": {"mix": 1}}, "maps": MAPS,
+    return {"name": "small", "kind": "tmau", "gmem": {"bytes": 4096, "init": {"mix": 1}}, "maps": MAPS,
             "smem": {"bytes": 2048, "init": {"mix": 2}}, "commands": list(commands)} | more  # fmt: skip
-    path = folder / "cases.json"
-    path.write_text(json.dumps({"version": 1, "cases": [case]}))
-    return read_cases(path)[0]
 
 
 def replayed(folder, *commands, **more):
     """Its result record, and global and shared memory as 32-bit words."""
-    record, memories = run_case(read(folder, *commands, **more))
+    record, memories = run_case(read(folder, case_of(*commands, **more))[0])
     return record, memories["gmem"].view("<u4"), memories["smem"].view("<u4")
 
 
@@ -174,6 +168,4 @@ LANES = {"op": "lanes", "element": "u8", "shape": [1, 1, 1, 1], "lanes": 4, "eu_
     ],
 )  # fmt: skip
 def test_refused_commands(tmp_path, command, more, sentence):
-    with pytest.raises(UsageError) as caught:
-        read(tmp_path, command, **more)
-    assert str(caught.value) == f"case 'small': {sentence}"
+    assert refusal(tmp_path, case_of(command, **more)) == f"case 'small': {sentence}"

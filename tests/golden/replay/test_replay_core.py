@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilewright.errors import UsageError
+from support.replay import read, refusal
 from tilewright.golden.memory import mix_pattern
 from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.golden import run_case
@@ -20,12 +20,6 @@ CASE = {
     "name": "small", "kind": "core", "gmem": {"bytes": 8192}, "smem": {"bytes": 4096}, "at": 4096,
     "program": "tmau copy_block.shared,global 0x80 0x100 2\nwait_all\ntmau copy_block.global,shared 0x200 0x80 1\nend",
 }  # fmt: skip
-
-
-def read(folder, *cases):
-    path = folder / "cases.json"
-    path.write_text(json.dumps({"version": 1, "cases": cases}))
-    return read_cases(path)
 
 
 def result(folder, **changes):
@@ -165,6 +159,4 @@ REFUSED = [
 
 @pytest.mark.parametrize(("changes", "sentence"), REFUSED, ids=[row[1][:60] for row in REFUSED])
 def test_refused_files(tmp_path, changes, sentence):
-    with pytest.raises(UsageError) as caught:
-        read(tmp_path, CASE | changes)
-    assert str(caught.value) == f"case 'small': {sentence}"
+    assert refusal(tmp_path, CASE | changes) == f"case 'small': {sentence}"

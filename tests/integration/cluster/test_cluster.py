@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.cases import cases
 from support.clusters import compare_garbage, compare_random, copy
+from support.selection import cases
 from tilewright.golden import TensorMap
 from tilewright.golden.smem import Barrier
 from tilewright.hw.bus.axi4 import Response

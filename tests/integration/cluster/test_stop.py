@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 
-from support.cases import cases
+from support.selection import cases
 from tilewright.golden import Cluster, Memory, command_word, delivery_bits
 from tilewright.golden.smem import Barrier
 from tilewright.spec import Element, Error, Opcode, Reduction, Space

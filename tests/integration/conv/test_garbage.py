@@ -9,7 +9,7 @@ Specification: docs/conv.md, "Checks".
 import numpy as np
 import pytest
 
-from support.cases import cases
+from support.selection import cases
 from tilewright.results import record
 from tilewright.sim.session import Session
 from tilewright.spec.conv import ConvError

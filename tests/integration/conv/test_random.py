@@ -10,7 +10,7 @@ import shutil
 import numpy as np
 import pytest
 
-from support.cases import cases
+from support.selection import cases
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core.params import CoreParams
 from tilewright.results import record

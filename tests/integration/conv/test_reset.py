@@ -8,7 +8,7 @@ import pytest
 from support.sessions import session_fixture
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.spec.conv import JOB, ConvOperation
-from tilewright.tools.package.regions import reset_values
+from tilewright.tools.package.ports import reset_values
 from tilewright.verify.compare.job_run import GoldenJobs, JobRun
 from tilewright.verify.random.conv_jobs import random_jobs
 

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from support.cases import cases
+from support.selection import cases
 from support.sessions import session_fixture
 from tilewright.golden import (
     Core,

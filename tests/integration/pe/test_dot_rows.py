@@ -5,12 +5,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from support.cases import cases
+from support.pe_operands import dot_rows, join_elements
+from support.selection import cases
 from tilewright.golden.dot_product import dot
 from tilewright.sim.harness.dot import make_dot_design, pack_dot_rows, run_dot_rows
 from tilewright.sim.hdl.simulation import Simulation
 from tilewright.spec.pe import MmType
-from tilewright.verify.pysim.pe_operands import dot_rows, join_elements
 
 SEED = 41
 DEPTH = 1 << 14

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from support.cases import cases
+from support.selection import cases
 from tilewright.hw.core.params import CoreParams
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.smem.params import SmemParams

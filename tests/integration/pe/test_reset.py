@@ -6,7 +6,7 @@ from support.sessions import session_fixture
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.sim.replay.pe_cases import run_on_golden
 from tilewright.sim.replay.rtl import run_on_session
-from tilewright.tools.package.regions import reset_values
+from tilewright.tools.package.ports import reset_values
 from tilewright.verify.compare.pe_program_run import ProgramRun
 from tilewright.verify.random.pe_programs import random_programs
 

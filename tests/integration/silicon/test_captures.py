@@ -20,7 +20,7 @@ from tilewright.silicon import capture
 from tilewright.sim.replay import rtl as replay_rtl
 from tilewright.sim.replay.cases import read_cases, read_document
 from tilewright.sim.replay.commands import shared_reach
-from tilewright.sim.replay.contents import MemoryImage
+from tilewright.sim.replay.fields import MemoryImage
 from tilewright.sim.replay.golden import run_case
 from tilewright.sim.replay.outcome import Outcome, mismatches
 from tilewright.tools.cli.main import main

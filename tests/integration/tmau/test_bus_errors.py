@@ -5,7 +5,7 @@ The AXI side is reset together with the unit. The bus monitor has nothing to say
 
 import pytest
 
-from support.cases import cases
+from support.selection import cases
 from support.sessions import session_fixture
 from tilewright.hw.bus.axi4 import Response
 from tilewright.results import record

@@ -10,7 +10,7 @@ import shutil
 
 import pytest
 
-from support.cases import cases
+from support.selection import cases
 from tilewright.hw.core.params import CoreParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.results import record

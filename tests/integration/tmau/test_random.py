@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from support.cases import cases
+from support.selection import cases
 from tilewright import golden
 from tilewright.golden import Memory, TensorMap, limits
 from tilewright.golden.memory import mix_pattern

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright import network
-from tilewright.network.arithmetic.functions import FUNCTIONS
+from tilewright.network.functions import FUNCTIONS
 from tilewright.network.lower.scales import steps_of
 from tilewright.network.reader import read_model
 from tilewright.results import record

@@ -10,7 +10,7 @@ from tilewright.golden import CONV_PRESETS
 from tilewright.network import ModelError
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.lower.moves import Move
-from tilewright.network.program.machine import Machine
+from tilewright.network.machine import Machine
 from tilewright.spec.conv import ConvOperation
 
 

@@ -10,7 +10,7 @@ from tilewright.golden import CONV_PRESETS
 from tilewright.network import ModelError
 from tilewright.network.drawn import NetworkMaker, efficientnet, resnet50
 from tilewright.network.evaluation import evaluate
-from tilewright.network.program.machine import Machine
+from tilewright.network.machine import Machine
 from tilewright.network.reader import read_model
 from tilewright.verify.random.networks import draw_inputs, draw_network
 from tilewright.verify.random.params import random_conv

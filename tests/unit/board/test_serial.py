@@ -5,7 +5,7 @@ import random
 import pytest
 from amaranth.hdl import Const
 
-from support.cases import grid
+from support.selection import grid
 from support.streams import recording, responder, transact
 from tilewright.board.serial import REPLY_FAILED, REPLY_OKAY, ByteHost, UartReceiver, UartTransmitter
 from tilewright.verify.pysim.simulate import simulate

@@ -5,7 +5,7 @@ from collections import deque
 
 import pytest
 
-from support.cases import cases
+from support.selection import cases
 from support.streams import transact
 from tilewright.hw.bus.axi4 import Burst
 from tilewright.hw.bus.read_port import ReadPort

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from support.cases import cases
+from support.selection import cases
 from support.streams import transact
 from tilewright.hw.bus.write_port import WriteGuard, WritePort
 from tilewright.verify.pysim.axi import AxiMemory

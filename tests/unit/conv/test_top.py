@@ -5,9 +5,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from support.cases import cases
 from support.conv import conv_unit
 from support.registers import Registers
+from support.selection import cases
+from support.shared_memory import EngineMemory
 from tilewright.golden import Conv as GoldenConv
 from tilewright.golden import job_word
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
@@ -15,7 +16,6 @@ from tilewright.hw.conv.top import Conv, ConvUnit
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CONV_ID_VALUE, CONV_REGISTERS, JOB, ConvError, ConvOperation, ConvOutput
 from tilewright.spec.pe import MmType
-from tilewright.verify.pysim.shared_memory import EngineMemory
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import send
 from tilewright.verify.random.conv_jobs import garbage_jobs, random_jobs

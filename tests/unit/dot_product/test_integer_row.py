@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from support.dot_product import grouped_rows
+from support.pe_operands import dot_rows, join_elements
 from tilewright.golden.dot_product import dot
 from tilewright.hw.dot_product.integer_row import IntegerProduct, IntegerRow
 from tilewright.spec.pe import MmType
-from tilewright.verify.pysim.pe_operands import dot_rows, join_elements
 from tilewright.verify.pysim.streams import run_pipeline
 
 SEED = 3

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from support.dot_product import grouped_rows
+from support.pe_operands import STYLES, dot_rows, join_elements
 from tilewright.golden.dot_product import dot
 from tilewright.hw.dot_product.row import DotRow, Normalizer
 from tilewright.spec.pe import MmType
-from tilewright.verify.pysim.pe_operands import STYLES, dot_rows, join_elements
 from tilewright.verify.pysim.simulate import elaborated
 from tilewright.verify.pysim.streams import run_pipeline
 

@@ -7,9 +7,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from support.pe_operands import dot_rows
 from tilewright.hw.dot_product.terms import ACCUMULATOR_PLACES, PRODUCT_PLACES, AccumulatorTerm, Aligner, LaneProduct
 from tilewright.spec.pe import MmType
-from tilewright.verify.pysim.pe_operands import dot_rows
 from tilewright.verify.pysim.streams import run_pipeline
 
 SEED = 5

@@ -1,9 +1,11 @@
 """Functions that build logic, against integer arithmetic."""
 
 import random
+from functools import partial
 from itertools import product
 
 import pytest
+from amaranth.back import rtlil
 from amaranth.hdl import Const, Module, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -128,3 +130,14 @@ def test_ceil_divide():
     cases = list(product(range(257), range(8)))
     results = evaluate(lambda m, raised, t: ceil_divide(raised, t), [9, 3], [(n + t, t) for n, t in cases])
     assert results == [-(-n // (t + 1)) for n, t in cases]
+
+
+@pytest.mark.parametrize("build", [shift_down, partial(rotate_bytes, left=True)], ids=["shift_down", "rotate_bytes"])
+def test_text_grows_with_bits_and_not_with_every_stage(build):
+    def text(width):
+        m, value, distance = Module(), Signal(width), Signal(width.bit_length() - 4)
+        o = Signal(width)
+        m.d.comb += o.eq(build(m, value, distance))
+        return len(rtlil.convert(m, ports=[value, distance, o]))
+
+    assert text(128) < 6 * text(32)

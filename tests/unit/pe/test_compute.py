@@ -9,7 +9,7 @@ from amaranth.hdl import Cat, Elaboratable, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from support.cases import cases
+from support.selection import cases
 from tilewright.golden.dot_product import dot
 from tilewright.hw.lib.logic import delay
 from tilewright.hw.pe.compute import ComputePath, mac_array

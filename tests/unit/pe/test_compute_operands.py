@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import Module, Signal
 
+from support.pe_operands import dot_rows, join_elements
 from support.streams import transact
 from tilewright.golden.dot_product import dot
 from tilewright.hw.pe.broadcast import STEP_UNITS, place_of_unit
@@ -13,7 +14,6 @@ from tilewright.hw.pe.compute import FactorFetcher, Spread, mac_array, writers
 from tilewright.hw.pe.layouts import SHARINGS, sharing_code
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.spec.pe import MM_FAMILIES, MmType
-from tilewright.verify.pysim.pe_operands import dot_rows, join_elements
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import run_pipeline
 

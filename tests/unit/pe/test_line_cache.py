@@ -2,7 +2,7 @@
 
 import random
 
-from support.cases import cases
+from support.selection import cases
 from tilewright.hw.pe.line_cache import LineCache
 from tilewright.hw.pe.params import PeParams
 from tilewright.hw.smem.params import SmemParams

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from support.cases import grid
+from support.selection import grid
 from support.streams import pulse, transact
 from tilewright.hw.reduce.old_words import HazardGate, OldWordReader
 from tilewright.spec import Reduction

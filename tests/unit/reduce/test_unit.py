@@ -9,7 +9,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from support.cases import cases
+from support.selection import cases
 from support.streams import transact
 from tilewright.golden.tmau.reduce import is_legal, reduce
 from tilewright.hw.bus.axi4 import Axi4ReadSignature, Axi4WriteSignature

@@ -9,14 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.cases import read_case, write_cases
 from tilewright.errors import UsageError
 from tilewright.silicon import ask as module
 from tilewright.silicon.ask import Answer, Side, ask, golden_side, silicon_side, tables
 from tilewright.silicon.packing import Ending, Status, pack
 from tilewright.silicon.program import open_program
+from tilewright.silicon.replay import no_counterpart
 from tilewright.silicon.replies import Reply
-from tilewright.silicon.support import no_counterpart
-from tilewright.sim.replay.cases import cases_of, read_cases
+from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.golden import run_case
 from tilewright.sim.replay.outcome import mismatches
 from tilewright.spec import Error
@@ -29,7 +30,7 @@ def case_with(commands, cores=1, **changed):
     entry = {"name": "topic/one", "why": "What?", "kind": "tmau", "gmem": {"bytes": 256, "init": {"fill": 7}}}
     entry |= {"smem": {"bytes": 512, "init": {"fill": 205}}, "maps": {"x": TILE | changed}, "commands": commands}
     entry |= {"cores": cores}
-    return cases_of({"version": 1, "cases": [entry]}, "test", None)[0]
+    return read_case(entry)
 
 
 @pytest.fixture
@@ -196,9 +197,7 @@ def run(monkeypatch, *arguments, lies=()):
 def chosen(tmp_path):
     """A file of a few of the questions."""
     cases = [case for case in json.loads(QUESTIONS.read_text())["cases"] if case["name"] in CHOSEN]
-    path = tmp_path / "few.json"
-    path.write_text(json.dumps({"version": 1, "cases": cases}))
-    return path
+    return write_cases(tmp_path / "few.json", *cases)
 
 
 def test_golden_answers_as_the_file_expects(questions):
@@ -290,7 +289,7 @@ def test_mistakes_are_one_sentence(tmp_path, monkeypatch, capsys):
     tile = {"element": "u8", "address": 0, "size": [64], "box": [16], "unaligned": True}
     load = {"op": "load", "map": "x", "coords": [0], "smem": 0}
     case = {"name": "a", "kind": "tmau", "gmem": {"bytes": 64}, "smem": {"bytes": 64}, "maps": {"x": tile}}
-    path.write_text(json.dumps({"version": 1, "cases": [case | {"commands": [load]}]}))
+    write_cases(path, case | {"commands": [load]})
     with pytest.raises(UsageError, match=r"^case 'a': silicon cannot be asked: .*unaligned"):
         run(monkeypatch, path)
 

@@ -1,6 +1,5 @@
 """Parts of a capture: what changed in a memory, and which cases are chosen."""
 
-import json
 import sys
 from collections import Counter
 from datetime import date
@@ -9,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.cases import read_case, write_cases
 from tilewright.silicon import capture as capture_file
 from tilewright.silicon import capture as module
 from tilewright.silicon.capture import Chooser, spots
 from tilewright.silicon.cases import case_features, random_cases
 from tilewright.silicon.program import open_program
-from tilewright.sim.replay.cases import cases_of, read_cases, read_document
+from tilewright.sim.replay.cases import read_cases, read_document
 from tilewright.sim.replay.golden import run_case
 from tilewright.tools.cli.main import main
 
@@ -28,7 +28,7 @@ def test_spots_are_what_changed():
 
 
 def test_some_of_every_feature_are_chosen():
-    cases = cases_of({"version": 1, "cases": list(random_cases(1, 300))}, "random", Path())
+    cases = list(map(read_case, random_cases(1, 300)))
     moved = [sum(run_case(case).record["tx_bytes"]) for case in cases]
 
     def chosen():
@@ -59,15 +59,10 @@ WORKED = {
 BEYOND = WORKED | {"name": "beyond", "commands": [{"op": "invalidate_all"}]}
 
 
-def write(path, *cases):
-    path.write_text(json.dumps({"version": 1, "cases": cases}))
-    return path
-
-
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Where captures go; the file of one worked case is in the folder above."""
-    write(tmp_path / "worked.json", WORKED)
+    write_cases(tmp_path / "worked.json", WORKED)
     (tmp_path / "silicon").mkdir()
     return tmp_path / "silicon"
 
@@ -80,7 +75,7 @@ def run(monkeypatch, folder, *arguments, lies=()):
 
 
 def test_what_equals_golden(monkeypatch, folder, capsys):
-    further = write(folder.parent / "further.jsn", BEYOND)
+    further = write_cases(folder.parent / "further.jsn", BEYOND)
     assert run(monkeypatch, folder, "--cases", 12, further) == 0
     path = folder / "stand-in.json.xz"
     with_bytes = sum("bytes" in case.expect for case in read_cases(path))
@@ -143,7 +138,7 @@ def test_every_error_of_silicon_can_be_read_again(monkeypatch, folder, lies, err
 
 def test_cores_that_count_differently_can_be_read_again(monkeypatch, folder):
     load = WORKED["commands"][0] | {"multicast": 3}
-    write(folder.parent / "worked.json", WORKED | {"cores": 2, "commands": [load]})
+    write_cases(folder.parent / "worked.json", WORKED | {"cores": 2, "commands": [load]})
     assert run(monkeypatch, folder, "--cases", 0, lies=["--miscount", "16", "--miscount-core", "1"]) == 1
     (case,) = read_cases(folder / "stand-in.json.xz")
     assert case.expect["error"] == "counted unevenly"
@@ -183,7 +178,7 @@ def test_wrong_arguments_are_one_sentence(monkeypatch, folder, capsys):
     linked = WORKED | {"name": "linked", "gmem": {"bytes": 256, "init": {"npy": "x.npy"}}}
     (folder / "x.npy").write_bytes((b"\x93NUMPY\x01\x00v\x00{'descr': '|u1', 'fortran_order': False, 'shape': (1,), }"
                                     ).ljust(127) + b"\n\0")  # fmt: skip
-    file, twice = write(folder / "linked.json", linked), write(folder / "twice.json", WORKED)
+    file, twice = write_cases(folder / "linked.json", linked), write_cases(folder / "twice.json", WORKED)
     for arguments, sentence in (
         ([file], f"{file}: case 'linked' has contents in another file, which is not captured"),
         ([twice], "case 'worked': name must be used once in a file"),

@@ -3,11 +3,11 @@
 import itertools
 import json
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from support.cases import read_case
 from tilewright.silicon.cases import (
     BLOCK_REDUCTIONS,
     TENSOR_REDUCTIONS,
@@ -16,8 +16,7 @@ from tilewright.silicon.cases import (
     random_cluster_cases,
     special_values,
 )
-from tilewright.silicon.support import why_not
-from tilewright.sim.replay.cases import cases_of
+from tilewright.silicon.replay import why_not
 from tilewright.sim.replay.golden import run_case
 from tilewright.spec import Element, Interleave, L2Promotion, Space, Swizzle
 from tilewright.spec.fields import spoken
@@ -28,8 +27,7 @@ MAP = {"element": "f16", "address": 0, "size": [16, 8], "stride": [32], "box": [
 
 def features(*commands, **changes):
     case = {"name": "x", "kind": "tmau", "gmem": {"bytes": 4096}, "smem": {"bytes": 4096}, "maps": {"m": MAP | changes}}
-    (read,) = cases_of({"version": 1, "cases": [case | {"commands": list(commands)}]}, "x", Path())
-    return case_features(read)
+    return case_features(read_case(case | {"commands": list(commands)}))
 
 
 def test_a_load():
@@ -119,7 +117,7 @@ def entries():
 
 @pytest.fixture(scope="module")
 def cases(entries):
-    return cases_of({"version": 1, "cases": entries}, "random", Path())
+    return list(map(read_case, entries))
 
 
 def test_a_function_of_the_seed(entries):
@@ -211,7 +209,7 @@ def cluster_entries():
 
 @pytest.fixture(scope="module")
 def cluster_cases(cluster_entries):
-    return cases_of({"version": 1, "cases": cluster_entries}, "random", Path())
+    return list(map(read_case, cluster_entries))
 
 
 def test_random_cluster_cases_a_function_of_the_seed(cluster_entries):

@@ -1,6 +1,5 @@
 """Jobs as bytes: the same records as a C++ program that includes ``job.h`` has, and what they say about a case."""
 
-import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 
 import tilewright.silicon
+from support.cases import read_case
 from tilewright.golden import tx_bytes
 from tilewright.silicon.packing import (
     MAGIC,
@@ -22,7 +22,6 @@ from tilewright.silicon.packing import (
     job_shared_bytes,
     pack,
 )
-from tilewright.sim.replay.cases import read_cases
 
 SOURCES = Path(tilewright.silicon.__file__).parent / "cuda"
 #: Enumerations of ``job.h``, and what of them Python has.
@@ -56,7 +55,7 @@ OPS = [Op.LOAD, Op.LOAD, Op.STORE, Op.REDUCE, Op.PREFETCH, Op.LOAD, Op.GLOBAL_TO
        Op.SHARED_TO_SHARED, Op.REDUCE_TO_GLOBAL, Op.REDUCE_TO_SHARED, Op.PREFETCH_BLOCK, *[Op.NOTHING] * 3]  # fmt: skip
 
 
-def read_case(folder, **changes):
+def case_with(**changes):
     case = {
         "name": "packed",
         "kind": "tmau",
@@ -65,9 +64,7 @@ def read_case(folder, **changes):
         "maps": {"x": TILE, "y": IM2COL, "z": FULL},
         "commands": COMMANDS,
     }
-    path = folder / "cases.json"
-    path.write_text(json.dumps({"version": 1, "cases": [case | changes]}))
-    return read_cases(path)[0]
+    return read_case(case | changes)
 
 
 @pytest.fixture(scope="module")
@@ -164,8 +161,8 @@ def numbers(text):
     return [int(word) for word in text.split()]
 
 
-def test_a_program_in_c_reads_what_python_packed(host, tmp_path):
-    case = read_case(tmp_path)
+def test_a_program_in_c_reads_what_python_packed(host):
+    case = case_with()
     header, *rest = (numbers(line) for line in host(PRINTER, pack(case)) if line)
     assert header == [MAGIC["JobHeader"], 3, 0, 15, 4096, 8192]
     tile, im2col, full = rest[:3]
@@ -218,8 +215,8 @@ DELIVERIES = [
 ]  # fmt: skip
 
 
-def test_cores_of_a_cluster(host, tmp_path):
-    case = read_case(tmp_path, commands=CLUSTER, maps={"x": TILE}, cores=5)
+def test_cores_of_a_cluster(host):
+    case = case_with(commands=CLUSTER, maps={"x": TILE}, cores=5)
     header, _, *rest = (numbers(line) for line in host(PRINTER, pack(case)) if line)
     assert header == [MAGIC["JobHeader"], 1, 4, len(CLUSTER), 4096, 8192]
     assert [tuple(command[-3:]) for command in rest[:-3]] == [delivery[:3] for delivery in DELIVERIES]
@@ -235,14 +232,14 @@ def test_cores_of_a_cluster(host, tmp_path):
         ("s64", 5), ("f16", 6), ("f32", 10), ("f64", 8), ("bf16", 9), ("tf32", 11),
     ],
 )  # fmt: skip
-def test_every_element_has_the_type_of_the_driver(tmp_path, element, number):
-    case = read_case(tmp_path, maps={"x": TILE | {"element": element, "fill": "zero"}}, commands=[])
+def test_every_element_has_the_type_of_the_driver(element, number):
+    case = case_with(maps={"x": TILE | {"element": element, "fill": "zero"}}, commands=[])
     (record,) = np.frombuffer(pack(case), RECORDS["MapRecord"], 1, RECORDS["JobHeader"].itemsize)
     assert record["type"] == number
 
 
-def test_values_that_our_descriptor_cannot_hold_go_to_the_driver(tmp_path):
-    case = read_case(tmp_path, maps={"x": TILE | {"size": [0, 1 << 33], "traversal": [1, 0]}}, commands=COMMANDS[:1])
+def test_values_that_our_descriptor_cannot_hold_go_to_the_driver():
+    case = case_with(maps={"x": TILE | {"size": [0, 1 << 33], "traversal": [1, 0]}}, commands=COMMANDS[:1])
     assert case.maps["x"].word is None
     job = pack(case)
     (record,) = np.frombuffer(job, RECORDS["MapRecord"], 1, RECORDS["JobHeader"].itemsize)
@@ -250,8 +247,8 @@ def test_values_that_our_descriptor_cannot_hold_go_to_the_driver(tmp_path):
     assert record["step"].tolist() == [1, 0, 0, 0, 0]
 
 
-def test_bytes_are_counted_as_golden_does(tmp_path):
-    case = read_case(tmp_path)
+def test_bytes_are_counted_as_golden_does():
+    case = case_with()
     tile = tx_bytes(case.maps["x"].tmap)
     assert [counted_bytes(issue) for issue in issues(case)] == [
         tile, tile, tile, tile, 0, 33 * 16, 48, 96, 16, 16, 16, 0, 0, 0, 0
@@ -260,7 +257,7 @@ def test_bytes_are_counted_as_golden_does(tmp_path):
 
 @pytest.mark.parametrize(("size", "limit", "job"), [(1, 64, 16), (48, 64, 48), (1 << 20, SHARED_BYTES, SHARED_BYTES),
                                                     (1 << 20, 100, 96)])  # fmt: skip
-def test_shared_memory_of_a_job(tmp_path, size, limit, job):
-    case = read_case(tmp_path, smem={"bytes": size}, commands=[])
+def test_shared_memory_of_a_job(size, limit, job):
+    case = case_with(smem={"bytes": size}, commands=[])
     assert job_shared_bytes(case, limit) == job
     assert len(pack(case, limit)) == 24 + 3 * 184 + 8192 + job

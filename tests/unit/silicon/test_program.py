@@ -1,16 +1,15 @@
 """The replay program as a child process, with a stand-in for it; and how it is built, with a stand-in for nvcc."""
 
-import json
 import sys
 from pathlib import Path
 
 import pytest
 
+from support.cases import read_case
 from tilewright.errors import UsageError
 from tilewright.silicon import program
 from tilewright.silicon.packing import SHARED_BYTES, Ending, Status
 from tilewright.silicon.program import build, open_program
-from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.golden import run_case
 
 STAND_IN = [sys.executable, str(Path(__file__).with_name("stand_in.py"))]
@@ -18,16 +17,14 @@ SMALL, LARGE = 4096, 4 << 20  # bytes of global memory; much more than a pipe ho
 
 
 @pytest.fixture
-def case(tmp_path):
+def case():
     """Makes cases of one load and one store, with so much global and shared memory."""
 
     def make(gmem=SMALL, smem=1000):
-        path = tmp_path / "cases.json"
         tile = {"element": "u8", "address": 0, "size": [64, 8], "stride": [64], "box": [32, 4]}
         commands = [{"op": op, "map": "x", "coords": [16, at], "smem": 128} for op, at in (("load", 0), ("store", 4))]
         entry = {"name": "asked", "kind": "tmau", "gmem": {"bytes": gmem}, "smem": {"bytes": smem}}
-        path.write_text(json.dumps({"version": 1, "cases": [entry | {"maps": {"x": tile}, "commands": commands}]}))
-        return read_cases(path)[0]
+        return read_case(entry | {"maps": {"x": tile}, "commands": commands})
 
     return make
 

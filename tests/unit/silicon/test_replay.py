@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support.cases import write_cases
 from tilewright.silicon import program
 from tilewright.silicon import replay as replay_gpu
 from tilewright.tools.cli.main import main
@@ -51,8 +52,7 @@ def replay(tmp_path, monkeypatch, capsys):
                 yield running
 
         monkeypatch.setattr(replay_gpu, "open_program", stand_in)
-        path = tmp_path / "cases.json"
-        path.write_text(json.dumps({"version": 1, "cases": cases}))
+        path = write_cases(tmp_path / "cases.json", *cases)
         status = main(["replay", str(path), "--on", on, *map(str, options)])
         printed = capsys.readouterr()
         return status, (printed.out + printed.err).splitlines()
@@ -189,7 +189,7 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 for name in ("golden", "sim.replay.cases", "tools.cli.replay", "sim.replay.golden", "silicon.replay",
-             "verify.random.maps", "sim.replay.writer"):
+             "verify.random.maps", "sim.replay.maps"):
     import_module(f"tilewright.{name}")
 from tilewright.sim.replay.cases import read_cases
 from tilewright.tools.cli.main import main

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support.cases import write_cases
 from tilewright.silicon import steps
 from tilewright.silicon.program import open_program
 from tilewright.silicon.steps import ARCHIVE, NOTES, QUESTIONS, REPLIES, STEPS, TEST, TIME
@@ -24,7 +25,7 @@ def place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # by which what is printed would come in order anyhow
     QUESTIONS.parent.mkdir(parents=True)
-    QUESTIONS.write_text(json.dumps({"version": 1, "cases": questions}))
+    write_cases(QUESTIONS, *questions)
     Path("test_it.py").write_text("import unittest\nclass T(unittest.TestCase):\n    def test(self): print('here')\n")
     monkeypatch.setattr(steps, "WORKED", ())
     monkeypatch.setattr(steps, "GPU_TEST", Path("test_it.py"))

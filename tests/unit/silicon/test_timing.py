@@ -100,7 +100,7 @@ def timing_timed():
 
 def test_records_are_those_of_the_header():
     """Names and order; the header itself asserts the sizes, and here they are the same."""
-    text = Path(tilewright.silicon.__file__).with_name("cuda").joinpath("timing.h").read_text()
+    text = Path(tilewright.silicon.__file__).with_name("cuda").joinpath("load_all.h").read_text()
     for name, dtype in (("Timing", timing._TIMING), ("Shape", SHAPE)):
         body = re.search(rf"struct {name} {{(.*?)}};", text, re.DOTALL)[1]
         members = re.findall(r"(\w+)(?:\[5\])?[,;]", re.sub(r"//.*", "", body))

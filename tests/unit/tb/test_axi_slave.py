@@ -18,24 +18,49 @@ MAX_OUTSTANDING = 8
 REQUESTS = 60
 MEMORY = random.Random(2).randbytes(8192)
 
-COMBINATIONS = [
-    Knobs(reorder, interleave, late, latency, stall, stall)
-    for (reorder, interleave, late), (latency, stall) in product(product((False, True), repeat=3), [(0, 0.0), (9, 0.4)])
-]
+ALL = (1 << WORD) - 1
+SIZES = {"addr_width": 16, "data_width": 8 * WORD, "id_width": 2, "max_burst": MAX_BURST,
+         "max_outstanding": MAX_OUTSTANDING}  # fmt: skip
 
 
-def _name(knobs):
-    words = [name for name in ("reorder", "interleave", "ready_after_valid", "ar_stall") if getattr(knobs, name)]
-    return "+".join(words) or "plain"
+def combinations(*names):
+    """Knobs, each with and without each of some options, with and without latency and stalls; with their names."""
+    for chosen, (latency, stall) in product(product((False, True), repeat=len(names)), [(0, 0.0), (9, 0.4)]):
+        options = dict(zip(names, chosen, strict=True))
+        name = "+".join([*(name for name in names if options[name]), *["stalls"] * bool(stall)])
+        yield pytest.param(Knobs(**options, latency=latency, stall=stall), id=name or "plain")
 
 
-def requests(seed):
+READS = list(combinations("reorder", "interleave", "ready_after_valid"))
+WRITES = list(combinations("reorder", "ready_after_valid", "data_first"))
+
+
+def requests(rng, count):
     """Random requests that a manager of this project might make."""
-    rng = random.Random(seed)
-    for _ in range(REQUESTS):
+    for _ in range(count):
         beats = rng.randint(1, MAX_BURST)
         page, word = rng.randrange(2), rng.randrange(4096 // WORD - beats + 1)
         yield Request(rng.randrange(IDS), 4096 * page + WORD * word, beats)
+
+
+def failing(slave):
+    """Sets errors in a slave whose memory ends at 8000."""
+    slave.faults.fail(0x400, 0x400, Response.SLVERR)
+    slave.faults.fail(0x500, 1, Response.DECERR)
+    return slave
+
+
+def expected_response(address):
+    """The response that the word at an address gets then."""
+    if address == 0x500 or address >= 8000:
+        return Response.DECERR
+    return Response.SLVERR if 0x400 <= address < 0x800 else Response.OKAY
+
+
+def show(ctx, monitor, values):
+    """Sets inputs of a monitor."""
+    for name, value in values.items():
+        ctx.set(getattr(monitor, name), int(value))
 
 
 def run(slave, seed, rready=0.7):
@@ -43,42 +68,22 @@ def run(slave, seed, rready=0.7):
 
     Returns the requests accepted and the beats taken as (cycle, item), and (ARVALID, ARREADY) of every cycle.
     """
-    monitor = Axi4ReadMonitor(
-        addr_width=16, data_width=8 * WORD, id_width=2, max_burst=MAX_BURST, max_outstanding=MAX_OUTSTANDING
-    )
+    monitor = Axi4ReadMonitor(**SIZES)
     rng = random.Random(seed)
-    waiting = list(requests(seed))
+    waiting = list(requests(random.Random(seed), REQUESTS))
     asked, answered, ready_history = [], [], []
 
     async def testbench(ctx):
-        ctx.set(monitor.arsize, 4)
-        ctx.set(monitor.arburst, 1)
+        show(ctx, monitor, {"arsize": 4, "arburst": 1})
         shown, cycle = None, 0
         while waiting or shown or not slave.idle:
-            if (
-                shown is None
-                and waiting
-                and ctx.get(monitor.in_flight) < MAX_OUTSTANDING
-                and cycle
-                and rng.random() < 0.7
-            ):
+            may_ask = cycle > 0 and ctx.get(monitor.in_flight) < MAX_OUTSTANDING
+            if shown is None and waiting and may_ask and rng.random() < 0.7:
                 shown = waiting.pop(0)
-                ctx.set(monitor.arid, shown.id)
-                ctx.set(monitor.araddr, shown.address)
-                ctx.set(monitor.arlen, shown.beats - 1)
+                show(ctx, monitor, {"arid": shown.id, "araddr": shown.address, "arlen": shown.beats - 1})
             taking = rng.random() < rready
-            beat = slave.beat or Beat(0, 0, Response.OKAY, False)
-            for name, value in {
-                "arvalid": shown is not None,
-                "arready": slave.arready,
-                "rvalid": slave.beat is not None,
-                "rready": taking,
-                "rid": beat.id,
-                "rdata": beat.data,
-                "rresp": beat.response,
-                "rlast": beat.last,
-            }.items():
-                ctx.set(getattr(monitor, name), int(value))
+            outputs = dict.fromkeys(slave.OUTPUTS, 0) | slave.outputs()
+            show(ctx, monitor, {"arvalid": shown is not None, "rready": taking} | outputs)
             if slave.beat is not None and taking:
                 answered.append((cycle, slave.beat))
             ready_history.append((shown is not None, slave.arready))
@@ -104,12 +109,10 @@ def expected_beats(asked, number):
                 yield request.address + WORD * beat, beat == request.beats - 1
 
 
-@pytest.mark.parametrize("knobs", COMBINATIONS, ids=_name)
+@pytest.mark.parametrize("knobs", READS)
 def test_answers(knobs):
     """The monitor is content, and every ID gets its data in order, with the errors where they were set."""
-    slave = AxiReadSlave(MEMORY[:8000], word_bytes=WORD, knobs=knobs, seed=5)
-    slave.faults.fail(0x400, 0x400, Response.SLVERR)
-    slave.faults.fail(0x500, 1, Response.DECERR)
+    slave = failing(AxiReadSlave(MEMORY[:8000], word_bytes=WORD, knobs=knobs, seed=5))
     asked, answered, _ = run(slave, seed=7)
     assert slave.requests == [request for _, request in asked]
     for number in range(IDS):
@@ -117,15 +120,11 @@ def test_answers(knobs):
         expected = list(expected_beats(asked, number))
         assert len(beats) == len(expected)
         for beat, (address, last) in zip(beats, expected, strict=True):
-            assert beat.last == last
-            assert beat.data == int.from_bytes(MEMORY[:8000][address : address + WORD], "little")
-            if address == 0x500 or address >= 8000:
-                assert beat.response == Response.DECERR
-            else:
-                assert beat.response == (Response.SLVERR if 0x400 <= address < 0x800 else Response.OKAY)
+            data = int.from_bytes(MEMORY[:8000][address : address + WORD], "little")
+            assert beat == Beat(number, data, expected_response(address), last)
 
 
-@pytest.mark.parametrize("knobs", COMBINATIONS, ids=_name)
+@pytest.mark.parametrize("knobs", READS)
 def test_knobs(knobs):
     """What a knob allows happens, and nothing else does."""
     slave = AxiReadSlave(MEMORY, word_bytes=WORD, knobs=knobs, seed=6)
@@ -167,31 +166,12 @@ def test_forgive_and_reset():
     assert slave.beat == Beat(0, int.from_bytes(MEMORY[:WORD], "little"), Response.OKAY, True)
 
 
-WRITES_REQUESTS = 40
-CONTENTS = random.Random(2).randbytes(8192)
-ALL = (1 << WORD) - 1
-
-WRITES_COMBINATIONS = [
-    Knobs(reorder, ready_after_valid=late, latency=latency, aw_stall=stall, w_stall=stall, b_stall=stall, data_first=f)
-    for (reorder, late, f), (latency, stall) in product(product((False, True), repeat=3), [(0, 0.0), (9, 0.4)])
-]
-
-
-def _writes_name(knobs):
-    words = [name for name in ("reorder", "ready_after_valid", "aw_stall", "data_first") if getattr(knobs, name)]
-    return "+".join(words) or "plain"
-
-
 def writes(seed):
     """Random bursts that a manager of this project might make: request and beats."""
     rng = random.Random(seed)
-    for _ in range(WRITES_REQUESTS):
-        count = rng.randint(1, MAX_BURST)
-        page, word = rng.randrange(2), rng.randrange(4096 // WORD - count + 1)
-        beats = [
-            WriteBeat(rng.getrandbits(8 * WORD), rng.getrandbits(WORD), number == count - 1) for number in range(count)
-        ]
-        yield Request(rng.randrange(IDS), 4096 * page + WORD * word, count), beats
+    for request in requests(rng, 40):
+        data = [(rng.getrandbits(8 * WORD), rng.getrandbits(WORD)) for _ in range(request.beats)]
+        yield request, [WriteBeat(*beat, number == request.beats) for number, beat in enumerate(data, 1)]
 
 
 def writes_run(slave, seed, eager=0.7):
@@ -199,9 +179,7 @@ def writes_run(slave, seed, eager=0.7):
 
     Returns, by cycle, the requests accepted, the last beats accepted, the answers taken, and (VALID, READY) of AW.
     """
-    monitor = Axi4WriteMonitor(
-        addr_width=16, data_width=8 * WORD, id_width=2, max_burst=MAX_BURST, max_outstanding=MAX_OUTSTANDING
-    )
+    monitor = Axi4WriteMonitor(**SIZES)
     rng = random.Random(seed)
     bursts = list(writes(seed))
     requests = deque(request for request, _ in bursts)
@@ -209,8 +187,7 @@ def writes_run(slave, seed, eager=0.7):
     asked, completed, answered, history = [], [], [], []
 
     async def testbench(ctx):
-        ctx.set(monitor.awsize, 4)
-        ctx.set(monitor.awburst, 1)
+        show(ctx, monitor, {"awsize": 4, "awburst": 1})
         asking = giving = False
         cycle = 0
         while requests or beats or not slave.idle:
@@ -220,15 +197,13 @@ def writes_run(slave, seed, eager=0.7):
             giving = bool(beats) and (giving or (cycle > 0 and may_give and rng.random() < eager))
             request, beat = requests[0] if asking else None, beats[0] if giving else None
             taking = rng.random() < eager
-            answer = slave.answer or Answer(0, Response.OKAY)
-            shown = {"awvalid": asking, "awready": slave.awready, "wvalid": giving, "wready": slave.wready}
-            shown |= {"bvalid": slave.answer is not None, "bready": taking, "bid": answer.id, "bresp": answer.response}
+            shown = dict.fromkeys(slave.OUTPUTS, 0) | slave.outputs()
+            shown |= {"awvalid": asking, "wvalid": giving, "bready": taking}
             if asking:
                 shown |= {"awid": request.id, "awaddr": request.address, "awlen": request.beats - 1}
             if giving:
                 shown |= {"wdata": beat.data, "wstrb": beat.strobe, "wlast": beat.last}
-            for name, value in shown.items():
-                ctx.set(getattr(monitor, name), int(value))
+            show(ctx, monitor, shown)
             if slave.answer is not None and taking:
                 answered.append((cycle, slave.answer))
             history.append((asking, slave.awready))
@@ -248,35 +223,29 @@ def writes_run(slave, seed, eager=0.7):
     return asked, completed, answered, history
 
 
-def _response(address):
-    if address == 0x500 or address >= 8000:
-        return Response.DECERR
-    return Response.SLVERR if 0x400 <= address < 0x800 else Response.OKAY
-
-
-@pytest.mark.parametrize("knobs", WRITES_COMBINATIONS, ids=_writes_name)
+@pytest.mark.parametrize("knobs", WRITES)
 def test_writes_answers(knobs):
     """The monitor is content, every ID gets its answers in order, and what is refused is not written."""
-    memory = bytearray(CONTENTS[:8000])
-    slave = AxiWriteSlave(memory, word_bytes=WORD, knobs=knobs, seed=5)
-    slave.faults.fail(0x400, 0x400, Response.SLVERR)
-    slave.faults.fail(0x500, 1, Response.DECERR)
+    memory = bytearray(MEMORY[:8000])
+    slave = failing(AxiWriteSlave(memory, word_bytes=WORD, knobs=knobs, seed=5))
     asked, _, answered, _ = writes_run(slave, seed=7)
     assert slave.requests == [request for _, request in asked]
     expected = {number: [] for number in range(IDS)}
     for request, _ in writes(7):
         addresses = [request.address + WORD * number for number in range(request.beats)]
-        expected[request.id].append(max(map(_response, addresses)))
+        expected[request.id].append(max(map(expected_response, addresses)))
         for address in addresses:
-            assert _response(address) == Response.OKAY or memory[address:][:WORD] == CONTENTS[:8000][address:][:WORD]
+            assert (
+                expected_response(address) == Response.OKAY or memory[address:][:WORD] == MEMORY[:8000][address:][:WORD]
+            )
     for number in range(IDS):
         assert [answer.response for _, answer in answered if answer.id == number] == expected[number]
 
 
 def test_memory():
     """Bytes whose strobe is set are written, and no others; in the order of the requests, without reordering."""
-    memory, expected = bytearray(CONTENTS), bytearray(CONTENTS)
-    writes_run(AxiWriteSlave(memory, word_bytes=WORD, knobs=Knobs(latency=3, w_stall=0.3), seed=5), seed=9)
+    memory, expected = bytearray(MEMORY), bytearray(MEMORY)
+    writes_run(AxiWriteSlave(memory, word_bytes=WORD, knobs=Knobs(latency=3, stall=0.3), seed=5), seed=9)
     for request, beats in writes(9):
         for number, beat in enumerate(beats):
             for byte in range(WORD):
@@ -285,10 +254,10 @@ def test_memory():
     assert memory == expected
 
 
-@pytest.mark.parametrize("knobs", WRITES_COMBINATIONS, ids=_writes_name)
+@pytest.mark.parametrize("knobs", WRITES)
 def test_writes_knobs(knobs):
     """What a knob allows happens, and nothing else does."""
-    slave = AxiWriteSlave(bytearray(CONTENTS), word_bytes=WORD, knobs=knobs, seed=6)
+    slave = AxiWriteSlave(bytearray(MEMORY), word_bytes=WORD, knobs=knobs, seed=6)
     asked, completed, answered, history = writes_run(slave, seed=8)
     in_order = [answer.id for _, answer in answered] == [request.id for _, request in asked]
     assert in_order or knobs.reorder
@@ -300,7 +269,7 @@ def test_writes_knobs(knobs):
 
 
 def test_answers_of_different_ids_overtake():
-    slave = AxiWriteSlave(bytearray(CONTENTS), word_bytes=WORD, knobs=Knobs(reorder=True, b_stall=0.7), seed=6)
+    slave = AxiWriteSlave(bytearray(MEMORY), word_bytes=WORD, knobs=Knobs(reorder=True, stall=0.7), seed=6)
     asked, _, answered, _ = writes_run(slave, seed=8)
     assert [answer.id for _, answer in answered] != [request.id for _, request in asked]
 
@@ -327,7 +296,7 @@ def test_a_late_write_is_late():
 
 def test_writes_full_rate():
     """Without stalls, requests, data and answers pass one a cycle."""
-    slave = AxiWriteSlave(bytearray(CONTENTS), word_bytes=WORD, seed=1)
+    slave = AxiWriteSlave(bytearray(MEMORY), word_bytes=WORD, seed=1)
     slave.tick(None, None, True)
     for number in range(20):
         slave.tick(Request(number & 3, 64 * number, 1), WriteBeat(number, ALL, True), True)
@@ -336,7 +305,7 @@ def test_writes_full_rate():
 
 
 def test_data_must_be_as_long_as_was_asked():
-    slave = AxiWriteSlave(bytearray(CONTENTS), word_bytes=WORD, seed=1)
+    slave = AxiWriteSlave(bytearray(MEMORY), word_bytes=WORD, seed=1)
     slave.tick(None, None, True)
     with pytest.raises(AssertionError, match="came with 1 beats"):
         slave.tick(Request(0, 0, 2), WriteBeat(0, ALL, True), True)

@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from support.shared_memory import LineMemory
 from tilewright.golden import TensorMap, command_word
 from tilewright.hw.tmau.datapath import TmauDatapath
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import Opcode
 from tilewright.verify.pysim.axi import AxiMemory
-from tilewright.verify.pysim.shared_memory import LineMemory
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import send, watch_stream
 

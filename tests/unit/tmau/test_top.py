@@ -6,6 +6,7 @@ from amaranth.hdl import Module
 from amaranth.lib.wiring import connect, flipped
 
 from support.registers import Registers
+from support.shared_memory import LineMemory
 from tilewright.golden import Machine, Memory, TensorMap, Windows, command_word
 from tilewright.hw.tmau import TMAU_PRESETS as TOP_TMAU_PRESETS
 from tilewright.hw.tmau import Tmau, front
@@ -15,7 +16,6 @@ from tilewright.hw.tmau.top import TmauUnit
 from tilewright.spec import BLOCK, COMMAND, COMMAND_FIELD, Element, Error, Opcode, Space
 from tilewright.spec.tmau_registers import TMAU_REGISTERS, processor_registers
 from tilewright.verify.pysim.axi import AxiMemory
-from tilewright.verify.pysim.shared_memory import LineMemory
 from tilewright.verify.pysim.simulate import simulate
 from tilewright.verify.pysim.streams import receive, send
 

@@ -1,6 +1,7 @@
 """Mutants: all in one netlist, chosen by a number, the clock untouched."""
 
 import re
+from pathlib import Path
 
 import pytest
 from amaranth.hdl import Assert, Elaboratable, Module, Signal
@@ -91,6 +92,14 @@ def test_a_strong_property_notices_more():
 def test_a_proof_that_never_ran(tmp_path):
     with pytest.raises(UsageError, match=r"^the proof none must have been run once, and left in "):
         survivors_of_properties(Block((), "none", ("dut",), 4), 40, 1, tmp_path)
+
+
+@pytest.mark.parametrize("block", BLOCKS.values(), ids=list(BLOCKS))
+def test_there_is_a_proof_of_each_name(block):
+    sources = (path.read_text() for path in (Path(__file__).parents[2] / "formal").rglob("test_*.py"))
+    names = (name for text in sources for name in re.findall(r'name=f?"([^"]+)"', text))
+    # Parameters of a test are in braces.
+    assert any(re.fullmatch(re.sub(r"\{[^}]*\}", "[^-_]+", name), block.proof) for name in names), block.proof
 
 
 @pytest.mark.long

@@ -3,34 +3,21 @@
 What the words are is simulated (tests/unit/cluster/l2): memory is a Yosys memory.
 """
 
-import pytest
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cat, Cover, Mux, Signal
 
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.cluster.l2.line_stage import LineStage
 from tilewright.hw.cluster.l2.params import Geometry, Kind
-from tilewright.verify.formal import StreamRules, prove, queue_invariants
+from tilewright.verify.formal import prove, queue_invariants
 
 GEOMETRY = Geometry(addr_width=6, data_width=8, id_width=1, sets=2, ways=1, misses=2, line_bytes=4)
 WORDS = 4
 
 
-class LineStageSpec(Elaboratable):
-    def __init__(self):
-        self.dut = LineStage(GEOMETRY)
+class LineStageSpec(Spec):
+    given, made = "entries quick fills words", "reads answers forgets"
 
-    @property
-    def ports(self):
-        dut = self.dut
-        sources = [s for port in (dut.entries, dut.quick, dut.fills, dut.words) for s in (port.valid, port.payload)]
-        return [*sources, dut.reads.ready, dut.answers.ready, dut.forgets.ready, dut.victim_room]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        for name in ("entries", "quick", "fills", "words"):
-            m.submodules[f"{name}_rules"] = StreamRules(getattr(dut, name), assume=True)
-        for name in ("reads", "answers", "forgets"):
-            m.submodules[f"{name}_rules"] = StreamRules(getattr(dut, name))
+    def specify(self, m, dut):
         entry, quick, late = dut.entries.payload, dut.quick.payload, dut.late
         whole = entry.fresh | entry.evicts
         reads, writes = entry.kind == Kind.READ, entry.kind == Kind.WRITE
@@ -49,7 +36,6 @@ class LineStageSpec(Elaboratable):
         ]
         self._places(m, late)
         self._count(m, entry, whole, reads, writes, late)
-        return m
 
     def _places(self, m, late):
         """Nothing that comes a cycle later is lost."""
@@ -101,12 +87,8 @@ class LineStageSpec(Elaboratable):
         ]
 
 
-def test_every_entry_is_answered_once():
-    spec = LineStageSpec()
-    prove(spec, spec.ports, name="cluster-l2-line-stage", depth=2, proves="F3 F5")
-
-
-@pytest.mark.long
-def test_every_case_is_reached():
-    spec = LineStageSpec()
-    prove(spec, spec.ports, name="cluster-l2-line-stage-cover", mode="cover", depth=16)
+@proved_and_covered(2, 16)
+def test_every_entry_is_answered_once(mode, depth):
+    prove(
+        LineStageSpec(LineStage(GEOMETRY)), name=f"cluster-l2-line-stage-{mode}", mode=mode, depth=depth, proves="F3 F5"
+    )

@@ -7,35 +7,27 @@ for that line. A line has one place at most. LineStage carries out entries as it
 
 import pytest
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal, Value
+from amaranth.hdl import Assert, Assume, Cat, Cover, Signal, Value
 
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.cluster.l2.lookup import MOST_BACK, Lookup
 from tilewright.hw.cluster.l2.params import Geometry, Kind
-from tilewright.verify.formal import StreamRules, prove, queue_invariants
+from tilewright.verify.formal import prove, queue_invariants
 
 GEOMETRY = Geometry(addr_width=6, data_width=32, id_width=1, sets=2, ways=2, misses=2, line_bytes=8)
 
 
-class LookupSpec(Elaboratable):
+class LookupSpec(Spec):
     """The lookup; with ``early`` it is told of the end of each entry before that has come, and the proof must fail."""
+
+    given, made = "accesses", "entries quick fills"
 
     def __init__(self, early=False):
         self.dut = Lookup(GEOMETRY)
         self.early = early
         self.follows = Signal(3)  # what passes now is followed
 
-    @property
-    def ports(self):
-        dut = self.dut
-        streams = (dut.accesses.valid, dut.accesses.payload, dut.entries.ready, dut.quick.ready, dut.fills.ready)
-        return [*streams, dut.filled, dut.arrived, self.follows]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.accesses_rules = StreamRules(dut.accesses, assume=True)
-        for name in ("entries", "quick", "fills"):
-            m.submodules[f"{name}_rules"] = StreamRules(getattr(dut, name))
+    def specify(self, m, dut):
         access = dut.accesses.payload
         taken = dut.entries.valid & dut.entries.ready
         m.d.comb += [
@@ -61,7 +53,6 @@ class LookupSpec(Elaboratable):
             m.d.comb += [Assert(under_way == dut.queue.level), Assert(under_way <= GEOMETRY.entries)]
             m.d.comb += queue_invariants(dut.queue)
         self._watch(m)
-        return m
 
     def _watch(self, m):
         """One set of the memories, and what of it is in the stages."""
@@ -161,19 +152,12 @@ class LookupSpec(Elaboratable):
         ]
 
 
-def test_nothing_overtakes_what_it_depends_on():
-    spec = LookupSpec()
-    prove(spec, spec.ports, name="cluster-l2-lookup", depth=2, proves="F3 F4 F17")
+@proved_and_covered(2, 24)
+def test_nothing_overtakes_what_it_depends_on(mode, depth):
+    prove(LookupSpec(), name=f"cluster-l2-lookup-{mode}", mode=mode, depth=depth, proves="F3 F4 F17")
 
 
 @pytest.mark.long
 def test_proof_finds_entries_that_end_too_early():
-    spec = LookupSpec(early=True)
     with pytest.raises(AssertionError, match="Assert failed"):
-        prove(spec, spec.ports, name="cluster-l2-lookup-early", mode="bmc", depth=16)
-
-
-@pytest.mark.long
-def test_every_case_is_reached():
-    spec = LookupSpec()
-    prove(spec, spec.ports, name="cluster-l2-lookup-cover", mode="cover", depth=24)
+        prove(LookupSpec(early=True), name="cluster-l2-lookup-early", mode="bmc", depth=16)

@@ -7,36 +7,28 @@ takes turns with the others.
 """
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal, signed, unsigned
-from amaranth.lib import data, stream
-from amaranth.lib.wiring import connect
+from amaranth.hdl import Assert, Assume, Cover, Mux, Signal, signed, unsigned
+from amaranth.lib import data
 
+from support.formal import Spec
 from tilewright.hw.cluster.memory.arbiter import FairArbiter
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 QUANTUM = 4
 SHAPE = data.StructLayout({"len": unsigned(8), "tag": unsigned(2)})
 
 
-class FairSpec(Elaboratable):
+class FairSpec(Spec):
+    given, made = "i", "o"
+
     def __init__(self, n):
         self.n = n
         self.dut = FairArbiter(SHAPE, n, QUANTUM)
-        self.sources = [stream.Signature(SHAPE).create(path=(f"source{index}",)) for index in range(n)]
         self.track = Signal()
 
-    @property
-    def ports(self):
-        return [self.dut.o.ready, self.track, *(s for port in self.sources for s in (port.valid, port.payload))]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.o_rules = StreamRules(dut.o)
+    def specify(self, m, dut):
         passed = []  # beats of each stream in this cycle
-        for index, source in enumerate(self.sources):
-            connect(m, source=source, dut=dut.i[index])
-            m.submodules[f"i_rules{index}"] = StreamRules(source, assume=True)
+        for index, source in enumerate(dut.i):
             m.d.comb += Assume(source.payload.len < QUANTUM)
             m.d.comb += Assert(source.ready == (dut.winner[index] & dut.o.ready))
             with m.If(dut.winner[index]):
@@ -45,7 +37,7 @@ class FairSpec(Elaboratable):
         waiting, refilled = Signal(), Signal()
         m.d.sync += refilled.eq(dut.refill)
         m.d.comb += [
-            waiting.eq(sum((source.valid for source in self.sources), 0) != 0),
+            waiting.eq(sum((source.valid for source in self.dut.i), 0) != 0),
             Assert(dut.winner & (dut.winner - 1) == 0),
             Assert(dut.o.valid == dut.winner.any()),
             # A cycle without a burst comes before one with.
@@ -65,10 +57,9 @@ class FairSpec(Elaboratable):
             for other in range(self.n):
                 if one != other:
                     self._wait(m, one, other, passed[other])
-        return m
 
     def _share(self, m, passed):
-        dut, both = self.dut, self.sources[0].valid & self.sources[1].valid
+        dut, both = self.dut, self.dut.i[0].valid & self.dut.i[1].valid
         watching, lead = Signal(), Signal(signed(8))
         began = [Signal(signed(len(balance)), name=f"began{n}") for n, balance in enumerate(dut.balance[:2])]
         with m.If(~both):
@@ -93,7 +84,7 @@ class FairSpec(Elaboratable):
 
     def _wait(self, m, one, other, beats):
         """While stream ``one`` waits, at most ``3 * QUANTUM - 1`` beats of ``other`` pass."""
-        dut, n, source = self.dut, self.n, self.sources[one]
+        dut, n, source = self.dut, self.n, self.dut.i[one]
         passed, once = Signal(8, name=f"passed{one}{other}"), Signal(name=f"once{one}{other}")
         mine, theirs = dut.balance[one], dut.balance[other].as_signed()
         with m.If(~source.valid | source.ready):
@@ -115,11 +106,9 @@ class FairSpec(Elaboratable):
 
 @pytest.mark.parametrize("n", [2, 3])
 def test_shares_are_even(n):
-    spec = FairSpec(n)
-    prove(spec, spec.ports, name=f"cluster-fair-{n}", depth=2, proves="F2")
+    prove(FairSpec(n), name=f"cluster-fair-{n}", depth=2, proves="F2")
 
 
 @pytest.mark.long
 def test_every_case_is_reached():
-    spec = FairSpec(2)
-    prove(spec, spec.ports, name="cluster-fair-cover", mode="cover", depth=20)
+    prove(FairSpec(2), name="cluster-fair-cover", mode="cover", depth=20)

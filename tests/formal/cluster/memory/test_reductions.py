@@ -6,37 +6,29 @@ docs/cluster.md says of a core.
 """
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, unsigned
-from amaranth.lib import stream
-from amaranth.lib.wiring import connect
+from amaranth.hdl import Assert, Assume, Cat, Cover, Mux, Signal
 
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.cluster.memory.reductions import ReductionGate
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 CORES, PLACES, TURN = 3, 2, 16
 
 
-class GateSpec(Elaboratable):
+class GateSpec(Spec):
     """The gate; with ``early`` it is told of the last open reduction before that has ended, and the proof must fail."""
+
+    given = "pages"
 
     def __init__(self, early=False):
         self.dut = ReductionGate(2, CORES, PLACES)
-        self.sources = [stream.Signature(unsigned(2)).create(path=(f"source{core}",)) for core in range(CORES)]
         self.ends = [Signal(2, name=f"ends{core}") for core in range(CORES)]  # of its open reductions: answered, failed
         self.where = [Signal(2, name=f"where{core}") for core in range(CORES)]  # in which place
         self.early = early
 
-    @property
-    def ports(self):
-        return [s for port in self.sources for s in (port.valid, port.payload)] + self.ends + self.where
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        takes = [source.valid & source.ready for source in self.sources]
-        for core, source in enumerate(self.sources):
-            connect(m, source=source, dut=dut.pages[core])
-            m.submodules[f"rules{core}"] = StreamRules(source, assume=True)
+    def specify(self, m, dut):
+        takes = [source.valid & source.ready for source in self.dut.pages]
+        for core, source in enumerate(dut.pages):
             # The next page comes after the grant.
             m.d.comb += Assume(~(source.valid & dut.waiting & dut.asker[core]))
             m.d.comb += Assert(~dut.granted[core] | (dut.waiting & dut.asker[core]))
@@ -61,7 +53,6 @@ class GateSpec(Elaboratable):
             for other in range(CORES):
                 if one != other:
                     self._wait(m, one, other)
-        return m
 
     def _follow(self, m, core, noted):
         """What a core has open in each place; returns whether anything."""
@@ -87,7 +78,7 @@ class GateSpec(Elaboratable):
 
     def _wait(self, m, one, other):
         """While ``one`` asks for a page, ``other`` gets 17 at most: those of a turn, and the one before it."""
-        dut, source = self.dut, self.sources[one]
+        dut, source = self.dut, self.dut.pages[one]
         passed = Signal(6, name=f"passed{one}{other}")
         asks, theirs = source.valid & ~source.ready, dut.asker[other]
         m.d.sync += passed.eq(Mux(asks, passed + dut.granted[other], 0))
@@ -109,18 +100,11 @@ class GateSpec(Elaboratable):
         m.d.comb += Assert(~(dut.waiting & theirs) | (Cat(dut.granted) & ~dut.asker == 0))
 
 
-def test_no_two_cores_are_in_one_page():
-    spec = GateSpec()
-    prove(spec, spec.ports, name="cluster-reductions", depth=2, proves="F2 F17")
+@proved_and_covered(2, 45)
+def test_no_two_cores_are_in_one_page(mode, depth):
+    prove(GateSpec(), name=f"cluster-reductions-{mode}", mode=mode, depth=depth, proves="F2 F17")
 
 
 def test_proof_finds_cores_that_leave_too_early():
-    spec = GateSpec(early=True)
     with pytest.raises(AssertionError, match="Assert failed"):
-        prove(spec, spec.ports, name="cluster-reductions-early", mode="bmc", depth=8)
-
-
-@pytest.mark.long
-def test_every_case_is_reached():
-    spec = GateSpec()
-    prove(spec, spec.ports, name="cluster-reductions-cover", mode="cover", depth=45)
+        prove(GateSpec(early=True), name="cluster-reductions-early", mode="bmc", depth=8)

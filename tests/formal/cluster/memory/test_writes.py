@@ -4,39 +4,22 @@ The bus takes words of bursts that it has taken, and answers no others. That wor
 proof of the queues (tests/formal/lib).
 """
 
-import pytest
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal, Value
-from amaranth.lib.wiring import Out, flipped
+from amaranth.hdl import Assert, Assume, Cat, Cover, Signal
 
-from tilewright.hw.bus.axi4 import Axi4WriteSignature, forward_channels
+from support.formal import Spec, channel_rules, proved_and_covered
 from tilewright.hw.cluster.memory.writes import CoreWrites, WriteSide
-from tilewright.verify.formal import StreamRules, prove, queue_invariants
+from tilewright.verify.formal import prove, queue_invariants
 
 WORDS, BURSTS = 4, 2
-REQUEST = ("awid", "awaddr", "awlen", "awsize", "awburst", "awprot", "awcache")
-WORD = ("wdata", "wstrb", "wlast")
 
 
-class WritesSpec(Elaboratable):
-    def __init__(self):
-        self.dut = CoreWrites(12, 32, WORDS, BURSTS)
+class WritesSpec(Spec):
+    made = "requests words"
 
-    @property
-    def ports(self):
-        dut, axi = self.dut, self.dut.axi
-        core = [getattr(axi, name) for name in (*REQUEST, "awvalid", *WORD, "wvalid", "bready")]
-        return [*core, dut.requests.ready, dut.words.ready, dut.answers.valid, dut.answers.payload]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+    def specify(self, m, dut):
         axi = dut.axi
-        for name, payload in (("aw", REQUEST), ("w", WORD)):
-            valid, ready = getattr(axi, name + "valid"), getattr(axi, name + "ready")
-            self._hold(m, valid, ready, Cat(getattr(axi, member) for member in payload), Assume)
-        self._hold(m, axi.bvalid, axi.bready, Cat(axi.bid, axi.bresp), Assert)
-        m.submodules.requests_rules = StreamRules(dut.requests)
-        m.submodules.words_rules = StreamRules(dut.words)
+        m.submodules += [channel_rules(axi, "aw", assume=True), channel_rules(axi, "w", assume=True)]
+        m.submodules += channel_rules(axi, "b")
         arriving, leaving = dut.arriving, dut.leaving
         m.d.comb += [Assert(buffer.o.valid | ~buffer.skidded) for buffer in (arriving, leaving)]
         passes = arriving.o.valid & arriving.o.ready
@@ -44,7 +27,6 @@ class WritesSpec(Elaboratable):
         m.d.comb += Assert(~passes | (leaving.i.payload == arriving.o.payload))
         self._words(m)
         self._answers(m)
-        return m
 
     def _words(self, m):
         """The ends of bursts in the queue are those of bursts that may leave, and of those that have left."""
@@ -81,70 +63,31 @@ class WritesSpec(Elaboratable):
             Cover(dut.free == 0),
         ]
 
-    def _hold(self, m, valid, ready, payload, check):
-        waiting, held = Signal(), Signal(len(payload))
-        m.d.sync += [waiting.eq(valid & ~ready), held.eq(payload)]
-        with m.If(waiting):
-            m.d.comb += check(valid & (payload == held))
 
-
-def test_bursts_leave_whole():
-    spec = WritesSpec()
-    prove(spec, spec.ports, name="cluster-core-writes", depth=2, proves="F3 F6")
-
-
-@pytest.mark.long
-def test_every_case_is_reached():
-    spec = WritesSpec()
-    prove(spec, spec.ports, name="cluster-core-writes-cover", mode="cover", depth=16)
+@proved_and_covered(2, 16)
+def test_bursts_leave_whole(mode, depth):
+    prove(
+        WritesSpec(CoreWrites(12, 32, WORDS, BURSTS)),
+        name=f"cluster-core-writes-{mode}",
+        mode=mode,
+        depth=depth,
+        proves="F3 F6",
+    )
 
 
 CORES = 2
 WRITE_SIDE_REQUEST = ("addr", "len", "size", "burst", "prot", "cache")
 
 
-class SideSpec(Elaboratable):
-    """Plain ports, as a member of an array cannot be an input of the proof."""
-
-    def __init__(self):
-        self.dut = WriteSide(CORES, 12, 32, max_burst=2, words=4, bursts=2)
-        signature = Axi4WriteSignature(12, 32, 2)
-        self.managers = [signature.create(path=(f"manager{number}",)) for number in range(CORES)]
-
-    @property
-    def ports(self):
-        axi = self.dut.axi
-        free = [
-            Value.cast(getattr(port, name))
-            for port in self.managers
-            for name, member in port.signature.members.items()
-            if member.flow == Out
-        ]
-        return [*free, axi.awready, axi.wready, axi.bid, axi.bresp, axi.bvalid]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        axi = dut.axi
-        for port, manager in zip(dut.ports, self.managers, strict=True):
-            forward_channels(m, flipped(port), manager)
-        self._hold(
-            m, axi.awvalid, axi.awready, Cat(axi.awid, *(getattr(axi, "aw" + name) for name in WRITE_SIDE_REQUEST))
-        )
-        self._hold(m, axi.wvalid, axi.wready, Cat(axi.wdata, axi.wstrb, axi.wlast))
+class SideSpec(Spec):
+    def specify(self, m, dut):
+        m.submodules += [channel_rules(dut.axi, "aw"), channel_rules(dut.axi, "w")]
         m.d.comb += Assert(dut.requests.o.valid | ~dut.requests.skidded)
         for queue in (dut.turns, dut.words):
             m.d.comb += queue_invariants(queue)
         self._grants(m)
         self._words(m)
         self._answers(m)
-        return m
-
-    def _hold(self, m, valid, ready, payload):
-        waiting, before = Signal(), Signal(len(payload))
-        m.d.sync += [waiting.eq(valid & ~ready), before.eq(payload)]
-        with m.If(waiting):
-            m.d.comb += Assert(valid & (payload == before))
 
     def _grants(self, m):
         """A burst that is granted goes to AW and to the turns, in one cycle."""
@@ -201,12 +144,12 @@ class SideSpec(Elaboratable):
                 m.d.comb += Assert(response == core.answers.payload.resp.as_value())
 
 
-def test_bursts_are_not_mixed():
-    spec = SideSpec()
-    prove(spec, spec.ports, name="cluster-write-side", depth=2, proves="F3 F6")
-
-
-@pytest.mark.long
-def test_write_side_every_case_is_reached():
-    spec = SideSpec()
-    prove(spec, spec.ports, name="cluster-write-side-cover", mode="cover", depth=12)
+@proved_and_covered(2, 12)
+def test_bursts_are_not_mixed(mode, depth):
+    prove(
+        SideSpec(WriteSide(CORES, 12, 32, max_burst=2, words=4, bursts=2)),
+        name=f"cluster-write-side-{mode}",
+        mode=mode,
+        depth=depth,
+        proves="F3 F6",
+    )

@@ -5,8 +5,9 @@ transfer, and its acknowledgement comes back.
 """
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal
+from amaranth.hdl import Assert, Assume, Cat, Cover, Signal
 
+from support.formal import Spec
 from tilewright.hw.cluster.network.line import LineNetwork
 from tilewright.hw.smem.params import SmemParams
 from tilewright.verify.formal import StreamRules, prove
@@ -17,7 +18,7 @@ CORES = 2
 LINE_BOUND, END_BOUND = 12, 16
 
 
-class NetworkSpec(Elaboratable):
+class NetworkSpec(Spec):
     """One line of core 0 is marked by the lowest bit of its data: the solver chooses which, and whom it names."""
 
     def __init__(self):
@@ -26,9 +27,14 @@ class NetworkSpec(Elaboratable):
         self.signal = Signal(CORES)  # whether an end is for a barrier
         self.mark = Signal()
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+    @property
+    def ports(self):
+        """Handshakes, and who receives: no rule depends on data."""
+        free = [port.valid for mover in self.dut.movers for port in (mover.writes, mover.landed)]
+        free += [*self.receivers, self.signal, self.mark]
+        return free + [port.ready for memory in self.dut.memories for port in (memory.writes, memory.landed)]
+
+    def specify(self, m, dut):
         for number, mover in enumerate(dut.movers):
             m.submodules += [StreamRules(mover.writes, assume=True), StreamRules(mover.landed, assume=True)]
             m.d.comb += [
@@ -44,13 +50,6 @@ class NetworkSpec(Elaboratable):
         self._follow_line(m)
         for mover in dut.movers:
             self._bound(m, mover.landed.valid & ~mover.landed.ready, END_BOUND)
-        return m
-
-    def ports(self):
-        """Free inputs."""
-        free = [port.valid for mover in self.dut.movers for port in (mover.writes, mover.landed)]
-        free += [*self.receivers, self.signal, self.mark]
-        return free + [port.ready for memory in self.dut.memories for port in (memory.writes, memory.landed)]
 
     def _stall(self, m, valid, ready):
         """A memory stalls for one cycle at most."""
@@ -85,11 +84,9 @@ class NetworkSpec(Elaboratable):
 
 @pytest.mark.parametrize("depth", [18, pytest.param(20, marks=pytest.mark.long)])
 def test_no_line_is_lost_or_waits_for_ever(depth):
-    spec = NetworkSpec()
-    prove(spec, spec.ports(), name="line-network", mode="bmc", depth=depth)
+    prove(NetworkSpec(), name="line-network", mode="bmc", depth=depth)
 
 
 @pytest.mark.long
 def test_network_spec_reaches_a_multicast():
-    spec = NetworkSpec()
-    prove(spec, spec.ports(), name="line-network-cover", mode="cover", depth=14)
+    prove(NetworkSpec(), name="line-network-cover", mode="cover", depth=14)

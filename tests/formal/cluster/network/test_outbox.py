@@ -1,11 +1,12 @@
 """F2: no core is given a line that it may not have, and every request is answered within a number of cycles."""
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal
+from amaranth.hdl import Assert, Assume, Cat, Cover, Signal
 
+from support.formal import Spec
 from tilewright.hw.cluster.network.outbox import Lender
 from tilewright.hw.smem.params import SmemParams
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 CORES = 2
 #: Cycles from a request to its answer: the memory stalls every other cycle, and so does whoever records refusals; the
@@ -13,22 +14,16 @@ CORES = 2
 BOUND = 12
 
 
-class LenderSpec(Elaboratable):
+class LenderSpec(Spec):
     """Memory is all ones; masks and window are free, and stay."""
+
+    given, made = "requests", "fetch.rows"
 
     def __init__(self):
         self.dut = Lender(SmemParams(1024), CORES)
         self.acceptance = Signal(self.dut.acceptance.shape())
 
-    def ports(self):
-        free = [self.acceptance.as_value(), self.dut.fetch.rows.ready, self.dut.recorded]
-        for port in self.dut.requests:
-            free += [port.valid, port.p.as_value()]
-        return free
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+    def specify(self, m, dut):
         stays = Signal.like(self.acceptance)
         begun = Signal()
         m.d.sync += [stays.eq(self.acceptance), begun.eq(1)]
@@ -40,11 +35,9 @@ class LenderSpec(Elaboratable):
         accepted, rows = self.acceptance, dut.fetch.rows
         inside = ~accepted.confine | ((accepted.first <= rows.p) & (rows.p <= accepted.last))
         m.d.comb += Assert(~rows.valid | inside)
-        m.submodules += StreamRules(rows)
         self._stall(m, rows.valid & ~rows.ready)
         self._stall(m, dut.refusal.valid & ~dut.recorded)
         for number, (port, answer) in enumerate(zip(dut.requests, dut.answers, strict=True)):
-            m.submodules += StreamRules(port, assume=True)
             m.d.comb += [
                 Assume(~port.valid | port.p.asks | (port.p.row == port.p.last)),
                 Assert(~(answer.lends & answer.line.any()) | accepted.cores[number]),
@@ -53,7 +46,6 @@ class LenderSpec(Elaboratable):
             ]
             self._answered(m, number, port.valid & port.ready, answer.answers | answer.lends)
         m.d.comb += Cover(Cat(answer.lends & answer.line.all() for answer in dut.answers).any())
-        return m
 
     def _stall(self, m, stalls):
         """For one cycle at most."""
@@ -74,11 +66,9 @@ class LenderSpec(Elaboratable):
 
 
 def test_nothing_leaves_that_was_not_opened():
-    spec = LenderSpec()
-    prove(spec, spec.ports(), name="lender", mode="bmc", depth=16)
+    prove(LenderSpec(), name="lender", mode="bmc", depth=16)
 
 
 @pytest.mark.long
 def test_lender_spec_reaches_a_line():
-    spec = LenderSpec()
-    prove(spec, spec.ports(), name="lender-cover", mode="cover", depth=8)
+    prove(LenderSpec(), name="lender-cover", mode="cover", depth=8)

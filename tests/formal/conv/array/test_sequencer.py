@@ -4,14 +4,15 @@ The plan, what sets there are and when anything comes is anything, but for what 
 """
 
 import pytest
-from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Elaboratable, Module, Signal
+from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Signal
 
+from support.formal import Spec
 from tilewright.hw.conv.array.sequencer import Sequencer
 from tilewright.hw.conv.array.weights import next_word
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CONV_PRESETS
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 PARAMS = ConvUnitParams(CONV_PRESETS["unit"].replace(weight_bytes=256), SmemParams(1024))
 FLOATS = PARAMS.replace(conv=PARAMS.conv.replace(types=("f16",)))
@@ -19,22 +20,18 @@ LATENCY, LOOP = 2, 6
 _PLAN = ("lanes", "stays", "granularity", "out_channels", "last_pass")
 
 
-class SequencerSpec(Elaboratable):
+class SequencerSpec(Spec):
     """The sequencer in job after job, the first of which begins in the first cycle."""
+
+    given = "sets"
 
     more = ()  # members of the plan that are looked at besides
 
     def __init__(self, params=PARAMS):
-        self.dut = dut = Sequencer(params, LATENCY, LOOP)
-        self.ports = [dut.start, dut.sets.valid, dut.sets.payload, dut.written, dut.tile.ready, dut.tiles.ready]
-        self.ports += [dut.lane_read, dut.halves]
-        self.ports += [dut.plan, dut.overlaps]
+        self.dut = Sequencer(params, LATENCY, LOOP)
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+    def specify(self, m, dut):
         plan = dut.plan
-        m.submodules.sets_rules = StreamRules(dut.sets, assume=True)
         for name in (*_PLAN, *self.more):
             before = Signal(plan[name].shape(), name=f"{name}_before")
             m.d.sync += before.eq(plan[name])
@@ -48,7 +45,6 @@ class SequencerSpec(Elaboratable):
             Assume((plan.granularity <= 4) & (plan.out_channels != 0)),
         ]
         self.add(m, begun)
-        return m
 
 
 class WeightsSpec(SequencerSpec):
@@ -109,6 +105,8 @@ class WeightsSpec(SequencerSpec):
 class BanksSpec(SequencerSpec):
     """Sets make tiles: one is the first one if it is behind a last one."""
 
+    made = "tiles"
+
     def add(self, m, begun):
         dut = self.dut
         flags, within = dut.sets.payload, Signal()
@@ -142,7 +140,6 @@ class BanksSpec(SequencerSpec):
         with m.If(dut.tiles.valid):
             offered = dut.tiles.payload
             m.d.comb += [Assert(done.bit_select(offered, 1)), Assert(Array(age)[offered] >= LATENCY)]
-        m.submodules.tiles_rules = StreamRules(dut.tiles)
         readable = Cat(each >= LATENCY for each in age)
         m.d.comb += Assert(dut.busy | dut.overlaps | ((taken & ~(done & readable)) == 0))
         m.d.comb += Assert(dut.busy | ~within)
@@ -161,10 +158,6 @@ class FloatsSpec(SequencerSpec):
     """
 
     more = ("floats", "bias")
-
-    def __init__(self):
-        super().__init__(FLOATS)
-        self.ports.append(self.dut.biases)
 
     def add(self, m, begun):
         dut, plan = self.dut, self.dut.plan
@@ -202,25 +195,21 @@ class FloatsSpec(SequencerSpec):
 
 
 def test_sets_and_weights():
-    spec = WeightsSpec()
-    prove(spec, spec.ports, name="conv-sequencer-weights", depth=3)
+    prove(WeightsSpec(), name="conv-sequencer-weights", depth=3)
 
 
 @pytest.mark.parametrize("depth", [16, pytest.param(24, marks=pytest.mark.long)])
 def test_banks(depth):
     """In 24 cycles all banks are taken and read."""
-    spec = BanksSpec()
-    prove(spec, spec.ports, name="conv-sequencer-banks", mode="bmc", depth=depth)
+    prove(BanksSpec(), name="conv-sequencer-banks", mode="bmc", depth=depth)
 
 
 @pytest.mark.long
 def test_banks_are_taken_and_read():
-    spec = BanksSpec()
-    prove(spec, spec.ports, name="conv-sequencer-banks-cover", mode="cover", depth=24)
+    prove(BanksSpec(), name="conv-sequencer-banks-cover", mode="cover", depth=24)
 
 
 def test_floats():
     """For so many cycles, in which several passes end."""
-    spec = FloatsSpec()
-    prove(spec, spec.ports, name="conv-sequencer-floats", mode="bmc", depth=20)
-    prove(spec, spec.ports, name="conv-sequencer-floats-cover", mode="cover", depth=24)
+    prove(FloatsSpec(FLOATS), name="conv-sequencer-floats", mode="bmc", depth=20)
+    prove(FloatsSpec(FLOATS), name="conv-sequencer-floats-cover", mode="cover", depth=24)

@@ -5,27 +5,23 @@ rest of the walk is anything.
 """
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover, Mux, Signal
 
+from support.formal import Spec
 from tilewright.hw.conv.fetch.features import FeatureFetcher
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CONV_PRESETS, KERNEL_ROWS
-from tilewright.verify.formal import StreamRules, prove, queue_invariants
+from tilewright.verify.formal import prove, queue_invariants
 
 PARAMS = ConvUnitParams(CONV_PRESETS["unit"], SmemParams(1024))
 
 
-class RoomSpec(Elaboratable):
-    def __init__(self):
-        self.dut = dut = FeatureFetcher(PARAMS)
-        self.ports = [dut.start, dut.plan, dut.release, dut.freed, dut.freed_kernel, dut.requests.ready]
+class RoomSpec(Spec):
+    made = "requests"
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+    def specify(self, m, dut):
         requests, queue = dut.requests, dut.queue
-        m.submodules.rules = StreamRules(requests)
 
         held, begun = Signal(range(PARAMS.sets + 1)), Signal(2)
         tag = requests.p.tag
@@ -57,7 +53,6 @@ class RoomSpec(Elaboratable):
             *queue_invariants(queue),
         ]
         m.d.comb += Cover((held == PARAMS.sets) & queue.level[-1])
-        return m
 
     def _freed(self, m, name, begun, freed, asked, many):
         """Numbers before ``freed`` are free, which moves on by no more than there is."""
@@ -74,12 +69,10 @@ class RoomSpec(Elaboratable):
 
 
 def test_room():
-    spec = RoomSpec()
-    prove(spec, spec.ports, name="conv-fetch-room", depth=1)
+    prove(RoomSpec(FeatureFetcher(PARAMS)), name="conv-fetch-room", depth=1)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("depth", [40])
 def test_all_room_is_used(depth):
-    spec = RoomSpec()
-    prove(spec, spec.ports, name="conv-fetch-room-cover", mode="cover", depth=depth)
+    prove(RoomSpec(FeatureFetcher(PARAMS)), name="conv-fetch-room-cover", mode="cover", depth=depth)

@@ -2,10 +2,11 @@
 
 import pytest
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Assume, Cat, Cover, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.utils import ceil_log2
 
+from support.formal import Spec
 from tilewright.hw.conv.fetch.gather import Gatherer
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
@@ -20,20 +21,17 @@ UNANSWERED = 4
 QUIET = 12
 
 
-class GathererSpec(Elaboratable):
+class GathererSpec(Spec):
     """A memory that answers whenever it likes, in order, and any request, which is followed to its answer."""
+
+    given = "i"
 
     def __init__(self, lanes):
         self.lanes = lanes
-        self.gatherer = Gatherer(PARAMS[lanes], 1)
+        self.dut = Gatherer(PARAMS[lanes], 1)
         self.track, self.accepts, self.answers = Signal(), Signal(), Signal()
-        i = self.gatherer.i
-        self.inputs = [i.valid, i.payload, self.track, self.accepts, self.answers]
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.gatherer = gatherer = self.gatherer
-        m.submodules.i_rules = StreamRules(gatherer.i, assume=True)
+    def specify(self, m, gatherer):
         self.unanswered, self.asked, self.answered = Signal(range(UNANSWERED + 1)), Signal(), Signal()
         self._memory(m)
 
@@ -51,11 +49,10 @@ class GathererSpec(Elaboratable):
         with m.Elif(taken & self.track):
             m.d.sync += [tracking.eq(1), ahead.eq(self.count - o.valid), request.eq(i.payload)]
         self.add_rules(m)
-        return m
 
     def _memory(self, m):
         """Accepts and answers reads: with ``accepts`` and ``answers``, which are free."""
-        reads, read_data = self.gatherer.reads, self.gatherer.read_data
+        reads, read_data = self.dut.reads, self.dut.read_data
         waits = Signal()
         m.d.comb += [
             reads.ready.eq(self.accepts & (self.unanswered != UNANSWERED)),
@@ -72,11 +69,13 @@ class GathererSpec(Elaboratable):
 class OrderSpec(GathererSpec):
     """One answer a request, in order; no read without a request; nothing stops."""
 
+    constant = "dut.read_data.payload"
+
     def check(self, m, request):
-        m.d.comb += Assert(self.gatherer.o.payload.tag == request.tag)
+        m.d.comb += Assert(self.dut.o.payload.tag == request.tag)
 
     def add_rules(self, m):
-        reads, o = self.gatherer.reads, self.gatherer.o
+        reads, o = self.dut.reads, self.dut.o
         m.submodules.reads_rules = StreamRules(reads)
         m.d.comb += Assert(~o.valid | (self.count != 0))
         m.d.comb += Assert((self.count != 0) | (~reads.valid & (self.unanswered == 0)))
@@ -95,13 +94,12 @@ class BytesSpec(GathererSpec):
 
     def __init__(self, lanes):
         super().__init__(lanes)
-        self.inputs.append(self.gatherer.read_data.payload)
         self.address, self.contents, self.place = AnyConst(SMEM.addr_width), AnyConst(1), AnyConst(4)
 
     def add_rules(self, m):
         """What the memory reads as."""
-        reads, read_data, chunk = self.gatherer.reads, self.gatherer.read_data, self.address[4:]
-        m.d.comb += Assume(self.gatherer.i.payload.size == 4)
+        reads, read_data, chunk = self.dut.reads, self.dut.read_data, self.address[4:]
+        m.d.comb += Assume(self.dut.i.payload.size == 4)
         # Which lanes of each read want the byte's chunk, the oldest read first.
         wants, hits = Signal(data.ArrayLayout(8, UNANSWERED)), Signal(8)
         m.d.comb += hits.eq(reads.payload.lanes & Cat(one == chunk for one in reads.payload.chunks))
@@ -118,7 +116,7 @@ class BytesSpec(GathererSpec):
         place, piece = self.place, request.pieces[-1]
         inside = (piece.low <= place) & (piece.high > place)
         known = (piece.address + place)[: SMEM.addr_width] == self.address
-        got = Value.cast(self.gatherer.o.payload.data[-1]).word_select(place, 8)[0]
+        got = Value.cast(self.dut.o.payload.data[-1]).word_select(place, 8)[0]
         wanted = Mux(inside, self.contents, Mux(place[0], request.fill[8], request.fill[0]))
         with m.If((piece.high <= 16) & (known | ~inside)):
             m.d.comb += Assert(got == wanted)
@@ -129,8 +127,7 @@ class BytesSpec(GathererSpec):
     ("lanes", "depth"), [(2, 13), *(pytest.param(lanes, 16, marks=pytest.mark.long) for lanes in (2, 8))]
 )
 def test_order(lanes, depth):
-    spec = OrderSpec(lanes)
-    prove(spec, spec.inputs, name=f"conv-gather-order-{lanes}", mode="bmc", depth=depth)
+    prove(OrderSpec(lanes), name=f"conv-gather-order-{lanes}", mode="bmc", depth=depth)
 
 
 @pytest.mark.parametrize(
@@ -138,12 +135,10 @@ def test_order(lanes, depth):
 )
 def test_bytes(lanes, depth):
     # From the start: the first requests, with some waits.
-    spec = BytesSpec(lanes)
-    prove(spec, spec.inputs, name=f"conv-gather-bytes-{lanes}", mode="bmc", depth=depth)
+    prove(BytesSpec(lanes), name=f"conv-gather-bytes-{lanes}", mode="bmc", depth=depth)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("spec", [OrderSpec, BytesSpec])
 def test_many_requests_and_two_chunks_occur(spec):
-    spec = spec(2)
-    prove(spec, spec.inputs, name=f"conv-gather-cover-{type(spec).__name__}", mode="cover", depth=14)
+    prove(spec(2), name=f"conv-gather-cover-{spec.__name__}", mode="cover", depth=14)

@@ -1,54 +1,45 @@
 """F1: jobs are neither lost nor doubled between check, setup and what runs them, and hold while they wait."""
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cat, Cover, Mux, Signal
 
+from support.formal import Spec
 from tilewright.hw.conv.job.check import JobChecker
 from tilewright.hw.conv.job.run import JobRunner
 from tilewright.hw.conv.job.setup import JobSetup
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CONV_PRESETS, ConvError
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 PARAMS = ConvUnitParams(CONV_PRESETS["unit"], SmemParams(1024))
 
 
-class JobSpec(Elaboratable):
+class JobSpec(Spec):
     """A block that takes a job just when what it made of it has been taken; what it works with is at rest then."""
+
+    given, made = "i", "o"
 
     def __init__(self, dut, *busy):
         self.dut = dut
         self.busy = busy
 
-    @property
-    def ports(self):
-        stop = [self.dut.stopped] if "stopped" in self.dut.signature.members else []
-        return [self.dut.i.valid, self.dut.i.payload, self.dut.o.ready, *stop]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.i_rules = StreamRules(dut.i, assume=True)
-        m.submodules.o_rules = StreamRules(dut.o)
+    def specify(self, m, dut):
         given = Signal()
         m.d.sync += given.eq(dut.o.valid & dut.o.ready)
         m.d.comb += [Assert(dut.i.ready == given), Assert(sum(self.busy) + dut.o.valid + dut.i.ready <= dut.i.valid)]
-        return m
 
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_check(cores):
     """Also in a core that is stopped and started at any time: what has been offered stays."""
     dut = JobChecker(PARAMS, cores)
-    spec = JobSpec(dut, dut.calculator.busy, dut.ends)
-    prove(spec, spec.ports, name=f"job-check-{cores}", depth=2, proves="F1")
+    prove(JobSpec(dut, dut.calculator.busy, dut.ends), name=f"job-check-{cores}", depth=2, proves="F1")
 
 
 def test_setup():
     dut = JobSetup(PARAMS)
-    spec = JobSpec(dut, dut.calculator.busy, dut.divider.busy)
-    prove(spec, spec.ports, name="job-setup", depth=2, proves="F1")
+    prove(JobSpec(dut, dut.calculator.busy, dut.divider.busy), name="job-setup", depth=2, proves="F1")
 
 
 RUN_PARAMS = ConvUnitParams(CONV_PRESETS["unit"].replace(types=("i8", "f16")), SmemParams(1024))
@@ -56,21 +47,12 @@ STAGES = ("load", "fetch", "compute", "write")
 _COUNT = 4
 
 
-class RunSpec(Elaboratable):
+class RunSpec(Spec):
     """Counts what has begun and ended; a job's flags are kept here once more from when it is loaded."""
 
-    def __init__(self):
-        self.dut = dut = JobRunner(RUN_PARAMS)
-        self.ports = [dut.checked.valid, dut.checked.payload, dut.plans.valid, dut.plans.payload, dut.loading]
-        self.ports += [dut.weights_read, dut.fetching, dut.computing, dut.written, dut.readable, dut.barriers.ready]
-        self.ports += [dut.barrier_results.valid, dut.barrier_results.payload]
+    given, made = "checked plans", "barriers"
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.checked_rules = StreamRules(dut.checked, assume=True)
-        m.submodules.plans_rules = StreamRules(dut.plans, assume=True)
-        m.submodules.barriers_rules = StreamRules(dut.barriers)
+    def specify(self, m, dut):
         # A job and its plan are taken together, whichever comes first.
         checked, plan = (stream.valid & stream.ready for stream in (dut.checked, dut.plans))
         m.d.comb += Assert(checked == plan)
@@ -128,7 +110,6 @@ class RunSpec(Elaboratable):
             Cover(starts["compute"] & (under_way == 2) & (ended == 1)),
             Cover(refused & (ended == 2)),
         ]
-        return m
 
     def _arrivals(self, m, load_start, write_start, newest, refused):
         """Those of the job in the last stage, which may be the ``newest`` one."""
@@ -154,5 +135,4 @@ class RunSpec(Elaboratable):
 
 @pytest.mark.parametrize(("mode", "depth"), [("bmc", 22), pytest.param("cover", 22, marks=pytest.mark.long)])
 def test_stages(mode, depth):
-    spec = RunSpec()
-    prove(spec, spec.ports, name=f"conv-run-{mode}", mode=mode, depth=depth)
+    prove(RunSpec(JobRunner(RUN_PARAMS)), name=f"conv-run-{mode}", mode=mode, depth=depth)

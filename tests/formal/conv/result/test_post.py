@@ -1,25 +1,24 @@
 """Post-processing: significands are rounded to nearest even, for all numbers, and no transfer is lost."""
 
 import pytest
-from amaranth.hdl import Assert, Assume, Const, Cover, Elaboratable, Module, Signal
+from amaranth.hdl import Assert, Assume, Const, Cover, Signal
 
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.conv.result.post import PostProcessor
 from tilewright.hw.conv.result.rounding import PLACES, Significand
 from tilewright.hw.lib.logic import delay
 from tilewright.spec.conv import CONV_PRESETS, ConvOutput
-from tilewright.verify.formal import StreamRules, prove, queue_invariants
+from tilewright.verify.formal import prove, queue_invariants
 
 
-class SignificandSpec(Elaboratable):
+class SignificandSpec(Spec):
     """One case for each length of the number, by shifts and remainders."""
 
     def __init__(self, width):
         self.dut = Significand(width)
         self._width = width
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+    def specify(self, m, dut):
         number = delay(m, dut.i, dut.LATENCY, name="number")
         known = delay(m, Const(1), dut.LATENCY, name="known")
         with m.If(known & (number == 0)):
@@ -36,7 +35,6 @@ class SignificandSpec(Elaboratable):
                     m.d.comb += Assert((dut.o == wanted >> 1) & (dut.places == places + 1))
                 with m.Else():
                     m.d.comb += Assert((dut.o == wanted) & (dut.places == places))
-        return m
 
 
 def test_of_requantisation():
@@ -53,21 +51,15 @@ def test_of_fused_sums():
 ALL = CONV_PRESETS["unit"].replace(types=("i8", "f16"))
 
 
-class PostSpec(Elaboratable):
+class PostSpec(Spec):
     """The stage with the way of each of its transfers; a job holds while it is busy or has an input."""
+
+    given = "i"
 
     def __init__(self, params):
         self.dut = PostProcessor(params)
 
-    @property
-    def ports(self):
-        dut = self.dut
-        return [dut.i.valid, dut.i.payload, dut.o.ready, dut.job]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.i_rules = StreamRules(dut.i, assume=True)
+    def specify(self, m, dut):
         held, was_output, was_add = Signal(), Signal.like(dut.job.output), Signal()
         m.d.sync += [held.eq(dut.busy | dut.i.valid), was_output.eq(dut.job.output), was_add.eq(dut.job.add)]
         with m.If(held):
@@ -93,15 +85,8 @@ class PostSpec(Elaboratable):
         ):
             with m.If(leaves & dut.busy):
                 m.d.comb += [Assert(~stage) for stage in dut.stages[cycles:longest]]
-        return m
 
 
-def test_nothing_is_lost():
-    spec = PostSpec(ALL)
-    prove(spec, spec.ports, name="post", depth=2, proves="F1")
-
-
-@pytest.mark.long
-def test_reached():
-    spec = PostSpec(ALL)
-    prove(spec, spec.ports, name="post-cover", mode="cover", depth=12)
+@proved_and_covered(2, 12)
+def test_nothing_is_lost(mode, depth):
+    prove(PostSpec(ALL), name=f"post-{mode}", mode=mode, depth=depth, proves="F1")

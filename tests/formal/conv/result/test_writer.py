@@ -1,39 +1,30 @@
 """The assembler loses no result under back-pressure: any byte of any transfer comes out with its flush, as it came."""
 
 import pytest
-from amaranth.hdl import Assert, Assume, Const, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Const, Cover, Mux, Signal
 
+from support.formal import Spec
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.layouts import ResultSizes
 from tilewright.hw.conv.result.writer import Assembler, Writer
 from tilewright.hw.smem.params import SmemParams
 from tilewright.spec.conv import CONV_PRESETS
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 #: R = 1 and W = B = 16: a buffer holds up to 16 results of a byte.
 PARAMS = ConvUnitParams(CONV_PRESETS["unit"])
 
 
-class AssemblerSpec(Elaboratable):
+class AssemblerSpec(Spec):
     """The assembler with any one transfer followed to the piece that it is in; results are of one byte."""
+
+    given, made = "i flush pieces", "o"
 
     def __init__(self):
         self.dut = Assembler(PARAMS)
         self.follow = Signal()  # the transfer that is taken, if none is followed yet
 
-    @property
-    def ports(self):
-        dut = self.dut
-        streams = (dut.i, dut.flush, dut.pieces)
-        return [*(each.valid for each in streams), *(each.payload for each in streams), dut.o.ready, self.follow,
-                dut.plan.as_value()]  # fmt: skip
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        for name, port in (("i", dut.i), ("flush", dut.flush), ("pieces", dut.pieces)):
-            m.submodules[f"{name}_rules"] = StreamRules(port, assume=True)
-        m.submodules.o_rules = StreamRules(dut.o)
+    def specify(self, m, dut):
         m.d.comb += Assume((dut.plan.result_log2 == 0) & (dut.pieces.p.slot == 0))
 
         taken, pushed = dut.i.valid & dut.i.ready, dut.full.i.valid & dut.full.i.ready
@@ -65,42 +56,33 @@ class AssemblerSpec(Elaboratable):
                     m.d.sync += [held.eq(0), flushed.eq(0)]
             with m.If(dut.o.valid & (ahead == 0)):
                 m.d.comb += Assert(dut.o.p.window.as_value().word_select(place, 8) == value)
-        return m
 
 
 @pytest.mark.parametrize("depth", [8, pytest.param(9, marks=pytest.mark.long)])
 def test_nothing_is_lost(depth):
-    spec = AssemblerSpec()
-    prove(spec, spec.ports, name="assembler", mode="bmc", depth=depth)
+    prove(AssemblerSpec(), name="assembler", mode="bmc", depth=depth)
 
 
 @pytest.mark.long
 def test_reached():
-    spec = AssemblerSpec()
-    prove(spec, spec.ports, name="assembler-cover", mode="cover", depth=12)
+    prove(AssemblerSpec(), name="assembler-cover", mode="cover", depth=12)
 
 
 #: Windows of one chunk, and of two, which may be pieces of their own.
 WRITER_PARAMS = {name: ConvUnitParams(CONV_PRESETS[name], SmemParams(1024)) for name in ("unit", "default")}
 
 
-class WriterSpec(Elaboratable):
+class WriterSpec(Spec):
     """The writer with the piece that is at its output, and any one byte of the window of that."""
+
+    given, made = "i", "o"
 
     def __init__(self, params):
         self.dut, self._sizes = Writer(params), ResultSizes(params)
         self._width = self._sizes.piece_bytes
         self.at = Signal(range(self._width))  # byte of the window
 
-    @property
-    def ports(self):
-        return [self.dut.i.valid, self.dut.i.payload, self.dut.o.ready, self.dut.plan, self.at]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.i_rules = StreamRules(dut.i, assume=True)
-        m.submodules.o_rules = StreamRules(dut.o)
+    def specify(self, m, dut):
         # What is right in the first cycle stays so: that is the rule of the stream.
         piece, held, fresh = Signal.like(dut.i.p), Signal(), Signal()
         taken, gone = dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready
@@ -164,7 +146,6 @@ class WriterSpec(Elaboratable):
                         Assert(~dut.o.p.strobes[half // 16][number] | ~_pair(piece) | (number < offset)),
                         Cover(_pair(piece) & dut.o.p.strobes[half // 16].any() & dut.o.p.strobes[lanes].any()),
                     ]
-        return m
 
 
 def _pair(piece):
@@ -173,17 +154,14 @@ def _pair(piece):
 
 
 def test_pieces_of_one_chunk():
-    spec = WriterSpec(WRITER_PARAMS["unit"])
-    prove(spec, spec.ports, name="writer-unit", depth=2)
+    prove(WriterSpec(WRITER_PARAMS["unit"]), name="writer-unit", depth=2)
 
 
 def test_pieces_of_two_chunks():
-    spec = WriterSpec(WRITER_PARAMS["default"])
-    prove(spec, spec.ports, name="writer-default", depth=2)
+    prove(WriterSpec(WRITER_PARAMS["default"]), name="writer-default", depth=2)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", WRITER_PARAMS)
 def test_writer_reached(name):
-    spec = WriterSpec(WRITER_PARAMS[name])
-    prove(spec, spec.ports, name=f"writer-cover-{name}", mode="cover", depth=4)
+    prove(WriterSpec(WRITER_PARAMS[name]), name=f"writer-cover-{name}", mode="cover", depth=4)

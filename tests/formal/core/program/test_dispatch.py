@@ -1,8 +1,9 @@
 """Loops inside each other: each goes back as often as it says, whatever the loops in it do."""
 
 import pytest
-from amaranth.hdl import Array, Assert, Assume, Const, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Array, Assert, Assume, Const, Cover, Mux, Signal
 
+from support.formal import Spec
 from tilewright.hw.core.program.dispatch import LoopStack
 from tilewright.spec.core import LOOPS
 from tilewright.verify.formal import prove
@@ -12,20 +13,10 @@ ENDS = LOOPS + 1
 ROUNDS = 3
 
 
-class LoopSpec(Elaboratable):
+class LoopSpec(Spec):
     """A stack without a trick: what is left of every loop, by its number; a loop begins with all it has."""
 
-    def __init__(self):
-        self.dut = LoopStack()
-
-    @property
-    def ports(self):
-        dut = self.dut
-        return [dut.clear, dut.index, dut.count, dut.ends]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+    def specify(self, m, dut):
         # Rounds are constant from word to word: free at the beginning, and then held.
         rounds = Array(Signal(range(1, ROUNDS + 1), name=f"rounds{i}") for i in range(ENDS))
         left = Array(Signal(range(ROUNDS + 1), name=f"left{i}") for i in range(ENDS))
@@ -64,16 +55,13 @@ class LoopSpec(Elaboratable):
             Cover(dut.ends & ~dut.again & (dut.depth == LOOPS)),
             Cover(dut.clear & (dut.depth == Const(2))),
         ]
-        return m
 
 
 @pytest.mark.parametrize("depth", [13, pytest.param(16, marks=pytest.mark.long)])
 def test_rounds(depth):
-    spec = LoopSpec()
-    prove(spec, spec.ports, name="core-program-loops", mode="bmc", depth=depth)
+    prove(LoopSpec(LoopStack()), name="core-program-loops", mode="bmc", depth=depth)
 
 
 @pytest.mark.long
 def test_every_case_is_reached():
-    spec = LoopSpec()
-    prove(spec, spec.ports, name="core-program-loops-cover", mode="cover", depth=20)
+    prove(LoopSpec(LoopStack()), name="core-program-loops-cover", mode="cover", depth=20)

@@ -1,32 +1,23 @@
 """Words of a program: in order from where it went last, none outside of it, none from before a jump."""
 
 import pytest
-from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Module, Signal
+from amaranth.hdl import Array, Assert, Assume, Cover, Signal
 
+from support.formal import Spec
 from tilewright.hw.core.program.fetch import ProgramFetcher
 from tilewright.spec.core import ProgramError
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 DEPTH = 2
 ADDR_WIDTH = 10
 
 
-class FetchSpec(Elaboratable):
+class FetchSpec(Spec):
     """The memory answers in order, whenever it likes; the line of a word holds its own number."""
 
-    def __init__(self):
-        self.dut = ProgramFetcher(ADDR_WIDTH, DEPTH)
+    made = "requests"
 
-    @property
-    def ports(self):
-        dut = self.dut
-        return [dut.base, dut.count, dut.jump, dut.target, dut.halt, dut.requests.ready, dut.lines.valid,
-                dut.lines.payload, dut.o.ready]  # fmt: skip
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.request_rules = StreamRules(dut.requests)
+    def specify(self, m, dut):
         asked, answered = dut.requests.valid & dut.requests.ready, dut.lines.valid
         # Lines under way, the oldest first.
         lines, level = Array(Signal.like(dut.base, name=f"line{i}") for i in range(DEPTH)), Signal(range(DEPTH + 1))
@@ -74,16 +65,13 @@ class FetchSpec(Elaboratable):
             Cover(taken & (jumps == 2) & (dut.stale == 0) & (follows == 2)),
             Cover(dut.jump & (dut.stale != 0) & (level != 0)),
         ]
-        return m
 
 
 @pytest.mark.parametrize("depth", [8, pytest.param(11, marks=pytest.mark.long)])
 def test_words_in_order(depth):
-    spec = FetchSpec()
-    prove(spec, spec.ports, name="core-program-fetch", mode="bmc", depth=depth)
+    prove(FetchSpec(ProgramFetcher(ADDR_WIDTH, DEPTH)), name="core-program-fetch", mode="bmc", depth=depth)
 
 
 @pytest.mark.long
 def test_every_case_is_reached():
-    spec = FetchSpec()
-    prove(spec, spec.ports, name="core-program-fetch-cover", mode="cover", depth=14)
+    prove(FetchSpec(ProgramFetcher(ADDR_WIDTH, DEPTH)), name="core-program-fetch-cover", mode="cover", depth=14)

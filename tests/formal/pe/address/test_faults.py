@@ -2,34 +2,32 @@
 
 import pytest
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cat, Cover, Mux, Signal
 from amaranth.lib import data
 
+from support.formal import Spec
 from tilewright.hw.pe.address.faults import FaultCollector
 from tilewright.hw.pe.layouts import NUMBER_BITS, AccessKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.spec.pe import PeError
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 PARAMS = PE_PRESETS["unit"]
 #: An access takes two cycles.
 PACED = PARAMS.replace(smem=PARAMS.smem.replace(chunks_a_cycle=4))
 
 
-class FaultsSpec(Elaboratable):
+class FaultsSpec(Spec):
     """Follows the codes of every access, the records of any one instruction, and any one code into the record."""
+
+    given, made = "i", "o faults"
 
     def __init__(self, params=PARAMS):
         self.dut = FaultCollector(params)
         self.number = AnyConst(NUMBER_BITS)
         self.code = AnyConst(4)
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.i_rules = StreamRules(dut.i, assume=True)
-        m.submodules.o_rules = StreamRules(dut.o)
-        m.submodules.faults_rules = StreamRules(dut.faults)
+    def specify(self, m, dut):
         for code in dut.i.payload.codes:
             m.d.comb += Assume((code == 0) | ((code >= PeError.PRODUCT) & (code <= PeError.MEMORY)))
         self.accepted = dut.i.valid & dut.i.ready
@@ -43,7 +41,6 @@ class FaultsSpec(Elaboratable):
             Cover(dut.faults.valid & (dut.faults.payload.code == PeError.UNMAPPED) & dut.o.payload.on.any()),
             Cover(dut.faults.valid & ~dut.faults.ready & ~dut.advance & dut.o.valid),
         ]
-        return m
 
     def count_records(self, m):
         """Records are due for exactly the instructions whose last access is in the block."""
@@ -142,19 +139,13 @@ class FaultsSpec(Elaboratable):
             Assert(~(dut.faults.valid & reported) | counts(dut.faults.payload.code)),
         ]
 
-    def ports(self):
-        dut = self.dut
-        return [dut.i.valid, dut.i.payload, dut.o.ready, dut.faults.ready]
-
 
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "params"), [("faults", PARAMS), ("faults-paced", PACED)])
 def test_one_record_an_instruction_and_nothing_with_an_error(name, params):
-    spec = FaultsSpec(params)
-    prove(spec, spec.ports(), name=name, depth=1)
+    prove(FaultsSpec(params), name=name, depth=1)
 
 
 @pytest.mark.long
 def test_records_are_reached():
-    spec = FaultsSpec()
-    prove(spec, spec.ports(), name="faults-cover", mode="cover", depth=8)
+    prove(FaultsSpec(), name="faults-cover", mode="cover", depth=8)

@@ -3,15 +3,16 @@ but for a page; in a core that is stopped not for that either."""
 
 import pytest
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Assert, Assume, Cat, Cover, Mux, Signal, Value, unsigned
 from amaranth.lib.data import StructLayout, View
 
+from support.formal import Spec
 from tilewright.hw.pe.address.translate import PageLayout, Translator, page_start
 from tilewright.hw.pe.layouts import AccessKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.spec import Swizzle
 from tilewright.spec.pe import PeError
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 PARAMS = PE_PRESETS["unit"]
 #: An access takes two cycles.
@@ -21,11 +22,13 @@ _CHUNKS = 1 << PARAMS.chunk_width
 _ENTRY = StructLayout({"chunk": 28, "valid": 1, "loaded": 1, "on_chip": 1})
 
 
-class TranslatorSpec(Elaboratable):
+class TranslatorSpec(Spec):
     """Follows every access through the two stages, and any one page, whose entry does not change, through the cache.
 
     What leaves is judged lane by lane, as the solver is faster with one than with eight.
     """
+
+    given, made = "i", "o lookups"
 
     def __init__(self, lane, cores, params=PARAMS):
         self.lane, self.cores = lane, cores
@@ -35,12 +38,7 @@ class TranslatorSpec(Elaboratable):
         # Of the lane at the output: its page as it was known.
         self.known = Signal.like(self.dut.pages[lane])
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.i_rules = StreamRules(dut.i, assume=True)
-        m.submodules.o_rules = StreamRules(dut.o)
-        m.submodules.lookup_rules = StreamRules(dut.lookups)
+    def specify(self, m, dut):
         page, stored = View(_ENTRY, self.page), Signal(PageLayout(PARAMS))
         m.d.comb += [stored[name].eq(value) for name, value in page_start(PARAMS, page.chunk).items()]
         m.d.comb += [stored[name].eq(page[name]) for name in ("valid", "loaded", "on_chip")]
@@ -84,7 +82,6 @@ class TranslatorSpec(Elaboratable):
             Cover(dut.o.valid & enabled & out.paged & (first == PeError.MEMORY) & (second == PeError.OFF_CHIP)),
             Cover(dut.hit & dut.o.valid),
         ]
-        return m
 
     def judge_cache(self, m, page):
         """The cache holds the page only with its true contents, and not while it must be waited for."""
@@ -142,11 +139,6 @@ class TranslatorSpec(Elaboratable):
                 Assert((code != 0) | ((target.chunk == swizzled) & (target.byte == lane.offset[:4]))),
             ]
 
-    def ports(self):
-        dut = self.dut
-        stop = [dut.stopped] if self.cores > 1 else []
-        return [dut.i.valid, dut.i.payload, dut.o.ready, dut.lookups.ready, dut.page, dut.page_written, *stop]
-
 
 def begins(known, chunk):
     return Cat(known[name] == value for name, value in page_start(PARAMS, chunk).items()).all()
@@ -156,17 +148,14 @@ def begins(known, chunk):
 @pytest.mark.long
 @pytest.mark.parametrize(("lane", "cores"), [(0, 1), (4, 1), (LANES - 1, 1), (4, 2)])
 def test_lanes_are_translated_or_have_a_code(lane, cores):
-    spec = TranslatorSpec(lane, cores)
-    prove(spec, spec.ports(), name=f"translate-{lane}-{cores}", depth=1)
+    prove(TranslatorSpec(lane, cores), name=f"translate-{lane}-{cores}", depth=1)
 
 
 @pytest.mark.long
 def test_lanes_are_translated_in_turn():
-    spec = TranslatorSpec(4, 1, PACED)
-    prove(spec, spec.ports(), name="translate-paced", depth=1)
+    prove(TranslatorSpec(4, 1, PACED), name="translate-paced", depth=1)
 
 
 @pytest.mark.long
 def test_codes_and_hits_are_reached():
-    spec = TranslatorSpec(0, 1)
-    prove(spec, spec.ports(), name="translate-cover", mode="cover", depth=10)
+    prove(TranslatorSpec(0, 1), name="translate-cover", mode="cover", depth=10)

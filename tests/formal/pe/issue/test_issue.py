@@ -4,18 +4,21 @@ Also in a core that is stopped and started at any time.
 """
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal, Value
+from amaranth.hdl import Assert, Assume, Cat, Cover, Signal, Value
 
+from support.formal import Spec
 from tilewright.hw.pe.issue.issue import Issue
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.spec.pe import MEMORY_OPERATIONS, Operation, PeError
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 PARAMS = PE_PRESETS["unit"]
 
 
-class IssueSpec(Elaboratable):
+class IssueSpec(Spec):
     """Remembers which parts of the instruction at the input have left, and whether the stop has refused it."""
+
+    given, made = "i", "jobs multiplies lane_operations waits faults mm_registers load_registers"
 
     def __init__(self, cores):
         self.cores = cores
@@ -23,12 +26,7 @@ class IssueSpec(Elaboratable):
         self.added = (dut.mm_registers, dut.load_registers)
         self.outputs = (dut.jobs, dut.multiplies, dut.lane_operations, dut.waits, dut.faults, *self.added)
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.i_rules = StreamRules(dut.i, assume=True)
-        for number, port in enumerate(self.outputs):
-            m.submodules[f"o_rules{number}"] = StreamRules(port)
+    def specify(self, m, dut):
         self._assume_neighbours(m)
 
         decoded = dut.i.payload
@@ -94,7 +92,6 @@ class IssueSpec(Elaboratable):
             Cover(ended & is_mm & (dut.faults.payload.code == PeError.SEGMENT)),
             Cover(ended & (opcode == Operation.SETP) & ~refused),
         ]
-        return m
 
     def _assume_neighbours(self, m):
         """A segment's entry depends on its number alone, and the scoreboard stays ready until an item is added."""
@@ -108,22 +105,13 @@ class IssueSpec(Elaboratable):
             m.d.comb += Assume(~waits | port.ready)
         m.d.comb += Assume((number != before) | (Value.cast(dut.segment.entry) == entry))
 
-    def ports(self):
-        dut = self.dut
-        ready = [port.ready for port in self.outputs]
-        inputs = [dut.segment.entry, dut.access.clear, dut.loading_idle]
-        stop = [dut.stopped, dut.wait_refused] if self.cores > 1 else []
-        return [dut.i.valid, dut.i.payload, *ready, *inputs, dut.segment_written, dut.page_written, *stop]
-
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_every_instruction_ends_once(cores):
-    spec = IssueSpec(cores)
-    prove(spec, spec.ports(), name=f"issue-{cores}", depth=3)
+    prove(IssueSpec(cores), name=f"issue-{cores}", depth=3)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("cores", [1, 2])
 def test_ends_are_reached(cores):
-    spec = IssueSpec(cores)
-    prove(spec, spec.ports(), name=f"issue-{cores}-cover", mode="cover", depth=12)
+    prove(IssueSpec(cores), name=f"issue-{cores}-cover", mode="cover", depth=12)

@@ -1,8 +1,8 @@
 """The scoreboard never clears an access that clashes with an mm or load in flight, and counts them correctly."""
 
-import pytest
-from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Module, Signal
+from amaranth.hdl import Array, Assert, Assume, Cover, Signal
 
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.pe.issue.scoreboard import LOADS, RangeLayout, Scoreboard
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.verify.formal import prove
@@ -10,7 +10,7 @@ from tilewright.verify.formal import prove
 PARAMS = PE_PRESETS["unit"].replace(regs=16)
 
 
-class ScoreboardSpec(Elaboratable):
+class ScoreboardSpec(Spec):
     """Any one mm and any one load are followed: the solver chooses them when they are issued."""
 
     def __init__(self):
@@ -19,9 +19,7 @@ class ScoreboardSpec(Elaboratable):
         self.choose_mm = Signal()
         self.choose_load = Signal()
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+    def specify(self, m, dut):
         access, compute = dut.access, dut.compute
         mms, untaken, loads = (Signal(range(32), name=name) for name in ("mms", "untaken", "loads"))
         m.d.sync += [
@@ -48,7 +46,6 @@ class ScoreboardSpec(Elaboratable):
         self._count(m, mms, untaken, loads)
         self._follow_mm(m, mms, untaken)
         self._follow_load(m, loads)
-        return m
 
     def _count(self, m, mms, untaken, loads):
         """Items in flight are in consecutive slots, from the oldest on."""
@@ -133,25 +130,11 @@ class ScoreboardSpec(Elaboratable):
         """The oldest mm whose factors are not taken."""
         return Array(self.dut.mms.items)[self.dut.next]
 
-    def ports(self):
-        dut, access, compute = self.dut, self.dut.access, self.dut.compute
-        return [
-            *(access.valid, access.writes, access.registers, compute.factors_taken, compute.mm_done),
-            *(value for port in (dut.mm_registers, dut.load_registers) for value in (port.valid, port.payload)),
-            *(compute.factors_taken, compute.mm_done, dut.load_done, self.choose_mm, self.choose_load),
-        ]
-
 
 def overlap(one, other):
     return (one.first <= other.last) & (other.first <= one.last)
 
 
-def test_no_clash_is_cleared_and_nothing_overflows():
-    spec = ScoreboardSpec()
-    prove(spec, spec.ports(), name="pe-scoreboard", depth=2)
-
-
-@pytest.mark.long
-def test_scoreboard_spec_reaches_what_it_is_about():
-    spec = ScoreboardSpec()
-    prove(spec, spec.ports(), name="pe-scoreboard-cover", mode="cover", depth=12)
+@proved_and_covered(2, 12)
+def test_no_clash_is_cleared_and_nothing_overflows(mode, depth):
+    prove(ScoreboardSpec(), name=f"pe-scoreboard-{mode}", mode=mode, depth=depth, proves="F15")

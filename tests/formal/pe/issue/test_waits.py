@@ -1,28 +1,25 @@
 """A wait is over when its condition holds, or at the first answer of a barrier in a core that is stopped."""
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal
+from amaranth.hdl import Assert, Assume, Cat, Cover, Signal
 
+from support.formal import Spec
 from tilewright.hw.pe.issue.waits import Waits
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.spec.pe import Operation
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 
-class WaitsSpec(Elaboratable):
+class WaitsSpec(Spec):
     """A barrier answers each request once; the core is stopped and started at any time."""
 
-    def __init__(self, cores):
-        self.dut = dut = Waits(PE_PRESETS["unit"], cores)
-        self.cores = cores
-        self.ports = [dut.i.valid, dut.i.payload, dut.quiet, dut.barriers.ready, dut.barrier_results.valid]
-        self.ports += [dut.barrier_results.payload, *([dut.stopped] if cores > 1 else [])]
+    given, made = "i", "barriers"
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.i_rules = StreamRules(dut.i, assume=True)
-        m.submodules.barriers_rules = StreamRules(dut.barriers)
+    def __init__(self, cores):
+        self.dut = Waits(PE_PRESETS["unit"], cores)
+        self.cores = cores
+
+    def specify(self, m, dut):
         asks = dut.barriers.valid & dut.barriers.ready
         answers = dut.barrier_results.valid & dut.barrier_results.ready
         asked, at_barrier = Signal(), Signal()
@@ -50,11 +47,9 @@ class WaitsSpec(Elaboratable):
         ]
         if self.cores > 1:
             m.d.comb += Cover(accepted & refused)
-        return m
 
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_waits(cores):
-    spec = WaitsSpec(cores)
-    prove(spec, spec.ports, name=f"waits-{cores}", depth=3)
-    prove(spec, spec.ports, name=f"waits-{cores}-cover", mode="cover", depth=8)
+    prove(WaitsSpec(cores), name=f"waits-{cores}", depth=3)
+    prove(WaitsSpec(cores), name=f"waits-{cores}-cover", mode="cover", depth=8)

@@ -1,13 +1,14 @@
 """The descriptor cache: each command is looked up, counted and handed on once, and none uses what was invalidated."""
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover, Module, Mux, Signal
 from amaranth.lib import wiring
 
+from support.formal import Spec
 from tilewright.hw.tmau.descriptor.cache import DescriptorCache
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import TENSOR_OPCODES, Error, Opcode
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 PARAMS = TMAU_PRESETS["unit"]  # two entries
 
@@ -31,19 +32,17 @@ class NoStore(wiring.Component):
         return m
 
 
-class CacheSpec(Elaboratable):
+class CacheSpec(Spec):
+    given, made = "i", "o fetch"
+
     def __init__(self):
         self.dut = DescriptorCache(PARAMS)
-        self.check = self.dut.check = AnyCheck(self.dut.check.signature)
+        self.dut.check = AnyCheck(self.dut.check.signature)
         self.dut.store = NoStore(self.dut.store.signature)
+        self.found = [self.dut.check.done, self.dut.check.fault]
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.i_rules = StreamRules(dut.i, assume=True)
-        m.submodules.o_rules = StreamRules(dut.o)
-        m.submodules.fetch_rules = StreamRules(dut.fetch)
-        done, good = self.check.done, self.check.fault.code == Error.NONE
+    def specify(self, m, dut):
+        done, good = dut.check.done, dut.check.fault.code == Error.NONE
         asked, taken = dut.fetch.valid & dut.fetch.ready, dut.i.valid & dut.i.ready
 
         # Of what comes next the descriptor is told a cycle before.
@@ -103,22 +102,13 @@ class CacheSpec(Elaboratable):
         hits = Signal(2)
         m.d.sync += hits.eq(hits + (dut.hit_stb & (hits != 3)))
         m.d.comb += [Cover(hits == 2), Cover(done & good & ~fresh), Cover(holding & dut.i.valid & stored)]
-        return m
-
-    def ports(self):
-        dut, check = self.dut, self.check
-        found = [check.done, check.fault]
-        return [dut.i.valid, dut.i.payload, dut.moves, dut.ahead, dut.o.ready, dut.fetch.ready, dut.windows,
-                dut.quiescent, dut.invalidate_all, *found]  # fmt: skip
 
 
 @pytest.mark.parametrize("depth", [6, pytest.param(10, marks=pytest.mark.long)])
 def test_commands_and_invalidations(depth):
-    spec = CacheSpec()
-    prove(spec, spec.ports(), name="descriptor-cache", mode="bmc", depth=depth)
+    prove(CacheSpec(), name="descriptor-cache", mode="bmc", depth=depth)
 
 
 @pytest.mark.long
 def test_hits_and_dropped_descriptors_are_reached():
-    spec = CacheSpec()
-    prove(spec, spec.ports(), name="descriptor-cache-cover", mode="cover", depth=12)
+    prove(CacheSpec(), name="descriptor-cache-cover", mode="cover", depth=12)

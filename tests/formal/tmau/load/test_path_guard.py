@@ -4,13 +4,14 @@ The streams are free: nothing is assumed of the blocks before the guard but that
 """
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal, Value, unsigned
+from amaranth.hdl import Assert, Assume, Cover, Signal, Value, unsigned
 
+from support.formal import Spec
 from tilewright.hw.smem.layouts import LandedLayout
 from tilewright.hw.tmau.load.path import SharedGuard
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import LINE_BYTES
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 PARAMS = TMAU_PRESETS["full"]
 #: Shape of an item, and its row.
@@ -20,8 +21,10 @@ KINDS = {
 }
 
 
-class GuardSpec(Elaboratable):
+class GuardSpec(Spec):
     """The guard and what leaves it. If ``narrower`` lines less are allowed than the window has, the proof must fail."""
+
+    given, made = "i", "o"
 
     def __init__(self, kind, narrower=0):
         self.row = KINDS[kind][1]
@@ -29,11 +32,7 @@ class GuardSpec(Elaboratable):
         self.dut = SharedGuard(PARAMS, *KINDS[kind])
         self.narrower = narrower
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.i_rules = StreamRules(dut.i, assume=True)
-        m.submodules.o_rules = StreamRules(dut.o)
+    def specify(self, m, dut):
         windows = Value.cast(dut.windows)
         # The windows are those of the item at the input: they may change when another one comes.
         before, waited = Signal.like(windows), Signal()
@@ -69,25 +68,18 @@ class GuardSpec(Elaboratable):
             Cover(went & dut.windows.confine_shared),
             Cover(came & ~passes(dut.i.payload)),
         ]
-        return m
-
-    def ports(self):
-        return [self.dut.i.valid, self.dut.i.payload, self.dut.o.ready, self.dut.windows]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_leaves_the_window(kind):
-    spec = GuardSpec(kind)
-    prove(spec, spec.ports(), name=f"shared-guard-{kind}", depth=2, proves="F7")
+    prove(GuardSpec(kind), name=f"shared-guard-{kind}", depth=2, proves="F7")
 
 
 def test_proof_finds_a_line_outside():
-    spec = GuardSpec("rows", narrower=1)
     with pytest.raises(AssertionError, match="Assert failed"):
-        prove(spec, spec.ports(), name="shared-guard-narrower", mode="bmc", depth=3)
+        prove(GuardSpec("rows", narrower=1), name="shared-guard-narrower", mode="bmc", depth=3)
 
 
 @pytest.mark.long
 def test_every_case_is_reached():
-    spec = GuardSpec("landed")
-    prove(spec, spec.ports(), name="shared-guard-cover", mode="cover", depth=3)
+    prove(GuardSpec("landed"), name="shared-guard-cover", mode="cover", depth=3)

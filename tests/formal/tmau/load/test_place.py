@@ -3,13 +3,14 @@
 import pytest
 from amaranth.hdl import Assert, Assume, Const, Cover, Elaboratable, Module, Mux, Signal
 
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.smem.layouts import chunk_flips, whole_line
 from tilewright.hw.tmau.layouts import CompletionLayout
 from tilewright.hw.tmau.load.layouts import BOUNDS
 from tilewright.hw.tmau.load.place import WordPlacer
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import CHUNK_BYTES, Swizzle
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 PARAMS = TMAU_PRESETS["unit"]
 
@@ -55,19 +56,17 @@ def chunks_fit(payload):
     return fits
 
 
-class ColumnSpec(Elaboratable):
+class ColumnSpec(Spec):
     """Follows the byte at ``column`` of this line and of the next. Rounding is left to simulation, and staging."""
+
+    given, made = "i", "rows"
 
     def __init__(self, column, bus_bytes):
         self.params = PARAMS.replace(bus_bytes=bus_bytes)
         self.dut = WordPlacer(self.params)
         self.column = column
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.i_rules = StreamRules(dut.i, assume=True)
-        m.submodules.rows_rules = StreamRules(dut.rows)
+    def specify(self, m, dut):
         payload, column, bus_bytes = dut.i.payload, self.column, self.params.bus_bytes
         piece, context = payload.piece, payload.context
         fill_byte = context.fill.word_select(column % 4, 8)
@@ -145,21 +144,14 @@ class ColumnSpec(Elaboratable):
             m.d.comb += Assert(~out | dut.data.fills | ~dut.data.filled.bit_select(place, 1))
         m.d.comb += Cover(waiting & out & held)
         m.d.comb += Cover(taken & (piece.joint > column % bus_bytes) & (rest != 0))
-        return m
 
 
-class CompletionSpec(Elaboratable):
+class CompletionSpec(Spec):
     """A transfer that is not quiet completes once, in order, when its last write is done or its last word is staged."""
 
-    def __init__(self):
-        self.dut = WordPlacer(PARAMS)
+    given, made = "i", "completions staged"
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.i_rules = StreamRules(dut.i, assume=True)
-        m.submodules.completions_rules = StreamRules(dut.completions)
-        m.submodules.staged_rules = StreamRules(dut.staged)
+    def specify(self, m, dut):
         payload, context = dut.i.payload, dut.i.payload.context
         taken, row_taken = dut.i.valid & dut.i.ready, dut.rows.valid & dut.rows.ready
         # The guard is ready until it takes a row, and again when that is written.
@@ -202,11 +194,6 @@ class CompletionSpec(Elaboratable):
             Assert(~dut.rows.valid | ~context.stage),
             Cover(offering & ending & ~dut.rows.ready),
         ]
-        return m
-
-
-def ports(dut):
-    return [*(dut.i.valid, dut.i.payload, dut.rows.ready, dut.staged.ready, dut.completions.ready)]
 
 
 def test_swizzle_is_a_permutation():
@@ -219,24 +206,14 @@ def test_swizzle_is_a_permutation():
     [(0, 16), *(pytest.param(*case, marks=pytest.mark.long) for case in ((127, 16), (20, 32), (38, 64)))],
 )
 def test_column(column, bus_bytes):
-    spec = ColumnSpec(column, bus_bytes)
-    prove(spec, ports(spec.dut), name=f"place_{column}_{bus_bytes}", depth=2, proves="F9")
+    prove(ColumnSpec(column, bus_bytes), name=f"place_{column}_{bus_bytes}", depth=2, proves="F9")
 
 
 @pytest.mark.long
 def test_column_spec_reaches_a_byte_in_both_lines():
-    spec = ColumnSpec(0, 16)
-    prove(spec, ports(spec.dut), name="place_cover", mode="cover", depth=6)
+    prove(ColumnSpec(0, 16), name="place_cover", mode="cover", depth=6)
 
 
-@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 8, marks=pytest.mark.long)])
+@proved_and_covered(2, 8)
 def test_completions(mode, depth):
-    spec = CompletionSpec()
-    prove(
-        spec,
-        ports(spec.dut),
-        name=f"placer_completions-{mode}",
-        mode=mode,
-        depth=depth,
-        proves="F6" if mode == "prove" else "",
-    )
+    prove(CompletionSpec(WordPlacer(PARAMS)), name=f"placer_completions-{mode}", mode=mode, depth=depth, proves="F6")

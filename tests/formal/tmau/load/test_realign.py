@@ -1,9 +1,10 @@
 """Each step that pulls takes one word of its source; any byte lands where rotation and swizzle say; errors."""
 
 import pytest
-from amaranth.hdl import Assert, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Cat, Cover, Mux, Signal, Value
 from amaranth.lib import stream
 
+from support.formal import Spec
 from tilewright.hw.smem.layouts import chunk_flips
 from tilewright.hw.tmau.load.layouts import BOUNDS
 from tilewright.hw.tmau.load.realign import Realigner
@@ -14,56 +15,55 @@ from tilewright.verify.formal import StreamRules, prove
 CHUNK_LOG2 = CHUNK_BYTES.bit_length() - 1
 
 
-class RealignerSpec(Elaboratable):
+class RealignerSpec(Spec):
     """Follows the bus word that was taken last, and the errors up to the transfer that answers for them."""
+
+    given = "steps words loop"
 
     def __init__(self, bus_bytes):
         self.params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes)
         self.dut = Realigner(self.params)
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.steps_rules = StreamRules(dut.steps, assume=True)
-        m.submodules.words_rules = StreamRules(dut.words, assume=True)
-        m.submodules.loop_rules = StreamRules(dut.loop, assume=True)
+    def specify(self, m, dut):
         m.submodules.aligned_rules = StreamRules(self.unplaced(m))
 
         step, context = dut.steps.payload, dut.steps.payload.context
         word = Signal.like(dut.words.payload)
         m.d.comb += word.eq(Mux(context.loop, dut.loop.payload, dut.words.payload))
-        taken, stalls = dut.steps.valid & dut.steps.ready, Signal()
-        m.d.comb += stalls.eq(dut.steps.valid & step.pull & ~Mux(context.loop, dut.loop.valid, dut.words.valid))
+        taken, stalls, arrived = dut.steps.valid & dut.steps.ready, Signal(), Signal()
+        wants = dut.steps.valid & step.pull & ~arrived  # the step has no word yet
+        m.d.comb += stalls.eq(wants & ~Mux(context.loop, dut.loop.valid, dut.words.valid))
         for source, chosen in ((dut.words, ~context.loop), (dut.loop, context.loop)):
-            m.d.comb += Assert((source.valid & source.ready) == (taken & step.pull & chosen))
+            m.d.comb += Assert(source.ready == (wants & chosen))
+        m.d.sync += arrived.eq(dut.steps.valid & step.pull & ~stalls & ~taken)
 
         value, there = Signal.like(word.data), Signal()  # the word that was taken last, and whether there was one
         error, address = Signal(), Signal(self.params.addr_width)  # of the transfer so far
         comes, wrong, first = Signal.like(value), Signal.like(error), Signal.like(address)
         m.d.comb += [
-            comes.eq(Mux(step.pull, word.data, value)),
-            wrong.eq(error | (step.pull & word.error)),
+            comes.eq(Mux(wants, word.data, value)),
+            wrong.eq(error | (wants & word.error)),
             first.eq(Mux(error, address, word.address)),
         ]
-        with m.If(taken):
+        with m.If(taken | (wants & ~stalls)):
             m.d.sync += [
                 there.eq(there | step.pull),
                 value.eq(comes),
-                error.eq(wrong & ~(step.piece.last & (context.stage | ~context.quiet))),
+                error.eq(wrong & ~(taken & step.piece.last & (context.stage | ~context.quiet))),
                 address.eq(first),
             ]
         self.check(m, step, wrong, there | step.pull, comes, first)
         m.d.comb += [
             Assert(taken == (dut.aligned.valid & dut.aligned.ready)),
             Assert(dut.aligned.valid == (dut.steps.valid & ~stalls)),
-            Assert(~there | (dut.steps.valid & step.pull) | (dut.last_word == value)),
+            Assert(~there | wants | (dut.last_word == value)),
+            Assert((dut.pulled == arrived) & (~arrived | (there & dut.steps.valid & step.pull))),
         ]
         m.d.comb += [
             Assert(dut.stall_data == stalls),
             Assert((dut.error == error) & (~error | (dut.error_address == address))),
             Cover(taken & error & ~step.pull & step.piece.last & context.quiet),
         ]
-        return m
 
     def check(self, m, step, wrong, there, value, address):
         """What comes out, of a step, whether there is an error and at which address, and the word, if there is one."""
@@ -104,7 +104,7 @@ def remains(piece, context, params):
     return context.stage & piece.last & (begins != ends) & (piece.end != ends << params.bus_log2)
 
 
-class PlacedSpec(Elaboratable):
+class PlacedSpec(Spec):
     """Byte b of the word of a step at ``b + rotate``, and chunks then exchanged as the line's swizzle says.
 
     It is a function of word and step, which no register takes part in. In the first cycle they are whatever may come.
@@ -114,9 +114,7 @@ class PlacedSpec(Elaboratable):
         self.params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes)
         self.dut = Realigner(self.params)
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+    def specify(self, m, dut):
         step, word = dut.steps.payload, dut.data
         for bit, by in enumerate(step.rotate):
             before, word = word, Signal(len(word), name=f"turned{1 << bit}")
@@ -128,28 +126,19 @@ class PlacedSpec(Elaboratable):
             parts = [before[low : low + size] for low in range(0, len(word), size)]
             m.d.comb += word.eq(Mux(flip, Cat(parts[number ^ 1] for number in range(len(parts))), before))
         m.d.comb += Assert(dut.aligned.payload.word == word)
-        return m
-
-
-def ports(dut):
-    sources = [port for source in (dut.steps, dut.words, dut.loop) for port in (source.valid, source.payload)]
-    return [*sources, dut.aligned.ready]
 
 
 @pytest.mark.parametrize("bus_bytes", [16, pytest.param(64, marks=pytest.mark.long)])
 def test_words_and_errors(bus_bytes):
-    spec = RealignerSpec(bus_bytes)
-    prove(spec, ports(spec.dut), name=f"realigner_{bus_bytes}", depth=2)
+    prove(RealignerSpec(bus_bytes), name=f"realigner_{bus_bytes}", depth=2)
 
 
 # No induction over rotated words of 64 bytes ends within minutes; nor is there any state that they depend on.
 @pytest.mark.parametrize("bus_bytes", [16, pytest.param(64, marks=pytest.mark.long)])
 def test_words_are_rotated_and_swizzled(bus_bytes):
-    spec = PlacedSpec(bus_bytes)
-    prove(spec, ports(spec.dut), name=f"realigner_placed_{bus_bytes}", mode="bmc", depth=1)
+    prove(PlacedSpec(bus_bytes), name=f"realigner_placed_{bus_bytes}", mode="bmc", depth=1)
 
 
 @pytest.mark.long
 def test_realigner_spec_reaches_an_error_and_a_word_used_again():
-    spec = RealignerSpec(16)
-    prove(spec, ports(spec.dut), name="realigner_cover", mode="cover", depth=8)
+    prove(RealignerSpec(16), name="realigner_cover", mode="cover", depth=8)

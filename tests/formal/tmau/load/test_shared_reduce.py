@@ -1,10 +1,11 @@
 """Shared reducer: nothing is fetched that is still to be written; parts have their places; plain pieces pass."""
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Assume, Cover, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from support.formal import Spec
 from tilewright.hw.reduce import integer
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.load import shared_reduce
@@ -12,7 +13,7 @@ from tilewright.hw.tmau.load.layouts import BOUNDS
 from tilewright.hw.tmau.load.shared_reduce import SharedReducer
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import Reduction
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 PARAMS = TMAU_PRESETS["unit"].replace(addr_width=16, smem=SmemParams(1024))
 
@@ -55,8 +56,10 @@ def _without_arithmetic(monkeypatch):
     monkeypatch.setattr(shared_reduce, "IN_FLIGHT", 4)
 
 
-class SharedReducerSpec(Elaboratable):
+class SharedReducerSpec(Spec):
     """Follows one row: parts of it that were taken and are not written. Behind the reducer two pieces may wait."""
+
+    given, made = "i", "o fetch.rows"
 
     def __init__(self, bus_bytes, floats=True):
         features = [name for name in PARAMS.features if floats or name != "reductions_float"]
@@ -65,12 +68,7 @@ class SharedReducerSpec(Elaboratable):
         self.row = Signal(PARAMS.smem.row_width)  # the same in all cycles
         self.pop = Signal()  # the oldest piece behind the reducer is written
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.i_rules = StreamRules(dut.i, assume=True)
-        m.submodules.o_rules = StreamRules(dut.o)
-        m.submodules.fetch_rules = StreamRules(dut.fetch.rows)
+    def specify(self, m, dut):
 
         i, o = dut.i.payload, dut.o.payload
         came, left, issued = (stream.valid & stream.ready for stream in (dut.i, dut.o, dut.fetches.i))
@@ -126,7 +124,6 @@ class SharedReducerSpec(Elaboratable):
             Cover(issued & dut.older & dut.ending),
             Cover(part_leaves & o.piece.last & part),
         ]
-        return m
 
     def behind(self, m, left):
         """At most two pieces that have left are not written; whether one of the row is written now."""
@@ -171,14 +168,6 @@ class SharedReducerSpec(Elaboratable):
         return (o.piece.line + 1)[: len(self.row)] == self.row
 
 
-def ports(spec):
-    dut = spec.dut
-    return [
-        *(dut.i.valid, dut.i.payload, dut.o.ready, dut.fetch.rows.ready, dut.fetch.line, dut.written),
-        *(spec.row, spec.pop),
-    ]
-
-
 @pytest.mark.parametrize(
     ("bus_bytes", "depth", "floats"),
     [
@@ -189,12 +178,10 @@ def ports(spec):
 )
 def test_parts_are_counted_and_nothing_is_fetched_too_early(bus_bytes, depth, floats):
     """A narrow bus for a longer time; words that lie in two lines on a wide one."""
-    spec = SharedReducerSpec(bus_bytes, floats)
     name = f"shared_reduce_{bus_bytes}" + ("" if floats else "_integers")
-    prove(spec, ports(spec), name=name, mode="bmc", depth=depth)
+    prove(SharedReducerSpec(bus_bytes, floats), name=name, mode="bmc", depth=depth)
 
 
 @pytest.mark.long
 def test_transfers_overlap():
-    spec = SharedReducerSpec(32)
-    prove(spec, ports(spec), name="shared_reduce_cover", mode="cover", depth=10)
+    prove(SharedReducerSpec(32), name="shared_reduce_cover", mode="cover", depth=10)

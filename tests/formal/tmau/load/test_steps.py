@@ -2,27 +2,27 @@
 
 import pytest
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Mux, Signal, Value
 
+from support.formal import Spec
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.load.layouts import RunLayout
 from tilewright.hw.tmau.load.steps import ResponseTracker, StepGenerator
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import Reduction
-from tilewright.verify.formal import StreamRules, prove, queue_invariants
+from tilewright.verify.formal import prove, queue_invariants
 
 
-class TrackerSpec(Elaboratable):
+class TrackerSpec(Spec):
     """Counts rows and runs on both sides of the queue, and remembers where the run before ended."""
+
+    made = "runs"
 
     def __init__(self, bus_bytes):
         self.params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes)
         self.dut = ResponseTracker(self.params)
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.runs_rules = StreamRules(dut.runs)
+    def specify(self, m, dut):
         taken = dut.runs.valid & dut.runs.ready
         pushed = dut.rows.valid & dut.rows.ready
         transfer_pushed = dut.transfers.valid & dut.transfers.ready
@@ -39,7 +39,6 @@ class TrackerSpec(Elaboratable):
         ]
         self.judge_place(m, taken)
         m.d.comb += Cover(taken & dut.runs.payload.last & (transfers == 2))
-        return m
 
     def judge_place(self, m, taken):
         """Runs lie end to end, with the gap where a row ends; a run closes the line that no other goes on with."""
@@ -61,35 +60,27 @@ class TrackerSpec(Elaboratable):
             ]
 
 
-def ports(dut):
-    return [*(dut.transfers.valid, dut.transfers.payload, dut.rows.valid, dut.rows.payload), dut.runs.ready]
-
-
 @pytest.mark.parametrize("bus_bytes", [16, 32])
 def test_one_row_a_run(bus_bytes):
-    spec = TrackerSpec(bus_bytes)
-    prove(spec, ports(spec.dut), name=f"tracker_{bus_bytes}", depth=2, proves="F6 F8")
+    prove(TrackerSpec(bus_bytes), name=f"tracker_{bus_bytes}", depth=2, proves="F6 F8")
 
 
 @pytest.mark.long
 def test_tracker_spec_reaches_two_transfers():
-    spec = TrackerSpec(16)
-    prove(spec, ports(spec.dut), name="tracker_cover", mode="cover", depth=8)
+    prove(TrackerSpec(16), name="tracker_cover", mode="cover", depth=8)
 
 
-class StepsSpec(Elaboratable):
+class StepsSpec(Spec):
     """Follows the run that is being cut, and judges each step by it."""
+
+    given, made = "runs", "steps"
 
     def __init__(self, bus_bytes):
         self.params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes, smem=SmemParams(1024))
         self.dut = StepGenerator(self.params)
         self.byte = AnyConst(self.params.smem.addr_width + 1)  # any byte address: what holds for it holds for all
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.runs_rules = StreamRules(dut.runs, assume=True)
-        m.submodules.steps_rules = StreamRules(dut.steps)
+    def specify(self, m, dut):
         m.d.comb += Assume(well_formed(dut.runs.payload, self.params) | ~dut.runs.valid)
 
         # The run that steps are cut from, and whether there is one; where the next step starts; the bytes in the words
@@ -124,7 +115,6 @@ class StepsSpec(Elaboratable):
                 | Cat(uses & (end > base + 128), piece.first == piece.end, uses & ~step.pull, ~uses, piece.joint != 0)
             )
         m.d.comb += Cover(covered.all())
-        return m
 
     def judge(self, m, step, run, start, end, final):
         """The steps of a run lie end to end from its start to its end; an empty one may follow."""

@@ -1,26 +1,22 @@
 """F6: a command is finished, or becomes a job, once. F11: it is offered two cycles after its last dimension."""
 
-import pytest
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Assume, Cat, Cover, Mux, Signal, Value
 
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.setup.tensor import Setup
 from tilewright.spec import TENSOR_OPCODES, Error
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 
-class SetupSpec(Elaboratable):
+class SetupSpec(Spec):
     """Counts the dimensions of a command through two places to the output. Products do not matter here."""
 
-    def __init__(self):
-        self.dut = Setup(TMAU_PRESETS["unit"].replace(addr_width=16))
+    made = "jobs finished"
+    constant = "dut.dimensions.listed"
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+    def specify(self, m, dut):
         jobs, finished = dut.jobs, dut.finished
-        for name, output in (("jobs", jobs), ("finished", finished)):
-            m.submodules[f"{name}_rules"] = StreamRules(output)
         leaves = (jobs.valid & jobs.ready) | (finished.valid & finished.ready)
 
         # What comes is constant until it is taken, and a descriptor has a rank.
@@ -65,7 +61,6 @@ class SetupSpec(Elaboratable):
         ]
         self.tie(m, slot, count, places)
         self.follow(m, slot, count, places, offered)
-        return m
 
     def tie(self, m, slot, count, places):
         """What the registers of the device hold: makes the induction close."""
@@ -109,12 +104,13 @@ class SetupSpec(Elaboratable):
             Assert(~offered | far | ~near | near_first),
         ]
 
-    def ports(self):
-        dut = self.dut
-        return [dut.i.valid, dut.i.payload, Value.cast(dut.windows), dut.jobs.ready, dut.finished.ready]
 
-
-@pytest.mark.parametrize(("mode", "depth"), [("prove", 3), pytest.param("cover", 9, marks=pytest.mark.long)])
+@proved_and_covered(3, 9)
 def test_every_command_leaves_once(mode, depth):
-    spec = SetupSpec()
-    prove(spec, spec.ports(), name=f"setup-{mode}", mode=mode, depth=depth, proves="F6 F11" if mode == "prove" else "")
+    prove(
+        SetupSpec(Setup(TMAU_PRESETS["unit"].replace(addr_width=16))),
+        name=f"setup-{mode}",
+        mode=mode,
+        depth=depth,
+        proves="F6 F11",
+    )

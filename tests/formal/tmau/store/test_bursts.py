@@ -1,30 +1,22 @@
 """F6: the bursts of a run hold exactly its bus words, and one burst of a transfer is its last; F11: none idles."""
 
-import pytest
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover, Mux, Signal
 
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.bursts import StoreFinisher, WriteGenerator
 from tilewright.hw.tmau.store.layouts import StoredRunLayout
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 PARAMS = TMAU_PRESETS["unit"].replace(processors=3)
 
 
-class BurstsSpec(Elaboratable):
+class BurstsSpec(Spec):
     """Keeps the runs whose bursts have not all left, two at most, and counts the beats of the older one."""
 
-    def __init__(self):
-        self.dut = WriteGenerator(PARAMS)
+    given, made = "i", "bursts"
 
-    def ports(self):
-        return [self.dut.i.valid, self.dut.i.payload, self.dut.bursts.ready]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.runs_rules = StreamRules(dut.i, assume=True)
-        m.submodules.bursts_rules = StreamRules(dut.bursts)
+    def specify(self, m, dut):
         given, burst = dut.i.payload, dut.bursts.payload
         m.d.comb += [
             Assume((given.bytes != 0) & (given.bytes <= PARAMS.smem.size_bytes)),
@@ -69,7 +61,6 @@ class BurstsSpec(Elaboratable):
         self.tie(m, held, run, behind, asked)
         m.d.comb += Cover(goes & final & run.last & (asked == 2 * PARAMS.max_burst))
         m.d.comb += Cover(goes & run.empty)
-        return m
 
     @staticmethod
     def words(run):
@@ -102,30 +93,17 @@ class BurstsSpec(Elaboratable):
                     ]
 
 
-@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 8, marks=pytest.mark.long)])
+@proved_and_covered(2, 8)
 def test_bursts_hold_the_words_of_the_run(mode, depth):
-    spec = BurstsSpec()
-    prove(
-        spec,
-        spec.ports(),
-        name=f"store-bursts-{mode}",
-        mode=mode,
-        depth=depth,
-        proves="F6 F11" if mode == "prove" else "",
-    )
+    prove(BurstsSpec(WriteGenerator(PARAMS)), name=f"store-bursts-{mode}", mode=mode, depth=depth, proves="F6 F11")
 
 
-class StoreFinishSpec(Elaboratable):
+class StoreFinishSpec(Spec):
     """Counts, modulo 16, what has come and what has ended."""
 
-    def __init__(self):
-        self.dut = StoreFinisher(TMAU_PRESETS["unit"])
+    given, made = "responses", "completions"
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.responses_rules = StreamRules(dut.responses, assume=True)
-        m.submodules.completions_rules = StreamRules(dut.completions)
+    def specify(self, m, dut):
         end, response = dut.queue.o.payload, dut.responses.payload
         came = dut.ends.valid & dut.ends.ready
         final = dut.responses.valid & dut.responses.ready & response.last
@@ -151,16 +129,14 @@ class StoreFinishSpec(Elaboratable):
             Assert(~(completes & (response.error | end.error)) | dut.completions.payload.error),
         ]
         m.d.comb += Cover(completes & dut.completions.payload.error & ~response.error & ~end.error & (waiting == 2))
-        return m
-
-    def ports(self):
-        dut = self.dut
-        return [*(dut.ends.valid, dut.ends.payload, dut.responses.valid, dut.responses.payload), dut.completions.ready]
 
 
-@pytest.mark.parametrize(("mode", "depth"), [("prove", 3), pytest.param("cover", 8, marks=pytest.mark.long)])
+@proved_and_covered(3, 8)
 def test_one_end_a_transfer(mode, depth):
-    spec = StoreFinishSpec()
     prove(
-        spec, spec.ports(), name=f"store-finish-{mode}", mode=mode, depth=depth, proves="F6" if mode == "prove" else ""
+        StoreFinishSpec(StoreFinisher(TMAU_PRESETS["unit"])),
+        name=f"store-finish-{mode}",
+        mode=mode,
+        depth=depth,
+        proves="F6",
     )

@@ -1,31 +1,23 @@
 """F6: every step that has a place comes out once, in order, in the cycle in which what it asked for is taken."""
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
+from amaranth.hdl import Assert, Assume, Cover, Signal
 
+from support.formal import Spec
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.segments import ENTRIES, SegmentFetcher
-from tilewright.verify.formal import StreamRules, prove, queue_invariants
+from tilewright.verify.formal import prove, queue_invariants
 
 
-class SegmentFetchSpec(Elaboratable):
+class SegmentFetchSpec(Spec):
     """Counts the places behind the fetcher. Its two queues keep the order (F1): what is proved is that they agree."""
+
+    given, made = "steps", "fetch.rows"
 
     def __init__(self, bus_bytes=16, prefer_bram=False):
         self.dut = SegmentFetcher(TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes, prefer_bram=prefer_bram))
 
-    def ports(self):
-        dut = self.dut
-        return [
-            *(dut.steps.valid, dut.steps.payload, dut.fetch.rows.ready, dut.fetch.line),
-            *(dut.staged.valid, dut.staged.payload, dut.left),
-        ]
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.steps_rules = StreamRules(dut.steps, assume=True)
-        m.submodules.rows_rules = StreamRules(dut.fetch.rows)
+    def specify(self, m, dut):
         asked, waiting = dut.requests, dut.waiting
         started = dut.steps.valid & dut.steps.ready
         turn = asked.o.valid & asked.o.ready
@@ -64,16 +56,18 @@ class SegmentFetchSpec(Elaboratable):
             m.d.sync += was_full.eq(1)
         m.d.comb += Cover(was_full & (dut.used == 0))
         m.d.comb += Cover((waiting.level == ENTRIES) & ~due)
-        return m
 
 
 @pytest.mark.parametrize(("bus_bytes", "prefer_bram"), [(16, False), (64, False), (64, True)])
 def test_entries_are_enough(bus_bytes, prefer_bram):
-    spec = SegmentFetchSpec(bus_bytes, prefer_bram)
-    prove(spec, spec.ports(), name=f"store-segment-fetch-{bus_bytes}-{prefer_bram}".lower(), depth=2, proves="F6")
+    prove(
+        SegmentFetchSpec(bus_bytes, prefer_bram),
+        name=f"store-segment-fetch-{bus_bytes}-{prefer_bram}".lower(),
+        depth=2,
+        proves="F6",
+    )
 
 
 @pytest.mark.long
 def test_all_entries_are_used():
-    spec = SegmentFetchSpec()
-    prove(spec, spec.ports(), name="store-segment-fetch-cover", mode="cover", depth=24)
+    prove(SegmentFetchSpec(), name="store-segment-fetch-cover", mode="cover", depth=24)

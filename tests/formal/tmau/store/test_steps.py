@@ -1,24 +1,21 @@
 """F6: runs obey the stream rules; each takes one run of the queue, dropped ones too, and the last one the transfer."""
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cat, Cover, Mux, Signal
 
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.steps import StoreTracker, WordStepGenerator
-from tilewright.verify.formal import StreamRules, prove, queue_invariants
+from tilewright.verify.formal import prove, queue_invariants
 
 
-class StoreTrackerSpec(Elaboratable):
+class StoreTrackerSpec(Spec):
     """Counts runs and transfers that wait."""
 
-    def __init__(self):
-        self.dut = StoreTracker(TMAU_PRESETS["unit"])
+    made = "o"
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.o_rules = StreamRules(dut.o)
+    def specify(self, m, dut):
         run = dut.run_queue.o
         goes = dut.o.valid & dut.o.ready
         taken, ended = run.valid & run.ready, dut.transfer_queue.o.valid & dut.transfer_queue.o.ready
@@ -37,37 +34,30 @@ class StoreTrackerSpec(Elaboratable):
             Assert(~goes | ~dut.o.payload.empty | dut.o.payload.last),
         ]
         m.d.comb += Cover(goes & dut.o.payload.empty & (transfers == 2))
-        return m
-
-    def ports(self):
-        dut = self.dut
-        return [dut.transfers.valid, dut.transfers.payload, dut.runs.valid, dut.runs.payload, dut.o.ready]
 
 
-@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 8, marks=pytest.mark.long)])
+@proved_and_covered(2, 8)
 def test_one_run_of_the_queue_a_run(mode, depth):
-    spec = StoreTrackerSpec()
     prove(
-        spec, spec.ports(), name=f"store-tracker-{mode}", mode=mode, depth=depth, proves="F6" if mode == "prove" else ""
+        StoreTrackerSpec(StoreTracker(TMAU_PRESETS["unit"])),
+        name=f"store-tracker-{mode}",
+        mode=mode,
+        depth=depth,
+        proves="F6",
     )
 
 
-class WordStepsSpec(Elaboratable):
+class WordStepsSpec(Spec):
     """Follows the run that is being cut, and judges each step by it."""
+
+    given, made = "i", "steps"
 
     def __init__(self, bus_bytes):
         self.params = TMAU_PRESETS["unit"].replace(addr_width=16, bus_bytes=bus_bytes, smem=SmemParams(1024))
         self.dut = WordStepGenerator(self.params)
 
-    def ports(self):
-        return [self.dut.i.valid, self.dut.i.payload, self.dut.steps.ready]
-
-    def elaborate(self, platform):
-        m = Module()
-        dut, bus_bytes, bus_log2 = self.dut, self.params.bus_bytes, self.params.bus_log2
-        m.submodules.dut = dut
-        m.submodules.runs_rules = StreamRules(dut.i, assume=True)
-        m.submodules.steps_rules = StreamRules(dut.steps)
+    def specify(self, m, dut):
+        bus_bytes, bus_log2 = self.params.bus_bytes, self.params.bus_log2
         m.d.comb += Assume(~dut.i.valid | well_formed(dut.i.payload))
 
         # A run is taken with its last word; what is judged is the word before, and so the run that it is of.
@@ -211,11 +201,9 @@ def well_formed(run):
 @pytest.mark.long
 @pytest.mark.parametrize("bus_bytes", [16, 64])
 def test_steps_cover_the_run(bus_bytes):
-    spec = WordStepsSpec(bus_bytes)
-    prove(spec, spec.ports(), name=f"word_steps_{bus_bytes}", depth=3, proves="F8")
+    prove(WordStepsSpec(bus_bytes), name=f"word_steps_{bus_bytes}", depth=3, proves="F8")
 
 
 @pytest.mark.long
 def test_word_steps_spec_reaches_every_kind_of_step():
-    spec = WordStepsSpec(64)
-    prove(spec, spec.ports(), name="word_steps_cover", mode="cover", depth=12)
+    prove(WordStepsSpec(64), name="word_steps_cover", mode="cover", depth=12)

@@ -1,15 +1,16 @@
 """F8: the address is that of the first run plus, level by level, what the index's steps add up to."""
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover, Mux, Signal
 
+from support.formal import Spec
 from tilewright.hw.tmau.walk.address import AddressGenerator
 from tilewright.verify.formal import prove
 
 _WIDTH, _LEVELS = 16, 5
 
 
-class AddressSpec(Elaboratable):
+class AddressSpec(Spec):
     """Keeps index times stride of each level, by addition; a level may begin in the middle of a round."""
 
     def __init__(self, levels=_LEVELS):
@@ -17,9 +18,7 @@ class AddressSpec(Elaboratable):
         self.dut = AddressGenerator(addr_width=_WIDTH, levels=levels)
         self.starts = [Signal(_WIDTH, name=f"start{d}") for d in range(levels)]
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
+    def specify(self, m, dut):
         base, loaded = Signal(_WIDTH), Signal()
         terms = [Signal(_WIDTH, name=f"term{d}") for d in range(self.levels)]
         held = Signal(dut.strides.shape())
@@ -43,20 +42,13 @@ class AddressSpec(Elaboratable):
             for d, accumulator in enumerate(dut.rounds):
                 m.d.comb += Assert(accumulator == (base + sum(terms[d:]))[:_WIDTH])
         m.d.comb += Cover(loaded & (terms[0] == 3) & (terms[2] == 5) & (terms[-1] == 7))
-        return m
-
-    def ports(self):
-        dut = self.dut
-        return [dut.load, dut.loading, dut.origins, dut.strides, dut.step, dut.over, *self.starts]
 
 
 @pytest.mark.parametrize("levels", [5, 4])
 def test_address_is_the_sum(levels):
-    spec = AddressSpec(levels)
-    prove(spec, spec.ports(), name=f"address-{levels}", depth=2, proves="F8")
+    prove(AddressSpec(levels), name=f"address-{levels}", depth=2, proves="F8")
 
 
 @pytest.mark.long
 def test_sums_are_reached():
-    spec = AddressSpec()
-    prove(spec, spec.ports(), name="address-cover", mode="cover", depth=6)
+    prove(AddressSpec(), name="address-cover", mode="cover", depth=6)

@@ -1,29 +1,29 @@
 """F8, F11: ``last`` + 1 pixels follow the walk of docs/tmau.md, "Im2col mode", at the sums of its steps."""
 
 import pytest
-from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Array, Assert, Assume, Cover, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.walk.pixel import LineParts, PartsLayout, PixelWalker
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 PARAMS = TMAU_PRESETS["unit"]
 _WIDTH = PARAMS.addr_width
 
 
-class PixelsSpec(Elaboratable):
+class PixelsSpec(Spec):
     """Makes the walk as the specification writes it down, and keeps position times stride by addition."""
+
+    made = "o"
 
     def __init__(self):
         self.dut = PixelWalker(PARAMS)
         self.starts = [Signal(_WIDTH, name=f"start{k}") for k in range(3)]
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.runs_rules = StreamRules(dut.o)
+    def specify(self, m, dut):
         arriving, run = dut.i.payload, dut.o.payload
         accepted = dut.i.valid & dut.i.ready
         steps = dut.o.valid & dut.o.ready
@@ -79,7 +79,6 @@ class PixelsSpec(Elaboratable):
             ]
             self.tie(m, walk, left, cur, n, base, terms)
         m.d.comb += Cover(walking & run.inside & (walk.last == 3) & (terms[1] != 0) & (n == 2) & (left == 1))
-        return m
 
     @staticmethod
     def high(walk, k):
@@ -109,15 +108,11 @@ class PixelsSpec(Elaboratable):
         for d, accumulator in enumerate(dut.address_generator.rounds):
             m.d.comb += Assert(accumulator == (base + sum(terms[d:]))[:_WIDTH])
 
-    def ports(self):
-        return [self.dut.i.valid, self.dut.i.payload, self.dut.o.ready, *self.starts]
-
 
 @pytest.mark.long
 @pytest.mark.parametrize(("mode", "depth"), [("prove", 2), ("cover", 7)])
 def test_pixels_follow_the_walk(mode, depth):
-    spec = PixelsSpec()
-    prove(spec, spec.ports(), name=f"pixels-{mode}", mode=mode, depth=depth, proves="F8 F11" if mode == "prove" else "")
+    prove(PixelsSpec(), name=f"pixels-{mode}", mode=mode, depth=depth, proves="F8 F11")
 
 
 PIXEL_LINES_PARAMS = TMAU_PRESETS["unit"].replace(addr_width=16, bus_bytes=32, smem=SmemParams(1 << 16))
@@ -134,18 +129,16 @@ class AnyParts(wiring.Component):
         return Module()
 
 
-class LinesSpec(Elaboratable):
+class LinesSpec(Spec):
     """Follows the runs: which part of a line comes next, and how many bytes are left."""
+
+    given, made = "i", "o"
 
     def __init__(self):
         self.dut = PixelWalker(PIXEL_LINES_PARAMS)
         self.dut.parts = self.parts = AnyParts()
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.i_rules = StreamRules(dut.i, assume=True)
-        m.submodules.runs_rules = StreamRules(dut.o)
+    def specify(self, m, dut):
         parts, run = self.parts, dut.o.payload
         started = dut.i.valid & dut.i.ready
         steps = dut.o.valid & dut.o.ready
@@ -210,7 +203,6 @@ class LinesSpec(Elaboratable):
         with m.Else():
             m.d.comb += Assert(~dut.run_valid)
         m.d.comb += Cover(steps & ends & turned & (part == INSIDE) & ~fresh)
-        return m
 
     @staticmethod
     def next_part(m, line, place, name):
@@ -241,20 +233,7 @@ class LinesSpec(Elaboratable):
                 m.d.comb += Assume(~(was_done & seen) | (value == before))
                 m.d.comb += Assume(~done | value.any())
 
-    def ports(self):
-        dut, parts = self.dut, self.parts
-        free = [Value.cast(signal) for signal in (parts.bytes, parts.first, parts.others)]
-        return [dut.i.valid, dut.i.payload, dut.o.ready, *free, parts.first_done, parts.others_done]
 
-
-@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 14, marks=pytest.mark.long)])
+@proved_and_covered(2, 14)
 def test_runs_are_the_parts_of_lines(mode, depth):
-    spec = LinesSpec()
-    prove(
-        spec,
-        spec.ports(),
-        name=f"pixel_lines-{mode}",
-        mode=mode,
-        depth=depth,
-        proves="F8 F11" if mode == "prove" else "",
-    )
+    prove(LinesSpec(), name=f"pixel_lines-{mode}", mode=mode, depth=depth, proves="F8 F11")

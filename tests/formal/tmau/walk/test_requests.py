@@ -1,33 +1,23 @@
 """Every run leaves once, to the path that it is for, as it came and in order; what is offered holds."""
 
-import pytest
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Assume, Cover, Mux, Signal, Value
 
+from support.formal import Spec, proved_and_covered
 from tilewright.hw.tmau.layouts import BoxRunLayout, StoreRunLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.walk.requests import RequestGenerator, RunRouter
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 PARAMS = TMAU_PRESETS["unit"].replace(addr_width=16)
 
 
-class RunRouterSpec(Elaboratable):
+class RunRouterSpec(Spec):
     """Keeps the runs that have come and not left: at most two."""
 
-    def __init__(self):
-        self.dut = RunRouter(PARAMS)
+    given, made = "tiles pixels", "loads stores"
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        for name, port, assume in (
-            ("tiles", dut.tiles, True),
-            ("pixels", dut.pixels, True),
-            ("loads", dut.loads, False),
-            ("stores", dut.stores, False),
-        ):
-            m.submodules[f"{name}_rules"] = StreamRules(port, assume=assume)
+    def specify(self, m, dut):
         tile, pixel, load, store = (p.valid & p.ready for p in (dut.tiles, dut.pixels, dut.loads, dut.stores))
         given = Mux(dut.tiles.valid, Value.cast(dut.tiles.payload), Value.cast(dut.pixels.payload))
 
@@ -63,35 +53,26 @@ class RunRouterSpec(Elaboratable):
         ]
         m.d.comb += [Cover(source & sink & (held == 1)) for source in (tile, pixel) for sink in (load, store)]
         m.d.comb += Cover(held == 2)
-        return m
-
-    def ports(self):
-        dut = self.dut
-        inputs = [signal for port in (dut.tiles, dut.pixels) for signal in (port.valid, port.payload)]
-        return [*inputs, dut.loads.ready, dut.stores.ready]
 
 
-@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 4, marks=pytest.mark.long)])
+@proved_and_covered(2, 4)
 def test_every_run_goes_to_its_path(mode, depth):
-    spec = RunRouterSpec()
-    prove(spec, spec.ports(), name=f"run-router-{mode}", mode=mode, depth=depth)
+    prove(RunRouterSpec(RunRouter(PARAMS)), name=f"run-router-{mode}", mode=mode, depth=depth)
 
 
 REQUESTS_PARAMS = TMAU_PRESETS["unit"].replace(bus_bytes=32)  # with folded pixels
 
 
-class RequestsSpec(Elaboratable):
+class RequestsSpec(Spec):
     """Notes what the run at the input has already sent."""
+
+    given, made = "i", "rows"
 
     def __init__(self):
         self.dut = RequestGenerator(REQUESTS_PARAMS)
         self.word = AnyConst(REQUESTS_PARAMS.word_width)  # any bus word: what holds for it holds for all
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.runs_rules = StreamRules(dut.i, assume=True)
-        m.submodules.rows_rules = StreamRules(dut.rows)
+    def specify(self, m, dut):
         run, row, request = dut.i.payload, dut.rows.payload, dut.requests.payload
         sends_row = dut.rows.valid & dut.rows.ready
         asks = dut.requests.valid & dut.requests.ready
@@ -142,21 +123,8 @@ class RequestsSpec(Elaboratable):
             m.d.comb += Assert(~asked | (run.inside & ~run.loop & holds))
         m.d.comb += Cover(leaves & row.shared & ~needed)
         m.d.comb += Cover(asks & row.shared & has_row)
-        return m
-
-    def ports(self):
-        dut = self.dut
-        return [dut.i.valid, dut.i.payload, dut.rows.ready, dut.requests.ready]
 
 
-@pytest.mark.parametrize(("mode", "depth"), [("prove", 2), pytest.param("cover", 6, marks=pytest.mark.long)])
+@proved_and_covered(2, 6)
 def test_rows_and_requests(mode, depth):
-    spec = RequestsSpec()
-    prove(
-        spec,
-        spec.ports(),
-        name=f"requests-{mode}",
-        mode=mode,
-        depth=depth,
-        proves="F6 F7 F11" if mode == "prove" else "",
-    )
+    prove(RequestsSpec(), name=f"requests-{mode}", mode=mode, depth=depth, proves="F6 F7 F11")

@@ -1,15 +1,18 @@
 """F11: a walk shows a run in every cycle from its acceptance to its last run, and the next walk follows at once."""
 
 import pytest
-from amaranth.hdl import Assert, Cat, Cover, Elaboratable, Module, Signal
+from amaranth.hdl import Assert, Cat, Cover, Signal
 
+from support.formal import Spec
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.walk.tile import TileWalker
-from tilewright.verify.formal import StreamRules, prove
+from tilewright.verify.formal import prove
 
 
-class WalkerSpec(Elaboratable):
+class WalkerSpec(Spec):
     """Knows whether a walk is under way. That it ends is what the proof of the loop nest shows."""
+
+    made = "o"
 
     def __init__(self, gathers=True):
         params = TMAU_PRESETS["unit"]
@@ -17,10 +20,7 @@ class WalkerSpec(Elaboratable):
         self.levels = range(0 if gathers else 1, 5)
         self.dut = TileWalker(params.replace(features=features))
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.runs_rules = StreamRules(dut.o)
+    def specify(self, m, dut):
         accepted = dut.i.valid & dut.i.ready
         ends = dut.o.valid & dut.o.ready & dut.o.payload.last
 
@@ -40,19 +40,13 @@ class WalkerSpec(Elaboratable):
             Assert(~first | (dut.o.payload.last == single)),
             Cover(accepted & ends & ~first),
         ]
-        return m
-
-    def ports(self):
-        return [self.dut.i.valid, self.dut.i.payload, self.dut.o.ready]
 
 
 @pytest.mark.parametrize("gathers", [0, 1])
 def test_no_cycle_is_lost(gathers):
-    spec = WalkerSpec(gathers)
-    prove(spec, spec.ports(), name=f"walker-{gathers}", depth=2, proves="F11")
+    prove(WalkerSpec(gathers), name=f"walker-{gathers}", depth=2, proves="F11")
 
 
 @pytest.mark.long
 def test_walks_follow_each_other():
-    spec = WalkerSpec()
-    prove(spec, spec.ports(), name="walker-cover", mode="cover", depth=6)
+    prove(WalkerSpec(), name="walker-cover", mode="cover", depth=6)

@@ -1,11 +1,11 @@
 """The cache as its port shows it: reads find what was last written, in any traffic; memory has all after a flush."""
 
 import random
+from functools import partial
 
 import numpy as np
 import pytest
 
-from support.cases import cases
 from tilewright.hw.cluster.l2.params import Geometry
 from tilewright.hw.cluster.l2.top import L2
 from tilewright.spec.cluster import L2_REGISTERS
@@ -18,6 +18,7 @@ LINE = 16
 MEMORY = 4096
 OFFSETS = {register.name: register.offset for register in L2_REGISTERS}
 FLUSH, INVALIDATE, RANGE = 2, 4, 8
+long = partial(pytest.param, marks=pytest.mark.long)
 
 
 def cache(**sizes):
@@ -118,20 +119,18 @@ def run_random(dut, mode, seed, *, count=80, lines=range(24), failing=(), solid=
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-@cases("ways", [2], [1, 4])
-def test_random_traffic(ways, mode):
-    for seed in range(2):
-        contents, history, _ = run_random(cache(ways=ways), mode, seed)
-        assert (contents == history.final()).all()
+@pytest.mark.parametrize(("ways", "seed"), [long(1, 0), long(1, 1), (2, 0), long(2, 1), long(4, 0), long(4, 1)])
+def test_random_traffic(ways, seed, mode):
+    contents, history, _ = run_random(cache(ways=ways), mode, seed + list(STALL_MODES).index(mode))
+    assert (contents == history.final()).all()
 
 
-def test_few_places_for_many_lines():
+@pytest.mark.parametrize("seed", [0, long(1)])
+def test_few_places_for_many_lines(seed):
     """Every line is wanted in the same two sets: nearly all miss, and many wait for what is written back."""
-    dut, lines = cache(sets=2), range(0, 64, 4)
-    for seed in range(2):
-        contents, history, memory = run_random(dut, "none", seed, lines=lines, solid=0.9)
-        assert (contents == history.final()).all()
-        assert len(memory.writes) > 20
+    contents, history, memory = run_random(cache(sets=2), "none", seed, lines=range(0, 64, 4), solid=0.9)
+    assert (contents == history.final()).all()
+    assert len(memory.writes) > 20
 
 
 def test_errors_reach_who_asked():

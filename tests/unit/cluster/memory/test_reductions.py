@@ -8,7 +8,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from support.cases import cases
+from support.selection import cases
 from tilewright.hw.bus.axi4 import Axi4Signature, forward_channels
 from tilewright.hw.bus.bursts import WritesSignature
 from tilewright.hw.bus.write_port import WritePort

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from support.cases import cases
+from support.selection import cases
 from tilewright.hw.cluster.memory.top import MemorySide
 from tilewright.verify.pysim.axi import AxiMemory, axi_channel
 from tilewright.verify.pysim.simulate import elaborated, simulate

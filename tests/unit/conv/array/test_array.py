@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from support.cases import cases
 from support.conv import conv_unit
+from support.conv_fetch import rows_read
+from support.selection import cases
 from tilewright.hw.conv.array.array import ConvArray
-from tilewright.verify.pysim.conv_fetch import rows_read
 from tilewright.verify.pysim.simulate import elaborated, simulate
 
 SEED = 31

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from support.cases import grid
 from support.conv import conv_unit
+from support.selection import grid
 from support.streams import pulse, recording
 from tilewright.hw.conv.array.sequencer import Sequencer
 from tilewright.spec.conv import CHANNELS_AT_ONCE

@@ -5,12 +5,12 @@ import random
 import numpy as np
 import pytest
 
-from support.cases import cases
+from support.pe_operands import dot_rows
+from support.selection import cases
 from tilewright.golden.dot_product import dot
 from tilewright.hw.conv.array.units import ComputeUnit, FloatUnit
 from tilewright.hw.conv.params import FOLDS
 from tilewright.spec.pe import MmType
-from tilewright.verify.pysim.pe_operands import dot_rows
 from tilewright.verify.pysim.simulate import elaborated, simulate
 
 SEED = 42

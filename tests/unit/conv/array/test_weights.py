@@ -7,8 +7,8 @@ import pytest
 from amaranth.hdl import Cat, Elaboratable, Module, Value
 from amaranth.lib.wiring import connect
 
-from support.cases import grid
 from support.conv import conv_unit
+from support.selection import grid
 from support.streams import pulse
 from tilewright.golden import ConvPlan, ConvShape
 from tilewright.golden.conv.rows import Rows

@@ -1,11 +1,11 @@
 """Rows of random jobs, as they lie in the first buffer or with the slaves, against the golden model's rows."""
 
-from support.cases import grid
 from support.conv import conv_units
+from support.conv_fetch import FETCH_MODES, FetchGatherer, dense_job, make_path, run_jobs, start_job
+from support.conv_plan import plan_of
+from support.selection import grid
 from support.streams import pulse
 from tilewright.golden.conv.job import parts_of
-from tilewright.verify.pysim.conv_fetch import FETCH_MODES, FetchGatherer, dense_job, make_path, run_jobs, start_job
-from tilewright.verify.pysim.conv_plan import plan_of
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.random.conv_jobs import random_jobs
 

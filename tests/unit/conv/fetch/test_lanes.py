@@ -2,11 +2,11 @@
 
 import pytest
 
-from support.cases import grid
 from support.conv import conv_units
+from support.conv_fetch import FETCH_MODES, dense_job, run_jobs
+from support.conv_plan import plan_of
+from support.selection import grid
 from tilewright.spec.conv import CHANNELS_AT_ONCE, ConvOperation
-from tilewright.verify.pysim.conv_fetch import FETCH_MODES, dense_job, run_jobs
-from tilewright.verify.pysim.conv_plan import plan_of
 from tilewright.verify.random.conv_jobs import random_jobs
 
 SEED = 49

@@ -2,18 +2,10 @@
 
 import pytest
 
-from support.cases import grid
 from support.conv import conv_unit, conv_units
+from support.conv_fetch import FetchArray, FetchGatherer, dense_job, make_path, run_jobs, start_job, wanted_sets
+from support.selection import grid
 from tilewright.spec.conv import CHANNELS_AT_ONCE, ConvOperation
-from tilewright.verify.pysim.conv_fetch import (
-    FetchArray,
-    FetchGatherer,
-    dense_job,
-    make_path,
-    run_jobs,
-    start_job,
-    wanted_sets,
-)
 from tilewright.verify.pysim.simulate import elaborated, simulate
 
 SEED = 22

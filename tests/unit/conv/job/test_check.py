@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from support.cases import cases
 from support.conv import conv_unit, conv_units
+from support.selection import cases
 from support.streams import transact
 from tilewright.golden.conv.job import check_job, parts_of
 from tilewright.golden.conv.machine import job_word

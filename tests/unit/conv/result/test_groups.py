@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from support.cases import grid
 from support.conv import conv_units
+from support.selection import grid
 from support.streams import pulse
 from tilewright.hw.conv.params import FOLDS
 from tilewright.hw.conv.result.groups import Grouper, LinePairs

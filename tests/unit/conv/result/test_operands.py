@@ -5,13 +5,13 @@ import random
 import numpy as np
 import pytest
 
-from support.cases import grid
 from support.conv import conv_unit, conv_units
+from support.conv_results import gatherer
+from support.selection import grid
 from support.streams import pulse, transact
 from tilewright.hw.conv.result.layouts import ResultSizes
 from tilewright.hw.conv.result.operands import AddendReader, TableLoader
 from tilewright.spec.conv import ConvOutput
-from tilewright.verify.pysim.conv_results import gatherer
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
 

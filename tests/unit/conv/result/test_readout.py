@@ -6,8 +6,8 @@ from collections import deque
 import pytest
 from amaranth.hdl import Value
 
-from support.cases import grid
 from support.conv import conv_units
+from support.selection import grid
 from support.streams import pulse
 from tilewright.hw.conv.result.layouts import ResultSizes
 from tilewright.hw.conv.result.readout import ReadOut

@@ -5,8 +5,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from support.cases import grid
 from support.conv import conv_unit, conv_units
+from support.conv_plan import plan_values
+from support.conv_results import ResultsWorld
+from support.selection import grid
 from support.streams import pulse
 from tilewright.golden.conv.job import parts_of
 from tilewright.golden.conv.machine import job_word
@@ -16,8 +18,6 @@ from tilewright.hw.conv.result.readout import ReadOut
 from tilewright.hw.conv.result.results import Results
 from tilewright.spec.conv import JOB, ConvOperation, ConvOutput
 from tilewright.spec.pe import MmType
-from tilewright.verify.pysim.conv_plan import plan_values
-from tilewright.verify.pysim.conv_results import ResultsWorld
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import watch_stream
 from tilewright.verify.random.conv_jobs import random_jobs
@@ -165,11 +165,11 @@ def cycles_of(name, job, **options):
 @grid(lambda operation, add: add, operation=["convolution", "depthwise"], add=[1, 0])
 def test_full_rate(operation, add):
     """Of results of 8 bits R begin in each cycle, over ends of tiles and passes."""
-    job = a_job(operation=operation, output=ConvOutput.U8, add=add, out_channels=64, out_width=32)
+    job = a_job(operation=operation, output=ConvOutput.U8, add=add, out_channels=64, out_width=16)
     begun, world = cycles_of("default", job)
-    assert len(begun) == 64 * 32 // UNITS["default"].conv.results
+    assert len(begun) == 64 * 16 // UNITS["default"].conv.results
     assert begun == list(range(begun[0], begun[0] + len(begun)))
-    assert len(world.writes) == 64
+    assert len(world.writes) == 32
 
 
 @pytest.mark.parametrize("raster", [0, 1])

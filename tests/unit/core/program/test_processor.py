@@ -5,7 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from support.cases import grid
+from support.program_bench import STOP, ProgramBench
+from support.selection import grid
 from tilewright.golden import ProgramRecord, conv_words, program_bytes, program_word, tmau_word
 from tilewright.golden.core.processor import Loops, check_range, check_word, kind_of
 from tilewright.golden.tmau.checks import Windows
@@ -14,7 +15,6 @@ from tilewright.hw.core import CORE_PRESETS, ProgramParams, core_regions
 from tilewright.hw.core.program.processor import CommandProcessor
 from tilewright.spec import BarrierOp
 from tilewright.spec.core import PROGRAM_WORDS, WRITABLE, Engine, Kind, ProgramError
-from tilewright.verify.pysim.program_bench import STOP, ProgramBench
 from tilewright.verify.pysim.simulate import elaborated
 from tilewright.verify.pysim.streams import STALL_MODES
 

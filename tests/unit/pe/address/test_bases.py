@@ -5,12 +5,12 @@ import random
 import pytest
 from amaranth.hdl import Module, Signal
 
+from support.pe_accesses import Segment
+from support.pe_operands import lane_registers
 from support.streams import pulse
 from tilewright.hw.pe.address.bases import TERM_LATENCY, Bases, address_terms
 from tilewright.hw.pe.layouts import BASES_SETS
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.verify.pysim.pe_accesses import Segment
-from tilewright.verify.pysim.pe_operands import lane_registers
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, set_together, watch_stream
 

@@ -5,12 +5,12 @@ from itertools import pairwise
 
 import pytest
 
+from support.pe_accesses import BlockDirectory
 from support.streams import transact
 from tilewright.hw.pe.address.blocks import BlockParts, LineDirectory
 from tilewright.hw.pe.layouts import AccessKind, JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.spec.pe import PeError
-from tilewright.verify.pysim.pe_accesses import BlockDirectory
 from tilewright.verify.pysim.simulate import elaborated
 from tilewright.verify.pysim.streams import STALL_MODES
 

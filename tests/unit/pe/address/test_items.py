@@ -4,11 +4,11 @@ import random
 
 import pytest
 
+from support.pe_operands import lane_registers
 from support.streams import transact
 from tilewright.hw.pe.address.items import WORDS_IN_FLIGHT, Items, StoreWords
 from tilewright.hw.pe.layouts import LANE_READ_LATENCY, JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.verify.pysim.pe_operands import lane_registers
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 

@@ -4,12 +4,12 @@ import random
 
 import pytest
 
+from support.pe_accesses import Segment
 from support.streams import transact
 from tilewright.hw.pe.address.lanes import AddressLanes
 from tilewright.hw.pe.layouts import AccessKind, JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.spec.pe import PeError
-from tilewright.verify.pysim.pe_accesses import Segment
 from tilewright.verify.pysim.simulate import elaborated
 from tilewright.verify.pysim.streams import STALL_MODES
 

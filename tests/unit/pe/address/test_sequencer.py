@@ -7,14 +7,14 @@ import pytest
 from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import connect
 
-from support.cases import cases, grid
+from support.pe_accesses import BlockDirectory, OffsetSets, Segment, Threads, expected, observed
+from support.pe_operands import lane_registers
+from support.selection import cases, grid
 from support.streams import transact
 from tilewright.hw.pe.address.sequencer import Sequencer
 from tilewright.hw.pe.layouts import BASES_SETS, PREDICATES, AccessKind, JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.hw.pe.registers import PredicateFile
-from tilewright.verify.pysim.pe_accesses import BlockDirectory, OffsetSets, Segment, Threads, expected, observed
-from tilewright.verify.pysim.pe_operands import lane_registers
 from tilewright.verify.pysim.simulate import elaborated
 from tilewright.verify.pysim.streams import STALL_MODES, send
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from amaranth.hdl import Module, Signal
 
-from support.cases import grid
+from support.selection import grid
 from support.streams import transact
 from tilewright.golden.pe.machine import decode, refusal
 from tilewright.hw.pe.issue.decode import DecodedLayout, Decoder, memory_error, moved_registers

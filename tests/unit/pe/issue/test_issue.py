@@ -7,6 +7,7 @@ import pytest
 from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import connect
 
+from support.pe_accesses import OffsetSets
 from tilewright.golden.pe.machine import decode, refusal
 from tilewright.hw.pe.issue.decode import Decoder
 from tilewright.hw.pe.issue.issue import Issue
@@ -14,7 +15,6 @@ from tilewright.hw.pe.issue.scoreboard import LOADS
 from tilewright.hw.pe.layouts import BASES_SETS, JobKind
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.spec.pe import INSTRUCTIONS, MmType, Operation, PeError, SegmentElement, Source
-from tilewright.verify.pysim.pe_accesses import OffsetSets
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, send, set_together, watch_stream
 

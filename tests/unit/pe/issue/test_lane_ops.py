@@ -2,12 +2,12 @@
 
 import random
 
-from support.cases import grid
+from support.pe_operands import lane_registers
+from support.selection import grid
 from support.streams import transact
 from tilewright.hw.pe.issue.lane_ops import LaneOps
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.spec.pe import Compare
-from tilewright.verify.pysim.pe_operands import lane_registers
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, watch_stream
 

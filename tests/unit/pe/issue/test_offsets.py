@@ -2,10 +2,10 @@
 
 import random
 
+from support.pe_accesses import OffsetSets
 from tilewright.hw.pe.issue.offsets import OffsetReuse
 from tilewright.hw.pe.layouts import BASES_SETS
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.verify.pysim.pe_accesses import OffsetSets
 from tilewright.verify.pysim.simulate import elaborated, simulate
 
 PARAMS = PE_PRESETS["unit"]

@@ -4,9 +4,8 @@ import pytest
 from amaranth.hdl import unsigned
 
 from tilewright.hw.core import CORE_PRESETS, ProgramParams
-from tilewright.sim.harness.drivers import Log, ScriptDriver
+from tilewright.sim.harness.drivers import Log, ScriptDriver, Stall
 from tilewright.sim.harness.records import PE_SCRIPT_DEPTH, TRACES, core_records
-from tilewright.sim.harness.stall import Stall
 from tilewright.verify.pysim.simulate import simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, watch_stream
 

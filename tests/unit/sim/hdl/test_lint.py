@@ -45,11 +45,16 @@ def test_a_memory_of_one_word_passes(tmp_path):
     assert check(tmp_path, "reg [3:0] r [0:0];\nalways @(posedge clk) r[1'h0] <= a;\nassign o = r[1'h0];") == []
 
 
-def test_a_memory_of_one_word_passes_beside_a_larger_one_of_that_name(tmp_path):
-    larger = "reg [3:0] r [1:0];\nalways @(posedge clk) r[i] <= a;\nassign o = r[~i];"
-    body = "reg [3:0] r [0:0];\nalways @(posedge clk) r[1'h0] <= a;\nwire [3:0] p = r[1'h0];\nlarger b(clk, clk, p, o);"
-    module = f"module larger(input clk, input i, input [3:0] a, output [3:0] o);\n{larger}"
-    assert check(tmp_path, f"{body}\nendmodule\n{module}") == []
+@pytest.mark.parametrize("sizes", [(1, 2), (2, 1)])
+def test_a_memory_of_one_word_passes_beside_a_larger_one_of_that_name(tmp_path, sizes):
+    words = {1: ("1'h0", "1'h0"), 2: ("clk", "~clk")}
+    first, second = (
+        f"reg [3:0] r [{size - 1}:0];\nalways @(posedge clk) r[{written}] <= a;\nwire [3:0] p = r[{read}];\n"
+        for size in sizes
+        for written, read in [words[size]]
+    )
+    inner = f"module inner(input clk, input [3:0] a, output [3:0] o);\n{second}assign o = p;"
+    assert check(tmp_path, f"{first}inner b(clk, p, o);\nendmodule\n{inner}") == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core.params import CORE_PRESETS, CoreParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.hdl import designs
+from tilewright.sim.hdl import testbench
 from tilewright.sim.hdl import tops as export
 from tilewright.sim.hdl.tops import TOPS, engine_list, feature_list, module_name, top_component, top_verilog
 from tilewright.spec.tmau_registers import FEATURES
@@ -57,7 +57,7 @@ def test_clusters_of_any_cores():
 
 def test_verilog_is_made_once(tmp_path, monkeypatch):
     made = []
-    monkeypatch.setattr(designs, "CACHE", tmp_path)
+    monkeypatch.setattr(testbench, "CACHE", tmp_path)
     monkeypatch.setattr(export, "to_verilog", lambda component, name: made.append(name) or f"module {name};")
     assert top_verilog("pe", "unit") == top_verilog("pe", "unit") == "module tw_unit_pe;"
     assert top_verilog("pe", "unit", "chip") == "module chip_pe;"
@@ -66,7 +66,7 @@ def test_verilog_is_made_once(tmp_path, monkeypatch):
 
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    monkeypatch.setattr(designs, "CACHE", tmp_path / "file")
+    monkeypatch.setattr(testbench, "CACHE", tmp_path / "file")
     monkeypatch.setattr(export, "to_verilog", lambda component, name: "text")
     assert top_verilog("pe", "unit") == "text"
 

@@ -67,9 +67,14 @@ def test_hardware(tmp_path, size, commands, hardware):
     assert hardware_bytes(read(tmp_path, size, commands)) == hardware
 
 
-def read(tmp_path, size, commands):
+def test_hardware_of_several_cores(tmp_path):
+    params = hardware_of(read(tmp_path, 3000, [LOAD], cores=2))
+    assert (params.cores, params.core.smem.size_bytes) == (2, 4096)
+
+
+def read(tmp_path, size, commands, **more):
     """A case of ``size`` bytes of shared memory."""
-    case = {"name": "asked", "kind": "tmau", "gmem": {"bytes": 4096}, "smem": {"bytes": size}, "maps": MAPS}
+    case = {"name": "asked", "kind": "tmau", "gmem": {"bytes": 4096}, "smem": {"bytes": size}, "maps": MAPS} | more
     path = tmp_path / "cases.json"
     path.write_text(json.dumps({"version": 1, "cases": [case | {"commands": commands}]}))
     return read_cases(path)[0]

@@ -9,8 +9,7 @@ from tilewright.golden import Cluster, Cores, GlobalMemory, ProgramRecord
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.core import CORE_PRESETS
 from tilewright.sim.session.events import CommandEnd, WordStamp
-from tilewright.sim.workloads import cluster
-from tilewright.sim.workloads.crew import Crew
+from tilewright.sim.workloads.crew import BANK, Crew, direct, play_filters
 from tilewright.sim.workloads.photographs import load_photographs
 from tilewright.spec.core import PROGRAM_WORDS, Engine, Kind, ProgramError
 from tilewright.spec.tmau import COMMAND
@@ -92,7 +91,7 @@ def photographs():
 
 def test_nine_filters_on_four_cores(photographs):
     crew = Crew(Played())
-    findings = cluster.play(crew, photographs)
+    findings = play_filters(crew, photographs)
     assert crew.totals.problems == []
     assert (crew.totals.parts, crew.totals.work) == (CORES, PIXELS * 9 * 27)
     assert crew.totals.limit == max(-(-crew.totals.work // (CORES * 4 * 8)), 700)
@@ -116,10 +115,9 @@ def test_direct_sums_by_hand():
     photo = np.zeros((5, 5, 3), np.uint8)
     photo[2, 2] = (1, 2, 4)
     # A single pixel shows every filter upside down.
-    assert (direct := cluster.direct(photo))[1:4, 1:4].tolist() == (7 * cluster.BANK[:, ::-1, ::-1]).transpose(
-        1, 2, 0
-    ).tolist()
-    assert not direct[0].any()
+    sums = direct(photo)
+    assert sums[1:4, 1:4].tolist() == (7 * BANK[:, ::-1, ::-1]).transpose(1, 2, 0).tolist()
+    assert not sums[0].any()
 
 
 def test_what_is_wrong_is_said(photographs):
@@ -130,7 +128,7 @@ def test_what_is_wrong_is_said(photographs):
         played.landed[3] = 5000
 
     crew = Crew(Played(lie))
-    cluster.play(crew, photographs)
+    play_filters(crew, photographs)
     problems = [
         "global memory: 1 of ",
         "shared memory of core 2: 1 of 16384 values differ",

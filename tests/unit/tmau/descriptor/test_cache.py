@@ -5,6 +5,7 @@ import random
 import pytest
 
 from support.streams import transact
+from support.tmau_neighbours import FedCache
 from tilewright.golden import TensorMap
 from tilewright.hw.tmau.descriptor.cache import DescriptorStore
 from tilewright.hw.tmau.descriptor.layouts import CheckedLayout, ListedLayout
@@ -13,7 +14,6 @@ from tilewright.spec import COMMAND_FIELD, DESCRIPTOR, FORMATS, TENSOR_OPCODES, 
 from tilewright.spec.cluster import ClusterError
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
-from tilewright.verify.pysim.tmau_neighbours import FedCache
 
 SEED = 20261122
 PARAMS = TMAU_PRESETS["default"]

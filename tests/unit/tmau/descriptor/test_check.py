@@ -7,7 +7,8 @@ import random
 
 from amaranth.lib import data
 
-from support.cases import cases
+from support.selection import cases
+from support.tmau_neighbours import checked_payload, listed_payload
 from tilewright.golden import TensorMap, check_word
 from tilewright.golden.tmau.tile import footprint
 from tilewright.hw.tmau.descriptor.check import DescriptorCheck
@@ -17,7 +18,6 @@ from tilewright.spec import DESCRIPTOR, Element, Error, Fill, Swizzle
 from tilewright.spec.tmau_registers import FEATURES
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import send
-from tilewright.verify.pysim.tmau_neighbours import checked_payload, listed_payload
 from tilewright.verify.random.maps import random_start
 
 SEED = 20261121

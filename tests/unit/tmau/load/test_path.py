@@ -5,15 +5,16 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
+from amaranth.hdl import Value
 
-from support.cases import cases
-from tilewright.hw.smem.layouts import whole_line
+from support.selection import cases
+from support.shared_memory import line_bits
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.load.path import LoadPath
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import Reduction
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, unpacker, watch_stream
 
 SEED = 20260
 buses = cases("bus_bytes", [16], [32, 64])
@@ -220,15 +221,16 @@ def run(traffic, mode="none", *, hold_last_word=0, seed=SEED):
         write, rng, cycle = dut.writes, random.Random(seed + 3), 0
         left = sum(len(line) for _, line, members in traffic.lines if members is None)
         came["writes"], cycles["writes"] = [], []
-        line = (write.payload.row, whole_line(write.payload.data), write.payload.strobe)
-        ticks = aiter(ctx.tick().sample(write.valid & write.ready, *line))
+        unpack = unpacker(write.payload.shape())
+        ticks = aiter(ctx.tick().sample(write.valid & write.ready, Value.cast(write.payload)))
         while left > 0:
             ctx.set(write.ready, rng.random() >= stall)
-            *_, done, row, data, strobe = await anext(ticks)
+            *_, done, bits = await anext(ticks)
             if done:
-                came["writes"].append(SimpleNamespace(row=row, data=data, strobe=strobe))
+                line = unpack(bits)
+                came["writes"].append(SimpleNamespace(row=line.row, data=line_bits(line.data), strobe=line.strobe))
                 cycles["writes"].append(cycle)
-                left -= strobe.bit_count()
+                left -= line.strobe.bit_count()
             cycle += 1
 
     simulate(

@@ -5,8 +5,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from amaranth.hdl import Value
 
-from support.cases import grid
+from support.selection import grid
 from tilewright.golden.tmau.reduce import is_legal, reduce
 from tilewright.hw.reduce.floats import FloatSums
 from tilewright.hw.reduce.integer import IntegerReducer
@@ -15,7 +16,7 @@ from tilewright.hw.tmau.load.shared_reduce import SharedReducer
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import Element, Reduction
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, send, set_together, unpacker, watch_stream
 
 SEED = 29
 ROWS = 3  # few, so that reductions meet what was written just before
@@ -84,22 +85,23 @@ def run(bus_bytes, transfers, mode="none", rows=ROWS, floats=True):
         ctx.set(fetch.ready, 1)
         ctx.set(o.ready, 1)
         ctx.set(dut.written, 1)
-        async for _, _, fetching, row, leaving, payload in ctx.tick().sample(
-            fetch.valid & fetch.ready, fetch.payload, o.valid & o.ready, o.payload
+        unpack = unpacker(o.payload.shape())
+        async for _, _, fetching, row, leaving, bits in ctx.tick().sample(
+            fetch.valid & fetch.ready, fetch.payload, o.valid & o.ready, Value.cast(o.payload)
         ):
             while waiting and waiting[0][0] <= cycle:
                 for address, byte in waiting.pop(0)[1].items():
                     memory[address] = byte
             line = memory[128 * row :][:128].tobytes() if fetching and row < rows else rng.randbytes(128)
-            ctx.set(dut.fetch.line, int.from_bytes(line, "little"))
-            ctx.set(fetch.ready, rng.random() >= stall)
-            ctx.set(o.ready, rng.random() >= stall)
             if leaving:
+                payload = unpack(bits)
                 result["left"].append((cycle, payload))
                 piece = {name: payload.piece[name] for name in ("line", "first", "end")}
                 if not payload.context.stage:
                     waiting.append((cycle + WRITE, bytes_of({"piece": piece, "word": payload.word}, bus_bytes)))
-            ctx.set(dut.written, not waiting)
+            shown = (dut.fetch.line, int.from_bytes(line, "little")), (dut.written, not waiting)
+            paces = ((stream.ready, rng.random() >= stall) for stream in (fetch, o))
+            set_together(ctx, *shown, *paces)
             cycle += 1
 
     rules = [watch_stream(port) for port in (dut.o, dut.fetch.rows)]

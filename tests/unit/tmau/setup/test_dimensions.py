@@ -5,13 +5,13 @@ import random
 
 import pytest
 
+from support.tmau_neighbours import checked_payload, listed_payload, show_dimensions
 from tilewright.golden.tmau.tile import spatial_dimensions
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.setup.dimensions import DimensionPicker, Fold, OriginSum
 from tilewright.spec import Error, Mode, Opcode
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, send
-from tilewright.verify.pysim.tmau_neighbours import checked_payload, listed_payload, show_dimensions
 from tilewright.verify.random.maps import random_start
 
 SEED = 20261121

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from support.cases import grid
+from support.selection import grid
 from support.streams import transact
 from tilewright.golden.memory import Memory
 from tilewright.golden.tmau.checks import Windows

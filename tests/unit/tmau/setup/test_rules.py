@@ -9,6 +9,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from support.tmau_neighbours import checked_payload, listed_payload, show_dimensions
 from tilewright.golden.tmau.checks import Windows, check_command
 from tilewright.hw.lib.layouts import command_layout
 from tilewright.hw.tmau.layouts import WindowsLayout
@@ -26,7 +27,6 @@ from tilewright.spec import COMMAND, TENSOR_OPCODES, Element, Error, Reduction
 from tilewright.spec.cluster import DELIVERY
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import send
-from tilewright.verify.pysim.tmau_neighbours import checked_payload, listed_payload, show_dimensions
 from tilewright.verify.random.maps import random_start
 
 SEED = 20261121

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from support.streams import transact
+from support.tmau_neighbours import checked_payload, listed_payload, show_dimensions
 from tilewright.golden import TensorMap
 from tilewright.golden.tmau.tile import footprint, pitch, row_bytes, tx_bytes, walk
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -14,7 +15,6 @@ from tilewright.hw.tmau.setup.tensor import Setup
 from tilewright.spec import COMMAND, COMMAND_FIELD, Element, Error, Mode, Opcode, Reduction
 from tilewright.verify.pysim.simulate import elaborated
 from tilewright.verify.pysim.streams import STALL_MODES
-from tilewright.verify.pysim.tmau_neighbours import checked_payload, listed_payload, show_dimensions
 from tilewright.verify.random.maps import Start, random_start
 
 SEED = 20261121

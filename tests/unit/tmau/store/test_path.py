@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from support.cases import cases
+from support.selection import cases
 from tilewright.golden.smem import swizzle
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS

@@ -125,8 +125,11 @@ def test_segments_and_errors(bus_bytes, cores, prefer_bram, mode):
     came, reads = run(steps, staged, mode, bus_bytes, cores, prefer_bram=prefer_bram)
     for (_, fetched), step, (segment, error) in zip(came, steps, expected, strict=True):
         assert (fetched.tag, fetched.last) == (step["cut"]["tag"], step["cut"]["last"])
-        assert fetched.segment == segment
-        assert (fetched.strobe, fetched.before, fetched.turn) == masks(step["cut"], bus_bytes)
+        fill = int.from_bytes(fetched.fill.to_bytes(8, "little") * (bus_bytes // 8), "little")
+        assert fetched.segment | fill == segment and not (fetched.segment and fill)
+        strobe, *others = masks(step["cut"], bus_bytes)
+        assert (fetched.before, fetched.turn) == tuple(others)
+        assert fetched.strobe == (0 if error is not None else strobe)
         assert fetched.error == (error is not None)
         assert error is None or fetched.address == error
     assert reads == sum(step["cut"]["last"] for step in steps)

@@ -10,8 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from tilewright.tools.cli import main as cli
-from tilewright.tools.cli.main import COMMANDS, main
-from tilewright.tools.cli.parser import Parser
+from tilewright.tools.cli.main import COMMANDS, Parser, main
 
 PROGRAM = str(Path(sys.executable).with_name("tilewright"))
 
@@ -232,12 +231,12 @@ def test_a_failure_is_one_sentence(command, capsys, error, sentence, status):
 )
 def test_what_the_machine_lacks_is_one_sentence(line, place, tmp_path):
     """A tool, or a place for what is built; whether this process finds it out, or those that build side by side."""
-    words = [*line.split(), "--preset", "unit", "--sim", "icarus"]
-    for variables, sentence in (
-        ({"PATH": "/nowhere"}, "the simulator icarus needs iverilog, which is not installed"),
-        ({"TILEWRIGHT_BUILD": "/proc/x"}, f"nothing can be built in /proc/x{place}: No such file or directory; "
-                                          "TILEWRIGHT_BUILD names another build folder"),
+    for simulator, variables, sentence in (
+        ("icarus", {"PATH": "/nowhere"}, "the simulator icarus needs iverilog, which is not installed"),
+        ("verilator", {"TILEWRIGHT_BUILD": "/proc/x"}, f"nothing can be built in /proc/x{place}: No such file or "
+                                                       "directory; TILEWRIGHT_BUILD names another build folder"),
     ):  # fmt: skip
+        words = [*line.split(), "--preset", "unit", "--sim", simulator]
         done = subprocess.run(
             [PROGRAM, *words], cwd=tmp_path, env=os.environ | variables, capture_output=True, text=True, check=False
         )

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from support.cases import write_cases
 from tilewright.sim.hdl.simulation import SimulationError
 from tilewright.sim.replay import rtl
 from tilewright.sim.replay.rtl_options import configure_rtl, preset_name
@@ -55,8 +56,7 @@ PROGRAM = {"name": "waits", "kind": "program", "pe": {"preset": "unit"}, "smem":
 
 
 def replay(folder, *cases, options=(), on="golden"):
-    path = folder / "cases.json"
-    path.write_text(json.dumps({"version": 1, "cases": list(cases)}))
+    path = write_cases(folder / "cases.json", *cases)
     return main(["replay", str(path), "--on", on, *map(str, options)])
 
 
@@ -117,8 +117,7 @@ def test_results_do_not_replace_the_cases(tmp_path, capsys):
 
 
 def test_more_memory_than_there_is(tmp_path):
-    path = tmp_path / "cases.json"
-    path.write_text(json.dumps({"version": 1, "cases": [CASE | {"name": "huge", "gmem": {"bytes": 1 << 32}}]}))
+    path = write_cases(tmp_path / "cases.json", CASE | {"name": "huge", "gmem": {"bytes": 1 << 32}})
     program = (
         "import resource, sys; from tilewright.tools.cli.main import main;"
         "resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30)); sys.exit(main())"

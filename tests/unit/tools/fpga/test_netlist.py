@@ -5,7 +5,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.tools.fpga.mapping import map_flat
+from tilewright.tools.fpga.flow import Outcome, map_flat
 from tilewright.tools.fpga.netlist import (
     Names,
     arrows,
@@ -19,7 +19,6 @@ from tilewright.tools.fpga.netlist import (
     timing_lines,
     use_lines,
 )
-from tilewright.tools.fpga.nextpnr import Outcome
 
 
 class Parity(wiring.Component):

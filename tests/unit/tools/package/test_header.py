@@ -17,8 +17,7 @@ from tilewright.spec.pe import INSTRUCTIONS, PAGE_ENTRY, SEGMENT, MmType, Operat
 from tilewright.tools.cli.main import main
 from tilewright.tools.package.choice import Choice
 from tilewright.tools.package.header import header_text
-from tilewright.tools.package.ports import ports_of
-from tilewright.tools.package.regions import maps_of
+from tilewright.tools.package.ports import maps_of, ports_of
 
 PROGRAM = r"""
 #include <stdio.h>
@@ -29,14 +28,17 @@ PROGRAM = r"""
 #include "small_core.h"
 #include "small_core.h"
 
-#define PUT(field, value) tw_put(d, TW_DESCRIPTOR_##field##_LSB, TW_DESCRIPTOR_##field##_WIDTH, value)
-#define PUT_AT(field, i, value) tw_put(d, TW_DESCRIPTOR_##field##_LSB + (i) * TW_DESCRIPTOR_##field##_PITCH, \
-    TW_DESCRIPTOR_##field##_WIDTH, (uint64_t)(value) - TW_DESCRIPTOR_##field##_BIAS)
+#define PUT(words, field, value) tw_put(words, TW_##field##_LSB, TW_##field##_WIDTH, value)
+#define PUT_AT(words, field, i, value) tw_put(words, TW_##field##_LSB + (i) * TW_##field##_PITCH, TW_##field##_WIDTH, \
+    (uint64_t)(value) - TW_##field##_BIAS)
+#define PUT_EACH(words, field, value) for (int i = 0; i < TW_##field##_COUNT; i++) PUT_AT(words, field, i, value)
 
-static void print(const uint64_t *words, int count)
+/* Prints words and clears them. */
+static void print(uint64_t *words, int count)
 {
     for (int i = 0; i < count; i++)
         printf("%016llx\n", (unsigned long long)words[i]);
+    memset(words, 0, count * sizeof(*words));
 }
 
 int main(void)
@@ -46,79 +48,61 @@ int main(void)
     uint64_t c[TW_COMMAND_WORDS] = {0};
     uint64_t j[TW_CONVOLUTION_WORDS] = {0};
 
-    PUT(VERSION, TW_DESCRIPTOR_LAYOUT_VERSION);
-    PUT(RANK, 5);
-    PUT(ELEMENT, TW_ELEMENT_BF16);
-    PUT(SWIZZLE, TW_SWIZZLE_B64);
-    PUT(ADDRESS, UINT64_MAX - 15);
-    for (int i = 0; i < TW_DESCRIPTOR_SIZE_COUNT; i++) {
-        PUT_AT(SIZE, i, UINT64_C(1) << (32 - i));
-        PUT_AT(BOX, i, 256 - i);
-        PUT_AT(TRAVERSAL, i, 8 - i);
-    }
-    for (int i = 0; i < TW_DESCRIPTOR_STRIDE_COUNT; i++)
-        PUT_AT(STRIDE, i, (UINT64_C(1) << 40) - 16 * (i + 1));
-    for (int i = 0; i < TW_DESCRIPTOR_LOWER_COUNT; i++)
-        PUT_AT(LOWER, i, -1 - i);
+    PUT(d, DESCRIPTOR_VERSION, TW_DESCRIPTOR_LAYOUT_VERSION);
+    PUT(d, DESCRIPTOR_RANK, 5);
+    PUT(d, DESCRIPTOR_ELEMENT, TW_ELEMENT_BF16);
+    PUT(d, DESCRIPTOR_SWIZZLE, TW_SWIZZLE_B64);
+    PUT(d, DESCRIPTOR_ADDRESS, UINT64_MAX - 15);
+    PUT_EACH(d, DESCRIPTOR_SIZE, UINT64_C(1) << (32 - i));
+    PUT_EACH(d, DESCRIPTOR_BOX, 256 - i);
+    PUT_EACH(d, DESCRIPTOR_TRAVERSAL, 8 - i);
+    PUT_EACH(d, DESCRIPTOR_STRIDE, (UINT64_C(1) << 40) - 16 * (i + 1));
+    PUT_EACH(d, DESCRIPTOR_LOWER, -1 - i);
     print(d, TW_DESCRIPTOR_WORDS);
 
-    tw_put(b, TW_BARRIER_EXPECTED_LSB, TW_BARRIER_EXPECTED_WIDTH, 77);
-    tw_put(b, TW_BARRIER_PENDING_LSB, TW_BARRIER_PENDING_WIDTH, 0xfffff);
-    tw_put(b, TW_BARRIER_EXPECTED_LSB, TW_BARRIER_EXPECTED_WIDTH, 3);
+    PUT(b, BARRIER_EXPECTED, 77);
+    PUT(b, BARRIER_PENDING, 0xfffff);
+    PUT(b, BARRIER_EXPECTED, 3);
     printf("%016llx\n", (unsigned long long)b[0]);
 
-    tw_put(c, TW_BLOCK_OPCODE_LSB, TW_BLOCK_OPCODE_WIDTH, TW_OPCODE_COPY_BLOCK);
-    tw_put(c, TW_BLOCK_SIZE_LSB, TW_BLOCK_SIZE_WIDTH, 4096);
-    tw_put(c, TW_BLOCK_SOURCE_SPACE_LSB, TW_BLOCK_SOURCE_SPACE_WIDTH, TW_SPACE_SHARED);
-    tw_put(c, TW_BLOCK_DESTINATION_LSB, TW_BLOCK_DESTINATION_WIDTH, UINT64_MAX - 15);
+    PUT(c, BLOCK_OPCODE, TW_OPCODE_COPY_BLOCK);
+    PUT(c, BLOCK_SIZE, 4096);
+    PUT(c, BLOCK_SOURCE_SPACE, TW_SPACE_SHARED);
+    PUT(c, BLOCK_DESTINATION, UINT64_MAX - 15);
     print(c, TW_BLOCK_WORDS);
-    memset(c, 0, sizeof(c));
-    tw_put(c, TW_LANES_OPCODE_LSB, TW_LANES_OPCODE_WIDTH, TW_OPCODE_LANES);
-    tw_put(c, TW_LANES_DESTINATION_LAYOUT_LSB, TW_LANES_DESTINATION_LAYOUT_WIDTH, TW_LANE_LAYOUT_ROW_ALIGNED);
-    for (int i = 0; i < TW_LANES_SHAPE_COUNT; i++)
-        tw_put(c, TW_LANES_SHAPE_LSB + i * TW_LANES_SHAPE_PITCH, TW_LANES_SHAPE_WIDTH, 7 + i - TW_LANES_SHAPE_BIAS);
+    PUT(c, LANES_OPCODE, TW_OPCODE_LANES);
+    PUT(c, LANES_DESTINATION_LAYOUT, TW_LANE_LAYOUT_ROW_ALIGNED);
+    PUT_EACH(c, LANES_SHAPE, 7 + i);
     print(c, TW_LANES_WORDS);
-    memset(c, 0, sizeof(c));
-    tw_put(c, TW_GROUP_OPCODE_LSB, TW_GROUP_OPCODE_WIDTH, TW_OPCODE_WAIT);
-    tw_put(c, TW_GROUP_COUNT_LSB, TW_GROUP_COUNT_WIDTH, 2);
-    tw_put(c, TW_GROUP_READ_LSB, TW_GROUP_READ_WIDTH, 1);
+    PUT(c, GROUP_OPCODE, TW_OPCODE_WAIT);
+    PUT(c, GROUP_COUNT, 2);
+    PUT(c, GROUP_READ, 1);
     print(c, TW_GROUP_WORDS);
-    memset(c, 0, sizeof(c));
-    tw_put(c, TW_REPLACE_OPCODE_LSB, TW_REPLACE_OPCODE_WIDTH, TW_OPCODE_REPLACE);
-    tw_put(c, TW_REPLACE_INDEX_LSB, TW_REPLACE_INDEX_WIDTH, 4);
-    tw_put(c, TW_REPLACE_VALUE_LSB, TW_REPLACE_VALUE_WIDTH, UINT64_MAX);
+    PUT(c, REPLACE_OPCODE, TW_OPCODE_REPLACE);
+    PUT(c, REPLACE_INDEX, 4);
+    PUT(c, REPLACE_VALUE, UINT64_MAX);
     print(c, TW_REPLACE_WORDS);
-    memset(c, 0, sizeof(c));
-    tw_put(c, TW_PE_MM_OPCODE_LSB, TW_PE_MM_OPCODE_WIDTH, TW_PE_OPERATION_MM);
-    tw_put(c, TW_PE_MM_KA_LSB, TW_PE_MM_KA_WIDTH, 4 - TW_PE_MM_KA_BIAS);
-    tw_put(c, TW_PE_MM_TYPE_LSB, TW_PE_MM_TYPE_WIDTH, TW_PE_MM_TYPE_BF16);
-    tw_put(c, TW_PE_MM_IMM_LSB, TW_PE_MM_IMM_WIDTH, 0xffffffff);
+    PUT(c, PE_MM_OPCODE, TW_PE_OPERATION_MM);
+    PUT(c, PE_MM_KA, 4 - TW_PE_MM_KA_BIAS);
+    PUT(c, PE_MM_TYPE, TW_PE_MM_TYPE_BF16);
+    PUT(c, PE_MM_IMM, 0xffffffff);
     print(c, TW_PE_MM_WORDS);
-    memset(c, 0, sizeof(c));
-    tw_put(c, TW_SEGMENT_ELEMENT_LSB, TW_SEGMENT_ELEMENT_WIDTH, TW_SEGMENT_ELEMENT_F16);
-    for (int i = 0; i < TW_SEGMENT_SIZE_COUNT; i++)
-        tw_put(c, TW_SEGMENT_SIZE_LSB + i * TW_SEGMENT_SIZE_PITCH, TW_SEGMENT_SIZE_WIDTH, 65535 - i);
+    PUT(c, SEGMENT_ELEMENT, TW_SEGMENT_ELEMENT_F16);
+    PUT_EACH(c, SEGMENT_SIZE, 65535 - i);
     print(c, TW_SEGMENT_WORDS);
-    memset(c, 0, sizeof(c));
-    tw_put(c, TW_PAGE_ENTRY_ON_CHIP_LSB, TW_PAGE_ENTRY_ON_CHIP_WIDTH, 1);
+    PUT(c, PAGE_ENTRY_ON_CHIP, 1);
     print(c, TW_PAGE_ENTRY_WORDS);
-    memset(c, 0, sizeof(c));
-    tw_put(c, TW_PROGRAM_REGISTER_KIND_LSB, TW_PROGRAM_REGISTER_KIND_WIDTH, TW_PROGRAM_KIND_REGISTER);
-    tw_put(c, TW_PROGRAM_REGISTER_ENGINE_LSB, TW_PROGRAM_REGISTER_ENGINE_WIDTH, TW_ENGINE_CONV);
-    tw_put(c, TW_PROGRAM_REGISTER_OFFSET_LSB, TW_PROGRAM_REGISTER_OFFSET_WIDTH, TW_CONV_REG_CONTROL);
-    tw_put(c, TW_PROGRAM_REGISTER_VALUE_LSB, TW_PROGRAM_REGISTER_VALUE_WIDTH,
-           TW_PROGRAM_ERROR_STOPPED + TW_PROGRAM_REG_WATCHDOG);
+    PUT(c, PROGRAM_REGISTER_KIND, TW_PROGRAM_KIND_REGISTER);
+    PUT(c, PROGRAM_REGISTER_ENGINE, TW_ENGINE_CONV);
+    PUT(c, PROGRAM_REGISTER_OFFSET, TW_CONV_REG_CONTROL);
+    PUT(c, PROGRAM_REGISTER_VALUE, TW_PROGRAM_ERROR_STOPPED + TW_PROGRAM_REG_WATCHDOG);
     print(c, TW_PROGRAM_REGISTER_WORDS);
-    tw_put(j, TW_CONVOLUTION_VERSION_LSB, TW_CONVOLUTION_VERSION_WIDTH, TW_CONVOLUTION_LAYOUT_VERSION);
-    tw_put(j, TW_CONVOLUTION_OPERATION_LSB, TW_CONVOLUTION_OPERATION_WIDTH, TW_CONV_OPERATION_MAX_POOL);
-    tw_put(j, TW_CONVOLUTION_TYPE_LSB, TW_CONVOLUTION_TYPE_WIDTH, TW_PE_MM_TYPE_BF16);
-    tw_put(j, TW_CONVOLUTION_OUTPUT_LSB, TW_CONVOLUTION_OUTPUT_WIDTH, TW_CONV_OUTPUT_ELEMENT);
-    for (int i = 0; i < TW_CONVOLUTION_KERNEL_COUNT; i++)
-        tw_put(j, TW_CONVOLUTION_KERNEL_LSB + i * TW_CONVOLUTION_KERNEL_PITCH, TW_CONVOLUTION_KERNEL_WIDTH,
-               256 - i - TW_CONVOLUTION_KERNEL_BIAS);
-    for (int i = 0; i < TW_CONVOLUTION_ADDEND_PITCH_COUNT; i++)
-        tw_put(j, TW_CONVOLUTION_ADDEND_PITCH_LSB + i * TW_CONVOLUTION_ADDEND_PITCH_PITCH,
-               TW_CONVOLUTION_ADDEND_PITCH_WIDTH, UINT32_MAX - i);
+    PUT(j, CONVOLUTION_VERSION, TW_CONVOLUTION_LAYOUT_VERSION);
+    PUT(j, CONVOLUTION_OPERATION, TW_CONV_OPERATION_MAX_POOL);
+    PUT(j, CONVOLUTION_TYPE, TW_PE_MM_TYPE_BF16);
+    PUT(j, CONVOLUTION_OUTPUT, TW_CONV_OUTPUT_ELEMENT);
+    PUT_EACH(j, CONVOLUTION_KERNEL, 256 - i);
+    PUT_EACH(j, CONVOLUTION_ADDEND_PITCH, UINT32_MAX - i);
     print(j, TW_CONVOLUTION_WORDS);
     printf("%llu\n", (unsigned long long)tw_get(b, TW_BARRIER_EXPECTED_LSB, TW_BARRIER_EXPECTED_WIDTH));
     printf("%d\n", TW_ERROR_STRIDE + TW_CONV_ERROR_OVERLAP);
@@ -126,11 +110,9 @@ int main(void)
     printf("%d %d\n", TW_REG_STATUS_QUEUE_LEVEL_LSB, TW_REG_STATUS_QUEUE_LEVEL_WIDTH);
     printf("%x %x %d\n", TW_PE_REG_PUT, TW_PE_REG_ID_VALUE, TW_PE_PUT_PAGE_IN << TW_PE_REG_PUT_KIND_LSB);
     printf("%x %x %x\n", TW_UNIT_CORE_PE_BASE, LARGE_CORE_SMEM_BASE, SMALL_CORE_SMEM_BASE);
-    c[0] = 0;
-    tw_put(c, TW_DEFAULT_CORE_BARRIERS_PAYLOAD_OP_LSB, TW_DEFAULT_CORE_BARRIERS_PAYLOAD_OP_WIDTH,
-           TW_BARRIER_OP_EXPECT_TX);
-    tw_put(c, TW_DEFAULT_CORE_BARRIERS_PAYLOAD_ADDRESS_LSB, TW_DEFAULT_CORE_BARRIERS_PAYLOAD_ADDRESS_WIDTH, 0x48);
-    tw_put(c, TW_DEFAULT_CORE_BARRIERS_PAYLOAD_VALUE_LSB, TW_DEFAULT_CORE_BARRIERS_PAYLOAD_VALUE_WIDTH, 1024);
+    PUT(c, DEFAULT_CORE_BARRIERS_PAYLOAD_OP, TW_BARRIER_OP_EXPECT_TX);
+    PUT(c, DEFAULT_CORE_BARRIERS_PAYLOAD_ADDRESS, 0x48);
+    PUT(c, DEFAULT_CORE_BARRIERS_PAYLOAD_VALUE, 1024);
     print(c, 1);
     return 0;
 }

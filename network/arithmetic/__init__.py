@@ -1,1 +1,0 @@
-"""Exact arithmetic of quantised networks, in numpy: docs/network.md, "Exact arithmetic"."""

@@ -1,0 +1,220 @@
+"""A network compiled to a program with its memory (docs/network.md, "The plan")."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from tilewright.golden import Core, GlobalMemory
+from tilewright.golden.arguments import integer, listed, shown, truth
+from tilewright.progress import report, work
+
+from .arithmetic import quantise
+from .evaluation import check_inputs, compute
+from .graph import Graph, ModelError
+from .lower.lowering import lower
+from .machine import MACHINES, Machine
+from .plan.plan import explain, make_plan
+from .words import memory_image, words_of
+
+__all__ = ["Compiled", "compile", "first_nodes"]
+
+#: What can run a program.
+_BACKENDS = ("golden", "rtl")
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """A program with its global memory.
+
+    Attributes
+    ----------
+    graph : Graph
+    plan : Plan
+        Every choice, with expected cycles.
+    places : dict of str to Place
+        Tensors that lie in memory. Several may share the memory of one: the name in a place is the name of that one.
+    words : list of int
+        The program.
+    image : uint8 array
+        Global memory from address 0 on, before the inputs are written.
+    """
+
+    graph: object
+    plan: object
+    places: dict
+    words: list = field(repr=False)
+    image: np.ndarray = field(repr=False)
+
+    @property
+    def explanation(self):
+        """The plan as text, a line for each layer."""
+        return explain(self.plan, len(self.words), len(self.image))
+
+    def memory(self, inputs):
+        """Global memory before the program, a uint8 array; ``inputs`` as for :meth:`run`."""
+        inputs = check_inputs(self.graph, inputs)
+        data = self.image.copy()
+        for name in inputs:
+            if name in self.places:
+                self._view(data, name)[...] = inputs[name]
+        for node in self.graph.nodes:
+            if node.kind == "Quantize" and node.inputs[0] in inputs:
+                at, dtype = node.attributes, self.graph.tensors[node.output].dtype
+                self._view(data, node.output)[...] = quantise(inputs[node.inputs[0]], at.scale, at.zero, dtype)
+        return data
+
+    def tensors(self, data, names=None):
+        """Tensors in ``data``, global memory after the program, by name: those in ``names``, or the outputs."""
+        self._check_memory(data)
+        makers = {node.output: node for node in self.graph.tail}
+
+        def value(name):
+            if name in makers:
+                return compute(self.graph, makers[name], {source: value(source) for source in makers[name].inputs})
+            if name not in self.places:
+                raise ModelError(f"tensor {name!r} is not in memory: compile with every_tensor to keep it")
+            return self.tensor(data, name)
+
+        return {name: value(name) for name in self._wanted(names)}
+
+    def _wanted(self, names):
+        """``names``, if they are tensors of the network; the outputs if ``names`` is None."""
+        if names is None:
+            return list(dict.fromkeys(self.graph.outputs))
+        for name in listed("names", names):
+            if not isinstance(name, str) or name not in self.graph.tensors:
+                raise ModelError(f"the network has no tensor {shown(name)}")
+        return list(names)
+
+    def _check_memory(self, data):
+        """ModelError unless ``data`` can be global memory."""
+        fits = isinstance(data, np.ndarray) and data.dtype == np.uint8 and data.ndim == 1
+        if not fits or len(data) < len(self.image):
+            size = f"{len(self.image):,} bytes or more"
+            raise ModelError(f"data must be global memory, a flat uint8 array of {size}, not {shown(data)}")
+
+    def run(self, inputs, on="golden", names=None):
+        """Runs the program.
+
+        Parameters
+        ----------
+        inputs : dict of str to array, or array
+            Inputs of the network by name; the array alone if there is only one.
+        on : str
+            "golden": the golden model of the core. "rtl": simulated hardware; the first run builds the simulator.
+        names : sequence of str
+            Tensors to return instead of the outputs; any, if it was compiled with ``every_tensor``.
+
+        Returns
+        -------
+        dict of str to array
+        """
+        if not isinstance(on, str) or on not in _BACKENDS:
+            raise ModelError(f"on must be one of {', '.join(_BACKENDS)}, not {shown(on)}")
+        names = self._wanted(names)
+        data = self.run_golden(inputs) if on == "golden" else self.run_rtl(inputs)[0]
+        return self.tensors(data, names)
+
+    def tensor(self, data, name):
+        """A tensor in ``data``, global memory after the program."""
+        self._check_memory(data)
+        if not isinstance(name, str) or name not in self.places:
+            raise ModelError(f"tensor {shown(name)} is not in memory")
+        return np.ascontiguousarray(self._view(data, name))
+
+    def _view(self, data, name):
+        place = self.places[name]
+        return place.view(data, self.plan.tensors[place.name])
+
+    def run_rtl(self, inputs, **options):
+        """Global memory after the program on simulated hardware, and its ``Run``.
+
+        ``options`` are those of ``open_accelerator``, such as ``latency``.
+        """
+        from .rtl import run_rtl  # imports the simulator
+
+        return run_rtl(self, self.memory(inputs), **options)
+
+    def run_golden(self, inputs):
+        """Global memory after the program on the golden model; ``inputs`` as for :meth:`run`."""
+        gmem = GlobalMemory(self.memory(inputs))
+        core = Core(gmem, np.zeros(self.plan.machine.smem_bytes, np.uint8), conv=self.plan.machine.conv,
+                    bus_bytes=self.plan.machine.bus_bytes)  # fmt: skip
+        with work("golden"):
+            for step in core.steps(self.plan.start, len(self.words)):
+                report("words", step.index, len(self.words))
+        if core.record is not None:
+            raise RuntimeError(f"the program stopped with {core.record}")
+        return gmem.read(0, len(self.image))
+
+
+def compile(source, preset="default", *, every_tensor=False, layers=None):  # noqa: A001 - what users call it
+    """The :class:`Compiled` of a network.
+
+    Parameters
+    ----------
+    source : Graph, str or Path
+        A network, or the file of a model.
+    preset : str or Machine
+        The core that runs the program.
+    every_tensor : bool
+        Keep every tensor in memory: no layers are done together, and no memory is used twice.
+    layers : int
+        Compile only the first nodes, this many.
+
+    Raises
+    ------
+    ModelError
+        If a node cannot be compiled; one sentence with its name.
+    """
+    if not isinstance(preset, Machine) and not (isinstance(preset, str) and preset in MACHINES):
+        raise ModelError(f"preset must be one of {', '.join(MACHINES)}, or a network.Machine, not {shown(preset)}")
+    every_tensor = truth("every_tensor", every_tensor)
+    layers = layers if layers is None else integer("layers", layers, 1)
+    graph = source
+    if not isinstance(source, Graph | str | Path):
+        raise TypeError(f"source must be a network.Graph or the path of a model file, not {shown(source)}")
+    if not isinstance(source, Graph):
+        from .reader import read  # needs the package onnx, which graphs do not
+
+        graph = read(source)
+    return _compile(first_nodes(graph, layers), MACHINES[preset] if isinstance(preset, str) else preset, every_tensor)
+
+
+def first_nodes(graph, count):
+    """The first ``count`` nodes of a graph, whose outputs are the tensors that none of them reads; None: all nodes."""
+    if count is None or count >= len(graph.nodes):
+        return graph
+    nodes = graph.nodes[:count]
+    inputs = {name for node in nodes for name in node.inputs}
+    outputs = tuple(node.output for node in nodes if node.output not in inputs or node.output in graph.outputs)
+    return replace(graph, nodes=nodes, outputs=outputs)
+
+
+def _needed(graph):
+    """The graph without nodes that no output needs."""
+    names, nodes = set(graph.outputs), []
+    for node in reversed(graph.nodes):
+        if node.output in names:
+            names.update(node.inputs)
+            nodes.append(node)
+    return replace(graph, nodes=tuple(reversed(nodes)))
+
+
+def _compile(graph, machine, every_tensor):
+    graph = graph if every_tensor else _needed(graph)
+    lowered = lower(graph, machine.conv, every_tensor)
+    kept = {place.name for name, place in lowered.places.items() if every_tensor or _at_an_end(graph, name)}
+    plan = make_plan(lowered, machine, kept)
+    words = words_of(plan)
+    places = {name: place for name, place in lowered.places.items() if place.name not in plan.inside}
+    return Compiled(graph, plan, places, words, memory_image(plan, words))
+
+
+def _at_an_end(graph, name):
+    """Whether a tensor is an input or an output of the part of the network that the engines compute."""
+    ends = {*graph.inputs, *graph.outputs}
+    ends.update(node.output for node in graph.nodes if node.kind == "Quantize")
+    ends.update(source for node in graph.tail for source in node.inputs)
+    return name in ends

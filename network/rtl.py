@@ -1,0 +1,117 @@
+"""Runs of programs on simulated hardware, and the cycles of each layer."""
+
+from typing import NamedTuple
+
+from tilewright.golden.core.program import KIND_LSB
+from tilewright.progress import report, work
+from tilewright.sim.session.core import open_accelerator
+from tilewright.spec.core import JOB_WORDS, Kind
+
+from .graph import ModelError
+from .machine import MACHINES
+from .words import tag_layer
+
+__all__ = ["Measured", "measure_layers", "measured", "run_on", "run_rtl"]
+
+#: Least bytes of memory of a session, so that sessions share a simulator.
+_LEAST = 16 << 20
+
+
+class Measured(NamedTuple):
+    """A layer in a run: ``start``, when the layer before ended, and ``end`` in cycles; expected cycles; bytes moved."""
+
+    layer: object
+    start: int
+    end: int
+    expected: int
+    bytes_in: int
+    bytes_out: int
+
+    @property
+    def cycles(self):
+        """Cycles from the end of the layer before to its own end; 0 if the layer before ended later."""
+        return max(self.end - self.start, 0)
+
+
+def run_rtl(compiled, memory, preset=None, settings=(), **options):
+    """Global memory after the program of a :class:`Compiled` in simulated hardware, and its ``Run``.
+
+    Parameters
+    ----------
+    compiled : Compiled
+        For a core of the preset with the settings.
+    memory : uint8 array
+        Global memory before the program: see ``Compiled.memory``.
+    preset : str or None
+        None for the one that the program was compiled for.
+    settings : sequence of Setting
+        Parameters that differ from the preset.
+    **options
+        Options of ``open_accelerator``: ``latency``, ``stall``.
+    """
+    preset = preset or next((name for name, machine in MACHINES.items() if machine == compiled.plan.machine), None)
+    if preset is None:
+        raise ModelError("only cores of presets are simulated")
+    if len(memory) > _LEAST:
+        options = {"memory_bytes": len(memory)} | options
+    with open_accelerator(preset, settings, **options) as session, work("hardware"):
+        return run_on(session, compiled, memory)
+
+
+def run_on(session, compiled, memory, stage="words"):
+    """The same on an ``Session`` of the core, with progress reported as ``stage``.
+
+    RuntimeError if the program stops, does not end, or has more words than the log can hold.
+    """
+    session.reset()
+    session.global_memory.write(0, memory)
+    count, done = len(compiled.words), _words_by_stamps(compiled.words)
+    stamps = len(done) - 1
+    limit = 100 * compiled.plan.schedule.cycles + 1_000_000
+    run = session.run_program(compiled.plan.start, count, limit=limit,
+                              progress=lambda stamp: report(stage, done[min(stamp, stamps)], count))  # fmt: skip
+    if not run.finished:
+        raise RuntimeError(f"the program is not over after {limit:,} cycles")
+    if run.record is not None:
+        raise RuntimeError(f"the program stopped with {run.record}")
+    if len(run.words) != stamps:
+        raise RuntimeError(f"the program has {stamps:,} words, of which the log holds {len(run.words):,}")
+    return session.global_memory.read(0, len(memory)), run
+
+
+def _words_by_stamps(words):
+    """Words of a program that have been executed, by the number of stamps: the three words of a job have one stamp."""
+    done = [0]
+    while done[-1] < len(words):
+        job = words[done[-1]] >> KIND_LSB == Kind.CONV
+        done.append(done[-1] + (1 + JOB_WORDS if job else 1))
+    return done
+
+
+def measure_layers(compiled, run):
+    """A :class:`Measured` for each layer, by a ``Run``."""
+    plan, ends = compiled.plan, {}
+    for end in (*run.jobs, *run.ends):
+        if end.tag:
+            number = tag_layer(end.tag)
+            ends[number] = max(ends.get(number, 0), end.cycle)
+    layers, before, expected_before = [], run.words[0].cycle, 0
+    for number, layer in enumerate(plan.layers):
+        spans = [span for span in plan.schedule.spans if span.layer == number]
+        expected = max(span.end for span in spans)
+        moved = (plan.machine.bus_bytes * sum(span.words for span in spans if span.engine == way)
+                 for way in ("load", "store"))  # fmt: skip
+        end = ends.get(number, before)
+        layers.append(Measured(layer, before, end, max(expected - expected_before, 0), *moved))
+        before, expected_before = max(before, end), max(expected_before, expected)
+    return layers
+
+
+def measured(compiled, run):
+    """A table of a ``Run``: cycles and expected cycles of each layer."""
+    plan, lines = compiled.plan, [f"{'cycles':>12} {'expected':>12} {'MACs busy':>10}  layer"]
+    rows = [(each.layer.name, each.layer.macs, each.cycles, each.expected) for each in measure_layers(compiled, run)]
+    for name, macs, cycles, expected in (*rows, ("all", plan.macs, run.cycles, plan.schedule.cycles)):
+        share = f"{100 * macs / cycles / plan.machine.conv.peak:.1f} %" if macs and cycles else ""
+        lines.append(f"{cycles:>12,} {expected:>12,} {share:>10}  {name}")
+    return "\n".join(lines)

@@ -1,0 +1,185 @@
+"""Programs on the hardware: memory is what the golden core leaves, and every tensor what the evaluation gives.
+
+The simulator of preset unit is that of tests/integration/core/test_program.py.
+"""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tilewright import network
+from tilewright.golden import CONV_PRESETS
+from tilewright.network import ModelError
+from tilewright.network.drawn import NetworkMaker, resnet50
+from tilewright.network.machine import Machine, machine_of
+from tilewright.network.models.efficientnet import build_quantised
+from tilewright.network.models.photographs import load_photograph, prepare
+from tilewright.network.reader import read_model
+from tilewright.network.rtl import measure_layers, measured, run_on, run_rtl
+from tilewright.results import record
+from tilewright.sim.hdl.settings import Setting
+from tilewright.sim.session.core import open_accelerator
+from tilewright.tools.docs.figures import stale
+from tilewright.verify.random.networks import OPERATORS, draw_inputs, draw_network
+
+ROOT = Path(__file__).parents[2]
+
+
+def small():
+    maker = NetworkMaker(4)
+    x = maker.conv(maker.input((1, 3, 16, 15)), 20, 3)
+    x = maker.add(maker.conv(maker.conv(x, 20, 3, groups=20), 20), x)
+    # Tables that are no product: jobs add to what jobs before them made.
+    x = maker.concat(1, x, maker.pool(x, "max", 3, pad=1), scales=[(0.05, 3), (0.06, 128), (0.1, 100)])
+    # Some channels, columns and every other row; then each row and column twice.
+    x = maker.take(x, [0], range(2, 34), range(1, 16, 2), range(3, 15))
+    x = maker.take(x, [0], range(32), np.arange(16) // 2, np.arange(24) // 2)
+    x = maker.reshape(maker.pool(x, "sum", maker.tensors[x].shape[2:]), 1, 32)
+    # A curve, and results without any order: what is added is of either sign, and larger than the type at once.
+    bow = np.rint(127 * np.sin(np.arange(256) / 40)).astype(np.int8)
+    x = maker.through(maker.through(x, bow), maker.random.integers(0, 256, 256).astype(np.uint8))
+    maker.floats(maker.through(maker.through(x, bow.view(np.uint8)), bow), 12)
+    return maker
+
+
+@pytest.mark.parametrize("options", [{"latency": 10}, {"latency": 150, "stall": 0.3}])
+def test_memory_is_what_golden_leaves(options):
+    maker = small()
+    compiled = network.compile(maker.graph(), "unit")
+    inputs = maker.draw()
+    data, run = compiled.run_rtl(inputs, **options)
+    np.testing.assert_array_equal(data, compiled.run_golden(inputs))
+    assert run.interrupt
+    lines = measured(compiled, run).splitlines()
+    assert len(lines) == len(compiled.plan.layers) + 2
+
+
+@pytest.fixture(scope="module")
+def session():
+    with open_accelerator("unit", latency=20) as session:
+        yield session
+
+
+def fresh(session):
+    """Shared memory as golden has it: bytes between rows come from there."""
+    session.shared_memory.write(0, np.zeros(len(session.shared_memory), np.uint8))
+
+
+@pytest.mark.parametrize(
+    # The last of the few has the operator that the others lack.
+    "seeds",
+    [[*range(25), 45], pytest.param(range(25, 400), marks=pytest.mark.long)],
+    ids=["few", "many"],
+)
+def test_random_networks(session, seeds):
+    """Of two to eight layers, with ragged shapes, some with little shared memory; the seed of each is its number."""
+    ran, operators = 0, set()
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        graph = read_model(draw_network(rng, channels=(8, 20)[seed // 2 % 2]))
+        inputs, every = draw_inputs(rng, graph), bool(seed & 1)
+        try:
+            machine = Machine(CONV_PRESETS["unit"], (16, 2, 4)[seed // 2 % 3] * 1024, 16)
+            compiled = network.compile(graph, machine, every_tensor=every)
+        except ModelError:
+            continue
+        session.configure(latency=(2, 20, 100)[seed % 3], stall=0.3 if seed % 4 == 0 else 0.0, seed=seed)
+        fresh(session)
+        data, run = run_on(session, compiled, compiled.memory(inputs))
+        assert (run.interrupt, run.violations, run.late) == (True, (), ()), seed
+        np.testing.assert_array_equal(data, compiled.run_golden(inputs), err_msg=str(seed))
+        expected = network.evaluate(graph, inputs)
+        for name, value in compiled.tensors(data, [node.output for node in graph.nodes] if every else None).items():
+            np.testing.assert_array_equal(value, expected[name], err_msg=f"{seed} {name}")
+        ran += 1
+        operators |= {node.operator for node in graph.nodes}
+    assert ran >= 20 and operators >= set(OPERATORS)
+
+
+def test_a_program_that_does_not_end_as_it_should(session):
+    maker = small()
+    compiled = network.compile(maker.graph(), "unit")
+    memory = compiled.memory(maker.draw())
+    broken = memory.copy()
+    broken[compiled.plan.start : compiled.plan.start + 64] = 0
+    with pytest.raises(RuntimeError, match=r"^the program stopped with ProgramRecord\(code=.*KIND"):
+        run_on(session, compiled, broken)
+
+    def answer(**changes):
+        run = {"finished": True, "record": None, "words": []} | changes
+        return SimpleNamespace(reset=lambda: None, global_memory=session.global_memory,
+                               run_program=lambda *args, **options: SimpleNamespace(**run))  # fmt: skip
+
+    with pytest.raises(RuntimeError, match=r"^the program is not over after [\d,]+ cycles$"):
+        run_on(answer(finished=False), compiled, memory)
+    with pytest.raises(RuntimeError, match=r"^the program has [\d,]+ words, of which the log holds 0$"):
+        run_on(answer(), compiled, memory)
+
+
+def whole(name, graph, inputs, session):
+    """A whole network on a session: every tensor is compared; returns what the evaluation gives."""
+    compiled = network.compile(graph, "default", every_tensor=True)
+    data, run = run_on(session, compiled, compiled.memory(inputs))
+    print(measured(compiled, run))
+    expected = network.evaluate(graph, inputs)
+    names = [node.output for node in graph.nodes]
+    for tensor, value in compiled.tensors(data, names).items():
+        np.testing.assert_array_equal(value, expected[tensor], err_msg=tensor)
+    macs = sum(one.layer.macs for one in measure_layers(compiled, run))
+    record(
+        f"rtl-{name}", cycles=run.cycles, macs=macs, share=round(macs / compiled.plan.machine.conv.peak / run.cycles, 4)
+    )
+    return expected
+
+
+@pytest.fixture(scope="module")
+def large_session():
+    with open_accelerator("default") as session:
+        yield session
+
+
+@pytest.mark.long
+def test_every_tensor_of_a_photograph_through_a_whole_network(large_session):
+    """EfficientNet-Lite0 on preset default: what ONNX Runtime computes for the same tensors is in test_models.py."""
+    graph = read_model(build_quantised())
+    expected = whole("efficientnet-lite0", graph, {graph.inputs[0]: prepare(load_photograph("coffee"))}, large_session)
+    assert expected[graph.outputs[0]].argmax() == 967  # espresso
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shape", [(1, 100, 96), (3, 70, 300), (1, 512, 196), (1, 196, 512)])
+def test_transposes(large_session, shape):
+    """As products: engines that make a result or two in a cycle take bytes one by one."""
+    maker = NetworkMaker()
+    maker.transpose(maker.input(shape), 0, 2, 1)
+    fresh(large_session)
+    name = "-".join(map(str, ("transpose", *shape)))
+    whole(name, maker.graph(), maker.draw(), large_session)
+    if shape[0] == 1 and 512 in shape:  # docs/network.md, "Moves"
+        assert not stale(f"rtl-{name}", ROOT)
+
+
+@pytest.mark.long
+def test_every_tensor_of_all_shapes_of_resnet50(large_session):
+    """Random weights and pixels, from global memory to global memory."""
+    maker = resnet50()
+    whole("resnet50", maker.graph(), maker.draw(), large_session)
+
+
+def test_only_presets_are_simulated():
+    compiled = network.compile(small().graph(), Machine(smem_bytes=64 * 1024))
+    with pytest.raises(network.ModelError, match="only cores of presets"):
+        run_rtl(compiled, compiled.image)
+
+
+@pytest.mark.long
+def test_a_core_with_other_parameters():
+    """Hardware with the parameters that the program was made for leaves what golden leaves."""
+    settings = [Setting("smem", "size_bytes", 8192), Setting("tmau", "max_burst", 2)]
+    maker = small()
+    compiled = network.compile(maker.graph(), machine_of("unit", settings))
+    inputs = maker.draw()
+    data, _ = run_rtl(compiled, compiled.memory(inputs), "unit", settings)
+    np.testing.assert_array_equal(data, compiled.run_golden(inputs))

@@ -1,1 +1,0 @@
-"""What blocks cost: LUTs, flip-flops, memories, levels of logic."""
