@@ -150,9 +150,3 @@ def test_products_are_rounded_before_integers():
     once = [round(acc * ((scale & 0x7FFFFF | 1 << 23) * 2.0 ** ((scale >> 23) - 150))) for acc, scale in work]
     twice = requantise([[acc for acc, _ in work]], [scale for _, scale in work], 0, (-1000, 1000))[0]
     assert len(work) > 50 and (np.array(once) != twice).any()
-
-
-@pytest.mark.parametrize("kind", ["u8", "s8"])
-def test_identity(kind):
-    """A scale of one, in place."""
-    check([(acc, ONE) for acc in range(-400, 400)], kind)
