@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from support.sessions import session_fixture
 from tilewright.golden import Conv, ConvLayer, Machine, Memory, Pe, PostProcessing, Segment, TensorMap, command_word
 from tilewright.hw.core.params import ENGINES, core_params
 from tilewright.sim.asm.pe import assemble_program
-from tilewright.sim.session import Session
 from tilewright.spec import BarrierOp, Error, Opcode, Space
 from tilewright.spec.conv import CONV_ID_VALUE, JOB, ConvError
 from tilewright.spec.pe import SegmentElement
@@ -29,10 +29,7 @@ PROGRAM = f"""
 """
 
 
-@pytest.fixture(scope="module")
-def shared_session():
-    with Session(params=PARAMS, latency=20, memory_bytes=1 << 16) as session:
-        yield session
+shared_session = session_fixture(params=PARAMS, latency=20, memory_bytes=1 << 16)
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """A processor that has AXI4-Lite and nothing else: a load, its wait, a store and its end, by the windows alone."""
 
 import numpy as np
-import pytest
 
+from support.selection import cases
 from tilewright.golden import Machine, Memory, TensorMap, command_word
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.core import CORE_PRESETS, Core, CoreParams
@@ -58,7 +58,7 @@ class Processor:
         return ended
 
 
-@pytest.mark.parametrize("params", [TMAU, pytest.param(CORE, marks=pytest.mark.long)], ids=["tmau", "core"])
+@cases("params", [TMAU], [CORE], ids=["tmau", "core"])
 def test_by_windows_alone(params):
     dut = elaborated(Core, params)
     gmem = np.random.default_rng(1).integers(0, 256, 8192, np.uint8)

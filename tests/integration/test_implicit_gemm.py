@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.sessions import session_fixture
 from tilewright.golden import ConvLayer, ImplicitGemm, LayerProgram, convolve
 from tilewright.hw.core.params import ENGINES, core_params
 from tilewright.results import record
 from tilewright.sim.bench.core import lines, run
 from tilewright.sim.bench.line import rows
-from tilewright.sim.session import Session
 from tilewright.tools.docs.figures import stale
 
 ROOT = Path(__file__).parents[2]
@@ -23,10 +23,7 @@ LAYERS = {
 }
 
 
-@pytest.fixture(scope="module")
-def session():
-    with Session(params=PARAMS, latency=20, memory_bytes=1 << 16) as session:
-        yield session
+session = session_fixture(params=PARAMS, latency=20, memory_bytes=1 << 16)
 
 
 @pytest.mark.parametrize("stall", [0.0, 0.3])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from support.selection import cases
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core import CORE_PRESETS, ProgramParams
 from tilewright.sim.replay import rtl
@@ -23,7 +24,7 @@ def write(folder, cases):
     return path
 
 
-@pytest.mark.parametrize("stall", [0, pytest.param(0.4, marks=pytest.mark.long)])
+@cases("stall", [0], [0.4])
 def test_vectors(tmp_path, capsys, stall):
     """With the shared memory of the preset. Both memories and the record must be golden's."""
     cases = [case | ENGINES | {"expect": {}} for case in json.loads(VECTORS.read_text())["cases"]]

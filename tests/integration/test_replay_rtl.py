@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from support.selection import cases
 from tilewright.spec.pe import MM_FAMILIES
 from tilewright.tools.cli.main import main
 
@@ -41,7 +42,7 @@ def test_small_vectors(tmp_path, small_cases, stall):
         assert record["cycles"] > 30
 
 
-@pytest.mark.parametrize("preset", ["unit", pytest.param("default", marks=pytest.mark.long)])
+@cases("preset", ["unit"], ["default"])
 @pytest.mark.parametrize("name", ["bus_errors", "address_width"])
 def test_what_presets_do_in_their_own_way(tmp_path, capsys, name, preset):
     """Failed transfers, whose destinations are open; addresses and features that not all presets have."""

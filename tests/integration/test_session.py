@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
+from support.sessions import session_fixture
 from tilewright import golden
 from tilewright.golden import TensorMap
 from tilewright.sim.hdl.build import SIMULATORS
@@ -17,10 +18,7 @@ PHOTO = np.random.default_rng(1).integers(0, 256, (20, 24, 16), np.uint8)  # see
 BARRIER = 0xF00
 
 
-@pytest.fixture(scope="module")
-def shared_session():
-    with Session("unit", ["tmau"], latency=20, memory_bytes=1 << 16) as session:
-        yield session
+shared_session = session_fixture("unit", engines=["tmau"], latency=20, memory_bytes=1 << 16)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import Fragment, UnusedElaboratable
 
+from support.sessions import session_fixture
 from tilewright import golden
 from tilewright.golden import CommandError, ErrorRecord, TensorMap
 from tilewright.hw.smem.top import SharedMemory
@@ -23,10 +24,7 @@ TILE = TensorMap.tiled(PHOTO, box=(16, 4, 4))
 PIXELS = TensorMap.im2col(PHOTO[np.newaxis], pixels=16, lower=(-1, -1), upper=(-1, -1))
 
 
-@pytest.fixture(scope="module")
-def shared_session():
-    with Session("unit", ["tmau"], latency=20, memory_bytes=1 << 16) as session:
-        yield session
+shared_session = session_fixture("unit", engines=["tmau"], latency=20, memory_bytes=1 << 16)
 
 
 @pytest.fixture

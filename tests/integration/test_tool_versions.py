@@ -8,16 +8,13 @@ import subprocess
 
 import pytest
 
+from support.selection import cases
 from tilewright.sim.hdl.tops import TOPS, module_name
 from tilewright.tools.cli.main import main
 
 #: Their Verilog is made for other tests too.
 DEFAULT = ("tmau", "pe", "conv")
-BUILDS = [
-    *(("unit", top) for top in DEFAULT),
-    *(pytest.param("unit", top, marks=pytest.mark.long) for top in TOPS if top not in DEFAULT),
-    *(pytest.param("default", top, marks=pytest.mark.long) for top in TOPS),
-]
+LONG = [*(("unit", top) for top in TOPS if top not in DEFAULT), *(("default", top) for top in TOPS)]
 #: Arguments by program.
 TOOLS = {
     "verilator": ("--lint-only", "-Wall", "{name}.vlt", "{name}.v"),
@@ -49,7 +46,7 @@ def made(tmp_path_factory):
     return make
 
 
-@pytest.mark.parametrize(("preset", "top"), BUILDS)
+@cases("preset, top", [("unit", top) for top in DEFAULT], LONG)
 @pytest.mark.parametrize("tool", TOOLS)
 def test_nothing_to_say(made, preset, top, tool):
     assert says(tool, *made(preset, top)) == []

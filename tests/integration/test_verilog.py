@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from support.selection import cases
 from tilewright.results import record
 from tilewright.sim.hdl.lint import lint
 from tilewright.sim.hdl.tops import TOPS, module_name, top_component
@@ -41,16 +42,11 @@ LARGEST = ("conv", "core", "cluster")
 TOO_LARGE = (("full", "core"), ("full", "cluster"))
 #: They have the engines of a core.
 SMALLER = ("tmau", "pe", "conv")
-BUILDS = [
-    *(("unit", top) for top in SMALLER),
-    *(pytest.param("unit", top, marks=pytest.mark.long) for top in TOPS if top not in SMALLER),
-    *(
-        pytest.param(preset, top, marks=pytest.mark.long)
-        for top in LARGEST
-        for preset in TOPS[top].presets
-        if preset != "unit" and (preset, top) not in TOO_LARGE
-    ),
-]
+LONG = [
+    *(("unit", top) for top in TOPS if top not in SMALLER),
+    *((preset, top) for top in LARGEST for preset in TOPS[top].presets
+      if preset != "unit" and (preset, top) not in TOO_LARGE),
+]  # fmt: skip
 
 
 def _ports(text, name):
@@ -59,7 +55,7 @@ def _ports(text, name):
     return re.findall(r"^  (?:input |output) (?:wire|reg) (?:\[\d+:0\] )?(\w+)", listed, re.MULTILINE)
 
 
-@pytest.mark.parametrize(("preset", "top"), BUILDS)
+@cases("preset, top", [("unit", top) for top in SMALLER], LONG)
 def test_no_lint_and_conventional_ports(tmp_path, preset, top):
     assert main(["verilog", "--preset", preset, "--top", top, "--out", str(tmp_path / "new")]) == 0
     name = module_name(top, preset)
@@ -82,15 +78,8 @@ def test_no_lint_and_conventional_ports(tmp_path, preset, top):
     assert not found
 
 
-@pytest.mark.parametrize(
-    ("engines", "ports"),
-    [
-        ("tmau", _TMAU),
-        pytest.param("pe", _PE, marks=pytest.mark.long),
-        pytest.param("conv", _CONV, marks=pytest.mark.long),
-        pytest.param("tmau,pe,conv,program", _TMAU | _PE | _CONV, marks=pytest.mark.long),
-    ],
-)
+@cases("engines, ports", [("tmau", _TMAU)],
+       [("pe", _PE), ("conv", _CONV), ("tmau,pe,conv,program", _TMAU | _PE | _CONV)])  # fmt: skip
 def test_no_lint_of_cores(tmp_path, engines, ports):
     options = ["--preset", "unit", "--top", "core", "--engines", engines, "--out", str(tmp_path)]
     assert main(["verilog", *options]) == 0

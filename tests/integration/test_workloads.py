@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from support.sessions import session_fixture
 from tilewright.errors import UsageError
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.core.params import CoreParams, core_params
@@ -15,7 +16,6 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.report.charts import SWIZZLE_LAYOUTS, bank_map
 from tilewright.sim.report.page import report_page
 from tilewright.sim.report.timeline import Transfer, record_transfer
-from tilewright.sim.session import Session
 from tilewright.sim.workloads import WORKLOADS, names_on
 from tilewright.sim.workloads.findings import Findings, Totals
 from tilewright.sim.workloads.machines import Machines
@@ -29,22 +29,13 @@ from tilewright.tools.cli.sim import Played, play, table_rows
 PRESET = "unit"
 
 
-@pytest.fixture(scope="module")
-def session():
-    with Session(PRESET, ["tmau"]) as session:
-        yield session
+session = session_fixture(PRESET, engines=["tmau"])
 
 
-@pytest.fixture(scope="module")
-def engine():
-    with Session(PRESET, ["pe"]) as session:
-        yield session
+engine = session_fixture(PRESET, engines=["pe"])
 
 
-@pytest.fixture(scope="module")
-def convolution_engine():
-    with Session(PRESET, ["conv"]) as session:
-        yield session
+convolution_engine = session_fixture(PRESET, engines=["conv"])
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,20 @@ from itertools import count
 from amaranth.hdl import Value
 
 from tilewright.verify.pysim import streams
+from tilewright.verify.pysim.axi import axi_channel
 from tilewright.verify.pysim.simulate import simulate
 
 __all__ = ["counting", "member", "pulse", "recording", "responder", "transact"]
 
 
 def member(dut, path):
-    """A port of a design, or a member of one, by its path: ``"o"``, ``"accesses.requests"``, ``"i.0"``."""
+    """A port of a design, or a member of one, by its path: ``"o"``, ``"accesses.requests"``, ``"i.0"``.
+
+    The last name may be a channel of AXI: ``"axi.ar"``.
+    """
     for name in path.split("."):
+        if name in ("ar", "r", "aw", "w", "b") and hasattr(dut, f"{name}valid"):
+            return axi_channel(dut, name)
         dut = dut[int(name)] if name.isdigit() else getattr(dut, name)
     return dut
 
@@ -51,16 +57,19 @@ def recording(log, valid, *signals):
 
 
 def responder(requests, answers, reply, mode="none", *, seed=0):
-    """A background testbench that receives requests one at a time, and sends ``reply(request)`` for each.
+    """A background testbench that receives requests one at a time, and sends what ``reply(request)`` returns for each:
+    an answer, or a list of them.
 
-    It pauses by ``mode``, before a request and before its answer.
+    It pauses by ``mode``, before a request and before its answers.
     """
     stalls = streams.STALL_MODES[mode]
 
     async def testbench(ctx):
         for number in count(seed):
             (request,), _ = await streams.receive(ctx, requests, 1, stall=stalls["stall"], seed=number)
-            await streams.send(ctx, answers, [reply(request)], idle=stalls["idle"], seed=number)
+            items = reply(request)
+            items = items if isinstance(items, list) else [items]
+            await streams.send(ctx, answers, items, idle=stalls["idle"], seed=number)
 
     return testbench
 

@@ -4,12 +4,13 @@ Specification: docs/cluster.md.
 """
 
 import random
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from support.clusters import compare_garbage, compare_random, copy
+from support.selection import cases
 from tilewright.golden import TensorMap
 from tilewright.golden.smem import Barrier
 from tilewright.hw.bus.axi4 import Response
@@ -22,17 +23,11 @@ from tilewright.sim.replay.golden import run_case
 from tilewright.sim.replay.outcome import differences
 from tilewright.sim.replay.rtl import run_cluster_on_session
 from tilewright.sim.session.cluster import ClusterSession
-from tilewright.spec import BLOCK, COMMAND_FIELD, Error, Opcode, Space
+from tilewright.spec import BLOCK, COMMAND_FIELD, Error, Space
 from tilewright.spec.cluster import ClusterError
-from tilewright.verify.compare.cluster_run import ClusterComparison
-from tilewright.verify.random.cluster import random_cluster_batches
-from tilewright.verify.random.mixed import garbage_mixes
 
 SEED = 3
 UNIT = TMAU_PRESETS["unit"]
-#: Pauses of the bus and before commands, in turn.
-STALLS = [{"stall": 0.0, "issue_stall": 0.0}, {"stall": 0.0, "issue_stall": 0.5},
-          {"stall": 0.3, "issue_stall": 0.0}, {"stall": (0.5, 0.2), "issue_stall": 0.3}]  # fmt: skip
 
 
 def open_cluster(cores):
@@ -51,43 +46,28 @@ def cluster(pair):
     return pair
 
 
-def copy(source, destination, size=64, **fields):
-    """A copy to shared memory, of global memory if ``source_space`` is not given."""
-    return {"opcode": Opcode.COPY_BLOCK, "destination_space": Space.SHARED, "source": source, "size": size,
-            "destination": destination} | fields  # fmt: skip
-
-
-def compare_random(session, batches, commands):
-    comparison = ClusterComparison(session)
-    drawn = random_cluster_batches(SEED, session.params.cores, UNIT.smem.size_bytes, commands)
-    for number, batch in enumerate(islice(drawn, batches)):
-        session.configure(latency=[100, 5, 20][number % 3], seed=number, **STALLS[number % len(STALLS)])
-        assert comparison.run(batch) == [], f"seed {SEED}, batch {number}"
-    print(f"seed {SEED}: {comparison.commands} commands of {session.params.cores} cores, {comparison.endings}")
+def compare(session, batches):
+    comparison = compare_random(session, SEED, batches)
     assert set(comparison.endings) == {Error.NONE, Error.WINDOW, ClusterError.CORES, ClusterError.REMOTE}
     record(f"cluster-{session.params.cores}", cases=comparison.commands, mismatches=0, seed=SEED)
 
 
 def test_random_commands(pair):
-    compare_random(pair, 40, 20)
+    compare(pair, 40)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("cores", "batches"), [(2, 400), (3, 100), (4, 200)])
 def test_more_random_commands(cores, batches):
     with open_cluster(cores) as session:
-        compare_random(session, batches, 20)
+        compare(session, batches)
 
 
-@pytest.mark.parametrize("count", [1000, pytest.param(20_000, marks=pytest.mark.long)])
+@cases("count", [1000], [20_000])
 def test_garbage(pair, count):
     """Nothing leaves the windows of any core, nothing hangs, and golden says the same of every command."""
-    comparison, rng = ClusterComparison(pair), random.Random(SEED)
-    for number, batch in enumerate(garbage_mixes(SEED, UNIT, count)):
-        pair.configure(latency=batch.latency, stall=batch.stall, seed=batch.seed, issue_stall=0.0)
-        delivery = [_garbage_delivery(rng) for _ in batch.orders]
-        assert comparison.run_garbage(batch, number % 2, delivery) == [], f"seed {SEED}, batch {number}"
-    print(f"seed {SEED}: {comparison.commands} commands, {comparison.endings}")
+    rng = random.Random(SEED)
+    comparison = compare_garbage(pair, UNIT, SEED, count, lambda: _garbage_delivery(rng))
     assert comparison.commands >= count and len(comparison.endings) > 16
     assert comparison.endings[ClusterError.CORES] and comparison.endings[Error.NONE] > count // 20
     record("isolation-cluster", cases=comparison.commands, mismatches=0, seed=SEED)

@@ -5,11 +5,11 @@ Specification: docs/cluster.md, "L2".
 """
 
 import random
-from itertools import islice
 
 import numpy as np
 import pytest
 
+from support.clusters import compare_garbage, compare_random, copy
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
@@ -18,18 +18,12 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.results import record
 from tilewright.sim.session.cluster import ClusterSession
 from tilewright.spec import Element, Error, Opcode, Reduction, Space
-from tilewright.verify.compare.cluster_run import ClusterComparison
-from tilewright.verify.random.cluster import random_cluster_batches
-from tilewright.verify.random.mixed import garbage_mixes
 
 # The model takes minutes to build; the cache alone is in tests/unit/cluster/l2.
 pytestmark = pytest.mark.long
 
 SEED = 3
 UNIT = TMAU_PRESETS["unit"]
-#: Pauses of the bus and before commands, in turn.
-STALLS = [{"stall": 0.0, "issue_stall": 0.0}, {"stall": 0.0, "issue_stall": 0.5},
-          {"stall": 0.3, "issue_stall": 0.0}, {"stall": (0.5, 0.2), "issue_stall": 0.3}]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -50,37 +44,27 @@ def cluster(pair):
     return pair
 
 
-def copy(source, destination, size=256, **fields):
-    """A copy to shared memory, if nothing else is said."""
-    return {"opcode": Opcode.COPY_BLOCK, "destination_space": Space.SHARED, "source": source, "size": size,
-            "destination": destination} | fields  # fmt: skip
-
-
 def back(source, destination, size=256, **fields):
     """A copy from shared to global memory."""
     return copy(source, destination, size, source_space=Space.SHARED, destination_space=Space.GLOBAL, **fields)
 
 
 def test_random_commands(pair):
-    comparison = ClusterComparison(pair)
-    for number, batch in enumerate(islice(random_cluster_batches(SEED, 2, UNIT.smem.size_bytes, 20), 60)):
-        pair.configure(latency=[100, 5, 20][number % 3], seed=number, **STALLS[number % len(STALLS)])
-        assert comparison.run(batch) == [], f"seed {SEED}, batch {number}"
-    print(f"seed {SEED}: {comparison.commands} commands, {comparison.endings}")
-    record("cluster-l2", cases=comparison.commands, mismatches=0, seed=SEED)
+    record("cluster-l2", cases=compare_random(pair, SEED, 60).commands, mismatches=0, seed=SEED)
 
 
 def test_garbage(pair):
     """Stores, reductions and prefetches of both cores too; global memory is compared behind a flush."""
-    comparison, rng, counted = ClusterComparison(pair), random.Random(SEED), {"evictions": 0, "prefetches": 0}
-    for number, batch in enumerate(garbage_mixes(SEED, UNIT, 600)):
-        pair.configure(latency=batch.latency, stall=batch.stall, seed=batch.seed, issue_stall=0.0)
-        delivery = [{"cores": rng.choice([rng.randrange(4), rng.getrandbits(16)])} for _ in batch.orders]
-        assert comparison.run_garbage(batch, number % 2, delivery) == [], f"seed {SEED}, batch {number}"
+    rng, counted = random.Random(SEED), {"evictions": 0, "prefetches": 0}
+
+    def count():
         registers = pair.cache_registers()
-        counted = {name: count + registers[name] for name, count in counted.items()}
-    print(f"seed {SEED}: {comparison.commands} commands, {comparison.endings}, {counted}")
-    assert min(counted.values()) > 100
+        counted.update({name: number + registers[name] for name, number in counted.items()})
+
+    comparison = compare_garbage(
+        pair, UNIT, SEED, 600, lambda: {"cores": rng.choice([rng.randrange(4), rng.getrandbits(16)])}, count
+    )
+    assert min(counted.values()) > 100, counted
     record("isolation-cluster-l2", cases=comparison.commands, mismatches=0, seed=SEED)
 
 
@@ -89,7 +73,7 @@ def test_reductions_of_both_cores_on_the_same_bytes(cluster):
     for memory in cluster.shared_memories:
         memory.write(0, np.ones(256, "<u4").view(np.uint8))
     adds = [back(0, 0x4000 + 1024 * (n % 4), 1024, reduction=Reduction.ADD, element=Element.U32) for n in range(24)]
-    others = [copy(0x100 * n, 2048) for n in range(24)]
+    others = [copy(0x100 * n, 2048, 256) for n in range(24)]
     before = cluster.run(memory=(0x4000, 4096)).memory.view("<u4")
     mixed = [command for pair in zip(adds, others, strict=True) for command in pair]
     run = cluster.run([mixed, mixed])
@@ -100,7 +84,7 @@ def test_reductions_of_both_cores_on_the_same_bytes(cluster):
 
 def test_memory_has_what_was_written_after_a_flush(cluster):
     before = cluster.run(memory=(0x2000, 256)).memory
-    run = cluster.run([[copy(0x100, 0), back(0, 0x2000, wait=True)]], memory=(0, 0x2100))
+    run = cluster.run([[copy(0x100, 0, 256), back(0, 0x2000, wait=True)]], memory=(0, 0x2100))
     assert (run.memory[0x2000:] == before).all()
     cluster.flush()
     after = cluster.run(memory=(0, 0x2100)).memory
@@ -109,7 +93,7 @@ def test_memory_has_what_was_written_after_a_flush(cluster):
 
 def test_a_prefetch_saves_the_latency_of_memory(cluster):
     def cycles(source):
-        (core, _) = cluster.run([[copy(source, 0)]]).cores
+        (core, _) = cluster.run([[copy(source, 0, 256)]]).cores
         return core.commands[0].done - core.commands[0].accepted
 
     cluster.run([[{"opcode": Opcode.PREFETCH_BLOCK, "source": 0x800, "size": 256}]], drain=200)
@@ -119,10 +103,10 @@ def test_a_prefetch_saves_the_latency_of_memory(cluster):
 
 def test_an_error_is_not_kept(cluster):
     cluster.configure(errors=(0x100, 0x1FF, Response.SLVERR.value))
-    first = cluster.run([[copy(0x100, 0)], [copy(0x400, 0)]])
+    first = cluster.run([[copy(0x100, 0, 256)], [copy(0x400, 0, 256)]])
     assert [core.commands[0].error for core in first.cores] == [Error.READ, Error.NONE]
     cluster.configure(errors=(0, 0, 0))
-    again = cluster.run([[copy(0x100, 0)], [copy(0x100, 512)]], shared=True, memory=(0x100, 256))
+    again = cluster.run([[copy(0x100, 0, 256)], [copy(0x100, 512, 256)]], shared=True, memory=(0x100, 256))
     assert [core.commands[0].error for core in again.cores] == [Error.NONE, Error.NONE]
     assert (again.cores[1].shared[512:768] == again.memory).all()
 
@@ -130,9 +114,9 @@ def test_an_error_is_not_kept(cluster):
 @pytest.mark.parametrize("cycles", [90, 140, 200])
 def test_reset_in_the_middle(cluster, cycles):
     """What is under way is gone, and what memory has is read anew."""
-    busy = [copy(256 * n, 512) for n in range(12)] + [back(512, 0x3000 + 256 * n) for n in range(12)]
+    busy = [copy(256 * n, 512, 256) for n in range(12)] + [back(512, 0x3000 + 256 * n) for n in range(12)]
     assert not cluster.run([busy, busy], limit=cycles).finished
     cluster.reset()
-    run = cluster.run([[copy(0x100, 0)]], shared=True, memory=(0x100, 256))
+    run = cluster.run([[copy(0x100, 0, 256)]], shared=True, memory=(0x100, 256))
     assert run.cores[0].commands[0].error == Error.NONE
     assert (run.cores[0].shared[:256] == run.memory).all()

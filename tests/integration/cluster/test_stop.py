@@ -6,8 +6,8 @@ Specification: docs/cluster.md, "Stopping one core".
 import random
 
 import numpy as np
-import pytest
 
+from support.selection import cases
 from tilewright.golden import Cluster, Memory, command_word, delivery_bits
 from tilewright.golden.smem import Barrier
 from tilewright.spec import Element, Error, Opcode, Reduction, Space
@@ -49,9 +49,7 @@ def golden(contents, shared, done):
     return [machine.smem for machine in cluster.cores], cluster.cores[0].gmem.data
 
 
-@pytest.mark.parametrize(
-    "accesses", [1, 9, 21, 33, *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 120, 4))]
-)
+@cases("accesses", [1, 9, 21, 33], range(2, 120, 4))
 def test_others_do_not_notice(pair, accesses):
     """Core 0 is stopped behind so many accesses to its registers, and started again when all others have ended.
 
@@ -100,13 +98,8 @@ def test_stop_and_start_of_a_session(pair):
     """Record, counters and interrupts are as after a reset, and windows stay."""
     pair.clear()
     pair.configure(latency=10, stall=0.0, issue_stall=0.0, seed=1)
-    move = {
-        "opcode": Opcode.COPY_BLOCK,
-        "destination_space": Space.SHARED,
-        "source": 0,
-        "size": 64,
-        "destination": 0x400,
-    }
+    move = {"opcode": Opcode.COPY_BLOCK, "destination_space": Space.SHARED, "source": 0, "size": 64,
+            "destination": 0x400}  # fmt: skip
     window = [("shared_base", 0x400), ("shared_limit", 0x7FF), ("windows", 2), ("irq_enable", 1)]
     pair.run(registers=[window])
     assert pair.run([[move | {"destination": 0}]]).irq

@@ -50,17 +50,8 @@ LEAN = CORE_PRESETS["unit"].replace(
     program=ProgramParams(),
 )
 #: Shared memory: barriers, one that nobody completes, one that is complete; what others bring; operands, results.
-NEVER, DONE, BROUGHT, LANDED, READ, COLUMNS, WRITTEN, MAP, POOLED = (
-    0,
-    8,
-    0x200,
-    0x800,
-    0xC00,
-    0xD00,
-    0xE00,
-    0x1000,
-    0x1800,
-)
+NEVER, DONE, BROUGHT, LANDED = 0, 8, 0x200, 0x800
+READ, COLUMNS, WRITTEN, MAP, POOLED = 0xC00, 0xD00, 0xE00, 0x1000, 0x1800
 BLOCK = 128
 #: Global memory: data, results of each core, instructions and the program of each.
 BYTES, RESULTS, INSTRUCTIONS, PROGRAMS = 1 << 16, 0x4000, 0x8000, 0xA000

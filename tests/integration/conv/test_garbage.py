@@ -9,6 +9,7 @@ Specification: docs/conv.md, "Checks".
 import numpy as np
 import pytest
 
+from support.selection import cases
 from tilewright.results import record
 from tilewright.sim.session import Session
 from tilewright.spec.conv import ConvError
@@ -19,10 +20,7 @@ SEED = 1
 BATCH = 250
 
 
-@pytest.mark.parametrize(
-    ("preset", "count"),
-    [("unit", 2000), *(pytest.param(*case, marks=pytest.mark.long) for case in (("unit", 20_000), ("default", 5000)))],
-)
+@cases("preset, count", [("unit", 2000)], [("unit", 20_000), ("default", 5000)])
 def test_garbage(preset, count):
     with Session(preset, ["conv"], patience=2_000_000) as session:
         size = session.params.smem.size_bytes

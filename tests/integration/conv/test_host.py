@@ -8,10 +8,10 @@ import random
 import numpy as np
 import pytest
 
+from support.sessions import session_fixture
 from tilewright.golden.conv.job import barriers_of, parts_of
 from tilewright.golden.smem import Barrier
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
-from tilewright.sim.session import Session
 from tilewright.spec import BarrierOp
 from tilewright.verify.compare.job_run import JobRun
 from tilewright.verify.random.conv_jobs import random_jobs
@@ -22,10 +22,7 @@ JOBS, WORDS, BARRIERS = 12288, 3584, 512
 PLAIN = (BarrierOp.INIT, BarrierOp.ARRIVE, BarrierOp.EXPECT_TX, BarrierOp.COMPLETE_TX)
 
 
-@pytest.fixture(scope="module")
-def session():
-    with Session("unit", ["conv"], patience=400_000) as session:
-        yield session
+session = session_fixture("unit", engines=["conv"], patience=400_000)
 
 
 def some_accesses(rng, count):

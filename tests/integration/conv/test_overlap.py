@@ -10,6 +10,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from support.sessions import session_fixture
 from tilewright.golden.conv.job import check_job, parts_of
 from tilewright.golden.conv.machine import job_word
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
@@ -93,10 +94,7 @@ DEPTHWISE = CONVOLUTION | {"operation": "depthwise", "k_pitch": 16, "raster": 0}
 STEPS = 2304
 
 
-@pytest.fixture(scope="module")
-def session():
-    with Session("unit", ["conv"], patience=100_000) as session:
-        yield session
+session = session_fixture("unit", engines=["conv"], patience=100_000)
 
 
 def between(session, *jobs, size=SIZE):

@@ -10,6 +10,7 @@ import shutil
 import numpy as np
 import pytest
 
+from support.selection import cases
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core.params import CoreParams
 from tilewright.results import record
@@ -72,19 +73,9 @@ def compare(name, jobs, simulator="verilator", together=1, **surroundings):
     return run
 
 
-@pytest.mark.parametrize(
-    ("name", "count"),
-    [
-        *(("unit", 400), ("floats", 150)),
-        *(
-            pytest.param(*case, marks=pytest.mark.long)
-            for case in (
-                *(("unit", 2000), ("ecp5", 500), ("default", 2000), ("full", 200)),
-                *(("floats", 1500), ("floats32", 600), ("floats64", 600)),
-            )
-        ),
-    ],
-)
+@cases("name, count", [("unit", 400), ("floats", 150)],
+       [("unit", 2000), ("ecp5", 500), ("default", 2000), ("full", 200), ("floats", 1500), ("floats32", 600),
+        ("floats64", 600)])  # fmt: skip
 def test_random_jobs(name, count):
     """Each in a memory of its own. Of preset unit they show every combination of features."""
     params, jobs = PARAMS[name].conv, some_jobs(name, max(count, EVERY_COMBINATION) if name == "unit" else count)
@@ -115,7 +106,7 @@ def test_a_job_behind_a_full_ring_of_weights():
 
 
 @ICARUS
-@pytest.mark.parametrize("count", [6, pytest.param(12, marks=pytest.mark.long)])
+@cases("count", [6], [12])
 def test_random_jobs_on_icarus(count):
     compare("unit", some_jobs("unit", count, seed=2), "icarus")
 

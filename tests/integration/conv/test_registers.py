@@ -5,8 +5,8 @@ Specification: docs/conv.md, "Records and registers".
 
 import pytest
 
+from support.sessions import session_fixture
 from tilewright.golden import job_word
-from tilewright.sim.session import Session
 from tilewright.spec.conv import CONV_REGISTERS, JOB, ConvError
 
 FORMATS = {register.name: register.format for register in CONV_REGISTERS}
@@ -23,10 +23,7 @@ LARGE = SMALL | {"width": 256, "out_width": 256, "x": 0, "k": 12288, "y": 8192, 
                  "y_pitch": (4, 1024, 1024)}  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def whole_session():
-    with Session("unit", ["conv"], patience=100_000) as session:
-        yield session
+whole_session = session_fixture("unit", engines=["conv"], patience=100_000)
 
 
 @pytest.fixture

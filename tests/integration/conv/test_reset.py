@@ -5,8 +5,8 @@ Each byte of memory then is as before the job or as after it, and the next job d
 
 import pytest
 
+from support.sessions import session_fixture
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
-from tilewright.sim.session import Session
 from tilewright.spec.conv import JOB, ConvOperation
 from tilewright.tools.package.ports import reset_values
 from tilewright.verify.compare.job_run import GoldenJobs, JobRun
@@ -17,10 +17,7 @@ SEED = 6
 CUTS = 150
 
 
-@pytest.fixture(scope="module")
-def session():
-    with Session("unit", ["conv"], patience=400_000) as session:
-        yield session
+session = session_fixture("unit", engines=["conv"], patience=400_000)
 
 
 def some_jobs(count):

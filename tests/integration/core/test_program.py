@@ -8,6 +8,8 @@ import random
 import numpy as np
 import pytest
 
+from support.selection import cases
+from support.sessions import session_fixture
 from tilewright.golden import (
     Core,
     Memory,
@@ -25,7 +27,6 @@ from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core import CORE_PRESETS, ProgramParams
 from tilewright.sim.asm.pe import assemble_program
-from tilewright.sim.session import Session
 from tilewright.spec import Opcode, Space
 from tilewright.spec.conv import JOB
 from tilewright.spec.core import PROGRAM_WORDS, Engine, Kind, ProgramError
@@ -48,10 +49,7 @@ LONG_LOOP = 2000
 WATCHDOG = 3000
 
 
-@pytest.fixture(scope="module")
-def shared_session():
-    with Session(params=PARAMS, latency=20, memory_bytes=BYTES) as session:
-        yield session
+shared_session = session_fixture(params=PARAMS, latency=20, memory_bytes=BYTES)
 
 
 @pytest.fixture
@@ -328,7 +326,7 @@ def settles(session):
     return False
 
 
-@pytest.mark.parametrize(("count", "endless"), [(60, 0), pytest.param(20_000, 66, marks=pytest.mark.long)])
+@cases("count, endless", [(60, 0)], [(20_000, 66)])
 def test_garbage(session, count, endless):
     """Nothing leaves the window, nothing hangs, records are golden's, and the next program runs."""
     session.configure(errors=(GLOBAL_BYTES, len(session.global_memory) - 1, Response.DECERR.value))

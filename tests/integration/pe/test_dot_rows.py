@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from support.pe_operands import dot_rows, join_elements
+from support.selection import cases
 from tilewright.golden.dot_product import dot
 from tilewright.sim.harness.dot import make_dot_design, pack_dot_rows, run_dot_rows
 from tilewright.sim.hdl.simulation import Simulation
@@ -35,11 +36,7 @@ def rows_of(rng, kind, split, width, segments, count):
     return pack_dot_rows(kind, split, given, a, b), expected, valid
 
 
-@pytest.mark.parametrize(
-    ("width", "segments", "rounds"),
-    [(8, 1, 9), pytest.param(*WIDE, 2, marks=pytest.mark.long)],
-    ids=["one-row-of-8", "sixteen-parts-of-64"],
-)
+@cases("width, segments, rounds", [(8, 1, 9)], [(*WIDE, 2)], ids=["one-row-of-8", "sixteen-parts-of-64"])
 def test_rows(width, segments, rounds):
     rng = np.random.default_rng(SEED)
     splits = range(segments.bit_length())

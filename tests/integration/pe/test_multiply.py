@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from support.sessions import session_fixture
 from tilewright import golden
 from tilewright.golden.pe.machine import instruction_word
 from tilewright.hw.core.params import CoreParams
@@ -13,10 +14,7 @@ from tilewright.spec.pe import PE_ID_VALUE, MmType, Operation, PeError
 SEED = 11
 
 
-@pytest.fixture(scope="module")
-def session():
-    with Session("unit", ["pe"]) as session:
-        yield session
+session = session_fixture("unit", engines=["pe"])
 
 
 def operands(kind, *shape):

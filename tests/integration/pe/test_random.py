@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 
+from support.selection import cases
 from tilewright.hw.core.params import CoreParams
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.smem.params import SmemParams
@@ -46,16 +47,9 @@ def compare(name, simulator, count, *, late=False, coverage=None, **surroundings
     return run
 
 
-@pytest.mark.parametrize(
-    ("name", "count"),
-    [
-        ("unit", 100),  # as many as every combination takes
-        *(
-            pytest.param(*case, marks=pytest.mark.long)
-            for case in (("parts", 150), ("integers", 150), ("default", 150), ("unit", 2000), ("integers", 500))
-        ),
-    ],
-)
+# Of unit as many as every combination takes.
+@cases("name, count", [("unit", 100)],
+       [("parts", 150), ("integers", 150), ("default", 150), ("unit", 2000), ("integers", 500)])  # fmt: skip
 def test_random_programs_on_verilator(name, count):
     """And they show every combination of features."""
     coverage = pe_coverage(SIZES[name])
@@ -67,9 +61,7 @@ def test_random_programs_on_verilator(name, count):
 
 
 @pytest.mark.skipif(not shutil.which("iverilog"), reason="Icarus Verilog is not installed")
-@pytest.mark.parametrize(
-    "name", ["unit", *(pytest.param(name, marks=pytest.mark.long) for name in ("integers", "odd"))]
-)
+@cases("name", ["unit"], ["integers", "odd"])
 def test_random_programs_on_icarus(name):
     compare(name, "icarus", ON_ICARUS[name])
 
@@ -85,6 +77,6 @@ def test_pages_that_come_while_programs_wait_for_them():
     compare("unit", "verilator", 60, late=True)
 
 
-@pytest.mark.parametrize("stall", [pytest.param(0.3, marks=pytest.mark.long), 0.9])
+@cases("stall", [0.9], [0.3])
 def test_instructions_with_pauses_between_them(stall):
     compare("unit", "verilator", 60, issue_stall=stall, seed=3)

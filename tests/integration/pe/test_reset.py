@@ -2,12 +2,10 @@
 
 from itertools import islice
 
-import pytest
-
+from support.sessions import session_fixture
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.sim.replay.pe_cases import run_on_golden
 from tilewright.sim.replay.rtl import run_on_session
-from tilewright.sim.session import Session
 from tilewright.tools.package.ports import reset_values
 from tilewright.verify.compare.pe_program_run import ProgramRun
 from tilewright.verify.random.pe_programs import random_programs
@@ -15,10 +13,7 @@ from tilewright.verify.random.pe_programs import random_programs
 SEED = 5
 
 
-@pytest.fixture(scope="module")
-def session():
-    with Session("unit", ["pe"]) as session:
-        yield session
+session = session_fixture("unit", engines=["pe"])
 
 
 def test_a_reset_in_any_cycle_leaves_nothing_behind(session):

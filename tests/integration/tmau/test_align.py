@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.sessions import session_fixture
 from tilewright import golden
 from tilewright.golden import Memory, TensorMap, align, limits
 from tilewright.golden.memory import mix_pattern
@@ -120,12 +121,11 @@ WAIT_ALL = {"opcode": Opcode.WAIT_ALL}
 SHAPES = [(3, 5, 3, 7), (1, 1, 1, 1), (2, 3, 5, 5), (5, 1, 7, 1), (2, 4, 2, 6), (1, 3, 17, 31)]
 #: Element type and granularity: the page's case, and what an AXI mover of 16-byte words asks for.
 GRAINS = [("f16", 4), ("u8", 16), ("u8", 4)]
+#: Bits that each padding has in f16; what they do to softmax, maxima and sums is in tests/golden/tmau/test_align.py.
+PADDINGS = {Padding.ZERO: 0, Padding.MINUS_INFINITY: 0xFC00, Padding.LOWEST: 0xFBFF}
 
 
-@pytest.fixture(scope="module")
-def align_session():
-    with Session(PRESET, ["tmau"], latency=12, stall=0.1, seed=ALIGN_SEED) as align_session:
-        yield align_session
+align_session = session_fixture(PRESET, engines=["tmau"], latency=12, stall=0.1, seed=ALIGN_SEED)
 
 
 def copy(align_session, source, target, starts):
@@ -165,35 +165,22 @@ def padded_by_the_rule(array, operator, granularity, value):
     return np.pad(array.reshape(view), widths, constant_values=value)
 
 
-def aligned(array, element, operator, granularity, padding="zero", source=None):
-    """Of an array at an address that is a multiple of its element only."""
-    source = 5 * array.itemsize if source is None else source
-    return align(
-        array.shape, element, operator, granularity, padding=padding, source=source, target=TARGET, box_bytes=BOX_BYTES
-    )
-
-
-def through_the_rtl(align_session, array, alignment):
-    """The padded tensor that comes out."""
-    contents = mix_pattern(GLOBAL_BYTES, 1)
-    source = alignment.source.address
-    contents[source : source + array.nbytes] = array.reshape(-1).view(np.uint8)
-    memory, _ = moved(align_session, contents, alignment.source, alignment.target, alignment.starts)
-    count = math.prod(alignment.padded) * array.itemsize
-    return memory[TARGET : TARGET + count].view(array.dtype).reshape(alignment.padded)
-
-
 @pytest.mark.parametrize("operator", Operator)
 @pytest.mark.parametrize(("element", "granularity"), GRAINS)
 def test_padding_is_what_the_rule_says_and_can_be_taken_away(align_session, operator, element, granularity):
-    rng = np.random.default_rng(ALIGN_SEED)
-    for shape in SHAPES:
+    rng, paddings = (
+        np.random.default_rng(ALIGN_SEED),
+        itertools.cycle(PADDINGS if element == "f16" else [*PADDINGS][:1]),
+    )
+    for shape, padding in zip(SHAPES, paddings, strict=False):
         array = rng.integers(1, 250, shape).astype("u1" if element == "u8" else "u2")
-        alignment = aligned(array, element, operator, granularity)
+        # The address is a multiple of an element only.
+        places = {"source": 5 * array.itemsize, "target": TARGET, "box_bytes": BOX_BYTES}
+        alignment = align(shape, element, operator, granularity, padding=padding, **places)
         source, contents = alignment.source.address, mix_pattern(GLOBAL_BYTES, 1)
         contents[source : source + array.nbytes] = array.reshape(-1).view(np.uint8)
         wanted = contents.copy()
-        padded = padded_by_the_rule(array, operator, granularity, 0)
+        padded = padded_by_the_rule(array, operator, granularity, PADDINGS[padding])
         assert padded.nbytes == array.nbytes + alignment.added_bytes <= AGAIN - TARGET
         wanted[TARGET : TARGET + padded.nbytes] = padded.reshape(-1).view(np.uint8)
         there, _ = moved(align_session, contents, alignment.source, alignment.target, alignment.starts)
@@ -204,75 +191,6 @@ def test_padding_is_what_the_rule_says_and_can_be_taken_away(align_session, oper
         without = replace(alignment.source, address=address)
         back, _ = moved(align_session, there, alignment.target, without, alignment.starts)
         assert (back == wanted).all(), shape
-
-
-@pytest.fixture
-def array():
-    """Small whole numbers, so that sums are exact in any order."""
-    return np.random.default_rng(ALIGN_SEED).integers(-9, 10, (3, 5, 3, 7)).astype(np.float16)
-
-
-def softmax(rows):
-    powers = np.exp(rows - rows.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)
-
-
-def exact(array):
-    return array.astype(np.float64)
-
-
-def test_softmax(align_session, array):
-    direct = softmax(exact(array.reshape(3, -1)))
-    for padding, neutral in ((Padding.MINUS_INFINITY, True), (Padding.LOWEST, True), (Padding.ZERO, False)):
-        padded = through_the_rtl(align_session, array, aligned(array, "f16", "column", 4, padding))
-        assert np.allclose(softmax(exact(padded))[:, :105], direct, rtol=1e-12, atol=0) == neutral, padding
-    rows = through_the_rtl(align_session, array, aligned(array, "f16", "row", 4))
-    assert rows.shape[0] == 4
-    assert (softmax(exact(rows))[:3] == direct).all(), "rows do not see each other"
-
-
-def test_pool(align_session, array):
-    """A window that reaches over the end of a row: the largest of it, and the sum of it."""
-    array = array - 20  # a maximum that zero would win
-    view = exact(array.reshape(-1, 7))
-    for padding, neutral in ((Padding.MINUS_INFINITY, True), (Padding.LOWEST, True), (Padding.ZERO, False)):
-        padded = exact(through_the_rtl(align_session, array, aligned(array, "f16", "pool", 4, padding)))
-        assert (padded[:, 6:].max(axis=1) == view[:, 6]).all() == neutral
-    padded = exact(through_the_rtl(align_session, array, aligned(array, "f16", "pool", 4)))
-    assert (padded[:, 6:].sum(axis=1) == view[:, 6]).all()
-    assert (padded.sum(axis=1) / 7 == view.sum(axis=1) / 7).all()
-
-
-def normalised(view, count, axes):
-    """By mean and variance over ``count`` elements, from sums that zeros do not change."""
-    mean = view.sum(axis=axes, keepdims=True) / count
-    variance = (view**2).sum(axis=axes, keepdims=True) / count - mean**2
-    return (view - mean) / np.sqrt(variance + 1e-5)
-
-
-def test_batch_norm(align_session, array):
-    direct = normalised(exact(array).reshape(3, 5, 21), 63, (0, 2))
-    padded = exact(through_the_rtl(align_session, array, aligned(array, "f16", "batch_norm_3d", 4)))
-    assert padded.shape == (3, 6, 22)
-    assert (normalised(padded, 63, (0, 2))[:, :5, :21] == direct).all()
-    padded = exact(through_the_rtl(align_session, array, aligned(array, "f16", "batch_norm_2d", 4)))
-    assert (normalised(padded.reshape(3, 5, 22), 63, (0, 2))[:, :, :21] == direct).all()
-
-
-def test_fc(align_session, array):
-    """Zeros meet any weights, of the row that is added as of the columns."""
-    weights = np.random.default_rng(ALIGN_SEED).integers(-9, 10, (106, 4)).astype(np.float64)
-    direct = exact(array.reshape(3, -1)) @ weights[:105]
-    columns = exact(through_the_rtl(align_session, array, aligned(array, "f16", "column", 4)))
-    assert (columns @ weights == direct).all()
-    rows = exact(through_the_rtl(align_session, array, aligned(array, "f16", "row", 4)))
-    assert (rows @ weights[:105])[:3].tolist() == direct.tolist()
-
-
-def test_activation(align_session, array):
-    padded = through_the_rtl(align_session, array, aligned(array, "f16", "elementwise", 4))
-    assert padded.shape == (316,)
-    assert (np.maximum(padded, 0)[:315].reshape(array.shape) == np.maximum(array, 0)).all()
 
 
 def everywhere(shape, multiple):

@@ -5,6 +5,8 @@ The AXI side is reset together with the unit. The bus monitor has nothing to say
 
 import pytest
 
+from support.selection import cases
+from support.sessions import session_fixture
 from tilewright.hw.bus.axi4 import Response
 from tilewright.results import record
 from tilewright.sim.harness.records import READ_IDS
@@ -30,10 +32,7 @@ COMMANDS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("preset", "step"),
-    [("unit", 5), *(pytest.param(*case, marks=pytest.mark.long) for case in (("unit", 1), ("default", 6)))],
-)
+@cases("preset, step", [("unit", 5)], [("unit", 1), ("default", 6)])
 def test_reset_in_every_cycle(preset, step):
     """From the first cycle of a command to its last; or in every so many cycles, which are others for each command."""
     resets = 0
@@ -93,10 +92,9 @@ def chosen(run, phase, bus_bytes):
     return [words[0], words[len(words) // 2], words[-1]] if words else []
 
 
-@pytest.fixture(scope="module", params=["unit", pytest.param("default", marks=pytest.mark.long)])
-def scoreboard(request):
-    with Session(request.param, ["tmau"], latency=10, stall=0.2, patience=100_000) as session:
-        yield Scoreboard(session)
+scoreboard = session_fixture(
+    "unit", engines=["tmau"], latency=10, stall=0.2, patience=100_000, long=["default"], prepare=Scoreboard
+)
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from support.sessions import session_fixture
 from tilewright.sim.harness.axi_channels import Rule, Wait
-from tilewright.sim.session import Session
 from tilewright.spec import Error
 from tilewright.verify.compare.batch_run import RandomRun
 from tilewright.verify.compare.mixed_run import MixedRun
@@ -38,10 +38,7 @@ class Tampered:
         return run
 
 
-@pytest.fixture(scope="module")
-def session():
-    with Session("unit", ["tmau"]) as session:
-        yield session
+session = session_fixture("unit", engines=["tmau"])
 
 
 def flipped(array, place=0):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilewright.sim.session import Session
+from support.sessions import session_fixture
 from tilewright.spec import DESCRIPTOR, BarrierOp, Element, Error, LaneLayout, Reduction
 from tilewright.verify.compare.scoreboard import Scoreboard, refusal_differences
 from tilewright.verify.random.commands import GOOD, PIXELS, TILE, WAITING, pixel_map, tile_map, word_of
@@ -92,10 +92,9 @@ ELSEWHERE = {
 }
 
 
-@pytest.fixture(scope="module", params=["unit", pytest.param("default", marks=pytest.mark.long)])
-def shared_scoreboard(request):
-    with Session(request.param, ["tmau"], latency=10, stall=0.2, patience=100_000) as session:
-        yield Scoreboard(session)
+shared_scoreboard = session_fixture(
+    "unit", engines=["tmau"], latency=10, stall=0.2, patience=100_000, long=["default"], prepare=Scoreboard
+)
 
 
 @pytest.fixture
@@ -142,7 +141,6 @@ def test_a_bad_descriptor_is_read_again(scoreboard):
     assert result.errors == []
 
 
-TMAU_PRESETS = ("unit", "default")
 ONES = (1 << 32) - 1
 
 TENSORS = ("load", "store", "reduce", "prefetch")
@@ -237,14 +235,6 @@ MEETS = {
     "replace": {Error.DESCRIPTOR_ALIGNMENT, Error.FIELD},
     "invalidate": {Error.DESCRIPTOR_ALIGNMENT},
 }
-
-
-@pytest.fixture(
-    scope="module", params=[TMAU_PRESETS[0], *(pytest.param(name, marks=pytest.mark.long) for name in TMAU_PRESETS[1:])]
-)
-def errors_shared_scoreboard(request):
-    with Session(request.param, ["tmau"], latency=10, stall=0.2, patience=100_000) as session:
-        yield Scoreboard(session)
 
 
 def names(bad):

@@ -5,13 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
-from tilewright.golden import Machine, Memory, TensorMap, command_word
+from support.sessions import session_fixture
+from support.tmau import compare_with_golden
+from tilewright.golden import TensorMap
 from tilewright.golden.memory import mix_pattern
 from tilewright.results import record
 from tilewright.sim.harness.records import READ_IDS
-from tilewright.sim.session import Session
 from tilewright.spec import DESCRIPTOR, Opcode, Space
-from tilewright.verify.compare.differences import bus_differences, ending_differences, memory_differences
 
 SEED = 20261121
 GLOBAL_BYTES = 1 << 14
@@ -23,10 +23,7 @@ PROMPT = 8
 COMMIT, WAIT_ALL = {"opcode": Opcode.COMMIT}, {"opcode": Opcode.WAIT_ALL}
 
 
-@pytest.fixture(scope="module")
-def session():
-    with Session("unit", ["tmau"], seed=SEED) as session:
-        yield session
+session = session_fixture("unit", engines=["tmau"], seed=SEED)
 
 
 @pytest.fixture(autouse=True)
@@ -59,21 +56,7 @@ def compare(session, commands, descriptors=(), after=0):
     session.reset()
     if after:
         session.run(drain=after)
-    session.global_memory.write(0, contents)
-    session.shared_memory.write(0, smem)
-    machine = Machine(
-        Memory(contents.copy()), smem.copy(), session.params.tmau.bus_bytes, session.params.tmau.addr_width
-    )
-    for tag, command in enumerate(commands):
-        machine.execute(command_word(tag=tag, **command))
-    run = session.run(commands, shared=True, memory=(0, GLOBAL_BYTES), trace=True)
-    differences = [
-        *bus_differences(run),
-        *ending_differences(run, machine),
-        *memory_differences("shared memory", run.shared, machine.smem, smem),
-        *memory_differences("global memory", run.memory, machine.gmem.data, contents),
-    ]
-    assert not differences, differences
+    run = compare_with_golden(session, commands, contents, smem, trace=True)
     assert run.error is None
     return run
 

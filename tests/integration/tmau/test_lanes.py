@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.golden import Machine, Memory, command_word
+from support.sessions import session_fixture
+from support.tmau import compare_with_golden
 from tilewright.golden.memory import mix_pattern
 from tilewright.golden.smem import Barrier
 from tilewright.golden.tmau.lanes import lane_strides
@@ -14,7 +15,6 @@ from tilewright.results import record
 from tilewright.sim.session import Session
 from tilewright.spec import Element, Error, LaneLayout, Opcode
 from tilewright.tools.docs.figures import stale
-from tilewright.verify.compare.differences import bus_differences, ending_differences, memory_differences
 
 ROOT = Path(__file__).parents[3]
 SEED = 20261121
@@ -25,10 +25,7 @@ IN_LANES = (LaneLayout.ALIGNED, LaneLayout.COMPACT, LaneLayout.ROW_ALIGNED)
 SHAPES = [(1, 1, 1, 1), (5, 3, 6, 2), (5, 4, 3, 2), (16, 1, 4, 3), (1, 7, 9, 1), (33, 2, 2, 1)]
 
 
-@pytest.fixture(scope="module")
-def session():
-    with Session("unit", ["tmau"], latency=12, stall=0.2, seed=SEED) as session:
-        yield session
+session = session_fixture("unit", engines=["tmau"], latency=12, stall=0.2, seed=SEED)
 
 
 def lanes(shape, element, source, destination, *, count=4, eu_bytes=16, **fields):
@@ -44,23 +41,8 @@ def compare(session, *commands, smem=None):
     """Runs commands, each after the one before; golden must agree. Returns the run, and both memories before it."""
     contents = mix_pattern(GLOBAL_BYTES, 1)
     smem = mix_pattern(session.params.smem.size_bytes, 2) if smem is None else smem
-    session.global_memory.write(0, contents)
-    session.shared_memory.write(0, smem)
-    machine = Machine(
-        Memory(contents.copy()), smem.copy(), session.params.tmau.bus_bytes, session.params.tmau.addr_width
-    )
-    for tag, command in enumerate(commands):
-        machine.execute(command_word(tag=tag, **command))
     commands = [command | {"wait": True} for command in commands]
-    run = session.run(commands, shared=True, memory=(0, GLOBAL_BYTES), drain=32)
-    differences = [
-        *bus_differences(run),
-        *ending_differences(run, machine),
-        *memory_differences("shared memory", run.shared, machine.smem, smem),
-        *memory_differences("global memory", run.memory, machine.gmem.data, contents),
-    ]
-    assert not differences, differences
-    return run, (contents, smem)
+    return compare_with_golden(session, commands, contents, smem, drain=32), (contents, smem)
 
 
 def place(side, index, shape, size, count, eu_bytes, lane_bytes):
@@ -173,32 +155,7 @@ def test_a_barrier_counts_the_bytes_of_the_tensor(session, source):
     assert Barrier.read(run.shared, barrier) == Barrier(1, 1, 0, 1)
 
 
-WHOLE, HERE = (LaneLayout.GLOBAL, 0, 0), (LaneLayout.ALIGNED, 0, 0)
-REFUSALS = {
-    "too large for its lane": (lanes((64, 9, 4, 1), "f16", WHOLE, HERE), Error.BLOCK_RANGE),
-    "reaches over its lane's end": (lanes((16, 1, 4, 1), "f16", WHOLE, (LaneLayout.ALIGNED, 1008, 0)),
-                                    Error.BLOCK_RANGE),
-    "far too large": (lanes((65536, 65536, 65536, 65536), "u64", WHOLE, HERE), Error.BLOCK_RANGE),
-    "base not a multiple of the EU": (lanes((5, 3, 2, 1), "f16", WHOLE, (LaneLayout.ALIGNED, 8, 0)),
-                                      Error.BLOCK_ALIGNMENT),
-    "global base between elements": (lanes((5, 3, 2, 1), "f16", (LaneLayout.GLOBAL, 1, 0), HERE),
-                                     Error.BLOCK_ALIGNMENT),
-    "no such lane": (lanes((5, 3, 2, 1), "f16", WHOLE, (LaneLayout.COMPACT, 0, 4)), Error.LANES),
-    "lane of a global tensor": (lanes((5, 3, 2, 1), "f16", (LaneLayout.GLOBAL, 0, 1), HERE), Error.LANES),
-    "EU smaller than an element": (lanes((5, 3, 2, 1), "u64", WHOLE, HERE, eu_bytes=4), Error.LANES),
-    "global to global": (lanes((5, 3, 2, 1), "f16", WHOLE, (LaneLayout.GLOBAL, 4096, 0)), Error.LANES),
-    "over itself": (lanes((5, 3, 4, 1), "f16", HERE, (LaneLayout.COMPACT, 16, 0)), Error.OVERLAP),
-    "barrier not a multiple of 8": (lanes((5, 3, 2, 1), "f16", WHOLE, HERE, signal=1, barrier=4),
-                                    Error.BARRIER_ALIGNMENT),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("command", "code"), REFUSALS.values(), ids=REFUSALS)
-def test_refused_before_a_byte_moves(session, command, code):
-    good = lanes((5, 3, 2, 1), "f16", WHOLE, (LaneLayout.COMPACT, 512, 0))
-    run, (contents, smem) = compare(session, command, good)
-    assert [stamp.error for stamp in run.commands] == [code, Error.NONE]
-    assert (run.memory == contents).all() and (run.shared[:512] == smem[:512]).all()
+WHOLE = (LaneLayout.GLOBAL, 0, 0)
 
 
 #: Cycles that a job of a change within shared memory is under way.

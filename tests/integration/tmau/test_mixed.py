@@ -10,6 +10,7 @@ import shutil
 
 import pytest
 
+from support.selection import cases
 from tilewright.hw.core.params import CoreParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.results import record
@@ -24,10 +25,7 @@ from tilewright.verify.random.mixed import garbage_mixes, random_mixes
 SEED = 1
 
 
-@pytest.mark.parametrize(
-    ("preset", "count"),
-    [("unit", 4000), *(pytest.param(*case, marks=pytest.mark.long) for case in (("unit", 16_000), ("default", 4000)))],
-)
+@cases("preset, count", [("unit", 4000)], [("unit", 16_000), ("default", 4000)])
 def test_garbage(preset, count):
     with Session(preset, ["tmau"], patience=300_000) as session:
         run = MixedRun(session)
@@ -109,10 +107,6 @@ def test_registers():
 PROCESSORS_SEED = 4
 
 
-#: Clusters whose cores have two processors are among those of the default suite.
-pytestmark = pytest.mark.long
-
-
 @pytest.fixture(scope="module", params=["unit", "default"])
 def session(request):
     with Session(params=CoreParams(TMAU_PRESETS[request.param].replace(processors=4)), patience=300_000) as session:
@@ -131,6 +125,8 @@ def processors_compare(session, mixed, garbage):
         record(f"processors-{kind}", cases=run.commands, mismatches=0, seed=PROCESSORS_SEED)
 
 
+# Clusters whose cores have two processors are among those of the default suite.
+@pytest.mark.long
 def test_random(session):
     processors_compare(session, 6000, 20_000)
 
@@ -146,6 +142,7 @@ def copies(session, count, size, processors):
     return run.span
 
 
+@pytest.mark.long
 def test_a_change_of_processor_costs_some_cycles(session):
     """Of small copies; larger ones hide it."""
     alone, turns = copies(session, 33, 16, 1), copies(session, 33, 16, 4)
@@ -164,9 +161,6 @@ PLAN = {
     ("full", "verilator"): (150, 128),
     ("unit", "icarus"): (50, 64),
 }
-
-#: Presets whose models nothing else needs.
-MIXED_LONG = [pytest.param(preset, marks=pytest.mark.long) for preset in ("ecp5", "default", "lean", "full")]
 
 
 def planned(preset, simulator):
@@ -195,7 +189,8 @@ def mixed_compare(preset, simulator):
     record(f"preset-{preset}-{simulator}", preset=preset, simulated=True)
 
 
-@pytest.mark.parametrize("preset", ["unit", *MIXED_LONG])
+# Nothing else needs the models of the others.
+@cases("preset", ["unit"], ["ecp5", "default", "lean", "full"])
 def test_mixed_commands_on_verilator(preset):
     """Those of preset unit, which always run, hit every bin; a bin that cannot be hit is excluded there."""
     mixed_compare(preset, "verilator")

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from support.selection import cases
 from tilewright import golden
 from tilewright.golden import Memory, TensorMap, limits
 from tilewright.golden.memory import mix_pattern
@@ -93,9 +94,6 @@ PLAN = {
     ("unit", "icarus"): 10,
 }
 
-#: Presets whose models nothing else needs.
-LONG = [pytest.param(preset, marks=pytest.mark.long) for preset in ("ecp5", "default", "full")]
-
 
 def compare(preset, simulator):
     descriptors = PLAN[preset, simulator]
@@ -113,7 +111,8 @@ def compare(preset, simulator):
     assert run.misses > session.params.tmau.cache_entries
 
 
-@pytest.mark.parametrize("preset", ["unit", *LONG])
+# Nothing else needs the models of the others.
+@cases("preset", ["unit"], ["ecp5", "default", "full"])
 def test_random_commands_on_verilator(preset):
     compare(preset, "verilator")
 
@@ -137,9 +136,7 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("presets", "empty"), [(["unit"], LARGE), pytest.param(["unit", "default"], set(), marks=pytest.mark.long)]
-)
+@cases("presets, empty", [(["unit"], LARGE)], [(["unit", "default"], set())])
 def test_coverage(presets, empty):
     """The batches that run hit every bin; a bin that cannot be hit is excluded there."""
     coverage = load_coverage()

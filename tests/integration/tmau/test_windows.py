@@ -6,8 +6,8 @@ Specification: docs/tmau.md, "Windows".
 import numpy as np
 import pytest
 
+from support.sessions import session_fixture
 from tilewright.golden import Windows
-from tilewright.sim.session import Session
 from tilewright.spec import DESCRIPTOR, Error
 from tilewright.verify.compare.scoreboard import Scoreboard, refusal_differences
 from tilewright.verify.random.commands import TILE, pixel_map, tile_map, word_of
@@ -25,10 +25,9 @@ TENSORS = ("load", "store", "reduce", "prefetch")
 MOVERS = ("load", "store", "reduce")
 
 
-@pytest.fixture(scope="module", params=["unit", pytest.param("default", marks=pytest.mark.long)])
-def scoreboard(request):
-    with Session(request.param, ["tmau"], latency=10, stall=0.2, patience=100_000) as session:
-        yield Scoreboard(session)
+scoreboard = session_fixture(
+    "unit", engines=["tmau"], latency=10, stall=0.2, patience=100_000, long=["default"], prepare=Scoreboard
+)
 
 
 def tensor(scoreboard, kind, word=TILE, place=PLACE, **fields):

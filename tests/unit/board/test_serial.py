@@ -5,6 +5,7 @@ import random
 import pytest
 from amaranth.hdl import Const
 
+from support.selection import grid
 from support.streams import recording, responder, transact
 from tilewright.board.serial import REPLY_FAILED, REPLY_OKAY, ByteHost, UartReceiver, UartTransmitter
 from tilewright.verify.pysim.simulate import simulate
@@ -55,14 +56,7 @@ def frame(byte, stop=1):
     return [0, *(byte >> bit & 1 for bit in range(8)), stop]
 
 
-@pytest.mark.parametrize(
-    ("off", "mode"),
-    [
-        pytest.param(off, mode, marks=[] if off == 1.0 or mode == "both" else pytest.mark.long)
-        for off in (0.97, 1.0, 1.03)
-        for mode in STALL_MODES
-    ],
-)
+@grid(lambda off, mode: off == 1.0 or mode == "both", off=[0.97, 1.0, 1.03], mode=STALL_MODES)
 def test_receiver(mode, off):
     """The computer's clock is three per cent off, and its bytes have pauses between them or none."""
     dut, cycles_per_bit = UartReceiver(16), 16

@@ -2,17 +2,9 @@
 
 import pytest
 from amaranth.hdl import Module
-from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
-from tilewright.hw.bus.axi4 import (
-    Axi4ReadMux,
-    Axi4ReadSignature,
-    Axi4Signature,
-    Axi4WriteSignature,
-    Response,
-    forward_channels,
-)
+from tilewright.hw.bus.axi4 import Axi4ReadMux, Axi4ReadSignature, Axi4Signature, Axi4WriteSignature, forward_channels
 from tilewright.verify.pysim.simulate import simulate
 
 READ = {"arid": 2, "araddr": 48, "arlen": 8, "arsize": 3, "arburst": 2, "arprot": 3, "arcache": 4, "arvalid": 1}
@@ -56,36 +48,6 @@ def test_equality_and_repr():
 def test_refused_parameters(signature, arguments, message):
     with pytest.raises(ValueError, match=message):
         signature(*arguments)
-
-
-class Halves(wiring.Component):
-    """A port of read channels and one of write channels, which the test drives, share one port."""
-
-    def __init__(self):
-        self.reads = Axi4ReadSignature(12, 32, 1).create()
-        self.writes = Axi4WriteSignature(12, 32, 1).create()
-        super().__init__({"axi": Out(Axi4Signature(12, 32, 1))})
-
-    def elaborate(self, platform):
-        m = Module()
-        forward_channels(m, self.axi, self.reads)
-        forward_channels(m, self.axi, self.writes)
-        return m
-
-
-def test_forwarded_channels():
-    dut = Halves()
-
-    async def testbench(ctx):
-        ctx.set(dut.reads.araddr, 0x123)
-        ctx.set(dut.writes.wdata, 0x4567)
-        ctx.set(dut.axi.awready, 1)
-        ctx.set(dut.axi.rresp, Response.DECERR)
-        assert (ctx.get(dut.axi.araddr), ctx.get(dut.axi.wdata)) == (0x123, 0x4567)
-        assert (ctx.get(dut.writes.awready), ctx.get(dut.reads.rresp)) == (1, Response.DECERR)
-        assert (ctx.get(dut.axi.awvalid), ctx.get(dut.writes.bvalid)) == (0, 0)
-
-    simulate(dut, testbench)
 
 
 def test_forwarded_channels_must_fit():

@@ -103,27 +103,6 @@ def test_accesses_reach_their_target():
     ]
 
 
-def test_latency():
-    """A request is offered in the cycle after its handshake; the answer is forwarded in its cycle."""
-    dut = Axi4LiteBridge(8)
-
-    async def testbench(ctx):
-        ctx.set(dut.axi.arvalid, 1)
-        ctx.set(dut.axi.rready, 1)
-        ctx.set(dut.accesses.requests.ready, 1)
-        *_, ready = await ctx.tick().sample(dut.axi.arready)
-        assert ready
-        ctx.set(dut.axi.arvalid, 0)
-        *_, valid = await ctx.tick().sample(dut.accesses.requests.valid)
-        assert valid
-        ctx.set(dut.accesses.answers.valid, 1)
-        ctx.set(dut.accesses.answers.payload.data, 5)
-        *_, valid, word = await ctx.tick().sample(dut.axi.rvalid, dut.axi.rdata)
-        assert (valid, word) == (1, 5)
-
-    simulate(dut, testbench)
-
-
 def test_refused_parameters():
     with pytest.raises(ValueError, match=r"^addr_width must be an int from 3 to 32, not 33$"):
         Axi4LiteSignature(33)

@@ -110,27 +110,6 @@ def access(dut, items, mode="none", *others, inputs=()):
     return answers, cycles["accesses.requests"], cycles["accesses.answers"]
 
 
-def test_read_and_write():
-    """One access a cycle, answered in the next one."""
-    steps = [
-        (get(0x00), (0x0012_0034, 0)),
-        (get(0x04), (0x0078_0056, 0)),
-        (get(0x10), (0x0001_0002, 0)),
-        (put(0x10, 0xFFFF_FFFF), None),
-        (get(0x10), (0x00FF_00FF, 0)),
-        (put(0x10, 0x0000_0000, strobe=0b0001), None),
-        (get(0x10), (0x00FF_0000, 0)),
-        (get(0x13), (0x00FF_0000, 0)),
-        (get(0x18), (0, 0)),
-    ]
-    inputs = {"shown": {"low": 0x56, "high": 0x78}}
-    answers, requested, answered = access(RegisterFile(TABLE), [item for item, _ in steps], inputs=inputs)
-    for (item, expected), answer in zip(steps, answers, strict=True):
-        assert answer[1] == 0
-        assert expected is None or answer == expected, item
-    assert answered == [cycle + 1 for cycle in requested] == list(range(1, 10))
-
-
 def test_the_table_of_the_unit():
     """Values by hand: hardware and driver share the table, so that no comparison of both finds an error in it."""
     assert TMAU_ID_VALUE.to_bytes(4, "big") == b"TWRT"

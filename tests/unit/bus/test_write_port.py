@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+from support.selection import cases
 from support.streams import transact
 from tilewright.hw.bus.write_port import WriteGuard, WritePort
 from tilewright.verify.pysim.axi import AxiMemory
@@ -86,10 +87,7 @@ def write(dut, memory, bursts, mode="none"):
     return [(response.address, response.last, response.error) for response in responses], cycles
 
 
-@pytest.mark.parametrize(
-    ("stall", "mode"),
-    [(0.0, "none"), (0.4, "both"), *(pytest.param(0.4, mode, marks=pytest.mark.long) for mode in STALL_MODES)],
-)
+@cases("stall, mode", [(0.0, "none"), (0.4, "both")], [(0.4, mode) for mode in STALL_MODES if mode != "both"])
 @pytest.mark.parametrize("prefer_bram", [False, True])
 @pytest.mark.parametrize("direct", [False, True])
 def test_contents_and_responses(mode, stall, direct, prefer_bram):

@@ -5,29 +5,17 @@ Error record, interrupt and status are shown by tests/integration/conv/test_regi
 
 import pytest
 
+from support.registers import Registers
 from tilewright.hw.conv.control import ConvControl
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.spec.conv import CONV_ID_VALUE, CONV_REGISTERS
 from tilewright.spec.pe import MM_FAMILIES
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import receive, send
 
-REGISTERS = {register.name: register for register in CONV_REGISTERS}
 #: Counters, by their registers, with the events that they count.
 COUNTED = {"jobs": "job", "steps": "step", "feature_rows_fetched": "feature_rows", "weight_rows_fetched": "weight_rows",
            "results_written": "results", "bank_conflicts": "bank_conflict"}  # fmt: skip
 COUNTED |= {f"stall_{name}": f"stall_{name}" for name in ("features", "weights", "results")}
-
-
-async def access(ctx, dut, name, **item):
-    await send(ctx, dut.accesses.requests, [{"address": REGISTERS[name].offset} | item])
-    (answer,), _ = await receive(ctx, dut.accesses.answers, 1)
-    assert not answer.error
-    return answer.data
-
-
-async def clear_counters(ctx, dut):
-    await access(ctx, dut, "control", write=1, data=REGISTERS["control"].format.pack(clear_counters=1), strobe=0b1111)
 
 
 @pytest.mark.parametrize("preset", CONV_UNIT_PRESETS)
@@ -44,7 +32,8 @@ def test_identification_and_parameters(preset):
     }
 
     async def bench(ctx):
-        assert {name: await access(ctx, dut, name) for name in expected} == expected
+        registers = Registers(ctx, dut.accesses, CONV_REGISTERS)
+        assert {name: await registers.read(name) for name in expected} == expected
 
     simulate(dut, bench)
     assert CONV_ID_VALUE.to_bytes(4, "big") == b"TWCV"
@@ -54,22 +43,23 @@ def test_each_counter_counts_its_event_alone():
     dut = elaborated(ConvControl, CONV_UNIT_PRESETS["unit"])
 
     async def bench(ctx):
+        registers = Registers(ctx, dut.accesses, CONV_REGISTERS)
         ctx.set(dut.idle, 1)
         for counter, event in COUNTED.items():
-            await clear_counters(ctx, dut)
+            await registers.write("control", clear_counters=1)
             most = (1 << len(dut.events[event])) - 1
             for events in ({event: most}, {event: 1}, {}):
                 ctx.set(dut.events, events)
                 await ctx.tick()
-            counts = {name: await access(ctx, dut, name) for name in COUNTED}
+            counts = {name: await registers.read(name) for name in COUNTED}
             assert counts == dict.fromkeys(COUNTED, 0) | {counter: most + 1}
-        assert await access(ctx, dut, "busy_cycles") == 0
+        assert await registers.read("busy_cycles") == 0
         ctx.set(dut.idle, 0)
         await ctx.tick().repeat(7)
         ctx.set(dut.idle, 1)
         await ctx.tick()
-        assert await access(ctx, dut, "busy_cycles") == 7
-        await clear_counters(ctx, dut)
-        assert await access(ctx, dut, "busy_cycles") == 0
+        assert await registers.read("busy_cycles") == 7
+        await registers.write("control", clear_counters=1)
+        assert await registers.read("busy_cycles") == 0
 
     simulate(dut, bench)

@@ -4,36 +4,24 @@ from functools import cache
 
 import numpy as np
 import pytest
-from amaranth.hdl import ResetInserter, Signal
 
+from support.conv import conv_unit
+from support.registers import Registers
+from support.selection import cases
 from support.shared_memory import EngineMemory
-from support.streams import pulse
 from tilewright.golden import Conv as GoldenConv
 from tilewright.golden import job_word
-from tilewright.hw.bus.axi4 import Response
-from tilewright.hw.conv.params import CONV_UNIT_PRESETS, ConvUnitParams
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.conv.top import Conv, ConvUnit
 from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CONV_ID_VALUE, CONV_REGISTERS, JOB, ConvError, ConvOperation, ConvOutput, ConvParams
+from tilewright.spec.conv import CONV_ID_VALUE, CONV_REGISTERS, JOB, ConvError, ConvOperation, ConvOutput
 from tilewright.spec.pe import MmType
-from tilewright.verify.pysim.axi import read_word, write_word
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import send
 from tilewright.verify.random.conv_jobs import garbage_jobs, random_jobs
 
 SEED, SIZE = 5, 4096
 PARAMS = CONV_UNIT_PRESETS["unit"].replace(smem=SmemParams(SIZE))
-
-
-class Resettable(ConvUnit):
-    """With an input that resets it."""
-
-    def __init__(self, params):
-        super().__init__(params)
-        self.again = Signal()
-
-    def elaborate(self, platform):
-        return ResetInserter(self.again)(super().elaborate(platform))
 
 
 @cache
@@ -55,10 +43,10 @@ def golden_of(words, smem):
     return engine.smem, ends
 
 
-def run(words, smem, *, reset_at=None):
+def run(words, smem):
     """How jobs ended, and whether the engine was idle before and after; ``smem`` is changed."""
-    dut = elaborated(Resettable, PARAMS)
-    port, ends, idle, before = dut.processor, [], [], smem.copy()
+    dut = elaborated(ConvUnit, PARAMS)
+    port, ends, idle = dut.processor, [], []
 
     async def watch(ctx):
         async for _, _, ended, end in ctx.tick().sample(port.job_ended, port.job_end):
@@ -67,13 +55,7 @@ def run(words, smem, *, reset_at=None):
 
     async def bench(ctx):
         idle.append(ctx.get(dut.state.idle))
-        if reset_at:
-            await send(ctx, port.jobs, words[:1])
-            await ctx.tick().repeat(reset_at)
-            await pulse(ctx, dut.again)
-            await ctx.tick().repeat(4)
-            assert not ends, "it is under way"
-            smem[:] = before  # a job that adds to what lies in Y would add to its own results
+
         await send(ctx, port.jobs, words)
         idle.append(ctx.get(dut.state.idle))
         while len(ends) < len(words):
@@ -81,7 +63,7 @@ def run(words, smem, *, reset_at=None):
         await ctx.tick().repeat(2)
         idle.append(ctx.get(dut.state.idle))
 
-    memory = EngineMemory(dut.smem, smem, dut.again)
+    memory = EngineMemory(dut.smem, smem)
     simulate(dut, bench, background=[watch, *memory.processes], deadline=60_000)
     return ends, idle
 
@@ -93,8 +75,8 @@ def test_a_set_a_cycle():
     job = job_word(operation=ConvOperation.CONVOLUTION, type=MmType.U8S8, output=ConvOutput.RAW, raster=1,
                    granularity=5, channels=512, out_channels=2, width=5, height=5, out_width=5, out_height=5, x=0,
                    k=0x3200, y=0x3600, x_pitch=(512, 2560, 12800), k_pitch=512, y_pitch=(8, 40, 200))  # fmt: skip
-    conv = ConvParams(32, 2, 4, weight_bytes=4096, results=2, types=("i8",))  # the preset default with fewer slaves
-    dut = elaborated(Resettable, ConvUnitParams(conv, SmemParams(4 * SIZE)))
+    # The preset default with fewer slaves.
+    dut = elaborated(ConvUnit, conv_unit("default", 4 * SIZE, slaves=2, weight_bytes=4096, results=2, types=("i8",)))
     steps = []
 
     async def watch(ctx):
@@ -114,7 +96,7 @@ def test_a_set_a_cycle():
     assert made.endswith("1" * 80), made
 
 
-@pytest.mark.parametrize("count", [4, pytest.param(8, marks=pytest.mark.long)])
+@cases("count", [4], [8])
 def test_jobs_behind_each_other(count):
     contents, words = some_jobs(count)
     smem = contents.copy()
@@ -126,22 +108,6 @@ def test_jobs_behind_each_other(count):
     assert idle == [1, 0, 1]
 
 
-@pytest.mark.parametrize(
-    "cycles", [143, 159, *(pytest.param(cycles, marks=pytest.mark.long) for cycles in (33, 137, 151, 173))]
-)
-def test_reset_in_the_middle(cycles):
-    """What was under way is forgotten; the next job is as after power-up."""
-    contents, words = some_jobs()
-    smem = np.array(contents)
-    ends, _ = run(words[:1], smem, reset_at=cycles)
-    expected, codes = golden_of(words[:1], contents)
-    assert ends == codes
-    assert (smem == expected).all()
-
-
-REGISTERS = {register.name: register for register in CONV_REGISTERS}
-
-
 def test_a_job_and_a_refused_one():
     dut = Conv(PARAMS)
     (job,) = random_jobs(3, PARAMS.conv, 1, most_macs=300, smem_bytes=SIZE)
@@ -150,28 +116,21 @@ def test_a_job_and_a_refused_one():
     golden.execute(job.word)
     reserved = job.word | 1 << next(bit for bit in range(JOB.bits) if JOB.reserved_mask >> bit & 1)
 
-    async def read(ctx, name):
-        word, response = await read_word(ctx, dut.s_axil, REGISTERS[name].offset)
-        assert response == Response.OKAY
-        return word
-
-    async def write(ctx, name, **fields):
-        await write_word(ctx, dut.s_axil, REGISTERS[name].offset, REGISTERS[name].format.pack(**fields))
-
     async def bench(ctx):
-        assert await read(ctx, "id") == CONV_ID_VALUE
-        await write(ctx, "irq_enable", error=1)
+        registers = Registers(ctx, dut.s_axil, CONV_REGISTERS)
+        assert await registers.read("id") == CONV_ID_VALUE
+        await registers.write("irq_enable", error=1)
         await send(ctx, dut.jobs, [job.word, reserved])
-        assert await read(ctx, "status") & 1 == 0
+        assert await registers.read("status") & 1 == 0
         await ctx.tick().until(dut.irq)
-        assert await read(ctx, "irq_status") == REGISTERS["irq_status"].format.pack(error=1, done=1)
-        error = REGISTERS["error"].format.unpack(await read(ctx, "error"))
+        assert await registers.read("irq_status") == registers.named["irq_status"].format.pack(error=1, done=1)
+        error = registers.named["error"].format.unpack(await registers.read("error"))
         assert error == {"code": ConvError.RESERVED, "field": 0, "tag": job.fields["tag"]}
-        await write(ctx, "irq_status", error=1)
+        await registers.write("irq_status", error=1)
         assert not ctx.get(dut.irq)
-        assert await read(ctx, "jobs") == 2
-        assert await read(ctx, "results_written") > 0
-        assert await read(ctx, "status") & 1
+        assert await registers.read("jobs") == 2
+        assert await registers.read("results_written") > 0
+        assert await registers.read("status") & 1
 
     simulate(dut, bench, background=EngineMemory(dut.smem, smem).processes, deadline=20_000)
     assert (smem == golden.smem).all()

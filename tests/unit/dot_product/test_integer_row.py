@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from support.dot_product import grouped_rows
 from support.pe_operands import dot_rows, join_elements
 from tilewright.golden.dot_product import dot
 from tilewright.hw.dot_product.integer_row import IntegerProduct, IntegerRow
@@ -41,25 +42,13 @@ def multiply(dut, kinds, *outputs):
 
 @pytest.mark.parametrize(("wide", "free_adders"), [(True, True), (True, False), (False, True), (False, False)])
 def test_groups(wide, free_adders):
-    rng = np.random.default_rng(SEED)
-    rows, expected, kinds = [], [], kinds_of(wide)
-    for _ in range(400):
-        kind, select = kinds[rng.integers(len(kinds))], int(rng.integers(len(SIZES)))
-        size = SIZES[select]
-        groups = COUNT // size
-        accumulators, a, b = dot_rows(rng, kind, groups, size * UNIT_BYTES // kind.bytes)
-        # Units of incomplete groups, and accumulators of units that do not lead a group, are random.
-        words = rng.integers(0, 1 << 32, COUNT)
-        words[: groups * size : size] = accumulators
-        units = []
-        for elements in (a, b):
-            values = rng.integers(0, 1 << 8 * UNIT_BYTES, COUNT)
-            values[: groups * size] = join_elements(elements).reshape(-1).view("<u4")
-            units.append(values.tolist())
+    rng, rows, expected = np.random.default_rng(SEED), [], []
+    for row, sums in grouped_rows(rng, kinds_of(wide), SIZES, 400, count=COUNT, unit_bytes=UNIT_BYTES):
         second = rng.integers(0, 2, COUNT)
-        added = {"accumulators": (words * (1 - second)).tolist(), "others": (words * second).tolist()}
-        rows.append({"type": kind, "select": select, "a": units[0], "b": units[1], **added})
-        expected.append(dot(accumulators, a, b, kind).tolist())
+        added = {name: (np.array(row["accumulators"]) * used).tolist()
+                 for name, used in (("accumulators", 1 - second), ("others", second))}  # fmt: skip
+        rows.append(row | added)
+        expected.append(sums)
     dut = IntegerRow(count=COUNT, unit_bytes=UNIT_BYTES, sizes=SIZES, wide=wide, free_adders=free_adders)
     later = dict.fromkeys(("accumulators", "others"), dut.ACCUMULATORS_AFTER)
     for row, result, sums in zip(rows, run_pipeline(dut, rows, later), expected, strict=True):

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from support.dot_product import grouped_rows
 from support.pe_operands import STYLES, dot_rows, join_elements
 from tilewright.golden.dot_product import dot
 from tilewright.hw.dot_product.row import DotRow, Normalizer
@@ -108,23 +109,8 @@ COUNT, UNIT_BYTES, SIZES = 5, 2, (1, 3, 5)
 
 
 def test_groups():
-    rng = np.random.default_rng(ROW_SEED)
-    rows, expected = [], []
-    for _ in range(300):
-        kind, select = MmType(rng.integers(len(MmType))), int(rng.integers(len(SIZES)))
-        size = SIZES[select]
-        groups = COUNT // size
-        accumulators, a, b = dot_rows(rng, kind, groups, size * UNIT_BYTES // kind.bytes)
-        # Units of incomplete groups, and accumulators of units that do not lead a group, are random.
-        words = rng.integers(0, 1 << 32, COUNT)
-        words[: groups * size : size] = accumulators
-        units = []
-        for elements in (a, b):
-            values = rng.integers(0, 1 << 8 * UNIT_BYTES, COUNT)
-            values[: groups * size] = join_elements(elements).reshape(-1).view("<u2")
-            units.append(values.tolist())
-        rows.append({"type": kind, "select": select, "a": units[0], "b": units[1], "accumulators": words.tolist()})
-        expected.append(dot(accumulators, a, b, kind).tolist())
+    made = grouped_rows(np.random.default_rng(ROW_SEED), list(MmType), SIZES, 300, count=COUNT, unit_bytes=UNIT_BYTES)
+    rows, expected = zip(*made, strict=True)
     results = run_pipeline(DotRow(count=COUNT, unit_bytes=UNIT_BYTES, sizes=SIZES), rows)
     for row, result, sums in zip(rows, results, expected, strict=True):
         size = SIZES[row["select"]]
@@ -185,7 +171,7 @@ def test_words(kind):
     check(accumulators, a, b, kind)
 
 
-ONE, HALF, TINY, LEAST = 0x3C00, 0x3800, 0x0400, 0x0001
+ONE, LEAST = 0x3C00, 0x0001
 F16_INFINITY, F16_NAN, F16_MINUS = 0x7C00, 0x7E00, 0x8000
 
 

@@ -6,55 +6,15 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
-from amaranth.hdl import Module
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
 
 from support.pe_operands import dot_rows
-from tilewright.hw.dot_product.terms import (
-    ACCUMULATOR_PLACES,
-    PRODUCT_PLACES,
-    AccumulatorTerm,
-    Aligner,
-    LaneProduct,
-    is_integer,
-)
+from tilewright.hw.dot_product.terms import ACCUMULATOR_PLACES, PRODUCT_PLACES, AccumulatorTerm, Aligner, LaneProduct
 from tilewright.spec.pe import MmType
-from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import run_pipeline
-
-
-class IsInteger(wiring.Component):
-    kind: In(4)
-    o: Out(1)
-
-    def elaborate(self, platform):
-        m = Module()
-        m.d.comb += self.o.eq(is_integer(self.kind))
-        return m
-
-
-@pytest.mark.parametrize("kind", MmType)
-def test_is_integer(kind):
-    dut = elaborated(IsInteger)
-
-    async def testbench(ctx):
-        ctx.set(dut.kind, kind)
-        assert ctx.get(dut.o) == (not kind.is_float)
-
-    simulate(dut, testbench)
-
-
-def test_places_are_those_of_significands():
-    """fp16 has 11 bits, bf16 8, fp32 24, each with the hidden one."""
-    assert 2 * max(11, 8) == PRODUCT_PLACES
-    assert ACCUMULATOR_PLACES == 24
-
 
 SEED = 5
 ROWS = 1000
 FLOATS = {MmType.F16: np.float16, MmType.BF16: ml_dtypes.bfloat16}
-INTEGERS = [kind for kind in MmType if not kind.is_float]
 #: Highest place of a term's M, and what is added to the logarithm of its weight.
 PLACE, BIAS = 31, 255
 
@@ -80,24 +40,6 @@ def assert_flags(flags, expected):
     assert {name: flags[name] for name in names} == {name: expected[name] for name in names}
 
 
-@pytest.mark.parametrize("kind", INTEGERS)
-def test_integer_products(kind):
-    elements = 2 // kind.bytes
-    _, a, b = dot_rows(np.random.default_rng(SEED), kind, ROWS, elements)
-    signed = f"i{kind.bytes}"
-    a_numbers = a if kind & 2 else a.view(signed)
-    b_numbers = b if kind & 1 else b.view(signed)
-    rows = [
-        {"type": kind, "a": int.from_bytes(x.tobytes(), "little"), "b": int.from_bytes(y.tobytes(), "little")}
-        for x, y in zip(a, b, strict=True)
-    ]
-    dut = LaneProduct()
-    results = run_pipeline(dut, rows, **outputs(dut))
-    expected = (a_numbers.astype(int) * b_numbers.astype(int)).sum(axis=1)
-    assert [result["term"] for result in results] == expected.tolist()
-    assert not any(result["top"] for result in results)
-
-
 @pytest.mark.parametrize("kind", FLOATS)
 def test_float_products(kind):
     _, a, b = dot_rows(np.random.default_rng(SEED), kind, ROWS, 1)
@@ -116,16 +58,6 @@ def test_float_products(kind):
             assert bool(result["top"]) == bool(product)
 
 
-def test_top_of_a_product_is_the_weight_of_its_highest_place():
-    dut = LaneProduct()
-    one = {MmType.F16: 0x3C00, MmType.BF16: 0x3F80}
-    least = {MmType.F16: 2 * -14, MmType.BF16: 2 * -126}
-    for kind in FLOATS:
-        rows = [{"type": kind, "a": one[kind], "b": one[kind]}, {"type": kind, "a": 1, "b": 1}]
-        tops = [result["top"] for result in run_pipeline(LaneProduct(), rows, **outputs(dut))]
-        assert tops == [1 + BIAS, least[kind] + 1 + BIAS]
-
-
 def test_accumulators():
     accumulators, _, _ = dot_rows(np.random.default_rng(SEED), MmType.BF16, ROWS, 1)
     dut = AccumulatorTerm()
@@ -137,23 +69,6 @@ def test_accumulators():
             assert exact(result) == Fraction(float(number)), f"{word:#x}"
             biased = int(word >> 23 & 0xFF)
             assert result["top"] == (max(biased, 1) - 127 + BIAS if number else 0)
-
-
-def test_integer_accumulators():
-    words = [0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x7FC00000]
-    dut = AccumulatorTerm()
-    results = run_pipeline(dut, [{"integer": 1, "enable": 1, "i": word} for word in words], **outputs(dut))
-    assert [result["term"] & 0xFFFFFFFF for result in results] == words
-    assert not any(result["top"] for result in results)
-
-
-@pytest.mark.parametrize("integer", [0, 1])
-def test_disabled_accumulators(integer):
-    words = [0, 1, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000]
-    dut = AccumulatorTerm()
-    results = run_pipeline(dut, [{"integer": integer, "enable": 0, "i": word} for word in words], **outputs(dut))
-    for result in results:
-        assert (result["term"], result["top"], result["flags"].as_bits()) == (0, 0, 0)
 
 
 #: Bits of M, and W.
@@ -183,16 +98,3 @@ def test_cut(places):
         rows.append({"term": term, "integer": 0, "top": top, "highest": top + distance})
     results = run_pipeline(Aligner(places), rows)
     assert [result["o"] for result in results] == [cut(*each) for each in work]
-
-
-def test_integers_come_to_bit_0():
-    rng = random.Random(4)
-    terms = [0, 1, -1, (1 << 32) - 1, -(1 << 31), 12345, *(rng.getrandbits(33) - (1 << 32) for _ in range(100))]
-    rows = [{"term": term, "integer": 1, "top": 0, "highest": rng.randrange(512)} for term in terms]
-    results = run_pipeline(Aligner(PRODUCT_PLACES), rows)
-    assert [result["o"] for result in results] == terms
-
-
-def test_zero_stays_zero():
-    rows = [{"term": 0, "integer": 0, "top": 0, "highest": highest} for highest in (0, 1, 47, 48, 63, 64, 511)]
-    assert all(result["o"] == 0 for result in run_pipeline(Aligner(ACCUMULATOR_PLACES), rows))

@@ -9,6 +9,7 @@ from amaranth.hdl import Cat, Elaboratable, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from support.selection import cases
 from tilewright.golden.dot_product import dot
 from tilewright.hw.lib.logic import delay
 from tilewright.hw.pe.compute import ComputePath, mac_array
@@ -267,14 +268,9 @@ def random_program(rng, params, sharings, types=(0,)):
     return program
 
 
-@pytest.mark.parametrize(
-    ("array", "threads", "idle", "factor_regs"),
-    [
-        *((SmallArray, 4, 0, 2), (SmallArray, 4, 0.5, 1), (SmallArray, 20, 0.5, 2), (LateArray, 4, 0, 2)),
-        *(pytest.param(SmallArray, *case, 2, marks=pytest.mark.long) for case in ((12, 0), (12, 0.5), (20, 0))),
-        pytest.param(LateArray, 12, 0.5, 2, marks=pytest.mark.long),
-    ],
-)
+@cases("array, threads, idle, factor_regs",
+       [(SmallArray, 4, 0, 2), (SmallArray, 4, 0.5, 1), (SmallArray, 20, 0.5, 2), (LateArray, 4, 0, 2)],
+       [(SmallArray, 12, 0, 2), (SmallArray, 12, 0.5, 2), (SmallArray, 20, 0, 2), (LateArray, 12, 0.5, 2)])  # fmt: skip
 def test_random_programs(array, threads, idle, factor_regs):
     """Every sharing, clashes of every kind: accumulators that are factors, loads of both."""
     params = UNIT.replace(threads=threads, factor_regs=factor_regs)

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from support.registers import Registers
 from support.streams import pulse, recording, transact
 from tilewright.hw.pe.control import Control, Staging
 from tilewright.hw.pe.params import PE_PRESETS
@@ -92,27 +93,12 @@ def test_writes_are_guarded():
     simulate(dut, testbench)
 
 
-class Driver:
-    """Reads and writes registers by name, and plays the engine."""
+class Driver(Registers):
+    """Reads and writes registers, and plays the engine."""
 
     def __init__(self, ctx, dut):
-        self.ctx = ctx
+        super().__init__(ctx, dut.accesses, PE_REGISTERS)
         self.dut = dut
-
-    async def access(self, **item):
-        await send(self.ctx, self.dut.accesses.requests, [item])
-        (answer,), _ = await receive(self.ctx, self.dut.accesses.answers, 1)
-        return answer
-
-    async def read(self, name):
-        answer = await self.access(address=REGISTERS[name].offset)
-        assert not answer.error
-        return answer.data
-
-    async def write(self, name, *, refused=False, **fields):
-        register = REGISTERS[name]
-        answer = await self.access(address=register.offset, write=1, data=register.format.pack(**fields), strobe=0b1111)
-        assert answer.error == refused
 
     async def record(self):
         """The error record: code, register, number, first, last; and how many there were.

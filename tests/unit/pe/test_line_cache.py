@@ -2,8 +2,7 @@
 
 import random
 
-import pytest
-
+from support.selection import cases
 from tilewright.hw.pe.line_cache import LineCache
 from tilewright.hw.pe.params import PeParams
 from tilewright.hw.smem.params import SmemParams
@@ -41,11 +40,7 @@ def picked(blocks, pick, unit_bytes):
     return units
 
 
-@pytest.mark.parametrize(
-    ("factor_regs", "ways"),
-    [pytest.param(1, 8, marks=pytest.mark.long), (2, 8), (2, 4)],
-    ids=["narrow", "eight", "four"],
-)
+@cases("factor_regs, ways", [(2, 8), (2, 4)], [(1, 8)])
 def test_random(factor_regs, ways):
     rng = random.Random(SEED)
     params = PeParams(factor_regs=factor_regs, smem=SmemParams(1024, chunks_a_cycle=ways))
@@ -114,7 +109,7 @@ def test_random(factor_regs, ways):
     simulate(dut, drive)
 
 
-@pytest.mark.parametrize("factor_regs", [pytest.param(1, marks=pytest.mark.long), 2])
+@cases("factor_regs", [2], [1])
 def test_rate(factor_regs):
     """An octet in as many cycles as it has shares; the first of two is enough for columns from place 0 on."""
     params = PeParams(factor_regs=factor_regs, smem=SmemParams(1024))

@@ -21,6 +21,8 @@ PARAMS = PeParams(smem=SmemParams(1024))
 HALF = PARAMS.replace(smem=SmemParams(1024, chunks_a_cycle=4, writes_a_cycle=2))
 CHUNKS = PARAMS.smem.size_bytes // 16
 OFF = {"enable": 0, "chunk": 0, "byte": 0, "keep": 0}
+#: What passes with columns.
+NAMES = ("on", "register", "first_member", "last")
 
 
 class OnSharedMemory(Elaboratable):
@@ -47,7 +49,7 @@ class Reference:
     def __init__(self, image, unit_bytes):
         self.image, self.unit_bytes = bytearray(image), unit_bytes
         self.blocks = [[bytes(16)] * 32 for _ in range(2)]
-        self.columns, self.loads, self.loads_done, self.filled = [], [], 0, 0
+        self.columns, self.loads, self.loads_done, self.filled = [], [], [], 0
 
     def chunk(self, lane):
         return self.image[16 * lane["chunk"] :][:16] if lane["enable"] else bytes(16)
@@ -75,7 +77,8 @@ class Reference:
         elif access["on"]:
             words = [self.cut(lane, 4) for lane in lanes]
             self.loads.append((access["register"], access["group"], access["on"], words))
-        self.loads_done += kind in (AccessKind.LOAD, AccessKind.NOTHING) and access["last"]
+        if kind in (AccessKind.LOAD, AccessKind.NOTHING) and access["last"]:
+            self.loads_done.append(len(self.loads))
 
     def pick(self, access, number):
         size = 2 if access["wide"] else 1
@@ -87,11 +90,11 @@ class Reference:
 
     def item(self, access, units):
         kb = access["kb"] + 1
-        self.columns.append((access["on"], access["register"], access["last"], units[: 8 // kb * kb]))
+        self.columns.append((*(access[name] for name in NAMES), units[: 8 // kb * kb]))
 
 
 def access(kind, lanes, **fields):
-    zero = {"last": 0, "on": 0, "register": 0, "group": 0, "slot": 0, "octet": 0, "place": 0, "wide": 0, "kb": 0}
+    zero = dict.fromkeys((*NAMES, "group", "slot", "octet", "place", "wide", "kb"), 0)
     return {"kind": int(kind), "lanes": lanes, "data": [0] * 8, **zero, **fields}
 
 
@@ -110,7 +113,8 @@ class Program:
         kb = self.rng.randrange(4)
         for n in range(3):
             lanes = [self.lane(self.unit_bytes) for _ in range(8)]
-            yield access(AccessKind.COLUMNS, lanes, on=self.rng.getrandbits(8), register=n, kb=kb, last=n == 2)
+            places = {"register": n, "first_member": self.rng.randrange(4), "kb": kb}
+            yield access(AccessKind.COLUMNS, lanes, on=self.rng.getrandbits(8), last=n == 2, **places)
         yield access(AccessKind.COLUMNS, [OFF] * 8, last=1)
 
     def transposed(self):
@@ -118,7 +122,8 @@ class Program:
         rows = (kb + 1) * self.unit_bytes >> wide
         for octet in range(-(-rows // 8)):
             yield access(AccessKind.FILL, [self.lane(16) for _ in range(8)], slot=slot, octet=octet, wide=wide)
-        for n in range(4):
+        picks = self.rng.choice([0, 4])  # without one the next read follows the rows at once
+        for n in range(picks):
             place = self.rng.randrange(0, 16, wide + 1)
             fields = {"slot": slot, "wide": wide, "kb": kb, "register": n, "last": n == 3, "place": place}
             yield access(AccessKind.PICK, [OFF] * 8, on=self.rng.getrandbits(8), **fields)
@@ -128,7 +133,8 @@ class Program:
         for n in range(count):
             lanes = [self.lane(4) for _ in range(8)]
             on = self.rng.choice([0, 0xFF, self.rng.getrandbits(8)])
-            yield access(AccessKind.LOAD, lanes, on=on, register=n, group=1, last=n == count - 1)
+            group = self.rng.randrange(PARAMS.groups)
+            yield access(AccessKind.LOAD, lanes, on=on, register=n, group=group, last=n == count - 1)
         if not count:
             yield access(AccessKind.NOTHING, [OFF] * 8, last=1)
 
@@ -168,11 +174,11 @@ def contents(ctx, dut):
     ],
 )
 def test_random(mode, params):
-    rng = random.Random(SEED)
+    rng, ends, loaded = random.Random(SEED), [], 0
     dut, counts = elaborated(OnSharedMemory, params), Counter()
     side = dut.path
     image = rng.randbytes(PARAMS.smem.size_bytes)
-    accesses = Program(rng, params.unit_bytes).accesses(30)
+    accesses = Program(rng, params.unit_bytes).accesses(40)
     reference = Reference(image, params.unit_bytes)
     for item in accesses:
         reference.access(item)
@@ -183,20 +189,27 @@ def test_random(mode, params):
         await ctx.tick().until(side.idle & side.stores_idle)
         assert contents(ctx, dut) == reference.image
 
+    async def watch_ends(ctx):
+        nonlocal loaded
+        async for _, _, done, word in ctx.tick().sample(side.load_done, side.loads.valid & side.loads.ready):
+            loaded += word
+            ends.extend([loaded] * done)
+
     payloads, _ = transact(
         dut,
         receive={"path.columns": len(reference.columns), "path.loads": len(reference.loads)},
         mode=mode,
         testbenches=[source],
-        background=[counting(counts, done=side.load_done, filled=side.line_fill)],
+        background=[counting(counts, filled=side.line_fill), watch_ends],
         watch=["path.reads", "path.scatter"],
     )
-    for item, (on, register, last, units) in zip(payloads["path.columns"], reference.columns, strict=True):
-        assert (item.on, item.register, item.last) == (on, register, last)
+    for item, (*fields, units) in zip(payloads["path.columns"], reference.columns, strict=True):
+        assert [item[name] for name in NAMES] == fields
         assert list(item.units)[: len(units)] == units
     loads = [(int(w.register), int(w.group), int(w.lanes), list(w.data)) for w in payloads["path.loads"]]
     assert loads == reference.loads
-    assert (counts["done"], counts["filled"]) == (reference.loads_done, reference.filled)
+    # Each load ends when as many words have been taken as precede its end.
+    assert (ends, counts["filled"]) == (reference.loads_done, reference.filled)
 
 
 @pytest.mark.parametrize(("params", "pace"), [(PARAMS, 1), (HALF, 2)], ids=["eight", "four"])

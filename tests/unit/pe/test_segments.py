@@ -2,7 +2,6 @@
 
 import random
 
-import pytest
 from amaranth.hdl import ResetInserter, Signal
 
 from tilewright.hw.pe.params import PE_PRESETS
@@ -146,36 +145,37 @@ def test_segments_are_judged_and_derived():
     assert set(cycles[1:]) == {6}
 
 
-@pytest.mark.parametrize(
-    ("change", "right"),
-    [
-        ({}, True),
-        ({"size": [65535, 0, 0, 0]}, False),  # more than the page
-        ({"size": [65535, 0, 0, 0], "paged": 1, "base": 0}, False),  # 4096 pages
-        ({"size": [16 * PARAMS.pages, 0, 0, 0], "paged": 1, "base": 0}, True),  # all there are
-        ({"size": [16 * PARAMS.pages + 1, 0, 0, 0], "paged": 1, "base": 0}, False),
-        ({"size": [16 * PARAMS.pages, 0, 0, 0], "paged": 1, "base": 0, "first_entry": 1}, False),
-        ({"size": [65535] * 4, "rank": 4, "paged": 1, "base": 0}, False),  # a product that is 0 modulo 2^48 or so
-        ({"size": [16, 4096, 4096, 256], "rank": 4, "paged": 1, "base": 0}, False),
-        ({"page_log2": [3, 0, 0, 0], "size": [8, 0, 0, 0]}, False),  # 8 bytes a row
-        ({"page_log2": [3, 0, 0, 0], "size": [8, 0, 0, 0], "element": SegmentElement.F16}, True),
-        ({"page_log2": [15, 5, 0, 0], "size": [1, 1, 0, 0], "rank": 2}, True),  # 1 MiB
-        ({"page_log2": [15, 6, 0, 0], "size": [1, 1, 0, 0], "rank": 2}, False),
-        ({"page_log2": [15, 15, 15, 15], "size": [1, 1, 1, 1], "rank": 4}, False),
-        ({"base": 0xFFFFFFF0}, True),
-        ({"base": 0xFFFFFFF8}, False),
-        ({"size": [0, 0, 0, 0]}, False),
-        ({"size": [16, 1, 0, 0]}, False),
-        ({"size": [16, 0, 0, 0], "rank": 2}, False),
-        ({"element": 3}, False),
-        ({"element": 12}, False),
-    ],
-)
-def test_limits(change, right):
-    segment = NONE | {"size": [16, 0, 0, 0], "page_log2": [4, 0, 0, 0], "base": 0x100} | change
-    assert good(segment) == right
-    (entry,), _ = write_and_read([segment])
-    assert entry.good == right
+#: What is different from a good segment, and whether it is still good.
+LIMITS = [
+    ({}, True),
+    ({"size": [65535, 0, 0, 0]}, False),  # more than the page
+    ({"size": [65535, 0, 0, 0], "paged": 1, "base": 0}, False),  # 4096 pages
+    ({"size": [16 * PARAMS.pages, 0, 0, 0], "paged": 1, "base": 0}, True),  # all there are
+    ({"size": [16 * PARAMS.pages + 1, 0, 0, 0], "paged": 1, "base": 0}, False),
+    ({"size": [16 * PARAMS.pages, 0, 0, 0], "paged": 1, "base": 0, "first_entry": 1}, False),
+    ({"size": [65535] * 4, "rank": 4, "paged": 1, "base": 0}, False),  # a product that is 0 modulo 2^48 or so
+    ({"size": [16, 4096, 4096, 256], "rank": 4, "paged": 1, "base": 0}, False),
+    ({"page_log2": [3, 0, 0, 0], "size": [8, 0, 0, 0]}, False),  # 8 bytes a row
+    ({"page_log2": [3, 0, 0, 0], "size": [8, 0, 0, 0], "element": SegmentElement.F16}, True),
+    ({"page_log2": [15, 5, 0, 0], "size": [1, 1, 0, 0], "rank": 2}, True),  # 1 MiB
+    ({"page_log2": [15, 6, 0, 0], "size": [1, 1, 0, 0], "rank": 2}, False),
+    ({"page_log2": [15, 15, 15, 15], "size": [1, 1, 1, 1], "rank": 4}, False),
+    ({"base": 0xFFFFFFF0}, True),
+    ({"base": 0xFFFFFFF8}, False),
+    ({"size": [0, 0, 0, 0]}, False),
+    ({"size": [16, 1, 0, 0]}, False),
+    ({"size": [16, 0, 0, 0], "rank": 2}, False),
+    ({"element": 3}, False),
+    ({"element": 12}, False),
+]
+
+
+def test_limits():
+    base = NONE | {"size": [16, 0, 0, 0], "page_log2": [4, 0, 0, 0], "base": 0x100}
+    segments = [base | change for change, _ in LIMITS]
+    entries, _ = write_and_read(segments)
+    for segment, entry, (_, right) in zip(segments, entries, LIMITS, strict=True):
+        assert entry.good == good(segment) == right, segment
 
 
 def test_wrong_until_written_after_every_reset():

@@ -4,8 +4,8 @@ import random
 
 import numpy as np
 import pytest
-from amaranth.hdl import ResetInserter, Signal
 
+from support.selection import grid
 from support.streams import pulse, transact
 from tilewright.hw.reduce.old_words import HazardGate, OldWordReader
 from tilewright.spec import Reduction
@@ -29,14 +29,7 @@ def some_bursts(rng, count, pages):
         yield {"word": word, "beats_minus_one": beats - 1}
 
 
-@pytest.mark.parametrize(
-    ("number_bits", "mode"),
-    [
-        pytest.param(number_bits, mode, marks=[] if number_bits == 4 or mode == "both" else pytest.mark.long)
-        for number_bits in (4, 16)
-        for mode in STALL_MODES
-    ],
-)
+@grid(lambda number_bits, mode: number_bits == 4 or mode == "both", number_bits=[4, 16], mode=STALL_MODES)
 def test_no_burst_passes_too_early(mode, number_bits):
     """Random bursts, many of which share words or entries; four bits of number come round often."""
     dut, stalls = elaborated(HazardGate, ADDR_WIDTH, BUS_BYTES, 64, 4, number_bits), STALL_MODES[mode]
@@ -89,47 +82,6 @@ def test_a_word_a_cycle():
     ]
 
 
-@pytest.mark.parametrize(("between", "responses"), [(0, 1), (1, 2), (2, 1)])
-def test_the_next_burst_waits(between, responses):
-    """The entry of a word has been read, or is being read, when it is written: the word waits for all responses."""
-    dut = elaborated(HazardGate, ADDR_WIDTH, BUS_BYTES, 64, 4)
-
-    async def testbench(ctx):
-        ctx.set(dut.space, 1)
-        ctx.set(dut.o.ready, 1)
-        await send(ctx, dut.i, [{"word": word} for word in (7, *range(1, 1 + between), 7)])
-        for _ in range(10):
-            await ctx.tick()
-        assert ctx.get(dut.passed) == 1 + between and ctx.get(dut.busy)
-        for _ in range(responses):
-            assert not ctx.get(dut.o.valid)
-            await pulse(ctx, dut.written)
-        assert ctx.get(dut.o.valid)
-
-    simulate(dut, testbench)
-
-
-def test_reset():
-    """Bursts before a reset hold nothing up; the first burst is accepted when all entries are cleared."""
-    dut, reset = HazardGate(ADDR_WIDTH, BUS_BYTES, 64, 4), Signal()
-
-    async def testbench(ctx):
-        for _ in range(2):
-            for _ in range(64):
-                assert not ctx.get(dut.i.ready)
-                await ctx.tick()
-            ctx.set(dut.space, 1)
-            ctx.set(dut.o.ready, 1)
-            for word in (3, 5):
-                await send(ctx, dut.i, [{"word": word, "beats_minus_one": 1}])
-            await ctx.tick().repeat(4)
-            assert not ctx.get(dut.empty) and not ctx.get(dut.busy)
-            await pulse(ctx, reset)
-            assert ctx.get(dut.empty)
-
-    simulate(ResetInserter(reset)(dut), testbench)
-
-
 @pytest.mark.parametrize(
     ("entries", "bursts", "number_bits", "message"),
     [
@@ -171,25 +123,6 @@ def test_bursts_and_words(mode):
                            testbenches=[burst_sink], background=[memory.serve])  # fmt: skip
     assert payloads["words"] == expected
     assert {request[1] for request in memory.requests} == {2}
-
-
-def test_an_overlapping_burst_waits_for_the_write():
-    dut = elaborated(OldWordReader, 20, READER_BUS_BYTES, 4, 16)
-    memory = AxiMemory(dut.axi, CONTENTS, latency=1)
-
-    async def testbench(ctx):
-        await send(ctx, dut.i, [{"word": 2, "beats_minus_one": 1}])
-        await send(ctx, dut.i, [{"word": 3}])
-        await receive(ctx, dut.o, 1)
-        for _ in range(10):
-            assert ctx.get(dut.waiting) and len(memory.requests) == 1
-            await ctx.tick()
-        await pulse(ctx, dut.written)
-        assert ctx.get(dut.empty)
-        await receive(ctx, dut.o, 1)
-        assert len(memory.requests) == 2
-
-    simulate(dut, testbench, background=[memory.serve])
 
 
 def test_space_is_reserved_until_the_words_are_accepted():

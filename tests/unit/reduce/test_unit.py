@@ -9,6 +9,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from support.selection import cases
 from support.streams import transact
 from tilewright.golden.tmau.reduce import is_legal, reduce
 from tilewright.hw.bus.axi4 import Axi4ReadSignature, Axi4WriteSignature
@@ -109,16 +110,9 @@ def some_contents():
     return np.random.default_rng(7).integers(256, size=MEMORY_BYTES, dtype=np.uint8)
 
 
-@pytest.mark.parametrize(
-    ("mode", "stall", "latency", "words"),
-    [
-        ("none", 0.0, 10, 32),
-        ("idle", 0.3, 3, 4),
-        ("stall", 0.0, 1, 16),
-        ("both", 0.5, 40, 32),
-        pytest.param("both", 0.0, 3, 32, marks=pytest.mark.long),
-    ],
-)
+@cases("mode, stall, latency, words",
+       [("none", 0.0, 10, 32), ("idle", 0.3, 3, 4), ("stall", 0.0, 1, 16), ("both", 0.5, 40, 32)],
+       [("both", 0.0, 3, 32)])  # fmt: skip
 def test_random_bursts(mode, stall, latency, words):
     bursts, contents = some_bursts(40, places=24, seed=latency), some_contents()
     wanted, responses = expected(bursts, contents, set())

@@ -1,81 +1,12 @@
-"""Banks, and the order of grants. Proofs show what is read and written (tests/formal/smem/test_banks.py)."""
+"""The order of grants. Proofs show what is read and written (tests/formal/smem/test_banks.py)."""
 
 import pytest
 
-from tilewright.hw.smem.banks import PATIENCE, Banks, ReadArbiter, WriteArbiter
+from tilewright.hw.smem.banks import PATIENCE, ReadArbiter, WriteArbiter
 from tilewright.hw.smem.params import SmemParams
 from tilewright.verify.pysim.simulate import elaborated, simulate
 
 PARAMS = SmemParams(1024)
-
-
-def chunk(bank, row):
-    return int.from_bytes(bytes([16 * bank + row] * 16), "little")
-
-
-async def write(ctx, dut, rows, data, strobes):
-    ctx.set(dut.write, {"rows": rows, "data": data, "strobes": strobes})
-    await ctx.tick()
-    ctx.set(dut.write.strobes, [0] * 8)
-
-
-async def read(ctx, dut, rows, enable=0xFF):
-    ctx.set(dut.read, {"enable": enable, "rows": rows})
-    await ctx.tick()
-    return [ctx.get(dut.read_data[bank]) for bank in range(8)]
-
-
-def test_rows():
-    dut = elaborated(Banks, PARAMS)
-
-    async def check(ctx):
-        for row in range(8):
-            await write(ctx, dut, [row] * 8, [chunk(bank, row) for bank in range(8)], [0xFFFF] * 8)
-        for shift in range(8):
-            rows = [(bank * 3 + shift) % 8 for bank in range(8)]
-            assert await read(ctx, dut, rows) == [chunk(bank, row) for bank, row in enumerate(rows)]
-        rows = [7 - bank for bank in range(8)]
-        await write(ctx, dut, rows, [chunk(bank, 9) for bank in range(8)], [0xFFFF] * 8)
-        assert await read(ctx, dut, rows) == [chunk(bank, 9) for bank in range(8)]
-        assert await read(ctx, dut, [0] * 8) == [chunk(bank, 0 if bank != 7 else 9) for bank in range(8)]
-
-    simulate(dut, check)
-
-
-def test_strobes():
-    dut = elaborated(Banks, PARAMS)
-    ones = (1 << 128) - 1
-
-    async def check(ctx):
-        await write(ctx, dut, [3] * 8, [ones] * 8, [1 << bank | 0x8000 for bank in range(8)])
-        assert await read(ctx, dut, [3] * 8) == [0xFF << 8 * bank | 0xFF << 120 for bank in range(8)]
-
-    simulate(dut, check)
-
-
-def test_output_without_a_read():
-    dut = elaborated(Banks, PARAMS)
-
-    async def check(ctx):
-        await write(ctx, dut, [1] * 8, [chunk(bank, 1) for bank in range(8)], [0xFFFF] * 8)
-        await read(ctx, dut, [1] * 8)
-        assert await read(ctx, dut, [0] * 8, enable=0x0F) == [0] * 4 + [chunk(bank, 1) for bank in range(4, 8)]
-
-    simulate(dut, check)
-
-
-def test_read_in_the_cycle_of_the_write():
-    dut = elaborated(Banks, PARAMS)
-
-    async def check(ctx):
-        await write(ctx, dut, [5] * 8, [chunk(bank, 5) for bank in range(8)], [0xFFFF] * 8)
-        ctx.set(dut.write, {"rows": [5] * 8, "data": [chunk(bank, 6) for bank in range(8)], "strobes": [0x00FF] * 8})
-        assert [word >> 64 for word in await read(ctx, dut, [5] * 8)] == [chunk(bank, 5) >> 64 for bank in range(8)]
-        ctx.set(dut.write.strobes, [0] * 8)
-        half = (1 << 64) - 1
-        assert [word & half for word in await read(ctx, dut, [5] * 8)] == [chunk(bank, 6) & half for bank in range(8)]
-
-    simulate(dut, check)
 
 
 def read_grants(cycles, *, barrier, host=True, lines=False, consumer=True):
@@ -165,8 +96,7 @@ def granted(ctx, dut, banks):
 def test_lines_and_scattered_writes(line_banks, scatter_banks, grants):
     """Simultaneous in different banks, alternating in the same bank; both are offered in every cycle."""
     dut = elaborated(WriteArbiter, PARAMS, stores=True)
-    scattered = {"banks": sum(1 << bank for bank in scatter_banks), "rows": [7] * 8,
-                 "data": [40 + bank for bank in range(8)], "strobes": [0xF0] * 8}  # fmt: skip
+    scattered = {"banks": sum(1 << bank for bank in scatter_banks), "strobes": [0xF0] * 8}
 
     async def drive(ctx):
         await offer_line(ctx, dut, line_banks)
@@ -174,14 +104,6 @@ def test_lines_and_scattered_writes(line_banks, scatter_banks, grants):
         for grant in grants:
             assert granted(ctx, dut, scatter_banks) == grant
             assert ctx.get(dut.stall_stb) == ("L" not in grant)
-            for bank in range(8):
-                by_line = bank in line_banks and "L" in grant
-                by_scatter = bank in scatter_banks and ("S" in grant or str(bank) in grant)
-                written = tuple(ctx.get(getattr(dut.banks, name)[bank]) for name in ("rows", "data", "strobes"))
-                if by_line or by_scatter:
-                    assert written == ((4, bank + 1, 0xFFFF) if by_line else (7, 40 + bank, 0xF0))
-                else:
-                    assert written[2] == 0
             await ctx.tick()
 
     simulate(dut, drive)
@@ -201,12 +123,12 @@ def test_lines_and_scattered_writes(line_banks, scatter_banks, grants):
 def test_second_chunk(fills, scatter_banks, small_bank, grants):
     """The second scattered chunk, the fill and a small write wait for each other."""
     dut = elaborated(WriteArbiter, SmemParams(1024, writes_a_cycle=2), True, 16)
-    first, *second = scatter_banks
-    scattered = {"banks": sum(1 << bank for bank in scatter_banks), "rows": [7] * 8, "data": [40, 41],
-                 "strobes": [0xF0] * 8, "second": sum(1 << bank for bank in second)}  # fmt: skip
+    second = scatter_banks[1:]
+    scattered = {"banks": sum(1 << bank for bank in scatter_banks), "strobes": [0xF0] * 8,
+                 "second": sum(1 << bank for bank in second)}  # fmt: skip
 
     async def drive(ctx):
-        words = {"word": 50, "first_word": 51, "first": 1, "filled": 0xFFFF * fills, "fills": fills, "fill": 52}
+        words = {"first": 1, "filled": 0xFFFF * fills, "fills": fills}
         ctx.set(dut.lines.payload, {"row": 4, "data": words, "strobe": (1 << 64) - 1})
         ctx.set(dut.lines.valid, 1)
         ctx.set(dut.scatter, scattered)
@@ -215,16 +137,6 @@ def test_second_chunk(fills, scatter_banks, small_bank, grants):
         for grant in grants:
             host = small_bank is not None and ctx.get(dut.host.ready)
             assert granted(ctx, dut, scatter_banks) + "H" * host == grant
-            written = [[ctx.get(getattr(dut.banks, name)[b]) for b in range(8)] for name in ("strobes", "data")]
-            by_line = dict.fromkeys(range(4), 0xFFFF) if "L" in grant else {}
-            by_scatter = {bank: 0xF0 for bank in scatter_banks if "S" in grant or str(bank) in grant}
-            by_host = {small_bank: 0x0FF0} if "H" in grant else {}
-            strobes = by_line | by_scatter | by_host
-            assert written[0] == [strobes.get(b, 0) for b in range(8)]
-            fill = sum(52 << 32 * n for n in range(4))
-            values = {0: fill if fills else 51, 1: 50, 2: 50, 3: 50, first: 40, **dict.fromkeys(second, 41)}
-            values |= {small_bank: 0xABC}
-            assert all(written[1][b] == values[b] for b in strobes)
             await ctx.tick()
 
     simulate(dut, drive)

@@ -199,60 +199,6 @@ def test_random_traffic(mode):
     assert wanted <= set(model.outcomes)
 
 
-@pytest.mark.parametrize("bank", [0, 3])
-@pytest.mark.parametrize("gap", range(4))
-def test_a_read_at_the_flip_sees_the_last_line(bank, gap):
-    """Bytes land with the last of several lines; the flip is two cycles later, when a read returns the line."""
-    dut = elaborated(SharedMemory, PARAMS)
-    barrier = 0x380 + 16 * bank
-    rounds, flips, cycle_of = 12, [], {}
-
-    async def processor(ctx):
-        await send(ctx, dut.barriers, [{"op": BarrierOp.INIT, "address": barrier, "value": 1}])
-        for n in range(rounds):
-            steps = [(BarrierOp.EXPECT_TX, 512), (BarrierOp.ARRIVE, 1)]
-            await send(ctx, dut.barriers, [{"op": op, "address": barrier, "value": value} for op, value in steps])
-            cycle_of["armed"] = n
-            while len(flips) <= n:
-                await ctx.tick()
-
-    async def tmau(ctx):
-        for n in range(rounds):
-            while cycle_of.get("armed") != n:
-                await ctx.tick()
-            await ctx.tick().repeat(2 + gap)
-            for row in range(4):
-                last = row == 3
-                line = {"row": row, "data": (100 * n + row) << 128 * 5, "strobe": (1 << 128) - 1}
-                ctx.set(dut.mover.writes.payload, line)
-                ctx.set(dut.mover.writes.valid, 1)
-                while not ctx.get(dut.mover.writes.ready):
-                    await ctx.tick()
-                ctx.set(dut.mover.landed.payload, {"barrier": barrier, "bytes": 512})
-                ctx.set(dut.mover.landed.valid, last)
-                assert not last or ctx.get(dut.mover.landed.ready)
-                await ctx.tick()
-            ctx.set(dut.mover.writes.valid, 0)
-            ctx.set(dut.mover.landed.valid, 0)
-            # The handshakes were in the cycle before this one, w + 1; the flip is in the next.
-            assert not ctx.get(dut.flip.valid)
-            await ctx.tick()
-            assert (ctx.get(dut.flip.valid), ctx.get(dut.flip.address)) == (1, barrier)
-            ctx.set(dut.reads.payload, {"lanes": 1, "chunks": [8 * 3 + 5] + [0] * 7})
-            ctx.set(dut.reads.valid, 1)
-            ctx.set(dut.read_data.ready, 1)
-            assert ctx.get(dut.reads.ready)
-            await ctx.tick()
-            ctx.set(dut.reads.valid, 0)
-            await ctx.tick()
-            assert ctx.get(dut.read_data.valid)
-            assert ctx.get(dut.read_data.payload[0]) == 100 * n + 3
-            flips.append(n)
-
-    payloads, _ = transact(dut, receive={"barrier_results": 1 + 2 * rounds}, testbenches=[processor, tmau])
-    assert not any(answer.error for answer in payloads["barrier_results"])
-
-
 @pytest.mark.parametrize(("swizzled", "cycles"), [(True, 1), (False, 8)], ids=["swizzle 128", "no swizzle"])
 def test_a_column_of_eight_chunks(swizzled, cycles):
     """One chunk in each of eight lines: with the 128-byte swizzle they are in eight banks, without in one."""

@@ -2,34 +2,21 @@
 
 import pytest
 
+from support.registers import Registers
 from tilewright.hw.tmau.control import Control
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.spec import Error
 from tilewright.spec.tmau_registers import TMAU_REGISTERS, processor_registers
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import receive, send
-
-OFFSETS = {register.name: register.offset for register in TMAU_REGISTERS + processor_registers(16)}
+from tilewright.verify.pysim.streams import send
 
 
-class Driver:
-    """Reads and writes registers by name, and plays the core."""
+class Driver(Registers):
+    """Reads and writes registers, and plays the core."""
 
     def __init__(self, ctx, dut):
-        self.ctx = ctx
+        super().__init__(ctx, dut.accesses, TMAU_REGISTERS + processor_registers(16))
         self.dut = dut
-
-    async def _access(self, **item):
-        await send(self.ctx, self.dut.accesses.requests, [item])
-        (answer,), _ = await receive(self.ctx, self.dut.accesses.answers, 1)
-        assert not answer.error
-        return answer.data
-
-    async def read(self, name):
-        return await self._access(address=OFFSETS[name])
-
-    async def write(self, name, data):
-        await self._access(address=OFFSETS[name], write=1, data=data, strobe=0b1111)
 
     async def done(self, code=0, *, field=0, tag=0, address=0, landed=0, stored=0):
         """One command ends, after ``landed`` bytes, which with ``stored`` went to global memory."""
@@ -178,7 +165,7 @@ def test_status_and_invalidate():
         driver.ctx.set(driver.dut.datapath.idle, 0)
         driver.ctx.set(driver.dut.datapath.queue_level, 2)
         assert await driver.read("status") == 0x200
-        access = {"address": OFFSETS["control"], "write": 1, "data": 0b010, "strobe": 15}
+        access = {"address": driver.named["control"].offset, "write": 1, "data": 0b010, "strobe": 15}
         await send(driver.ctx, driver.dut.accesses.requests, [access])
         for _ in range(4):
             *_, pulse = await driver.ctx.tick().sample(driver.dut.datapath.invalidate_descriptors)
@@ -277,9 +264,6 @@ def test_windows_of_processors():
 def test_without_windows_processors_are_counted():
     async def script(driver):
         assert await driver.read("processors") == 16
-        access = {"address": OFFSETS["windows_3"]}
-        await send(driver.ctx, driver.dut.accesses.requests, [access])
-        (answer,), _ = await receive(driver.ctx, driver.dut.accesses.answers, 1)
-        assert answer.error
+        assert (await driver.access("windows_3"))[1]
 
     run(script, preset="lean", processors=16)

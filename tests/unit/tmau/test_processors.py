@@ -38,12 +38,6 @@ def test_commands_of_the_window(mode):
     assert sent == commands and not any(errors)
 
 
-def test_words_stay_and_come_in_any_order():
-    command = COMMAND.pack(opcode=1, tag=7, smem=0x80)
-    last = words(command)[15:]
-    assert run([*reversed(words(command)[:15]), *last, *last], 2)[0] == [command] * 2
-
-
 def test_what_is_refused_sends_nothing():
     """Reads of words; writes of ``ended`` and behind it; reads behind it."""
     refused = [*({"address": 4 * n, "write": 0} for n in (0, 15)), *({"address": 4 * n, "write": 1} for n in (16, 31)),

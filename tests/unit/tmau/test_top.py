@@ -5,6 +5,7 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib.wiring import connect, flipped
 
+from support.registers import Registers
 from support.shared_memory import LineMemory
 from tilewright.golden import Machine, Memory, TensorMap, Windows, command_word
 from tilewright.hw.tmau import TMAU_PRESETS as TOP_TMAU_PRESETS
@@ -19,7 +20,6 @@ from tilewright.verify.pysim.simulate import simulate
 from tilewright.verify.pysim.streams import receive, send
 
 SEED = 1
-OFFSETS = {register.name: register.offset for register in TMAU_REGISTERS}
 
 
 class NoChoice(WindowChoice):
@@ -52,14 +52,6 @@ def test_commands_registers_and_windows():
             if has_landed:
                 landed.append((bytes_landed.barrier, bytes_landed.bytes))
 
-    async def access(ctx, name, **fields):
-        await send(ctx, dut.accesses.requests, [{"address": OFFSETS[name], **fields}])
-        (answer,), _ = await receive(ctx, dut.accesses.answers, 1)
-        return answer.data
-
-    async def write(ctx, name, data):
-        await access(ctx, name, write=1, data=data, strobe=15)
-
     async def execute(ctx, word):
         count = len(done)
         await send(ctx, dut.commands, [word])
@@ -68,33 +60,33 @@ def test_commands_registers_and_windows():
         return done[-1]
 
     async def run(ctx):
+        registers = Registers(ctx, dut.accesses, TMAU_REGISTERS)
         to_shared, to_global = {"destination_space": Space.SHARED}, {"source_space": Space.SHARED}
         assert await execute(ctx, copy_block(5, 0x210, 0x400, 208, signal=1, barrier=64, **to_shared)) == (5, 0)
         assert await execute(ctx, copy_block(6, 0x400, 0x820, 112, **to_global)) == (6, 0)
         assert landed == [(64, 208)]
         counted = {"commands": 2, "bytes": 208, "write_bytes": 112, "beats": 13, "write_beats": 7}
         for name, count in counted.items():
-            assert await access(ctx, name) == count, name
-        assert await access(ctx, "status") == 1
+            assert await registers.read(name) == count, name
+        assert await registers.read("status") == 1
 
-        await write(ctx, "shared_limit", 0x3FF)
-        await write(ctx, "windows", 2)
-        await write(ctx, "irq_enable", 1)
+        for name, value in (("shared_limit", 0x3FF), ("windows", 2), ("irq_enable", 1)):
+            await registers.write(name, value)
         assert not ctx.get(dut.irq)
         assert await execute(ctx, copy_block(7, 0x210, 0x400, 208, **to_shared)) == (7, Error.WINDOW)
         await ctx.tick()
         assert ctx.get(dut.irq)
         field = COMMAND_FIELD + BLOCK.index("destination")
-        assert await access(ctx, "error") == Error.WINDOW | field << 8 | 7 << 16
-        assert await access(ctx, "error_address_lo") == 0
+        assert await registers.read("error") == Error.WINDOW | field << 8 | 7 << 16
+        assert await registers.read("error_address_lo") == 0
 
         ctx.set(dut.smem.bank_conflict, 1)
         ctx.set(dut.smem.refused.valid, 1)
         await ctx.tick()
         ctx.set(dut.smem.bank_conflict, 0)
         ctx.set(dut.smem.refused.valid, 0)
-        assert await access(ctx, "error_count") == 2
-        assert await access(ctx, "bank_conflicts") == 1, "a cycle behind its strobe"
+        assert await registers.read("error_count") == 2
+        assert await registers.read("bank_conflicts") == 1, "a cycle behind its strobe"
 
     memory, shared = AxiMemory(dut.m_axi, gmem), LineMemory(dut.smem, smem)
     simulate(dut, run, background=[memory.serve, memory.serve_writes, shared.serve, watch])
@@ -231,35 +223,12 @@ def test_prefetches_name_the_lines_of_a_load():
     assert (smem[:64] == gmem[0x1000:][:64]).all()
 
 
-async def read(ctx, axi, name):
-    ctx.set(axi.araddr, OFFSETS[name])
-    ctx.set(axi.arvalid, 1)
-    ctx.set(axi.rready, 1)
-    await ctx.tick().until(axi.arready)
-    ctx.set(axi.arvalid, 0)
-    (data,) = await ctx.tick().sample(axi.rdata).until(axi.rvalid)
-    return data
-
-
-async def write(ctx, axi, name, word):
-    ctx.set(axi.awaddr, OFFSETS[name])
-    ctx.set(axi.wdata, word)
-    ctx.set(axi.wstrb, 15)
-    ctx.set(axi.awvalid, 1)
-    ctx.set(axi.wvalid, 1)
-    ctx.set(axi.bready, 1)
-    await ctx.tick().until(axi.awready & axi.wready)
-    ctx.set(axi.awvalid, 0)
-    ctx.set(axi.wvalid, 0)
-    await ctx.tick().until(axi.bvalid)
-
-
 def test_reports_of_command_and_shared_memory():
     dut = Tmau(TOP_TMAU_PRESETS["unit"])
-    axi = dut.s_axil
 
     async def run(ctx):
-        await write(ctx, axi, "irq_enable", 1)
+        registers = Registers(ctx, dut.s_axil, TMAU_REGISTERS)
+        await registers.write("irq_enable", 1)
         assert not ctx.get(dut.irq)
         await send(ctx, dut.commands, [command_word(descriptor=32, tag=9)])
         tag, code = await ctx.tick().sample(dut.done.tag, dut.done.error).until(dut.done.valid)
@@ -267,8 +236,8 @@ def test_reports_of_command_and_shared_memory():
         await ctx.tick()
         assert ctx.get(dut.irq)
         field = COMMAND_FIELD + COMMAND.index("descriptor")
-        assert await read(ctx, axi, "error") == Error.DESCRIPTOR_ALIGNMENT | field << 8 | 9 << 16
-        assert await read(ctx, axi, "error_address_lo") == 0
+        assert await registers.read("error") == Error.DESCRIPTOR_ALIGNMENT | field << 8 | 9 << 16
+        assert await registers.read("error_address_lo") == 0
         assert not ctx.get(dut.m_axi.arvalid) and not ctx.get(dut.m_axi.awvalid)
 
         ctx.set(dut.smem.refused.valid, 1)
@@ -277,8 +246,8 @@ def test_reports_of_command_and_shared_memory():
         await ctx.tick()
         ctx.set(dut.smem.refused.valid, 0)
         ctx.set(dut.smem.bank_conflict, 0)
-        assert await read(ctx, axi, "error_count") == 2
-        assert await read(ctx, axi, "bank_conflicts") == 1
+        assert await registers.read("error_count") == 2
+        assert await registers.read("bank_conflicts") == 1
 
     simulate(dut, run)
 

@@ -5,11 +5,12 @@ import random
 import numpy as np
 import pytest
 
+from support.streams import recording, transact
 from tilewright.hw.cluster.l2.bursts import BurstLines, WriteBack, WriteLines
 from tilewright.hw.cluster.l2.params import Geometry
 from tilewright.verify.pysim.axi import AxiMemory, axi_channel
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, sender, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
 
 SEED = 20261124
 GEOMETRY = Geometry(addr_width=16, data_width=32, id_width=3, sets=4, ways=2, misses=4, line_bytes=16)
@@ -25,41 +26,30 @@ def lines_of(request):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_every_word_is_in_its_line(mode):
-    dut, rng, stalls, came = elaborated(BurstLines, GEOMETRY), random.Random(SEED), STALL_MODES[mode], []
-    requests = []
+    rng, requests = random.Random(SEED), []
     for _ in range(60):
         beats = rng.choice([1, rng.randint(1, 16), rng.randint(1, 256)])
         word = rng.randrange(1024 - beats + 1)  # of a page
         requests.append({"id": rng.randrange(8), "addr": 4096 * rng.randrange(16) + 4 * word, "len": beats - 1})
     expected = [(request["id"], *line) for request in requests for line in lines_of(request)]
 
-    async def take(ctx):
-        came.extend((await receive(ctx, dut.o, len(expected), stall=stalls["stall"]))[0])
-
     print(f"seed {SEED}")
-    simulate(dut, sender(dut.i, requests, idle=stalls["idle"]), take, background=[watch_stream(dut.o)])
-    assert [(part.id, part.line, part.first, part.last, bool(part.end)) for part in came] == expected
+    came, _ = transact(elaborated(BurstLines, GEOMETRY), {"i": requests}, {"o": len(expected)}, mode)
+    assert [(part.id, part.line, part.first, part.last, bool(part.end)) for part in came["o"]] == expected
 
 
 def test_one_line_a_cycle_one_cycle_later():
-    dut, cycles = elaborated(BurstLines, GEOMETRY), []
-
-    async def take(ctx):
-        cycles.extend((await receive(ctx, dut.o, 7))[1])
-
-    simulate(dut, sender(dut.i, [{"addr": 0, "len": 15}, {"addr": 64}, {"addr": 128, "len": 7}]), take)
-    assert cycles == list(range(1, 8))
+    requests = [{"addr": 0, "len": 15}, {"addr": 64}, {"addr": 128, "len": 7}]
+    _, cycles = transact(elaborated(BurstLines, GEOMETRY), {"i": requests}, {"o": 7})
+    assert cycles["o"] == list(range(1, 8))
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_lines_and_words(mode):
-    dut, rng, stalls = elaborated(WriteLines, GEOMETRY), random.Random(SEED), STALL_MODES[mode]
-    requests, beats, expected, came = [], [], [], {}
+    rng, requests, beats, expected = random.Random(SEED), [], [], []
     for number in range(40):
-        count, word = (
-            rng.choice([1, 4, 8, rng.randint(1, 12)]),
-            4 * rng.randrange(64) + rng.choice([0, 0, rng.randrange(4)]),
-        )
+        count = rng.choice([1, 4, 8, rng.randint(1, 12)])
+        word = 4 * rng.randrange(64) + rng.choice([0, 0, rng.randrange(4)])
         requests.append({"id": rng.randrange(8), "addr": 4 * word, "len": count - 1})
         words = [
             {"data": 256 * number + n, "strb": rng.choice([15, 15, 15, 7]), "last": n == count - 1}
@@ -73,21 +63,9 @@ def test_lines_and_words(mode):
                 (requests[-1]["id"], line, first % 4, last % 4, last == word + count - 1, strobes == [15] * 4)
             )
 
-    def taker(name, port, count):
-        async def take(ctx):
-            came[name] = (await receive(ctx, port, count, stall=stalls["stall"], seed=len(name)))[0]
-
-        return take
-
-    takers = taker("accesses", dut.accesses, len(expected)), taker("words", dut.words, len(beats))
     print(f"seed {SEED}")
-    simulate(
-        dut,
-        sender(dut.requests, requests, idle=stalls["idle"]),
-        sender(dut.beats, beats, idle=stalls["idle"], seed=1),
-        *takers,
-        background=[watch_stream(dut.accesses), watch_stream(dut.words)],
-    )
+    counts = {"accesses": len(expected), "words": len(beats)}
+    came, _ = transact(elaborated(WriteLines, GEOMETRY), {"requests": requests, "beats": beats}, counts, mode)
     assert [
         (a.part.id, a.part.line, a.part.first, a.part.last, bool(a.part.end), bool(a.full)) for a in came["accesses"]
     ] == expected
@@ -110,17 +88,10 @@ def test_words_come_before_their_line():
 
 
 def test_one_word_a_cycle():
-    dut, cycles = elaborated(WriteLines, GEOMETRY), []
-
-    async def give(ctx):
-        cycles.extend(await send(ctx, dut.beats, [{"strb": 15, "last": n % 8 == 7} for n in range(48)]))
-
-    async def take(ctx):
-        ctx.set(dut.words.ready, 1)
-        ctx.set(dut.accesses.ready, 1)
-
-    simulate(dut, take, sender(dut.requests, [{"addr": 64 * n, "len": 7} for n in range(6)]), give)
-    assert cycles[-1] - cycles[0] == 47
+    items = {"requests": [{"addr": 64 * n, "len": 7} for n in range(6)],
+             "beats": [{"strb": 15, "last": n % 8 == 7} for n in range(48)]}  # fmt: skip
+    _, cycles = transact(elaborated(WriteLines, GEOMETRY), items, inputs={"words.ready": 1, "accesses.ready": 1})
+    assert cycles["beats"][-1] - cycles["beats"][0] == 47
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
@@ -153,17 +124,12 @@ def test_lines_reach_memory(mode):
         while len(told) < len(lines):
             await ctx.tick()
 
-    async def tell(ctx):
-        async for _, _, arrived, failed in ctx.tick().sample(dut.arrived, dut.failed):
-            if arrived:
-                told.append(failed)
-
     print(f"seed {SEED}")
     rules = [watch_stream(axi_channel(dut.axi, name), name) for name in ("aw", "w")]
-    simulate(dut, source, background=[memory.serve_writes, tell, *rules])
+    simulate(dut, source, background=[memory.serve_writes, recording(told, dut.arrived, dut.failed), *rules])
     assert (contents == expected).all()
     assert [address // 16 for _, _, address, _ in memory.writes] == lines
-    assert told == [int(line == 7) for line in lines]
+    assert [failed for _, failed in told] == [int(line == 7) for line in lines]
 
 
 def test_write_back_one_word_a_cycle():

@@ -4,11 +4,12 @@ import random
 
 import pytest
 
+from support.streams import recording, transact
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.cluster.l2.line_stage import LineStage
 from tilewright.hw.cluster.l2.params import Geometry, Kind
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, sender, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, sender
 
 SEED = 20261124
 GEOMETRY = Geometry(addr_width=12, data_width=32, id_width=2, sets=4, ways=2, misses=4, line_bytes=16)
@@ -82,7 +83,7 @@ def random_entry(rng, number):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_as_one_after_the_other(mode):
-    dut, rng, stalls, model = elaborated(LineStage, GEOMETRY), random.Random(SEED), STALL_MODES[mode], Model()
+    dut, rng, model, victims = elaborated(LineStage, GEOMETRY), random.Random(SEED), Model(), []
     entries, fills, words = [], [], []
     out = {"reads": [], "answers": [], "victims": [], "forgets": []}
     for place in range(PLACES):  # each gets a line first
@@ -98,42 +99,24 @@ def test_as_one_after_the_other(mode):
         fills += brought
         words += given
         model.run(entry, brought, list(given), out)
-    came = {name: [] for name in out}
 
     async def room(ctx):
         while True:
-            ctx.set(dut.victim_room, rng.random() >= stalls["stall"])
+            ctx.set(dut.victim_room, rng.random() >= STALL_MODES[mode]["stall"])
             await ctx.tick()
 
-    def taker(name, count):
-        async def take(ctx):
-            came[name].extend((await receive(ctx, getattr(dut, name), count, stall=stalls["stall"], seed=len(name)))[0])
-
-        return take
-
     print(f"seed {SEED}")
-    takers = [taker(name, len(out[name])) for name in ("reads", "answers", "forgets")]
-
-    async def victims(ctx):
-        async for _, _, valid, payload in ctx.tick().sample(dut.victims.valid, dut.victims.payload):
-            if valid:
-                came["victims"].append(payload)
-
-    rules = [watch_stream(getattr(dut, name), name) for name in ("reads", "answers", "forgets")]
-    simulate(
-        dut,
-        sender(dut.entries, entries, idle=stalls["idle"]),
-        sender(dut.fills, [{"data": value, "failed": failed} for value, failed in fills], idle=stalls["idle"], seed=1),
-        sender(dut.words, [{"data": value, "strb": strobe} for value, strobe in words], seed=2),
-        *takers,
-        background=[room, victims, *rules],
-    )
+    items = {"entries": entries, "fills": [{"data": value, "failed": failed} for value, failed in fills],
+             "words": [{"data": value, "strb": strobe} for value, strobe in words]}  # fmt: skip
+    counts = {name: len(out[name]) for name in ("reads", "answers", "forgets")}
+    background = [room, recording(victims, dut.victims.valid, dut.victims.payload)]
+    came, _ = transact(dut, items, counts, mode, pauses={"words": 0.0}, background=background)
     failed = Response.SLVERR
     assert [(b.data if b.resp != failed else None, b.resp == failed, b.last, b.id) for b in came["reads"]] == [
         (None if wrong else value, bool(wrong), last, ident) for value, wrong, last, ident in out["reads"]
     ]
     assert [(a.id, a.resp == failed) for a in came["answers"]] == [(ident, bool(bad)) for ident, bad in out["answers"]]
-    assert [(v.data, v.strb) for v in came["victims"]] == out["victims"]
+    assert [(v.data, v.strb) for _, v in victims] == out["victims"]
     assert [(f.place, f.born) for f in came["forgets"]] == out["forgets"]
 
 
@@ -166,51 +149,24 @@ def test_quick_reads_and_entries_take_turns():
 
 def test_quick_reads_go_on_while_an_entry_waits_for_memory():
     dut = elaborated(LineStage, GEOMETRY)
-
-    async def take(ctx):
-        beats, _ = await receive(ctx, dut.reads, 24)
-        assert {beat.id for beat in beats} == {2}
-
-    simulate(
-        dut,
-        sender(dut.quick, [{"last": 3, "id": 2, "place": 5}] * 6),
-        take,
-        background=[sender(dut.entries, [FILL | {"kind": Kind.READ, "last": 3, "id": 1}])],
-    )
+    waiting = sender(dut.entries, [FILL | {"kind": Kind.READ, "last": 3, "id": 1}])
+    came, _ = transact(dut, {"quick": [{"last": 3, "id": 2, "place": 5}] * 6}, {"reads": 24}, background=[waiting])
+    assert {beat.id for beat in came["reads"]} == {2}
 
 
 def test_one_word_a_cycle_whatever_an_entry_does():
     """Lines that throw out others, and single words of lines that are here: a step each cycle."""
-    dut, cycles = elaborated(LineStage, GEOMETRY), []
     entries = [FILL | {"kind": Kind.READ, "last": 3, "place": n, "evicts": 1} for n in range(4)]
     entries += [{"kind": Kind.READ, "first": n % 4, "last": n % 4, "place": n % 4} for n in range(8)]
 
-    async def source(ctx):
-        ctx.set(dut.victim_room, 1)
-        await send(ctx, dut.entries, entries)
-
-    async def take(ctx):
-        cycles.extend((await receive(ctx, dut.reads, 24))[1])
-
-    simulate(dut, source, sender(dut.fills, [{"data": number} for number in range(16)]), take)
-    assert cycles == list(range(2, 26))
+    items = {"entries": entries, "fills": [{"data": number} for number in range(16)]}
+    _, cycles = transact(elaborated(LineStage, GEOMETRY), items, {"reads": 24}, inputs={"victim_room": 1})
+    assert cycles["reads"] == list(range(2, 26))
 
 
 def test_prefetches_are_taken_beside_quick_reads():
     """Both get a word a cycle, as they concern different lines."""
-    dut, cycles = elaborated(LineStage, GEOMETRY), []
-
-    async def bring(ctx):
-        cycles.append(await send(ctx, dut.fills, [{"data": number} for number in range(32)]))
-
-    async def take(ctx):
-        cycles.append((await receive(ctx, dut.reads, 32))[1])
-
-    simulate(
-        dut,
-        sender(dut.entries, [FILL | {"place": n % 4} for n in range(8)]),
-        bring,
-        sender(dut.quick, [{"last": 3, "id": 2, "place": 5}] * 8),
-        take,
-    )
-    assert all(listed[-1] - listed[0] == 31 for listed in cycles)
+    items = {"entries": [FILL | {"place": n % 4} for n in range(8)], "fills": [{"data": n} for n in range(32)],
+             "quick": [{"last": 3, "id": 2, "place": 5}] * 8}  # fmt: skip
+    _, cycles = transact(elaborated(LineStage, GEOMETRY), items, {"reads": 32})
+    assert all(cycles[port][-1] - cycles[port][0] == 31 for port in ("fills", "reads"))

@@ -6,9 +6,10 @@ import pytest
 from amaranth.hdl import unsigned
 from amaranth.lib import data
 
+from support.streams import transact
 from tilewright.hw.cluster.memory.arbiter import FairArbiter
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import receive, sender, watch_stream
+from tilewright.verify.pysim.streams import sender
 
 SHAPE = data.StructLayout({"len": unsigned(8), "source": unsigned(4), "number": unsigned(12)})
 QUANTUM = 8
@@ -24,14 +25,9 @@ def bursts(source, count, lengths, seed=0):
 
 
 def run(dut, sources, count):
-    result = {}
     senders = [sender(port, items) for port, items in zip(dut.i, sources, strict=True)]
-
-    async def sink(ctx):
-        result["bursts"], result["cycles"] = await receive(ctx, dut.o, count)
-
-    simulate(dut, sink, background=[*senders, watch_stream(dut.o)])
-    return result["bursts"], result["cycles"]
+    came, cycles = transact(dut, receive={"o": count}, background=senders)
+    return came["o"], cycles["o"]
 
 
 @pytest.mark.parametrize("lengths", [(1, QUANTUM), (3, 5), (QUANTUM, 7)])

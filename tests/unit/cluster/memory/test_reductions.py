@@ -4,11 +4,11 @@ import random
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from support.selection import cases
 from tilewright.hw.bus.axi4 import Axi4Signature, forward_channels
 from tilewright.hw.bus.bursts import WritesSignature
 from tilewright.hw.bus.write_port import WritePort
@@ -85,10 +85,7 @@ def apply(contents, bursts, failing):
     return errors
 
 
-@pytest.mark.parametrize(
-    ("pages", "mode"),
-    [(1, "none"), (3, "both"), *(pytest.param(1, mode, marks=pytest.mark.long) for mode in ("idle", "stall", "both"))],
-)
+@cases("pages, mode", [(1, "none"), (3, "both")], [(1, "idle"), (1, "stall"), (1, "both")])
 def test_no_sum_is_lost(pages, mode):
     dut, stalls = elaborated(Cluster), STALL_MODES[mode]
     contents = np.random.default_rng(pages).integers(256, size=65536, dtype=np.uint8)
@@ -167,23 +164,6 @@ def test_pages_are_granted_every_other_cycle():
     assert askers[0].granted[0] == 1
 
 
-@pytest.mark.parametrize("name", ["answered", "failed"])
-def test_a_page_is_one_cores_until_it_has_none_open(name):
-    """Core 0 has reductions open in pages 1 and 2: core 1 waits for page 1 until both have ended."""
-    dut = gate()
-    first, second = Asker(dut, 0, [1, 2]), Asker(dut, 1, [3, 1])
-    simulate(dut, first, second, strobe(dut, name, 1, 30), strobe(dut, name, 1, 50))
-    assert (first.granted, second.granted) == ([1, 5], [3, 52])
-
-
-def test_pages_with_one_place_are_one():
-    """Of pages 1 and 4 the memory keeps the same place if it has four."""
-    dut = gate()
-    first, second = Asker(dut, 0, [1]), Asker(dut, 2, [4])
-    simulate(dut, first, second, strobe(dut, "answered", 1, 30))
-    assert (first.granted, second.granted) == ([1], [32])
-
-
 def test_own_pages_are_never_held_back():
     dut = gate()
     asker = Asker(dut, 2, [1] * 64)
@@ -196,15 +176,6 @@ def test_not_more_than_64_are_open():
     asker = Asker(dut, 2, [1] * 65)
     simulate(dut, asker, strobe(dut, "answered", 4, 200))
     assert asker.granted[-2:] == [127, 202]
-
-
-def test_who_was_held_back_has_a_turn():
-    """Core 1 waits for core 0, then gets 17 pages before anybody else gets one."""
-    dut = gate()
-    askers = [Asker(dut, 0, [1]), Asker(dut, 1, [1] * 19), Asker(dut, 2, [2])]
-    simulate(dut, *askers, strobe(dut, "answered", 1, 30))
-    assert askers[1].granted == [*range(32, 66, 2), 68, 70]
-    assert askers[2].granted == [66]
 
 
 def test_a_turn_ends_when_nothing_comes():

@@ -5,12 +5,13 @@ import random
 import numpy as np
 import pytest
 
+from support.streams import transact
 from tilewright.golden.tmau.reduce import is_legal, reduce
-from tilewright.hw.cluster.network.inbox import Inbox, Landing, LineReducer
+from tilewright.hw.cluster.network.inbox import Inbox, LineReducer
 from tilewright.hw.smem.params import SmemParams
-from tilewright.spec import BLOCK, COMMAND, COMMAND_FIELD, LINE_BYTES, Element, Reduction
+from tilewright.spec import LINE_BYTES, Element, Reduction
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive, send, sender, set_together, watch_stream
+from tilewright.verify.pysim.streams import STALL_MODES, receive, send, set_together, watch_stream
 
 CORES = 2
 SMEM = SmemParams(1024)
@@ -30,16 +31,8 @@ def end(tag, turn=0, barrier=None):
 
 def arrivals(packets, count, acceptance, mode="none"):
     """What arrives of the packets of core 0: rows, and (tag, dropped, astray)."""
-    dut, stalls, came = elaborated(inbox), STALL_MODES[mode], []
-
-    async def source(ctx):
-        ctx.set(dut.acceptance, acceptance)
-        await send(ctx, dut.packets[0], packets, idle=stalls["idle"])
-
-    async def sink(ctx):
-        came.extend((await receive(ctx, dut.arrivals, count, stall=stalls["stall"]))[0])
-
-    simulate(dut, source, sink, background=[watch_stream(dut.arrivals)])
+    inputs = {"acceptance": acceptance}
+    came = transact(elaborated(inbox), {"packets.0": packets}, {"arrivals": count}, mode, inputs=inputs)[0]["arrivals"]
     assert all(arrival["sender"] == 1 for arrival in came)
     return [
         (packet["end"]["tag"], arrival["dropped"], arrival["astray"]) if packet["ends"] else packet["change"]["row"]
@@ -54,10 +47,6 @@ def test_window(mode):
     assert arrivals(packets, len(wanted), {"cores": 0b11, "confine": 1, "first": 2, "last": 4}, mode) == wanted
 
 
-def test_a_sender_that_is_not_accepted():
-    assert arrivals([line(2), line(3), end(1)], 1, {"cores": 0b10}) == [(1, 1, 0)]
-
-
 def test_an_end_behind_lines_of_later_transfers():
     """Found by random commands on four cores: the drop of a line was put down to the transfer before."""
     packets = [line(2), line(1, turn=1), line(5, turn=2), end(1), end(2, turn=1), end(3, turn=2), end(4, turn=1)]
@@ -66,19 +55,9 @@ def test_an_end_behind_lines_of_later_transfers():
 
 
 def test_senders_take_turns():
-    dut = elaborated(inbox)
-
-    came = []
-
-    async def first(ctx):
-        ctx.set(dut.acceptance.cores, 0b11)
-        await send(ctx, dut.packets[0], [line(row) for row in range(4)])
-
-    async def sink(ctx):
-        came.extend((await receive(ctx, dut.arrivals, 8))[0])
-
-    simulate(dut, first, sender(dut.packets[1], [line(row) for row in range(4)]), sink)
-    assert [arrival["sender"] for arrival in came] == [1, 2] * 4
+    packets = {f"packets.{core}": [line(row) for row in range(4)] for core in (0, 1)}
+    came, _ = transact(elaborated(inbox), packets, {"arrivals": 8}, inputs={"acceptance.cores": 0b11})
+    assert [arrival["sender"] for arrival in came["arrivals"]] == [1, 2] * 4
 
 
 SEED = 20261124
@@ -141,82 +120,3 @@ def test_cycles():
     add = {"reduction": Reduction.ADD, "element": Element.U32}
     _, cycles = run([{"row": 1}, {"row": 2}, {"row": 1} | add, {"row": 1} | add, {"row": 2}])
     assert np.cumsum(np.array(cycles) + 1).tolist() == [1, 2, 19, 36, 37]
-
-
-END = {"tag": 9, "signal": 1, "barrier": 0x48, "bytes": 77}
-
-
-def landing():
-    return Landing(SMEM, CORES)
-
-
-def land(arrivals, counted, mode="none"):
-    """Sends arrivals of core 1; rows written, what barriers counted, acknowledgements, refusals, bytes received."""
-    dut, stalls = elaborated(landing), STALL_MODES[mode]
-    rows, landed, acks, refusals, received = [], [], [], [], []
-    lines = sum("end" not in arrival["packet"] for arrival in arrivals)
-
-    async def source(ctx):
-        await send(ctx, dut.arrivals, [arrival | {"sender": 0b10} for arrival in arrivals], idle=stalls["idle"])
-        await ctx.tick().repeat(12)
-
-    async def write(ctx):
-        rows.extend(line["row"] for line in (await receive(ctx, dut.writes, lines, stall=stalls["stall"]))[0])
-
-    async def count(ctx):
-        landed.extend((await receive(ctx, dut.landed, counted, stall=stalls["stall"]))[0])
-
-    async def watch(ctx):
-        async for _, _, own, other, refusal, bytes_ in ctx.tick().sample(*dut.acks, dut.refusal, dut.received):
-            assert not own.valid
-            if other.valid:
-                acks.append(other.refused)
-            if refusal.valid:
-                refusals.append((refusal.tag, refusal.field))
-            if bytes_:
-                received.append(bytes_)
-
-    simulate(dut, source, write, count, background=[watch, watch_stream(dut.landed), watch_stream(dut.writes)])
-    return rows, [(item["barrier"], item["bytes"]) for item in landed], acks, refusals, received
-
-
-def landing_end(**others):
-    flags = {name: others.pop(name) for name in ("dropped", "astray") if name in others}
-    return {"packet": {"ends": 1, "end": END | others}} | flags
-
-
-def landing_line(row):
-    return {"packet": {"change": {"row": row}}}
-
-
-@pytest.mark.parametrize("mode", STALL_MODES)
-def test_lines_and_ends(mode):
-    arrivals = [
-        landing_line(3),
-        landing_end(),
-        landing_line(4),
-        landing_end(signal=0, bytes=5),
-        landing_line(5),
-        landing_end(tag=10, bytes=6),
-    ]
-    counted = [(0x48, 77), (0x48, 6)]
-    assert land(arrivals, 2, mode) == ([3, 4, 5], counted, [0, 0, 0], [], [77, 5, 6])
-
-
-@pytest.mark.parametrize(
-    ("flags", "fmt", "field"),
-    [
-        ({"dropped": 1}, COMMAND, "smem"),
-        ({"dropped": 1, "astray": 1, "block": 1}, BLOCK, "destination"),
-        ({"astray": 1}, COMMAND, "barrier"),
-        ({"astray": 1, "block": 1}, BLOCK, "barrier"),
-    ],
-)
-def test_refusals(flags, fmt, field):
-    """Nothing is counted, and the next transfer is."""
-    refusal = (9, COMMAND_FIELD + fmt.index(field))
-    assert land([landing_end(**flags), landing_end()], 1) == ([], [(0x48, 77)], [1, 0], [refusal], [77])
-
-
-def test_a_bus_error_is_the_issuers_alone():
-    assert land([landing_end(failed=1), landing_end(failed=1, dropped=1)], 0) == ([], [], [0, 0], [], [])

@@ -4,23 +4,18 @@ import random
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
 
+from support.conv import conv_unit
 from support.conv_fetch import rows_read
+from support.selection import cases
 from tilewright.hw.conv.array.array import ConvArray
-from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CONV_PRESETS
 from tilewright.verify.pysim.simulate import elaborated, simulate
 
 SEED = 31
-SMEM = SmemParams(4096)
 PARAMS = {
-    "unit": ConvUnitParams(CONV_PRESETS["unit"], SMEM),
-    "wide": ConvUnitParams(CONV_PRESETS["unit"].replace(results=4, rotation=False, types=("i8", "i16")), SMEM),
-    "two": ConvUnitParams(
-        CONV_PRESETS["unit"].replace(row_bytes=32, slaves=4, weight_bytes=2048, types=("i8", "i16")), SMEM
-    ),
+    "unit": conv_unit(),
+    "wide": conv_unit(results=4, rotation=False, types=("i8", "i16")),
+    "two": conv_unit(row_bytes=32, slaves=4, weight_bytes=2048, types=("i8", "i16")),
 }
 
 
@@ -133,13 +128,7 @@ def some_reads(rng, params, job):
     return {"bank": rng.randrange(params.accumulator_banks), "t": rng.randrange(4), "index": index, "part": part}
 
 
-@pytest.mark.parametrize(
-    ("name", "lanes"),
-    [
-        *(("unit", 0), ("unit", 1), ("wide", 1)),
-        *(pytest.param(*case, marks=pytest.mark.long) for case in (("wide", 0), ("two", 0), ("two", 1))),
-    ],
-)
+@cases("name, lanes", [("unit", 0), ("unit", 1), ("wide", 1)], [("wide", 0), ("two", 0), ("two", 1)])
 def test_sums(name, lanes):
     params, rng = PARAMS[name], random.Random(SEED)
     conv = params.conv

@@ -7,18 +7,16 @@ from math import ceil
 import pytest
 from amaranth.hdl import Value
 
+from support.conv import conv_unit
 from support.streams import pulse
 from tilewright.hw.conv.array.lane_steps import LaneSteps
-from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CONV_PRESETS, KERNEL_ROWS
+from tilewright.spec.conv import KERNEL_ROWS
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, set_together, unpacker, watch_stream
 
 SEED = 46
 MOST_STEPS = 200  # of a random job
-_CONV = CONV_PRESETS["unit"].replace(slaves=4)
-PARAMS = {rotation: ConvUnitParams(_CONV.replace(rotation=rotation), SmemParams(4096)) for rotation in (True, False)}
+PARAMS = {rotation: conv_unit(slaves=4, rotation=rotation) for rotation in (True, False)}
 WORDS = PARAMS[True].words
 
 
@@ -236,23 +234,3 @@ def test_jobs(mode, rotation):
             assert not ctx.get(dut.o.valid)
 
     simulate(dut, bench, background=[watch_stream(dut.o, "o")], deadline=100_000)
-
-
-def test_full_rate_and_latency():
-    """A step a cycle from the cycle after the start on."""
-    dut, job = elaborated(LaneSteps, PARAMS[False]), Job(True, False, 3, 3, 1, 1, 8, 4, 1, 1)
-    cycles = []
-
-    async def bench(ctx):
-        ctx.set(dut.plan, job.plan())
-        ctx.set(dut.written, 36)
-        ctx.set(dut.written_kernel, 9)
-        ctx.set(dut.o.ready, 1)
-        await pulse(ctx, dut.start)
-        for cycle in range(80):
-            if ctx.get(dut.o.valid):
-                cycles.append(cycle)
-            await ctx.tick()
-
-    simulate(dut, bench)
-    assert cycles == list(range(4 * 2 * 9))

@@ -5,10 +5,8 @@ import random
 import numpy as np
 import pytest
 
+from support.conv import conv_unit, conv_units
 from tilewright.hw.conv.array.memory import Biases, SlaveMemory
-from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CONV_PRESETS, ConvParams
 from tilewright.verify.pysim.simulate import elaborated, simulate
 
 SEED = 61
@@ -18,7 +16,7 @@ SEED = 61
 @pytest.mark.parametrize("row_bytes", [16, 32])
 def test_rows(row_bytes, rotation):
     """A write and a read in each cycle: what is written is read from the next one on."""
-    params = ConvUnitParams(CONV_PRESETS["unit"].replace(row_bytes=row_bytes, rotation=rotation), SmemParams(4096))
+    params = conv_unit(row_bytes=row_bytes, rotation=rotation)
     dut, rng = elaborated(SlaveMemory, params), random.Random(SEED)
     memory = np.zeros((params.words, row_bytes), np.uint8)
     parts = 2 if rotation else 1
@@ -48,12 +46,7 @@ def test_rows(row_bytes, rotation):
 
 
 BIASES_SEED = 53
-SMEM = SmemParams(4096)
-PARAMS = {
-    "unit": ConvUnitParams(CONV_PRESETS["unit"].replace(types=("f16",)), SMEM),
-    "more": ConvUnitParams(ConvParams(16, 4, 2, feature_rows=8, results=4, weight_bytes=1024, types=("f16",)), SMEM),
-    "full": ConvUnitParams(CONV_PRESETS["full"].replace(types=("f16",)), SMEM),
-}
+PARAMS = conv_units("unit", "pairs", "full", types=("f16",)) | {"four": conv_unit("pairs", slaves=4, types=("f16",))}
 
 
 @pytest.mark.parametrize("lanes", [0, 1], ids=["convolution", "lanes"])

@@ -6,20 +6,18 @@ from itertools import pairwise
 
 import pytest
 
+from support.conv import conv_unit
+from support.selection import grid
 from support.streams import pulse, recording
 from tilewright.hw.conv.array.sequencer import Sequencer
-from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CHANNELS_AT_ONCE, CONV_PRESETS
+from tilewright.spec.conv import CHANNELS_AT_ONCE
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, watch_stream
 
 SEED = 45
-#: All modes with what has more in it, and the last one without.
-QUICK = [*(("floats", mode) for mode in STALL_MODES), ("integers", "both")]
+
 LATENCY, LOOP = 4, 7
-PARAMS = ConvUnitParams(CONV_PRESETS["unit"].replace(slaves=2, weight_bytes=256), SmemParams(4096))
-FLOATS = PARAMS.replace(conv=PARAMS.conv.replace(types=("i8", "f16")))
+PARAMS, FLOATS = (conv_unit(slaves=2, weight_bytes=256, types=types) for types in (("i8",), ("i8", "f16")))
 ROW, RING = PARAMS.conv.row_bytes, PARAMS.conv.weight_bytes // CHANNELS_AT_ONCE
 
 
@@ -104,16 +102,8 @@ def some_job(rng):
     )
 
 
-@pytest.mark.parametrize(
-    ("built", "mode"),
-    [
-        pytest.param(
-            kind == "floats", mode, marks=[] if (kind, mode) in QUICK else pytest.mark.long, id=f"{mode}-{kind}"
-        )
-        for kind in ("integers", "floats")
-        for mode in STALL_MODES
-    ],
-)
+# All modes with what has more in it, and the last one without.
+@grid(lambda floats, mode: floats or mode == "both", built=[False, True], mode=STALL_MODES)
 def test_jobs(mode, built):
     """In ``idle`` modes sets and weights come late, in ``stall`` modes tiles are read late.
 
@@ -151,21 +141,16 @@ def test_jobs(mode, built):
                 world["written"] = begins[number]
             ctx.set(dut.written, world["written"] % (2 * RING))
 
-    async def results(ctx):
-        ready = 0
-        async for _, _, valid, bank in ctx.tick().sample(dut.tiles.valid, dut.tiles.payload):
-            if valid and ready:
-                read.append(bank)
-            ready = rng.random() >= stall
-            ctx.set(dut.tiles.ready, ready)
+    def taker(port, taken):
+        async def take(ctx):
+            ready = 0
+            async for _, _, valid, payload in ctx.tick().sample(port.valid, port.payload):
+                if valid and ready:
+                    taken.append(payload)
+                ready = rng.random() >= stall
+                ctx.set(port.ready, ready)
 
-    async def loader(ctx):
-        ready = 0
-        async for _, _, valid, final in ctx.tick().sample(dut.tile.valid, dut.tile.payload):
-            if valid and ready:
-                told.append(final)
-            ready = rng.random() >= stall
-            ctx.set(dut.tile.ready, ready)
+        return take
 
     async def watch(ctx):
         before = 0
@@ -243,34 +228,39 @@ def test_jobs(mode, built):
             given += gives
             cycle += 1
 
-    watched = [weights, results, loader, watch, watch_stream(dut.tiles, "tiles"), watch_stream(dut.tile, "tile")]
+    watched = [weights, taker(dut.tiles, read), taker(dut.tile, told), watch, watch_stream(dut.tiles, "tiles"),
+               watch_stream(dut.tile, "tile")]  # fmt: skip
     simulate(dut, bench, background=[*watched, *([floats] if built else [])], deadline=100_000)
     assert {(job.lanes, job.stays) for job in jobs} == {(0, 0), (0, 1), (1, 0)}
 
 
-def test_full_rate_and_latency():
-    """A step a cycle, from set to set and from tile to tile, one cycle behind the set; a tile some cycles after it."""
-    dut = elaborated(Sequencer, PARAMS, LATENCY)
-    valid, tiles = [], []
-    sets, channels = 3, 3
+SETS, CHANNELS = 3, 3
+
+
+def job_of(dut, tiles, **plan):
+    """A testbench that offers the sets of so many tiles as soon as they are taken; nothing else is waited for."""
 
     async def bench(ctx):
-        ctx.set(dut.plan, {"stays": 1, "granularity": 4, "out_channels": 2 * channels})
-        ctx.set(dut.start, 1)
+        ctx.set(dut.plan, {"stays": 1, "granularity": 4, "out_channels": 2 * CHANNELS} | plan)
         ctx.set(dut.tiles.ready, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
+        await pulse(ctx, dut.start)
         ctx.set(dut.written, RING)
-        for number in range(3 * sets):
-            ctx.set(dut.sets.payload, {"first": number % sets == 0, "last": number % sets == sets - 1})
+        for number in range(tiles * SETS):
+            ctx.set(dut.sets.payload, {"first": number % SETS == 0, "last": number % SETS == SETS - 1})
             ctx.set(dut.sets.valid, 1)
             await ctx.tick().until(dut.sets.ready)
         ctx.set(dut.sets.valid, 0)
         await ctx.tick().repeat(LATENCY + 3)
 
-    simulate(dut, bench, background=[recording(valid, dut.valid), recording(tiles, dut.tiles.valid)])
-    assert valid == [(cycle,) for cycle in range(2, 2 + 3 * sets * channels)]
-    assert tiles == [(2 + (tile + 1) * sets * channels - 1 + LATENCY + 1,) for tile in range(3)]
+    return bench
+
+
+def test_full_rate_and_latency():
+    """A step a cycle, from set to set and from tile to tile, one cycle behind the set; a tile some cycles after it."""
+    dut, valid, tiles = elaborated(Sequencer, PARAMS, LATENCY), [], []
+    simulate(dut, job_of(dut, 3), background=[recording(valid, dut.valid), recording(tiles, dut.tiles.valid)])
+    assert valid == [(cycle,) for cycle in range(2, 2 + 3 * SETS * CHANNELS)]
+    assert tiles == [(2 + (tile + 1) * SETS * CHANNELS - 1 + LATENCY + 1,) for tile in range(3)]
 
 
 @pytest.mark.parametrize("alike", [0, 1])
@@ -301,23 +291,9 @@ def test_when_the_next_job_may_begin(alike):
 def test_rate_of_floats():
     """A set begins ``LOOP`` cycles after the one before, or when that has ended; a tile does not wait."""
     dut, begun = elaborated(Sequencer, FLOATS, LATENCY, LOOP), []
-    sets, channels = 3, 3
-
-    async def bench(ctx):
-        ctx.set(dut.plan, {"stays": 1, "granularity": 4, "out_channels": 2 * channels, "floats": 1})
-        ctx.set(dut.start, 1)
-        ctx.set(dut.tiles.ready, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
-        ctx.set(dut.written, RING)
-        for number in range(2 * sets):
-            ctx.set(dut.sets.payload, {"first": number % sets == 0, "last": number % sets == sets - 1})
-            ctx.set(dut.sets.valid, 1)
-            await ctx.tick().until(dut.sets.ready)
-
-    simulate(dut, bench, background=[recording(begun, dut.valid & (dut.step.channel == 0))])
+    simulate(dut, job_of(dut, 2, floats=1), background=[recording(begun, dut.valid & (dut.step.channel == 0))])
     waits = [after - before for (before,), (after,) in pairwise(begun)]
-    assert waits == [LOOP, LOOP, channels, LOOP, LOOP]
+    assert waits == [LOOP, LOOP, CHANNELS, LOOP, LOOP]
 
 
 @pytest.mark.parametrize("what", ["features", "weights", "results"])

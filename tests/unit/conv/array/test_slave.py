@@ -3,25 +3,16 @@
 import numpy as np
 import pytest
 
+from support.conv import conv_unit
 from tilewright.hw.conv.array.slave import Slave
-from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CONV_PRESETS
 from tilewright.verify.pysim.simulate import elaborated, simulate
-
-SEED = 44
-SMEM = SmemParams(4096)
-PARAMS = {
-    "unit": ConvUnitParams(CONV_PRESETS["unit"], SMEM),
-    "two": ConvUnitParams(CONV_PRESETS["unit"].replace(row_bytes=32), SMEM),
-}
 
 
 @pytest.mark.parametrize("off", [0, 1, 2])
 @pytest.mark.parametrize("maximum", [0, 1])
 def test_latency_in_lane_private_mode(maximum, off):
     """``LATENCY`` cycles from a step to its sums: one for each element, in each half of the units that is not off."""
-    params = PARAMS["unit"]
+    params = conv_unit()
     conv, dut = params.conv, elaborated(Slave, params)
     row = np.arange(conv.row_bytes, dtype=np.uint8)
     seen = []

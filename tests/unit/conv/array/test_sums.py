@@ -4,9 +4,9 @@ import random
 
 import pytest
 
+from support.conv import conv_unit
 from tilewright.hw.conv.array.sums import Sums, SumsReader
-from tilewright.hw.conv.params import FOLDS, ConvUnitParams
-from tilewright.spec.conv import CONV_PRESETS
+from tilewright.hw.conv.params import FOLDS
 from tilewright.verify.pysim.simulate import elaborated, simulate
 
 SEED = 41
@@ -57,10 +57,10 @@ def test_sums(lanes, bits, maximum, apart):
 
 READ_SEED = 43
 PARAMS = {
-    "unit": ConvUnitParams(CONV_PRESETS["unit"]),
-    "as-many": ConvUnitParams(CONV_PRESETS["unit"].replace(results=2)),
-    "more": ConvUnitParams(CONV_PRESETS["unit"].replace(results=8)),
-    "wide-rows": ConvUnitParams(CONV_PRESETS["unit"].replace(row_bytes=32, slaves=4, weight_bytes=2048)),
+    "unit": conv_unit(),
+    "as-many": conv_unit(results=2),
+    "more": conv_unit(results=8),
+    "wide-rows": conv_unit(row_bytes=32, slaves=4, weight_bytes=2048),
 }
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from support.pe_operands import dot_rows
+from support.selection import cases
 from tilewright.golden.dot_product import dot
 from tilewright.hw.conv.array.units import ComputeUnit, FloatUnit
 from tilewright.hw.conv.params import FOLDS
@@ -88,10 +89,7 @@ def as_bits(elements):
     return int.from_bytes(elements.astype("<u2").tobytes(), "little")
 
 
-@pytest.mark.parametrize(("row_bytes", "number"), [
-    *((16, 0), (16, 1)),
-    *(pytest.param(*case, marks=pytest.mark.long) for case in ((32, 0), (64, 0), (64, 1), (64, 3))),
-])  # fmt: skip
+@cases("row_bytes, number", [(16, 0), (16, 1)], [(32, 0), (64, 0), (64, 1), (64, 3)])
 def test_floats_sums(row_bytes, number):
     """A row a cycle in any fold, each of what floats can be; the result comes ``LATENCY`` cycles later."""
     dut, rng = elaborated(FloatUnit, row_bytes, number), np.random.default_rng(FLOATS_SEED)

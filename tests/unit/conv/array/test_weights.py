@@ -7,27 +7,25 @@ import pytest
 from amaranth.hdl import Cat, Elaboratable, Module, Value
 from amaranth.lib.wiring import connect
 
+from support.conv import conv_unit
+from support.selection import grid
 from support.streams import pulse
 from tilewright.golden import ConvPlan, ConvShape
 from tilewright.golden.conv.rows import Rows
 from tilewright.hw.conv.array.sequencer import Sequencer
 from tilewright.hw.conv.array.weights import WeightLoader, WeightWriter, weight_queues
-from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CHANNELS_AT_ONCE, CONV_PRESETS
+from tilewright.spec.conv import CHANNELS_AT_ONCE
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import unpacker
 
 SEED = 77
-SMEM = SmemParams(16384)
+BYTES = 16384
 K, FILL, LATENCY, LOOP = 3, 0x5A, 6, 5
 PARAMS = {
-    "unit": ConvUnitParams(CONV_PRESETS["unit"], SMEM),
-    "four": ConvUnitParams(CONV_PRESETS["ecp5"].replace(row_bytes=32, weight_bytes=1024), SMEM),
-    "eight": ConvUnitParams(
-        CONV_PRESETS["ecp5"].replace(units=8, weight_bytes=1024), SMEM
-    ),  # words of four slaves at once
-    "floats": ConvUnitParams(CONV_PRESETS["unit"].replace(types=("i8", "f16")), SMEM),
+    "unit": conv_unit("unit", BYTES),
+    "four": conv_unit("ecp5", BYTES, row_bytes=32, weight_bytes=1024),
+    "eight": conv_unit("ecp5", BYTES, units=8, weight_bytes=1024),  # words of four slaves at once
+    "floats": conv_unit("unit", BYTES, types=("i8", "f16")),
 }
 
 
@@ -61,7 +59,7 @@ def some_plan(rng, params):
         block = conv.row_bytes >> rng.randrange(5)
         shape = ConvShape.of((1, 8, 8, channels), out_channels, kernel)
         plan = ConvPlan(shape, conv, block, merge, raster=True)
-        if out_channels * channels * kernel[0] * kernel[1] + 300 < SMEM.size_bytes and plan.tile_cycles < 800:
+        if out_channels * channels * kernel[0] * kernel[1] + 300 < BYTES and plan.tile_cycles < 800:
             return plan
 
 
@@ -99,23 +97,13 @@ def gathered(memory, request, lanes):
     return data
 
 
-@pytest.mark.parametrize(
-    ("name", "stalled"),
-    [
-        *(("unit", False), ("unit", True)),
-        *(
-            pytest.param(name, stalled, marks=pytest.mark.long)
-            for name in ("four", "eight")
-            for stalled in (False, True)
-        ),
-    ],
-)
+@grid(lambda name, _: name == "unit", name=["unit", "four", "eight"], stalled=[False, True])
 def test_rows_of_every_step(name, stalled):
     params, rng, pauses = PARAMS[name], random.Random(SEED), random.Random(SEED)
     conv = params.conv
     dut = elaborated(Both, params)
     loader, writer, sequencer = dut.loader, dut.writer, dut.sequencer
-    memory = np.random.default_rng(SEED).integers(0, 256, SMEM.size_bytes, np.uint8)
+    memory = np.random.default_rng(SEED).integers(0, 256, BYTES, np.uint8)
     slaves = np.zeros((conv.slaves, conv.weight_bytes), np.uint8)
     asked, steps, seen = [], [], {"stays": set(), "passes": set()}
     tiles, early = 3, []

@@ -5,11 +5,10 @@ import random
 import numpy as np
 import pytest
 
+from support.conv import conv_unit, conv_units
 from support.streams import pulse
 from tilewright.hw.conv.fetch.buffer import FeatureBuffer, KernelRows
-from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CONV_PRESETS, KERNEL_ROWS, ConvParams
+from tilewright.spec.conv import KERNEL_ROWS
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import receive, watch_stream
 
@@ -19,7 +18,7 @@ SEED = 47
 @pytest.mark.parametrize("preset", ["unit", "full"])
 def test_rows(preset):
     """A write and reads a cycle; what is written can be read in the same one, for the memory is read a cycle later."""
-    params, rng = ConvUnitParams(CONV_PRESETS[preset]), random.Random(SEED)
+    params, rng = conv_unit(preset), random.Random(SEED)
     dut, bits = elaborated(KernelRows, params), 8 * params.conv.row_bytes
     held, wanted = {}, []
 
@@ -41,25 +40,8 @@ def test_rows(preset):
     simulate(dut, bench)
 
 
-def test_fill():
-    params = ConvUnitParams(CONV_PRESETS["unit"])
-    dut = elaborated(KernelRows, params)
-
-    async def bench(ctx):
-        ctx.set(dut.plan, {"pool": 1, "k_fill": 0x1234})
-        await ctx.tick().repeat(2)
-        assert list(ctx.get(dut.rows)) == [int("1234" * 8, 16)] * 2
-
-    simulate(dut, bench)
-
-
 BUFFER_SEED = 26
-PARAMS = {
-    **{name: ConvUnitParams(CONV_PRESETS[name], SmemParams(4096)) for name in ("unit", "default")},
-    "wide": ConvUnitParams(ConvParams(64, 2, 4, feature_rows=16, results=8, types=("i8",)), SmemParams(4096)),
-    "one-slave": ConvUnitParams(ConvParams(16, 1, 8, results=4, types=("i8",)), SmemParams(4096)),
-    "one-unit": ConvUnitParams(ConvParams(16, 2, 1, feature_rows=4, results=4, types=("i8",)), SmemParams(4096)),
-}
+PARAMS = conv_units("unit", "default", "wide", "one-slave", "one-unit")
 
 
 class Contents:

@@ -1,35 +1,16 @@
 """Rows of random jobs, as they lie in the first buffer or with the slaves, against the golden model's rows."""
 
-import pytest
-
-from support.conv_fetch import (
-    FETCH_MODES,
-    FetchArray,
-    FetchGatherer,
-    dense_job,
-    make_path,
-    run_jobs,
-    start_job,
-    wanted_sets,
-)
+from support.conv import conv_units
+from support.conv_fetch import FETCH_MODES, FetchGatherer, dense_job, make_path, run_jobs, start_job
 from support.conv_plan import plan_of
+from support.selection import grid
 from support.streams import pulse
 from tilewright.golden.conv.job import parts_of
-from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CONV_PRESETS, ConvParams
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.random.conv_jobs import random_jobs
 
 SEED = 22
-SMEM = SmemParams(16384)
-PARAMS = {
-    **{name: ConvUnitParams(CONV_PRESETS[name], SMEM) for name in ("unit", "ecp5", "default")},
-    # Sets of several requests; rows of one slave that are less than a request; blocks that never come by pairs.
-    "wide": ConvUnitParams(ConvParams(64, 2, 4, feature_rows=16, results=8, types=("i8", "i16")), SMEM),
-    "one-slave": ConvUnitParams(ConvParams(16, 1, 8, results=4, types=("i8",)), SMEM),
-    "one-unit": ConvUnitParams(ConvParams(16, 2, 1, feature_rows=4, results=4, types=("i8", "i16")), SMEM),
-}
+PARAMS = conv_units("unit", "ecp5", "default", "wide", "one-slave", "one-unit", smem=16384)
 
 
 def some_jobs(params, seed, count):
@@ -45,15 +26,7 @@ def some_jobs(params, seed, count):
     return jobs[:count]
 
 
-#: All modes with one unit, and all units with the last mode.
-CASES = [
-    (preset, mode) if preset == "unit" or mode == "both" else pytest.param(preset, mode, marks=pytest.mark.long)
-    for preset in PARAMS
-    for mode in FETCH_MODES
-]
-
-
-@pytest.mark.parametrize(("preset", "mode"), CASES)
+@grid(lambda preset, mode: preset == "unit" or mode == "both", preset=PARAMS, mode=FETCH_MODES)
 def test_random_jobs(preset, mode):
     run_jobs(PARAMS[preset], some_jobs(PARAMS[preset], f"{SEED} {preset} {mode}", 4), mode)
 
@@ -66,29 +39,6 @@ def test_only_bytes_of_x_are_read():
         ((made, _, _),) = run_jobs(params, [(fields, smem)])
         x = parts_of(fields)["x"]
         assert {place for read in made for place in read} == set(range(x.address, x.end))
-
-
-@pytest.mark.parametrize("cycles", [5, 23, 60, 131])
-def test_reset(cycles):
-    """In the middle of a job: the next one finds nothing of it, and all room."""
-    params = PARAMS["unit"]
-    path = elaborated(make_path, params)
-    gatherer, array = FetchGatherer(path, cycles, 0.2, 0.3), FetchArray(path, cycles, 0.3)
-    (before, smem), after = dense_job(params, 3, 16), dense_job(params, 4, 32, width=5)
-    gatherer.smem = smem
-
-    async def bench(ctx):
-        array.expected = [(*each, "before") for each in wanted_sets(before, smem, params)]
-        await start_job(ctx, path, before)
-        await ctx.tick().repeat(cycles)
-        await pulse(ctx, path.reset)
-        assert not ctx.get(path.fetcher.busy)
-        array.expected = [(*each, "after") for each in wanted_sets(*after, params)]
-        await start_job(ctx, path, after[0])
-        while array.expected or array.held:
-            await ctx.tick()
-
-    simulate(path, bench, background=[gatherer.serve, array.watch_writes, array.serve])
 
 
 def test_late_release():

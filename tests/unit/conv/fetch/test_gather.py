@@ -6,17 +6,17 @@ import pytest
 from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.lib.wiring import connect
 
-from support.streams import counting, pulse, recording, transact
+from support.conv import conv_unit
+from support.selection import grid
+from support.streams import counting, recording, transact
 from tilewright.hw.conv.fetch.gather import Gatherer
-from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.lib.routing import StreamShare
 from tilewright.hw.smem.banks import Banks
 from tilewright.hw.smem.chunk_ports import ConsumerPort
 from tilewright.hw.smem.layouts import ReadLayout, read_data_layout
 from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CONV_PRESETS
-from tilewright.verify.pysim.simulate import elaborated, reset_of, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, send
+from tilewright.verify.pysim.simulate import elaborated
+from tilewright.verify.pysim.streams import STALL_MODES
 
 SEED = 23
 SMEM = SmemParams(1024)
@@ -24,13 +24,12 @@ BYTES = SMEM.size_bytes
 MEMORY = random.Random(SEED).randbytes(BYTES)
 TAG = 12
 
-_UNIT = CONV_PRESETS["unit"]
 #: By lanes: there are two ways to plan reads, one for up to four lanes and one for eight.
 PARAMS = {
-    1: ConvUnitParams(_UNIT.replace(units=1), SMEM),
-    2: ConvUnitParams(_UNIT, SMEM),
-    4: ConvUnitParams(_UNIT.replace(units=4, feature_rows=16), SMEM),
-    8: ConvUnitParams(CONV_PRESETS["default"], SMEM),
+    1: conv_unit(smem=BYTES, units=1),
+    2: conv_unit(smem=BYTES),
+    4: conv_unit(smem=BYTES, units=4, feature_rows=16),
+    8: conv_unit("default", BYTES),
 }
 #: Cycles from a request to its answer; without a read ``WAIT`` less.
 LATENCY, WAIT = {1: 9, 2: 9, 4: 9, 8: 11}, 2
@@ -162,14 +161,7 @@ def check(wanted, payload):
     assert got.startswith(expected(wanted)), f"{wanted}: {expected(wanted).hex()}, not {got.hex()}"
 
 
-@pytest.mark.parametrize(
-    ("lanes", "mode"),
-    [
-        pytest.param(lanes, mode, marks=[] if lanes == 2 or (lanes, mode) == (8, "both") else pytest.mark.long)
-        for lanes in (1, 2, 4, 8)
-        for mode in STALL_MODES
-    ],
-)
+@grid(lambda *case: case[0] == 2 or case == (8, "both"), lanes=PARAMS, mode=STALL_MODES)
 def test_random(lanes, mode):
     stalls = STALL_MODES[mode]
     run(lanes, random_requests(lanes, 120), idle=stalls["idle"], busy=stalls["stall"])
@@ -317,25 +309,3 @@ def test_two_reads_take_two_cycles():
     assert answered == list(range(12, 52, 2))
     assert reads == list(range(4, 44))
     assert conflicts == 0
-
-
-@pytest.mark.parametrize("lanes", [2, 8])
-def test_reset(lanes):
-    """Whatever was under way is forgotten, of the gatherer and of the memory's port."""
-    dut = elaborated(GathererOnBanks, lanes)
-    before, after = list(random_requests(lanes, 9)), list(random_requests(lanes, 30, seed=2))
-
-    async def bench(ctx):
-        await fill(ctx, dut.banks)
-        for wait in range(12):
-            await send(ctx, dut.gatherer.i, before)
-            for _ in range(wait):
-                await ctx.tick()
-            await pulse(ctx, reset_of(dut))
-            assert not ctx.get(dut.gatherer.o.valid) and not ctx.get(dut.gatherer.reads.valid)
-        for one in after:
-            await send(ctx, dut.gatherer.i, [one])
-            (answer,) = await ctx.tick().sample(dut.gatherer.o.payload).until(dut.gatherer.o.valid)
-            check(one, answer)
-
-    simulate(dut, bench)

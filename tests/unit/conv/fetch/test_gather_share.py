@@ -4,17 +4,15 @@ import random
 
 import pytest
 
+from support.conv import conv_unit
 from support.streams import responder, transact
 from tilewright.hw.conv.fetch.gather import GatherShare
-from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CONV_PRESETS
 from tilewright.verify.pysim.simulate import elaborated
 from tilewright.verify.pysim.streams import STALL_MODES
 
 SEED = 9
 COUNT = 40
-PARAMS = ConvUnitParams(CONV_PRESETS["unit"], SmemParams(1024))
+PARAMS = conv_unit(smem=1024)
 TAGS = (5, 1, 9)
 
 

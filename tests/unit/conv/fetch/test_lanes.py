@@ -2,21 +2,15 @@
 
 import pytest
 
+from support.conv import conv_units
 from support.conv_fetch import FETCH_MODES, dense_job, run_jobs
 from support.conv_plan import plan_of
-from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CHANNELS_AT_ONCE, CONV_PRESETS, ConvOperation, ConvParams
+from support.selection import grid
+from tilewright.spec.conv import CHANNELS_AT_ONCE, ConvOperation
 from tilewright.verify.random.conv_jobs import random_jobs
 
 SEED = 49
-SMEM = SmemParams(16384)
-PARAMS = {
-    **{name: ConvUnitParams(CONV_PRESETS[name], SMEM) for name in ("unit", "ecp5", "default")},
-    # Sets of several requests; rows of one slave that are less than a request.
-    "wide": ConvUnitParams(ConvParams(64, 2, 4, feature_rows=16, results=8, types=("i8", "i16")), SMEM),
-    "one-slave": ConvUnitParams(ConvParams(16, 1, 8, results=4, types=("i8",)), SMEM),
-}
+PARAMS = conv_units("unit", "ecp5", "default", "wide", "one-slave", smem=16384)
 
 
 def some_jobs(params, seed, count):
@@ -46,7 +40,7 @@ LANES = {
 def test_lanes(name):
     """As many requests as the golden model says, and no cycle without one: two passes' rows of the kernel have room."""
     preset, granularity, channels, others, keeps = LANES[name]
-    params = ConvUnitParams(CONV_PRESETS[preset], SMEM)
+    params = PARAMS[preset]
     job = dense_job(params, granularity, channels, **{"operation": ConvOperation.DEPTHWISE} | others)
     ((made, cycles, _),) = run_jobs(params, [job])
     plan = plan_of(job[0], params.conv)
@@ -55,16 +49,7 @@ def test_lanes(name):
     assert cycles == list(range(cycles[0], cycles[0] + len(cycles))) and cycles[0] == 8
 
 
-@pytest.mark.parametrize(
-    ("preset", "mode"),
-    [
-        (preset, mode)
-        if preset == "unit" or (preset, mode) == ("default", "both")
-        else pytest.param(preset, mode, marks=pytest.mark.long)
-        for preset in PARAMS
-        for mode in FETCH_MODES
-    ],
-)
+@grid(lambda *case: case[0] == "unit" or case == ("default", "both"), preset=PARAMS, mode=FETCH_MODES)
 def test_random_lanes(preset, mode):
     """Few words, so that lines wait for room."""
     params = PARAMS[preset]

@@ -3,21 +3,15 @@
 import random
 
 import pytest
-from amaranth.hdl import ResetInserter, Signal
 
+from support.conv import conv_unit
 from support.streams import pulse, transact
 from tilewright.hw.conv.fetch.places import PlaceTable, PointWalker
-from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.spec.conv import CONV_PRESETS
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, watch_stream
 
 SEED = 21
 NUMBERS = ("x", "position", "row")
-
-
-def unit_params(preset):
-    return ConvUnitParams(CONV_PRESETS[preset])
 
 
 def some_walk(rng, params, **given):
@@ -105,12 +99,12 @@ def run(dut, params, work, mode="none"):
 @pytest.mark.parametrize("mode", ["none", "stall"])
 @pytest.mark.parametrize("preset", ["unit", "ecp5", "default"])
 def test_places(preset, mode):
-    params, rng = unit_params(preset), random.Random(f"{SEED} {preset} {mode}")
+    params, rng = conv_unit(preset), random.Random(f"{SEED} {preset} {mode}")
     run(elaborated(PointWalker, params, NUMBERS), params, [some_walk(rng, params) for _ in range(12)], mode)
 
 
 def test_a_place_a_cycle():
-    params, rng = unit_params("unit"), random.Random(SEED)
+    params, rng = conv_unit("unit"), random.Random(SEED)
     work = [some_walk(rng, params, lanes=lanes, last_pass=1) for lanes in (0, 1, 0)]
     for times in run(elaborated(PointWalker, params, NUMBERS), params, work):
         assert times == list(range(len(times)))
@@ -134,7 +128,7 @@ def in_pairs(params, fields):
 @pytest.mark.parametrize("preset", ["unit", "default"])
 def test_pairs(preset, mode):
     """Two places at once, a pair a cycle: on a line and behind its end, but not over it."""
-    params, rng = unit_params(preset), random.Random(f"{SEED} {preset} {mode}")
+    params, rng = conv_unit(preset), random.Random(f"{SEED} {preset} {mode}")
     dut, size = elaborated(PointWalker, params, ("y", "addend"), pairs=True), params.smem.size_bytes
     work = []
     for number in range(24):
@@ -161,7 +155,7 @@ def test_pairs(preset, mode):
 @pytest.mark.parametrize(("lanes", "raster"), [(0, 0), (0, 1), (1, 0)])
 def test_the_largest_steps_stay_in_their_width(lanes, raster):
     """A position and a row of many long steps: behind their ends they stop, and no later point seems to be inside."""
-    params = unit_params("unit")
+    params = conv_unit("unit")
     size = params.smem.size_bytes
     fields = some_walk(random.Random(SEED), params, lanes=lanes, raster=raster, granularity=4, last_column=40,
                        last_line=9, last_image=1, last_pass=0)  # fmt: skip
@@ -171,33 +165,14 @@ def test_the_largest_steps_stay_in_their_width(lanes, raster):
     run(elaborated(PointWalker, params, NUMBERS), params, [fields])
 
 
-def test_reset():
-    params, rng, reset = unit_params("unit"), random.Random(SEED), Signal()
-    inner = PointWalker(params, NUMBERS)
-    before, after = some_walk(rng, params, last_column=9), some_walk(rng, params, last_column=7)
-
-    async def bench(ctx):
-        ctx.set(inner.plan, before)
-        await pulse(ctx, inner.start)
-        await receive(ctx, inner.o, 7)
-        await pulse(ctx, reset)
-        assert not ctx.get(inner.o.valid)
-        ctx.set(inner.plan, after)
-        await pulse(ctx, inner.start)
-        payloads, _ = await receive(ctx, inner.o, len(places(params, after)))
-        check(params, after, payloads)
-
-    simulate(ResetInserter(reset)(inner), bench)
-
-
 def test_wrong_numbers():
     with pytest.raises(ValueError, match=r"numbers must be of x, position, row, y, addend, not 'k'"):
-        PointWalker(unit_params("unit"), ["x", "k"])
+        PointWalker(conv_unit("unit"), ["x", "k"])
 
 
 def test_two_tiles_at_most():
     """Which lane reads which place is shown by the rows that are fetched; see test_features.py."""
-    dut = elaborated(PlaceTable, unit_params("unit"))
+    dut = elaborated(PlaceTable, conv_unit("unit"))
     places = [{"there": 1, "last": number, "values": {}} for number in (0, 1)]  # of a tile of two points
 
     async def reader(ctx):

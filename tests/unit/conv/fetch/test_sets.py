@@ -2,41 +2,34 @@
 
 import pytest
 
+from support.conv import conv_unit, conv_units
 from support.conv_fetch import FetchArray, FetchGatherer, dense_job, make_path, run_jobs, start_job, wanted_sets
-from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CHANNELS_AT_ONCE, CONV_PRESETS, ConvOperation, ConvParams
+from support.selection import grid
+from tilewright.spec.conv import CHANNELS_AT_ONCE, ConvOperation
 from tilewright.verify.pysim.simulate import elaborated, simulate
 
 SEED = 22
-SMEM = SmemParams(16384)
-PARAMS = {
-    **{name: ConvUnitParams(CONV_PRESETS[name], SMEM) for name in ("unit", "ecp5", "default")},
-    "wide": ConvUnitParams(ConvParams(64, 2, 4, feature_rows=16, results=8, types=("i8", "i16")), SMEM),
-    "one-slave": ConvUnitParams(ConvParams(16, 1, 8, results=4, types=("i8",)), SMEM),
-}
-
-
-#: Preset, granularity, channels, operation; requests that two successive sets take, and so cycles.
+PARAMS = conv_units("unit", "ecp5", "default", "wide", "one-slave", smem=16384)
+#: Preset, granularity, channels; requests that two successive sets take, and so cycles.
 RATES = {
-    "a row is a request": ("default", 5, 32, ConvOperation.CONVOLUTION, 2),
-    "pairs": ("default", 5, 64, ConvOperation.CONVOLUTION, 2),
-    "three blocks": ("default", 5, 96, ConvOperation.CONVOLUTION, 2),
-    "folded twice": ("default", 4, 32, ConvOperation.CONVOLUTION, 2),
-    "folded four times": ("default", 3, 16, ConvOperation.CONVOLUTION, 4),
-    "folded 16 times": ("default", 1, 2, ConvOperation.CONVOLUTION, 16),
-    "small": ("ecp5", 4, 16, ConvOperation.CONVOLUTION, 2),
-    "small pairs": ("ecp5", 4, 32, ConvOperation.CONVOLUTION, 2),
+    "a row is a request": ("default", 5, 32, 2),
+    "pairs": ("default", 5, 64, 2),
+    "three blocks": ("default", 5, 96, 2),
+    "folded twice": ("default", 4, 32, 2),
+    "folded four times": ("default", 3, 16, 4),
+    "folded 16 times": ("default", 1, 2, 16),
+    "small": ("ecp5", 4, 16, 2),
+    "small pairs": ("ecp5", 4, 32, 2),
 }
 
 
 @pytest.mark.parametrize("name", RATES)
 def test_a_request_a_cycle(name):
     """Exact numbers of requests, and no cycle without one as soon as the second tile has been walked."""
-    preset, granularity, channels, operation, requests = RATES[name]
+    preset, granularity, channels, requests = RATES[name]
     # With room for more sets than are under way at once.
-    params = ConvUnitParams(CONV_PRESETS[preset].replace(feature_rows=64), SMEM)
-    job = dense_job(params, granularity, channels, operation=operation)
+    params = conv_unit(preset, 16384, feature_rows=64)
+    job = dense_job(params, granularity, channels, operation=ConvOperation.CONVOLUTION)
     ((made, cycles, sets),) = run_jobs(params, [job])
     assert 2 * len(made) == requests * sets
     places = params.conv.units * params.conv.row_bytes >> granularity + params.place_pairs
@@ -46,9 +39,7 @@ def test_a_request_a_cycle(name):
         assert cycles == list(range(cycles[0], cycles[0] + len(cycles)))
 
 
-@pytest.mark.parametrize(
-    "preset", [name if name in ("unit", "default") else pytest.param(name, marks=pytest.mark.long) for name in PARAMS]
-)
+@grid(lambda preset: preset in ("unit", "default"), preset=PARAMS)
 def test_pairs(preset):
     """Blocks of a whole row, an even and an odd number of them, the last one cut short; merged columns; two passes."""
     params = PARAMS[preset]

@@ -4,27 +4,25 @@ from collections import Counter
 from random import Random
 
 import pytest
-from amaranth.hdl import ResetInserter, Signal
 
-from support.streams import pulse, transact
+from support.conv import conv_unit, conv_units
+from support.selection import cases
+from support.streams import transact
 from tilewright.golden.conv.job import check_job, parts_of
 from tilewright.golden.conv.machine import job_word
 from tilewright.hw.conv.job.check import JobChecker
-from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CONV_PRESETS, JOB, ConvError
+from tilewright.spec.conv import JOB, ConvError
 from tilewright.spec.pe import MM_FAMILIES
-from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive
-from tilewright.verify.random.conv_jobs import garbage_jobs, random_jobs
+from tilewright.verify.pysim.simulate import elaborated
+from tilewright.verify.pysim.streams import STALL_MODES
+from tilewright.verify.random.conv_jobs import garbage_jobs
 
 SEED = 23
 BYTES = 4096
-PARAMS = {name: ConvUnitParams(CONV_PRESETS[name], SmemParams(BYTES)) for name in ("unit", "default", "full")}
-PARAMS["none"] = ConvUnitParams(
-    CONV_PRESETS["default"].replace(function_table=False, zero_first=False), SmemParams(BYTES)
-)
-PARAMS["floats"] = ConvUnitParams(CONV_PRESETS["unit"].replace(types=MM_FAMILIES), SmemParams(BYTES))
+PARAMS = conv_units("unit", "default", "full", smem=BYTES) | {
+    "floats": conv_unit("unit", BYTES, types=MM_FAMILIES),
+    "none": conv_unit("default", BYTES, function_table=False, zero_first=False),
+}
 DEFAULT = PARAMS["default"]
 
 GOOD = {
@@ -139,9 +137,7 @@ def check(words, params, *, mode="none"):
     return cycles["o"], following
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in ("unit", "floats") else pytest.param(name, marks=pytest.mark.long) for name in PARAMS]
-)
+@cases("name", ["unit", "floats"], ["default", "full"])
 def test_garbage(name):
     params = PARAMS[name]
     words = list(garbage_jobs(SEED, params.conv, 80, smem_bytes=BYTES))
@@ -227,14 +223,6 @@ def test_every_code_is_reached():
     assert reached >= {(code, JOB.index(name)) for code, names in wanted.items() for name in names}
 
 
-@pytest.mark.parametrize("mode", STALL_MODES)
-def test_stalls(mode):
-    """Legal and refused jobs by turns: none disturbs the next one."""
-    good = [job.word for job in random_jobs(SEED, DEFAULT.conv, 9, smem_bytes=BYTES)]
-    odd = words_of(change for changes in ODD.values() for change in changes[:2])
-    check([word for pair in zip(good, odd, strict=False) for word in pair], DEFAULT, mode=mode)
-
-
 def cycles(word):
     """From a job's offer to its result: steps that are taken cost their bits, all others a cycle."""
     (first,), _ = check([word], DEFAULT)
@@ -251,27 +239,3 @@ def test_latency():
     most = JobChecker(DEFAULT).most_cycles
     found = [cycles(job_word(**fields)) for fields in (plain, GOOD, longest, lanes)]
     assert found == [65, 102, 330, 322] and max(found) <= most
-
-
-@pytest.mark.parametrize("after", [0, 1, 40, 90, 130, 180])
-def test_reset(after):
-    """A job that was under way is forgotten; the next one finds nothing of it."""
-    dut, reset = JobChecker(DEFAULT), Signal()
-    before, words = job_word(**GOOD | {"x": END}), words_of([{}, {"addend": 1024}, {"k": END}])
-
-    async def bench(ctx):
-        ctx.set(dut.i.payload, before)
-        ctx.set(dut.i.valid, 1)
-        await ctx.tick().repeat(after + 1)
-        ctx.set(dut.i.valid, 0)
-        await pulse(ctx, reset)
-        assert not ctx.get(dut.o.valid) and not ctx.get(dut.i.ready)
-        for word in words:
-            ctx.set(dut.i.payload, word)
-            ctx.set(dut.i.valid, 1)
-            (payload,), _ = await receive(ctx, dut.o, 1)
-            assert (payload.word, payload.code, payload.field) == (word, *expected(word, DEFAULT))
-            assert ctx.get(dut.i.ready)
-            await ctx.tick()
-
-    simulate(ResetInserter(reset)(dut), bench)

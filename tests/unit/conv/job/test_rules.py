@@ -3,33 +3,18 @@
 import pytest
 from amaranth.hdl import Module, Signal
 
+from support.conv import conv_unit
 from support.streams import pulse
 from tilewright.golden.conv.job import barriers_of, parts_of, result_bytes
 from tilewright.hw.conv.job.rules import JobKind, JobRules
-from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.lib.layouts import packed_layout
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CONV_PRESETS, JOB, ConvError, ConvOperation, ConvOutput
+from tilewright.spec.conv import JOB, ConvError, ConvOperation, ConvOutput
 from tilewright.spec.pe import MmType
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.random.conv_jobs import random_jobs
 
-_FLAGS = (
-    "wide",
-    "floating",
-    "brain",
-    "convolution",
-    "depthwise",
-    "maximum",
-    "weights",
-    "quantised",
-    "bias",
-    "table",
-    "add",
-    "function",
-    "early",
-    "result_log2",
-)
+_FLAGS = ("wide", "floating", "brain", "convolution", "depthwise", "maximum", "weights", "quantised", "bias", "table",
+          "add", "function", "early", "result_log2")  # fmt: skip
 
 
 def outputs(operation, kind):
@@ -42,7 +27,7 @@ def outputs(operation, kind):
 @pytest.mark.parametrize("types", [("i8",), ("i16",), ("i8", "i16"), ("i8", "f16"), ("bf16",)])
 def test_all(types):
     m, job = Module(), Signal(packed_layout(JOB))
-    kind = JobKind(ConvUnitParams(CONV_PRESETS["unit"].replace(types=types)), job)
+    kind = JobKind(conv_unit(types=types), job)
     flags = {name: Signal(2, name=name) for name in _FLAGS}
     m.d.comb += [flag.eq(getattr(kind, name)) for name, flag in flags.items()]
     words = [
@@ -81,7 +66,7 @@ def test_all(types):
 
 SEED = 37
 BYTES = 4096
-PARAMS = ConvUnitParams(CONV_PRESETS["default"], SmemParams(BYTES))
+PARAMS = conv_unit("default", BYTES)
 #: What arithmetic finds, in the order of rules; the number of its rule.
 FOUND = {("pitch",): 25}
 FOUND |= {("outside", name): 26 + n for n, name in enumerate(("barrier", "x", "k", "table", "y", "addend"))}

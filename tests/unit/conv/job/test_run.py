@@ -6,18 +6,16 @@ from itertools import pairwise
 import pytest
 from amaranth.hdl import Elaboratable, Module, Signal, Value
 
+from support.conv import conv_unit
 from support.streams import recording, transact
 from tilewright.hw.conv.job.run import JobRunner
-from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.smem.params import SmemParams
 from tilewright.spec import BarrierOp
-from tilewright.spec.conv import CONV_PRESETS, JOB, ConvError
+from tilewright.spec.conv import JOB, ConvError
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, send, unpacker, watch_stream
 
 SEED = 17
-PARAMS = ConvUnitParams(CONV_PRESETS["unit"], SmemParams(4096))
-FLOATS = PARAMS.replace(conv=PARAMS.conv.replace(types=("i8", "f16")))
+PARAMS, FLOATS = conv_unit(), conv_unit(types=("i8", "f16"))
 BARRIER = JOB.index("barrier")
 
 

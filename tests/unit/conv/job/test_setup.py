@@ -1,18 +1,15 @@
 """Kernel columns by merged ones: all of them."""
 
 import pytest
-from amaranth.hdl import ResetInserter, Signal
 
+from support.conv import conv_units
 from support.streams import pulse, transact
 from tilewright.golden.conv.job import barriers_of, check_job, parts_of, result_bytes
 from tilewright.golden.conv.machine import job_word
 from tilewright.hw.conv.job.setup import ColumnDivider, JobSetup
-from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CONV_PRESETS, JOB, ConvOperation, ConvOutput
+from tilewright.spec.conv import JOB, ConvOperation, ConvOutput
 from tilewright.spec.pe import MmType
 from tilewright.verify.pysim.simulate import elaborated, simulate
-from tilewright.verify.pysim.streams import STALL_MODES, receive
 from tilewright.verify.random.conv_jobs import random_jobs
 
 
@@ -38,8 +35,8 @@ def test_quotients():
 
 
 SEED = 29
-BYTES = 16384
-PARAMS = {name: ConvUnitParams(CONV_PRESETS[name], SmemParams(BYTES)) for name in ("unit", "ecp5", "default", "full")}
+
+PARAMS = conv_units("unit", "ecp5", "default", "full", smem=16384)
 _POST = ("output", "y_zero", "minimum", "maximum", "add_minimum", "add_maximum", "ratio", "offset")
 
 
@@ -223,19 +220,6 @@ def test_large(name):
     check([job_word(**TINY), legal(fields, params), job_word(**TINY)], params)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in MmType if not kind.is_float])
-def test_zeros_and_signs(kind):
-    """Of every type and operation: what lies on both sides of the sign."""
-    fields = TINY | {"type": kind, "granularity": 3, "k_pitch": 2, "x_pitch": (2, 2, 2)}
-    words = []
-    for operation in ConvOperation:
-        output = "element" if operation == ConvOperation.MAX_POOL else "raw"
-        for zero in (0x7F, 0x80, 0x7FFF, 0x80FF):
-            zeros = {"x_zero": zero & (1 << 8 * kind.bytes) - 1, "k_zero": ~zero & (1 << 8 * kind.bytes) - 1}
-            words.append(job_word(**fields | zeros | {"operation": operation, "output": output}))
-    check(words, PARAMS["default"])
-
-
 def test_weights_that_stay():
     """Those that just fit, and one block more."""
     params = PARAMS["default"]
@@ -265,16 +249,22 @@ LINES = {
 }
 
 
+def check_lanes(kernel, stride, dilation, width, height, *, built=(), **others):
+    """Compares the plan of a job in lane-private mode, between two others, and returns it."""
+    params = PARAMS["default"]
+    params = params.replace(conv=params.conv.replace(**dict(built)))
+    word = job_word(**TINY | {"operation": "depthwise", "granularity": 5, "kernel": kernel, "stride": stride,
+                              "dilation": dilation, "out_width": width, "out_height": height,
+                              "y_pitch": (0, 0, 0)} | others)  # fmt: skip
+    check([job_word(**TINY), word, job_word(**TINY)], params)
+    return expected(word, params)
+
+
 @pytest.mark.parametrize("name", LINES)
 def test_lines_that_stay(name):
     """1024 words; groups of 8 points."""
-    kernel, stride, dilation, width, height, keeps = LINES[name]
-    params = PARAMS["default"]
-    fields = TINY | {"operation": "depthwise", "granularity": 5, "kernel": kernel, "stride": stride,
-                     "dilation": dilation, "out_width": width, "out_height": height, "y_pitch": (0, 0, 0)}  # fmt: skip
-    word = job_word(**fields)
-    assert bool(expected(word, params)["keeps"]) == keeps
-    check([job_word(**TINY), word, job_word(**TINY)], params)
+    *shape, keeps = LINES[name]
+    assert bool(check_lanes(*shape)["keeps"]) == keeps
 
 
 #: The same, and whether lines come by pairs, which need as many lines as six or nine kernel rows.
@@ -293,14 +283,9 @@ PAIRS = {
 @pytest.mark.parametrize("units", [4, 2])
 @pytest.mark.parametrize("name", PAIRS)
 def test_line_pairs(name, units):
-    kernel, stride, dilation, width, height, pairs = PAIRS[name]
-    params = PARAMS["default"]
-    params = params.replace(conv=params.conv.replace(units=units))
-    fields = TINY | {"operation": "depthwise", "granularity": 5, "kernel": kernel, "stride": stride,
-                     "dilation": dilation, "out_width": width, "out_height": height, "y_pitch": (8, 24, 0)}  # fmt: skip
-    word = job_word(**fields)
-    assert bool(expected(word, params)["pairs"]) == (pairs and units == 4)
-    check([job_word(**TINY), word, job_word(**TINY)], params)
+    *shape, pairs = PAIRS[name]
+    plan = check_lanes(*shape, built={"units": units}, y_pitch=(8, 24, 0))
+    assert bool(plan["pairs"]) == (pairs and units == 4)
 
 
 #: Of a depthwise job with a kernel of 3 × 3 in raster order, 20 points wide: what is different; whether columns share
@@ -327,19 +312,10 @@ ROTATION = {
 @pytest.mark.parametrize("built", [True, False])
 def test_rotation(name, built):
     others, rotates, crosses = ROTATION[name]
-    params = PARAMS["default"]
-    params = params.replace(conv=params.conv.replace(rotation=built))
-    fields = TINY | {"operation": "depthwise", "granularity": 5, "kernel": (3, 3), "out_width": 20, "out_height": 4,
-                     "raster": 1, "y_pitch": (0, 0, 0)} | others  # fmt: skip
-    word = job_word(**fields)
-    plan = expected(word, params)
+    shape = {"kernel": (3, 3), "stride": (1, 1), "dilation": (1, 1), "out_width": 20} | others
+    width = shape.pop("out_width")
+    plan = check_lanes(**{"width": width, "height": 4, "built": {"rotation": built}, "raster": 1} | shape)
     assert (plan["last_plane"] < plan["last_step"], bool(plan["raster"])) == (built and rotates, built and crosses)
-    check([job_word(**TINY), word, job_word(**TINY)], params)
-
-
-@pytest.mark.parametrize("mode", STALL_MODES)
-def test_stalls(mode):
-    check(some_words(PARAMS["default"], 25), PARAMS["default"], mode=mode)
 
 
 def test_latency():
@@ -354,27 +330,3 @@ def test_latency():
         _, cycles = transact(elaborated(JobSetup, params), {"i": [job_word(**fields)]}, {"o": 1})
         found += cycles["o"]
     assert found == [73, 185, 84, 275] and max(found) <= JobSetup(params).most_cycles
-
-
-@pytest.mark.parametrize("after", [0, 1, 9, 20, 40, 70])
-def test_reset(after):
-    """A job that was under way is forgotten; the next one finds nothing of it."""
-    params, reset = PARAMS["default"], Signal()
-    dut, (before, *words) = JobSetup(params), some_words(params, 4)
-
-    async def bench(ctx):
-        ctx.set(dut.i.payload, before)
-        ctx.set(dut.i.valid, 1)
-        await ctx.tick().repeat(after + 1)
-        ctx.set(dut.i.valid, 0)
-        await pulse(ctx, reset)
-        assert not ctx.get(dut.o.valid) and not ctx.get(dut.i.ready)
-        for word in words:
-            ctx.set(dut.i.payload, word)
-            ctx.set(dut.i.valid, 1)
-            (plan,), _ = await receive(ctx, dut.o, 1)
-            check_plan(plan, word, params)
-            assert ctx.get(dut.i.ready)
-            await ctx.tick()
-
-    simulate(ResetInserter(reset)(dut), bench)

@@ -4,21 +4,16 @@ import random
 
 import pytest
 
+from support.conv import conv_units
+from support.selection import grid
 from support.streams import pulse
-from tilewright.hw.conv.params import FOLDS, ConvUnitParams
+from tilewright.hw.conv.params import FOLDS
 from tilewright.hw.conv.result.groups import Grouper, LinePairs
 from tilewright.hw.conv.result.layouts import GroupPlaceLayout, ResultSizes
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CONV_PRESETS, ConvParams
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
-SMEM = SmemParams(1024)
-PARAMS = {
-    "unit": ConvUnitParams(CONV_PRESETS["unit"], SMEM),
-    "pairs": ConvUnitParams(ConvParams(16, 2, 2, feature_rows=8, weight_bytes=1024, results=4), SMEM),
-    "default": ConvUnitParams(CONV_PRESETS["default"], SMEM),
-}
+PARAMS = conv_units("unit", "pairs", "default", smem=1024)
 MODES = [(0, 0, 4, 0), (0, 0, 2, 2), (1, 0, 4, 0), (1, 0, 2, 2), (1, 0, 1, 0), (1, 1, 3, 1)]
 PLANS = [
     {"lanes": lanes, "wide": wide, "granularity": granularity, "result_log2": log2, "out_channels": 21}
@@ -83,38 +78,45 @@ def in_pairs(params, plan):
     assert not held
 
 
-def run(name, plans, mode):
-    dut, stalls = elaborated(Grouper, PARAMS[name]), STALL_MODES[mode]
-    work, times = [list(zip(*in_pairs(PARAMS[name], plan), strict=True)) for plan in plans], []
+def run_jobs(dut, jobs, begin, mode, end=None):
+    """Jobs, each of a plan, places and what must come of them, one behind the other; cycles in which that is taken.
+
+    ``begin`` sets the plan of a job when the one before is over.
+    """
+    stalls, times = STALL_MODES[mode], []
 
     async def source(ctx):
-        for plan, (places, _) in zip(plans, work, strict=True):
-            while ctx.get(dut.o.valid):
-                await ctx.tick()
-            ctx.set(dut.plan, plan)
-            await pulse(ctx, dut.start)
+        for plan, places, _ in jobs:
+            await begin(ctx, plan)
             await send(ctx, dut.i, places, idle=stalls["idle"])
+            await ctx.tick()
 
     async def sink(ctx):
-        for plan, (_, wanted) in zip(plans, work, strict=True):
+        for plan, _, wanted in jobs:
             came, cycles = await receive(ctx, dut.o, len(wanted), stall=stalls["stall"])
             for payload, each in zip(came, wanted, strict=True):
                 assert {name: payload[name] for name in each} == each, plan
             times.append(cycles)
+        if end:
+            await end(ctx)
 
     simulate(dut, source, sink, background=[watch_stream(dut.o, "o")], deadline=40_000)
     return times
 
 
-#: Of the largest only what stalls most.
-CASES = [
-    (name, mode) if name != "default" or mode == "both" else pytest.param(name, mode, marks=pytest.mark.long)
-    for name in PARAMS
-    for mode in STALL_MODES
-]
+def run(name, plans, mode):
+    dut = elaborated(Grouper, PARAMS[name])
+
+    async def begin(ctx, plan):
+        while ctx.get(dut.o.valid):
+            await ctx.tick()
+        ctx.set(dut.plan, plan)
+        await pulse(ctx, dut.start)
+
+    return run_jobs(dut, [(plan, *zip(*in_pairs(PARAMS[name], plan), strict=True)) for plan in plans], begin, mode)
 
 
-@pytest.mark.parametrize(("name", "mode"), CASES)
+@grid(lambda name, mode: name != "default" or mode == "both", name=PARAMS, mode=STALL_MODES)
 def test_places(name, mode):
     i16 = "i16" in PARAMS[name].conv.types
     run(name, [plan for plan in PLANS if i16 or not plan["wide"]], mode)
@@ -126,7 +128,7 @@ def test_full_rate_and_latency():
 
 
 SEED = 61
-LINE_PAIRS_PARAMS = {name: ConvUnitParams(CONV_PRESETS[name], SmemParams(1024)) for name in ("unit", "default")}
+
 SECOND = {"y": 300, "addend": 1000}
 _LASTS = ("tile_last", "pass_last")
 
@@ -163,47 +165,35 @@ def wanted(groups, pairs):
 
 def line_pairs_run(name, jobs, mode="none"):
     """Jobs, each of ``pairs`` and groups, one behind the other; the cycles in which places are taken."""
-    params, stalls, times = LINE_PAIRS_PARAMS[name], STALL_MODES[mode], []
-    dut = elaborated(LinePairs, params)
+    dut = elaborated(LinePairs, PARAMS[name])
 
-    async def source(ctx):
-        for pairs, groups in jobs:
-            while not ctx.get(dut.idle):
-                await ctx.tick()
-            ctx.set(dut.plan, {"pairs": pairs, "second": SECOND})
-            await send(ctx, dut.i, [place for group in groups for place in group], idle=stalls["idle"])
+    async def begin(ctx, pairs):
+        while not ctx.get(dut.idle):
             await ctx.tick()
+        ctx.set(dut.plan, {"pairs": pairs, "second": SECOND})
 
-    async def sink(ctx):
-        for pairs, groups in jobs:
-            places = list(wanted(groups, pairs))
-            came, cycles = await receive(ctx, dut.o, len(places), stall=stalls["stall"])
-            for have, want in zip(came, places, strict=True):
-                assert {key: have[key] for key in want} == want, want
-            times.append(cycles)
+    async def end(ctx):
         await ctx.tick()
         assert ctx.get(dut.idle) and not ctx.get(dut.o.valid)
 
-    simulate(dut, source, sink, background=[watch_stream(dut.o, "o")], deadline=20_000)
-    return times
+    work = [(pairs, [place for group in groups for place in group], list(wanted(groups, pairs)))
+            for pairs, groups in jobs]  # fmt: skip
+    return run_jobs(dut, work, begin, mode, end)
 
 
-@pytest.mark.parametrize("name", LINE_PAIRS_PARAMS)
+@pytest.mark.parametrize("name", ["unit", "default"])
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_groups(mode, name):
     """Jobs with pairs and jobs without."""
     rng = random.Random(f"{SEED} {mode}")
-    line_pairs_run(
-        name,
-        [(number % 3 != 1, [some_group(rng, LINE_PAIRS_PARAMS[name]) for _ in range(8)]) for number in range(6)],
-        mode,
-    )
+    jobs = [(number % 3 != 1, [some_group(rng, PARAMS[name]) for _ in range(8)]) for number in range(6)]
+    line_pairs_run(name, jobs, mode)
 
 
 def test_line_pairs_full_rate_and_latency():
     """A place a cycle, from the cycle on behind that of the first one, in both lines."""
     rng = random.Random(SEED)
-    groups = [some_group(rng, LINE_PAIRS_PARAMS["unit"]) for _ in range(8)]
+    groups = [some_group(rng, PARAMS["unit"]) for _ in range(8)]
     (cycles,) = line_pairs_run("unit", [(True, groups)])
     assert cycles == list(range(cycles[0], cycles[0] + 2 * sum(map(len, groups))))
     # The plan is set in one cycle, and the place offered in the next one.

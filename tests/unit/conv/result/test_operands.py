@@ -5,23 +5,20 @@ import random
 import numpy as np
 import pytest
 
+from support.conv import conv_unit, conv_units
 from support.conv_results import gatherer
+from support.selection import grid
 from support.streams import pulse, transact
-from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.layouts import ResultSizes
 from tilewright.hw.conv.result.operands import AddendReader, TableLoader
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CONV_PRESETS, ConvOutput, ConvParams
+from tilewright.spec.conv import ConvOutput
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, send, watch_stream
 
-SMEM = SmemParams(1024)
-PARAMS = {
-    "unit": ConvUnitParams(CONV_PRESETS["unit"], SMEM),
-    "pairs": ConvUnitParams(ConvParams(16, 2, 2, feature_rows=8, weight_bytes=1024, results=4), SMEM),
-    "default": ConvUnitParams(CONV_PRESETS["default"], SMEM),
-    "floats": ConvUnitParams(ConvParams(16, 4, 2, feature_rows=8, weight_bytes=1024, results=2, types=("f16",)), SMEM),
-    "halves": ConvUnitParams(ConvParams(32, 2, 2, feature_rows=8, weight_bytes=1024, results=8, types=("f16",)), SMEM),
+BYTES = 1024
+PARAMS = conv_units("unit", "pairs", "default", smem=BYTES) | {
+    "floats": conv_unit("pairs", BYTES, slaves=4, results=2, types=("f16",)),
+    "halves": conv_unit("pairs", BYTES, row_bytes=32, results=8, types=("f16",)),
 }
 
 
@@ -45,7 +42,7 @@ def channels_of_pass(params, plan):
 
 def run(name, plans, *, stall=0.0):
     dut, params, rng = elaborated(TableLoader, PARAMS[name]), PARAMS[name], random.Random(3)
-    smem = np.random.default_rng(1).integers(0, 256, SMEM.size_bytes, np.uint8)
+    smem = np.random.default_rng(1).integers(0, 256, BYTES, np.uint8)
     waits, biases = [], [{}, {}]
 
     async def watch_biases(ctx):
@@ -107,13 +104,7 @@ def test_passes_are_loaded_ahead():
     assert run("default", [plan]) == [10, 0]
 
 
-FULL = ConvParams(64, 16, 4, weight_bytes=64 * 1024, results=64)
-ADDENDS_PARAMS = {
-    "unit": ConvUnitParams(CONV_PRESETS["unit"], SMEM),
-    "pairs": ConvUnitParams(ConvParams(16, 2, 2, feature_rows=8, weight_bytes=1024, results=4), SMEM),
-    "default": ConvUnitParams(CONV_PRESETS["default"], SMEM),
-    "full": ConvUnitParams(FULL, SMEM),
-}
+ADDENDS_PARAMS = conv_units("unit", "pairs", "default", "as-many", smem=BYTES)
 _POINT = 421
 ADDED = {"output": ConvOutput.U8, "add": 1}
 
@@ -157,7 +148,7 @@ def some_groups(params, plan, count):
 
 def addends_run(name, plan, *, mode="none", count=20):
     dut, params, rng = elaborated(AddendReader, ADDENDS_PARAMS[name]), ADDENDS_PARAMS[name], random.Random(3)
-    smem = np.random.default_rng(1).integers(0, 256, SMEM.size_bytes, np.uint8)
+    smem = np.random.default_rng(1).integers(0, 256, BYTES, np.uint8)
     places, groups = some_groups(params, plan, count)
     inputs = {"plan": plan | {"post": ADDED, "addend": {"point": _POINT}}}
 
@@ -190,19 +181,11 @@ def addends_some_plans(params):
         yield from ({"lanes": 1, "wide": 1, "granularity": n} for n in range(max(1, most - 5), most))
 
 
-#: All modes with the two smaller, and of the others what stalls most.
-CASES = [
-    (name, mode) if name in ("unit", "pairs") or mode == "both" else pytest.param(name, mode, marks=pytest.mark.long)
-    for name in ADDENDS_PARAMS
-    for mode in STALL_MODES
-]
-
-
-@pytest.mark.parametrize(("name", "mode"), CASES)
+@grid(lambda name, mode: name in ("unit", "pairs") or mode == "both", name=ADDENDS_PARAMS, mode=STALL_MODES)
 def test_addends(name, mode):
     plans = list(addends_some_plans(ADDENDS_PARAMS[name]))
     for plan in plans[:: 1 if mode == "both" else 3]:
-        addends_run(name, plan, mode=mode, count=6 if name == "full" else 14)
+        addends_run(name, plan, mode=mode, count=6 if name == "as-many" else 14)
 
 
 def test_full_rate():

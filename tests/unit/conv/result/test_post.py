@@ -4,7 +4,6 @@ import random
 
 import numpy as np
 import pytest
-from amaranth.hdl import ResetInserter, Signal
 
 from support.streams import pulse, transact
 from tilewright.golden.conv.results import add_residual, half_floats, requantise, requantise_zero_first
@@ -166,23 +165,3 @@ def test_busy_and_places():
     payloads, _ = transact(dut, {"i": items}, {"o": len(items)}, inputs={"job": job}, starts={"o": 100},
                            testbenches=[look], then=idle)  # fmt: skip
     check(job, items, payloads["o"])
-
-
-@pytest.mark.parametrize("cycles", [1, 12, 30])
-def test_reset(cycles):
-    """What was under way is forgotten; the next job finds nothing of it."""
-    dut, reset = PostProcessor(INTEGERS), Signal()
-    before, (job, _), items = some_items(cycles), JOBS["u8"], some_items(20, seed=3)
-
-    async def bench(ctx):
-        ctx.set(dut.job, JOBS["add-u8"][0])
-        await send(ctx, dut.i, before)
-        await pulse(ctx, reset)
-        assert not ctx.get(dut.busy) and not ctx.get(dut.o.valid)
-        ctx.set(dut.job, job)
-        await send(ctx, dut.i, items)
-        payloads, _ = await receive(ctx, dut.o, len(items))
-        check(job, items, payloads)
-        assert not ctx.get(dut.busy)
-
-    simulate(ResetInserter(reset)(dut), bench)

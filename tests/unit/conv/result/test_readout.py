@@ -6,18 +6,16 @@ from collections import deque
 import pytest
 from amaranth.hdl import Value
 
+from support.conv import conv_units
+from support.selection import grid
 from support.streams import pulse
-from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.layouts import ResultSizes
 from tilewright.hw.conv.result.readout import ReadOut
-from tilewright.spec.conv import CONV_PRESETS, ConvOutput, ConvParams
+from tilewright.spec.conv import ConvOutput
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, send
 
-PARAMS = {
-    "unit": ConvUnitParams(CONV_PRESETS["unit"]),
-    "pairs": ConvUnitParams(ConvParams(16, 2, 2, feature_rows=8, weight_bytes=1024, results=4)),
-}
+PARAMS = conv_units("unit", "pairs")
 #: lanes, granularity, result_log2, bias, add.
 MODES = [(0, 4, 0, 1, 0), (0, 3, 2, 0, 0), (1, 4, 0, 0, 1), (1, 1, 2, 1, 0), (1, 2, 0, 1, 1)]
 CONSTANT = 0x1234
@@ -112,14 +110,7 @@ def run(name, mode, plan, count, *, hold=0):
     return transfers, reads, came, released, begun
 
 
-@pytest.mark.parametrize(
-    ("name", "mode"),
-    [
-        pytest.param(name, mode, marks=[] if name == "unit" or mode == "both" else pytest.mark.long)
-        for name in PARAMS
-        for mode in STALL_MODES
-    ],
-)
+@grid(lambda name, mode: name == "unit" or mode == "both", name=PARAMS, mode=STALL_MODES)
 @pytest.mark.parametrize(("lanes", "granularity", "log2", "bias", "add"), MODES)
 def test_transfers(name, mode, lanes, granularity, log2, bias, add):
     post = {"output": ConvOutput.U8 if log2 == 0 else ConvOutput.RAW, "add": add}

@@ -1,40 +1,33 @@
 """Jobs from accumulators to shared memory: every byte of it against the golden model's post-processing."""
 
-import random
-from functools import cache, partial
-from itertools import pairwise
+from functools import cache
 
 import numpy as np
 import pytest
 
+from support.conv import conv_unit, conv_units
 from support.conv_plan import plan_values
 from support.conv_results import ResultsWorld
+from support.selection import grid
 from support.streams import pulse
 from tilewright.golden.conv.job import parts_of
 from tilewright.golden.conv.machine import job_word
 from tilewright.golden.conv.results import add_residual, half_floats, requantise, requantise_zero_first
-from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.post import PostProcessor
 from tilewright.hw.conv.result.readout import ReadOut
 from tilewright.hw.conv.result.results import Results
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CONV_PRESETS, JOB, ConvOperation, ConvOutput, ConvParams
+from tilewright.spec.conv import JOB, ConvOperation, ConvOutput
 from tilewright.spec.pe import MmType
-from tilewright.verify.pysim.simulate import elaborated, reset_of, simulate
+from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import watch_stream
 from tilewright.verify.random.conv_jobs import random_jobs
 
-SMEM = SmemParams(16384)
-long = partial(pytest.param, marks=pytest.mark.long)
+BYTES = 16384
 #: Units by name: R less than NS, equal, more; of one slave; rows of elements of 16 bits.
-UNITS = {
-    "unit": ConvUnitParams(CONV_PRESETS["unit"], SMEM),
-    "ecp5": ConvUnitParams(CONV_PRESETS["ecp5"], SMEM),
-    "pairs": ConvUnitParams(ConvParams(16, 2, 2, feature_rows=8, weight_bytes=1024, results=4), SMEM),
-    "one": ConvUnitParams(ConvParams(16, 1, 1, feature_rows=4, weight_bytes=1024, results=4), SMEM),
-    "wide": ConvUnitParams(ConvParams(32, 4, 2, feature_rows=8, weight_bytes=1024, results=4), SMEM),
-    "default": ConvUnitParams(CONV_PRESETS["default"], SMEM),
-    "floats": ConvUnitParams(CONV_PRESETS["unit"].replace(results=4, types=("i8", "f16", "bf16")), SMEM),
+UNITS = conv_units("unit", "ecp5", "pairs", "default", smem=BYTES) | {
+    "one": conv_unit("pairs", BYTES, slaves=1, units=1, feature_rows=4),
+    "wide": conv_unit("pairs", BYTES, row_bytes=32, slaves=4),
+    "floats": conv_unit("unit", BYTES, results=4, types=("i8", "f16", "bf16")),
 }
 #: Probabilities of pauses: none, of one side, of all.
 STALLS = {
@@ -48,7 +41,7 @@ STALLS = {
 
 @cache
 def some_jobs(name, count, seed=0):
-    return list(random_jobs(seed, UNITS[name].conv, count, most_macs=8000, smem_bytes=SMEM.size_bytes))
+    return list(random_jobs(seed, UNITS[name].conv, count, most_macs=8000, smem_bytes=BYTES))
 
 
 def some_accumulators(fields, seed):
@@ -124,22 +117,16 @@ def run(name, jobs, *, seed=0, deadline=200_000, **options):
     return world
 
 
-#: All pauses with the smallest unit, and units of another shape or type with pauses of all.
-CASES = [
-    (name, stall) if name == "one" or (stall == "all" and name not in ("ecp5", "wide")) else long(name, stall)
-    for name in ("unit", "ecp5", "pairs", "one", "wide", "floats")
-    for stall in STALLS
-]
-
-
-@pytest.mark.parametrize(("name", "stall"), CASES)
+@grid(lambda name, stall: name == "one" or (stall == "all" and name not in ("ecp5", "wide")),
+      name=[name for name in UNITS if name != "default"], stall=STALLS)  # fmt: skip
 def test_random_jobs(name, stall):
     jobs = [(job.fields, job.smem) for job in some_jobs(name, 4, seed=list(STALLS).index(stall))]
     run(name, jobs, stall=STALLS[stall])
 
 
 # By default the preset is run by what measures its rate, which compares all bytes as well.
-@pytest.mark.parametrize("count", [long(2), long(8)])
+@pytest.mark.long
+@pytest.mark.parametrize("count", [2, 8])
 def test_random_jobs_of_the_default(count):
     jobs = [(job.fields, job.smem) for job in some_jobs("default", count)]
     run("default", jobs, stall={"gather": 0.1, "scatter": 0.1})
@@ -154,7 +141,7 @@ def a_job(**fields):
               "ratio": [0x3F000000, 0x3F000000], "y": 0x2000, "addend": 0x1000, "k_pitch": 32,
               "x_pitch": [32, 32, 32], "y_pitch": pitches, "addend_pitch": pitches} | fields  # fmt: skip
     generator = np.random.default_rng(2)
-    smem = generator.integers(0, 256, SMEM.size_bytes, np.uint8)
+    smem = generator.integers(0, 256, BYTES, np.uint8)
     table = smem[fields.get("table", 0) :][: 8 * channels].view("<u4")
     table[1::2] = generator.uniform(1e-9, 1e-7, channels).astype(np.float32).view(np.uint32)
     return JOB.unpack(job_word(**fields)), smem
@@ -178,18 +165,14 @@ def cycles_of(name, job, **options):
     return begun, world
 
 
-@pytest.mark.parametrize(("fields", "pieces"), [
-    long({"operation": "convolution", "output": ConvOutput.U8, "out_channels": 64, "out_width": 16}, 32),
-    ({"operation": "convolution", "output": ConvOutput.U8, "add": 1, "out_channels": 64, "out_width": 16}, 32),
-    long({"operation": "depthwise", "output": ConvOutput.U8, "out_channels": 64, "out_width": 16}, 32),
-    ({"operation": "depthwise", "output": ConvOutput.U8, "add": 1, "out_channels": 64, "out_width": 16}, 32),
-], ids=["convolution", "add", "lanes", "lanes-add"])  # fmt: skip
-def test_full_rate(fields, pieces):
+@grid(lambda operation, add: add, operation=["convolution", "depthwise"], add=[1, 0])
+def test_full_rate(operation, add):
     """Of results of 8 bits R begin in each cycle, over ends of tiles and passes."""
-    begun, world = cycles_of("default", a_job(**fields))
+    job = a_job(operation=operation, output=ConvOutput.U8, add=add, out_channels=64, out_width=16)
+    begun, world = cycles_of("default", job)
     assert len(begun) == 64 * 16 // UNITS["default"].conv.results
     assert begun == list(range(begun[0], begun[0] + len(begun)))
-    assert len(world.writes) == pieces
+    assert len(world.writes) == 32
 
 
 @pytest.mark.parametrize("raster", [0, 1])
@@ -238,33 +221,6 @@ def test_a_lut_costs_few_cycles(name):
     assert costs["depthwise"] <= 2 and costs["max_pool"] <= 16, costs
 
 
-@pytest.mark.parametrize("name", [long("unit"), "pairs"])
-def test_reset(name):
-    """What was under way is forgotten; the next job finds nothing of it."""
-    dut, rng = elaborated(Results, UNITS[name]), random.Random(4)
-    reset = reset_of(dut)
-    world = ResultsWorld(dut, UNITS[name], stall=STALLS["all"])
-    jobs = [(job.fields, job.smem) for job in some_jobs(name, 4)]
-
-    async def bench(ctx):
-        for (cut, smem), job in pairwise(jobs):
-            world.smem[:] = smem
-            world.add_job(cut, some_accumulators(cut, 0))
-            ctx.set(dut.plan, plan_values(cut, world.params))
-            await pulse(ctx, dut.start)
-            await ctx.tick().repeat(rng.randrange(80))
-            ctx.set(reset, 1)
-            world.clear()
-            await ctx.tick()
-            ctx.set(reset, 0)
-            await ctx.tick()  # a write of the last cycle lands before memory gets other contents
-            assert not ctx.get(dut.scatter.valid) and not ctx.get(dut.table.valid) and not ctx.get(dut.addend.valid)
-            await run_job(ctx, dut, world, *job, 1)
-
-    simulate(dut, bench, background=world.processes, deadline=100_000)
-
-
 def test_wrong_parameters():
-    conv = ConvParams(32, 32, 2, results=16)
     with pytest.raises(ValueError, match=r"^slaves must be at most 16 in hardware, not 32$"):
-        Results(ConvUnitParams(conv, SMEM))
+        Results(conv_unit("pairs", BYTES, row_bytes=32, slaves=32, results=16))

@@ -170,9 +170,3 @@ def test_sums_are_rounded_before_integers(kind):
                   for convert in (requantise_zero_first, requantise))  # fmt: skip
     exact = np.rint([zero + acc * 2.0 ** ((scale >> 23) - 127) for acc, scale in work])
     assert (sums != exact).any() and (sums != last).any()
-
-
-@pytest.mark.parametrize("kind", ["u8", "s8"])
-def test_identity(kind):
-    """A scale of one, in place."""
-    check([(acc, ONE) for acc in range(-400, 400)], kind)

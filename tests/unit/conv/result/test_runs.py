@@ -4,22 +4,14 @@ import random
 
 import pytest
 
+from support.conv import conv_units
 from support.streams import transact
-from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.layouts import ResultSizes
 from tilewright.hw.conv.result.runs import RunCutter
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CONV_PRESETS, ConvParams
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, send
 
-SMEM = SmemParams(1024)
-PARAMS = {
-    "unit": ConvUnitParams(CONV_PRESETS["unit"], SMEM),
-    "pairs": ConvUnitParams(ConvParams(16, 2, 2, feature_rows=8, weight_bytes=1024, results=4), SMEM),
-    "default": ConvUnitParams(CONV_PRESETS["default"], SMEM),
-    "full": ConvUnitParams(ConvParams(64, 16, 4, weight_bytes=64 * 1024, results=64), SMEM),
-}
+PARAMS = conv_units("unit", "pairs", "default", "as-many", smem=1024)
 #: lanes, wide, log2 of pci by M, result_log2.
 MODES = [(0, 0, 0, 0), (0, 0, 0, 2), (1, 0, 0, 0), (1, 0, 0, 2), (1, 0, 2, 0), (1, 0, 2, 2), (1, 0, 4, 0), (1, 1, 1, 1),
          (1, 0, 1, 2)]  # fmt: skip

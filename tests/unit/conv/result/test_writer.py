@@ -5,22 +5,14 @@ from itertools import product
 
 import pytest
 
+from support.conv import conv_unit, conv_units
 from support.streams import recording, transact
-from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.layouts import ResultSizes
 from tilewright.hw.conv.result.writer import Assembler, Writer
-from tilewright.hw.smem.params import SmemParams
-from tilewright.spec.conv import CONV_PRESETS, ConvParams
 from tilewright.verify.pysim.simulate import elaborated
 from tilewright.verify.pysim.streams import STALL_MODES
 
-PARAMS = {
-    "unit": ConvUnitParams(CONV_PRESETS["unit"]),
-    "pairs": ConvUnitParams(
-        ConvParams(16, 2, 2, feature_rows=8, weight_bytes=1024, results=4, types=("i8", "i16", "f16"))
-    ),
-    "default": ConvUnitParams(CONV_PRESETS["default"]),
-}
+PARAMS = conv_units("unit", "default") | {"pairs": conv_unit("pairs", types=("i8", "i16", "f16"))}
 
 
 def some_work(params, lanes, log2, flushes):
@@ -98,7 +90,7 @@ PIECES = {
 @pytest.mark.parametrize("name", PIECES)
 def test_written_results(name, log2):
     """A piece a cycle, one cycle later; which bytes are written is proved."""
-    dut, counts = elaborated(Writer, ConvUnitParams(CONV_PRESETS[name], SmemParams(1024))), []
+    dut, counts = elaborated(Writer, conv_unit(name, 1024)), []
     items, background = {"i": [PIECES[name]] * 20}, [recording(counts, dut.written, dut.written)]
     _, cycles = transact(dut, items, {"o": 20}, inputs={"plan.result_log2": log2}, background=background)
     assert cycles["o"] == list(range(1, 21))

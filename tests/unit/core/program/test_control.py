@@ -2,6 +2,8 @@
 
 import pytest
 
+from support.registers import Registers
+from support.streams import pulse
 from tilewright.hw.core import CORE_PRESETS, ProgramParams
 from tilewright.hw.core.program.control import ProgramControl, StopCause
 from tilewright.spec.core import PROGRAM_ID_VALUE, PROGRAM_REGISTERS, Engine, ProgramError, built_with
@@ -102,38 +104,30 @@ PARAMS = CORE_PRESETS["unit"].replace(program=ProgramParams())
 REGISTERS = {register.name: register for register in PROGRAM_REGISTERS}
 
 
-async def access(ctx, dut, name, word=None):
-    write = {} if word is None else {"write": 1, "data": word, "strobe": 15}
-    await send(ctx, dut.accesses.requests, [{"address": REGISTERS[name].offset} | write])
-    (answer,), _ = await receive(ctx, dut.accesses.answers, 1)
-    assert not answer.error
-    return answer.data
-
-
 def control_run(bench):
     dut = elaborated(ProgramControl, PARAMS)
 
     async def begin(ctx):
-        await bench(ctx, dut)
+        await bench(ctx, dut, Registers(ctx, dut.accesses, PROGRAM_REGISTERS))
 
     simulate(dut, begin)
 
 
 def test_what_is_there():
-    async def bench(ctx, dut):
-        assert await access(ctx, dut, "id") == PROGRAM_ID_VALUE
+    async def bench(ctx, dut, registers):
+        assert await registers.read("id") == PROGRAM_ID_VALUE
         for name, fields in built_with(PARAMS).items():
-            assert await access(ctx, dut, name) == REGISTERS[name].format.pack(**fields)
-        assert await access(ctx, dut, "status") == 1
+            assert await registers.read(name) == REGISTERS[name].format.pack(**fields)
+        assert await registers.read("status") == 1
 
     control_run(bench)
 
 
 def test_a_program():
-    async def bench(ctx, dut):
+    async def bench(ctx, dut, registers):
         values = {"program_lo": 0x12345640, "program_hi": 0x77, "program_words": 99, "watchdog": 1234}
         for name, value in values.items():
-            await access(ctx, dut, name, value)
+            await registers.write(name, value)
         assert ctx.get(dut.address) == 0x77_12345640
         assert (ctx.get(dut.count), ctx.get(dut.watchdog)) == (99, 1234)
         for field, strobe in (("start", dut.start), ("stop", dut.stop)):
@@ -150,49 +144,47 @@ def test_a_program():
 @pytest.mark.parametrize("code", [0, 8])
 @pytest.mark.parametrize("interrupt", [0, 1])
 def test_the_end(code, interrupt):
-    async def bench(ctx, dut):
-        await access(ctx, dut, "irq_enable", 3)
+    async def bench(ctx, dut, registers):
+        await registers.write("irq_enable", 3)
         ctx.set(dut.busy, 1)
         await ctx.tick().repeat(3)
-        assert not await access(ctx, dut, "status") & 1
+        assert not await registers.read("status") & 1
         ctx.set(dut.cause, {"code": code, "engine": 2, "tag": 77, "index": 6})
         ctx.set(dut.index, 7)
         ctx.set(dut.interrupt, interrupt)
-        ctx.set(dut.ended, 1)
-        await ctx.tick()
-        ctx.set(dut.ended, 0)
+        await pulse(ctx, dut.ended)
         ctx.set(dut.busy, 0)
         await ctx.tick()
-        status = REGISTERS["status"].format.unpack(await access(ctx, dut, "status"))
+        status = REGISTERS["status"].format.unpack(await registers.read("status"))
         assert status == {"idle": 1, "error": bool(code), "done": not code}
-        assert await access(ctx, dut, "word") == 7
-        irq = REGISTERS["irq_status"].format.unpack(await access(ctx, dut, "irq_status"))
+        assert await registers.read("word") == 7
+        irq = REGISTERS["irq_status"].format.unpack(await registers.read("irq_status"))
         assert irq == {"error": bool(code), "done": not code and interrupt}
         assert ctx.get(dut.irq) == bool(code or interrupt)
         if code:
-            assert await access(ctx, dut, "error") == REGISTERS["error"].format.pack(code=code, engine=2, tag=77)
-            assert await access(ctx, dut, "error_word") == 6
-            assert await access(ctx, dut, "error_count") == 1
-            await access(ctx, dut, "control", REGISTERS["control"].format.pack(clear_error=1))
-            assert await access(ctx, dut, "error") == 0
+            assert await registers.read("error") == REGISTERS["error"].format.pack(code=code, engine=2, tag=77)
+            assert await registers.read("error_word") == 6
+            assert await registers.read("error_count") == 1
+            await registers.write("control", clear_error=1)
+            assert await registers.read("error") == 0
 
     control_run(bench)
 
 
 def test_counters_and_window():
-    async def bench(ctx, dut):
+    async def bench(ctx, dut, registers):
         ctx.set(dut.events, {"word": 1, "stall_fetch": 1})
         await ctx.tick().repeat(10)
         ctx.set(dut.events, {})
         await ctx.tick().repeat(2)
         names = ("words", "busy_cycles", "wait_cycles", "stall_engine", "stall_fetch", "beats")
-        assert [await access(ctx, dut, name) for name in names] == [10, 0, 0, 0, 10, 0]
+        assert [await registers.read(name) for name in names] == [10, 0, 0, 0, 10, 0]
         for name, value in (("windows", 1), ("window_base_lo", 0x5000), ("window_limit_lo", 0x9FFF)):
-            await access(ctx, dut, name, value)
+            await registers.write(name, value)
         await ctx.tick()
         window = ctx.get(dut.window)
         assert (window.confine, window.first, window.last) == (1, 5, 9)
-        await access(ctx, dut, "window_base_hi", 1)
+        await registers.write("window_base_hi", 1)
         await ctx.tick()
         assert ctx.get(dut.window).first > ctx.get(dut.window).last, "behind the memory: it holds nothing"
 

@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
+from support.streams import pulse
 from tilewright.hw.core.program.fetch import READER_ID, InstructionStreamer, LineReader, ProgramFetcher
-from tilewright.spec.core import ProgramError
 from tilewright.verify.pysim.axi import AxiMemory
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, sender, watch_stream
@@ -19,9 +19,8 @@ def word_at(line):
     return int.from_bytes(CONTENTS[64 * line :][:64].tobytes(), "little")
 
 
-def run(dut, mode, failing=()):
+def run(dut, mode):
     memory = AxiMemory(dut.axi, CONTENTS, stall=STALL_MODES[mode]["stall"], seed=2)
-    memory.failing |= set(failing)
     got = [[], []]
 
     def asker(user):
@@ -57,14 +56,6 @@ def test_lines(mode, bus_bytes, max_burst):
         assert first == [0, 10, 5, 11], "they take turns"
 
 
-@pytest.mark.parametrize("place", range(0, 64, 16))
-def test_a_beat_that_fails(place):
-    """The line fails whichever of its beats does, and no other."""
-    got, _ = run(elaborated(LineReader, 32, 16, 4, 4), "none", [64 * 9 + place])
-    assert [error for _, error, _ in got[0]] == [0, 0, 1, 0, 0, 0, 0, 0]
-    assert not any(error for _, error, _ in got[1])
-
-
 def test_latency():
     """Two cycles to AR; one from the last beat."""
     dut = elaborated(LineReader, 32, 64, 16, 4)
@@ -83,116 +74,61 @@ def test_latency():
     simulate(dut, bench, background=[memory.serve])
 
 
+def memory(dut, data_of, latency, stall=0.0):
+    """Answers requests in order after a while; and the lines that have been asked for."""
+    asked, rng = [], random.Random(1)
+
+    async def serve(ctx):
+        due, cycle = [], 0
+        requests = dut.requests
+        async for _, _, taken, line in ctx.tick().sample(requests.valid & requests.ready, requests.payload):
+            if taken:
+                asked.append(line)
+                due.append(cycle + latency)
+            ctx.set(dut.requests.ready, rng.random() >= stall)
+            comes = bool(due) and due[0] <= cycle and rng.random() >= stall
+            ctx.set(dut.lines.valid, comes)
+            if comes:
+                ctx.set(dut.lines.payload.data, data_of(asked[-len(due)]))
+                due.pop(0)
+            cycle += 1
+
+    return serve, asked
+
+
 BASE, COUNT, DEPTH = 1000, 40, 4
 
 
-def memory(dut, asked, failing, rng, latency, stall):
-    """Answers requests in order after a while."""
+def test_rate_and_latency_of_words():
+    """Fetched ahead, words come one a cycle; without, in the time of a request and its line."""
+    dut = elaborated(ProgramFetcher, 32, DEPTH)
+    serve, asked = memory(dut, lambda line: 7 * line, latency=1)
 
-    async def serve(ctx):
-        pending, cycle = [], 0
-        async for _, _, valid, ready, line in ctx.tick().sample(
-            dut.requests.valid, dut.requests.ready, dut.requests.payload
-        ):
-            if valid and ready:
-                asked.append(line)
-                pending.append((cycle + latency, line))
-            ctx.set(dut.requests.ready, rng.random() >= stall)
-            comes = pending and pending[0][0] <= cycle and rng.random() >= stall
-            ctx.set(dut.lines.valid, bool(comes))
-            if comes:
-                line = pending.pop(0)[1]
-                ctx.set(dut.lines.payload, {"data": 7 * line, "error": line in failing})
-            cycle += 1
-
-    return serve
-
-
-async def jump(ctx, dut, target):
-    ctx.set(dut.target, target)
-    ctx.set(dut.jump, 1)
-    await ctx.tick()
-    ctx.set(dut.jump, 0)
-
-
-async def halt(ctx, dut):
-    ctx.set(dut.halt, 1)
-    await ctx.tick()
-    while ctx.get(dut.busy):
-        await ctx.tick()
-        assert not ctx.get(dut.o.valid)
-    ctx.set(dut.halt, 0)
-
-
-def fetch_run(bench, mode="none", failing=(), latency=6):
-    dut, asked = elaborated(ProgramFetcher, 32, DEPTH), []
-
-    async def begin(ctx):
+    async def bench(ctx):
         ctx.set(dut.base, BASE)
         ctx.set(dut.count, COUNT)
-        await bench(ctx, dut)
-
-    serve = memory(dut, asked, failing, random.Random(1), latency, STALL_MODES[mode]["idle"])
-    simulate(dut, begin, background=[serve], deadline=5000)
-    assert all(BASE <= line < BASE + COUNT for line in asked)
-    return asked
-
-
-async def take(ctx, dut, rng, stall):
-    """The next word, and its code."""
-    while True:
-        ctx.set(dut.o.ready, rng.random() >= stall)
-        ready = ctx.get(dut.o.ready)
-        _, _, valid, item = await ctx.tick().sample(dut.o.valid, dut.o.payload)
-        if valid and ready:
-            ctx.set(dut.o.ready, 0)
-            return item.word, item.code
-
-
-@pytest.mark.parametrize("mode", STALL_MODES)
-def test_the_end(mode):
-    rng, stall = random.Random(mode), STALL_MODES[mode]["stall"]
-
-    async def bench(ctx, dut):
-        for target in (COUNT - 3, COUNT):
-            await jump(ctx, dut, target)
-            for index in range(target, COUNT):
-                assert await take(ctx, dut, rng, stall) == (7 * (BASE + index), 0)
-            assert (await take(ctx, dut, rng, stall))[1] == ProgramError.NO_END
-            await halt(ctx, dut)
-
-    fetch_run(bench, mode)
-
-
-def test_a_word_that_does_not_come():
-    async def bench(ctx, dut):
-        await jump(ctx, dut, 0)
-        codes = [(await take(ctx, dut, random.Random(1), 0))[1] for _ in range(5)]
-        assert codes == [0, 0, 0, ProgramError.BUS, 0]
-
-    fetch_run(bench, failing=[BASE + 3])
-
-
-def test_rate_and_latency():
-    """Fetched ahead, words come one a cycle; without, in the time of a request and its line."""
-
-    async def bench(ctx, dut):
-        await jump(ctx, dut, 0)
+        await pulse(ctx, dut.jump)
         await ctx.tick().repeat(30)
         for index in range(DEPTH):
             ctx.set(dut.o.ready, 1)
             _, _, valid, item = await ctx.tick().sample(dut.o.valid, dut.o.payload)
             assert valid and item.word == 7 * (BASE + index)
-        await halt(ctx, dut)
-        await jump(ctx, dut, 0)
+        ctx.set(dut.halt, 1)
+        await ctx.tick()
+        while ctx.get(dut.busy):
+            await ctx.tick()
+            assert not ctx.get(dut.o.valid)
+        ctx.set(dut.halt, 0)
+        await pulse(ctx, dut.jump)
         cycles = 0
         while not ctx.get(dut.o.valid):
             await ctx.tick()
             cycles += 1
         assert cycles == 4, "one to ask, two of the memory, one for the queue"
 
-    asked = fetch_run(bench, latency=1)
+    simulate(dut, bench, background=[serve])
     assert asked[:DEPTH] == list(range(BASE, BASE + DEPTH))
+    assert all(BASE <= line < BASE + COUNT for line in asked)
 
 
 RUNS = [(3, 1), (9, 4), (20, 5), (1, 23), (7, 3), (100, 8)]
@@ -209,23 +145,9 @@ def instructions(line, count):
 class Bench:
     def __init__(self, mode, latency=5):
         self.dut = elaborated(InstructionStreamer, 32, 4)
-        self.stalls, self.rng, self.latency = STALL_MODES[mode], random.Random(mode), latency
-        self.taken, self.cycles, self.failing, self.hold = [], [], set(), False
-
-    async def memory(self, ctx):
-        dut, pending, cycle = self.dut, [], 0
-        async for _, _, valid, ready, line in ctx.tick().sample(
-            dut.requests.valid, dut.requests.ready, dut.requests.payload
-        ):
-            if valid and ready:
-                pending.append((cycle + self.latency, line))
-            ctx.set(dut.requests.ready, self.rng.random() >= self.stalls["idle"])
-            comes = pending and pending[0][0] <= cycle and self.rng.random() >= self.stalls["idle"]
-            ctx.set(dut.lines.valid, bool(comes))
-            if comes:
-                line = pending.pop(0)[1]
-                ctx.set(dut.lines.payload, {"data": line_at(line), "error": line in self.failing})
-            cycle += 1
+        self.stalls, self.rng = STALL_MODES[mode], random.Random(mode)
+        self.memory, _ = memory(self.dut, line_at, latency, self.stalls["idle"])
+        self.taken, self.cycles, self.hold = [], [], False
 
     async def engine(self, ctx):
         port, cycle = self.dut.instructions, 0
@@ -262,22 +184,6 @@ def test_runs(mode):
             bench.taken.clear()
             assert not await bench.run(ctx, line, count)
             assert bench.taken == instructions(line, count), "accepted with the last one"
-
-    bench.simulate(host)
-
-
-@pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("bad", range(4))
-def test_a_line_that_fails(mode, bad):
-    bench = Bench(mode)
-    bench.failing.add(30 + bad)
-
-    async def host(ctx):
-        assert await bench.run(ctx, 30, 16)
-        await ctx.tick().repeat(20)
-        assert bench.taken == instructions(30, 4 * bad)
-        assert not await bench.run(ctx, 50, 9)
-        assert bench.taken[4 * bad :] == instructions(50, 9)
 
     bench.simulate(host)
 

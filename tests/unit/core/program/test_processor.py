@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from support.program_bench import STOP, ProgramBench
+from support.selection import grid
 from tilewright.golden import ProgramRecord, conv_words, program_bytes, program_word, tmau_word
 from tilewright.golden.core.processor import Loops, check_range, check_word, kind_of
 from tilewright.golden.tmau.checks import Windows
@@ -166,13 +167,8 @@ def programs(seed, count, wrong):
     return made
 
 
-@pytest.mark.parametrize(
-    ("mode", "wrong"),
-    [
-        *((mode, 0.1) for mode in STALL_MODES),  # half of these programs have no wrong word
-        *(pytest.param(mode, 0.0, marks=pytest.mark.long) for mode in STALL_MODES),
-    ],
-)
+# Half of the programs with wrong words have none.
+@grid(lambda mode, wrong: wrong, mode=STALL_MODES, wrong=[0.1, 0.0])
 def test_random_programs(mode, wrong):
     many = programs(f"{mode}{wrong}", 16, wrong)
     memory = memory_with(*((0x400 * number, words) for number, words in enumerate(many)))
@@ -263,24 +259,6 @@ def test_a_wait_that_never_ends(watchdog):
     assert record in [ProgramRecord(ProgramError.WATCHDOG, Engine.NONE, 3 if watchdog > 1 else 0, watchdog > 1)]
     assert len(bench.events) == (watchdog > 1)
     assert len(bench.asked) <= 1 + watchdog // 64
-
-
-def test_a_barrier_that_flips_is_asked_again_at_once():
-    async def during(ctx, bench):
-        await ctx.tick().until(bench.dut.barrier_results.valid)
-        bench.never.clear()
-        await ctx.tick().repeat(5)
-        for address in (72, 64):
-            assert len(bench.asked) == 1
-            ctx.set(bench.dut.flip.address, address)
-            ctx.set(bench.dut.flip.valid, 1)
-            await ctx.tick()
-            ctx.set(bench.dut.flip.valid, 0)
-            await ctx.tick().repeat(3)
-        assert len(bench.asked) == 2
-
-    _, record = run_one([WAIT, END], setup=lambda ctx, bench: bench.never.add(64), during=during)
-    assert record is None
 
 
 @pytest.mark.parametrize("cycles", range(0, 120, 7))

@@ -131,22 +131,3 @@ def test_latency_and_rate(params, pace):
     assert cycles["o"] == list(range(2, 2 + pace * len(items), pace))
     assert cycles["faults"] == [pace * k + 3 for k, item in enumerate(items) if item["access"]["last"]]
     assert pace > 1 or cycles["i"] == list(range(len(items)))
-
-
-def test_errors_of_a_block_stay_until_it_is_filled_again():
-    bad = [0, PeError.MEMORY, PeError.UNMAPPED, *[0] * 5]
-    pick = [access(AccessKind.PICK, on=on, thread=8, slot=slot, last=1) for on, slot in ((0b110, 1), (1, 0), (0, 1))]
-    items = [access(AccessKind.FILL, slot=0), access(AccessKind.FILL, bad, slot=1), *pick,
-             access(AccessKind.FILL, slot=1, octet=1), pick[0], access(AccessKind.FILL, slot=1, octet=0),
-             pick[0]]  # fmt: skip
-    records = run(items)[0]["faults"]
-    assert [record.code for record in records] == [PeError.UNMAPPED, 0, 0, PeError.UNMAPPED, 0]
-    assert (records[0].first, records[0].last) == (9, 10)
-
-
-def test_lower_code_of_a_later_access_counts_with_its_own_threads():
-    late = [0, 0, PeError.ALIGNMENT, PeError.OFF_CHIP, PeError.ALIGNMENT, 0, 0, 0]
-    items = [access(AccessKind.LOAD, [PeError.OFF_CHIP] * LANES), access(AccessKind.LOAD, late, thread=8),
-             access(AccessKind.LOAD, [PeError.OFF_CHIP] * LANES, last=1)]  # fmt: skip
-    (record,) = run(items)[0]["faults"]
-    assert (record.code, record.first, record.last) == (PeError.ALIGNMENT, 10, 12)

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import connect
 
 from support.pe_accesses import BlockDirectory, OffsetSets, Segment, Threads, expected, observed
 from support.pe_operands import lane_registers
+from support.selection import cases, grid
 from support.streams import transact
 from tilewright.hw.pe.address.sequencer import Sequencer
 from tilewright.hw.pe.layouts import BASES_SETS, PREDICATES, AccessKind, JobKind
@@ -166,18 +167,13 @@ def all_expected(params, threads, segments, jobs):
     ]
 
 
-@pytest.mark.parametrize(
-    ("threads", "factor_regs", "mode", "smem"),
-    [
-        *((13, 1, mode, PARAMS.smem) for mode in STALL_MODES),
-        (21, 2, "both", PARAMS.smem),
-        (13, 2, "both", PACED),
-        *(pytest.param(21, 2, mode, PARAMS.smem, marks=pytest.mark.long) for mode in STALL_MODES if mode != "both"),
-        *(pytest.param(4, 2, mode, PARAMS.smem, marks=pytest.mark.long) for mode in STALL_MODES),
-        *(pytest.param(8, 2, mode, PACED, marks=pytest.mark.long) for mode in STALL_MODES),
-    ],
-)
-def test_random_jobs(mode, threads, factor_regs, smem):
+#: Threads, factor registers and shared memory; those that run in all modes.
+BUILDS = [(13, 1, PARAMS.smem), (21, 2, PARAMS.smem), (13, 2, PACED), (4, 2, PARAMS.smem), (8, 2, PACED)]
+
+
+@grid(lambda build, mode: build in BUILDS[: 3 if mode == "both" else 1], build=BUILDS, mode=STALL_MODES)
+def test_random_jobs(mode, build):
+    threads, factor_regs, smem = build
     params = PARAMS.replace(factor_regs=factor_regs, threads=threads, smem=smem)
     rng = random.Random(f"{SEED} {mode} {threads}")
     segments = [random_segment(rng, params, number, element_log2=number % 3) for number in range(5)]
@@ -202,13 +198,8 @@ def multiplies(segment, count, **fields):
 
 
 @pytest.mark.parametrize("transpose", [0, 1])
-@pytest.mark.parametrize(
-    ("ka", "kb", "smem", "pace"),
-    [
-        *((1, 1, PARAMS.smem, 1), (4, 4, PARAMS.smem, 1), (1, 1, PACED, 2)),
-        *(pytest.param(*merge, PARAMS.smem, 1, marks=pytest.mark.long) for merge in ((1, 2), (2, 2), (3, 1), (3, 3))),
-    ],
-)
+@cases("ka, kb, smem, pace", [(1, 1, PARAMS.smem, 1), (4, 4, PARAMS.smem, 1), (1, 1, PACED, 2)],
+       [(*merge, PARAMS.smem, 1) for merge in ((1, 2), (2, 2), (3, 1), (3, 3))])  # fmt: skip
 def test_rate(ka, kb, smem, pace, transpose):
     """An access a cycle, or every other cycle."""
     params = PARAMS.replace(threads=16, smem=smem)

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 import pytest
 from amaranth.hdl import Module, Signal
 
+from support.selection import grid
 from support.streams import transact
 from tilewright.golden.pe.machine import decode, refusal
-from tilewright.hw.pe.issue.decode import DecodedLayout, Decoder, memory_error, moved_registers, uniform_registers
+from tilewright.hw.pe.issue.decode import DecodedLayout, Decoder, memory_error, moved_registers
 from tilewright.hw.pe.layouts import SegmentEntryLayout
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.spec.pe import INSTRUCTIONS, MmType, Operation, PeError, SegmentElement
@@ -64,14 +65,7 @@ def error_of(decoded, rank):
     return PeError.NONE, 0
 
 
-@pytest.mark.parametrize(
-    ("preset", "mode"),
-    [
-        pytest.param(preset, mode, marks=[] if preset == "unit" or mode == "both" else pytest.mark.long)
-        for preset in ("unit", "default", "ecp5")
-        for mode in STALL_MODES
-    ],
-)
+@grid(lambda preset, mode: preset == "unit" or mode == "both", preset=["unit", "default", "ecp5"], mode=STALL_MODES)
 def test_errors(preset, mode):
     params, met = PE_PRESETS[preset], set()
     rng = random.Random(f"decode {preset}")
@@ -91,25 +85,6 @@ def test_errors(preset, mode):
     assert {operation for operation, code in met if not code} == set(Operation)
     if mode == "none":
         assert cycles["o"] == [cycle + 2 for cycle in cycles["i"]] == list(range(2, 2 * len(words) + 2, 2))
-
-
-def test_accepted_instructions_are_counted():
-    dut = elaborated(Decoder, PE_PRESETS["unit"])
-    counted = 0
-
-    async def testbench(ctx):
-        nonlocal counted
-        assert ctx.get(dut.idle)
-        ctx.set(dut.i.valid, 1)
-        for ready in (0, 0, 0, 1, 0, 1, 1, 0):
-            ctx.set(dut.o.ready, ready)
-            _, _, accepted = await ctx.tick().sample(dut.accepted)
-            counted += accepted
-            assert not ctx.get(dut.idle)
-        assert ctx.get(dut.o.payload.number) == counted - 1
-
-    simulate(dut, testbench)
-    assert counted == 4
 
 
 @pytest.mark.parametrize("operation", [Operation.MM, Operation.LD, Operation.ST])
@@ -173,34 +148,5 @@ def test_moved_registers(params):
             await ctx.tick()
             ctx.set(word, rng.getrandbits(128))
             assert (ctx.get(moved.first), ctx.get(moved.last)) == (min(registers), max(registers))
-
-    simulate(m, testbench)
-
-
-@pytest.mark.parametrize("registers", [8, 16])
-def test_uniform_registers_keep_the_last_write(registers):
-    params = UNIT.replace(uniform_regs=registers)
-    m, number, write, value = Module(), Signal(range(registers)), Signal(), Signal(32)
-    selected = uniform_registers(m, params, number=number, write=write, value=value)
-    rng = random.Random(registers)
-    model = [None] * registers
-
-    async def testbench(ctx):
-        for _ in range(400):
-            index = rng.randrange(registers)
-            ctx.set(number, index)
-            assert ctx.get(selected.is_set) == (model[index] is not None)
-            if model[index] is not None:
-                assert ctx.get(selected.exists) == (model[index] < params.segments)
-                if model[index] < params.segments:
-                    assert ctx.get(selected.segment) == model[index]
-            segment = rng.choice([rng.randrange(params.segments), params.segments, 1 << 31, rng.getrandbits(32)])
-            writes = rng.random() < 0.2
-            ctx.set(value, segment)
-            ctx.set(write, writes)
-            await ctx.tick()
-            ctx.set(write, 0)
-            if writes:
-                model[index] = segment
 
     simulate(m, testbench)

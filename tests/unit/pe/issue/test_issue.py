@@ -342,19 +342,6 @@ def test_an_mm_takes_four_cycles():
     assert jobs == cycles(log, "multiply") == list(range(jobs[0], jobs[0] + 4 * 20, 4))
 
 
-def test_a_record_names_register_and_threads():
-    unset = 5
-    words = [NAMED, mm(ur=unset), mm(ur=200), mm(ra=31), mm(rf=31), mm(ka=3, kb=3), 0, pack(Operation.MOVU, ud=9),
-             mm(type=MmType.F16), pack(Operation.BAR_WAIT, imm=4)]  # fmt: skip
-    log = run(words)
-    compare(log, words)
-    none, *faults = ((item.code, item.register, item.first, item.last) for _, name, item in log if name == "fault")
-    named = [("UNIFORM", unset), ("UNIFORM", 200), ("REGISTER", 31), ("REGISTER", 31), ("MERGE", 0), ("OPCODE", 0),
-             ("UNIFORM", 9), ("SEGMENT", 0), ("BARRIER", 0)]  # fmt: skip
-    assert none == (PeError.NONE, 0, 0, 0)
-    assert faults == [(PeError[code], register, 0, 5) for code, register in named]
-
-
 @pytest.mark.parametrize(("strobe", "rebuild"), [("segment_written", 1), ("page_written", 0)])
 def test_tables_that_are_written_are_looked_at_again(strobe, rebuild):
     def script(front):

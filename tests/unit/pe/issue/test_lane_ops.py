@@ -2,9 +2,8 @@
 
 import random
 
-import pytest
-
 from support.pe_operands import lane_registers
+from support.selection import grid
 from support.streams import transact
 from tilewright.hw.pe.issue.lane_ops import LaneOps
 from tilewright.hw.pe.params import LANES, PE_PRESETS
@@ -80,14 +79,7 @@ def random_operation(rng, params):
     }
 
 
-@pytest.mark.parametrize(
-    ("preset", "mode"),
-    [
-        pytest.param(preset, mode, marks=[] if preset == "unit" or mode == "both" else pytest.mark.long)
-        for preset in PRESETS
-        for mode in STALL_MODES
-    ],
-)
+@grid(lambda preset, mode: preset == "unit" or mode == "both", preset=PRESETS, mode=STALL_MODES)
 def test_operations(preset, mode):
     params = PRESETS[preset]
     cores, core = CORES[preset]

@@ -2,8 +2,6 @@
 
 import random
 
-import pytest
-
 from support.pe_accesses import OffsetSets
 from tilewright.hw.pe.issue.offsets import OffsetReuse
 from tilewright.hw.pe.layouts import BASES_SETS
@@ -59,23 +57,3 @@ def test_against_a_list_of_registers():
 
     simulate(dut, testbench)
     assert min(counts.values()) > 50
-
-
-async def issue(ctx, dut, register):
-    """A job with one offset register. Its set, and whether that is read."""
-    await step(ctx, dut, offsets={"first": register, "last": register}, look=1)
-    await step(ctx, dut, issued=1)
-    return chosen_set(ctx, dut)
-
-
-@pytest.mark.parametrize("blocks", range(1, BASES_SETS + 2))
-def test_as_many_take_turns_as_there_are_sets(blocks):
-    dut = elaborated(OffsetReuse, PARAMS)
-    fits = blocks <= BASES_SETS
-
-    async def testbench(ctx):
-        for number in range(6 * blocks):
-            bases_set = number % (blocks if fits else BASES_SETS)
-            assert await issue(ctx, dut, number % blocks) == (bases_set, number < blocks or not fits)
-
-    simulate(dut, testbench)

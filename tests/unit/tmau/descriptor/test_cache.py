@@ -10,7 +10,7 @@ from tilewright.golden import TensorMap
 from tilewright.hw.tmau.descriptor.cache import DescriptorStore
 from tilewright.hw.tmau.descriptor.layouts import CheckedLayout, ListedLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.spec import COMMAND, COMMAND_FIELD, DESCRIPTOR, FORMATS, TENSOR_OPCODES, Error, Opcode
+from tilewright.spec import COMMAND_FIELD, DESCRIPTOR, FORMATS, TENSOR_OPCODES, Error, Opcode
 from tilewright.spec.cluster import ClusterError
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
@@ -194,22 +194,6 @@ def test_next_descriptor_is_fetched_while_a_command_waits():
     simulate(dut, run, background=[memory.serve])
 
 
-def test_descriptor_is_not_replaced_while_its_dimensions_may_be_read():
-    dut = elaborated(FedCache, CACHE_PARAMS)  # two entries
-    memory = Descriptors(dut)
-
-    async def run(ctx):
-        await run_commands(ctx, dut, [load(1), load(2)])
-        await send(ctx, dut.i, [load(1), load(3)])
-        await ctx.tick().repeat(60)
-        assert memory.fetched == [64, 128], "the third one would take the place of the first, which is at the output"
-        answers, _ = await receive(ctx, dut.o, 2)
-        assert [answer.checked.address for answer in answers] == [16, 48]
-        assert memory.fetched == [64, 128, 192]
-
-    simulate(dut, run, background=[memory.serve])
-
-
 def outcome(commands, *, prepare=None, inputs=(), params=CACHE_PARAMS):
     """Faults of commands that are sent one by one, and the addresses that were fetched. ``prepare`` changes memory."""
     dut, faults = elaborated(FedCache, params), []
@@ -236,35 +220,6 @@ WINDOW = (Error.WINDOW, field_of(Opcode.LOAD, "descriptor"))
 CONFINED = {"windows": {"confine_global": 1, "global_first": 1, "global_last": 2}}
 
 
-@pytest.mark.parametrize("opcode", sorted(set(range(16)) - set(Opcode)))
-def test_unknown_operation(opcode):
-    assert outcome([load(0, opcode=opcode)])[0] == [(Error.OPCODE, COMMAND_FIELD + COMMAND.index("opcode"))]
-
-
-@pytest.mark.parametrize("opcode", [*TENSOR_OPCODES, Opcode.INVALIDATE, Opcode.REPLACE])
-def test_misaligned_descriptor_is_not_fetched(opcode):
-    fault = (Error.DESCRIPTOR_ALIGNMENT, field_of(opcode, "descriptor"))
-    assert outcome([{"opcode": opcode, "descriptor": 96}]) == ([fault], [])
-
-
-@pytest.mark.parametrize("opcode", sorted(set(Opcode) - {*TENSOR_OPCODES, Opcode.INVALIDATE, Opcode.REPLACE}))
-def test_other_commands_pass_whatever_lies_in_the_place_of_a_descriptor(opcode):
-    assert outcome([{"opcode": opcode, "descriptor": 99, "tag": 5}], inputs=CONFINED) == ([NO_FAULT], [])
-
-
-def test_bad_descriptor_is_refused_and_not_stored():
-    def prepare(memory):
-        memory.words[64] ^= 1  # the version
-
-    faults, fetched = outcome([load(1), load(2), load(1)], prepare=prepare)
-    assert [code for code, _ in faults] == [Error.VERSION, Error.NONE, Error.VERSION] and fetched == [64, 128, 64]
-
-
-def test_bus_error_is_reported_and_not_stored():
-    faults, fetched = outcome([load(3)] * 2, prepare=lambda memory: memory.failing.add(192))
-    assert (faults, fetched) == ([(Error.DESCRIPTOR_READ, 0)] * 2, [192] * 2)
-
-
 @pytest.mark.parametrize(
     ("opcode", "number", "again"),
     [(Opcode.INVALIDATE, 1, [64]), (Opcode.INVALIDATE_ALL, 9, [64, 128]), (Opcode.INVALIDATE, 9, [])],
@@ -273,51 +228,6 @@ def test_invalidation(opcode, number, again):
     loads = [load(1), load(2)]
     faults, fetched = outcome([*loads, {"opcode": opcode, "descriptor": 64 * number}, *loads])
     assert (faults, fetched) == ([NO_FAULT] * 5, [64, 128, *again])
-
-
-@pytest.mark.parametrize("blocked", [False, True])
-def test_invalidation_around_a_fetch(blocked):
-    """In every cycle from that of the request to that in which the command leaves: it reads once and is counted once.
-
-    What was invalidated on its way, or while its command waits for the output, is not there for the next command.
-    """
-    dut = elaborated(FedCache, CACHE_PARAMS)
-    counted = []
-
-    async def count(ctx):
-        async for _, _, hit, miss in ctx.tick().sample(dut.hit_stb, dut.miss_stb):
-            counted.extend(["hit"] * hit + ["miss"] * miss)
-
-    def fetched_again(cycle):
-        memory, left = Descriptors(dut), []
-        counted.clear()
-
-        async def run(ctx):
-            await run_commands(ctx, dut, [load(9)])
-            await send(ctx, dut.i, [load(2, tag=1), load(1, tag=2)])  # the first is at the output, and is not taken
-            ctx.set(dut.o.ready, not blocked)
-            for now in range(60):
-                ctx.set(dut.invalidate_all, now == cycle)
-                if ctx.get(dut.cache.i.valid) and ctx.get(dut.cache.i.ready):
-                    left.append(now)
-                await ctx.tick()
-                if blocked and now == 45:
-                    ctx.set(dut.o.ready, 1)
-            ctx.set(dut.o.ready, 0)
-            await run_commands(ctx, dut, [load(1)])
-
-        simulate(dut, run, background=[memory.serve, count])
-        again = memory.fetched[2:] == [64, 64]
-        assert again or memory.fetched[2:] == [64], cycle
-        assert counted == ["miss"] * 3 + (["miss"] if again else ["hit"]), cycle
-        (leaves,) = left
-        return again, leaves
-
-    leaves = fetched_again(-1)[1]
-    assert leaves == (47 if blocked else 33), "the command leaves the input"
-    again = [cycle for cycle in range(leaves + 3) if fetched_again(cycle)[0]]
-    # It is looked up in cycle 0 and asked for in cycle 1.
-    assert again == [*range(2, leaves + 3)]
 
 
 # From the last descriptor before the window to the first behind it; the last two are in the window in part or not at
@@ -356,35 +266,6 @@ def test_a_cached_descriptor_outside_the_window_is_refused():
         assert answer.fault.code == Error.WINDOW
 
     simulate(dut, run, background=[memory.serve])
-
-
-def test_replace_drops_the_descriptor_and_holds_up_what_is_behind():
-    dut = elaborated(FedCache, CACHE_PARAMS)
-    memory = Descriptors(dut)
-
-    async def run(ctx):
-        await run_commands(ctx, dut, [load(1), load(2)])
-        memory.fetched.clear()
-        await run_commands(ctx, dut, [{"opcode": Opcode.REPLACE, "descriptor": 64}])
-        await send(ctx, dut.i, [load(1)])
-        for _ in range(20):
-            assert not ctx.get(dut.i.ready) and not ctx.get(dut.o.valid) and not ctx.get(dut.fetch.valid)
-            await ctx.tick()
-        memory.words[64] = memory.words[128]  # the change
-        ctx.set(dut.quiescent, 1)
-        await ctx.tick()
-        ctx.set(dut.quiescent, 0)
-        answers, _ = await receive(ctx, dut.o, 1)
-        answers += await run_commands(ctx, dut, [load(2)])
-        assert [answer.checked.address for answer in answers] == [32, 32]
-
-    simulate(dut, run, background=[memory.serve])
-    assert memory.fetched == [64], "the other descriptor is still there"
-
-
-def test_refused_replace_holds_up_nothing():
-    faults, fetched = outcome([load(1), {"opcode": Opcode.REPLACE, "descriptor": 65}, load(1)])
-    assert [code for code, _ in faults] == [Error.NONE, Error.DESCRIPTOR_ALIGNMENT, Error.NONE] and fetched == [64]
 
 
 @pytest.mark.parametrize("stopped", [0, 1])

@@ -5,9 +5,9 @@ Each rule has its cases in tests/integration/tmau/test_errors.py.
 
 import random
 
-import pytest
 from amaranth.lib import data
 
+from support.selection import cases
 from support.tmau_neighbours import checked_payload, listed_payload
 from tilewright.golden import TensorMap, check_word
 from tilewright.golden.tmau.tile import footprint
@@ -114,32 +114,16 @@ async def until_done(ctx, dut):
 
 
 #: Features that hardware may lack, together.
-MISSING = [
-    tuple(FEATURES),
-    *(
-        pytest.param(names, marks=pytest.mark.long)
-        for names in (
-            ("im2col",),
-            ("interleave",),
-            ("unaligned",),
-            ("gather",),
-            ("swizzle",),
-            ("tf32",),
-            ("im2col", "gather"),
-        )
-    ),
-]
+MISSING = [(name,) for name in ("im2col", "interleave", "unaligned", "gather", "swizzle", "tf32")]
 
 
-@pytest.mark.parametrize("missing", MISSING, ids="-".join)
+@cases("missing", [tuple(FEATURES)], [*MISSING, ("im2col", "gather")], ids="-".join)
 def test_words_for_fewer_features(missing):
     """Refusals of what is missing, and constants of the rest."""
     judge(TMAU_PRESETS["unit"].replace(features=[name for name in FEATURES if name not in missing]), 5)
 
 
-@pytest.mark.parametrize(
-    "preset", ["unit", *(pytest.param(name, marks=pytest.mark.long) for name in ("ecp5", "default", "full"))]
-)
+@cases("preset", ["unit"], ["ecp5", "default", "full"])
 def test_words_are_judged_and_derived(preset):
     judge(TMAU_PRESETS[preset], 100)
 

@@ -2,26 +2,22 @@
 
 import random
 from dataclasses import dataclass, field
-from functools import partial
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from amaranth.hdl import Value
 
-from support.shared_memory import LineMemory, line_bits
-from tilewright.golden.tmau.reduce import reduce
+from support.selection import cases
+from support.shared_memory import line_bits
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.load.path import LoadPath
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.spec import Element, Reduction
+from tilewright.spec import Reduction
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, send, unpacker, watch_stream
 
 SEED = 20260
-long = partial(pytest.param, marks=pytest.mark.long)
-BUSES = [16, long(32), long(64)]
-RANDOM = [*((16, mode) for mode in STALL_MODES), *(long(bus, mode) for bus in (32, 64) for mode in STALL_MODES)]
+buses = cases("bus_bytes", [16], [32, 64])
 
 
 def unit_params(bus_bytes):
@@ -275,7 +271,8 @@ def consecutive(cycles):
     return cycles == list(range(cycles[0], cycles[0] + len(cycles)))
 
 
-@pytest.mark.parametrize(("bus_bytes", "mode"), RANDOM)
+@buses
+@pytest.mark.parametrize("mode", STALL_MODES)
 def test_random_transfers(bus_bytes, mode):
     seed = SEED + 10 * bus_bytes + list(STALL_MODES).index(mode)
     print(f"seed {seed}")
@@ -293,11 +290,8 @@ INSIDE = {"inside": 1, "offset": 0, "shared": 0, "skip": 1}
 OUTSIDE = INSIDE | {"inside": 0}
 
 
-@pytest.mark.parametrize("bus_bytes", BUSES)
-@pytest.mark.parametrize(
-    ("length", "offset", "runs"),
-    [(64, 0, 4), (256, 11, 1), (16, 0, 12), long(1024, 5, 2), long(80, 0, 8), long(160, 0, 4)],
-)
+@buses
+@cases("length, offset, runs", [(64, 0, 4), (256, 11, 1), (16, 0, 12)], [(1024, 5, 2), (80, 0, 8), (160, 0, 4)])
 def test_a_word_a_cycle(bus_bytes, length, offset, runs):
     rows = [INSIDE | {"offset": offset}] * runs
     cycles = run(repeated(deep_params(bus_bytes), 6, simple_transfer(run_bytes=length), rows))
@@ -305,8 +299,8 @@ def test_a_word_a_cycle(bus_bytes, length, offset, runs):
     assert consecutive(cycles["words"])
 
 
-@pytest.mark.parametrize("bus_bytes", BUSES)
-@pytest.mark.parametrize("swizzle", [long(0), long(1), long(2), 3])
+@buses
+@cases("swizzle", [3], [0, 1, 2])
 def test_a_run_a_cycle_with_gaps(bus_bytes, swizzle):
     transfer = simple_transfer(run_bytes=16, gap=(0, 16, 48, 112)[swizzle], swizzle=swizzle)
     assert consecutive(run(repeated(deep_params(bus_bytes), 4, transfer, [INSIDE] * 16))["words"])
@@ -315,7 +309,7 @@ def test_a_run_a_cycle_with_gaps(bus_bytes, swizzle):
     assert consecutive(run(repeated(deep_params(bus_bytes), 3, adjoining, rows))["words"])
 
 
-@pytest.mark.parametrize(("bus_bytes", "size"), [(16, 1), long(32, 16), long(32, 1), long(64, 16), long(64, 1)])
+@cases("bus_bytes, size", [(16, 1)], [(32, 16), (32, 1), (64, 16), (64, 1)])
 def test_a_run_a_cycle_where_runs_share_words(bus_bytes, size):
     """All chunks of a word, and, as with ``gather0``, every second byte of it."""
     offsets = [max(size, 2) * k % bus_bytes for k in range(256)]
@@ -324,78 +318,27 @@ def test_a_run_a_cycle_where_runs_share_words(bus_bytes, size):
     assert len(writes) == 2 * 256 and consecutive(writes)
 
 
-@pytest.mark.parametrize(("bus", "length", "gap"), [
-    (16, 100, 28), long(32, 37, 27), long(64, 201, 0), long(64, 100, 28)])  # fmt: skip
+@cases("bus, length, gap", [(16, 100, 28)], [(32, 37, 27), (64, 201, 0), (64, 100, 28)])
 def test_a_word_a_cycle_with_rows_of_odd_length(bus, length, gap):
     transfer = simple_transfer(run_bytes=length, gap=gap)
     assert consecutive(run(repeated(deep_params(bus), 1, transfer, [INSIDE | {"offset": 5}] * 8))["words"])
 
 
-@pytest.mark.parametrize("bus_bytes", BUSES)
+@buses
 def test_a_line_of_fill_a_cycle(bus_bytes):
     assert consecutive(run(repeated(deep_params(bus_bytes), 5, simple_transfer(run_bytes=1024), [OUTSIDE]))["writes"])
 
 
-@pytest.mark.parametrize("bus_bytes", BUSES)
+@buses
 def test_fill_around_the_data_costs_no_cycle(bus_bytes):
     transfer = simple_transfer(run_bytes=128, data_start=48, data_end=56)
     assert consecutive(run(repeated(deep_params(bus_bytes), 5, transfer, [INSIDE] * 4))["writes"])
 
 
-@pytest.mark.parametrize("bus_bytes", BUSES)
+@buses
 @pytest.mark.parametrize("swizzle", [0, 3])
 def test_two_cycles_from_the_last_word(bus_bytes, swizzle):
     transfer = simple_transfer(run_bytes=256, swizzle=swizzle, data_end=250)
     cycles = run(repeated(deep_params(bus_bytes), 1, transfer, [INSIDE]), hold_last_word=30)
     assert cycles["writes"][-1] == cycles["words"][-1] + 2
     assert cycles["completions"] == [cycles["writes"][-1] + 1]
-
-
-def test_stall_data_counts_the_cycles_without_a_word():
-    traffic = repeated(deep_params(16), 1, simple_transfer(run_bytes=16), [INSIDE])
-    dut, stalls = elaborated(LoadPath, traffic.params), []
-
-    async def source(ctx):
-        await send(ctx, dut.transfers, traffic.transfers)
-        await send(ctx, dut.rows, traffic.rows)
-        await ctx.tick().repeat(20)
-        await send(ctx, dut.words, traffic.words)
-
-    async def sink(ctx):
-        await receive(ctx, dut.writes, 1)
-        await receive(ctx, dut.completions, 1)
-
-    async def watch(ctx):
-        async for *_, stall in ctx.tick().sample(dut.stall_data):
-            stalls.append(stall)
-
-    simulate(dut, source, sink, background=[watch])
-    assert sum(stalls) == 20 - 3, "four cycles go by until the step is there"
-
-
-def test_reduction_into_shared_memory():
-    """Two transfers onto the same lines: what the second adds to is what the first left."""
-    params, rng = deep_params(16), random.Random(SEED)
-    expected = (memory := np.frombuffer(rng.randbytes(params.smem.size_bytes), np.uint8).copy()).copy()
-    length = 304
-    transfer = simple_transfer(run_bytes=length, smem=128, reduction=Reduction.ADD, element=Element.U32)
-    traffic = Traffic(params)
-    for _ in range(2):
-        traffic.add(rng, transfer, [INSIDE])
-    sources = [b"".join(word["data"].to_bytes(16, "little") for word in part)[:length]
-               for part in (traffic.words[:19], traffic.words[19:])]  # fmt: skip
-    for source in sources:
-        old = expected[128 : 128 + length]
-        old[:] = reduce(Reduction.ADD, Element.U32, old, np.frombuffer(source, np.uint8))
-    shared = LineMemory(dut := elaborated(LoadPath, params), memory, stall=0.3, seed=SEED)
-
-    async def drive(ctx):
-        for name in ("transfers", "rows", "words"):
-            await send(ctx, getattr(dut, name), getattr(traffic, name))
-
-    async def take(ctx):
-        completions, _ = await receive(ctx, dut.completions, 2)
-        assert [completion.bytes for completion in completions] == [length, length]
-
-    simulate(dut, drive, take, background=[shared.serve])
-    assert (memory == expected).all()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import Value
 
+from support.selection import grid
 from tilewright.golden.tmau.reduce import is_legal, reduce
 from tilewright.hw.reduce.floats import FloatSums
 from tilewright.hw.reduce.integer import IntegerReducer
@@ -19,8 +20,7 @@ from tilewright.verify.pysim.streams import STALL_MODES, send, set_together, unp
 
 SEED = 29
 ROWS = 3  # few, so that reductions meet what was written just before
-#: Each width and each stall mode.
-QUICK = [(16, mode) for mode in STALL_MODES] + [(64, "both")]
+
 LEGAL = [(op, element) for op in Reduction for element in Element if is_legal(op, element)]
 PLAIN = (Reduction.NONE, Element.U8)
 ADD = (Reduction.ADD, Element.U32)
@@ -124,14 +124,7 @@ def expected_memory(bus_bytes, transfers):
     return memory
 
 
-@pytest.mark.parametrize(
-    ("bus_bytes", "mode"),
-    [
-        pytest.param(bus_bytes, mode, marks=[] if (bus_bytes, mode) in QUICK else pytest.mark.long)
-        for bus_bytes in (16, 32, 64)
-        for mode in STALL_MODES
-    ],
-)
+@grid(lambda *case: case[0] == 16 or case == (64, "both"), bus_bytes=[16, 32, 64], mode=STALL_MODES)
 def test_transfers_of_all_kinds(bus_bytes, mode):
     rng = random.Random(SEED)
     transfers = [
@@ -204,13 +197,6 @@ def test_latency_and_a_part_a_cycle(bus_bytes, element, part, latency):
     assert latency - 4 == (FloatSums if element.is_float else IntegerReducer).LATENCY
     # The first part is fetched in the cycle after its piece came.
     assert cycles == list(range(1 + latency, 1 + latency + 384 // part))
-
-
-def test_word_that_lies_in_two_lines_is_two_parts():
-    rng = random.Random(SEED)
-    result = run(64, [make_transfer(rng, 64, *ADD, start=32, length=256, first=64)])
-    pieces = [(payload.piece.line, payload.piece.first, payload.piece.end) for _, payload in result["left"]]
-    assert pieces == [(0, 32, 96), (0, 96, 128), (1, 0, 32), (1, 32, 96), (1, 96, 128), (2, 0, 32), (2, 32, 32)]
 
 
 def test_next_transfer_waits_until_this_one_is_written():

@@ -1,4 +1,4 @@
-"""Runs in absolute addresses, in every stall mode; worked examples of steps; latency and rate.
+"""Runs in absolute addresses, in every stall mode; latency and rate.
 
 That steps cover their runs and use the right words is proved in tests/formal/tmau/load/test_steps.py.
 """
@@ -106,29 +106,6 @@ def steps_of(runs, count):
     return came["steps"], cycles["runs"], cycles["steps"]
 
 
-@pytest.mark.parametrize(
-    ("run", "spans"),
-    [
-        (make_run(0, 48, data=(0, 48), last=1), [(0, 16), (16, 32), (32, 48)]),
-        (make_run(0, 32, data=(0, 32), offset=5, last=1), [(0, 11), (11, 27), (27, 32)]),
-        (make_run(0, 512, last=1), [(0, 128), (0, 128), (0, 128), (0, 128)]),
-        (make_run(0, 512, data=(200, 210), last=1), [(0, 128), (0, 128), (0, 128), (0, 128)]),
-        # The word reaches over the line's end: what is behind it goes along, then the open line is completed.
-        (make_run(112, 48, data=(10, 20), last=1), [(112, 160), (32, 32)]),
-        # A run of one byte.
-        (make_run(77, 1, data=(0, 1), offset=15, last=1), [(77, 78)]),
-        # A run that ends with the line leaves nothing to be completed.
-        (make_run(125, 3, data=(1, 3), offset=14, last=1), [(125, 128)]),
-        # … but not a whole line of fill.
-        (make_run(112, 272, data=(10, 20), last=1), [(112, 132), (4, 128), (0, 128)]),
-    ],
-    ids=["aligned", "misaligned", "fill", "fill around", "over the line", "byte", "end of line", "fill behind"],
-)
-def test_worked_examples(run, spans):
-    steps, _, _ = steps_of([run], len(spans))
-    assert [(step.piece.first, step.piece.end) for step in steps] == spans and steps[-1].piece.last
-
-
 def bytes_of_a_word(k):
     """Single bytes at odd places, several in a line and fifteen in a bus word."""
     return make_run(9 * k, 1, data=(0, 1), offset=k % 15, shared=k % 15 > 0, close=9 * k // 128 != (9 * k + 9) // 128)
@@ -147,27 +124,3 @@ def bytes_of_a_word(k):
 def test_latency_one_and_a_run_a_cycle(make):
     _, run_cycles, step_cycles = steps_of([make(k) for k in range(30)], 30)
     assert (run_cycles, step_cycles) == (list(range(30)), list(range(1, 31)))
-
-
-def test_a_run_of_two_shared_words_is_one_step_if_they_are_rotated_alike():
-    """Rows of a bus word that are contiguous in the tensor, at the start of lines; and what keeps two words apart."""
-    first = make_run(0, 8, data=(0, 8), offset=8, close=1)
-    joined = make_run(128, 16, data=(0, 16), offset=8, shared=1, close=1)
-    for changes, expected in (
-        ({}, 1),
-        ({"offset": 9}, 2),
-        ({"shared": 0}, 2),
-        ({"start": 144}, 2),
-        ({"length": 32, "data": (0, 17)}, 2),
-        ({"length": 32, "data": (1, 16), "offset": 9}, 1),  # with fill on both sides
-        ({"reduction": 1}, 2),
-    ):
-        options = {"start": 128, "length": 16, "data": (0, 16), "offset": 8, "shared": 1, "close": 1, "last": 1}
-        options |= {"tag": 1} | changes
-        reduction = options.pop("reduction", 0)
-        run = make_run(**options)
-        run["context"]["reduction"] = reduction
-        steps, _, _ = steps_of([first, run], 1 + expected)
-        assert [step.context.tag for step in steps] == [0] + [1] * expected and steps[-1].piece.last, changes
-    _, run_cycles, step_cycles = steps_of([first, *[joined] * 20], 21)
-    assert (run_cycles, step_cycles) == (list(range(21)), list(range(1, 22)))

@@ -13,6 +13,7 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.setup.block import BlockSetup
 from tilewright.spec import BLOCK, COMMAND_FIELD, DESCRIPTOR, FORMATS, Element, Error, Opcode, Reduction, Space
 from tilewright.spec.cluster import ClusterError
+from tilewright.spec.tmau_registers import FEATURES
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, send, watch_stream
 
@@ -133,11 +134,19 @@ def test_rules_and_jobs(mode, confined):
     assert (Error.WINDOW in codes) == confined
 
 
-def test_rules_without_windows():
-    """Last bytes are found in as many bits then as the size of shared memory needs."""
+#: Features of hardware that has only one of them, and of hardware that lacks one.
+BUILT = {"stores": ("stores",)} | {
+    name: tuple(feature for feature in FEATURES if feature != name)
+    for name in ("local_copies", "reductions_shared", "reductions_global", "reductions_float")
+}
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_rules_for_fewer_features(name):
+    """Without windows last bytes are found in as many bits as the size of shared memory needs."""
     rng = random.Random(SEED)
-    words = [word for tag in range(1, 801) if (word := random_word(rng, tag)).opcode != Opcode.REPLACE]
-    codes = compare(words, Windows(), "none", ("stores",))
+    words = [word for tag in range(1, 601) if (word := random_word(rng, tag)).opcode != Opcode.REPLACE]
+    codes = compare(words, Windows(), "none", BUILT[name])
     assert codes >= {Error.NONE, Error.UNSUPPORTED, Error.BLOCK_ALIGNMENT, Error.BLOCK_RANGE}
 
 

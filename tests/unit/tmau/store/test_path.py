@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+from support.selection import cases
 from tilewright.golden.smem import swizzle
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -273,10 +274,7 @@ def check_looped(bus, model):
     assert position == len(bus.looped)
 
 
-@pytest.mark.parametrize(
-    ("bus_bytes", "mode"),
-    [(16, "stall"), (16, "both"), (64, "none"), (64, "idle"), pytest.param(64, "both", marks=pytest.mark.long)],
-)
+@cases("bus_bytes, mode", [(16, "stall"), (16, "both"), (64, "none"), (64, "idle")], [(64, "both")])
 def test_random_transfers(bus_bytes, mode):
     rng = random.Random(SEED)
     dut, model = elaborated(StorePath, make_params(bus_bytes)), Model(bus_bytes)
