@@ -302,8 +302,11 @@ class _Lowering:
             points = -(-(place.width // window[1]) // self.conv.slaves)
             return max(blocks * pixels // (place.width // window[1]) * points, pixels * place.channels // _LOADED)
 
-        windows = [(rows, columns) for rows, columns in product(_divisors(place.height), _divisors(place.width))
-                   if rows * columns <= _MOST_SUMMED]  # fmt: skip
+        windows = [
+            (rows, columns)
+            for rows, columns in product(_divisors(place.height), _divisors(place.width))
+            if rows * columns <= _MOST_SUMMED and rows * place.row_pitch <= max(self.room // 4, place.row_pitch)
+        ]
         best = min(windows, key=lambda window: (cycles(window), pixels // window[0] // window[1]))
         return best if cycles(best) + _SUM_CYCLES < blocks * pixels else None
 

@@ -56,10 +56,8 @@ def _cast(op, reading):
 _MOST = 1 << 24
 
 #: Operators that compute shapes, scales and weights.
-_NUMBERS = {"Abs", "Add", "Cast", "Ceil", "Clip", "Concat", "ConstantOfShape", "Div", "Equal", "Exp", "Expand", "Floor",
-            "Gather", "Greater", "Less", "Log", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Pow", "Range", "Reciprocal",
-            "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Round", "Slice", "Sqrt", "Sub", "Tile",
-            "Where"}  # fmt: skip
+_NUMBERS = {"Add", "Cast", "Ceil", "Clip", "Concat", "ConstantOfShape", "Div", "Equal", "Expand", "Floor", "Gather",
+            "Max", "Min", "Mul", "Neg", "Pow", "Range", "Slice", "Sqrt", "Sub", "Tile", "Where"}  # fmt: skip
 #: Operators that may give a constant.
 FOR_CONSTANTS = {"Constant", "Shape"} | _NUMBERS
 

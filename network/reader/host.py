@@ -13,7 +13,7 @@ __all__ = ["HOSTED", "on_host"]
 
 #: Operators that the host computes.
 HOSTED = frozenset((
-    "Abs", "Add", "And", "ArgMax", "ArgMin", "BatchNormalization", "Cast", "Ceil", "Clip", "Concat", "Cos", "Div",
+    "Abs", "Add", "And", "ArgMax", "ArgMin", "Ceil", "Clip", "Concat", "Cos", "Div",
     "Elu", "Equal", "Erf", "Exp", "Expand", "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Gelu",
     "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "InstanceNormalization", "LayerNormalization",
     "LeakyRelu", "Less", "LessOrEqual", "Log", "LogSoftmax", "LpNormalization", "Max", "Mean", "Min", "Mod", "Mul",

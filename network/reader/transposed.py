@@ -55,6 +55,8 @@ def _placed(op, kernel, given):
     strides, dilations = (op.sizes(name, (1, 1), 1) for name in ("strides", "dilations"))
     pads, more = op.sizes("pads", (0, 0, 0, 0), 0), op.sizes("output_padding", (0, 0), 0)
     how, wanted = op.take("auto_pad", "NOTSET", str), op.take("output_shape", (), int)
+    if any(each >= max(pair) for each, *pair in zip(more, strides, dilations, strict=True)):
+        raise op.refusal(f"its output_padding {list(more)} is not less than its strides or dilations")
     op.refuse_if(how not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"), f"its attribute 'auto_pad' is {how!r}")
     op.refuse_if(how != "NOTSET" and any(pads), f"it has pads and auto_pad {how!r}")
     op.refuse_if(len(wanted) not in (0, 2), f"its attribute 'output_shape' is {list(wanted)}, and must be 2 numbers")

@@ -10,6 +10,8 @@ __all__ = ["CASES", "VALUES", "OperatorCase"]
 _FUNCTIONS = ("Abs", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Mish", "Neg",
               "Reciprocal", "Selu", "Sigmoid", "Softplus", "Softsign", "Sqrt", "Tanh", "ThresholdedRelu")  # fmt: skip
 _OPERATIONS = ("Max", "Min", "PRelu", "Pow")
+#: Operators that are read on constants alone, with further operands.
+_ON_CONSTANTS = {"Ceil": (), "Equal": (np.float32([2.25, 4, -1]),), "Floor": ()}
 #: Of a result; of a tensor of floats that are not negative.
 _Y, _POSITIVE = (np.float32(0.05), np.uint8(7)), (SCALE, np.uint8(0))
 #: A constant of numbers.
@@ -50,6 +52,26 @@ def _gemm(form, kind, **attributes):
 
 def _matmul(form, kind, **attributes):
     return _of_floats(form, kind, form.weights(5, 3, axis=1)[0], **attributes)
+
+
+def _batch_normalization(form, kind, **attributes):
+    return _of_floats(
+        form, kind, *np.float32([[1, 2, -1, 0.5], [0, 1, 2, 3], [1, -1, 0, 2], [1, 2, 0.5, 1]]), **attributes
+    )
+
+
+def _conv_transpose(form, kind, *, group=None, **attributes):
+    attributes |= {} if group is None else {"group": group}
+    weights = form.floats(_integers(4, 4 // (group or 1), 3, 3), np.float32(0.01), np.int8(0))
+    return _of_floats(form, kind, weights, form.numbers(4), **attributes)
+
+
+def _expand(form, kind, **attributes):
+    return _moved(form, kind, np.int64([2, 4, 6, 5]), **attributes)
+
+
+def _tile(form, kind, **attributes):
+    return _moved(form, kind, np.int64([1, 2, 1, 2]), **attributes)
 
 
 def _on_integers(form, kind, *others, **attributes):
@@ -96,8 +118,8 @@ def _resize(form, kind, **attributes):
     return _of_floats(form, kind, empty, empty, np.int64(sizes), **attributes)
 
 
-def _reduce_mean(form, kind, **attributes):
-    axes = [np.int64([2, -1])] if form.opset >= 18 else []
+def _reduce(form, kind, **attributes):
+    axes = [np.int64([2, -1])] if form.opset >= (13 if kind == "ReduceSum" else 18) else []
     attributes = attributes if axes else {"axes": [2, -1]} | attributes
     return _of_floats(form, kind, *axes, **attributes)
 
@@ -202,7 +224,14 @@ CASES = {
     **{("", kind): [OperatorCase(_two_functions), OperatorCase(_on_constant(np.float32([2, -0.5, 4])), _VECTOR)]
        for kind in ("Add", "Div", "Mul", "Sub")},
     **{("", kind): [OperatorCase(_of_floats)] for kind in ("GlobalAveragePool", "GlobalMaxPool", "Relu", "Softmax")},
+    **{("", kind): [OperatorCase(_on_constant(*others), _VECTOR)] for kind, others in _ON_CONSTANTS.items()},
     ("", "AveragePool"): [OperatorCase(_of_floats, kernel_shape=[3, 3])],
+    ("", "BatchNormalization"): [OperatorCase(_batch_normalization)],
+    ("", "ConvTranspose"): [OperatorCase(_conv_transpose)],
+    ("", "Expand"): [OperatorCase(_expand, (1, 4, 6, 1)), OperatorCase(_on_constant(np.int64([2, 2, 3])), _VECTOR)],
+    ("", "Range"): [OperatorCase(_on_constant(np.int64(7), np.int64(2), first=np.int64(1)), _VECTOR)],
+    ("", "Tile"): [OperatorCase(_tile), OperatorCase(_on_constant(np.int64([2, 1])), _VECTOR)],
+    ("", "Where"): [OperatorCase(_on_constant(_NUMBERS, np.float32(3), first=_NUMBERS > 1), _VECTOR)],
     ("", "Cast"): [OperatorCase(_cast), OperatorCase(_on_constant(), _VECTOR, to=TensorProto.INT32)],
     ("", "Clip"): [OperatorCase(_clip)],
     ("", "Concat"): [OperatorCase(lambda form, kind, **given: _of_floats(form, kind, form.both("x"), **given), axis=1),
@@ -225,7 +254,7 @@ CASES = {
     ("", "QLinearMatMul"): [OperatorCase(lambda form, kind, **given: _on_integers(
         form, kind, _integers(5, 3), np.float32(0.01), np.int8(0), **given))],
     ("", "QuantizeLinear"): [OperatorCase(_quantize_linear), OperatorCase(_integers_of, _VECTOR)],
-    ("", "ReduceMean"): [OperatorCase(_reduce_mean)],
+    **{("", kind): [OperatorCase(_reduce)] for kind in ("ReduceMax", "ReduceMean", "ReduceSum")},
     ("", "Reshape"): [OperatorCase(lambda form, kind, **given: _moved(form, kind, np.int64([6, -1, 4]), **given)),
                       OperatorCase(_on_constant(np.int64([3, -1])), _VECTOR)],
     ("", "Resize"): [OperatorCase(_resize, mode="nearest")],
@@ -268,12 +297,15 @@ VALUES = _WINDOWS | {
     "blocksize": [1, 2, 3], "ceil_mode": _SWITCH, "channels_last": _SWITCH, "count_include_pad": _SWITCH,
     "coordinate_transformation_mode": ["half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "asymmetric",
                                        "tf_half_pixel_for_nn", "align_corners", "tf_crop_and_resize"],
-    "cubic_coeff_a": [-0.75, -0.5], "end": [1, -1, 9], "ends": [[3, 4], [9, -1]], "exclude_outside": _SWITCH,
+    "cubic_coeff_a": [-0.75, -0.5], "end": [1, -1, 9], "ends": [[3, 4], [9, -1]], "epsilon": [1e-5, 0.25],
+    "exclude_outside": _SWITCH,
     "extrapolation_value": [0.0, 7.0], "gamma": [1.05, 2.0], "group": [1, 2, 4],
     "keep_aspect_ratio_policy": ["stretch", "not_larger", "not_smaller"], "keepdims": _SWITCH, "max": [2.0, -0.5],
     "min": [-1.0, 0.5], "nearest_mode": ["floor", "ceil", "round_prefer_floor", "round_prefer_ceil", "simple"],
     ("", "Pad", "mode"): ["constant", "reflect", "edge", "wrap"],
-    ("", "Resize", "mode"): ["nearest", "linear", "cubic"], "mode": ["DCR", "CRD"], "noop_with_empty_axes": _SWITCH,
+    ("", "Resize", "mode"): ["nearest", "linear", "cubic"], "mode": ["DCR", "CRD"], "momentum": [0.9, 0.5],
+    "noop_with_empty_axes": _SWITCH,
+    "output_padding": [[0, 0], [1, 0]], "output_shape": [[8, 7], [7, 6]], "spatial": [1, 0], "training_mode": [0, 1],
     "num_outputs": [2, 3], "opset": [11, 12, 13],
     "output_dtype": [0, *(getattr(TensorProto, name) for name in ("FLOAT", "UINT8", "INT8", "INT16", "FLOAT16"))],
     ("", "Pad", "pads"): [[0, 0, 1, 2, 0, 0, 0, 1], [0, 2, 0, 0, 0, 0, 1, 0]], "perm": [[0, 2, 3, 1], [1, 0], [0, 0]],
@@ -281,7 +313,8 @@ VALUES = _WINDOWS | {
     "round_mode": ["up", "down", "nearest"], "saturate": [1, 0], "seed": [0, 7],
     "sparse_value": [helper.make_sparse_tensor(
         numpy_helper.from_array(np.int64([3]), "v"), numpy_helper.from_array(np.int64([1])), [2])],
-    "split": [[2, 2], [1, 3], [1, 1]], "start": [0, 1, -1, 9], "starts": [[1, 0], [-2, 1]], "storage_order": _SWITCH,
+    "split": [[2, 2], [1, 3], [1, 1]], "stash_type": [1, 10],
+    "start": [0, 1, -1, 9], "starts": [[1, 0], [-2, 1]], "storage_order": _SWITCH,
     "to": [1, 2, 3, 6, 7, 10, 11], "transA": _SWITCH, "transB": _SWITCH, ("", "Pad", "value"): [0.0, 0.7],
     "value": [numpy_helper.from_array(value) for value in (np.int32([7]), np.float32([2.5]))],
     "value_float": [2.5], "value_floats": [[2.5, 1.0]], "value_int": [3], "value_ints": [[3, -1]],
