@@ -284,8 +284,13 @@ class _Lowering:
         return one and place.batch == 1 and tuple(at.kernel) == (place.height, place.width)
 
     def _is_large(self, node):
-        """Whether a Pool adds more elements for one row of results than shared memory should hold."""
-        return self._is_global(node) and self._place(node.inputs[0]).image_pitch > self.room // 2
+        """Whether a Pool adds more rows than shared memory should hold."""
+        place = self._place(node.inputs[0])
+        return self._is_global(node) and place.image_pitch > self.room // 2 and place.height > self._rows_of_sums(place)
+
+    def _rows_of_sums(self, place):
+        """Rows that are added at once: with as many, the next ones are loaded meanwhile."""
+        return max(self.room // 3 // place.row_pitch, 1)
 
     def _window_of_sums(self, node):
         """Rows and columns of windows whose sums are computed first, as that is faster; otherwise None.
@@ -323,7 +328,7 @@ class _Lowering:
     def _pool_of_rows(self, node):
         """Sums of more rows than shared memory holds: each layer begins with the sums of the layer before."""
         at, place, output = node.attributes, self._place(node.inputs[0]), place_of(self.graph.tensors[node.output])
-        count = max(self.room // 3 // place.row_pitch, 1)
+        count = self._rows_of_sums(place)
         scales = self._between(node, "scales", (place.channels,), "float32")
         self.constants[scales.name] = np.full(place.channels, at.scale.reshape(-1)[0], np.float32)
         self.places[scales.name] = scales
