@@ -42,7 +42,8 @@ def evaluate(graph, inputs):
     ModelError
         If the inputs are not those of the network; one sentence.
     """
-    values = graph.constants | check_inputs(instance("graph", graph, Graph, "network"), inputs)
+    inputs = check_inputs(instance("graph", graph, Graph, "network"), inputs)
+    values = graph.constants | inputs
     with work("golden"):
         for done, node in enumerate(graph.nodes):
             report("layers", done, len(graph.nodes))

@@ -94,7 +94,7 @@ def _refused(op, refusal):
 def _is_known(reading, value):
     """Whether the host has the floats of a value, or its numbers of another type."""
     if isinstance(value, Tensor):
-        return value.dtype not in ("uint8", "int8")
+        return value.dtype not in ("uint8", "int8") and value.name not in reading.inputs
     return value is not None and reading.floats_of(value) is not None
 
 

@@ -122,6 +122,7 @@ def read_nodes(model, each):
     inputs = [value for value in graph.input if value.name not in reading.values]
     for value in inputs:
         reading.give(_given(value))
+        reading.inputs.add(value.name)
     for proto in graph.node:
         each(proto, reading)
     outputs = [value.name for value in graph.output]

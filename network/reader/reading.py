@@ -24,13 +24,15 @@ class Reading:
         Values of names: a ``Tensor``, Constant, Real or Pending.
     tables : dict of str to (str, array)
         Tensors that are a function of another one, with the table.
+    inputs : set of str
+        Names of the inputs of the model.
     opset : int
         Version of ONNX's operators.
     """
 
     def __init__(self, opset):
         self.values, self.tables, self.opset = {}, {}, opset
-        self._tensors, self._constants, self._floats = {}, {}, {}
+        self._tensors, self._constants, self._floats, self.inputs = {}, {}, {}, set()
         self._nodes = []
 
     def give(self, tensor):

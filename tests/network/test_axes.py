@@ -120,6 +120,8 @@ CASES = [
     ("Split", attribute("Split", np.int64([1, 1]), outputs=2), (2, 2, 2, 2), 4, 13),
     ("Split", attribute("Split", outputs=2), (2, 2, 2, 2), 4, 11),
     *(("ReduceMean", mean, SHAPE, 4, opset) for opset in (13, 18)),
+    ("ReduceMax", given("ReduceMax"), SHAPE, 4, 18),
+    ("ReduceSum", given("ReduceSum"), SHAPE, 4, 13),
     ("Resize", given("Resize", F32, F32, np.int64([5]), named="attribute", after=[("mode", "nearest")]), SHAPE, 4, 18),
     ("Slice", given("Slice", np.int64([1]), np.int64([2])), SHAPE, 4, 13),
     ("Slice", given("Slice", named="attribute", after=[("starts", [1]), ("ends", [2])]), SHAPE, 4, 9),

@@ -14,8 +14,8 @@ from tilewright.verify.random.networks import draw_inputs, draw_network
 
 @pytest.fixture
 def model(tmp_path):
-    rng = np.random.default_rng(3)
-    proto = draw_network(rng, 4)
+    rng = np.random.default_rng(1)
+    proto = draw_network(rng, 6)
     graph = read_model(proto)
     (value,) = draw_inputs(rng, graph).values()
     (tmp_path / "model.onnx").write_bytes(proto.SerializeToString())

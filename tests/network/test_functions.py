@@ -208,8 +208,6 @@ def test_nothing_is_done_behind_what_the_host_computes():
     (lambda form, x: form.node("Gelu", x, approximate="erf"),
      "(Gelu): its attribute 'approximate' is 'erf', and only none and tanh are supported"),
     (lambda form, x: form.node("Max", x, x, x), "(Max): it has 3 inputs, and only two are supported"),
-    (lambda form, x: form.node("PRelu", x, np.float32([[[0.1]], [[0.2]], [[0.3]], [[0.4]]])),
-     "(PRelu): its operand has 4 elements, and only one is supported"),
     (lambda form, x: form.node("Div", x, np.float32([[[[[2]]]]])), "(Div): its operand has more dimensions than x"),
     (lambda form, x: form.node("Sub", form.node("Abs", x), form.both(form.node("MaxPool", x, kernel_shape=[1, 1]))),
      "(Sub): its inputs are computed from different tensors, which is not supported on floats"),

@@ -110,8 +110,8 @@ def test_at_the_end_of_a_network(check):
     ("Slice", [np.int64([1]), np.int64([2, 3])], {}, "its starts are [1], its ends [2, 3] and its steps [1]"),
     ("Slice", [np.int64([5]), np.int64([5])], {}, "its output 't0.0' would be [0, 24, 9, 10], without elements"),
     ("Split", [np.int64([4, 4])], {"axis": 2, "outputs": 2}, "its parts are [4, 4], of 9 elements, for 2 outputs"),
-    ("Resize", [np.float32([]), np.float32([1, 1, 2, 2])], {"mode": "linear"},
-     "its attribute 'mode' is 'linear', and only 'nearest' is supported"),
+    ("Resize", [np.float32([]), np.float32([1, 1, 2, 2])], {"mode": "cubic"},
+     "its attribute 'mode' is 'cubic', and only 'nearest' and 'linear' are supported"),
     ("Resize", [np.float32([]), np.float32([1, 1, 2, 2])], {"coordinate_transformation_mode": "tf_crop_and_resize"},
      "its attribute 'coordinate_transformation_mode' is 'tf_crop_and_resize': align_corners, asymmetric, half_pixel, "
      "half_pixel_symmetric, pytorch_half_pixel, tf_half_pixel_for_nn are supported"),
