@@ -1,7 +1,7 @@
 """A graph as layers: nodes that cost nothing, and nodes that share a layer (docs/network.md, "Operators as jobs")."""
 
 from dataclasses import dataclass, replace
-from itertools import product
+from functools import partial
 from math import gcd
 
 import numpy as np
@@ -11,14 +11,9 @@ from .layers import Layer
 from .moves import MOST, addresses_of, channel_order, move_between, pieces, weights_in_place
 from .operators import (
     OPERATORS,
-    every_other,
     filled,
     in_order,
     refuse,
-    sum_of_sums,
-    sums_of_parts,
-    sums_of_rows,
-    table_layer,
     take_layer,
     with_addition,
     with_channels_in_order,
@@ -27,6 +22,7 @@ from .operators import (
 )
 from .phases import elements_of_phases, phases_of, step_of
 from .places import BLOCK, Place, as_bytes, in_pixels_of, padded, place_of
+from .pools import is_global, layers_of_rows, layers_of_windows, rows_of_sums, window_of_sums
 
 __all__ = ["Lowered", "lower"]
 
@@ -36,10 +32,6 @@ _OF_THE_HOST = ("Dequantize", "Floats", "Quantize", "Reshape", "Scale", "Softmax
 _LONG = 4096
 #: The same for nodes that may be many jobs with a table of their channels each.
 _FEW = 64
-#: Most elements whose sum is an unsigned number of 16 bits.
-_MOST_SUMMED = 257
-#: Bytes that a cycle loads, and cycles that two further jobs take, about.
-_LOADED, _SUM_CYCLES = 64, 1500
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,10 +142,8 @@ class _Lowering:
             self._reorder(node)
         elif node.kind == "Take":
             self._take(node)
-        elif node.kind == "Pool" and (window := self._window_of_sums(node)):
-            self._pool_of_parts(node, window)
-        elif node.kind == "Pool" and self._is_large(node):
-            self._pool_of_rows(node)
+        elif node.kind == "Pool" and self._pool_of_sums(node):
+            pass
         elif node.kind in ("ConvTranspose", "Linear"):
             self._phases(node)
         elif node.kind not in OPERATORS:
@@ -277,75 +267,26 @@ class _Lowering:
         if self.every:
             self._place(node.output)
 
-    def _is_global(self, node):
-        """Whether a Pool adds all pixels of one image."""
-        at, place = node.attributes, self._place(node.inputs[0])
-        one = self.graph.tensors[node.output].shape[2:] == (1, 1) and at.scale is not None and at.scale.size == 1
-        return one and place.batch == 1 and tuple(at.kernel) == (place.height, place.width)
-
-    def _is_large(self, node):
-        """Whether a Pool adds more rows than shared memory should hold."""
-        place = self._place(node.inputs[0])
-        return self._is_global(node) and place.image_pitch > self.room // 2 and place.height > self._rows_of_sums(place)
-
-    def _rows_of_sums(self, place):
-        """Rows that are added at once: with as many, the next ones are loaded meanwhile."""
-        return max(self.room // 3 // place.row_pitch, 1)
-
-    def _window_of_sums(self, node):
-        """Rows and columns of windows whose sums are computed first, as that is faster; otherwise None.
-
-        The sums are added as numbers of 16 bits.
-        """
-        if not self._is_global(node) or "i16" not in self.conv.types:
-            return None
-        place = self._place(node.inputs[0])
-        pixels = place.height * place.width
-        blocks = -(-place.channels // self.conv.row_bytes)
-
-        def cycles(window):
-            points = -(-(place.width // window[1]) // self.conv.slaves)
-            return max(blocks * pixels // (place.width // window[1]) * points, pixels * place.channels // _LOADED)
-
-        windows = [
-            (rows, columns)
-            for rows, columns in product(_divisors(place.height), _divisors(place.width))
-            if rows * columns <= _MOST_SUMMED and rows * place.row_pitch <= max(self.room // 4, place.row_pitch)
-        ]
-        best = min(windows, key=lambda window: (cycles(window), pixels // window[0] // window[1]))
-        return best if cycles(best) + _SUM_CYCLES < blocks * pixels else None
-
-    def _pool_of_parts(self, node, window):
-        """A global average of sums of windows."""
-        place, output = self._place(node.inputs[0]), place_of(self.graph.tensors[node.output])
-        shape = 1, place.channels, place.height // window[0], place.width // window[1]
-        sums = self._between(node, "sums", shape, "int32")
-        halves = self._between(node, "halves", (1, 2, 1, place.channels), output.dtype)
-        self.layers.append(sums_of_parts(node, sums, place, window))
-        self.layers.append(sum_of_sums(node, halves, sums, place.dtype, place.height * place.width))
-        self._append(every_other(node, replace(output, width=place.channels, channels=1), halves))
-
-    def _pool_of_rows(self, node):
-        """Sums of more rows than shared memory holds: each layer begins with the sums of the layer before."""
-        at, place, output = node.attributes, self._place(node.inputs[0]), place_of(self.graph.tensors[node.output])
-        count = self._rows_of_sums(place)
-        scales = self._between(node, "scales", (place.channels,), "float32")
-        self.constants[scales.name] = np.full(place.channels, at.scale.reshape(-1)[0], np.float32)
-        self.places[scales.name] = scales
-        ones = {"batch": 1, "height": 1, "width": place.channels}
-        biases = None
-        for number, first in enumerate(range(0, place.height, count)):
-            last = first + count >= place.height
-            end = min(first + count, place.height)
-            sums = self._between(node, f"sums{number}", (1, place.channels, 1, 1), "int32")
-            sums = output if last else replace(sums, **ones, channels=4)
-            layer = sums_of_rows(node, sums, place, (first, end), biases)
-            if last:
-                self._append(layer)
-                continue
-            self.layers.append(layer)
-            biases = replace(self._between(node, f"table{number}", (1, 8, 1, place.channels), "uint8"), **ones)
-            self.layers.append(table_layer(node, biases, sums, replace(scales, **ones, channels=4)))
+    def _pool_of_sums(self, node):
+        """A global average as several layers, if that is faster or needed; whether it is."""
+        tensor = self.graph.tensors[node.output]
+        place, output = self._place(node.inputs[0]), place_of(tensor)
+        if not is_global(node.attributes, place, tensor.shape):
+            return False
+        window, between = window_of_sums(place, self.conv, self.room), partial(self._between, node)
+        count = rows_of_sums(place, self.room)
+        if window:
+            *layers, last = layers_of_windows(node, output, place, window, between)
+        elif count:
+            scales = self._between(node, "scales", (place.channels,), "float32")
+            self.constants[scales.name] = np.full(place.channels, node.attributes.scale.reshape(-1)[0], np.float32)
+            self.places[scales.name] = scales
+            *layers, last = layers_of_rows(node, output, place, scales, count, between)
+        else:
+            return False
+        self.layers += layers
+        self._append(last)
+        return True
 
     def _phases(self, node):
         """Rows and columns of each phase lie together at first, and are moved if that is not where they belong."""
@@ -497,10 +438,6 @@ class _Lowering:
         node = next(node for node in self.graph.nodes if node.output == name)
         self.places[name] = self._moved(node, view, place)
         return place
-
-
-def _divisors(number):
-    return [divisor for divisor in range(1, number + 1) if number % divisor == 0]
 
 
 def _around_pixels(pad):

@@ -12,9 +12,9 @@ from ..graph import node_error
 from .layers import Addition, Layer, Part
 
 __all__ = [
-    "OPERATORS", "bits", "element_type", "every_other", "filled", "in_order", "refuse", "results", "sum_of_sums",
-    "sums_of_parts", "sums_of_rows", "table_layer", "table_of", "take_layer", "with_addition",
-    "with_channels_in_order", "with_function", "with_groups_together",
+    "OPERATORS", "bits", "element_type", "filled", "in_order", "refuse", "results", "same_channels", "table_of",
+    "take_layer", "through", "whole_output", "with_addition", "with_channels_in_order", "with_function",
+    "with_groups_together",
 ]  # fmt: skip
 
 _ONE = 0x3F800000
@@ -48,7 +48,7 @@ def results(node, place, y_zero=0, minimum=None, maximum=None):
     return {"output": output, "y_zero": y_zero & 0xFF, "minimum": minimum & 0xFF, "maximum": maximum & 0xFF}
 
 
-def _whole(place):
+def whole_output(place):
     """Fields of a part for all points of an output."""
     return {"rows": (0, place.height), "columns": (0, place.width)}
 
@@ -77,7 +77,7 @@ def _convolution(node, output, sources):
     out_channels, deep, *kernel = weights.shape
     if max(kernel) > 256:
         refuse(node, f"a kernel of {tuple(kernel)} is more than 256")
-    common = _windows(node, at) | _whole(output) | {
+    common = _windows(node, at) | whole_output(output) | {
         "kernel": tuple(kernel), "source": 0, "type": element_type(place.dtype, weights.dtype),
         "x_zero": at.x_zero & 0xFF,
     } | results(node, output, at.y_zero, at.minimum, at.maximum)  # fmt: skip
@@ -106,7 +106,7 @@ def _runs(values, offset):
     return [(first + offset, last + offset) for first, last in zip([0, *ends[:-1]], ends, strict=True)]
 
 
-def _same(place, source, output, **fields):
+def same_channels(place, source, output, **fields):
     """Fields of a part for all channels of a source and of the output."""
     return {"source": source, "channels": (0, place.channels), "out_channels": (0, output.channels)} | fields
 
@@ -133,7 +133,7 @@ def _add(node, output, sources):
     """Add: one job, whose sums are the first operand and whose addend is the second one."""
     first, second = sources
     addition = _addition_of(node, 1, output, first.dtype, second.dtype)
-    part = Part(**_same(first, 0, output), **_identity(first), **_whole(output), **results(node, output),
+    part = Part(**same_channels(first, 0, output), **_identity(first), **whole_output(output), **results(node, output),
                 addition=addition)  # fmt: skip
     return Layer(node.name, node.operator or node.kind, output, sources, (part,))
 
@@ -143,7 +143,8 @@ def _mul(node, output, sources):
     at, (place, other) = node.attributes, sources
     if (other.height, other.width) != (1, 1) or other.channels != place.channels:
         refuse(node, f"its second operand is {list(other.shape)}: only a number for each channel is supported")
-    part = Part(**_same(place, 0, output), **_whole(output), operation=ConvOperation.DEPTHWISE, weight_source=1,
+    part = Part(**same_channels(place, 0, output), **whole_output(output),
+                operation=ConvOperation.DEPTHWISE, weight_source=1,
                 type=element_type(place.dtype, other.dtype), table=table_of(place.channels, int(bits(at.scale))),
                 x_zero=at.a_zero & 0xFF, k_zero=at.b_zero & 0xFF, zero_first=True,
                 **results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
@@ -156,10 +157,12 @@ def _pool(node, output, sources):
     if max(at.kernel) > 256:
         refuse(node, f"a window of {tuple(at.kernel)} is more than 256")
     common = (
-        _same(place, 0, output) | _windows(node, at) | {"kernel": tuple(at.kernel), "type": element_type(place.dtype)}
+        same_channels(place, 0, output)
+        | _windows(node, at)
+        | {"kernel": tuple(at.kernel), "type": element_type(place.dtype)}
     )
     if at.kind == "max":
-        parts = [Part(operation=ConvOperation.MAX_POOL, output=ConvOutput.ELEMENT, **common, **_whole(output))]
+        parts = [Part(operation=ConvOperation.MAX_POOL, output=ConvOutput.ELEMENT, **common, **whole_output(output))]
         return Layer(node.name, node.operator or node.kind, output, sources, tuple(parts))
     common |= {"operation": ConvOperation.SUM_POOL, "x_zero": at.x_zero & 0xFF}
     common |= results(node, output, at.y_zero, at.minimum, at.maximum)
@@ -187,7 +190,8 @@ def _pad(node, output, sources):
     top, left = at.before[2:] if rank == 4 else (0, 0)
     first = at.before[1]
     parts = [Part(**_identity(place, x_zero=zero), source=0, channels=(0, place.channels),
-                  out_channels=(first, place.channels), origin=(top, left), **_whole(output), **ends)]  # fmt: skip
+                  out_channels=(first, place.channels), origin=(top, left), **whole_output(output),
+                  **ends)]  # fmt: skip
     parts += [_one_value(place, output, start, count, ends)
               for start, count in ((0, first), (first + place.channels, at.after[1])) if count]  # fmt: skip
     return Layer(node.name, node.operator or node.kind, output, sources, tuple(parts))
@@ -196,7 +200,7 @@ def _pad(node, output, sources):
 def _one_value(place, output, start, count, ends):
     """A part that fills channels with the zero point of its results."""
     return Part(operation=ConvOperation.SUM_POOL, source=0, channels=(0, count), out_channels=(start, count),
-                table=table_of(count, 0), type=element_type(place.dtype), blind=True, **_whole(output),
+                table=table_of(count, 0), type=element_type(place.dtype), blind=True, **whole_output(output),
                 **ends)  # fmt: skip
 
 
@@ -214,13 +218,13 @@ def _concat(node, output, sources):
     parts, start = [], 0
     for number, (place, table) in enumerate(zip(sources, at.tables, strict=True)):
         end = start + place.shape[axis]
-        fields = _whole(output) | {"out_channels": (0, output.channels)}
+        fields = whole_output(output) | {"out_channels": (0, output.channels)}
         if axis == 1 and not alone:
             fields["out_channels"] = (start, place.channels)
         elif axis > 1 and not alone:
             fields["rows" if axis == 2 else "columns"] = (start, end)
             fields["origin"] = (start, 0) if axis == 2 else (0, start)
-        parts.append(_through(place, table, source=number, channels=(0, place.channels), **fields))
+        parts.append(through(place, table, source=number, channels=(0, place.channels), **fields))
         start = end
     return Layer(node.name, node.operator or node.kind, output, sources, tuple(parts))
 
@@ -236,8 +240,9 @@ def take_layer(node, output, shape, place_of_source):
         return None
     place = place_of_source()
     origin, stride = (-starts[2], -starts[3]) if len(shape) == 4 else (0, 0), steps[2:] or (1, 1)
-    part = _through(place, None, source=0, channels=(starts[1], output.shape[1]),
-                    out_channels=(0, output.shape[1]), origin=origin, stride=stride, **_whole(output))  # fmt: skip
+    part = through(place, None, source=0, channels=(starts[1], output.shape[1]),
+                    out_channels=(0, output.shape[1]), origin=origin, stride=stride,
+                    **whole_output(output))  # fmt: skip
     return Layer(node.name, node.operator or node.kind, output, (place,), (part,))
 
 
@@ -247,68 +252,10 @@ def _progression(indices):
     return int(indices[0]), steps.pop() if len(steps) == 1 else 0
 
 
-def _through(place, table, **fields):
+def through(place, table, **fields):
     """A part that leaves bytes unchanged, but for the table of a Concat."""
     return Part(operation=ConvOperation.MAX_POOL, output=ConvOutput.ELEMENT, type=element_type(place.dtype),
                 function=None if table is None else table.view(np.uint8), **fields)  # fmt: skip
-
-
-def sums_of_parts(node, output, place, window):
-    """The layer of sums of 32 bits of windows beside each other, from the least number of the type on."""
-    part = Part(**_same(place, 0, output), **_whole(output), operation=ConvOperation.SUM_POOL,
-                type=element_type(place.dtype), x_zero=_least(place.dtype) & 0xFF, kernel=window, stride=window,
-                **results(node, output))  # fmt: skip
-    part = replace(part, out_channels=(0, place.channels))
-    return Layer(node.name, node.operator or node.kind, output, (place,), (part,))
-
-
-def sum_of_sums(node, output, place, dtype, count):
-    """The layer that adds all sums of :func:`sums_of_parts`, whose halves of 16 bits are elements of X.
-
-    A result of each half is written, of which the one of the upper half has no meaning. ``count`` elements of
-    ``dtype`` are added in all.
-    """
-    at, channels = node.attributes, place.channels // 2
-    table = table_of(channels, 0)
-    table[::2] = count * (_least(dtype) - at.x_zero) & 0xFFFFFFFF, int(bits(at.scale.reshape(-1)[0]))
-    part = Part(operation=ConvOperation.SUM_POOL, source=0, channels=(0, channels), out_channels=(0, channels),
-                rows=(0, 1), columns=(0, 1), type=MmType.U16U16, kernel=(place.height, place.width), table=table,
-                **results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
-    return Layer(node.name, node.operator or node.kind, output, (place,), (part,))
-
-
-def every_other(node, output, place):
-    """The layer of the first one of two bytes each, pixels of both places."""
-    part = _through(place, None, source=0, channels=(0, 1), out_channels=(0, 1), **_whole(output))
-    return Layer(node.name, node.operator or node.kind, output, (place,), (part,))
-
-
-def _least(dtype):
-    return int(np.iinfo(dtype).min)
-
-
-def sums_of_rows(node, output, place, rows, biases):
-    """The layer of a Pool of sums that adds some rows of ``place`` to earlier sums.
-
-    ``rows`` is (first, end). ``biases`` is the place of the table with the earlier sums, or None for the first rows.
-    The results are sums of 32 bits unless the rows are the last ones.
-    """
-    at, sources = node.attributes, (place,) if biases is None else (place, biases)
-    first, end = rows
-    part = Part(**_same(place, 0, output), **_whole(output), operation=ConvOperation.SUM_POOL,
-                type=element_type(place.dtype), x_zero=at.x_zero & 0xFF, kernel=(end - first, place.width),
-                origin=(-first, 0), table_source=None if biases is None else 1,
-                **results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
-    # Sums of 32 bits are pixels of 4 bytes for their reader, but here one point has them all.
-    part = replace(part, out_channels=(0, place.channels), columns=(0, 1))
-    return Layer(node.name, node.operator or node.kind, output, sources, (part,))
-
-
-def table_layer(node, output, sums, scales):
-    """The layer that makes a table for :func:`sums_of_rows`, pixels of 8 bytes, of pixels of 4 bytes each."""
-    parts = [_through(place, None, source=number, channels=(0, 4), out_channels=(4 * number, 4), **_whole(output))
-             for number, place in enumerate((sums, scales))]  # fmt: skip
-    return Layer(node.name, node.operator or node.kind, output, (sums, scales), tuple(parts))
 
 
 #: By kind of node: a function of the node, the place of its output and the places of its inputs, which returns a layer.
@@ -334,7 +281,7 @@ def with_function(layer, node, output):
 def with_channels_in_order(node, output, place, order):
     """A layer whose output channel c is channel ``order[c]`` of ``place``: a convolution with one weight of 1 each."""
     weights = np.eye(place.channels, dtype=np.uint8)[order]
-    part = Part(**_same(place, 0, output), **_whole(output), **results(node, output), weights=weights,
+    part = Part(**same_channels(place, 0, output), **whole_output(output), **results(node, output), weights=weights,
                 operation=ConvOperation.CONVOLUTION, type=element_type(place.dtype, "int8"),
                 table=table_of(output.channels, _ONE), counted=0)  # fmt: skip
     return Layer(node.name, node.operator or node.kind, output, (place,), (part,))
