@@ -63,7 +63,7 @@ async def _started(dut, pauses, *names):
     master = axi_lite_master(ports, rng, pauses)
     memory = ChunkMemory(ports, rng, pauses) if ALONE else HostMemory(ports, rng, pauses, master)
     engine = (Multiplier if MULTIPLIES else Convolver)(ports, master, rng, pauses)
-    bench = SimpleNamespace(ports=ports, rng=rng, memory=memory, engine=engine, irq=ports["irq"])
+    bench = SimpleNamespace(ports=ports, rng=rng, memory=memory, engine=engine)
     bench.bytes = memory.size if ALONE else _HOST_BYTES
     if MULTIPLIES and ALONE:
         bench.moves = Sink(ports, "page_moves", COMMAND, rng, pauses.streams)
@@ -194,16 +194,16 @@ async def refused_instruction(dut):
     words, golden = await _rows(bench)
     await engine.write_tables(words, [])
     await engine.registers.write("irq_enable", error=1)
-    assert not int(bench.irq.value)
+    assert not int(bench.ports["irq"].value)
     program = assemble_program(f"movu ur0, 7\nld r2, ur0:rf0:0x0, 2\n{COPY_ROWS}")
     await engine.run(program)
     golden.run(program)
-    assert int(bench.irq.value), "no interrupt"
+    assert int(bench.ports["irq"].value), "no interrupt"
     assert [record.code for record in golden.faults] == [PeError.SEGMENT]
     assert engine.faults == golden.faults
     assert await engine.error_record() == (golden.faults[0], 1)
     await engine.registers.write("irq_status", error=1)
-    assert not int(bench.irq.value), "the interrupt stays"
+    assert not int(bench.ports["irq"].value), "the interrupt stays"
     await _check(bench, "after a refusal", golden.smem)
 
 
@@ -257,15 +257,15 @@ async def refused_job(dut):
     word = job.word & ~(0xFFFF << JOB["tag"].lsb) | 77 << JOB["tag"].lsb
     await bench.memory.fill(job.smem)
     await engine.registers.write("irq_enable", error=1)
-    assert not int(bench.irq.value)
+    assert not int(bench.ports["irq"].value)
     await engine.run([word ^ 1 << JOB["version"].lsb])
     await ClockCycles(bench.ports["clk"], 2)
-    assert int(bench.irq.value), "no interrupt"
+    assert int(bench.ports["irq"].value), "no interrupt"
     record = (ConvError.VERSION, JOB.index("version"), 77)
     assert engine.ends == [record]
     assert await engine.error_record() == (record, 1)
     await engine.registers.write("irq_status", error=1)
-    assert not int(bench.irq.value), "the interrupt stays"
+    assert not int(bench.ports["irq"].value), "the interrupt stays"
     await _check(bench, "after a refusal", job.smem)
 
 
