@@ -64,7 +64,8 @@ def apply(tree, text):
 
 
 def python(tree, text):
-    return run(tree, [".venv/bin/python", "-W", "error", "-c", text])
+    # -P: the folder tilewright of the tree is only a part of the package.
+    return run(tree, [sys.executable, "-P", "-W", "error", "-c", text])
 
 
 def seen(line, printed):
