@@ -183,8 +183,8 @@ class Linear:
     """A feature map resized by linear interpolation: y = sat(rne(fl(fl(Σ w (x - x_zero) + bias) · scale)) + y_zero).
 
     Row i of y takes rows ``first[0][i]`` and the next one of x, weighted by ``weights[0][i]``; columns in the same
-    way, and w is the product of both weights, 0 to 255. ``first`` are two arrays of ints, ``weights`` two arrays [n, 2] of ints.
-    Where the second weight is 0, there may be no next row.
+    way, and w is the product of both weights, 0 to 255. ``first`` are two arrays of ints, ``weights`` two arrays [n, 2]
+    of ints. Where the second weight is 0, there may be no next row.
     """
 
     first: tuple[np.ndarray, np.ndarray]
