@@ -165,10 +165,10 @@ def _in_order(op, reading, terms):
     except ValueError:
         raise op.refusal(f"its inputs are {list(shapes[0])} and {list(shapes[1])}, which do not fit") from None
     swapped = terms[0].is_constant or (shapes[0] != shape == shapes[1] and not terms[1].is_constant)
-    terms, shapes = (terms[::-1], shapes[::-1]) if swapped else (terms, shapes)
-    both = f"{list(shapes[0])} and {list(shapes[1])}"
-    op.refuse_if(shapes[0] != shape, f"its inputs are {both}, and neither has the shape of the result")
-    return shape, terms, swapped
+    first, second = terms[::-1] if swapped else terms
+    if first.shape(reading) != shape:
+        first = first._replace(operand=_repeated(op, reading, first.operand, shape))
+    return shape, [first, second], swapped
 
 
 def _is_number(term, shape):
@@ -185,14 +185,21 @@ def _operands(op, reading, terms, output, shape):
     wanted = (*given[:channel], shape[channel], *given[channel + 1 :]) if alone else shape
     if terms[1].is_constant:
         return name, reading.give_constant(f"{output}.constant", np.broadcast_to(operand.reshape(given), wanted))
-    if given != reading.shape(operand):
-        reshaped = reading.fresh(f"{output}.operand")
-        reading.emit(op, (operand,), reshaped, Reshape(given), given, reading.type_of(operand))
-        operand = reshaped
-    if given != wanted:
-        repeated = reading.fresh(f"{output}.repeated")
+    return name, _repeated(op, reading, operand, wanted)
+
+
+def _repeated(op, reading, name, shape):
+    """The name of a tensor like ``name``, with dimensions of one element repeated so that it is of ``shape``."""
+    given = reading.shape(name)
+    wide = (1,) * (len(shape) - len(given)) + tuple(given)
+    if wide != tuple(given):
+        reshaped = reading.fresh(f"{op.output}.operand")
+        reading.emit(op, (name,), reshaped, Reshape(wide), wide, reading.type_of(name))
+        name = reshaped
+    if wide != tuple(shape):
+        repeated = reading.fresh(f"{op.output}.repeated")
         indices = tuple(np.zeros(size, int) if one == 1 else np.arange(size)
-                        for one, size in zip(given, wanted, strict=True))  # fmt: skip
-        reading.emit(op, (operand,), repeated, Take(indices), wanted, reading.type_of(operand))
-        operand = repeated
-    return name, operand
+                        for one, size in zip(wide, shape, strict=True))  # fmt: skip
+        reading.emit(op, (name,), repeated, Take(indices), shape, reading.type_of(name))
+        name = repeated
+    return name
