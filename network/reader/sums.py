@@ -8,6 +8,7 @@ from ..arithmetic import add as sum_of
 from ..arithmetic import limits, multiply, numbers, product_scale, sum_constants
 from ..graph import Add, Mul, Reshape, Take
 from .elements import binary, bytes_in_common
+from .layout import operand
 from .operator import MICROSOFT, Constant, Pending, Quantity, reads
 from .reading import own_quantity
 
@@ -72,6 +73,16 @@ def _add(op, reading):
         if isinstance(value, Pending) and value.biased and isinstance(op.value(1 - index), Constant):
             reading.values[op.output] = value.biased(op, 1 - index)
             return
+    _on_floats(op, reading, _sum)
+
+
+@reads("Sum")
+def _sum_of_tensors(op, reading):
+    """Sum of floats: of one tensor, or of two. ONNX Runtime rounds the sum of more tensors once, which no job does."""
+    op.refuse_if(len(op) > 2, f"it adds {len(op)} tensors, and only two are supported: write it as an Add of two")
+    if len(op) == 1:
+        reading.values[op.output] = operand(op, 0)
+        return
     _on_floats(op, reading, _sum)
 
 

@@ -210,7 +210,6 @@ def test_refused(nodes, sentence):
 
 
 @pytest.mark.parametrize("node", [
-    lambda form, x: form.node("Max", x, x, x),
     lambda form, x: form.node("Div", x, np.float32([[[[[2]]]]])),
     lambda form, x: form.node("Sub", form.node("Abs", x), form.both(form.node("MaxPool", x, kernel_shape=[1, 1]))),
 ])  # fmt: skip

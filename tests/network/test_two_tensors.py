@@ -43,9 +43,24 @@ def test_a_number_for_each_pixel(kind, constant, check_model):
     check_model(of_two(kind, (1, 20, 6, 5), (1, 1, 6, 5), constant=constant))
 
 
-@pytest.mark.parametrize("kind", ["Add", "Mul", "Sub", "Max", "Min"])
+@pytest.mark.parametrize("kind", ["Add", "Mul", "Sub", "Sum", "Max", "Min"])
 def test_tensors_of_one_shape(kind, check_model):
     check_model(of_two(kind, (2, 8, 6, 5), (2, 8, 6, 5)), presets=("unit", "default"))
+
+
+@pytest.mark.parametrize("count", [1, 3, 4])
+@pytest.mark.parametrize("kind", ["Max", "Min", "Sum"])
+def test_any_number_of_tensors(kind, count, check_model):
+    """The host adds three or more, at the end of a network: they are rounded once."""
+    if (kind, count) in (("Max", 1), ("Min", 1)):
+        pytest.skip("a tensor alone")
+    form = Form(1, 8, 6, 5)
+    tensors = [form.both("x")]
+    for number in range(1, count):
+        form.give(f"b{number}", (1, 8, 6, 5))
+        tensors.append(form.both(f"b{number}", np.float32(0.01 * number), np.uint8(100)))
+    graph = check_model(form.model(form.quantise(form.node(kind, *tensors), *Y)))
+    assert any(node.kind == "Floats" for node in graph.nodes) == (kind == "Sum" and count > 2)
 
 
 @pytest.mark.parametrize("constant", [False, True])
