@@ -19,6 +19,8 @@ _MOST = 256
 _MOST_SUMMED = 257
 #: Bytes that a cycle loads, and cycles that two further jobs take, about.
 _LOADED, _SUM_CYCLES = 64, 1500
+#: Bytes for each channel of the tables and the results of the sum of sums, and of a layer of rows.
+_OF_WINDOWS, _OF_ROWS = 18, 12
 
 
 def is_global(pool, place, shape):
@@ -30,7 +32,7 @@ def is_global(pool, place, shape):
 def window_of_sums(place, conv, room):
     """Rows and columns of windows whose sums are computed first, as that is faster; otherwise None.
 
-    The sums are added as numbers of 16 bits. ``room`` is bytes of shared memory.
+    The sums are added as numbers of 16 bits, all at once: they must fit ``room``, bytes of shared memory.
     """
     pixels, blocks = place.height * place.width, -(-place.channels // conv.row_bytes)
 
@@ -40,7 +42,9 @@ def window_of_sums(place, conv, room):
 
     def fits(rows, columns):
         counts = place.height // rows, place.width // columns
-        return rows * columns <= _MOST_SUMMED and max(counts) <= _MOST and 4 * rows * place.row_pitch <= room
+        sums = (4 * counts[0] * counts[1] + _OF_WINDOWS) * place.channels
+        small = rows * columns <= _MOST_SUMMED and max(counts) <= _MOST
+        return small and 4 * rows * place.row_pitch <= room and sums <= room
 
     windows = [window for window in product(_divisors(place.height), _divisors(place.width)) if fits(*window)]
     if "i16" not in conv.types or not windows:
@@ -56,7 +60,8 @@ def _divisors(number):
 def rows_of_sums(place, room):
     """Rows that are added at once, if not all fit ``room``: the next ones are loaded meanwhile; otherwise None."""
     count = min(max(room // 3 // place.row_pitch, 1), _MOST)
-    return count if place.image_pitch > room // 2 and place.height > count and place.width <= _MOST else None
+    fits = count * place.row_pitch + _OF_ROWS * place.channels <= room and place.width <= _MOST
+    return count if fits and place.image_pitch > room // 2 and place.height > count else None
 
 
 def layers_of_windows(node, output, place, window, between):
