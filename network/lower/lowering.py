@@ -21,7 +21,7 @@ from .operators import (
     with_groups_together,
 )
 from .phases import elements_of_phases, phases_of, step_of
-from .places import BLOCK, Place, as_bytes, in_pixels_of, padded, place_of
+from .places import BLOCK, Place, as_bytes, in_images, in_pixels_of, padded, place_of
 from .pools import is_global, layers_of_rows, layers_of_windows, rows_of_sums, window_of_sums
 
 __all__ = ["Lowered", "lower"]
@@ -32,6 +32,8 @@ _OF_THE_HOST = ("Dequantize", "Floats", "Quantize", "Reshape", "Scale", "Softmax
 _LONG = 4096
 #: The same for nodes that may be many jobs with a table of their channels each.
 _FEW = 64
+#: A product of two tensors has at most one element for so many bytes of shared memory in a job: each has a scale.
+_OF_PRODUCTS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +169,10 @@ class _Lowering:
             if len(tensor.shape) != 4:
                 output, first = _in_rows((output, first), int(np.prod(tensor.shape[:-1])))
             self._append(OPERATORS[node.kind](node, output, (first, _row(other))))
+        elif node.kind == "Mul":
+            most = max(self.room // _OF_PRODUCTS, BLOCK)
+            output, *sources = (in_images(place, most) for place in (place_of(tensor), *map(self._place, node.inputs)))
+            self._append(OPERATORS["Mul"](node, output, tuple(sources)))
         else:
             sources, numbers = self._sources(node)
             output = place_of(tensor)
