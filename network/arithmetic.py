@@ -10,8 +10,8 @@ from tilewright.golden.conv.results import rounded_sum
 
 __all__ = [
     "add", "average_scale", "change", "change_table", "convolution_sums", "convolve", "convolve_transposed",
-    "dequantise", "fused", "interpolate", "limits", "multiply", "multiply_matrix", "numbers", "pool", "product_scale",
-    "quantise", "requantise", "saturate", "scale_sums", "sum_constants",
+    "dequantise", "fused", "interpolate", "joint_weights", "limits", "multiply", "multiply_matrix", "numbers",
+    "pool", "product_scale", "quantise", "requantise", "saturate", "scale_sums", "sum_constants",
 ]  # fmt: skip
 
 
@@ -222,6 +222,18 @@ def interpolate(x, node, dtype):
             weights = np.outer(node.weights[0][:, below], node.weights[1][:, right]).astype(np.int32)
             acc = acc + centred[:, :, rows[:, np.newaxis], columns] * weights
     return requantise(acc, node.scale, node.y_zero, node.minimum, node.maximum, dtype)
+
+
+def joint_weights(rows, columns, bias):
+    """Products of weights of rows and of columns as bytes, and the power of two that they and ``bias`` are divided by.
+
+    None if bytes do not hold them.
+    """
+    weights, divisor = np.outer(rows, columns), 1
+    while weights.max() > 255 * divisor:
+        divisor *= 2
+    exact = not (weights % divisor).any() and bias % divisor == 0
+    return ((weights // divisor).astype(np.uint8), divisor) if exact else None
 
 
 def _centred(x, node):
