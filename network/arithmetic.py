@@ -276,6 +276,10 @@ def pool(x, node, dtype):
     if node.kind == "max":
         return _windows(x, node, np.iinfo(x.dtype).min).max(axis=(-2, -1))
     acc = _windows(x.astype(np.int32) - node.x_zero, node, 0).sum(axis=(-2, -1), dtype=np.int32)
+    if node.zero_first:
+        with np.errstate(over="ignore"):  # infinity saturates
+            floats = acc.astype(np.float32) * node.scale + np.float32(node.y_zero)
+        return saturate(floats, 0, node.minimum, node.maximum, dtype)
     return requantise(acc, node.scale, node.y_zero, node.minimum, node.maximum, dtype)
 
 

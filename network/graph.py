@@ -245,9 +245,9 @@ class Pool:
     Attributes
     ----------
     kind : str
-        ``"sum"``: y = sat(rne(fl(fl(acc) · scale)) + y_zero) with acc = Σ (x - x_zero); ``scale`` includes the divisor
-        of an average. ``"max"``: the largest element, without padding; a window without elements has the least number
-        of the type. There is no ``scale``.
+        ``"sum"``: y = sat(rne(fl(fl(acc) · scale)) + y_zero) with acc = Σ (x - x_zero), or with ``zero_first``
+        sat(rne(fl(fl(fl(acc) · scale) + y_zero))); ``scale`` includes the divisor of an average. ``"max"``: the largest
+        element, without padding; a window without elements has the least number of the type. There is no ``scale``.
     kernel, stride, dilation : (int, int)
         For rows, for columns.
     pad : (int, int, int, int)
@@ -267,6 +267,7 @@ class Pool:
     x_zero: int = 0
     scale: np.ndarray | None = None
     y_zero: int = 0
+    zero_first: bool = False
     minimum: int
     maximum: int
 

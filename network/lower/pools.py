@@ -120,7 +120,7 @@ def _sum_of_sums(node, output, place, source):
     )
     part = Part(operation=ConvOperation.SUM_POOL, source=0, channels=(0, channels), out_channels=(0, channels),
                 rows=(0, 1), columns=(0, 1), type=MmType.U16U16, kernel=(place.height, place.width), table=table,
-                **results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
+                zero_first=at.zero_first, **results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
     return Layer(node.name, node.operator or node.kind, output, (place,), (part,))
 
 
@@ -145,7 +145,7 @@ def _sums_of_rows(node, output, place, rows, biases):
     part = Part(**same_channels(place, 0, output), **whole_output(output), operation=ConvOperation.SUM_POOL,
                 type=element_type(place.dtype), x_zero=at.x_zero & 0xFF, kernel=(end - first, place.width),
                 origin=(-first, 0), table_source=None if biases is None else 1,
-                **results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
+                zero_first=at.zero_first, **results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
     # Sums of 32 bits are pixels of 4 bytes for their reader, but here one point has them all.
     part = replace(part, out_channels=(0, place.channels), columns=(0, 1))
     return Layer(node.name, node.operator or node.kind, output, sources, (part,))
