@@ -22,7 +22,7 @@ from .operators import (
 )
 from .phases import elements_of_phases, phases_of, step_of
 from .places import BLOCK, Place, as_bytes, in_pixels_of, padded, place_of
-from .pools import is_global, layers_of_rows, layers_of_windows, rows_of_sums, window_of_sums
+from .pools import is_global, layers_of_rows, layers_of_view, rows_of_sums, view_of_sums
 
 __all__ = ["Lowered", "lower"]
 
@@ -273,10 +273,10 @@ class _Lowering:
         place, output = self._place(node.inputs[0]), place_of(tensor)
         if not is_global(node.attributes, place, tensor.shape):
             return False
-        window, between = window_of_sums(place, self.conv, self.room), partial(self._between, node)
+        view, between = view_of_sums(place, self.conv, self.room), partial(self._between, node)
         count = rows_of_sums(place, self.room)
-        if window:
-            *layers, last = layers_of_windows(node, output, place, window, between)
+        if view:
+            *layers, last = layers_of_view(node, output, place, view, between)
         elif count:
             scales = self._between(node, "scales", (place.channels,), "float32")
             self.constants[scales.name] = np.full(place.channels, node.attributes.scale.reshape(-1)[0], np.float32)

@@ -118,11 +118,12 @@ def _held(layer, following, tiler):
     place = layer.output
     if following is None or layer.moves or following.moves or padded(place.size) > tiler.room // 2:
         return None
-    if not any(source == place for source in following.sources) or any(
-        source.name == place.name and source != place for source in following.sources
-    ):
+    numbers = {number for number, source in enumerate(following.sources) if source.name == place.name}
+    views = {following.sources[number] for number in numbers}
+    if not numbers or any(not _same_bytes(view, place) for view in views):
         return None
-    numbers = {number for number, source in enumerate(following.sources) if source == place}
+    if views != {place}:
+        return as_held(place, 0)
     parts = [part for part in following.parts if part.source in numbers and not part.blind]
     beside = any(not numbers.isdisjoint(part.operands) for part in following.parts)
     gap = 0 if beside or not parts or place.channels % 8 else cheapest_gap(parts, place.channels, tiler.machine.conv)
@@ -132,9 +133,22 @@ def _held(layer, following, tiler):
     return held if fits and (place.channels % BLOCK == 0 or tiler.machine.unaligned) else as_held(place, 0)
 
 
+def _view(held, place):
+    """A tensor that stays in shared memory in the layout in which a layer reads it."""
+    return held if place == held.base else as_held(place, 0)
+
+
+def _same_bytes(view, place):
+    """Whether two layouts of a tensor have the same bytes in the same order, without bytes between rows."""
+    solid = all(each.batch == 1 and (each.height == 1 or each.row_pitch == each.width * each.channels)
+                for each in (view, place))  # fmt: skip
+    sizes = {each.height * each.width * each.channels for each in (view, place)}
+    return view == place or (solid and len(sizes) == 1)
+
+
 def _with(layer, source, output):
     """A layer that reads ``source`` in shared memory, and leaves ``output`` there; either may be None."""
     if layer.first:
         return join(_with(layer.first, source, None), _with(part_from(layer), source, output))
-    sources = tuple(source if source and place == source.base else place for place in layer.sources)
+    sources = tuple(_view(source, place) if source and place.name == source.name else place for place in layer.sources)
     return replace(layer, sources=sources, output=output or layer.output)
