@@ -134,7 +134,7 @@ def _same(maker, x, out, kernel, stride, groups=1):
 
 
 def _excited(maker, x, squeezed):
-    """Squeeze-and-excitation by so many channels."""
+    """Squeeze-and-excitation with a given number of channels in the middle."""
     y = maker.pool(x, "sum", maker.tensors[x].shape[2:])
     y = maker.function(maker.conv(maker.conv(y, squeezed), maker.tensors[x].shape[1]))
     return maker.mul(x, y)

@@ -15,6 +15,7 @@ from .graph import Graph, ModelError
 from .lower.lowering import lower
 from .machine import MACHINES, Machine
 from .plan.plan import explain, make_plan
+from .plan.schedule import RESERVED
 from .words import memory_image, words_of
 
 __all__ = ["Compiled", "compile", "first_nodes"]
@@ -204,7 +205,7 @@ def _needed(graph):
 
 def _compile(graph, machine, every_tensor):
     graph = graph if every_tensor else _needed(graph)
-    lowered = lower(graph, machine.conv, machine.smem_bytes, every_tensor)
+    lowered = lower(graph, machine.conv, machine.smem_bytes - RESERVED, every_tensor)
     kept = {place.name for name, place in lowered.places.items()
             if every_tensor or name in lowered.constants or _at_an_end(graph, name)}  # fmt: skip
     plan = make_plan(lowered, machine, kept)

@@ -151,7 +151,7 @@ class ConvTranspose:
     """A transposed convolution: element (i, j) of x adds its products with the kernel to a window of sums.
 
     Sum (r, c) before ``pad`` is cut off takes x[i, j] times the weight at (k, l) if r = i · stride + k · dilation, and
-    c likewise; y is requantised as in :class:`Conv`.
+    c in the same way; y is requantised as in :class:`Conv`.
 
     Attributes
     ----------
@@ -182,9 +182,9 @@ class ConvTranspose:
 class Linear:
     """A feature map resized by linear interpolation: y = sat(rne(fl(fl(Σ w (x - x_zero) + bias) · scale)) + y_zero).
 
-    Row i of y takes rows ``first[0][i]`` and the next one of x, weighted by ``weights[0][i]``; columns likewise, and w
-    is the product of both weights, 0 to 255. ``first`` are two arrays of ints, ``weights`` two arrays [n, 2] of ints.
-    Where the second weight is 0, there may be no next row.
+    Row i of y takes rows ``first[0][i]`` and the next one of x, weighted by ``weights[0][i]``; columns in the same
+    way, and w is the product of both weights, 0 to 255. ``first`` are two arrays of ints, ``weights`` two arrays [n, 2]
+    of ints. Where the second weight is 0, there may be no next row.
     """
 
     first: tuple[np.ndarray, np.ndarray]

@@ -70,7 +70,7 @@ async def transfers(dut, pauses):
 @cocotb.test(**ALONE)
 @cocotb.parametrize(moment=[3, 17, 40])
 async def reset_in_transfer(dut, moment):
-    """A reset so many cycles after the bus has taken the first read of a load: the next commands work."""
+    """A reset some cycles after the bus has accepted the first read of a load: the next commands work."""
     tmau = (await _started(dut, Pauses(bus=0.3), "reset", moment)).tmau
     valid, ready = tmau.ports["m_axi_arvalid"], tmau.ports["m_axi_arready"]
     loading = cocotb.start_soon(tmau.load(*(tmau.tile() for _ in range(3))))

@@ -130,7 +130,7 @@ async def work(dut, pauses):
 @cocotb.test()
 @cocotb.parametrize(moment=_MOMENTS)
 async def reset_in_work(dut, moment):
-    """A reset so many cycles after a product or a job came: the next one is right."""
+    """A reset some cycles after a product or a job was accepted: the next one is right."""
     bench = await _started(dut, Pauses(streams=0.3), "reset", moment)
     working = await _begun(bench, _multiply(bench) if MULTIPLIES else _convolve(bench, 8))
     await ClockCycles(bench.ports["clk"], moment)
@@ -188,7 +188,7 @@ async def program_waits(dut):
 
 @cocotb.test(**PE)
 async def refused_instruction(dut):
-    """An instruction with an error: its record, the interrupt, and what is behind it is executed."""
+    """An instruction with an error: its record and the interrupt; the instructions after it are executed."""
     bench = await _started(dut, Pauses(bus=0.3), "refused")
     engine = bench.engine
     words, golden = await _rows(bench)

@@ -21,7 +21,7 @@ _SPECIAL = {MmType.F16: (0x7C00, 0x7E00, 0x3C00), MmType.BF16: (0x7F80, 0x7FC0, 
 _LARGE = 1 << 31
 #: Bits of significands.
 _PLACES = 24
-#: Places of a product after which it is less than 2^-20, whatever its significand.
+#: Places of a product after which it is less than 2^-20 for every significand.
 _FAR = 44
 
 

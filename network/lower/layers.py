@@ -18,7 +18,7 @@ __all__ = ["Addition", "Layer", "Part", "reach"]
 class Addition:
     """A second operand that is added to results: a source of the layer.
 
-    Its batch, height and width are those of the output, or 1, and then every image, row or pixel has the same operand.
+    Its batch, height and width equal the output's, or are 1: then every image, row or pixel has the same operand.
     ``ratio`` and ``offset`` are raw bits of binary32.
     """
 
@@ -34,7 +34,7 @@ class Part:
     """One convolution or pooling of channels of a source, which writes channels and points of the layer's output.
 
     Input row of output row r and kernel row kh is r · stride - top + kh · dilation, with r counted in the whole output;
-    columns likewise.
+    columns follow the same formula.
 
     Attributes
     ----------

@@ -73,7 +73,7 @@ def lower(graph, conv, room, every_tensor=False):
     graph : Graph
     conv : ConvParams
     room : int
-        Bytes of shared memory.
+        Bytes of shared memory for tensors and weights.
     every_tensor : bool
         Every tensor has a place in memory.
     """

@@ -19,6 +19,8 @@ __all__ = ["elements_of_phases", "phases_of", "step_of"]
 
 #: Most runs of rows, or columns, that are interpolated in one way.
 _MOST = 32
+#: Most rows, or columns, of a stride.
+_MOST_APART = 256
 
 
 def step_of(node, size, made):
@@ -124,7 +126,7 @@ def _runs(first, weights):
         end, step = start + 1, 1
         while end < len(first) and (weights[end] == weights[start]).all():
             apart = int(first[end] - first[end - 1])
-            if apart < 1 or (end > start + 1 and apart != step):
+            if not 1 <= apart <= _MOST_APART or (end > start + 1 and apart != step):
                 break
             step, end = apart, end + 1
         own = weights[start] if weights[start][1] else weights[start][:1]

@@ -23,6 +23,8 @@ _APART = 8
 _LOADED, _CHUNK = 64, 16
 #: Sums that a cycle adds, and cycles that a job for them takes besides, about.
 _SUMMED, _SUM_CYCLES = 8, 900
+#: Bytes for each channel of the tables and the results of a layer of rows.
+_OF_ROWS = 12
 
 
 class _View(NamedTuple):
@@ -83,7 +85,8 @@ def _divisors(number):
 def rows_of_sums(place, room):
     """Rows that are added at once, if not all fit ``room``: the next ones are loaded meanwhile; otherwise None."""
     count = min(max(room // 3 // place.row_pitch, 1), _MOST)
-    return count if place.image_pitch > room // 2 and place.height > count and place.width <= _MOST else None
+    fits = count * place.row_pitch + _OF_ROWS * place.channels <= room and place.width <= _MOST
+    return count if fits and place.image_pitch > room // 2 and place.height > count else None
 
 
 def layers_of_view(node, output, place, view, between):

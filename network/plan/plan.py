@@ -147,7 +147,7 @@ _LEFT = {"layer", "operator", "output", "cut", "weights", "limit"}
 
 
 def explain(plan, words, memory_bytes):
-    """The table of a :class:`Plan` of so many words and bytes of global memory: a line for each layer, and the sum."""
+    """A :class:`Plan` as a table: a line for each layer, one for the sum, and the sizes of program and memory."""
     schedule, machine = plan.schedule, plan.machine
     lines, before = [], 0
     for number, (layer, tiles) in enumerate(zip(plan.layers, plan.tiles, strict=True)):
@@ -207,5 +207,5 @@ def _weights(tiles):
 
 
 def _share(macs, cycles, machine):
-    """Multiplications by what the engine could do in so many cycles, as text."""
+    """Multiplications as a share of what the engine can do in ``cycles``, as text."""
     return f"{100 * macs / cycles / machine.conv.peak:.1f} %" if macs else ""

@@ -1,4 +1,4 @@
-"""Sums and products of two tensors, or of a tensor and a constant (docs/network.md, "Operators")."""
+"""Sums and products of two tensors, or of a tensor and a constant (docs/models.md, "Operators")."""
 
 from typing import NamedTuple
 

@@ -96,8 +96,8 @@ class MemoryModel(wiring.Component):
     as the earlier bursts are through; then one beat a cycle. The last beat of data of a write, accepted in cycle t,
     brings its response in cycle t + L. A write is in the array when its last beat has been accepted, so a read that is
     asked for after the response sees it. Data are accepted when their address has been. One address a cycle of either
-    direction is accepted, until ``outstanding`` bursts wait. Bursts are INCR, and start at a bus word; the order is
-    that of the requests, over all IDs.
+    direction is accepted, until ``outstanding`` bursts wait. Bursts are INCR, and start at a bus word. They are
+    answered in the order of the requests, whatever their IDs.
 
     The first ``words`` words of the array show the global addresses from ``base`` on. A beat outside answers DECERR,
     and one that answers with an error changes nothing; a write with several such beats answers DECERR if one of them

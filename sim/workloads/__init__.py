@@ -19,7 +19,7 @@ class Workload(NamedTuple):
     needs : tuple of str
         Features of the access unit.
     threads : int or None
-        Of the engine, unless simulation is slow; None: those of the preset.
+        Threads of the engine, fewer than the preset's to save simulation time; None: as the preset has.
     extra : str or None
         The extra that it needs in addition to the command's.
     """

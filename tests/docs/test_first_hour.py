@@ -20,10 +20,10 @@ FOLDERS = (*ROOMS, "tilewright", "tests", "docs")
 CHECKER = doctest.OutputChecker()
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory):
+@pytest.fixture
+def tree(tmp_path):
     """A copy of the tree that is set up, and whose Python finds its own sources before the installed ones."""
-    tree = tmp_path_factory.mktemp("first") / "hour"
+    tree = tmp_path / "hour"
     tree.mkdir()
     for path in ROOT.iterdir():
         if path.name in FOLDERS:
@@ -64,7 +64,8 @@ def apply(tree, text):
 
 
 def python(tree, text):
-    return run(tree, [".venv/bin/python", "-W", "error", "-c", text])
+    # -P: the folder tilewright of the tree is only a part of the package.
+    return run(tree, [sys.executable, "-P", "-W", "error", "-c", text])
 
 
 def seen(line, printed):
@@ -97,7 +98,17 @@ def test_every_step(tree):
         assert re.search(rf"[ .\\]{re.escape(name)} ", waves), f"there is no signal {name}"
 
 
-def test_a_change_that_does_not_fit_is_found(tree):
+def test_changes_fit_the_sources(tree):
+    """All of them, one after the other; pytest can still collect the changed tests."""
     wrong = "--- a/docs/pe.md\n+++ b/docs/pe.md\n@@ -1,1 +1,1 @@\n-# The coffee machine\n+# The engine\n"
     status, printed = apply(tree, wrong)
     assert status and "docs/pe.md" in printed
+    changes = [block for block in BLOCKS if block.language == "diff"]
+    for block in changes:
+        status, printed = apply(tree, block.text)
+        assert status == 0, f"{PAGE}:{block.line}: {printed}"
+    files = sorted(
+        {file for block in changes for file in re.findall(r"^\+\+\+ b/(tests/\S+)", block.text, re.MULTILINE)}
+    )
+    status, printed = run(tree, [".venv/bin/pytest", "-q", "--collect-only", *files])
+    assert status == 0 and len(files) > 2, printed

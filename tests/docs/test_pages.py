@@ -37,6 +37,7 @@ PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("*.md")
 PAGES.remove(ELSEWHERE)
 #: Subcommands that take seconds, and those that write files in minutes.
 QUICK, SLOW = {"asm", "header"}, {"area", "docs", "verilog"}
+NAMED = re.compile(r"tests/[\w/.]+\.py(?:::\w+)?")
 PROGRAM = re.compile(r"    (?:\.venv/bin/)?(?:make|tilewright|python3?|pip|pytest|cd|git) ")
 
 
@@ -250,6 +251,11 @@ def test_commands_that_write_files(desk, monkeypatch):
     for page in PAGES:
         blocks = [block for block in fences((ROOT / page).read_text(encoding="utf-8")) if block.language == "sh"]
         Reader(desk, monkeypatch, slow=True).read(page, blocks)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_named_tests_exist(page):
+    there_are_tests(set(NAMED.findall((ROOT / page).read_text(encoding="utf-8"))))
 
 
 def test_commands_are_fenced():

@@ -1,6 +1,6 @@
 """Every attribute of every operator that is read, in every version that changed it: used, without meaning, or refused.
 
-Each value that is tried gives what ONNX Runtime gives, or a sentence; which values are taken is what docs/network.md,
+Each value that is tried gives what ONNX Runtime gives, or a sentence; which values are taken is what docs/models.md,
 "Attributes" says. Operators and attributes are those that ONNX and ONNX Runtime themselves list.
 """
 
@@ -23,7 +23,7 @@ from tilewright.network.reader.model import READERS
 from tilewright.network.reader.resize import COORDINATES
 from tilewright.verify.random.networks import draw_inputs
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/network.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 #: Versions of ONNX's operators that ONNX Runtime knows.
 FIRST, LAST = 7, 27
 OPERATORS = set(READERS) | {("", kind) for kind in FOR_CONSTANTS}
@@ -61,16 +61,16 @@ def values_of(domain, kind, name, attributes):
     return [given, *(value for value in values if value != given)]
 
 
-def section(title):
-    """Text below a title of docs/network.md, and the rows of its tables without the first two of each."""
-    text = PAGE.read_text(encoding="utf-8").partition(f"# {title}\n")[2]
+def section(title, page="models"):
+    """Text below a title of a page of docs/, and the rows of its tables without the first two of each."""
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8").partition(f"# {title}\n")[2]
     text = re.split(r"^##", text, maxsplit=1, flags=re.MULTILINE)[0]
     rows = [line[2:-2].split(" | ") for line in re.findall(r"^\|.*\|$", text, re.MULTILINE)]
     return text, rows[2:]
 
 
 def documented():
-    """By operator and attribute: the values that docs/network.md, "Attributes" names, or "any"."""
+    """By operator and attribute: the values that docs/models.md, "Attributes" names, or "any"."""
     found = {}
     for names, kinds, values in section("Attributes")[1]:
         taken = "any" if values.startswith("any") else re.findall(r"`(.*?)`", values)
@@ -96,7 +96,7 @@ def test_operators_on_constants():
 
 
 def test_positions_of_the_page():
-    assert {row[0] for row in section("The nearest element")[1]} == set(COORDINATES)
+    assert {row[0] for row in section("The nearest element", "network")[1]} == set(COORDINATES)
 
 
 def test_every_attribute_is_documented():

@@ -77,6 +77,14 @@ def test_linear_interpolation(size, coordinates, integers, check_model):
     check_model(model)
 
 
+@pytest.mark.parametrize("before", [(900, 4), (3, 770)])
+def test_interpolated_elements_further_apart_than_a_stride(before, check_model):
+    form = Form(1, 3, *before)
+    none, sizes = np.float32([]), np.int64([1, 3, 3, 2])
+    y = form.node("Resize", form.both("x"), none, none, sizes, mode="linear")
+    check_model(form.model(form.quantise(y)))
+
+
 def test_weights_that_a_byte_does_not_hold():
     form = Form(1, 8, 60, 50)
     none = np.float32([])

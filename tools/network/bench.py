@@ -26,13 +26,13 @@ __all__ = ["compiled_sample", "measure", "sample_of"]
 
 _NETWORK = "ResNet-50"
 _LATENCY = 100
-#: Multiplications of a sample take so many cycles at most; a layer has so many rows of X fewer.
+#: The maximum number of cycles of a sample's multiplications; larger layers are measured with fewer rows of X.
 _MOST_CYCLES = 120_000
 #: Of all multiplications of the network.
 _TARGET = 0.90
 #: A whole network takes at most 1.5 times the cycles of its multiplications.
 _WHOLE_PRESETS, _WHOLE_TARGET = ("default",), 1 / 1.5
-#: Of networks with random weights, by name: the cycles of their multiplications in at most so many of all.
+#: The targets of networks with random weights: all cycles divided by the cycles of their multiplications.
 _TARGETS = {
     "EfficientNet-B0": 1.8, "MobileNetV3-large": 2.0, "MobileNetV3-small": None,
     "MobileNetV3-small without excitation": 2.5, "ResNet-50": 1.1, "YOLOv5n, 320": 1.3,

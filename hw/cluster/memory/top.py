@@ -29,7 +29,7 @@ class MemorySide(wiring.Component):
         Bus words of a burst at most, a power of two up to 256.
     read_words : int
         Bus words that a core may have asked for and not taken, a power of two from two bursts to 1024. A core alone
-        reads at full rate from a memory that answers within so many cycles, less two bursts and ten cycles.
+        reads at full rate from a memory whose latency is at most this number of cycles, less two bursts and ten.
     write_bursts : int
         Bursts of a core that have left and whose answers it has not taken, 2 to 32, a power of two.
     groups : int

@@ -28,8 +28,8 @@ class Realigner(wiring.Component):
     go on to the next transfer, which belongs to the same command. Errors of a transfer with ``stage`` leave with its
     lines, and so end with it, too.
 
-    A word is accepted as soon as its step is there, and waits in the register of the previous word if the piece cannot
-    leave. So ``ready`` of both sources of words is a register behind a LUT, and does not depend on ``aligned.ready``.
+    A word is accepted as soon as its step is valid, and waits in the register of the previous word if the piece cannot
+    leave. So ``ready`` of both sources of words is one LUT after a register, and independent of ``aligned.ready``.
 
     Latency 0: the piece is valid when both step and word are. Throughput: one step a cycle.
     """

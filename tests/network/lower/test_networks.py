@@ -11,7 +11,7 @@ from tilewright.network import ModelError
 from tilewright.network.architectures import efficientnet, resnet50
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.evaluation import evaluate
-from tilewright.network.machine import Machine
+from tilewright.network.machine import MACHINES, Machine
 from tilewright.network.reader import read_model
 from tilewright.verify.random.networks import draw_inputs, draw_network
 from tilewright.verify.random.params import random_conv
@@ -46,6 +46,15 @@ def test_plans_of_large_networks(maker, preset, share):
     compiled = network.compile(maker().graph(), preset)
     assert compiled.plan.macs > compiled.plan.schedule.cycles * CONV_PRESETS[preset].peak * share
     assert len(compiled.explanation.splitlines()) == len(compiled.plan.layers) + 4
+
+
+@pytest.mark.parametrize("preset", sorted(MACHINES))
+@pytest.mark.parametrize(("channels", "side"), [(1280, 7), (2048, 7), (672, 14), (240, 28), (512, 16), (72, 56)])
+def test_global_averages_of_known_networks_fit(channels, side, preset):
+    """Their sums need more shared memory than their results, however they are computed."""
+    maker = NetworkMaker()
+    maker.pool(maker.input((1, channels, side, side)), "sum", side)
+    assert network.compile(maker.graph(), preset).words
 
 
 def test_a_network_that_is_cut_in_every_way(check_program):

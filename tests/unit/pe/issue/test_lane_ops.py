@@ -26,7 +26,7 @@ def signed(value):
 
 
 def compares(compare, first, second):
-    """Whether 32-bit ``one`` compares as asked with ``two``."""
+    """Whether 32-bit ``first`` compares as asked with ``second``."""
     if compare < Compare.LTU:
         first, second = signed(first), signed(second)
     less, same = first < second, first == second
