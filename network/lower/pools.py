@@ -22,7 +22,9 @@ _APART = 8
 #: Bytes that a cycle loads, and that a request for rows has of a run of channels at most.
 _LOADED, _CHUNK = 64, 16
 #: Sums that a cycle adds, and cycles that a job for them takes besides, about.
-_SUMMED, _SUM_CYCLES = 8, 900
+_SUMMED, _SUM_CYCLES = 32, 900
+#: Rows of the map that a window has at most, so that the layer before can add them up band by band.
+_ROWS = 4
 #: Bytes for each channel of the tables and the results of a layer of rows.
 _OF_ROWS = 12
 
@@ -59,11 +61,12 @@ def view_of_sums(place, conv, room):
     solid = place.row_pitch == place.width * size
     loaded = pixels * size // _LOADED
 
+    def added(view):
+        return pixels // view.pixels * -(-view.pixels * size // (conv.lanes * min(view.channels, _CHUNK)))
+
     def cycles(view):
-        chunk = conv.lanes * min(view.channels, _CHUNK)
-        added = pixels // view.pixels * -(-view.pixels * size // chunk)
         sums = pixels // view.rows * size // _SUMMED + _SUM_CYCLES
-        return max(added, loaded) + (sums if view.rows < pixels else 0)
+        return max(added(view), loaded) + (sums if view.rows < pixels else 0)
 
     views = []
     for count in _divisors(pixels) if solid else [place.width]:
@@ -72,9 +75,10 @@ def view_of_sums(place, conv, room):
             continue
         for rows in _divisors(pixels // count):
             fits = size % 4 == 0 and pixels // rows <= _MOST and 4 * rows * padded(count * size) <= room
-            if rows <= _MOST and (rows == pixels or ("i16" in conv.types and fits)):
+            fits = fits and rows * count <= _ROWS * place.width and "i16" in conv.types
+            if rows <= _MOST and (rows == pixels or fits):
                 views.append(_View(count, rows, channels))
-    best = min(views, key=lambda view: (cycles(view), view), default=None)
+    best = min(views, key=lambda view: (cycles(view) + added(view) // 2, view), default=None)
     return best if best and cycles(best) < blocks * pixels else None
 
 

@@ -204,7 +204,9 @@ def band_rows(layer, source, rows):
 
 
 def stage_rows(layer, stage, rows):
-    """Rows of the output of a stage of a layer that output ``rows`` of the layer need."""
+    """Rows of the output of a stage of a layer that output ``rows`` of the layer need, or that need them."""
+    if stage is layer.sums:
+        return tuple(row // layer.rows_of_sum for row in rows)
     return rows if stage is layer else band_rows(layer, 0, rows)
 
 
@@ -268,7 +270,7 @@ class BandCosts:
     def job(self, number, channels, rows):
         """The :class:`Cost` of a job of ``channels`` of a part for output ``rows`` of the layer."""
         stage, part = self._layer.stages[number]
-        rows = stage_rows(self._layer, stage, rows) if self._layer.first else rows
+        rows = stage_rows(self._layer, stage, rows)
         key = number, channels, _points(part.rows, rows)
         if key not in self._jobs:
             self._jobs[key] = job_cost(stage, part, channels, rows, self._conv)
@@ -283,7 +285,7 @@ class BandCosts:
             lines = 0
             for number in dict.fromkeys(layer.kinds):
                 stage, part = layer.stages[number]
-                if part.operation.lanes:
+                if part.operation.lanes and stage is not layer.sums:
                     stage_band = stage_rows(layer, stage, rows)
                     low, high = part.input_rows(stage_band, stage.sources[part.source].height)
                     reads = self.job(number, part.out_channels[1], rows).reads
