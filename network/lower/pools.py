@@ -21,10 +21,10 @@ _MOST = 256
 _APART = 8
 #: Bytes that a cycle loads, and that a request for rows has of a run of channels at most.
 _LOADED, _CHUNK = 64, 16
-#: Sums that a cycle adds, and cycles that a job for them takes besides, about.
-_SUMMED, _SUM_CYCLES = 32, 900
-#: Rows of the map that a window has at most, so that the layer before can add them up band by band.
-_ROWS = 4
+#: Sums that a cycle adds, and cycles that the job takes besides, for weights of each window and in all, about.
+_SUMMED, _WEIGHTS, _SUM_CYCLES = 32, 4, 900
+#: Bytes of weights and tables of the layer before, about.
+_OTHERS = 2048
 #: Bytes for each channel of the tables and the results of a layer of rows.
 _OF_ROWS = 12
 
@@ -65,7 +65,7 @@ def view_of_sums(place, conv, room):
         return pixels // view.pixels * -(-view.pixels * size // (conv.lanes * min(view.channels, _CHUNK)))
 
     def cycles(view):
-        sums = pixels // view.rows * size // _SUMMED + _SUM_CYCLES
+        sums = pixels // view.rows * (size / _SUMMED + _WEIGHTS) + _SUM_CYCLES
         return max(added(view), loaded) + (sums if view.rows < pixels else 0)
 
     views = []
@@ -74,8 +74,10 @@ def view_of_sums(place, conv, room):
         if count > _MOST or (count * size % BLOCK and count != place.width):
             continue
         for rows in _divisors(pixels // count):
-            fits = size % 4 == 0 and pixels // rows <= _MOST and 4 * rows * padded(count * size) <= room
-            fits = fits and rows * count <= _ROWS * place.width and "i16" in conv.types
+            # The layer before may add up bands of so many rows, with two buffers for its own sources and results.
+            sums = pixels // rows * 4 * size
+            fits = 4 * (rows * padded(count * size) + place.row_pitch) + sums <= room - _OTHERS and "i16" in conv.types
+            fits = fits and size % 4 == 0 and pixels // rows <= _MOST
             if rows <= _MOST and (rows == pixels or fits):
                 views.append(_View(count, rows, channels))
     best = min(views, key=lambda view: (cycles(view) + added(view) // 2, view), default=None)
