@@ -20,7 +20,7 @@ _SUMS_CYCLES, _END_CYCLES = 12, 66
 #: Cycles from one request for weights to the next one, between requests for rows.
 _HELD = 1.5
 #: Least cycles of a job: the next one is checked and set up meanwhile.
-_LEAST_CYCLES = 300
+_LEAST_CYCLES = 120
 #: Cycles from the end of a job's wait to its first read: it is handed over, checked and set up.
 HANDED = 300
 #: Cycles that are lost if a job reads what the previous one writes, and the next one reads its results.
