@@ -1,17 +1,19 @@
-"""The shapes of well-known networks, with random weights, to compile and to measure."""
+"""The shapes of well-known networks, with random weights, to compile and to measure.
+
+Each is built of integers, or by the ``maker`` that is given: models of floats by ``network.models.floats.FloatMaker``.
+"""
 
 from .drawn import NetworkMaker
 
-__all__ = ["ARCHITECTURES", "efficientnet", "mobilenet_v3", "resnet50", "yolov5n"]
+__all__ = ["ARCHITECTURES", "efficientnet", "excited", "mobilenet_v3", "resnet50", "yolov5n"]
 
 
-def efficientnet(size=224, *, lite=True):
+def efficientnet(size=224, *, lite=True, maker=None):
     """EfficientNet-Lite0, or B0 with its SiLU and squeeze-and-excitation."""
-    maker = NetworkMaker(1)
+    maker = maker or NetworkMaker(1)
 
     def block(x, out, kernel, stride, groups=1):
-        y = _same(maker, x, out, kernel, stride, groups)
-        return y if lite else maker.function(y)
+        return maker.activate(_same(maker, x, out, kernel, stride, groups), "Relu6" if lite else "Silu")
 
     x = block(maker.input((1, 3, size, size)), 32, 3, 2)
     for repeats, kernel, first, grow, into, out in (
@@ -23,7 +25,7 @@ def efficientnet(size=224, *, lite=True):
             y = block(x, channels * grow, 1, 1) if grow > 1 else x
             y = block(y, channels * grow, kernel, stride, channels * grow)
             if not lite:
-                y = _excited(maker, y, channels // 4)
+                y = excited(maker, y, channels // 4, "Silu", "Sigmoid")
             y = _same(maker, y, out, 1, 1)
             x = maker.add(y, x) if number else y
     x = maker.pool(block(x, 1280, 1, 1), "sum", maker.tensors[x].shape[2:])
@@ -43,13 +45,13 @@ _MOBILENETS = {
 }  # fmt: skip
 
 
-def mobilenet_v3(which="large", *, squeeze=True, size=224):
+def mobilenet_v3(which="large", *, squeeze=True, size=224, maker=None):
     """MobileNetV3, with or without squeeze-and-excitation."""
-    maker, (blocks, (wide, last)) = NetworkMaker(3), _MOBILENETS[which]
+    maker, (blocks, (wide, last)) = maker or NetworkMaker(3), _MOBILENETS[which]
 
     def block(x, out, kernel=1, stride=1, groups=1, swish=True):
         y = maker.conv(x, out, kernel, stride=stride, groups=groups)
-        return maker.function(y) if swish else y
+        return maker.activate(y, "HardSwish" if swish else "Relu")
 
     x = block(maker.input((1, 3, size, size)), 16, 3, 2)
     for kernel, expanded, out, squeezed, swish, stride in blocks:
@@ -57,22 +59,22 @@ def mobilenet_v3(which="large", *, squeeze=True, size=224):
         y = block(x, expanded, swish=swish) if expanded != channels else x
         y = block(y, expanded, kernel, stride, expanded, swish)
         if squeezed and squeeze:
-            y = _excited(maker, y, max(8, (expanded // 4 + 4) // 8 * 8))
+            y = excited(maker, y, max(8, (expanded // 4 + 4) // 8 * 8))
         y = maker.conv(y, out)
         x = maker.add(y, x) if stride == 1 and channels == out else y
     x = block(x, wide)
     x = maker.pool(x, "sum", maker.tensors[x].shape[2:])
-    x = maker.function(maker.matrix(maker.reshape(x, 1, wide), last))
+    x = maker.activate(maker.matrix(maker.reshape(x, 1, wide), last), "HardSwish")
     maker.matrix(x, 1000)
     return maker
 
 
-def yolov5n(size=320, *, classes=80):
+def yolov5n(size=320, *, classes=80, maker=None):
     """YOLOv5n with SiLU, up to the three results that are decoded."""
-    maker = NetworkMaker(4)
+    maker = maker or NetworkMaker(4)
 
     def block(x, out, kernel=1, stride=1, pad=None):
-        return maker.function(maker.conv(x, out, kernel, stride=stride, pad=pad))
+        return maker.activate(maker.conv(x, out, kernel, stride=stride, pad=pad), "Silu")
 
     def stage(x, out, repeats, add=True):
         y = block(x, out // 2)
@@ -89,25 +91,28 @@ def yolov5n(size=320, *, classes=80):
     for _ in range(3):
         pooled.append(maker.pool(pooled[-1], "max", 5, pad=2))
     coarse = block(block(maker.concat(1, *pooled), 256), 128)
-    x = block(stage(maker.concat(1, _doubled(maker, coarse), middle), 128, 1, add=False), 64)
-    outputs = [stage(maker.concat(1, _doubled(maker, x), fine), 64, 1, add=False)]
+    x = block(stage(maker.concat(1, maker.enlarge(coarse), middle), 128, 1, add=False), 64)
+    outputs = [stage(maker.concat(1, maker.enlarge(x), fine), 64, 1, add=False)]
     outputs.append(stage(maker.concat(1, block(outputs[0], 64, 3, 2), x), 128, 1, add=False))
     outputs.append(stage(maker.concat(1, block(outputs[1], 128, 3, 2), coarse), 256, 1, add=False))
     maker.outputs = [maker.conv(y, 3 * (5 + classes)) for y in outputs]
     return maker
 
 
-def resnet50(size=224):
+def resnet50(size=224, *, maker=None):
     """The shapes of ResNet-50 for pictures of ``size``."""
-    maker = NetworkMaker(2)
-    x = maker.pool(maker.conv(maker.input((1, 3, size, size)), 64, 7, stride=2), "max", 3, stride=2, pad=1)
+    maker = maker or NetworkMaker(2)
+
+    def block(x, out, kernel=1, stride=1):
+        return maker.activate(maker.conv(x, out, kernel, stride=stride), "Relu")
+
+    x = maker.pool(block(maker.input((1, 3, size, size)), 64, 7, 2), "max", 3, stride=2, pad=1)
     for stage, repeats in enumerate((3, 4, 6, 3)):
         deep = 64 << stage
         for number in range(repeats):
             stride = 2 if stage and not number else 1
-            y = maker.conv(maker.conv(x, deep), deep, 3, stride=stride)
-            y = maker.conv(y, 4 * deep)
-            x = maker.add(y, x if number else maker.conv(x, 4 * deep, stride=stride))
+            y = maker.conv(block(block(x, deep), deep, 3, stride), 4 * deep)
+            x = maker.activate(maker.add(y, x if number else maker.conv(x, 4 * deep, stride=stride)), "Relu")
     x = maker.pool(x, "sum", maker.tensors[x].shape[2:])
     maker.matrix(maker.reshape(x, 1, 2048), 1000)
     return maker
@@ -133,15 +138,8 @@ def _same(maker, x, out, kernel, stride, groups=1):
                       pad=(around // 2, around // 2, around - around // 2, around - around // 2))  # fmt: skip
 
 
-def _excited(maker, x, squeezed):
-    """Squeeze-and-excitation with a given number of channels in the middle."""
+def excited(maker, x, squeezed, middle="Relu", gate="HardSigmoid"):
+    """Squeeze-and-excitation with a given number of channels, and a function, in the middle."""
     y = maker.pool(x, "sum", maker.tensors[x].shape[2:])
-    y = maker.function(maker.conv(maker.conv(y, squeezed), maker.tensors[x].shape[1]))
-    return maker.mul(x, y)
-
-
-def _doubled(maker, x):
-    """Each pixel as two by two."""
-    _, channels, height, width = maker.tensors[x].shape
-    rows, columns = ([index for index in range(size) for _ in range(2)] for size in (height, width))
-    return maker.take(x, [0], range(channels), rows, columns)
+    y = maker.conv(maker.activate(maker.conv(y, squeezed), middle), maker.tensors[x].shape[1])
+    return maker.mul(x, maker.activate(y, gate))

@@ -93,6 +93,16 @@ class NetworkMaker:
         """A random function of each element."""
         return self.through(x, self._numbers(dtype or self.tensors[x].dtype, 256))
 
+    def activate(self, x, kind):
+        """A random function of each element in place of ``kind``; clamps, "Relu" and "Relu6", are those of nodes."""
+        return x if kind in ("Relu", "Relu6", None) else self.function(x)
+
+    def enlarge(self, x, factor=2):
+        """Each row and column several times."""
+        _, channels, height, width = self.tensors[x].shape
+        rows, columns = ([index for index in range(size) for _ in range(factor)] for size in (height, width))
+        return self.take(x, [0], range(channels), rows, columns)
+
     def pool(self, x, kind, kernel, *, stride=1, pad=0, dtype=None, counted=True):
         """Averages or maxima of windows; ``counted``: padding counts in averages."""
         batch, channels, height, width = self.tensors[x].shape

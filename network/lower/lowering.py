@@ -22,7 +22,7 @@ from .operators import (
 )
 from .phases import elements_of_phases, phases_of, step_of
 from .pixels import in_wide_pixels
-from .places import BLOCK, Place, as_bytes, in_pixels_of, padded, place_of
+from .places import BLOCK, Place, as_bytes, in_images, in_pixels_of, padded, place_of
 from .pools import is_global, layers_of_rows, layers_of_view, rows_of_sums, view_of_sums
 
 __all__ = ["Lowered", "lower"]
@@ -33,6 +33,8 @@ _OF_THE_HOST = ("Dequantize", "Floats", "Quantize", "Reshape", "Scale", "Softmax
 _LONG = 4096
 #: The same for nodes that may be many jobs with a table of their channels each.
 _FEW = 64
+#: A product of two tensors has at most one element for so many bytes of shared memory in a job: each has a scale.
+_OF_PRODUCTS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +174,10 @@ class _Lowering:
             if len(tensor.shape) != 4:
                 output, first = _in_rows((output, first), int(np.prod(tensor.shape[:-1])))
             self._append(OPERATORS[node.kind](node, output, (first, _row(other))))
+        elif node.kind == "Mul":
+            most = max(self.room // _OF_PRODUCTS, BLOCK)
+            output, *sources = (in_images(place, most) for place in (place_of(tensor), *map(self._place, node.inputs)))
+            self._append(OPERATORS["Mul"](node, output, tuple(sources)))
         else:
             sources, numbers = self._sources(node)
             output = place_of(tensor)

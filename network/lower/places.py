@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 
 __all__ = ["BLOCK", "LINE", "LONG", "Cut", "Held", "Place", "as_bytes", "as_cut", "as_held", "cut_place",
-           "in_pixels_of", "padded", "place_of"]  # fmt: skip
+           "in_images", "in_pixels_of", "padded", "place_of"]  # fmt: skip
 
 #: Addresses and sizes of block copies are multiples of this many bytes.
 BLOCK = 16
@@ -18,6 +18,8 @@ LONG = 64
 _MOST = 256
 #: A tensor without channels is treated as pixels of at most 4 blocks and rows of at most 64 pixels.
 _PIXEL, _ROW = 4, 64
+#: Most bytes of a pixel that is an image.
+_IMAGE = 4096
 
 
 def padded(size, unit=BLOCK):
@@ -198,6 +200,13 @@ def place_of(tensor):
 def as_bytes(place):
     """A place as rows of plain bytes, including the bytes between its own rows."""
     return replace(place, **_rows(place.size))
+
+
+def in_images(place, most):
+    """A place as images of one pixel of at most ``most`` bytes, including the bytes between its own rows."""
+    blocks = padded(place.size) // BLOCK
+    pixel = _divisor(blocks, max(min(most, _IMAGE) // BLOCK, 1))
+    return replace(place, batch=blocks // pixel, height=1, width=1, channels=BLOCK * pixel)
 
 
 def in_pixels_of(other, place):

@@ -70,9 +70,12 @@ def test_command_writes_files_that_can_be_run(tmp_path, capsys):
 
 
 def test_command_refuses_other_names(tmp_path, capsys):
-    assert main(["models", "resnet", "--out", str(tmp_path / "new")]) == 2
+    assert main(["models", "xyz", "--out", str(tmp_path / "new")]) == 2
+    sentence = "tilewright models: there is no model 'xyz': `tilewright models --help` lists them\n"
+    assert capsys.readouterr().err == sentence
+    assert main(["models", "signed", "--preset", "unit", "--out", str(tmp_path / "new")]) == 2
     assert capsys.readouterr().err == (
-        "tilewright models: there is no model 'resnet', but efficientnet-lite0, signed, mixed\n"
+        "tilewright models: --preset goes with --table: a model does not depend on a core\n"
     )
     assert list(tmp_path.iterdir()) == []
 

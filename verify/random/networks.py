@@ -35,17 +35,22 @@ def _add(net):
     if net.rng.random() < 0.3:
         _of_channels(net, "QLinearAdd")
         return
+    _of_two(net, "QLinearAdd")
+
+
+def _of_two(net, kind):
     a = net.pick()
-    b = net.rng.choice([tensor.name for tensor in net.tensors if tensor.shape == a.shape])
-    b = next(tensor for tensor in net.tensors if tensor.name == b)
-    scale, zero = net.scale(a.scale + b.scale), net.zero()
+    fitting = [tensor for tensor in net.tensors if tensor.shape == a.shape]
+    b = fitting[int(net.rng.integers(0, len(fitting)))]
+    scale, zero = net.scale(a.scale + b.scale if kind == "QLinearAdd" else a.scale * b.scale * 100), net.zero()
     inputs = [*net.of(a), *net.of(b), *net.quantity(scale, zero)]
-    net.add("QLinearAdd", inputs, a.shape, scale, zero, MICROSOFT)
+    net.add(kind, inputs, a.shape, scale, zero, MICROSOFT)
 
 
 def _mul(net):
-    if net.rng.random() < 0.5:
-        _of_channels(net, "QLinearMul")
+    kind = net.rng.random()
+    if kind < 0.8:
+        (_of_channels if kind < 0.4 else _of_two)(net, "QLinearMul")
         return
     a, rng = net.pick(), net.rng
     info = np.iinfo(net.dtype)

@@ -1,0 +1,74 @@
+"""Shapes of well-known networks: every tensor is as ONNX Runtime has it, and programs give the same outputs."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from support.fences import fences
+from support.network import compare_program
+from tilewright import network
+from tilewright.network.machine import MACHINES
+from tilewright.network.models.zoo import NETWORKS, build
+from tilewright.network.reader import read_model
+from tilewright.network.reader.refusals import refusals_of
+from tilewright.tools.cli.main import main
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/models.md"
+#: Operators that only kernels of the processing engine could compute, by the networks that have them.
+REFUSED = {"lstm": {"LSTM"}, "bert-tiny": {"LayerNormalization", "MatMul", "Softmax"},
+           "vit-tiny": {"LayerNormalization", "MatMul", "Softmax"}}  # fmt: skip
+#: Networks that each run of the tests takes.
+QUICK = ("autoencoder", "ds-cnn", "mtcnn-r")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in NETWORKS]
+)
+def test_networks(name, agree):
+    model, inputs = build(name)
+    if name in REFUSED:
+        kinds = {node.name: node.op_type for node in model.graph.node}
+        assert {kinds[reason.split("'")[1]] for reason in refusals_of(model)} <= REFUSED[name]
+        return
+    graph, _ = agree(model, inputs)
+    compare_program(graph, inputs, "default")
+
+
+def test_commands_of_the_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (commands,) = (block.text for block in fences(PAGE.read_text(encoding="utf-8")) if block.language == "sh")
+    for line in commands.splitlines():
+        assert main(shlex.split(line)[1:]) == 0
+    model, inputs = build("ds-cnn")
+    assert onnx.load("here/ds-cnn.onnx") == model
+    assert (np.load("here/ds-cnn.npy") == inputs["x"]).all()
+
+
+def test_table(capsys):
+    model, _ = build("ds-cnn")
+    assert main(["models", "--table", "lstm", "ds-cnn", "--preset", "unit"]) == 0
+    head, refused, row = capsys.readouterr().out.splitlines()
+    assert head.split() == ["network", "MACs", "cycles", "of", "MACs", "for"]
+    assert "keywords, 49 × 40: node 'lstm0' (LSTM)" in refused
+    compiled = network.compile(read_model(model), "unit").plan
+    name, macs, cycles, share = row.split()[:4]
+    assert (name, macs, cycles) == ("ds-cnn", f"{compiled.macs:,}", f"{compiled.schedule.cycles:,}")
+    assert share == f"{100 * compiled.macs / MACHINES['unit'].conv.peak / compiled.schedule.cycles:.1f}%"
+
+
+def test_networks_of_the_page():
+    """docs/models.md has a row for each network, and says of those that are refused which operators are missing."""
+    page = PAGE.read_text(encoding="utf-8").partition("\n### ")[0]
+    rows = dict(re.findall(r"^\| `([a-z0-9-]+)` \| (.*) \|$", page, re.MULTILINE))
+    assert rows.keys() == NETWORKS.keys()
+    refused = {name: set(re.findall(r"[A-Z]\w+", row.partition("refused:")[2])) for name, row in rows.items()}
+    assert {name: kinds for name, kinds in refused.items() if kinds} == REFUSED
+    for name, row in rows.items():
+        entry = NETWORKS[name]
+        assert entry.about in row, name
+        made = f"{entry.form}, {'s8' if entry.signed else 'u8'}"
+        assert made in row, name
