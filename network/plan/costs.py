@@ -19,6 +19,8 @@ __all__ = ["FOLLOWS", "HANDED", "BandCosts", "Cost", "band_rows", "cheapest_gap"
 _SUMS_CYCLES, _END_CYCLES = 12, 66
 #: Cycles from one request for weights to the next one, between requests for rows.
 _HELD = 1.5
+#: Cycles between the results of one pass and the next one in lane-private mode, if a pass has fewer groups than this.
+_PASS_CYCLES, _FEW_GROUPS = 6, 4
 #: Least cycles of a job: the next one is checked and set up meanwhile.
 _LEAST_CYCLES = 120
 #: Cycles from the end of a job's wait to its first read: it is handed over, checked and set up.
@@ -192,6 +194,8 @@ def _cost(plan, pixel):
         loaded = _loaded_passes(plan) / passes
     others = weights + ceil(8 * shape.table * shape.out_channels / _LINE) + shape.add * shape.points * passes
     written = max(ceil(shape.results / conv.results), plan.write_cycles)
+    if shape.operation.lanes and shape.points < _FEW_GROUPS * plan.group_points:
+        written += _PASS_CYCLES * plan.blocks
     cycles = max(plan.mac_cycles + _SUMS_CYCLES, fetched + others, _buffered(plan), written + _END_CYCLES)
     cycles = max(cycles, _LEAST_CYCLES)
     held = cycles if shape.operation.lanes else min(ceil(loaded * cycles + _HELD * weights), cycles)
