@@ -10,8 +10,8 @@ from tilewright.golden.conv.results import rounded_sum
 
 __all__ = [
     "add", "average_scale", "change", "change_table", "convolution_sums", "convolve", "convolve_transposed",
-    "dequantise", "fused", "interpolate", "limits", "multiply", "multiply_matrix", "numbers", "pool", "product_scale",
-    "quantise", "requantise", "saturate", "scale_sums", "sum_constants",
+    "dequantise", "fused", "interpolate", "joint_weights", "limits", "multiply", "multiply_matrix", "numbers",
+    "pool", "product_scale", "quantise", "requantise", "saturate", "scale_sums", "sum_constants",
 ]  # fmt: skip
 
 
@@ -224,6 +224,18 @@ def interpolate(x, node, dtype):
     return requantise(acc, node.scale, node.y_zero, node.minimum, node.maximum, dtype)
 
 
+def joint_weights(rows, columns, bias):
+    """Products of weights of rows and of columns as bytes, and the power of two that they and ``bias`` are divided by.
+
+    None if bytes do not hold them.
+    """
+    weights, divisor = np.outer(rows, columns), 1
+    while weights.max() > 255 * divisor:
+        divisor *= 2
+    exact = not (weights % divisor).any() and bias % divisor == 0
+    return ((weights // divisor).astype(np.uint8), divisor) if exact else None
+
+
 def _centred(x, node):
     """x - zx with zeros as padding, int32."""
     top, left, bottom, right = node.pad
@@ -264,6 +276,10 @@ def pool(x, node, dtype):
     if node.kind == "max":
         return _windows(x, node, np.iinfo(x.dtype).min).max(axis=(-2, -1))
     acc = _windows(x.astype(np.int32) - node.x_zero, node, 0).sum(axis=(-2, -1), dtype=np.int32)
+    if node.zero_first:
+        with np.errstate(over="ignore"):  # infinity saturates
+            floats = acc.astype(np.float32) * node.scale + np.float32(node.y_zero)
+        return saturate(floats, 0, node.minimum, node.maximum, dtype)
     return requantise(acc, node.scale, node.y_zero, node.minimum, node.maximum, dtype)
 
 

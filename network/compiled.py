@@ -55,29 +55,40 @@ class Compiled:
     def memory(self, inputs):
         """Global memory before the program, a uint8 array; ``inputs`` as for :meth:`run`."""
         inputs = check_inputs(self.graph, inputs)
-        data = self.image.copy()
-        for name in inputs:
-            if name in self.places:
-                self._view(data, name)[...] = inputs[name]
+        data, values = self.image.copy(), dict(inputs)
+        for node in self.graph.head:
+            values[node.output] = compute(self.graph, node, values)
+        for name in values.keys() & self.places.keys():
+            self._view(data, name)[...] = values[name]
         for node in self.graph.nodes:
-            if node.kind == "Quantize" and node.inputs[0] in inputs:
+            if node.kind == "Quantize" and node.inputs[0] in values:
                 at, dtype = node.attributes, self.graph.tensors[node.output].dtype
-                self._view(data, node.output)[...] = quantise(inputs[node.inputs[0]], at.scale, at.zero, dtype)
+                self._view(data, node.output)[...] = quantise(values[node.inputs[0]], at.scale, at.zero, dtype)
         return data
 
     def tensors(self, data, names=None):
         """Tensors in ``data``, global memory after the program, by name: those in ``names``, or the outputs."""
         self._check_memory(data)
-        makers = {node.output: node for node in self.graph.tail}
+        makers, values = {node.output: node for node in self.graph.tail}, {}
 
-        def value(name):
-            if name in makers:
-                return compute(self.graph, makers[name], {source: value(source) for source in makers[name].inputs})
-            if name not in self.places:
-                raise ModelError(f"tensor {name!r} is not in memory: compile with every_tensor to keep it")
-            return self.tensor(data, name)
+        def give(name):
+            """Computes a tensor and all that it needs, without recursion: the tail may be long."""
+            waiting = [name]
+            while waiting:
+                node = makers.get(waiting[-1])
+                missing = [source for source in (node.inputs if node else ()) if source not in values]
+                waiting += missing
+                if not missing:
+                    made = waiting.pop()
+                    values[made] = compute(self.graph, node, values) if node else self._in_memory(data, made)
+            return values[name]
 
-        return {name: value(name) for name in self._wanted(names)}
+        return {name: give(name) for name in self._wanted(names)}
+
+    def _in_memory(self, data, name):
+        if name not in self.places:
+            raise ModelError(f"tensor {name!r} is not in memory: compile with every_tensor to keep it")
+        return self.tensor(data, name)
 
     def _wanted(self, names):
         """``names``, if they are tensors of the network; the outputs if ``names`` is None."""

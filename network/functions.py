@@ -73,6 +73,7 @@ OPERATIONS = {
     "PRelu": lambda x, slope: np.where(x < 0, x * slope, x),
     "Pow": np.power,
     "Sub": np.subtract,
+    "Sum": np.add,
 }
 
 

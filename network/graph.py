@@ -18,6 +18,11 @@ __all__ = [
 ]  # fmt: skip
 
 
+_BYTES = ("uint8", "int8")
+#: Kinds of nodes that only move elements.
+_MOVES = ("Reshape", "Take", "Transpose")
+
+
 class ModelError(UsageError, ValueError):
     """One sentence that names the file, the node or the tensor. The command line ends with status 2."""
 
@@ -69,9 +74,13 @@ class Dequantize:
 
 @dataclass(frozen=True, eq=False)
 class Floats:
-    """What the host computes of its inputs, by ``function`` of arrays: usually float32 of float32."""
+    """What the host computes of its inputs, by ``function`` of arrays: usually float32 of float32.
+
+    ``reason`` is the error of the node if the engines are to compute it, one sentence; it may be empty.
+    """
 
     function: object
+    reason: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,9 +245,9 @@ class Pool:
     Attributes
     ----------
     kind : str
-        ``"sum"``: y = sat(rne(fl(fl(acc) · scale)) + y_zero) with acc = Σ (x - x_zero); ``scale`` includes the divisor
-        of an average. ``"max"``: the largest element, without padding; a window without elements has the least number
-        of the type. There is no ``scale``.
+        ``"sum"``: y = sat(rne(fl(fl(acc) · scale)) + y_zero) with acc = Σ (x - x_zero), or with ``zero_first``
+        sat(rne(fl(fl(fl(acc) · scale) + y_zero))); ``scale`` includes the divisor of an average. ``"max"``: the largest
+        element, without padding; a window without elements has the least number of the type. There is no ``scale``.
     kernel, stride, dilation : (int, int)
         For rows, for columns.
     pad : (int, int, int, int)
@@ -258,6 +267,7 @@ class Pool:
     x_zero: int = 0
     scale: np.ndarray | None = None
     y_zero: int = 0
+    zero_first: bool = False
     minimum: int
     maximum: int
 
@@ -356,10 +366,23 @@ class Graph:
     constants: dict[str, np.ndarray] = field(repr=False, default_factory=dict)
 
     @property
-    def tail(self):
-        """Nodes that give or take floats, or a Softmax, behind all others: the host computes them."""
-        nodes, names = [], set()
+    def head(self):
+        """Nodes that the host computes from inputs of the network, before the engines begin."""
+        nodes, names = [], set(self.inputs)
         for node in self.nodes:
+            moved = node.kind in _MOVES and self.tensors[node.output].dtype not in _BYTES
+            if (node.kind == "Floats" or moved) and names.issuperset(node.inputs):
+                nodes.append(node)
+                names.add(node.output)
+        return tuple(nodes)
+
+    @property
+    def tail(self):
+        """Nodes that the host computes after the engines: those that give floats, a Softmax, and all that follow."""
+        nodes, names, before = [], set(), {node.output for node in self.head}
+        for node in self.nodes:
+            if node.output in before:
+                continue
             if node.kind in ("Dequantize", "Floats", "Scale", "Softmax") or not names.isdisjoint(node.inputs):
                 nodes.append(node)
                 names.add(node.output)

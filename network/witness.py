@@ -21,7 +21,6 @@ from .graph import ModelError
 
 __all__ = ["Witness", "has_exact_kernels", "run_witness"]
 
-_TYPES = {"uint8": onnx.TensorProto.UINT8, "int8": onnx.TensorProto.INT8, "float32": onnx.TensorProto.FLOAT}
 _INTEGERS = (onnx.TensorProto.UINT8, onnx.TensorProto.INT8)
 #: Kernels on floats, whose results are not rounded as sums of integers are.
 _ON_FLOATS = {
@@ -72,7 +71,8 @@ class Witness:
         for name in self.names:
             if name not in given:
                 tensor = graph.tensors[name]
-                value = onnx.helper.make_tensor_value_info(name, _TYPES[tensor.dtype], list(tensor.shape))
+                kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(tensor.dtype))
+                value = onnx.helper.make_tensor_value_info(name, kind, list(tensor.shape))
                 changed.graph.output.append(value)
         large = [node for node in graph.nodes if not _is_small(node)]
         plain = has_exact_kernels() or not large

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["DeepQueue", "Queue", "ReadyBuffer", "Register", "ShallowQueue", "SkidBuffer", "Slot", "wide_queue"]
+__all__ = ["DeepQueue", "Queue", "ReadyBuffer", "ShallowQueue", "SkidBuffer", "Slot", "wide_queue"]
 
 #: Depth up to which a memory is distributed and read combinationally; deeper ones are block memories.
 _SHALLOW = 32
@@ -44,20 +44,6 @@ class SkidBuffer(_Stage):
         # Loaded whether or not the word is valid, so that the payload's clock enable does not depend on ``o.ready``.
         with m.If(~self.skidded):
             m.d.sync += self.skid.eq(self.i.payload)
-        return m
-
-
-class Register(_Stage):
-    """One register for payload and valid; ``i.ready`` depends combinationally on ``o.ready``.
-
-    Latency 1, one transfer a cycle.
-    """
-
-    def elaborate(self, platform):
-        m = Module()
-        m.d.comb += self.i.ready.eq(~self.o.valid | self.o.ready)
-        with m.If(self.i.ready):
-            m.d.sync += [self.o.valid.eq(self.i.valid), self.o.payload.eq(self.i.payload)]
         return m
 
 

@@ -6,6 +6,7 @@ from math import gcd
 
 import numpy as np
 
+from ..ends import late_nodes
 from ..graph import Tensor, node_error
 from .layers import Layer
 from .moves import MOST, addresses_of, channel_order, move_between, pieces, weights_in_place
@@ -27,8 +28,6 @@ from .pools import is_global, layers_of_rows, layers_of_view, rows_of_sums, view
 
 __all__ = ["Lowered", "lower"]
 
-#: Kinds of nodes that the host can compute after the engines.
-_OF_THE_HOST = ("Dequantize", "Floats", "Quantize", "Reshape", "Scale", "Softmax", "Take", "Transpose")
 #: Most elements of a row that become one pixel, for nodes that take elements one by one.
 _LONG = 4096
 #: The same for nodes that may be many jobs with a table of their channels each.
@@ -111,11 +110,14 @@ class _Lowering:
         self.places, self.elsewhere, self.layers, self.constants = {}, {}, [], dict(graph.constants)
         self.fused = {}  # convolutions whose addition has not been read yet, by output
         self.names = set(graph.tensors)
-        self.tail = graph.tail
+        self.head, self.tail = graph.head, graph.tail
         self.hosted = {node.output for node in self.tail}
+        self.given = {*graph.inputs, *(node.output for node in self.head)}  # before the program begins
 
     def run(self):
         """All nodes in order."""
+        for error in late_nodes(self.graph):
+            raise error
         for name in self.graph.inputs:
             if self.graph.tensors[name].dtype != "float32":
                 self.places[name] = place_of(self.graph.tensors[name])
@@ -131,13 +133,13 @@ class _Lowering:
 
     def _node(self, node):
         tensor = self.graph.tensors[node.output]
-        if node.kind == "Quantize" and node not in self.tail:
-            if node.inputs[0] not in self.graph.inputs:
+        if node in self.head:
+            pass
+        elif node.kind == "Quantize" and node not in self.tail:
+            if node.inputs[0] not in self.given:
                 refuse(node, "only inputs of the network are quantised")
             self.places[node.output] = place_of(tensor)
         elif node in self.tail:
-            if node.kind not in _OF_THE_HOST:
-                refuse(node, "it reads what the host computes after the engines")
             for name in node.inputs:
                 if name not in self.hosted:
                     self._place(name)
@@ -436,6 +438,8 @@ class _Lowering:
 
     def _place(self, name):
         """The place of a tensor in its own order; it is moved there if needed."""
+        if name in self.given and name not in self.places:
+            self.places[name] = place_of(self.graph.tensors[name])
         if name in self.places:
             return self.places[name]
         if name in self.fused:

@@ -164,7 +164,7 @@ def _pool(node, output, sources):
     if at.kind == "max":
         parts = [Part(operation=ConvOperation.MAX_POOL, output=ConvOutput.ELEMENT, **common, **whole_output(output))]
         return Layer(node.name, node.operator or node.kind, output, sources, tuple(parts))
-    common |= {"operation": ConvOperation.SUM_POOL, "x_zero": at.x_zero & 0xFF}
+    common |= {"operation": ConvOperation.SUM_POOL, "x_zero": at.x_zero & 0xFF, "zero_first": at.zero_first}
     common |= results(node, output, at.y_zero, at.minimum, at.maximum)
     scale = np.broadcast_to(at.scale, (output.height, output.width)) if at.scale.size == 1 else at.scale
     parts = [

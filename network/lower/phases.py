@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewright.spec.conv import ConvOperation
 
+from ..arithmetic import joint_weights
 from ..graph import Conv
 from .layers import Layer, Part
 from .operators import OPERATORS, bits, element_type, refuse, results, table_of
@@ -107,9 +108,9 @@ def _interpolated(node, output, place, phase, step, made):
         runs.append(list(_runs(at.first[axis][some], at.weights[axis][some])))
         if len(runs[axis]) > _MOST:
             refuse(node, f"it interpolates in {len(runs[axis])} ways, and at most {_MOST} are supported")
-    table = table_of(channels, int(bits(at.scale)), at.bias)
     for (rows, row_weights, *row), (columns, column_weights, *column) in product(*runs):
-        weights = np.outer(row_weights, column_weights).astype(np.uint8)
+        weights, divisor = joint_weights(row_weights, column_weights, at.bias)
+        table = table_of(channels, int(bits(at.scale * np.float32(divisor))), at.bias // divisor)
         yield Part(
             operation=ConvOperation.DEPTHWISE, source=0, channels=(0, channels), out_channels=(0, channels),
             rows=rows, columns=columns, kernel=weights.shape, stride=(row[0], column[0]), origin=(row[1], column[1]),

@@ -137,7 +137,7 @@ def _sum_of_windows(node, output, place, view):
     part = Part(source=0, channels=(0, view.channels), out_channels=(0, view.channels), **whole_output(output),
                 operation=ConvOperation.SUM_POOL, type=element_type(place.dtype), x_zero=zero & 0xFF,
                 kernel=(view.rows, 1), stride=(1 if whole else view.rows, 1), **table,
-                **results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
+                zero_first=whole and at.zero_first, **results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
     return Layer(node.name, node.operator or node.kind, output, (place,), (part,))
 
 
@@ -155,7 +155,7 @@ def _sum_of_sums(node, output, sums, pixels, dtype):
     part = Part(operation=ConvOperation.CONVOLUTION, source=0, channels=(0, halves), out_channels=(0, count),
                 rows=(0, 1), columns=(0, runs), type=MmType.U16U16, kernel=(sums.height, 1),
                 weights=weights.reshape(count, -1).view(np.uint8), counted=0,
-                table=table_of(count, bits(at.scale.reshape(-1)[0]), bias),
+                table=table_of(count, bits(at.scale.reshape(-1)[0]), bias), zero_first=at.zero_first,
                 **results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
     output, sums = replace(output, width=runs, channels=count), replace(sums, width=runs, channels=2 * halves)
     return Layer(node.name, node.operator or node.kind, output, (sums,), (part,))
@@ -176,7 +176,7 @@ def _sums_of_rows(node, output, place, rows, biases):
     part = Part(**same_channels(place, 0, output), **whole_output(output), operation=ConvOperation.SUM_POOL,
                 type=element_type(place.dtype), x_zero=at.x_zero & 0xFF, kernel=(end - first, place.width),
                 origin=(-first, 0), table_source=None if biases is None else 1,
-                **results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
+                zero_first=at.zero_first, **results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
     # Sums of 32 bits are pixels of 4 bytes for their reader, but here one point has them all.
     part = replace(part, out_channels=(0, place.channels), columns=(0, 1))
     return Layer(node.name, node.operator or node.kind, output, sources, (part,))

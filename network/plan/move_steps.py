@@ -118,7 +118,8 @@ def _pieces(moves, room):
 
 def _cycles(move, conv):
     """Cycles of a move by jobs that copy contiguous bytes."""
-    return sum(prod(job.sizes[1:]) * ceil(job.sizes[0] / conv.row_bytes) for job in move.jobs)
+    return sum(max(prod(job.sizes[1:]) * ceil(job.sizes[0] / conv.row_bytes), ceil(prod(job.sizes) / conv.results))
+               for job in move.jobs)  # fmt: skip
 
 
 def _moved(pieces, layer, spot, target, band, addresses, conv, identity):
@@ -144,9 +145,11 @@ def _moved(pieces, layer, spot, target, band, addresses, conv, identity):
 def _plain(job, conv, spot, target):
     """The fields of a :class:`Job` that copies bytes."""
     channels, columns, rows, images = job.sizes
+    # A step reads one block of a pixel: small blocks would make long runs slow.
+    block = min(conv.row_bytes, max(conv.row_bytes // 16, 1 << (channels - 1).bit_length()))
     return {
         "operation": ConvOperation.MAX_POOL, "type": "u8u8", "output": ConvOutput.ELEMENT,
-        "granularity": (conv.row_bytes // 16).bit_length() - 1, "channels": channels, "out_channels": channels,
+        "granularity": block.bit_length() - 1, "channels": channels, "out_channels": channels,
         "width": columns, "height": rows, "batch": images, "out_width": columns, "out_height": rows,
         "x": spot + job.x, "x_pitch": job.x_pitch, "y": target + job.y, "y_pitch": job.y_pitch,
     }  # fmt: skip

@@ -35,8 +35,10 @@ def _dropout(op, reading):
 
 def _plain_cast(op):
     """Refuses attributes that have an effect only for types that are not supported."""
-    op.require("saturate", 1)
-    op.require("round_mode", "up", str)
+    for name, plain in (("saturate", 1), ("round_mode", "up")):
+        given = op.take(name, plain, type(plain))
+        if given != plain:
+            raise op.refusal(f"its attribute {name!r} is {given!r}, and only {plain!r} is supported", host="nothing")
 
 
 @reads("Cast")
@@ -124,7 +126,7 @@ def _quantize_linear(op, reading):
         return
     y = op.quantity(1, 2, dtype)
     if isinstance(value, Tensor):
-        op.tensor(0, types=("float32", "int32", "int64"))
+        op.tensor(0, types=("float32", *(("int32", "int64") if value.name in reading.inputs else ())))
     reading.make(op, value, op.output, y, limits(y.dtype))
 
 

@@ -21,7 +21,7 @@ __all__ = ["binary", "bytes_in_common"]
 def _unary(op, reading):
     """A function of floats, possibly with attributes."""
     evaluate, value = _function(op), op.value(0)
-    if isinstance(value, Pending) and value.floats:
+    if _of_host(value):
         reading.defer_floats(op, value.shape, reading.apply(op, value, evaluate))
         return
     name, floats = _operand(op, 0)
@@ -32,7 +32,7 @@ def _unary(op, reading):
 def _softmax(op, reading):
     """Softmax of floats; quantised, its results are the same as of QLinearSoftmax."""
     value, axes = op.value(0), _axes(op, reading.opset, -1 if reading.opset >= 13 else 1)
-    if isinstance(value, Pending) and value.floats:
+    if _of_host(value):
         real, shape = None, value.shape
     else:
         real = value = op.real(0)
@@ -43,6 +43,11 @@ def _softmax(op, reading):
 
     floats = reading.apply(op, value, lambda x: softmax_of_floats(x, axes))
     reading.defer_floats(op, shape, floats, finish if real else None)
+
+
+def _of_host(value):
+    """Whether a value is floats that no integers are, and that the host computes."""
+    return isinstance(value, Pending) and value.floats is not None and own_quantity(value) is None
 
 
 @reads("QLinearSoftmax", domain=MICROSOFT)
@@ -126,7 +131,8 @@ def _function(op, kind=None):
     options = {name: op.take(name, default, type(default)) for name, default in defaults.items()}
     if options.get("approximate", "none") not in ("none", "tanh"):
         raise op.refusal(
-            f"its attribute 'approximate' is {options['approximate']!r}, and only none and tanh are supported"
+            f"its attribute 'approximate' is {options['approximate']!r}, and only none and tanh are supported",
+            host="nothing",
         )
 
     def function(floats):
@@ -137,7 +143,8 @@ def _function(op, kind=None):
 
 
 def _defer(op, reading, function):
-    op.refuse_if(np.isnan(function.floats).any(), "its results are not numbers for some of its inputs")
+    if np.isnan(function.floats).any():
+        raise op.refusal("its results are not numbers for some of its inputs", host="floats")
 
     def finish(output, y, clamp):
         table = np.clip(quantise(function.floats, *y), *clamp).astype(y.dtype)

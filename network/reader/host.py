@@ -7,20 +7,23 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 from ..graph import Floats, Tensor
-from .operator import Constant, Pending
+from .floats import OWN, attributes_of
+from .operator import READERS, Constant, Pending
 
 __all__ = ["HOSTED", "on_host"]
 
 #: Operators that the host computes.
 HOSTED = frozenset((
-    "Abs", "Add", "And", "ArgMax", "ArgMin", "Ceil", "Clip", "Concat", "Cos", "Div",
-    "Elu", "Equal", "Erf", "Exp", "Expand", "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Gelu",
-    "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "InstanceNormalization", "LayerNormalization",
-    "LeakyRelu", "Less", "LessOrEqual", "Log", "LogSoftmax", "LpNormalization", "Max", "Mean", "Min", "Mod", "Mul",
-    "Neg", "NonMaxSuppression", "Not", "Or", "PRelu", "Pow", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum",
-    "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu",
-    "Reshape", "Round", "Sigmoid", "Sign", "Sin", "Slice", "Softmax", "Softplus", "Split", "Sqrt", "Squeeze", "Sub",
-    "Sum", "Tanh", "Tile", "TopK", "Transpose", "Unsqueeze", "Where",
+    "Abs", "Add", "And", "ArgMax", "ArgMin", "BatchNormalization", "Cast", "Ceil", "Celu", "Clip", "Concat", "Cos",
+    "CumSum", "Div", "Elu", "Equal", "Erf", "Exp", "Expand", "Flatten", "Floor", "Gather", "GatherElements",
+    "GatherND", "Gelu", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "Greater", "GreaterOrEqual",
+    "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "InstanceNormalization", "LRN",
+    "LayerNormalization", "LeakyRelu", "Less", "LessOrEqual", "Log", "LogSoftmax", "LpNormalization", "Max", "Mean",
+    "Min", "Mish", "Mod", "Mul", "Neg", "NonMaxSuppression", "Not", "Or", "PRelu", "Pad", "Pow", "Reciprocal",
+    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
+    "ReduceSum", "ReduceSumSquare", "Relu", "Reshape", "Resize", "Round", "ScatterElements", "ScatterND", "Selu",
+    "Sigmoid", "Sign", "Sin", "Slice", "Softmax", "Softplus", "Softsign", "Split", "Sqrt", "Squeeze", "Sub", "Sum",
+    "Tanh", "ThresholdedRelu", "Tile", "TopK", "Transpose", "Unsqueeze", "Where",
 ))  # fmt: skip
 #: Operators whose elements decide the size of the result.
 _OPEN = frozenset({"NonMaxSuppression"})
@@ -37,7 +40,7 @@ def on_host(op, reading, refusal=None):
         One of ``HOSTED``.
     reading : Reading
     refusal : ModelError or None
-        Why its results cannot be integers of the engines; raised if a QuantizeLinear asks for them.
+        Why the engines cannot do it. It is raised later if much of the network follows.
 
     Returns
     -------
@@ -46,55 +49,76 @@ def on_host(op, reading, refusal=None):
     """
     names = [name for name in dict.fromkeys(op.proto.input) if name]
     values = {name: reading.values.get(name) for name in names}
-    if op.kind not in HOSTED or op.proto.domain not in ("", "ai.onnx"):
+    if op.kind not in HOSTED or op.proto.domain not in ("", "ai.onnx") or getattr(refusal, "host", "") == "nothing":
         return False
     constants = {name: _array(value) for name, value in values.items() if isinstance(value, Constant)}
     others = [name for name in names if name not in constants]
-    if not others or not all(_is_known(reading, values[name]) for name in others):
+    if not others or not all(_is_known(op, reading, values[name]) for name in others):
         return False
     shapes = {name: op.shape_of(values[name]) for name in others}
     types = {name: getattr(values[name], "dtype", "float32") for name in others}
     if any(min(shape, default=1) < 0 for shape in shapes.values()):
         return False
-    evaluator = ReferenceEvaluator(_model(op, reading.opset, constants, shapes, types))
+    meaningless = getattr(refusal, "host", "") == "floats" or any(map(_has_nan, constants.values()))
 
     def computed(arrays):
+        given = dict(zip(others, arrays, strict=True))
         with np.errstate(all="ignore"):
-            return [np.asarray(result) for result in evaluator.run(None, dict(zip(others, arrays, strict=True)))]
+            return [np.asarray(result) for result in function(given)]
 
     try:
+        model = _model(op, reading.opset, constants, shapes, types)
+        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)  # the evaluator checks little
+        function = _function(op, model, constants)
         made = computed([np.zeros(shapes[name], types[name]) for name in others])
-    except Exception as error:  # any class: attributes or inputs are wrong
-        if refusal:
-            return False
-        raise op.refusal(f"it cannot be computed: {' '.join(str(error).split())}") from None
+    except Exception:  # any class: attributes or inputs are wrong, or the evaluator is not complete
+        return False
     for number, (name, example) in enumerate(zip(op.outputs, made, strict=False)):
         op.refuse_if(prod(example.shape) > _MOST, f"its output {name!r} has more than {_MOST:,} elements")
         shape = (-1,) * example.ndim if op.kind in _OPEN else example.shape
-        attributes = Floats(lambda *arrays, number=number: computed(arrays)[number])
+        attributes = Floats(lambda *arrays, number=number: computed(arrays)[number], str(refusal or ""))
 
         def floats(output, attributes=attributes, shape=shape, dtype=example.dtype.name):
             reading.emit(op, [reading.on_host(name) for name in others], output, attributes, shape, dtype)
 
         if example.dtype == np.float32 and op.kind not in _OPEN:
-            reading.values[name] = Pending(op, shape, _refused(op, refusal), floats=floats)
+            finish = _refused(refusal) if meaningless else reading.quantised(op, floats)
+            reading.values[name] = Pending(op, shape, finish, floats=floats)
         else:
             floats(name)
     op.forget()
     return True
 
 
-def _refused(op, refusal):
+def _function(op, model, constants):
+    """A function of arrays by name that computes the outputs of a node."""
+    if op.kind not in OWN:
+        evaluator = ReferenceEvaluator(model)
+        return lambda given: evaluator.run(None, given)
+    attributes, names = attributes_of(op.proto), list(op.proto.input)
+
+    def function(given):
+        values = constants | given | {"": np.zeros(0, np.float32)}
+        return [OWN[op.kind](attributes, *(values[name] for name in names))]
+
+    return function
+
+
+def _refused(refusal):
     def finish(output, y, clamp):
-        raise refusal or op.refusal("it reads what the host computes, and only the end of a network does that")
+        raise refusal
 
     return finish
 
 
-def _is_known(reading, value):
+def _has_nan(array):
+    return array.dtype.kind == "f" and np.isnan(array).any()
+
+
+def _is_known(op, reading, value):
     """Whether the host has the floats of a value, or its numbers of another type."""
     if isinstance(value, Tensor):
-        return value.dtype not in ("uint8", "int8") and value.name not in reading.inputs
+        return value.dtype not in ("uint8", "int8") or ("", op.kind) not in READERS or op.kind == "Cast"
     return value is not None and reading.floats_of(value) is not None
 
 

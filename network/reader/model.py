@@ -12,7 +12,8 @@ from onnx.external_data_helper import load_external_data_for_model
 from tilewright.golden.arguments import instance, shown
 
 from ..arithmetic import numbers
-from ..graph import ModelError, Reshape, Tensor
+from ..ends import late_nodes
+from ..graph import ModelError, Reshape, Tensor, node_error
 from . import channels, elements, layout, products, reductions, resize, selection, sums, transposed, windows  # noqa: F401 - they enter their READERS
 from .constants import FOR_CONSTANTS, constant_of
 from .help import help_for
@@ -105,7 +106,10 @@ def read(path):
 
 def read_model(model):
     """The network in an ``onnx.ModelProto``."""
-    return read_nodes(model, read_node)
+    graph = read_nodes(model, read_node)
+    for error in late_nodes(graph):
+        raise error
+    return graph
 
 
 @np.errstate(all="ignore")  # results that are not finite are refused
@@ -133,7 +137,18 @@ def read_nodes(model, each):
         if isinstance(value, Tensor) and value.dtype == "float32" and any(value.name == each.name for each in inputs):
             raise ModelError(f"output {name!r} is input {value.name!r}, which is not computed")
         _end(name, reading)
-    return fold_clamps(reading.graph([value.name for value in inputs], outputs))
+    graph = fold_clamps(reading.graph([value.name for value in inputs], outputs))
+    for node in graph.head:
+        if node.output in outputs:
+            raise _of_head(node)
+    return graph
+
+
+def _of_head(node):
+    """The error of a node before the engines whose output is an output of the model."""
+    reason = getattr(node.attributes, "reason", "")
+    sentence = f"its output {node.output!r} is float32, which no QuantizeLinear makes integers: quantise it first"
+    return ModelError(reason) if reason else node_error(node.name, node.operator, f"{sentence} (docs/quantise.md)")
 
 
 def read_node(proto, reading):

@@ -149,9 +149,14 @@ class Operator:
         self.refuse_if(len(self.outputs) != 1, f"it has {len(self.outputs)} outputs, and only one is supported")
         return self.outputs[0]
 
-    def refusal(self, sentence):
-        """The error to raise: the node, and what is wrong with it."""
-        return node_error(self.name, self.kind, sentence)
+    def refusal(self, sentence, host="integers"):
+        """The error to raise: the node, and what is wrong with it.
+
+        ``host`` is what the host may compute instead: "integers" or only "floats" of the results, or "nothing".
+        """
+        error = node_error(self.name, self.kind, sentence)
+        error.host = host
+        return error
 
     def refuse_if(self, condition, sentence):
         """Raises the refusal if a condition holds."""

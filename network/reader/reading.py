@@ -129,13 +129,17 @@ class Reading:
 
     def defer_floats(self, op, shape, floats, finish=None):
         """Makes the output of a node floats for which ``floats`` adds nodes; without ``finish`` their integers too."""
+        self.defer(op, shape, finish or self.quantised(op, floats), floats=floats)
 
-        def quantised(output, y, clamp):
+    def quantised(self, op, floats):
+        """The ``finish`` of a Pending whose floats ``floats`` adds nodes for: the host quantises them."""
+
+        def finish(output, y, clamp):
             name = self.fresh(f"{output}.floats")
             floats(name)
             self.make(op, self._tensors[name], output, y, clamp)
 
-        self.defer(op, shape, finish or quantised, floats=floats)
+        return finish
 
     def make(self, op, value, output, y, clamp):
         """Adds nodes that make the tensor ``output`` of Quantity ``y``, clamped, from floats.

@@ -1,4 +1,4 @@
-"""Reductions over any dimensions, and the larger or smaller of two tensors, as windows of feature maps."""
+"""Reductions over any dimensions, and the largest or smallest of tensors, as windows of feature maps."""
 
 from math import prod
 
@@ -71,18 +71,19 @@ def _behind_others(op, reading, real, axes):
 
 @reads("Max", "Min")
 def _extreme(op, reading):
-    """Max or Min of two tensors of one shape; of a tensor and a number, or functions of one tensor, as a function."""
-    if len(op) != 2 or any(isinstance(op.value(index), Constant) for index in range(2)):
+    """Max or Min of tensors of one shape; of a tensor and a number, or functions of one tensor, as a function."""
+    count = len(op)
+    if count < 2 or any(isinstance(op.value(index), Constant) for index in range(count)):
         binary(op, reading)
         return
-    reals = [reading.real(op.input_name(index)) for index in range(2)]
-    if None in reals or bytes_in_common(reading, *(real.name for real in reals)):
+    reals = [reading.real(op.input_name(index)) for index in range(count)]
+    if None in reals or (count == 2 and bytes_in_common(reading, *(real.name for real in reals))):
         binary(op, reading)
         return
     shapes = [reading.shape(real.name) for real in reals]
-    if shapes[0] != shapes[1] or len(shapes[0]) != 4 or shapes[0][2] > _MOST:
-        both = f"{list(shapes[0])} and {list(shapes[1])}"
-        raise op.refusal(f"its inputs are {both}: only equal feature maps of at most {_MOST} rows are supported")
+    if len(set(shapes)) > 1 or len(shapes[0]) != 4 or shapes[0][2] > _MOST or count > _MOST:
+        listed = " and ".join(str(list(shape)) for shape in shapes[:4])
+        raise op.refusal(f"its inputs are {listed}: only equal feature maps of at most {_MOST} rows are supported")
     images, channels, rows, columns = shapes[0]
 
     def finish(output, y, clamp):
@@ -95,9 +96,9 @@ def _extreme(op, reading):
             tables.append(inverse[table.view(np.uint8)] if op.kind == "Min" else table)
         both, larger = (reading.fresh(f"{output}.{each}") for each in ("both", "larger"))
         reading.emit(op, [real.name for real in reals], both, Concat(2, tuple(tables)),
-                     (images, channels, 2 * rows, columns), y.dtype)  # fmt: skip
+                     (images, channels, count * rows, columns), y.dtype)  # fmt: skip
         pool = Pool(
-            kind="max", kernel=(2, 1), stride=(1, 1), pad=(0,) * 4, dilation=(rows, 1), minimum=least, maximum=most
+            kind="max", kernel=(count, 1), stride=(1, 1), pad=(0,) * 4, dilation=(rows, 1), minimum=least, maximum=most
         )
         reading.emit(op, (both,), larger, pool, shapes[0], y.dtype)
         result = inverse if op.kind == "Min" else numbers(y.dtype)

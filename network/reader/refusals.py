@@ -2,6 +2,7 @@
 
 import onnx
 
+from ..ends import late_nodes
 from ..graph import ModelError, Tensor
 from .model import read_node, read_nodes
 from .operator import Operator, Pending
@@ -22,26 +23,47 @@ def refusals_of(model):
     -------
     list of str
     """
-    reasons, standing = {}, set()
+    reasons, standing, read = {}, set(), []
     inferred = _inferred(model)
 
     def each(proto, reading):
+        read.append(proto)
         try:
             read_node(proto, reading)
         except ModelError as error:
             # What reads a stand-in as floats may be refused for that alone.
             if standing.isdisjoint(proto.input):
-                reasons[str(error)] = None
+                reasons[str(error)] = len(read)
             for name in filter(None, proto.output):
                 _stand_in(Operator(proto, reading), reading, name, inferred.get(name))
                 standing.add(name)
 
     try:
-        read_nodes(model, each)
+        graph = read_nodes(model, each)
     except ModelError as error:
-        if not reasons:
-            reasons[str(error)] = None
-    return list(reasons)
+        return sorted(reasons, key=reasons.get) or [str(error)]
+    if not reasons:
+        return [str(error) for error in late_nodes(graph)]
+    reasons |= _in_the_middle(model, graph)
+    return sorted(reasons, key=reasons.get)
+
+
+#: Operators that only the engines do.
+_MULTIPLYING = ("Conv", "ConvTranspose", "Gemm", "MatMul", "QGemm", "QLinearConv", "QLinearMatMul")
+
+
+def _in_the_middle(model, graph):
+    """Errors of nodes that only the host computes, and that products follow, with the numbers of the nodes."""
+    reasons = {node.name: node.attributes.reason for node in graph.nodes if node.kind == "Floats"}
+    needed, late = set(), {}
+    for number, proto in reversed(list(enumerate(model.graph.node, 1))):
+        follows = not needed.isdisjoint(proto.output)
+        reason = reasons.get(proto.name or proto.output[0]) if follows else None
+        if reason:
+            late[reason] = number
+        if follows or proto.op_type in _MULTIPLYING:
+            needed.update(proto.input)
+    return late
 
 
 def _inferred(model):

@@ -3,17 +3,20 @@
 Positions are binary32, as in ONNX Runtime, so that elements are the same where a position is halfway between two.
 """
 
+from dataclasses import replace
+from itertools import product
 from math import gcd
 
 import numpy as np
 
-from ..graph import Linear, Tensor
+from ..arithmetic import joint_weights, limits
+from ..graph import Add, Linear, Tensor
 from .operator import reads
 from .selection import source_of, take
 
 __all__ = ["COORDINATES", "ROUNDINGS", "nearest_elements"]
 
-#: Largest weight of an interpolation, as a byte.
+#: Most of the steps between two elements.
 _MOST = 255
 _HALF = np.float32(0.5)
 #: A position this close to the middle between two elements counts as halfway.
@@ -150,16 +153,16 @@ def _linear(op, reading, sizes, factors, coordinates):
         first.append(lows)
         weights.append(shares)
         whole *= denominator
-    on_integers = isinstance(value, Tensor) and value.dtype == "uint8"
-    most = weights[0].max() * weights[1].max() * (2 if on_integers else 1)
+    on_integers = isinstance(value, Tensor) and value.dtype in ("uint8", "int8")
     if on_integers and whole & (whole - 1):
         raise op.refusal(f"its weights are multiples of 1 / {whole}, which floats do not hold exactly")
-    op.refuse_if(most > _MOST, f"its weights are multiples of 1 / {whole}, which a byte does not hold")
+    pairs, half = [np.unique(each, axis=0) for each in weights], whole // 2 if on_integers else 0
+    if any(joint_weights(*pair, half) is None for pair in product(*pairs)):
+        raise op.refusal(f"its weights are multiples of 1 / {whole}, which a byte does not hold")
     if on_integers:
-        # ONNX Runtime drops the fraction: half of the last step is subtracted before rounding.
-        weights[0] = 2 * weights[0]
-        attributes = Linear(tuple(first), tuple(weights), 0, 1 - whole, np.float32(1 / (2 * whole)), 0, 0, 255)
-        reading.emit(op, (value.name,), op.output, attributes, sizes, "uint8")
+        _without_fractions(
+            op, reading, value, sizes, Linear(tuple(first), tuple(weights), 0, 0, np.float32(1), 0, 0, 0), whole
+        )
         return
     real = op.real(0)
     x = real.quantity
@@ -170,6 +173,26 @@ def _linear(op, reading, sizes, factors, coordinates):
         reading.emit(op, (real.name,), output, attributes, sizes, y.dtype)
 
     reading.defer(op, tuple(sizes), finish)
+
+
+def _without_fractions(op, reading, value, sizes, linear, whole):
+    """Resizes integers: ONNX Runtime drops the fraction, so that negative results are rounded up.
+
+    Half a step is subtracted from positive sums before they are rounded, and added to negative ones. Sums that are
+    multiples of ``whole`` become halves by that, which a scale larger by 2^-20 moves away from 0.
+    """
+    least, most = limits(value.dtype)
+    scale = np.float32((1 + 2**-20) / whole)
+    half = whole // 2
+    parts = [replace(linear, bias=-half, scale=scale, maximum=most)]
+    if least:
+        parts.append(replace(linear, bias=half, scale=scale, minimum=least))
+    names = [op.output] if not least else [reading.fresh(f"{op.output}.{each}") for each in ("positive", "negative")]
+    for name, part in zip(names, parts, strict=True):
+        reading.emit(op, (value.name,), name, part, sizes, value.dtype)
+    if least:
+        one = np.float32(1)
+        reading.emit(op, names, op.output, Add((one, one), np.float32(0), least, most), sizes, value.dtype)
 
 
 def _shares(op, size, made, factor, coordinates):

@@ -8,6 +8,7 @@ from ..arithmetic import add as sum_of
 from ..arithmetic import limits, multiply, numbers, product_scale, sum_constants
 from ..graph import Add, Mul, Reshape, Take
 from .elements import binary, bytes_in_common
+from .layout import operand
 from .operator import MICROSOFT, Constant, Pending, Quantity, reads
 from .reading import own_quantity
 
@@ -72,6 +73,16 @@ def _add(op, reading):
         if isinstance(value, Pending) and value.biased and isinstance(op.value(1 - index), Constant):
             reading.values[op.output] = value.biased(op, 1 - index)
             return
+    _on_floats(op, reading, _sum)
+
+
+@reads("Sum")
+def _sum_of_tensors(op, reading):
+    """Sum of floats: of one tensor, or of two. ONNX Runtime rounds the sum of more tensors once, which no job does."""
+    op.refuse_if(len(op) > 2, f"it adds {len(op)} tensors, and only two are supported: write it as an Add of two")
+    if len(op) == 1:
+        reading.values[op.output] = operand(op, 0)
+        return
     _on_floats(op, reading, _sum)
 
 
@@ -165,10 +176,10 @@ def _in_order(op, reading, terms):
     except ValueError:
         raise op.refusal(f"its inputs are {list(shapes[0])} and {list(shapes[1])}, which do not fit") from None
     swapped = terms[0].is_constant or (shapes[0] != shape == shapes[1] and not terms[1].is_constant)
-    terms, shapes = (terms[::-1], shapes[::-1]) if swapped else (terms, shapes)
-    both = f"{list(shapes[0])} and {list(shapes[1])}"
-    op.refuse_if(shapes[0] != shape, f"its inputs are {both}, and neither has the shape of the result")
-    return shape, terms, swapped
+    first, second = terms[::-1] if swapped else terms
+    if first.shape(reading) != shape:
+        first = first._replace(operand=_repeated(op, reading, first.operand, shape))
+    return shape, [first, second], swapped
 
 
 def _is_number(term, shape):
@@ -185,14 +196,21 @@ def _operands(op, reading, terms, output, shape):
     wanted = (*given[:channel], shape[channel], *given[channel + 1 :]) if alone else shape
     if terms[1].is_constant:
         return name, reading.give_constant(f"{output}.constant", np.broadcast_to(operand.reshape(given), wanted))
-    if given != reading.shape(operand):
-        reshaped = reading.fresh(f"{output}.operand")
-        reading.emit(op, (operand,), reshaped, Reshape(given), given, reading.type_of(operand))
-        operand = reshaped
-    if given != wanted:
-        repeated = reading.fresh(f"{output}.repeated")
+    return name, _repeated(op, reading, operand, wanted)
+
+
+def _repeated(op, reading, name, shape):
+    """The name of a tensor like ``name``, with dimensions of one element repeated so that it is of ``shape``."""
+    given = reading.shape(name)
+    wide = (1,) * (len(shape) - len(given)) + tuple(given)
+    if wide != tuple(given):
+        reshaped = reading.fresh(f"{op.output}.operand")
+        reading.emit(op, (name,), reshaped, Reshape(wide), wide, reading.type_of(name))
+        name = reshaped
+    if wide != tuple(shape):
+        repeated = reading.fresh(f"{op.output}.repeated")
         indices = tuple(np.zeros(size, int) if one == 1 else np.arange(size)
-                        for one, size in zip(given, wanted, strict=True))  # fmt: skip
-        reading.emit(op, (operand,), repeated, Take(indices), wanted, reading.type_of(operand))
-        operand = repeated
-    return name, operand
+                        for one, size in zip(wide, shape, strict=True))  # fmt: skip
+        reading.emit(op, (name,), repeated, Take(indices), shape, reading.type_of(name))
+        name = repeated
+    return name

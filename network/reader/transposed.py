@@ -58,7 +58,8 @@ def _placed(op, kernel, given):
     if any(each >= max(pair) for each, *pair in zip(more, strides, dilations, strict=True)):
         raise op.refusal(f"its output_padding {list(more)} is not less than its strides or dilations")
     op.refuse_if(how not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"), f"its attribute 'auto_pad' is {how!r}")
-    op.refuse_if(how != "NOTSET" and any(pads), f"it has pads and auto_pad {how!r}")
+    listed = any(each.name == "pads" for each in op.proto.attribute)  # ONNX Runtime refuses zeros too
+    op.refuse_if(how != "NOTSET" and listed, f"it has pads and auto_pad {how!r}")
     op.refuse_if(len(wanted) not in (0, 2), f"its attribute 'output_shape' is {list(wanted)}, and must be 2 numbers")
     before, sizes = [], []
     for axis in range(2):

@@ -137,7 +137,7 @@ def _average_of_windows(op, reading, x, quantity):
     if (counts == counts.flat[0]).all():
         counts = counts[:1, :1]
     return sums_of_windows(
-        op, reading, x, quantity, kernel, windows, lambda y: average_scale(quantity.scale, y, counts)
+        op, reading, x, quantity, kernel, windows, lambda y: average_scale(quantity.scale, y, counts), zero_first=True
     )
 
 
@@ -161,10 +161,11 @@ for _kind, _average in (("AveragePool", _average_of_windows), ("GlobalAveragePoo
     reads(f"QLinear{_kind}", domain=MICROSOFT)(in_one_row()(partial(_on_integers, _average)))
 
 
-def sums_of_windows(op, reading, x, quantity, kernel, windows, scale_of):
+def sums_of_windows(op, reading, x, quantity, kernel, windows, scale_of, zero_first=False):
     """The shape of scaled sums of windows of ``kernel`` rows and columns, and the function that adds the node.
 
-    ``scale_of`` gives the scale of the sums, for the scale of the result.
+    ``scale_of`` gives the scale of the sums, for the scale of the result. With ``zero_first`` the zero point is added
+    before rounding, which makes a difference only for odd ones, and where a sum lies halfway between two integers.
     """
     shape = (*x.shape[:2], *windows.count)
 
@@ -174,7 +175,7 @@ def sums_of_windows(op, reading, x, quantity, kernel, windows, scale_of):
         attributes = Pool(
             kind="sum", kernel=tuple(kernel), stride=windows.stride, pad=windows.pad, dilation=windows.dilation,
             x_zero=quantity.zero, scale=scale.reshape(scale.shape or (1, 1)), y_zero=y.zero,
-            minimum=clamp[0], maximum=clamp[1],
+            zero_first=zero_first and y.zero % 2 == 1, minimum=clamp[0], maximum=clamp[1],
         )  # fmt: skip
         reading.emit(op, (x.name,), output, attributes, shape, y.dtype)
 

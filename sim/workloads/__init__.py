@@ -63,7 +63,8 @@ WORKLOADS = {
     "threads": Workload("pe", ".products:play_threads", threads=64),
     "stem": Workload("conv", ".convolver:play_stem"),
     "cluster": Workload("cluster", ".crew:play_filters", needs=("im2col", "unaligned", "swizzle", "stores")),
-    "network": Workload("accelerator", "tilewright.tools.network.workload:play", extra="network"),
+    "network": Workload("accelerator", "tilewright.tools.network.workload:play_classes", extra="network"),
+    "detector": Workload("accelerator", "tilewright.tools.network.workload:play_faces", extra="network"),
 }
 #: The workloads that run by default, in the order in which they run.
 SHORT = ("photo", "convolution", "gemm")

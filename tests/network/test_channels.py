@@ -60,21 +60,23 @@ def test_transposed_convolutions(kernel, options, check_model):
     check_model(form.model(form.quantise(y, *Y)))
 
 
-@pytest.mark.parametrize("integers", [False, True])
+@pytest.mark.parametrize("integers", ["", "uint8", "int8"])
 @pytest.mark.parametrize("coordinates", ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"])
-@pytest.mark.parametrize("size", [(12, 10), (24, 5), (6, 10), (3, 5), (18, 15)])
+@pytest.mark.parametrize("size", [(12, 10), (24, 5), (6, 10), (3, 5), (18, 15), (48, 40)])
 def test_linear_interpolation(size, coordinates, integers, check_model):
     form = Form(1, 8, 6, 5)
     none, sizes = np.float32([]), np.int64([1, 8, *size])
     options = {"mode": "linear", "coordinate_transformation_mode": coordinates}
     if integers:
-        model = form.model(form.node("Resize", form.quantise("x"), none, none, sizes, **options))
+        given = form.quantise("x", np.float32(0.02), np.array(3, integers))
+        model = form.model(form.node("Resize", given, none, none, sizes, **options))
         if size == (18, 15) or (coordinates == "align_corners" and size != (3, 5)):
             assert "which floats do not hold exactly" in refusal(model)
             return
     else:
         model = form.model(form.quantise(form.node("Resize", form.both("x"), none, none, sizes, **options)))
-    check_model(model)
+    graph = check_model(model)
+    assert coordinates == "align_corners" or not any(node.kind == "Floats" for node in graph.nodes)
 
 
 @pytest.mark.parametrize("before", [(900, 4), (3, 770)])
@@ -88,7 +90,8 @@ def test_interpolated_elements_further_apart_than_a_stride(before, check_model):
 def test_weights_that_a_byte_does_not_hold():
     form = Form(1, 8, 60, 50)
     none = np.float32([])
-    y = form.node("Resize", form.both("x"), none, none, np.int64([1, 8, 67, 71]), mode="linear")
+    y = form.both(form.node("Resize", form.both("x"), none, none, np.int64([1, 8, 67, 71]), mode="linear"))
+    y = form.node("Conv", y, form.weights(8, 8, 1, 1)[0])
     assert "which a byte does not hold" in refusal(form.model(form.quantise(y)))
 
 

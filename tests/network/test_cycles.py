@@ -39,6 +39,11 @@ def deep(maker):
         x = maker.conv(x, 8, 3)
 
 
+def joined(maker):
+    """Two matrices one after the other: moves of long runs of bytes."""
+    maker.concat(1, maker.input((1, 160, 16)), maker.input((1, 96, 16)))
+
+
 def small(name):
     return read_model(build_small(name)), small_input(name, seed=0)
 
@@ -49,6 +54,7 @@ NETWORKS = {
     "deep": lambda: drawn(deep),
     "wide kernel": lambda: drawn(lambda maker: maker.conv(maker.input((1, 16, 16, 16)), 16, 3)),
     "depthwise": lambda: drawn(lambda maker: maker.conv(maker.input((1, 32, 24, 24)), 32, 3, groups=32)),
+    "joined": lambda: drawn(joined),
     "signed": lambda: small("signed"),
     "mixed": lambda: small("mixed"),
 }

@@ -63,13 +63,7 @@ def test_bias_that_is_added_behind_a_product(first, shape, check_model):
 
 @pytest.mark.parametrize(
     ("shape", "value", "said"),
-    [
-        ((7,), 1e9, "has more than 32 bits at the scale of its products"),
-        ((7,), np.nan, "has more than 32 bits at the scale of its products"),
-        ((3,), 1, "has 3 numbers for 7 scales"),
-        ((5, 7), 1, "is [5, 7], not one for each channel"),
-        ((1, 1, 7), 1, "has more dimensions than the product"),
-    ],
+    [((7,), np.nan, "has more than 32 bits at the scale of its products"), ((3,), 1, "has 3 numbers for 7 scales")],
 )
 def test_biases_that_are_refused(shape, value, said):
     form = Form(5, 12)
@@ -78,13 +72,13 @@ def test_biases_that_are_refused(shape, value, said):
     assert refusal(form.model(y)) == f"node 't5.0' (Add): its bias 'c9' {said}"
 
 
-def test_a_clamp_between_a_product_and_what_is_added():
+@pytest.mark.parametrize(("shape", "relu"), [((7,), True), ((5, 7), False), ((1, 1, 7), False)])
+def test_numbers_that_the_host_adds_to_a_product(shape, relu, check_model):
     form = Form(5, 12)
-    y = form.node("Relu", form.node("MatMul", form.both("x"), form.weights(12, 7, axis=1)[0]))
-    y = form.quantise(form.node("Add", y, form.numbers(7)))
-    assert refusal(form.model(y)) == (
-        "node 't6.0' (Add): its input 't5.0' is float32, without QuantizeLinear and DequantizeLinear" + NEXT
-    )
+    y = form.node("MatMul", form.both("x"), form.weights(12, 7, axis=1)[0])
+    y = form.node("Relu", y) if relu else y
+    graph = check_model(form.model(form.quantise(form.node("Add", y, form.numbers(*shape)), np.float32(0.05))))
+    assert [node.kind for node in graph.tail][-2:] == ["Floats", "Quantize"]
 
 
 @pytest.mark.parametrize("kind", ["Gemm", "Gemm with bias", "MatMul", "Add"])
@@ -225,7 +219,7 @@ MISSING = "node 't5.0' (MatMul): its input 't2.0' is float32, without QuantizeLi
     [
         ("Clip", (np.float32(0), np.float32(1)), MISSING), ("Clip", (np.float32(0.01),), MISSING),
         ("Pad", (np.int64([0, 0, 1, 1]), np.float32(0.04)), MISSING),
-        ("Pad", (np.int64([0, 0, 1, 1]), np.float32(np.nan)), "node 't2.0' (Pad): its value nan is not float32"),
+        ("Pad", (np.int64([0, 0, 1, 1]), np.float32(np.nan)), MISSING),
     ],
 )  # fmt: skip
 def test_floats_that_no_integers_are(kind, inputs, said):
@@ -304,8 +298,6 @@ REFUSED = [
      "(Squeeze): its input is [1, 6, 8, 7], whose dimensions [1] are not all of one element"),
     (("Unsqueeze", np.int64([0, -6])), {}, "(Unsqueeze): its dimensions [0, -6] are not different ones"),
     (("Unsqueeze", np.int64([6])), {}, "(Unsqueeze): it has no dimension 6: its input has 5"),
-    (("Cast",), {"to": 10},
-     "(Cast): it changes the type of float32, which only QuantizeLinear and DequantizeLinear do"),
     (("Cast",), {"to": -5},
      "(Cast): it changes the type of float32, which only QuantizeLinear and DequantizeLinear do"),
     (("Clip", np.array(["a"])), {}, "(Clip): its limit 'c4' is not a number"),

@@ -40,12 +40,25 @@ def of_floats(*nodes, shape=(1, 6, 4, 5), opset=18):
     [("Add", [np.float32([[1, 2, 3, 4, 5]])], {}), ("Mul", [np.full((1, 6, 1, 1), 3, np.float32)], {}),
      ("Div", [np.float32(7)], {}), ("ReduceMean", [np.int64([1])], {}), ("ReduceL2", [np.int64([2, 3])], {}),
      ("LogSoftmax", [], {"axis": 1}), ("Softmax", [], {"axis": 2}), ("ArgMax", [], {"axis": 1}), ("Sigmoid", [], {}),
-     ("Greater", [np.float32(0.5)], {}), ("LpNormalization", [], {"axis": 1}), ("Floor", [], {}), ("Neg", [], {})],
+     ("Greater", [np.float32(0.5)], {}), ("LpNormalization", [], {"axis": 1}), ("Floor", [], {}), ("Neg", [], {}),
+     ("GlobalAveragePool", [], {}), ("GlobalLpPool", [], {"p": 3}), ("LRN", [], {"size": 5, "alpha": 0.5}),
+     ("Cast", [], {"to": TensorProto.INT32}), ("CumSum", [np.int64(1)], {}),
+     ("Pad", [np.int64([0, 0, 1, 0, 0, 0, 0, 2]), np.float32(np.inf)], {})],
     ids=lambda node: node[0],
 )  # fmt: skip
 def test_an_operator_at_the_end(node):
     form, y = of_floats(node)
     agrees(form.model(y))
+
+
+@pytest.mark.parametrize("how", ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"])
+@pytest.mark.parametrize("size", [(64, 80), (7, 9), (3, 5)])
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_feature_maps_are_resized_at_the_end(mode, size, how):
+    """What the weights of a job do not hold, and cubic interpolation, as in segmentation and super-resolution."""
+    options = {"mode": mode, "coordinate_transformation_mode": how}
+    form, y = of_floats()
+    agrees(form.model(form.node("Resize", y, "", "", np.int64([1, 6, *size]), **options)))
 
 
 def test_boxes_are_decoded():
@@ -95,6 +108,48 @@ def test_an_input_of_integers(kind):
         np.testing.assert_array_equal(run[name], ours[name])
 
 
+def test_integers_after_the_host():
+    """As in a YOLO: a product follows a Softmax. The host does it, and the maximum after it."""
+    form, y = of_floats(shape=(1, 6, 40, 50))
+    y = form.node("Slice", y, np.int64([0, 0]), np.int64([3, 2]), np.int64([2, 3]))
+    y = form.both(form.node("Softmax", y, axis=1), np.float32(1 / 255), np.uint8(0))
+    y = form.both(form.node("Conv", y, form.weights(2, 6, 1, 1)[0]))
+    model = form.model(form.quantise(form.node("MaxPool", y, kernel_shape=[2, 2])))
+    agrees(model)
+    assert [node.operator for node in read_model(model).tail if node.kind in ("Conv", "Pool")] == ["Conv", "MaxPool"]
+
+
+@pytest.mark.parametrize("kind", ["Sigmoid", "Softmax"])
+def test_functions_of_moved_elements(kind):
+    """Integers as ONNX Runtime has them, although nothing quantises the elements between the two operators."""
+    form, y = of_floats(("Slice", [np.int64([1]), np.int64([4]), np.int64([1])], {}))
+    y = form.both(form.node(kind, y), np.float32(1 / 255), np.uint8(0))
+    model = form.model(form.quantise(form.node("MaxPool", y, kernel_shape=[2, 2])))
+    agrees(model)
+    assert not any(node.kind == "Floats" for node in read_model(model).nodes)
+
+
+def test_a_refused_operator_at_the_end():
+    """The deviations of channels, which are sums of floats that nothing quantises."""
+    form, y = of_floats(shape=(1, 6, 40, 50))
+    mean = form.node("ReduceMean", y, np.int64([2, 3]))
+    squares = form.node("ReduceMean", form.node("Pow", form.node("Sub", y, mean), np.float32(2)), np.int64([2, 3]))
+    both = form.both(form.node("Concat", mean, form.node("Sqrt", squares), axis=1))
+    agrees(form.model(form.quantise(form.node("Conv", both, form.weights(3, 12, 1, 1)[0]))))
+
+
+@pytest.mark.parametrize("kind", [TensorProto.UINT8, TensorProto.FLOAT])
+def test_pixels_are_prepared_by_the_host(kind):
+    """What is computed before the first QuantizeLinear is also added at the end."""
+    form = Form(1, 3, 8, 9)
+    x = form.node("Cast", "x", to=TensorProto.FLOAT) if kind == TensorProto.UINT8 else "x"
+    x = form.node("Div", form.node("Sub", x, np.full((3, 1, 1), 0.4, np.float32)), form.numbers(1, 3, 1, 1))
+    y = form.node("Conv", form.both(x), form.weights(3, 3, 3, 3)[0], pads=[1, 1, 1, 1])
+    model = form.model(form.node("Sub", x, form.both(y)))
+    model.graph.input[0].type.tensor_type.elem_type = kind
+    agrees(model)
+
+
 def test_the_host_is_not_in_the_middle():
     form, y = of_floats(("LogSoftmax", [], {"axis": 1}))
     again = form.node("Conv", form.both(y), form.weights(2, 6, 1, 1)[0])
@@ -108,9 +163,9 @@ def test_every_refusal_is_listed():
     y = form.both(form.node("LRN", form.both("x"), size=3))
     y = form.both(form.node("Conv", y, form.weights(6, 6, 3, 3)[0], pads=[1, 1, 1, 1]))
     y = form.both(form.node("AveragePool", y, kernel_shape=[2, 2], strides=[2, 2], pads=[2, 0, 0, 0]))
-    y = form.node("GlobalLpPool", y)
+    y = form.node("LpPool", y, kernel_shape=[2, 2])
     reasons = refusals_of(form.model(form.quantise(y)))
-    assert [reason.split("(")[1].split(")")[0] for reason in reasons] == ["LRN", "AveragePool", "GlobalLpPool"]
+    assert [reason.split("(")[1].split(")")[0] for reason in reasons] == ["LRN", "AveragePool", "LpPool"]
     form, y = of_floats()
     assert refusals_of(form.model(y)) == []
 

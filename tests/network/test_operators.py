@@ -4,6 +4,11 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tilewright.network import compile as compile_network
+from tilewright.network import evaluate
+from tilewright.network.reader import read_model
+from tilewright.network.witness import run_witness
+
 MS = "com.microsoft"
 NAMES = {"uint8": TensorProto.UINT8, "int8": TensorProto.INT8, "float32": TensorProto.FLOAT}
 
@@ -170,3 +175,19 @@ def test_ends(dtype, agree):
 def test_zero_points_that_are_left_out(agree):
     agree(model("QuantizeLinear", [(50,), f(0.037)], dtype="float32", out="uint8"))
     agree(model("DequantizeLinear", [(3, 7), f(0.037)], out="float32"))
+
+
+@pytest.mark.parametrize("zero", [0, 3, 131])
+def test_halves_of_averages(zero):
+    """A quarter of the averages of four elements are halves; few of them are rounded the other way."""
+    quantity = [f(0.05), np.uint8(zero)]
+    made = model("QLinearAveragePool", [(1, 16, 32, 32), *quantity, *quantity], domain=MS, kernel_shape=[2, 2],
+                 strides=[2, 2])  # fmt: skip
+    graph, inputs = (
+        read_model(made),
+        {"i0": np.random.default_rng(0).integers(0, 256, (1, 16, 32, 32)).astype(np.uint8)},
+    )
+    ours, theirs = evaluate(graph, inputs)["y"], run_witness(made, graph, inputs, ["y"])["y"]
+    assert np.abs(ours.astype(int) - theirs).max() <= 1
+    assert (ours != theirs).mean() < 0.06
+    np.testing.assert_array_equal(compile_network(graph, "unit").run(inputs)["y"], ours)

@@ -49,7 +49,7 @@ def test_operators_that_the_quantiser_does_not_know(tmp_path):
     """An Elu before a mean stays float, unless both are named as the page names them."""
     net = FloatModel(np.random.default_rng(1), (1, 3, 8, 8))
     y = net.node("ReduceMean", net.node("Elu", net.conv("x", 8, 3, 3, relu=False)), axes=[2, 3], keepdims=0)
-    onnx.save(net.model(net.node("Gemm", y, *net.weights(4, 8), transB=1)), tmp_path / "floats.onnx")
+    onnx.save(net.model(net.node("Gemm", y, *net.weights(400, 8), transB=1)), tmp_path / "floats.onnx")
     (named,) = re.findall(r"`(\[\*QDQRegistry.*?\])`", PAGE.read_text(encoding="utf-8"))
     for operators, refused in ((None, True), (eval(named, vars(registry)), False)):
         quantize_static(tmp_path / "floats.onnx", tmp_path / "integers.onnx", Samples(),

@@ -1,4 +1,4 @@
-"""The workload ``network``: small models on the accelerator of preset unit, and what is said of them."""
+"""The workloads ``network`` and ``detector``: small models on the accelerator of preset unit, and their reports."""
 
 import re
 from functools import partial
@@ -8,6 +8,8 @@ import pytest
 
 from tilewright import extras
 from tilewright.errors import HostError
+from tilewright.network.models.face_detector import load_model
+from tilewright.network.models.photographs import load_photograph
 from tilewright.network.models.small import build_small, small_input
 from tilewright.sim.report.page import report_page
 from tilewright.sim.session.core import open_accelerator
@@ -17,7 +19,7 @@ from tilewright.tools.cli import sim as command
 from tilewright.tools.cli.main import main
 from tilewright.tools.cli.sim import Played
 from tilewright.tools.network import workload
-from tilewright.tools.network.workload import play, play_model
+from tilewright.tools.network.workload import play_classes, play_faces, play_model
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +94,7 @@ class Opened:
         pass
 
     def prepare(self, names, display):
-        assert names == ["network"]
+        assert len(names) == 1
 
     def session(self, name):
         return self.session_of_all
@@ -112,6 +114,20 @@ def test_command_shows_photographs_and_answers(session, model, monkeypatch, tmp_
     assert f"cat: {label}" in page and "Layers of coffee" in page and page.count("data:image/png") == 2
 
 
+def test_command_shows_faces(session, monkeypatch, tmp_path, capsys):
+    """All layers of the detector, on part of a face: the whole photograph has the test that is long."""
+    monkeypatch.setattr(machines, "Machines", partial(Opened, session))
+    monkeypatch.setattr(command, "REPORT", tmp_path)
+    monkeypatch.setattr(workload, "load_model", lambda: load_model(32, 32))
+    monkeypatch.setattr(workload, "load_photograph", lambda name: load_photograph(name)[26:58, 82:114])
+    assert main(["sim", "--workload", "detector", "--preset", "unit"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^detector +1 .* equal +[\d,]+$", out, re.MULTILINE) and "equal to golden and to ONNX" in out
+    (label,) = re.findall(r"^detector: astronaut: (no face|a face from row .*%)$", out, re.MULTILINE)
+    page = (tmp_path / "index.html").read_text()
+    assert f"astronaut: {label}" in page and "Layers of astronaut" in page and page.count("data:image/png") == 1
+
+
 def test_layers_can_be_left_out(session, model):
     for layers, tensors in ((1, 1), (3, 3), (100, 14)):
         findings, answers = play_model(Worker(session, layers=layers), model, {"one": SAMPLES["one"]})
@@ -122,11 +138,22 @@ def test_layers_can_be_left_out(session, model):
 def test_photographs_have_their_classes():
     with open_accelerator("default") as session:
         accelerator = Worker(session)
-        findings = play(accelerator, None)
+        findings = play_classes(accelerator, None)
     assert accelerator.totals.problems == []
     (cat, coffee) = findings.pictures
     assert re.match(r"cat: tiger cat \d+%, Egyptian cat \d+%", cat) and coffee.startswith("coffee: espresso 95%")
     assert all(pixels.shape == (224, 224, 3) for pixels in findings.pictures.values())
+
+
+@pytest.mark.long
+def test_a_face_is_found():
+    with open_accelerator("default") as session:
+        accelerator = Worker(session)
+        findings = play_faces(accelerator, None)
+    assert accelerator.totals.problems == []
+    ((caption, picture),) = findings.pictures.items()
+    assert re.fullmatch(r"astronaut: a face from row \d+, column \d+ to row \d+, column \d+, \d+%", caption)
+    assert (picture != load_photograph("astronaut")).any()
 
 
 @pytest.mark.parametrize(
@@ -136,8 +163,8 @@ def test_photographs_have_their_classes():
          "workload network needs --layers N on icarus and with --waves: all layers would take days"),
         (["--workload", "network", "--waves"],
          "workload network needs --layers N on icarus and with --waves: all layers would take days"),
-        (["--workload", "gemm", "--layers", "2"], "--layers goes with the workload network"),
-        (["--layers", "2"], "--layers goes with the workload network"),
+        (["--workload", "gemm", "--layers", "2"], "--layers goes with a workload among network, detector"),
+        (["--layers", "2"], "--layers goes with a workload among network, detector"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_one_sentence(options, sentence, capsys):
@@ -155,7 +182,7 @@ def test_it_is_left_out_where_it_would_take_days():
     class Args:
         workload, preset, sim, waves, layers, settings = "all", "default", "icarus", False, None, ()
 
-    assert command._names(Args) == [name for name in WORKLOADS if name != "network"]
+    assert command._names(Args) == [name for name in WORKLOADS if name not in ("network", "detector")]
     Args.layers = 1
     assert command._names(Args) == list(WORKLOADS)
 

@@ -225,6 +225,7 @@ CASES = {
        for kind in ("Add", "Div", "Mul", "Sub")},
     **{("", kind): [OperatorCase(_of_floats)] for kind in ("GlobalAveragePool", "GlobalMaxPool", "Relu", "Softmax")},
     **{("", kind): [OperatorCase(_on_constant(*others), _VECTOR)] for kind, others in _ON_CONSTANTS.items()},
+    ("", "Sum"): [OperatorCase(_two_functions)],
     ("", "AveragePool"): [OperatorCase(_of_floats, kernel_shape=[3, 3])],
     ("", "BatchNormalization"): [OperatorCase(_batch_normalization)],
     ("", "ConvTranspose"): [OperatorCase(_conv_transpose)],

@@ -49,7 +49,7 @@ def configure(parser):
     parser.add_argument("--sim", choices=("verilator", "icarus"), default="verilator", help="simulator (%(default)s)")
     parser.add_argument("--workload", choices=[*WORKLOADS, "all"], help=f"one or all; default: {', '.join(SHORT)}")
     parser.add_argument("--layers", metavar="N", type=integer(1, 1 << 20),
-                        help="only the first N layers of the workload network")  # fmt: skip
+                        help="only the first N layers of a network")  # fmt: skip
     parser.add_argument("--waves", action="store_true", help=f"write waveforms of a crop to {_WAVES}/")
 
 
@@ -70,7 +70,7 @@ def run(args):
     extent = (
         f"{what} of {width} x {height} pixels"
         if set(names) - set(names_on("accelerator"))
-        else "a cat and a cup of coffee, 224 x 224"
+        else "photographs of 224 x 224 pixels"
     )
     for name in names:
         if WORKLOADS[name].extra:
@@ -211,7 +211,7 @@ def _names(args):
     if args.workload in WORKLOADS and lacking[args.workload]:
         raise UsageError(f"workload {args.workload} needs {lacking[args.workload]}")
     if args.layers and not set(names) & set(names_on("accelerator")):
-        raise UsageError(f"--layers goes with the workload {', '.join(names_on('accelerator'))}")
+        raise UsageError(f"--layers goes with a workload among {', '.join(names_on('accelerator'))}")
     return [name for name in names if not lacking[name]]
 
 

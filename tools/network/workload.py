@@ -1,4 +1,4 @@
-"""The workload ``network`` of ``tilewright sim``: photographs to the names of classes on the whole accelerator.
+"""The workloads ``network`` and ``detector`` of ``tilewright sim``: photographs to classes and to boxes around faces.
 
 Every tensor stays in memory and is compared, with the evaluation and with ONNX Runtime.
 """
@@ -14,6 +14,7 @@ from tilewright.network.compiled import first_nodes
 from tilewright.network.evaluation import evaluate
 from tilewright.network.machine import machine_of_core
 from tilewright.network.models.efficientnet import build_quantised
+from tilewright.network.models.face_detector import draw_faces, find_faces, load_model, prepare_grey
 from tilewright.network.models.photographs import class_names, load_photograph, prepare
 from tilewright.network.reader import read_model
 from tilewright.network.rtl import measure_layers, run_on
@@ -22,21 +23,38 @@ from tilewright.progress import report
 from tilewright.sim.report.activity import activity
 from tilewright.sim.workloads.findings import Findings, Totals
 
-__all__ = ["charts_of", "play", "play_model", "table_of", "totals_of"]
+__all__ = ["charts_of", "play_classes", "play_faces", "play_model", "table_of", "totals_of"]
 
-#: Photographs that are run.
-_PHOTOGRAPHS = ("cat", "coffee")
 _BEST = 3  # classes that are named
 
 
-def play(accelerator, photographs):
-    """Runs the network on its own photographs; those of the other workloads are not needed."""
-    model = build_quantised()
+def play_classes(accelerator, photographs):
+    """Runs EfficientNet-Lite0 on its own photographs; those of the other workloads are not needed."""
+    return _play(accelerator, build_quantised(), ("cat", "coffee"), prepare,
+                 lambda pixels, answer: (_label(answer), pixels))  # fmt: skip
+
+
+def play_faces(accelerator, photographs):
+    """Runs the detector of faces on a photograph that it was not trained on, and draws its boxes."""
+    return _play(accelerator, load_model(), ("astronaut",), prepare_grey, _with_boxes)
+
+
+def _play(accelerator, model, names, prepared, shown):
+    """Runs a model on named photographs; ``shown`` makes a label and a picture of pixels and an answer."""
     (name,) = (given.name for given in model.graph.input)
-    pixels = {photograph: load_photograph(photograph) for photograph in _PHOTOGRAPHS}
-    findings, answers = play_model(accelerator, model, {each: {name: prepare(pixels[each])} for each in pixels})
-    pictures = {f"{each}: {_label(answers[each])}": pixels[each] for each in answers}
+    pixels = {photograph: load_photograph(photograph) for photograph in names}
+    findings, answers = play_model(accelerator, model, {each: {name: prepared(pixels[each])} for each in pixels})
+    labelled = {each: shown(pixels[each], answers[each]) for each in answers}
+    pictures = {f"{each}: {label}": picture for each, (label, picture) in labelled.items()}
     return replace(findings, facts=(*pictures, *findings.facts), pictures=pictures)
+
+
+def _with_boxes(pixels, answer):
+    """The boxes of an answer in words, and the photograph with them."""
+    faces = find_faces(answer)
+    boxes = (f"a face from row {face.top:.0f}, column {face.left:.0f} to row {face.bottom:.0f}, column "
+             f"{face.right:.0f}, {face.score:.0%}" for face in faces)  # fmt: skip
+    return "; ".join(boxes) or "no face", draw_faces(pixels, faces)
 
 
 def _label(answer):

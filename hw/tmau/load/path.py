@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from ...lib.stream import DeepQueue, ReadyBuffer, Register, SkidBuffer
+from ...lib.stream import DeepQueue, ReadyBuffer, SkidBuffer
 from ...smem.layouts import LineLayout, whole_line
 from ...smem.signatures import LineReadSignature
 from ..layouts import (
@@ -111,9 +111,8 @@ class LoadPath(wiring.Component):
         step = StepLayout(params)
         m.submodules.cut = cut = DeepQueue(step, _WAITING, direct=True) if params.prefer_bram else SkidBuffer(step)
         m.submodules.realign = realign = Realigner(params)
-        # Cuts the path of ready again if there are reductions, whose ready takes most of a cycle.
-        stage = SkidBuffer if params.has("reductions_shared") else Register
-        m.submodules.aligned = aligned = stage(AlignedLayout(params))
+        # Cuts the path of ready again.
+        m.submodules.aligned = aligned = SkidBuffer(AlignedLayout(params))
         m.submodules.place = place = WordPlacer(params)
         m.submodules.guard = guard = SharedGuard(params, unsigned(params.smem.row_width), row=lambda row: row)
 

@@ -8,7 +8,7 @@ import pytest
 from amaranth.hdl import Assert, Cover, Mux, Signal
 
 from support.formal import Spec
-from tilewright.hw.lib.stream import DeepQueue, Queue, ReadyBuffer, Register, ShallowQueue, SkidBuffer, Slot
+from tilewright.hw.lib.stream import DeepQueue, Queue, ReadyBuffer, ShallowQueue, SkidBuffer, Slot
 from tilewright.verify.formal import prove, queue_invariants
 
 WIDTH = 4
@@ -152,7 +152,6 @@ class DeepQueueSpec(StageSpec):
 
 
 SPECS = {
-    "register": lambda: StageSpec(Register(WIDTH), 1),
     "slot": lambda: StageSpec(Slot(WIDTH), 1),
     "skid": lambda: SkidSpec(SkidBuffer(WIDTH), 2),
     "queue2": lambda: QueueSpec(Queue(WIDTH, 2), 2),

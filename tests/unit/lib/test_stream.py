@@ -4,13 +4,12 @@ import pytest
 from amaranth.lib import data
 
 from support.streams import transact
-from tilewright.hw.lib.stream import DeepQueue, Queue, ReadyBuffer, Register, ShallowQueue, SkidBuffer, Slot, wide_queue
+from tilewright.hw.lib.stream import DeepQueue, Queue, ReadyBuffer, ShallowQueue, SkidBuffer, Slot, wide_queue
 
 #: Stage, latency, cycles an item, capacity.
 STAGES = {
     "skid buffer": (lambda shape: SkidBuffer(shape), 1, 1, 2),
     "ready buffer": (lambda shape: ReadyBuffer(shape), 0, 1, 1),
-    "register": (lambda shape: Register(shape), 1, 1, 1),
     "slot": (lambda shape: Slot(shape), 1, 2, 1),
     "queue of 2": (lambda shape: Queue(shape, 2), 1, 1, 2),
     "queue of 16": (lambda shape: Queue(shape, 16), 1, 1, 16),

@@ -1,0 +1,39 @@
+"""What the host may compute after the engines (docs/models.md, "At the end")."""
+
+from .graph import ModelError, node_error
+
+__all__ = ["late_nodes"]
+
+#: The host multiplies at most the network's multiplications divided by this.
+_SHARE = 50
+
+
+def late_nodes(graph):
+    """Errors of nodes that only the host computes, if more multiplications follow them than the host may do.
+
+    Parameters
+    ----------
+    graph : Graph
+
+    Returns
+    -------
+    list of ModelError
+        In the order of the nodes; none if the host may compute all of the tail.
+    """
+    macs = {node.output: graph.macs(node) for node in graph.tail}
+    if sum(macs.values()) * _SHARE <= sum(map(graph.macs, graph.nodes)):
+        return []
+    needed, late = set(), []
+    for node in reversed(graph.tail):
+        if macs[node.output] or node.output in needed:
+            needed.update(node.inputs)
+        if node.output in needed and node.kind in ("Floats", "Softmax"):
+            late.append(_error(node))
+    return late[::-1] or [_error(next(node for node in graph.tail if macs[node.output]))]
+
+
+def _error(node):
+    reason = getattr(node.attributes, "reason", "")
+    if reason:
+        return ModelError(reason)
+    return node_error(node.name, node.operator or node.kind, "the operator is only at the end of a network supported")
