@@ -137,7 +137,8 @@ def _sum_of_windows(node, output, place, view):
     part = Part(source=0, channels=(0, view.channels), out_channels=(0, view.channels), **whole_output(output),
                 operation=ConvOperation.SUM_POOL, type=element_type(place.dtype), x_zero=zero & 0xFF,
                 kernel=(view.rows, 1), stride=(1 if whole else view.rows, 1), **table,
-                zero_first=whole and at.zero_first, **results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
+                zero_first=whole and at.zero_first,
+                **results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
     return Layer(node.name, node.operator or node.kind, output, (place,), (part,))
 
 
