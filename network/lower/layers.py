@@ -178,6 +178,8 @@ class Layer:
     first : Layer or None
         The layer that makes source 0, which then lies in shared memory alone, as many rows as are needed at a time. The
         sources of ``first`` come after source 0.
+    sums : Layer or None
+        A layer that adds up the output, each band while it lies in shared memory, where the sums stay.
     """
 
     name: str
@@ -187,18 +189,25 @@ class Layer:
     parts: tuple[Part, ...] = ()
     moves: tuple[Move, ...] = ()
     first: "Layer | None" = None
+    sums: "Layer | None" = None
 
     @cached_property
     def stages(self):
         """All parts in order, each with the layer whose sources and output it has."""
         own = tuple((self, part) for part in self.parts)
-        return (*self.first.stages, *own) if self.first else own
+        return (*(self.first.stages if self.first else ()), *own, *(self.sums.stages if self.sums else ()))
+
+    @property
+    def rows_of_sum(self):
+        """Rows of the output that a row of ``sums`` adds up."""
+        (part,), (lines,) = self.sums.parts, self.sums.sources
+        return part.kernel[0] * lines.width * lines.channels // (self.output.width * self.output.channels)
 
     @cached_property
     def kinds(self):
         """For each of ``stages`` the number of the first one whose jobs cost the same."""
         firsts = {}
-        return tuple(firsts.setdefault((stage is self, *part.shape), number)
+        return tuple(firsts.setdefault((stage is self, stage is self.sums, *part.shape), number)
                      for number, (stage, part) in enumerate(self.stages))  # fmt: skip
 
     @cached_property
@@ -221,7 +230,8 @@ class Layer:
     @cached_property
     def made_rows(self):
         """Rows of the output that parts make, each once: whether the part is of this layer, and its rows."""
-        return tuple(dict.fromkeys((stage is self, part.rows) for stage, part in self.stages))
+        stages = (each for each in self.stages if each[0] is not self.sums)
+        return tuple(dict.fromkeys((stage is self, part.rows) for stage, part in stages))
 
     @property
     def brought(self):

@@ -22,8 +22,9 @@ from .operators import (
     with_groups_together,
 )
 from .phases import elements_of_phases, phases_of, step_of
+from .pixels import in_wide_pixels
 from .places import BLOCK, Place, as_bytes, in_images, in_pixels_of, padded, place_of
-from .pools import is_global, layers_of_rows, layers_of_windows, rows_of_sums, window_of_sums
+from .pools import is_global, layers_of_rows, layers_of_view, rows_of_sums, view_of_sums
 
 __all__ = ["Lowered", "lower"]
 
@@ -164,7 +165,11 @@ class _Lowering:
             pass
         elif node.kind == "Add" and node.inputs[0] in self.fused:
             layer, output, other = self.fused.pop(node.inputs[0]), place_of(tensor), self._place(node.inputs[1])
-            other = in_pixels_of(layer.output, other) if other.shape == output.shape else _row(other)
+            if other.shape == output.shape:
+                layer = in_wide_pixels(layer, self.conv)
+                other = in_pixels_of(layer.output, other)
+            else:
+                other = _row(other)
             self._append(with_addition(layer, node, in_pixels_of(layer.output, output), other))
         elif node.kind in ("Add", "Mul") and self._differ(node):
             output, first, other = place_of(tensor), *map(self._place, node.inputs)
@@ -281,10 +286,10 @@ class _Lowering:
         place, output = self._place(node.inputs[0]), place_of(tensor)
         if not is_global(node.attributes, place, tensor.shape):
             return False
-        window, between = window_of_sums(place, self.conv, self.room), partial(self._between, node)
+        view, between = view_of_sums(place, self.conv, self.room), partial(self._between, node)
         count = rows_of_sums(place, self.room)
-        if window:
-            *layers, last = layers_of_windows(node, output, place, window, between)
+        if view:
+            *layers, last = layers_of_view(node, output, place, view, between)
         elif count:
             scales = self._between(node, "scales", (place.channels,), "float32")
             self.constants[scales.name] = np.full(place.channels, node.attributes.scale.reshape(-1)[0], np.float32)

@@ -1,7 +1,8 @@
 """Global averages as several layers: sums of parts first (docs/network.md, "Global averages")."""
 
 from dataclasses import replace
-from itertools import product
+from math import gcd
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,17 +11,39 @@ from tilewright.spec.pe import MmType
 
 from .layers import Layer, Part
 from .operators import bits, element_type, results, same_channels, table_of, through, whole_output
+from .places import BLOCK, padded
 
-__all__ = ["is_global", "layers_of_rows", "layers_of_windows", "rows_of_sums", "window_of_sums"]
+__all__ = ["is_global", "layers_of_rows", "layers_of_view", "rows_of_sums", "view_of_sums"]
 
 #: Most rows, and columns, of a window.
 _MOST = 256
-#: Most elements whose sum is an unsigned number of 16 bits.
-_MOST_SUMMED = 257
-#: Bytes that a cycle loads, and cycles that two further jobs take, about.
-_LOADED, _SUM_CYCLES = 64, 1500
-#: Bytes for each channel of the tables and the results of the sum of sums, and of a layer of rows.
-_OF_WINDOWS, _OF_ROWS = 18, 12
+#: Channels whose sums are added side by side, at most.
+_APART = 8
+#: Bytes that a cycle loads, and that a request for rows has of a run of channels at most.
+_LOADED, _CHUNK = 64, 16
+#: Sums that a cycle adds, and cycles that the job takes besides, for weights of each window and in all, about.
+_SUMMED, _WEIGHTS, _SUM_CYCLES = 32, 4, 900
+#: Bytes of weights and tables of the layer before, about.
+_OTHERS = 2048
+#: Bytes for each channel of the tables and the results of a layer of rows.
+_OF_ROWS = 12
+
+
+class _View(NamedTuple):
+    """A map as lines of pixels, of which a window has some; one pixel is runs of ``channels`` beside each other.
+
+    Attributes
+    ----------
+    pixels : int
+        Of a line.
+    rows : int
+        Lines whose sums are computed at once.
+    channels : int
+    """
+
+    pixels: int
+    rows: int
+    channels: int
 
 
 def is_global(pool, place, shape):
@@ -29,28 +52,36 @@ def is_global(pool, place, shape):
     return one and place.batch == 1 and tuple(pool.kernel) == (place.height, place.width)
 
 
-def window_of_sums(place, conv, room):
-    """Rows and columns of windows whose sums are computed first, as that is faster; otherwise None.
+def view_of_sums(place, conv, room):
+    """How a map is added up with runs of channels beside each other, as that is faster: a :class:`_View`; else None.
 
-    The sums are added as numbers of 16 bits, all at once: they must fit ``room``, bytes of shared memory.
+    ``room`` is bytes of shared memory.
     """
-    pixels, blocks = place.height * place.width, -(-place.channels // conv.row_bytes)
+    pixels, size, blocks = place.height * place.width, place.channels, -(-place.channels // conv.row_bytes)
+    solid = place.row_pitch == place.width * size
+    loaded = pixels * size // _LOADED
 
-    def cycles(window):
-        columns = place.width // window[1]
-        return max(blocks * pixels // columns * -(-columns // conv.slaves), pixels * place.channels // _LOADED)
+    def added(view):
+        return pixels // view.pixels * -(-view.pixels * size // (conv.lanes * min(view.channels, _CHUNK)))
 
-    def fits(rows, columns):
-        counts = place.height // rows, place.width // columns
-        sums = (4 * counts[0] * counts[1] + _OF_WINDOWS) * place.channels
-        small = rows * columns <= _MOST_SUMMED and max(counts) <= _MOST
-        return small and 4 * rows * place.row_pitch <= room and sums <= room
+    def cycles(view):
+        sums = pixels // view.rows * (size / _SUMMED + _WEIGHTS) + _SUM_CYCLES
+        return max(added(view), loaded) + (sums if view.rows < pixels else 0)
 
-    windows = [window for window in product(_divisors(place.height), _divisors(place.width)) if fits(*window)]
-    if "i16" not in conv.types or not windows:
-        return None
-    best = min(windows, key=lambda window: (cycles(window), pixels // window[0] // window[1]))
-    return best if cycles(best) + _SUM_CYCLES < blocks * pixels else None
+    views = []
+    for count in _divisors(pixels) if solid else [place.width]:
+        channels = gcd(count * size, conv.row_bytes)
+        if count > _MOST or (count * size % BLOCK and count != place.width):
+            continue
+        for rows in _divisors(pixels // count):
+            # The layer before may add up bands of so many rows, with two buffers for its own sources and results.
+            sums = pixels // rows * 4 * size
+            fits = 4 * (rows * padded(count * size) + place.row_pitch) + sums <= room - _OTHERS and "i16" in conv.types
+            fits = fits and size % 4 == 0 and pixels // rows <= _MOST
+            if rows <= _MOST and (rows == pixels or fits):
+                views.append(_View(count, rows, channels))
+    best = min(views, key=lambda view: (cycles(view) + added(view) // 2, view), default=None)
+    return best if best and cycles(best) < blocks * pixels else None
 
 
 def _divisors(number):
@@ -64,19 +95,20 @@ def rows_of_sums(place, room):
     return count if fits and place.image_pitch > room // 2 and place.height > count else None
 
 
-def layers_of_windows(node, output, place, window, between):
-    """The layers of sums of windows, of their sum, and of the result.
+def layers_of_view(node, output, place, view, between):
+    """The layers of sums of windows and of their sum, or one layer if all pixels are in one window.
 
     ``between`` makes a place for an intermediate result, of a name, a shape and a type.
     """
-    sums = between("sums", (1, place.channels, place.height // window[0], place.width // window[1]), "int32")
-    halves = between("halves", (1, 2, 1, place.channels), output.dtype)
-    result = replace(output, width=place.channels, channels=1)
-    return (
-        _sums_of_windows(node, sums, place, window),
-        _sum_of_sums(node, halves, sums, place),
-        _every_other(node, result, halves),
-    )
+    pixels, size = place.height * place.width, place.channels
+    lines = pixels // view.pixels
+    runs = {"width": view.pixels * size // view.channels, "channels": view.channels}
+    place = replace(place, height=lines, **runs)
+    if view.rows == pixels:
+        return (_sum_of_windows(node, replace(output, **runs), place, view),)
+    sums = between("sums", (1, size, lines // view.rows * view.pixels, 1), "int32")
+    made = replace(sums, height=lines // view.rows, width=runs["width"], channels=4 * view.channels)
+    return _sum_of_windows(node, made, place, view), _sum_of_sums(node, output, sums, pixels, place.dtype)
 
 
 def layers_of_rows(node, output, place, scales, count, between):
@@ -97,37 +129,37 @@ def layers_of_rows(node, output, place, scales, count, between):
         yield _table_layer(node, biases, sums, replace(scales, **ones, channels=4))
 
 
-def _sums_of_windows(node, output, place, window):
-    """The layer of sums of 32 bits of windows beside each other, from the least number of the type on."""
-    part = Part(**same_channels(place, 0, output), **whole_output(output), operation=ConvOperation.SUM_POOL,
-                type=element_type(place.dtype), x_zero=_least(place.dtype) & 0xFF, kernel=window, stride=window,
-                **results(node, output))  # fmt: skip
-    part = replace(part, out_channels=(0, place.channels))
+def _sum_of_windows(node, output, place, view):
+    """The layer that adds lines: the results of the Pool, or sums of 32 bits from the least number of the type on."""
+    at, whole = node.attributes, output.dtype != "int32"
+    zero = at.x_zero if whole else _least(place.dtype)
+    table = {"table": table_of(view.channels, bits(at.scale.reshape(-1)[0]))} if whole else {}
+    part = Part(source=0, channels=(0, view.channels), out_channels=(0, view.channels), **whole_output(output),
+                operation=ConvOperation.SUM_POOL, type=element_type(place.dtype), x_zero=zero & 0xFF,
+                kernel=(view.rows, 1), stride=(1 if whole else view.rows, 1), **table,
+                zero_first=whole and at.zero_first,
+                **results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
     return Layer(node.name, node.operator or node.kind, output, (place,), (part,))
 
 
-def _sum_of_sums(node, output, place, source):
-    """The layer that adds all sums of :func:`_sums_of_windows`, whose halves of 16 bits are elements of X.
+def _sum_of_sums(node, output, sums, pixels, dtype):
+    """The layer that adds sums of ``pixels`` elements of ``dtype`` in all, as the lower halves of 32 bits.
 
-    A result of each half is written, of which the one of the upper half has no meaning. All elements of
-    ``source`` are added.
+    It is a convolution of some channels at a time, whose weights are 1 for the lower half of the channel itself.
     """
-    at, channels = node.attributes, place.channels // 2
-    table = table_of(channels, 0)
-    table[::2] = (
-        source.height * source.width * (_least(source.dtype) - at.x_zero) & 0xFFFFFFFF,
-        int(bits(at.scale.reshape(-1)[0])),
-    )
-    part = Part(operation=ConvOperation.SUM_POOL, source=0, channels=(0, channels), out_channels=(0, channels),
-                rows=(0, 1), columns=(0, 1), type=MmType.U16U16, kernel=(place.height, place.width), table=table,
-                zero_first=at.zero_first, **results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
-    return Layer(node.name, node.operator or node.kind, output, (place,), (part,))
-
-
-def _every_other(node, output, place):
-    """The layer of the first one of two bytes each, pixels of both places."""
-    part = through(place, None, source=0, channels=(0, 1), out_channels=(0, 1), **whole_output(output))
-    return Layer(node.name, node.operator or node.kind, output, (place,), (part,))
+    at, size = node.attributes, output.channels
+    count = gcd(size, _APART)
+    halves, runs = 2 * count, size // count
+    weights = np.zeros((count, sums.height, halves), "<u2")
+    weights[range(count), :, range(0, halves, 2)] = 1
+    bias = pixels * (_least(dtype) - at.x_zero)
+    part = Part(operation=ConvOperation.CONVOLUTION, source=0, channels=(0, halves), out_channels=(0, count),
+                rows=(0, 1), columns=(0, runs), type=MmType.U16U16, kernel=(sums.height, 1),
+                weights=weights.reshape(count, -1).view(np.uint8), counted=0,
+                table=table_of(count, bits(at.scale.reshape(-1)[0]), bias), zero_first=at.zero_first,
+                **results(node, output, at.y_zero, at.minimum, at.maximum))  # fmt: skip
+    output, sums = replace(output, width=runs, channels=count), replace(sums, width=runs, channels=2 * halves)
+    return Layer(node.name, node.operator or node.kind, output, (sums,), (part,))
 
 
 def _least(dtype):

@@ -19,8 +19,10 @@ __all__ = ["FOLLOWS", "HANDED", "BandCosts", "Cost", "band_rows", "cheapest_gap"
 _SUMS_CYCLES, _END_CYCLES = 12, 66
 #: Cycles from one request for weights to the next one, between requests for rows.
 _HELD = 1.5
+#: Cycles between the results of one pass and the next one in lane-private mode, if a pass has fewer groups than this.
+_PASS_CYCLES, _FEW_GROUPS = 6, 4
 #: Least cycles of a job: the next one is checked and set up meanwhile.
-_LEAST_CYCLES = 300
+_LEAST_CYCLES = 120
 #: Cycles from the end of a job's wait to its first read: it is handed over, checked and set up.
 HANDED = 300
 #: Cycles that are lost if a job reads what the previous one writes, and the next one reads its results.
@@ -192,6 +194,8 @@ def _cost(plan, pixel):
         loaded = _loaded_passes(plan) / passes
     others = weights + ceil(8 * shape.table * shape.out_channels / _LINE) + shape.add * shape.points * passes
     written = max(ceil(shape.results / conv.results), plan.write_cycles)
+    if shape.operation.lanes and shape.points < _FEW_GROUPS * plan.group_points:
+        written += _PASS_CYCLES * plan.blocks
     cycles = max(plan.mac_cycles + _SUMS_CYCLES, fetched + others, _buffered(plan), written + _END_CYCLES)
     cycles = max(cycles, _LEAST_CYCLES)
     held = cycles if shape.operation.lanes else min(ceil(loaded * cycles + _HELD * weights), cycles)
@@ -204,7 +208,9 @@ def band_rows(layer, source, rows):
 
 
 def stage_rows(layer, stage, rows):
-    """Rows of the output of a stage of a layer that output ``rows`` of the layer need."""
+    """Rows of the output of a stage of a layer that output ``rows`` of the layer need, or that need them."""
+    if stage is layer.sums:
+        return tuple(row // layer.rows_of_sum for row in rows)
     return rows if stage is layer else band_rows(layer, 0, rows)
 
 
@@ -268,7 +274,7 @@ class BandCosts:
     def job(self, number, channels, rows):
         """The :class:`Cost` of a job of ``channels`` of a part for output ``rows`` of the layer."""
         stage, part = self._layer.stages[number]
-        rows = stage_rows(self._layer, stage, rows) if self._layer.first else rows
+        rows = stage_rows(self._layer, stage, rows)
         key = number, channels, _points(part.rows, rows)
         if key not in self._jobs:
             self._jobs[key] = job_cost(stage, part, channels, rows, self._conv)
@@ -283,7 +289,7 @@ class BandCosts:
             lines = 0
             for number in dict.fromkeys(layer.kinds):
                 stage, part = layer.stages[number]
-                if part.operation.lanes:
+                if part.operation.lanes and stage is not layer.sums:
                     stage_band = stage_rows(layer, stage, rows)
                     low, high = part.input_rows(stage_band, stage.sources[part.source].height)
                     reads = self.job(number, part.out_channels[1], rows).reads

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from itertools import product
-from math import ceil
+from math import ceil, gcd
 
 from ..lower.layers import reach
 from ..lower.places import BLOCK, Cut, Held, as_cut, cut_place
@@ -130,7 +130,22 @@ def _cut(layer, channels, columns):
         (start, count), (begin, end) = changes["out_channels"], changes["columns"]
         changes |= {"out_channels": (start - channels[0], count), "columns": (begin - columns[0], end - columns[0])}
         parts.append(replace(part, **changes))
-    return replace(layer, output=_range(layer.output, channels, columns), sources=tuple(sources), parts=tuple(parts))
+    output, sums = _range(layer.output, channels, columns), layer.sums
+    if sums and output != layer.output:
+        sums = _sums_of_channels(sums, *channels)
+    return replace(layer, output=output, sources=tuple(sources), parts=tuple(parts), sums=sums)
+
+
+def _sums_of_channels(sums, first, end):
+    """A layer that adds up pixels, for some channels of them: lines of so many channels have other runs."""
+    (part,), (lines,), output = sums.parts, sums.sources, sums.output
+    run = gcd(end - first, lines.channels)
+    runs, base = (end - first) // run, output.base
+    whole = replace(base, width=base.width * lines.channels // run, channels=base.channels * run // lines.channels)
+    output = replace(output, base=whole, channels=whole.channels, width=runs, first_column=first // run)
+    table = None if part.table is None else part.table[:run]
+    part = replace(part, channels=(0, run), out_channels=(0, run), columns=(0, runs), table=table)
+    return replace(sums, output=output, sources=(replace(lines, width=runs, channels=run),), parts=(part,))
 
 
 def _range(place, channels, columns):

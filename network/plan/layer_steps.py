@@ -89,7 +89,7 @@ class _Range:
 
     def steps(self, loaded):
         """Loads, jobs and the store of each band."""
-        layer, split = self.layer, self.split
+        layer, split, sums = self.layer, self.split, []
         for number, (image, *rows) in enumerate(split.bands(layer)):
             rows, turn = tuple(rows), number % split.depth
             inputs = self._inputs(image, rows, self.buffers.sources[turn])
@@ -107,9 +107,17 @@ class _Range:
                 # wait for the layer before, come after them.
                 yield from (*loads, *fetched) if number else (*fetched, *loads)
                 loads = []
-                yield from self._jobs(units, rows, inputs, output, resident)
+                jobs = self._jobs(units, rows, inputs, output, resident)
+                added = jobs.pop(layer.sums, None)
+                # Sums of a band are added while the next one is computed, if that has another buffer.
+                yield from (*jobs.values(), *sums)
+                sums = [added] if added else []
+                if split.depth == 1:
+                    yield from sums
+                    sums = []
             if not stays:
                 yield Store([_band(layer.output, self.addresses, image, *rows, split.output_bytes, output)])
+        yield from sums
 
     def _inputs(self, image, rows, spots):
         """Rows of each source that a band reads, and the address of the first of them."""
@@ -130,7 +138,7 @@ class _Range:
         return [Load([block(self.weights + start, near, size)]) for start, near, size in blocks if size]
 
     def _jobs(self, units, rows, inputs, output, resident):
-        """The :class:`Jobs` of units of weights in a band, of each stage."""
+        """The :class:`Jobs` of units of weights in a band, by stage."""
         layer, buffers, split = self.layer, self.buffers, self.split
         # If all weights stay, a job takes all channels of its part.
         pieces = _whole_parts(layer, split.image) if resident else units[0].pieces
@@ -143,6 +151,8 @@ class _Range:
             stage, part = layer.stages[piece.part]
             stage_band = stage_rows(layer, stage, rows)
             sources, target = (inputs, output) if stage is layer else (inputs[1:], buffers.between)
+            if stage is layer.sums:
+                sources, target = self._sums(rows, stage_band, output)
             fields = self._job(stage, part, piece, stage_band, sources, target, base)
             if fields:
                 jobs = steps.get(stage)
@@ -154,7 +164,13 @@ class _Range:
                 jobs.held, jobs.cycles = jobs.cycles + cost.held, jobs.cycles + cost.cycles
         if layer in steps:
             steps[layer].cycles += self._costs.turn(rows)
-        return steps.values()
+        return steps
+
+    def _sums(self, rows, band, output):
+        """Lines of a band of the output that sums add up, as their sources, and where their ``band`` of rows begins."""
+        layer, (lines,) = self.layer, self.layer.sums.sources
+        span = tuple(row * layer.output.row_pitch // lines.row_pitch for row in rows)
+        return [(span, output)], _spot(layer.sums.output, self.held, 0, band[0])
 
     def _job(self, layer, part, piece, band, inputs, target, base):
         """Fields of the job of a piece of a part in a band, with weights from ``base`` on; None if it has no point."""

@@ -79,7 +79,8 @@ class Placer:
         low, high = RESERVED, self._machine.smem_bytes // LINE * LINE
         source_bytes, output_bytes = held_bytes(layer)
         if output_bytes:
-            self._held[layer.output.name] = high - output_bytes if number % 2 else low
+            output = layer.sums.output if layer.sums else layer.output
+            self._held[output.name] = high - output_bytes if number % 2 else low
         return (low + source_bytes, high - output_bytes) if number % 2 else (low + output_bytes, high - source_bytes)
 
     def _placements(self, room, part, split, image):

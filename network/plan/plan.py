@@ -75,7 +75,8 @@ def make_plan(lowered, machine, kept):
     tiles = tuple([] if layer.moves else tiler.tiles(layer) for layer in layers)
     needed = kept | {place.name for layer in layers for place in layer.brought if not isinstance(place, Held)}
     inside = {layer.sources[0].name for layer in layers if layer.first}
-    inside |= {layer.output.name for layer in layers if isinstance(layer.output, Held)} - needed
+    results = [layer.output for layer in layers] + [layer.sums.output for layer in layers if layer.sums]
+    inside |= {place.name for place in results if isinstance(place, Held)} - needed
     images = {}
     for layer, split in (tile for group in tiles for tile in group):
         images.setdefault(_arrays(layer), split.image)

@@ -108,7 +108,8 @@ class Split:
 def held_bytes(layer):
     """Bytes of the tensors that a layer reads in shared memory where they were made, and of the output if it stays."""
     sources = {place.name: place.size for place in layer.brought if isinstance(place, Held)}
-    output_bytes = layer.output.size if isinstance(layer.output, Held) else 0
+    output = layer.sums.output if layer.sums else layer.output
+    output_bytes = output.size if isinstance(output, Held) else 0
     return padded(sum(sources.values()), LINE), padded(output_bytes, LINE)
 
 
@@ -166,6 +167,8 @@ class Tiler:
                     continue
                 if (channels > 1 and output.element > 1) or (whole and (channels, columns) != (1, 1)):
                     continue  # sums of 32 bits are cut to units of weights alone
+                if layer.sums and (columns > 1 or (channels > 1 and layer.sums.sources[0].row_pitch > output.channels)):
+                    continue  # a line of the sums is whole pixels, or some channels of one
                 if costs and channels in _MORE_CHANNEL_CUTS:
                     break
                 for gaps in (False, True):
@@ -212,7 +215,8 @@ class Tiler:
         if key not in self._splits:
             image, height, room = _image(layer), layer.output.height, self.room - held
             costs = BandCosts(layer, self.machine.conv)
-            choices = sorted({ceil(height / bands) for bands in _BANDS if bands <= height} | {1})
+            unit = layer.rows_of_sum if layer.sums else 1
+            choices = sorted({ceil(height / bands / unit) * unit for bands in _BANDS if bands <= height} | {unit})
             splits = [split for rows in choices for split in _of_rows(layer, self.machine, image, costs, rows, room)]
             self._splits[key] = min(splits, key=lambda split: split.cycles, default=None)
         best = self._splits[key]
@@ -245,7 +249,7 @@ def _signature(layer):
                     (gcd(place.first_channel, _MOST_ALIGNED), place.base.channels, place.gap, place.step))
                    for place in (layer.output, *layer.sources))  # fmt: skip
     tables = equal_tables([part for _, part in layer.stages])
-    return parts, tables, places, layer.first and _signature(layer.first)
+    return parts, tables, places, layer.first and _signature(layer.first), layer.sums and _signature(layer.sums)
 
 
 def _of_rows(layer, machine, image, costs, rows, room):
@@ -327,7 +331,7 @@ def _expected(layer, split, costs, machine, room):
                 cost = costs.job(part, channels, rows)
                 job += times * cost.cycles
                 reads, writes = reads + number * times * cost.reads, writes + number * times * cost.writes
-                if layer.stages[part][0] is layer:
+                if layer.stages[part][0] in (layer, layer.sums):
                     own_cycles += number * times * cost.cycles
                 else:
                     before += times * (cost.reads - cost.cycles)
@@ -353,6 +357,8 @@ def _expected(layer, split, costs, machine, room):
     first = FOLLOWS if all(isinstance(place, Held) for place in layer.brought) else brought + machine.latency + HANDED
     ends = first + (0 if isinstance(layer.output, Held) else stored + machine.latency)
     total *= layer.output.batch
+    if layer.sums and split.depth == 1:
+        total += FOLLOWS * count
     if split.depth == 1 and not layer.first:
         total += ends * (count - 1)
     # With half of the memory, the first weights are loaded during the layer before, and the next ones during this one.

@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import replace
 from math import inf
 
+from tilewright.spec.conv import ConvOperation
+
 from ..lower.places import BLOCK, LINE, as_cut, as_held, padded
 from .costs import band_rows, cheapest_gap
 from .cuts import MOST, join, part_from
@@ -35,8 +37,14 @@ def combine(layers, tiler, kept):
         if large and (both := _pair(*layers[number - 2 : number], readers, kept)):
             choices.append((number - 2, both))
         following = layers[number] if number < len(layers) else None
+        sums_stay = _held(layers[number - 1], following, tiler)
+        if sums_stay and number > 1:
+            makers = [(number - 2, layers[number - 2])]
+            if number > 2 and layers[number - 3].output.size > tiler.room:
+                makers.append((number - 3, _pair(*layers[number - 3 : number - 1], readers, kept)))
+            choices += [(before, both) for before, maker in makers if (both := _with_sums(maker, layers[number - 1]))]
         for before, layer in choices:
-            for held in dict.fromkeys((None, _held(layer, following, tiler))):
+            for held in [sums_stay] if layer.sums else dict.fromkeys((None, _held(layer, following, tiler))):
                 for key in [key for key in best if key[0] == before]:
                     choice = _with(layer, key[1], held)
                     cycles = best[key][0] + _cycles(tiler, choice)
@@ -81,6 +89,22 @@ def _pair(first, then, readers, kept):
     return join(first, replace(then, name=name, sources=sources, parts=parts))
 
 
+def _with_sums(layer, sums):
+    """A layer together with ``sums``, which add up its output; None if they read anything else, or not in lines."""
+    if layer is None or layer.moves or sums.moves or len(sums.parts) != 1 or len(sums.sources) != 1:
+        return None
+    (part,), (lines,), output = sums.parts, sums.sources, layer.output
+    if lines.name != output.name or not _same_bytes(lines, output) or output.batch > 1 or output.element > 1:
+        return None
+    window = part.kernel[0] * lines.row_pitch
+    apart = part.stride[0] == part.kernel[0] or window == output.size
+    if part.operation != ConvOperation.SUM_POOL or not apart or part.origin != (0, 0) or part.dilation != (1, 1):
+        return None
+    if (part.kernel[1], part.stride[1]) != (1, 1) or window % output.row_pitch or output.size % window:
+        return None
+    return replace(layer, name=f"{layer.name} + {sums.name}", sums=sums)
+
+
 def _cycles(tiler, layer):
     """Expected cycles of a layer; infinity if it does not fit."""
     cycles = 0 if layer.moves else tiler.cycles(layer)
@@ -90,6 +114,8 @@ def _cycles(tiler, layer):
 def _hidden(tiler, before, layer):
     """Cycles at the end of the layer before that this one hides, because its first jobs do not need the last rows."""
     if before is None or before.moves or layer.moves:
+        return 0
+    if before.sums and any(place.name == before.sums.output.name for place in layer.brought):
         return 0
     (last, end), (first, begin) = tiler.tiles(before)[-1], tiler.tiles(layer)[0]
     rows = end.bands(last)[-1]
@@ -118,11 +144,12 @@ def _held(layer, following, tiler):
     place = layer.output
     if following is None or layer.moves or following.moves or padded(place.size) > tiler.room // 2:
         return None
-    if not any(source == place for source in following.sources) or any(
-        source.name == place.name and source != place for source in following.sources
-    ):
+    numbers = {number for number, source in enumerate(following.sources) if source.name == place.name}
+    views = {following.sources[number] for number in numbers}
+    if not numbers or any(not _same_bytes(view, place) for view in views):
         return None
-    numbers = {number for number, source in enumerate(following.sources) if source == place}
+    if views != {place}:
+        return as_held(place, 0)
     parts = [part for part in following.parts if part.source in numbers and not part.blind]
     beside = any(not numbers.isdisjoint(part.operands) for part in following.parts)
     gap = 0 if beside or not parts or place.channels % 8 else cheapest_gap(parts, place.channels, tiler.machine.conv)
@@ -132,9 +159,24 @@ def _held(layer, following, tiler):
     return held if fits and (place.channels % BLOCK == 0 or tiler.machine.unaligned) else as_held(place, 0)
 
 
+def _view(held, place):
+    """A tensor that stays in shared memory in the layout in which a layer reads it."""
+    return held if place == held.base else as_held(place, 0)
+
+
+def _same_bytes(view, place):
+    """Whether two layouts of a tensor have the same bytes in the same order, without bytes between rows."""
+    solid = all(each.batch == 1 and (each.height == 1 or each.row_pitch == each.width * each.channels)
+                for each in (view, place))  # fmt: skip
+    sizes = {each.height * each.width * each.channels for each in (view, place)}
+    return view == place or (solid and len(sizes) == 1)
+
+
 def _with(layer, source, output):
     """A layer that reads ``source`` in shared memory, and leaves ``output`` there; either may be None."""
     if layer.first:
         return join(_with(layer.first, source, None), _with(part_from(layer), source, output))
-    sources = tuple(source if source and place == source.base else place for place in layer.sources)
+    sources = tuple(_view(source, place) if source and place.name == source.name else place for place in layer.sources)
+    if layer.sums:
+        return replace(layer, sources=sources, sums=replace(layer.sums, output=output))
     return replace(layer, sources=sources, output=output or layer.output)

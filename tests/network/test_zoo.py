@@ -15,12 +15,18 @@ from tilewright.network.machine import MACHINES
 from tilewright.network.models.zoo import NETWORKS, build
 from tilewright.network.reader import read_model
 from tilewright.network.reader.refusals import refusals_of
+from tilewright.network.rtl import run_on
+from tilewright.results import record
+from tilewright.sim.session.core import open_accelerator
 from tilewright.tools.cli.main import main
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/models.md"
 #: Operators that only kernels of the processing engine could compute, by the networks that have them.
 REFUSED = {"lstm": {"LSTM"}, "bert-tiny": {"LayerNormalization", "MatMul", "Softmax"},
            "vit-tiny": {"LayerNormalization", "MatMul", "Softmax"}}  # fmt: skip
+#: Networks whose programs are simulated.
+ON_HARDWARE = ("resnet-8", "wake-words", "blazeface", "mtcnn-p", "mtcnn-r", "mtcnn-o", "ds-cnn", "yamnet", "tcn",
+               "autoencoder")  # fmt: skip
 #: Networks that each run of the tests takes.
 QUICK = ("autoencoder", "ds-cnn", "mtcnn-r")
 
@@ -36,6 +42,24 @@ def test_networks(name, agree):
         return
     graph, _ = agree(model, inputs)
     compare_program(graph, inputs, "default")
+
+
+@pytest.mark.long
+def test_networks_on_hardware():
+    """Outputs of the smaller networks are the evaluation's; cycles are recorded beside those that plans expect."""
+    rows = {}
+    with open_accelerator("default") as session:
+        for name in ON_HARDWARE:
+            model, inputs = build(name)
+            compiled = network.compile(graph := read_model(model), "default")
+            data, run = run_on(session, compiled, compiled.memory(inputs))
+            expected = network.evaluate(graph, inputs)
+            for output, value in compiled.tensors(data, graph.outputs).items():
+                np.testing.assert_array_equal(value, expected[output], err_msg=f"{output} of {name}")
+            cycles = run.words[-1].cycle - run.words[0].cycle
+            rows[name] = {"cycles": cycles, "more": 100 * (cycles / compiled.plan.schedule.cycles - 1)}
+            print(f"{name}: {compiled.plan.schedule.cycles:,} cycles expected, {cycles:,} on the hardware")
+    record("rtl-models", rows=rows)
 
 
 def test_commands_of_the_page(tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ from tilewright.sim.bench.conv_layers import NETWORKS
 from tilewright.sim.bench.line import share, timed
 from tilewright.sim.session.core import open_accelerator
 
-__all__ = ["compiled_sample", "measure", "sample_of"]
+__all__ = ["TARGETS", "compiled_sample", "measure", "sample_of"]
 
 _NETWORK = "ResNet-50"
 _LATENCY = 100
@@ -33,7 +33,7 @@ _TARGET = 0.90
 #: A whole network takes at most 1.5 times the cycles of its multiplications.
 _WHOLE_PRESETS, _WHOLE_TARGET = ("default",), 1 / 1.5
 #: The targets of networks with random weights: all cycles divided by the cycles of their multiplications.
-_TARGETS = {
+TARGETS = {
     "EfficientNet-B0": 1.8, "MobileNetV3-large": 2.0, "MobileNetV3-small": None,
     "MobileNetV3-small without excitation": 2.5, "ResNet-50": 1.1, "YOLOv5n, 320": 1.3,
 }  # fmt: skip
@@ -54,7 +54,7 @@ def sample_of(layer, peak):
 def _lines(session, preset):
     if preset in _WHOLE_PRESETS:
         yield _whole(session, preset)
-        for name, target in _TARGETS.items():
+        for name, target in TARGETS.items():
             yield from _expected(session, preset, name, target)
     cycles_of_all = macs_of_all = 0
     for layer, count in NETWORKS[_NETWORK].items():
