@@ -7,24 +7,15 @@ from math import gcd
 import numpy as np
 
 from ..ends import late_nodes
-from ..graph import Tensor, node_error
-from .layers import Layer
-from .moves import MOST, addresses_of, channel_order, move_between, pieces, weights_in_place
-from .operators import (
-    OPERATORS,
-    filled,
-    in_order,
-    refuse,
-    take_layer,
-    with_addition,
-    with_channels_in_order,
-    with_function,
-    with_groups_together,
-)
+from ..graph import node_error
+from .moves import MOST, addresses_of, move_between, weights_in_place
+from .operators import OPERATORS, refuse, with_addition, with_function, with_groups_together
 from .phases import elements_of_phases, phases_of, step_of
 from .pixels import in_wide_pixels
-from .places import BLOCK, Place, as_bytes, in_images, in_pixels_of, padded, place_of
+from .places import BLOCK, as_bytes, in_images, in_pixels_of, place_of
 from .pools import is_global, layers_of_rows, layers_of_view, rows_of_sums, view_of_sums
+from .rearrange import join, pad, reorder, take
+from .tensors import Tensors, View
 
 __all__ = ["Lowered", "lower"]
 
@@ -57,14 +48,6 @@ class Lowered:
     def all_places(self):
         """Places of all tensors, and of intermediate results that are not tensors of the graph."""
         return [*self.places.values(), *(layer.output for layer in self.layers)]
-
-
-@dataclass(frozen=True, eq=False)
-class _Elsewhere:
-    """A tensor whose elements are bytes of another one: their offsets in ``place``, in the shape of the tensor."""
-
-    place: Place
-    addresses: np.ndarray
 
 
 def lower(graph, conv, room, every_tensor=False):
@@ -106,13 +89,9 @@ def _check_features(layer, conv):
 class _Lowering:
     def __init__(self, graph, conv, room, every_tensor):
         self.graph, self.conv, self.room, self.every = graph, conv, room, every_tensor
-        self.readers = {name: [node for node in graph.nodes if name in node.inputs] for name in graph.tensors}
-        self.places, self.elsewhere, self.layers, self.constants = {}, {}, [], dict(graph.constants)
-        self.fused = {}  # convolutions whose addition has not been read yet, by output
-        self.names = set(graph.tensors)
+        self.tensors = Tensors(graph, conv, every_tensor)
         self.head, self.tail = graph.head, graph.tail
         self.hosted = {node.output for node in self.tail}
-        self.given = {*graph.inputs, *(node.output for node in self.head)}  # before the program begins
 
     def run(self):
         """All nodes in order."""
@@ -120,33 +99,33 @@ class _Lowering:
             raise error
         for name in self.graph.inputs:
             if self.graph.tensors[name].dtype != "float32":
-                self.places[name] = place_of(self.graph.tensors[name])
+                self.tensors.places[name] = place_of(self.graph.tensors[name])
         for name in self.graph.constants:
-            if self.readers[name]:
-                self.places[name] = place_of(self.graph.tensors[name])
+            if self.tensors.readers[name]:
+                self.tensors.places[name] = place_of(self.graph.tensors[name])
         for node in self.graph.nodes:
             self._node(node)
         for name in self.graph.outputs:
             if name not in self.hosted:
-                self._place(name)
-        return Lowered(tuple(self.layers), self.places, self.constants)
+                self.tensors.place(name)
+        return Lowered(tuple(self.tensors.layers), self.tensors.places, self.tensors.constants)
 
     def _node(self, node):
         tensor = self.graph.tensors[node.output]
         if node in self.head:
             pass
         elif node.kind == "Quantize" and node not in self.tail:
-            if node.inputs[0] not in self.given:
+            if node.inputs[0] not in self.tensors.given:
                 refuse(node, "only inputs of the network are quantised")
-            self.places[node.output] = place_of(tensor)
+            self.tensors.places[node.output] = place_of(tensor)
         elif node in self.tail:
             for name in node.inputs:
                 if name not in self.hosted:
-                    self._place(name)
+                    self.tensors.place(name)
         elif node.kind in ("Reshape", "Transpose"):
-            self._reorder(node)
+            reorder(self.tensors, node)
         elif node.kind == "Take":
-            self._take(node)
+            take(self.tensors, node)
         elif node.kind == "Pool" and self._pool_of_sums(node):
             pass
         elif node.kind in ("ConvTranspose", "Linear"):
@@ -154,32 +133,38 @@ class _Lowering:
         elif node.kind not in OPERATORS:
             refuse(node, "it has no place on the engines")
         elif node.kind == "Concat" and len(node.inputs) > 1 and not _in_pixels(node, tensor):
-            self._join(node)
+            join(self.tensors, node)
         elif node.kind == "Pad" and not _around_pixels(node.attributes):
-            self._pad(node)
+            pad(self.tensors, node)
         elif node.kind == "Conv" and node.attributes.matrix:
             self._matrix(node)
         elif node.kind == "Conv":
             self._made(node, OPERATORS["Conv"](node, place_of(tensor), self._sources(node)[0]))
         elif self._is_function(node) and self._into_function(node):
             pass
-        elif node.kind == "Add" and node.inputs[0] in self.fused:
-            layer, output, other = self.fused.pop(node.inputs[0]), place_of(tensor), self._place(node.inputs[1])
+        elif node.kind == "Add" and node.inputs[0] in self.tensors.waiting:
+            layer, output, other = (
+                self.tensors.waiting.pop(node.inputs[0]),
+                place_of(tensor),
+                self.tensors.place(node.inputs[1]),
+            )
             if other.shape == output.shape:
                 layer = in_wide_pixels(layer, self.conv)
                 other = in_pixels_of(layer.output, other)
             else:
                 other = _row(other)
-            self._append(with_addition(layer, node, in_pixels_of(layer.output, output), other))
+            self.tensors.append(with_addition(layer, node, in_pixels_of(layer.output, output), other))
         elif node.kind in ("Add", "Mul") and self._differ(node):
-            output, first, other = place_of(tensor), *map(self._place, node.inputs)
+            output, first, other = place_of(tensor), *map(self.tensors.place, node.inputs)
             if len(tensor.shape) != 4:
                 output, first = _in_rows((output, first), int(np.prod(tensor.shape[:-1])))
-            self._append(OPERATORS[node.kind](node, output, (first, _row(other))))
+            self.tensors.append(OPERATORS[node.kind](node, output, (first, _row(other))))
         elif node.kind == "Mul":
             most = max(self.room // _OF_PRODUCTS, BLOCK)
-            output, *sources = (in_images(place, most) for place in (place_of(tensor), *map(self._place, node.inputs)))
-            self._append(OPERATORS["Mul"](node, output, tuple(sources)))
+            output, *sources = (
+                in_images(place, most) for place in (place_of(tensor), *map(self.tensors.place, node.inputs))
+            )
+            self.tensors.append(OPERATORS["Mul"](node, output, tuple(sources)))
         else:
             sources, numbers = self._sources(node)
             output = place_of(tensor)
@@ -187,27 +172,13 @@ class _Lowering:
                 sources, output = tuple(map(as_bytes, sources)), as_bytes(output)
             layer = OPERATORS[node.kind](node, output, tuple(sources[number] for number in numbers))
             parts = tuple(part.renumbered(numbers.__getitem__) for part in layer.parts)
-            self._append(replace(layer, sources=sources, parts=parts))
-
-    def _between(self, node, what, shape, dtype):
-        """A place for an intermediate result of a node; names of nodes need not be unique."""
-        name = f"{node.name}.{what}"
-        while name in self.names:
-            name += "'"
-        self.names.add(name)
-        return place_of(Tensor(name, shape, dtype))
+            self.tensors.append(replace(layer, sources=sources, parts=parts))
 
     def _sources(self, node):
         """Places of inputs, each once, and for each input the number of its place."""
-        places = [self._place(name) for name in node.inputs]
+        places = [self.tensors.place(name) for name in node.inputs]
         unique = list({id(place): place for place in places}.values())
         return tuple(unique), [unique.index(place) for place in places]
-
-    def _append(self, layer):
-        """Adds a layer that makes a tensor, whose readers may see other pixels."""
-        self.layers.append(layer)
-        name, place = layer.output.name, place_of(self.graph.tensors[layer.output.name])
-        self.places[name] = layer.output if layer.output == place else place
 
     def _differ(self, node):
         """Whether the second operand of a node has another shape than the first one."""
@@ -220,29 +191,29 @@ class _Lowering:
     def _into_function(self, node):
         """Applies the table of a node in the jobs that make its input; whether that can be done."""
         (name,) = node.inputs
-        if self.every or name in self.graph.outputs or len(self.readers[name]) != 1:
+        if self.every or name in self.graph.outputs or len(self.tensors.readers[name]) != 1:
             return False
-        number = next((number for number, layer in enumerate(self.layers) if layer.output.name == name), None)
-        if name in self.fused or number is None or not self.layers[number].parts:
+        number = next((number for number, layer in enumerate(self.tensors.layers) if layer.output.name == name), None)
+        if name in self.tensors.waiting or number is None or not self.tensors.layers[number].parts:
             return False
-        layer, tensor = self.layers[number], self.graph.tensors[node.output]
+        layer, tensor = self.tensors.layers[number], self.graph.tensors[node.output]
         output = replace(layer.output, name=tensor.name, dtype=tensor.dtype)
-        del self.places[name]
-        self.layers[number] = with_function(layer, node, output)
+        del self.tensors.places[name]
+        self.tensors.layers[number] = with_function(layer, node, output)
         place = place_of(tensor)
-        self.places[tensor.name] = output if output == place else place
+        self.tensors.places[tensor.name] = output if output == place else place
         return True
 
     def _made(self, node, layer):
         """Adds a layer of a convolution, now or with the addition of its results."""
         if self._waits(node):
-            self.fused[node.output] = layer
+            self.tensors.waiting[node.output] = layer
         else:
-            self._append(layer)
+            self.tensors.append(layer)
 
     def _waits(self, node):
         """Whether the only reader of a convolution is an addition, with the results as its first operand."""
-        readers = self.readers[node.output]
+        readers = self.tensors.readers[node.output]
         if self.every or node.output in self.graph.outputs or len(readers) != 1 or readers[0].kind != "Add":
             return False
         first, second = readers[0].inputs
@@ -253,8 +224,8 @@ class _Lowering:
         """A product with a matrix: a convolution of single pixels, or of whole images if the model flattens them."""
         at, name = node.attributes, node.inputs[0]
         tensor, output = self.graph.tensors[name], place_of(self.graph.tensors[node.output])
-        view = self.elsewhere.get(name)
-        if view and name not in self.places and len(tensor.shape) == 2:
+        view = self.tensors.elsewhere.get(name)
+        if view and name not in self.tensors.places and len(tensor.shape) == 2:
             weights = weights_in_place(view.place, view.addresses, at.weight[:, :, 0, 0])
             if weights is not None:
                 whole = replace(node, attributes=replace(at, weight=weights.transpose(0, 3, 1, 2), matrix=False))
@@ -266,193 +237,62 @@ class _Lowering:
         if len(tensor.shape) == 4:
             self._flat_matrix(node, tensor, output, count)
             return
-        place = self._place(name)
+        place = self.tensors.place(name)
         self._made(node, _product(node, output, place, count))
 
     def _flat_matrix(self, node, tensor, output, count):
         """A product with a tensor whose last dimension is not contiguous in memory: it is moved into rows first."""
-        view = self._view(node.inputs[0])
-        rows = self._between(node, "rows", (count, tensor.shape[-1]), tensor.dtype)
-        place = self._moved(node, replace(view, addresses=view.addresses.reshape(rows.shape)), rows)
-        products = self._between(node, "products", (count, output.shape[-1]), output.dtype)
-        self.layers.append(_product(node, products, place, count))
-        self.elsewhere[node.output] = _Elsewhere(products, addresses_of(products).reshape(output.shape))
+        view = self.tensors.view(node.inputs[0])
+        rows = self.tensors.between(node, "rows", (count, tensor.shape[-1]), tensor.dtype)
+        place = self.tensors.moved(node, replace(view, addresses=view.addresses.reshape(rows.shape)), rows)
+        products = self.tensors.between(node, "products", (count, output.shape[-1]), output.dtype)
+        self.tensors.layers.append(_product(node, products, place, count))
+        self.tensors.elsewhere[node.output] = View(products, addresses_of(products).reshape(output.shape))
         if self.every:
-            self._place(node.output)
+            self.tensors.place(node.output)
 
     def _pool_of_sums(self, node):
         """A global average as several layers, if that is faster or needed; whether it is."""
         tensor = self.graph.tensors[node.output]
-        place, output = self._place(node.inputs[0]), place_of(tensor)
+        place, output = self.tensors.place(node.inputs[0]), place_of(tensor)
         if not is_global(node.attributes, place, tensor.shape):
             return False
-        view, between = view_of_sums(place, self.conv, self.room), partial(self._between, node)
+        view, between = view_of_sums(place, self.conv, self.room), partial(self.tensors.between, node)
         count = rows_of_sums(place, self.room)
         if view:
             *layers, last = layers_of_view(node, output, place, view, between)
         elif count:
-            scales = self._between(node, "scales", (place.channels,), "float32")
-            self.constants[scales.name] = np.full(place.channels, node.attributes.scale.reshape(-1)[0], np.float32)
-            self.places[scales.name] = scales
+            scales = self.tensors.between(node, "scales", (place.channels,), "float32")
+            self.tensors.constants[scales.name] = np.full(
+                place.channels, node.attributes.scale.reshape(-1)[0], np.float32
+            )
+            self.tensors.places[scales.name] = scales
             *layers, last = layers_of_rows(node, output, place, scales, count, between)
         else:
             return False
-        self.layers += layers
-        self._append(last)
+        self.tensors.layers += layers
+        self.tensors.append(last)
         return True
 
     def _phases(self, node):
         """Rows and columns of each phase lie together at first, and are moved if that is not where they belong."""
-        tensor, place = self.graph.tensors[node.output], self._place(node.inputs[0])
+        tensor, place = self.graph.tensors[node.output], self.tensors.place(node.inputs[0])
         made = tensor.shape[2:]
         step = step_of(node, place.shape[2:], made)
         rows, columns = (-(-size // each) for size, each in zip(made, step, strict=True))
         shape = tensor.shape[0], step[1] * tensor.shape[1], rows, step[0] * columns
-        phases = self._between(node, "phases", shape, tensor.dtype)
-        self.layers.append(phases_of(node, phases, place, step, made))
-        view = _Elsewhere(phases, addresses_of(phases)[elements_of_phases(tensor.shape, step)])
+        phases = self.tensors.between(node, "phases", shape, tensor.dtype)
+        self.tensors.layers.append(phases_of(node, phases, place, step, made))
+        view = View(phases, addresses_of(phases)[elements_of_phases(tensor.shape, step)])
         if move_between(view.addresses, addresses_of(place_of(tensor))) is None:
             # Elements that are cut off at the ends are moved too.
             whole = (*tensor.shape[:2], rows * step[0], columns * step[1])
-            uncut = self._between(node, "uncut", whole, tensor.dtype)
+            uncut = self.tensors.between(node, "uncut", whole, tensor.dtype)
             moved = replace(view, addresses=addresses_of(phases)[elements_of_phases(whole, step)])
-            place = self._moved(node, moved, uncut)
-            view = _Elsewhere(place, addresses_of(place)[tuple(map(slice, tensor.shape))])
-        self.elsewhere[node.output] = view
-        self._place(node.output)
-
-    def _join(self, node):
-        """A concatenation across images or pixels: tables are applied, then every tensor is moved to its place."""
-        output = place_of(self.graph.tensors[node.output])
-        axis = node.attributes.axis % len(output.shape)
-        targets, places, moves, start = addresses_of(output), [], [], 0
-        for number, (name, table) in enumerate(zip(node.inputs, node.attributes.tables, strict=True)):
-            tensor, place = self.graph.tensors[name], self._place(name)
-            if table is not None:
-                changed = self._between(node, str(number), tensor.shape, output.dtype)
-                single = replace(node, attributes=replace(node.attributes, tables=(table,)))
-                self.layers.append(OPERATORS["Concat"](single, changed, (place,)))
-                place = changed
-            some = (slice(None),) * axis + (slice(start, start + tensor.shape[axis]),)
-            start += tensor.shape[axis]
-            move = move_between(addresses_of(place), targets[some], len(places))
-            if move is None:
-                refuse(node, f"its input {number} of {tensor.shape} is not moved by few nested loops")
-            places.append(place)
-            moves.append(move)
-        self._append(Layer(node.name, node.operator or node.kind, output, tuple(places), moves=tuple(moves)))
-
-    def _take(self, node):
-        """Some elements: one job if they are contiguous channels, and rows and columns at equal steps."""
-        layer = take_layer(node, place_of(self.graph.tensors[node.output]), self.graph.tensors[node.inputs[0]].shape,
-                      lambda: self._place(node.inputs[0]))  # fmt: skip
-        if layer is not None:
-            self._append(layer)
-            return
-        view, indices = self._view(node.inputs[0]), node.attributes.indices
-        addresses, output = view.addresses[np.ix_(*indices)], place_of(self.graph.tensors[node.output])
-        targets = addresses_of(output)
-        if move_between(addresses, targets) is None and channel_order(addresses, output, view.place) is None:
-            moves = [move_between(addresses[some], targets[some]) for some in pieces(indices)]
-            if moves and None not in moves:
-                self._append(Layer(node.name, node.operator or node.kind, output, (view.place,), moves=tuple(moves)))
-                return
-        self.elsewhere[node.output] = replace(view, addresses=addresses)
-        self._place(node.output)
-
-    def _pad(self, node):
-        """Padding of any dimension: a tensor of the value is made, and both tensors are moved to their places."""
-        place, output, at = self._place(node.inputs[0]), place_of(self.graph.tensors[node.output]), node.attributes
-        inside = [slice(first, first + size) for first, size in zip(at.before, place.shape, strict=True)]
-        boxes, targets = [], addresses_of(output)
-        for axis, some in enumerate(inside):
-            # Only the inside of the dimensions before this one, and all of the dimensions after it.
-            boxes += [(*inside[:axis], side) for side in (slice(0, some.start), slice(some.stop, None))]
-        regions = [region for box in boxes if (region := targets[box]).size]
-        count = sum(region.size for region in regions)
-        fill = self._between(node, "padding", (max(count, 1),), output.dtype)
-        self.layers.append(filled(node, replace(fill, height=fill.height * fill.width, width=1), place))
-        moves, start = [move_between(addresses_of(place), targets[tuple(inside)])], 0
-        for region in regions:
-            moves.append(move_between(start + np.arange(region.size).reshape(region.shape), region, 1))
-            start += region.size
-        if None in moves:
-            refuse(node, f"from {place.shape} to {output.shape} no few nested loops lead")
-        self._append(Layer(node.name, node.operator or node.kind, output, (place, fill), moves=tuple(moves)))
-
-    def _view(self, name):
-        """The elements of a tensor where they are, in its own order or not."""
-        if name in self.elsewhere and name not in self.places:
-            return self.elsewhere[name]
-        place = self._place(name)
-        return _Elsewhere(place, addresses_of(place))
-
-    def _moved(self, node, view, place):
-        """``place``, after a layer that moves the elements there, or two layers if one nest of loops is not enough."""
-        move = move_between(view.addresses, addresses_of(place))
-        order = channel_order(view.addresses, place, view.place)
-        if order is not None and self._done_before(view.place, place, order):
-            return place
-        if order is not None and (move is None or place.channels * move.adjoining < self.conv.peak):
-            self.layers.append(with_channels_in_order(node, place, view.place, order))
-            return place
-        if move is None:
-            flat = self._between(node, "flat", (view.addresses.size,), place.dtype)
-            order = addresses_of(flat).reshape(place.shape)
-            first, move = move_between(view.addresses, order), move_between(order, addresses_of(place))
-            if first is None or move is None:
-                refuse(node, f"from {view.place.shape} to {place.shape} no few nested loops lead")
-            self._append_move(node, flat, view.place, first)
-            view = _Elsewhere(flat, order)
-        self._append_move(node, place, view.place, move)
-        return place
-
-    def _done_before(self, base, place, order):
-        """Changes the convolution that makes a tensor to make it in another order, if it has no other readers."""
-        name = base.name
-        while name != place.name:
-            readers = self.readers.get(name, ())
-            if len(readers) != 1 or name in self.graph.outputs or readers[0].kind not in ("Reshape", "Transpose"):
-                return False
-            name = readers[0].output
-        number = next((number for number, layer in enumerate(self.layers) if layer.output is base), None)
-        layer = None if self.every or number is None else in_order(self.layers[number], place, order)
-        if layer is not None:
-            self.layers[number] = layer
-            del self.places[base.name]
-        return layer is not None
-
-    def _append_move(self, node, place, source, move):
-        self.layers.append(Layer(node.name, node.operator or node.kind, place, (source,), moves=(move,)))
-
-    def _reorder(self, node):
-        """A reshape or a transpose: nothing is moved until a reader needs the bytes in their own order."""
-        tensor = self.graph.tensors[node.output]
-        view = self._view(node.inputs[0])
-        addresses = view.addresses
-        if node.kind == "Transpose":
-            addresses = addresses.transpose(node.attributes.perm)
-        self.elsewhere[node.output] = _Elsewhere(view.place, addresses.reshape(tensor.shape))
-        if self.every or tensor.dtype == "float32":
-            self._place(node.output)
-
-    def _place(self, name):
-        """The place of a tensor in its own order; it is moved there if needed."""
-        if name in self.given and name not in self.places:
-            self.places[name] = place_of(self.graph.tensors[name])
-        if name in self.places:
-            return self.places[name]
-        if name in self.fused:
-            self._append(self.fused.pop(name))
-            return self.places[name]
-        view, place = self.elsewhere[name], place_of(self.graph.tensors[name])
-        targets = addresses_of(place)
-        if (targets == view.addresses).all() and padded(place.size) == padded(view.place.size):
-            self.places[name] = replace(place, name=view.place.name)
-            return self.places[name]
-        node = next(node for node in self.graph.nodes if node.output == name)
-        self.places[name] = self._moved(node, view, place)
-        return place
+            place = self.tensors.moved(node, moved, uncut)
+            view = View(place, addresses_of(place)[tuple(map(slice, tensor.shape))])
+        self.tensors.elsewhere[node.output] = view
+        self.tensors.place(node.output)
 
 
 def _around_pixels(pad):
