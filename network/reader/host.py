@@ -25,8 +25,8 @@ HOSTED = frozenset((
     "Sigmoid", "Sign", "Sin", "Slice", "Softmax", "Softplus", "Softsign", "Split", "Sqrt", "Squeeze", "Sub", "Sum",
     "Tanh", "ThresholdedRelu", "Tile", "TopK", "Transpose", "Unsqueeze", "Where",
 ))  # fmt: skip
-#: Operators whose elements decide the size of the result.
-_OPEN = frozenset({"NonMaxSuppression"})
+#: Operators whose elements decide the size of the result, and those whose second and further inputs do.
+_OPEN, _OPEN_BY_OTHERS = frozenset({"NonMaxSuppression"}), frozenset({"Expand", "Reshape", "Slice", "Tile", "TopK"})
 #: Most elements of a result.
 _MOST = 1 << 26
 
@@ -57,8 +57,7 @@ def on_host(op, reading, refusal=None):
         return False
     shapes = {name: op.shape_of(values[name]) for name in others}
     types = {name: getattr(values[name], "dtype", "float32") for name in others}
-    if any(min(shape, default=1) < 0 for shape in shapes.values()):
-        return False
+    decided = op.kind in _OPEN_BY_OTHERS and not set(others).isdisjoint(op.proto.input[1:])
     meaningless = getattr(refusal, "host", "") == "floats" or any(map(_has_nan, constants.values()))
 
     def computed(arrays):
@@ -70,18 +69,20 @@ def on_host(op, reading, refusal=None):
         model = _model(op, reading.opset, constants, shapes, types)
         onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)  # the evaluator checks little
         function = _function(op, model, constants)
-        made = computed([np.zeros(shapes[name], types[name]) for name in others])
+        made, larger = (computed([np.zeros(np.where(np.equal(shapes[name], -1), size, shapes[name]), types[name])
+                                  for name in others]) for size in (1, 2))  # fmt: skip
     except Exception:  # any class: attributes or inputs are wrong, or the evaluator is not complete
         return False
-    for number, (name, example) in enumerate(zip(op.outputs, made, strict=False)):
+    for number, (name, example, other) in enumerate(zip(op.outputs, made, larger, strict=False)):
         op.refuse_if(prod(example.shape) > _MOST, f"its output {name!r} has more than {_MOST:,} elements")
-        shape = (-1,) * example.ndim if op.kind in _OPEN else example.shape
+        sizes = (one if one == two and not decided else -1 for one, two in zip(example.shape, other.shape, strict=True))
+        shape = (-1, *example.shape[1:]) if op.kind in _OPEN else tuple(sizes)
         attributes = Floats(lambda *arrays, number=number: computed(arrays)[number], str(refusal or ""))
 
         def floats(output, attributes=attributes, shape=shape, dtype=example.dtype.name):
             reading.emit(op, [reading.on_host(name) for name in others], output, attributes, shape, dtype)
 
-        if example.dtype == np.float32 and op.kind not in _OPEN:
+        if example.dtype == np.float32 and -1 not in shape:
             finish = _refused(refusal) if meaningless else reading.quantised(op, floats)
             reading.values[name] = Pending(op, shape, finish, floats=floats)
         else:
@@ -137,7 +138,8 @@ def _model(op, opset, constants, shapes, types):
     node = onnx.NodeProto()
     node.CopyFrom(op.proto)
     codes = {name: onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)) for name, dtype in types.items()}
-    inputs = [onnx.helper.make_tensor_value_info(name, codes[name], shape) for name, shape in shapes.items()]
+    sizes = {name: [None if size < 0 else size for size in shape] for name, shape in shapes.items()}
+    inputs = [onnx.helper.make_tensor_value_info(name, codes[name], shape) for name, shape in sizes.items()]
     outputs = [onnx.helper.make_empty_tensor_value_info(name) for name in op.outputs]
     given = [onnx.numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()]
     graph = onnx.helper.make_graph([node], "host", inputs, outputs, given)

@@ -174,6 +174,8 @@ def read_node(proto, reading):
         of = f" of {domain}" if domain else ""
         where = "only at the end of a network" if not domain and op.kind in HOSTED else "not"
         op.refuse_if(reader is None, f"the operator{of} is {where} supported{help_for(op.kind)}")
+        op.refuse_if(not domain and op.kind in HOSTED and _is_open(op, reading),
+                     "the elements of its inputs decide their sizes, so that only the host computes it")  # fmt: skip
         reader(op, reading)
         op.end()
     except ModelError as error:
@@ -181,6 +183,12 @@ def read_node(proto, reading):
             raise
     else:
         _with_floats(op, reading)
+
+
+def _is_open(op, reading):
+    """Whether the size of an input is known only when the network runs."""
+    values = [reading.values.get(name) for name in op.proto.input]
+    return any(-1 in op.shape_of(value) for value in values if value is not None and not isinstance(value, Constant))
 
 
 def _with_floats(op, reading):

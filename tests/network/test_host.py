@@ -89,7 +89,13 @@ def test_non_maximum_suppression():
         "Reshape", form.node("Slice", y, np.int64([0]), np.int64([1]), np.int64([1])), np.int64([1, 1, 30])
     )
     chosen = form.node("NonMaxSuppression", boxes, scores, np.int64([5]), np.float32([0.5]), np.float32([0]))
-    agrees(form.model(chosen))
+    numbers = form.node("Slice", chosen, np.int64([2]), np.int64([3]), np.int64([1]))
+    first = form.node(
+        "Gather", form.node("Reshape", boxes, np.int64([30, 4])), form.node("Squeeze", numbers, np.int64([1]))
+    )
+    quantised = form.both(form.node("Mul", first, np.float32([2, 2, 3, 3])))
+    whole = form.node("Cast", form.node("Relu", quantised), to=TensorProto.INT32)
+    agrees(form.model(chosen, first, form.node("Concat", quantised, first, axis=1), whole))
 
 
 @pytest.mark.parametrize("kind", [TensorProto.INT64, TensorProto.INT32])

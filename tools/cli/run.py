@@ -149,6 +149,11 @@ def _check(args):
     plan = compiled.plan
     print(f"{args.model} is supported: {len(plan.layers)} layers, {plan.macs:,} multiplications, about "
           f"{plan.schedule.cycles:,} cycles on preset {args.preset or 'default'}")  # fmt: skip
+    graph = compiled.graph
+    hosted = [*graph.head, *graph.tail]
+    if hosted:
+        kinds = ", ".join(dict.fromkeys(node.operator for node in hosted))
+        print(f"the host computes {len(hosted)} of {len(graph.nodes)} nodes, at the ends: {kinds}")
     return 0
 
 
