@@ -38,7 +38,8 @@ def combine(layers, tiler, kept):
             choices.append((number - 2, both))
         following = layers[number] if number < len(layers) else None
         sums_stay = _held(layers[number - 1], following, tiler)
-        if sums_stay and number > 1:
+        sums = layers[number - 1].output.name
+        if sums_stay and number > 1 and readers[sums] == 1 and sums not in kept:
             makers = [(number - 2, layers[number - 2])]
             if number > 2 and layers[number - 3].output.size > tiler.room:
                 makers.append((number - 3, _pair(*layers[number - 3 : number - 1], readers, kept)))
@@ -98,7 +99,9 @@ def _with_sums(layer, sums):
         return None
     window = part.kernel[0] * lines.row_pitch
     apart = part.stride[0] == part.kernel[0] or window == output.size
-    if part.operation != ConvOperation.SUM_POOL or not apart or part.origin != (0, 0) or part.dilation != (1, 1):
+    if part.operation != ConvOperation.SUM_POOL or part.operands or part.kernel[0] == 1 or not apart:
+        return None
+    if part.origin != (0, 0) or part.dilation != (1, 1):
         return None
     if (part.kernel[1], part.stride[1]) != (1, 1) or window % output.row_pitch or output.size % window:
         return None

@@ -60,3 +60,13 @@ def test_sums_of_ranges_of_channels(check_program):
     plan = check_program(maker, races=True).plan
     tiles = next(tiles for layer, tiles in zip(plan.layers, plan.tiles, strict=True) if layer.sums)
     assert [part.output.channels for part, _ in tiles] == [96, 96, 96, 48]
+
+
+@pytest.mark.parametrize("every_tensor", [False, True])
+def test_sums_that_are_read_again_are_stored(every_tensor, check_program):
+    """Sums of bands only stay in shared memory; an addition of a tensor to itself is no sum of lines."""
+    maker = NetworkMaker(5)
+    x = maker.conv(maker.input((1, 32, 14, 14)), 32, 3, groups=32)
+    y = maker.pool(maker.add(x, x), "sum", 14)
+    maker.outputs = [maker.conv(y, 8), maker.mul(x, y)]
+    assert not any(layer.sums for layer in check_program(maker, every_tensor=every_tensor, races=True).plan.layers)
