@@ -23,7 +23,7 @@ __all__ = ["Lowered", "lower"]
 _LONG = 4096
 #: The same for nodes that may be many jobs with a table of their channels each.
 _FEW = 64
-#: A product of two tensors has at most one element for so many bytes of shared memory in a job: each has a scale.
+#: Bytes of shared memory for each element of a product of two tensors in one job, because each element has a scale.
 _OF_PRODUCTS = 64
 
 

@@ -21,7 +21,7 @@ _MOST = 256
 _APART = 8
 #: Bytes that a cycle loads, and that a request for rows has of a run of channels at most.
 _LOADED, _CHUNK = 64, 16
-#: Sums that a cycle adds, and cycles that the job takes besides, for weights of each window and in all, about.
+#: About: sums that a cycle adds, and further cycles of the job, for the weights of each window and in all.
 _SUMMED, _WEIGHTS, _SUM_CYCLES = 32, 4, 900
 #: Bytes of weights and tables of the layer before, about.
 _OTHERS = 2048
@@ -74,7 +74,7 @@ def view_of_sums(place, conv, room):
         if count > _MOST or (count * size % BLOCK and count != place.width):
             continue
         for rows in _divisors(pixels // count):
-            # The layer before may add up bands of so many rows, with two buffers for its own sources and results.
+            # The layer before may add up bands of this many rows, with two buffers for its own sources and results.
             sums = pixels // rows * 4 * size
             fits = 4 * (rows * padded(count * size) + place.row_pitch) + sums <= room - _OTHERS and "i16" in conv.types
             fits = fits and size % 4 == 0 and pixels // rows <= _MOST

@@ -137,7 +137,7 @@ def _cut(layer, channels, columns):
 
 
 def _sums_of_channels(sums, first, end):
-    """A layer that adds up pixels, for some channels of them: lines of so many channels have other runs."""
+    """A layer that adds up pixels, for some channels of them: lines of fewer channels have other runs."""
     (part,), (lines,), output = sums.parts, sums.sources, sums.output
     run = gcd(end - first, lines.channels)
     runs, base = (end - first) // run, output.base

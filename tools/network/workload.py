@@ -29,7 +29,7 @@ _BEST = 3  # classes that are named
 
 
 def play_classes(accelerator, photographs):
-    """Runs EfficientNet-Lite0 on its own photographs; those of the other workloads are not needed."""
+    """Runs EfficientNet-Lite0 on its own photographs; the other workloads' are not needed."""
     return _play(accelerator, build_quantised(), ("cat", "coffee"), prepare,
                  lambda pixels, answer: (_label(answer), pixels))  # fmt: skip
 
