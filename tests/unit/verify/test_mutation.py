@@ -109,6 +109,7 @@ def test_blocks_can_be_changed(name):
     assert count > len(survivors)
 
 
+@pytest.mark.long  # makes the Verilog of the whole access unit
 def test_a_block_that_there_is_not():
     with pytest.raises(RuntimeError, match=r"^there is no block harness\.dut\.tmau\.none$"):
         survivors_of_simulation(Block(("tmau.core.port", "tmau.none"), "none", (), 1), 1, 1)
