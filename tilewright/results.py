@@ -39,7 +39,7 @@ def record(name, **figures):
     if not re.fullmatch(r"[a-z0-9]+([-_.][a-z0-9]+)*", name):
         raise ValueError(f"a result's name is lower-case words joined by hyphens, not {name!r}")
     if test := os.environ.get("PYTEST_CURRENT_TEST"):
-        figures["command"] = f"pytest {test.partition(' ')[0]}"
+        figures["command"] = f"pytest {test.rpartition(' ')[0]}"
     figures |= {"commit": commit(), "date": today()}
     write_atomically(FOLDER / f"{name}.json", json.dumps(figures, indent=1) + "\n")
 

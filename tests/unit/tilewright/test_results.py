@@ -29,11 +29,13 @@ def test_a_second_record_replaces_the_first():
     assert [figures["cases"] for figures in load("reset")] == [2]
 
 
-def test_commit_and_date_are_added():
+@pytest.mark.parametrize("name", ["of two words"])
+def test_commit_and_date_are_added(name):
     record("reset", cases=1)
     (figures,) = load("reset")
     assert set(figures) == {"cases", "command", "commit", "date"}
-    assert figures["command"] == "pytest tests/unit/tilewright/test_results.py::test_commit_and_date_are_added"
+    test = f"tests/unit/tilewright/test_results.py::test_commit_and_date_are_added[{name}]"
+    assert figures["command"] == f"pytest {test}"
     assert figures["commit"]
 
 
