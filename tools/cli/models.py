@@ -50,7 +50,7 @@ def run(args):
 
 
 def _table(args):
-    """Prints a line for each network as soon as it is compiled, and records the table if it is complete."""
+    """Prints a line for each network after compiling it, and records the table if it is complete."""
     from ..network.table import HEAD, figures, rows
 
     preset, table = args.preset or "default", []
