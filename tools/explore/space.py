@@ -22,7 +22,7 @@ from .workloads import workload_names
 __all__ = ["Question", "Space", "read_space"]
 
 _KEYS = ("preset", "set", "without", "latency", "workload", "area", "sample", "seed", "least", "where")
-_WHERE = re.compile(r"(\w+) (>=|<=|=) (\S+)")
+_WHERE = re.compile(r"(\w+) (>=|<=|=) (.+)")
 
 
 @dataclass(frozen=True)

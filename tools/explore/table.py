@@ -79,6 +79,13 @@ def answer(question, rows):
 def _meets(row, conditions):
     return all(
         row[column] is not None
-        and (str(row[column]) == value if sign == "=" else _WHEN[sign](row[column], type(row[column])(value)))
+        and (str(row[column]) == value if sign == "=" else _WHEN[sign](row[column], _number(column, value)))
         for column, sign, value in conditions
     )
+
+
+def _number(column, value):
+    try:
+        return float(value)
+    except ValueError:
+        raise UsageError(f"where: {column} must be compared with a number, not {value!r}") from None
