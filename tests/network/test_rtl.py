@@ -55,6 +55,10 @@ def test_memory_is_what_golden_leaves(options):
     assert run.interrupt
     lines = measured(compiled, run).splitlines()
     assert len(lines) == len(compiled.plan.layers) + 2
+    peak = compiled.plan.machine.conv.peak
+    shares = [layer.share(peak) for layer in measure_layers(compiled, run)]
+    assert [share > 0 for share in shares] == [layer.macs > 0 for layer in compiled.plan.layers]
+    assert max(shares) <= 1
 
 
 @pytest.fixture(scope="module")
