@@ -159,10 +159,13 @@ def explain(plan, words, memory_bytes):
                  for way in ("load", "store")]  # fmt: skip
         end = max(span.end for span in spans)
         cycles = max(end - before, 1)
+        # Layers that are joined take turns: each works from its first job to its last one.
+        jobs = [span for span in spans if span.engine == "conv"]
+        working = jobs[-1].end - jobs[0].start if jobs else 0
         bands = sum(len(split.bands(part)) for part, split in tiles) or sum(span.engine == "store" for span in spans)
         lines.append((
             layer.name, layer.operator, "x".join(map(str, layer.output.shape)), _cut(layer, tiles), _weights(tiles),
-            bands, schedule.jobs[number], cycles, *moved, max(busy, key=busy.get), _share(layer.macs, cycles, machine),
+            bands, schedule.jobs[number], cycles, *moved, max(busy, key=busy.get), _share(layer.macs, working, machine),
         ))  # fmt: skip
         before = max(before, end)
     bands, jobs, _, bytes_in, bytes_out = (sum(line[column] for line in lines) for column in range(5, 10))
