@@ -64,7 +64,7 @@ def connected(scheduler=None, workers=None):
         with client:
             yield client
         return
-    options = {"processes": True, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": None}
+    options = {"processes": True, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": None}
     # A worker has one core, and so have its compilers.
     options |= {"silence_logs": logging.CRITICAL, "env": {_JOBS: "1"}}
     with LocalCluster(n_workers=workers or os.cpu_count(), **options) as cluster:
