@@ -20,7 +20,7 @@ _NEAR, _FAR = 128, 1024
 
 
 class Placer:
-    """Makes the steps of layers, with buffers at either end of shared memory or where it is free first, in either order.
+    """Makes the steps of layers, with buffers at either end of shared memory or where it is free, in either order.
 
     Of these placements the one is chosen after which the first job of the next layer, or range, ends first.
 
