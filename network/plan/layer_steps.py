@@ -11,7 +11,7 @@ from .cuts import MOST
 from .steps import Jobs, Load, Map, Store, Transfer, block
 from .weights import Piece
 
-__all__ = ["held_store", "image_at", "layer_steps"]
+__all__ = ["held_store", "image_at", "layer_steps", "transfers_of"]
 
 
 @dataclass
@@ -98,7 +98,7 @@ class _Range:
             output = _spot(layer.output, self.held, image, rows[0]) if stays else self.buffers.outputs[turn]
             places = zip(layer.sources, inputs, split.input_bytes, strict=True)
             transfers = [each for place, ((low, high), spot), size in places if high > low and size
-                         for each in _bands(place, self.addresses, image, low, high, size, spot)]  # fmt: skip
+                         for each in transfers_of(place, self.addresses, image, low, high, size, spot)]  # fmt: skip
             # Of two layers the one can be computed while rows of the other are loaded.
             loads = [Load([each]) for each in transfers] if layer.first else [Load(transfers)] if transfers else []
             resident = split.resident and (number or loaded)
@@ -249,7 +249,7 @@ def held_store(place, address, addresses):
     return Store([_band(whole, addresses, image, 0, place.height, place.image_pitch, spot) for image, spot in spots])
 
 
-def _bands(place, addresses, image, low, high, room, near):
+def transfers_of(place, addresses, image, low, high, room, near):
     """Transfers of rows of a tensor: one, or several boxes of as many rows as a box may have."""
     pitch = place.row_pitch
     if not isinstance(place, Cut) or room <= MOST * pitch:
