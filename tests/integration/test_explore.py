@@ -133,7 +133,8 @@ def _parent_of(name, processes):
 def test_two_explorers_on_one_cache(tmp_path, undisturbed):
     both = [Explorer(tmp_path, BUILDS, tmp_path / "build") for _ in range(2)]
     processes = [explorer.start(f"out{number}", "--workers", "1") for number, explorer in enumerate(both)]
-    assert [process.wait() for process in processes] == [1, 1]
+    said = [process.communicate() for process in processes]
+    assert [process.returncode for process in processes] == [1, 1], said
     assert both[0].table("out0") == both[1].table("out1") == undisturbed
     designs = list((tmp_path / "build/sim").glob("[0-9a-f]*"))
     assert len(designs) == 1 and not list((tmp_path / "build/sim").glob("*.unfinished"))
