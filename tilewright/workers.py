@@ -16,6 +16,7 @@ from pathlib import Path
 
 from .errors import HostError, UsageError
 from .files import write_atomically
+from .processes import end_children
 from .progress import report
 
 __all__ = ["Records", "add_workers", "connected", "key_of", "sources_digest", "worked"]
@@ -69,7 +70,19 @@ def connected(scheduler=None, workers=None):
     options |= {"silence_logs": logging.CRITICAL, "env": {_JOBS: "1"}}
     with LocalCluster(n_workers=workers or os.cpu_count(), **options) as cluster:
         with Client(cluster, set_as_default=False) as client:
+            client.register_plugin(_without_orphans())
             yield client
+
+
+def _without_orphans():
+    """A plugin of workers that end: their compilers and simulators end with them."""
+    from distributed import WorkerPlugin
+
+    class Plugin(WorkerPlugin):
+        def teardown(self, worker):
+            end_children()
+
+    return Plugin()
 
 
 def worked(client, submit, items, records, stage):

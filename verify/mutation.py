@@ -198,7 +198,7 @@ class Proof(NamedTuple):
 
 _DEPTH = re.compile(r"^depth (\d+)$", re.MULTILINE)
 _MODULES = re.compile(r"^module \\(top\.dut[.\S]*)", re.MULTILINE)
-_LEAST_DEPTH = 12  # cycles of an induction are few, and show little from the start
+_LEAST_DEPTH = 8  # cycles of an induction are few, and show little from the start
 _MOST_SECONDS = 120  # for a mutant: one that takes longer counts as not noticed
 
 
