@@ -17,6 +17,7 @@ SUM := $(shell cksum < pyproject.toml | cut -d ' ' -f 1)
 PLAIN := .venv/plain-$(PLACE)-$(SUM)
 SIMULATION := .venv/sim-$(PLACE)-$(SUM)
 NETWORK := .venv/network-$(PLACE)-$(SUM)
+EXPLORATION := .venv/explore-$(PLACE)-$(SUM)
 DOCUMENTATION := .venv/docs-$(PLACE)-$(SUM)
 FPGA := .venv/fpga-$(PLACE)-$(SUM)
 DEVELOPMENT := .venv/dev-$(PLACE)-$(SUM)
@@ -40,7 +41,7 @@ taken := $(foreach goal,$(goals),$(shell sed -n 's/^$(goal):.*\[\(.*\)\]$$/\1/p'
 given := $(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(word)))))
 $(foreach name,$(filter-out PYTHON,$(given)),$(if $(filter $(name)=%,$(taken)),,$(error $(goals) takes no $(name))))
 
-.PHONY: help sim test verilog bench fpga waves mutate silicon docs stages lint format clean
+.PHONY: help sim test verilog bench explore campaign fpga waves mutate silicon docs stages lint format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; \
@@ -57,6 +58,9 @@ verilog: $(PLAIN) ## write Verilog, and files for other tools [PRESET= TOP= CORE
 
 bench: $(SIMULATION) ## measure every speed figure, beside its limit [PRESET= SET=tmau.max_burst=8 SIM=icarus ENGINE=conv]
 	@$(TILEWRIGHT) bench $(preset) $(set) $(sim) $(if $(ENGINE),--engine "$(ENGINE)")
+
+explore: $(EXPLORATION) ## what parameters cost and bring: table, pictures and page [SPACE=mover or file.toml SCHEDULER=tcp://host:8786]
+	@$(TILEWRIGHT) explore $(or $(SPACE),mover) $(if $(SCHEDULER),--scheduler "$(SCHEDULER)")
 
 fpga: $(FPGA) ## place and route on a Lattice ECP5, slow [PRESET= TOP= WITHOUT=lanes SET=tmau.max_burst=8 DEVICE=45k BOARD=ulx3s-85f]
 	@$(TILEWRIGHT) fpga $(preset) $(without) $(set) $(if $(TOP),--top "$(TOP)") $(if $(DEVICE),--device "$(DEVICE)") $(if $(BOARD),--board "$(BOARD)")
@@ -98,5 +102,6 @@ clean: ## remove everything that was built; .venv/ stays
 		rm -f .venv/*-[0-9]*; \
 		$(BIN)/pip install --quiet --disable-pip-version-check --no-warn-script-location --no-compile \
 			--editable '.$(if $(filter plain,$*),,[$*])'; \
-		touch $(patsubst %,.venv/%-$(PLACE)-$(SUM),plain $* $(if $(filter dev,$*),sim network docs fpga)) \
+		touch $(patsubst %,.venv/%-$(PLACE)-$(SUM),plain $* $(if $(filter dev,$*),sim network docs fpga explore) \
+			$(if $(filter explore,$*),sim network)) \
 			$$(grep -e '-$(SUM)$$' <<< "$$before" || true)

@@ -87,11 +87,14 @@ def make_plan(lowered, machine, kept):
         weights[key] = end
         end += padded(image.size, LINE)
     tensors, end = _addresses(layers, _stored(lowered, inside), kept, end)
-    placer = Placer(machine, tensors, end, lambda layer: weights.get(layer and _arrays(layer)))
-    steps = placer.steps(layers, tiles, needed)
+    schedules = []
+    for anywhere in (False, True):
+        placer = Placer(machine, tensors, end, lambda layer: weights.get(layer and _arrays(layer)), anywhere=anywhere)
+        steps = placer.steps(layers, tiles, needed)
+        schedules.append((Schedule(streams_of(steps, machine.smem_bytes, end), machine, end), steps))
+    schedule, steps = min(schedules, key=lambda pair: pair[0].cycles)
     boxes = [each.map for step in steps if not isinstance(step, Jobs) for each in step.transfers if each.map]
     maps = {box: end + DESCRIPTOR.bytes * number for number, box in enumerate(dict.fromkeys(boxes))}
-    schedule = Schedule(streams_of(steps, machine.smem_bytes, end), machine, end)
     start = padded(end + DESCRIPTOR.bytes * len(maps), LINE)
     images = {weights[key]: image for key, image in images.items() if image.size}
     return Plan(machine, layers, tiles, schedule, tensors, images, maps, start, inside)

@@ -93,6 +93,7 @@ COMMANDS = {
     "board": Command("tilewright.tools.cli.board", "move a photograph on a board, or on its simulated design", "sim"),
     "compile": Command("tilewright.tools.cli.compile", "compile a quantised model to a program", "network"),
     "docs": Command("tilewright.tools.cli.docs", "build the documentation", "docs"),
+    "explore": Command("tilewright.tools.cli.explore", "measure what parameters cost and bring, by Dask", "explore"),
     "figures": Command("tilewright.tools.docs.figures", "update the figures that pages cite, or --check them"),
     "fpga": Command("tilewright.tools.cli.fpga", "place and route a top on a Lattice ECP5: its clock", "fpga"),
     "header": Command("tilewright.tools.package.header", "write the C header of each top, for drivers"),
