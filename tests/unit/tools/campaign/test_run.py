@@ -66,7 +66,7 @@ def test_all_cases_run_and_failures_are_kept(run, tmp_path, capsys):
     assert status == bool(bad) and bad, "choose another seed"
     assert results["campaign-loads-unit"] == {
         "command": "tilewright campaign", "kind": "loads", "preset": "unit", "cases": cases, "mismatches": len(bad),
-        "seed": 7,
+        "seed": 7, "chunks": 8,
     }  # fmt: skip
     stem = f"loads-unit-7-{bad[0]}"
     assert (tmp_path / "failures" / f"{stem}.json").read_text() == '{"version": 1}'
