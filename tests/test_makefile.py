@@ -142,6 +142,11 @@ def test_an_environment_of_another_folder_is_made_again(make):
         (["silicon", "OUT=x.tar.gz"], "[silicon][pack][--out][x.tar.gz]"),
         (["bench", "ENGINE=pe"], "[bench][--engine][pe]"),
         (["explore"], "[explore][mover]"),
+        (["campaign"], "[campaign][--hours][1]"),
+        (
+            ["campaign", "CASES=9", "SEED=2", "SCHEDULER=tcp://h:1"],
+            "[campaign][--cases][9][--seed][2][--scheduler][tcp://h:1]",
+        ),
         (
             ["explore", "SPACE=mine.toml", "SCHEDULER=tcp://host:8786"],
             "[explore][mine.toml][--scheduler][tcp://host:8786]",

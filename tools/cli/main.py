@@ -91,6 +91,7 @@ COMMANDS = {
     "asm": Command("tilewright.tools.cli.asm", "assemble commands, instructions and others, or disassemble"),
     "bench": Command("tilewright.tools.cli.bench", "measure latencies and utilisation, with their targets", "sim"),
     "board": Command("tilewright.tools.cli.board", "move a photograph on a board, or on its simulated design", "sim"),
+    "campaign": Command("tilewright.tools.cli.campaign", "run random cases on golden and RTL, by Dask", "explore"),
     "compile": Command("tilewright.tools.cli.compile", "compile a quantised model to a program", "network"),
     "docs": Command("tilewright.tools.cli.docs", "build the documentation", "docs"),
     "explore": Command("tilewright.tools.cli.explore", "measure what parameters cost and bring, by Dask", "explore"),

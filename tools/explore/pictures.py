@@ -113,25 +113,33 @@ def _maps(rows):
 
 
 def _bars(rows):
-    """A group of bars for each parameter that varies: mean utilisation of the points with each value."""
+    """A group of bars for each parameter that varies: mean utilisation and cycles of the points with each value."""
     varied = _varied(rows)
     if not varied:
         return None
-    figure = Figure((7, 0.5 + sum(0.45 + 0.2 * len(values) for values in varied.values())), layout="constrained")
+    figure = Figure((8, 0.7 + sum(0.45 + 0.2 * len(values) for values in varied.values())), layout="constrained")
     heights = [1 + len(values) for values in varied.values()]
-    panels = figure.subplots(len(varied), 1, squeeze=False, sharex=True, height_ratios=heights)
-    for panel, (name, values) in zip(panels.flat, varied.items(), strict=True):
-        shares = [[row["utilisation"] for row in rows if row[name] == value] for value in values]
-        bars = panel.barh([str(value) for value in values], [sum(each) / len(each) for each in shares])
-        panel.bar_label(bars, fmt="%.1f", padding=2, fontsize=6)
-        panel.invert_yaxis()
-        panel.set_title(name, fontsize=8, loc="left")
-    figure.supxlabel("utilisation, %, mean of all points with the value")
+    panels = figure.subplots(len(varied), 2, squeeze=False, sharex="col", sharey="row", height_ratios=heights)
+    for (shares, cycles), (name, values) in zip(panels, varied.items(), strict=True):
+        own = [[row for row in rows if row[name] == value] for value in values]
+        means = [sum(row["utilisation"] for row in each) / len(each) for each in own]
+        for panel, lengths, form in (
+            (shares, means, "%.1f"),
+            (cycles, [_mean([row["cycles"] for row in each]) for each in own], "{:,.0f}"),
+        ):
+            panel.bar_label(panel.barh([str(value) for value in values], lengths), fmt=form, padding=2, fontsize=6)
+        shares.invert_yaxis()
+        shares.set_title(name, fontsize=8, loc="left")
+    for column, label in zip(panels.T, ("utilisation, %, mean", "cycles, geometric mean"), strict=True):
+        for panel in column:
+            panel.margins(x=0.2)
+        column[-1].set_xlabel(label)
+        column[-1].locator_params(axis="x", nbins=5)
     return figure
 
 
 _PICTURES = {
     "pareto": (_pareto, "Area and cycles of each design; the line joins designs that no other one beats in both."),
     "maps": (_maps, "Utilisation by workload and latency, a panel for each design."),
-    "bars": (_bars, "Mean utilisation by the value of each parameter."),
+    "bars": (_bars, "Utilisation and cycles of all points with each value of a parameter."),
 }

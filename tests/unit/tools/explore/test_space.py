@@ -1,13 +1,18 @@
 """Spaces: the points that a file means, and what is refused before anything runs."""
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
+from support.fences import fences
 from tilewright.errors import UsageError
 from tilewright.spec.tmau_registers import FEATURES
 from tilewright.tools.explore.point import build, measure
 from tilewright.tools.explore.run import SPACES
 from tilewright.tools.explore.space import Question, read_space
 
+ROOT = Path(__file__).parents[4]
 ROWS = 'workload = "tile: 2-D, rows of 64 bytes"\n'
 
 
@@ -74,6 +79,9 @@ def test_a_question(read):
 @pytest.mark.parametrize("name", [path.stem for path in SPACES.glob("*.toml")])
 def test_spaces_that_come_with_us(name):
     assert read_space(SPACES / f"{name}.toml").points
+    blocks = fences((ROOT / "docs/explore.md").read_text(encoding="utf-8"))
+    shown = [tomllib.loads(block.text) for block in blocks if block.language == "toml"]
+    assert tomllib.loads((SPACES / f"{name}.toml").read_text()) in shown
 
 
 @pytest.mark.parametrize(
