@@ -140,7 +140,8 @@ def _tell(kind, preset, seed, chunks):
     """Prints and records what came out of a kind; returns the number of failures."""
     cases, failures = (sum(values) for values in zip(*((one["cases"], bool(one["failure"])) for one in chunks.values()),
                                                      strict=True)) if chunks else (0, 0)  # fmt: skip
-    figures = {"kind": kind, "preset": preset, "cases": cases, "mismatches": failures, "seed": seed}
+    figures = {"kind": kind, "preset": preset, "cases": cases, "mismatches": failures, "seed": seed,
+               "chunks": len(chunks)}
     print(f"{kind} on {preset}: {cases:,} {KINDS[kind].noun}, {failures} failures{bound(cases, failures)}")
     if cases:
         record(f"campaign-{kind}-{preset}", command="tilewright campaign", **figures)
