@@ -37,7 +37,8 @@ def add_workers(parser):
 
 @contextmanager
 def connected(scheduler=None, workers=None):
-    """A ``distributed.Client``: of a scheduler that runs, or of worker processes on this machine while this lasts.
+    """A ``distributed.Client``: of a scheduler that runs and has a worker, or of worker processes on this machine while
+    this lasts.
 
     Parameters
     ----------
@@ -63,6 +64,7 @@ def connected(scheduler=None, workers=None):
         except (OSError, ValueError) as error:
             raise UsageError(f"no scheduler answers at {scheduler}: {' '.join(str(error).split())}") from None
         with client:
+            client.wait_for_workers(1)
             yield client
         return
     options = {"processes": True, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": None}
