@@ -12,7 +12,9 @@ from tilewright.errors import UsageError
 from tilewright.tools.cli.main import main
 from tilewright.verify import mutation
 from tilewright.verify.formal import FOLDER, prove
-from tilewright.verify.mutation import DESIGNS, Chunk, Proof, judge_chunk, make_model, mutated_verilog, proofs_left
+from tilewright.verify.mutated_designs import DESIGNS, mutated_verilog
+from tilewright.verify.mutated_proofs import Proof, proofs_left
+from tilewright.verify.mutation import Chunk, judge_chunk, make_model
 
 
 class Counter(wiring.Component):
