@@ -12,10 +12,13 @@ from tilewright.workers import Records, add_workers, connected, key_of, worked
 
 from .formal import FOLDER
 from .mutants import MOST
-from .mutated_designs import DESIGNS, equals_golden, mutants_of
 from .mutated_proofs import Proof, proofs_left, survivors_of_proof
 
-__all__ = ["Chunk", "configure", "judge_chunk", "make_model", "run"]
+__all__ = ["BLOCKS", "ENGINES", "Chunk", "configure", "judge_chunk", "make_model", "run"]
+
+#: Designs of ``mutated_designs.py`` by name, which the command's help must know without their packages: whole engines,
+#: and blocks of the access unit.
+ENGINES, BLOCKS = ("tmau", "pe", "conv"), ("requests", "port", "steps")
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Chunk:
     judge : str
         ``"simulation"`` or ``"properties"``.
     name : str
-        Of a design in :data:`DESIGNS`, or of a proof.
+        Of a design in ``mutated_designs.py``, or of a proof.
     count, seed : int
         Of all mutants of the design, and of their choice.
     first : int
@@ -58,6 +61,8 @@ _SLICE = 16
 
 def make_model(chunk):
     """Builds the model of a chunk's design, unless it is there; the design without a mutant must equal golden."""
+    from .mutated_designs import DESIGNS, equals_golden
+
     if not equals_golden(DESIGNS[chunk.name], chunk.count, chunk.seed, 0):
         raise HostError(f"the simulation of {chunk.name} differs from the golden model without any mutant")
     return {}
@@ -76,6 +81,8 @@ def judge_chunk(chunk, model=None):
         except RuntimeError as error:
             return {"mutants": 0, "survivors": [], "failure": str(error)}
     else:
+        from .mutated_designs import DESIGNS, equals_golden, mutants_of
+
         made = DESIGNS[chunk.name], chunk.count, chunk.seed
         mine = mutants_of(*made)[chunk.first : chunk.first + _SLICE]
         survivors = [one for one in mine if equals_golden(*made, one.number)]
@@ -88,9 +95,9 @@ _JUDGES = ("simulation", "properties")
 
 def configure(parser):
     """Adds the arguments of the subcommand."""
-    parser.add_argument("--block", action="append", metavar="NAME",
-                        help=f"of {', '.join(DESIGNS)}, or of a proof; may be repeated; whole engines and all proofs "
-                             "if left out")  # fmt: skip
+    known = ", ".join((*ENGINES, *BLOCKS))
+    meaning = f"of {known}, or of a proof; may be repeated; whole engines and all proofs if left out"
+    parser.add_argument("--block", action="append", metavar="NAME", help=meaning)
     parser.add_argument("--judge", choices=_JUDGES, help="both if left out")
     parser.add_argument("--count", type=integer(1, MOST), default=100, help="mutants of each design (%(default)s)")
     parser.add_argument("--of-proofs", type=integer(1, MOST), default=20, help="mutants of each proof (%(default)s)")
@@ -136,9 +143,8 @@ def run(args):
 def _chunks(args):
     """All chunks; UsageError if a name is of nothing."""
     proofs = {} if args.judge == "simulation" else {proof.name: proof for proof in proofs_left(args.proofs)}
-    designs = {} if args.judge == "properties" else DESIGNS
-    whole = [name for name, design in designs.items() if len(design.blocks[0].split(".")) == 1]
-    names = args.block or [*whole, *proofs]
+    designs = () if args.judge == "properties" else (*ENGINES, *BLOCKS)
+    names = args.block or [*(ENGINES if designs else ()), *proofs]
     for name in names:
         if name not in designs and name not in proofs:
             raise UsageError(f"there is no block {name}: {', '.join((*designs, *proofs))}")
