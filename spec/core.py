@@ -71,6 +71,7 @@ class Kind(IntEnum):
     REGISTER = 6  #: write a register of an engine
     LOOP = 7  #: repeat the preceding words a number of times
     END = 8  #: the program ends
+    KERNEL = 9  #: start a kernel of the processing engine
 
 
 class Engine(IntEnum):
@@ -125,6 +126,13 @@ PROGRAM_WORDS = {
         _TAG,
         Field("count", 32, 32, "Rounds in all, 1 or more."),
         Field("back", 64, 32, "Words of the body, 1 or more, which end before this one.")),
+    Kind.KERNEL: _word(
+        Kind.KERNEL, "Sets uniform registers of the processing engine, and calls a kernel.",
+        Field("first", 4, 8, "The uniform register that gets the first argument."),
+        Field("count", 12, 4, "Arguments, at most 12.", ),
+        _TAG,
+        Field("entry", 32, 32, "Index of the kernel's first instruction in instruction memory."),
+        Field("argument", 64, 32, "The arguments; 0 beyond their number.", count=12, pitch=32)),
     Kind.END: _word(
         Kind.END, "Waits until all engines have finished all of their work; then the program has ended.",
         Field("interrupt", 4, 1, "1: sets ``irq_status.done``."),
