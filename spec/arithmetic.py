@@ -3,10 +3,23 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
-__all__ = ["FUNCTIONS", "UNITS", "Function", "FunctionInfo", "Operand"]
+from .fields import one_line
+
+__all__ = ["FUNCTIONS", "UNITS", "Function", "FunctionInfo", "Operand", "units_of"]
 
 #: Units that an engine may be built with, in the order of their bits in register ``params4``. The others need ``alu``.
 UNITS = ("alu", "div", "f32", "lookup")
+
+
+def units_of(units):
+    """``units``, a list of some of ``UNITS``, as a tuple in their order; TypeError or ValueError otherwise."""
+    if not isinstance(units, list | tuple):
+        raise TypeError(f"units must be a list or tuple, not {one_line(units)}")
+    if any(unit not in UNITS for unit in units):
+        raise ValueError(f"units must be some of {', '.join(UNITS)}, not {one_line(units)}")
+    if units and "alu" not in units:
+        raise ValueError(f"units without alu, which the others need: {one_line(units)}")
+    return tuple(unit for unit in UNITS if unit in units)
 
 
 class Operand(IntEnum):
