@@ -130,8 +130,9 @@ def _bytewise(operation, *, signed):
 def _dot(a, b, c, part):
     total = c
     for n in range(4):
-        factors = [_byte(x, n) if unsigned else _signed(_byte(x, n), 8) for x, unsigned in ((a, part & 2), (b, part & 1))]
-        total = total + factors[0] * factors[1]
+        x = _byte(a, n) if part & 2 else _signed(_byte(a, n), 8)
+        y = _byte(b, n) if part & 1 else _signed(_byte(b, n), 8)
+        total = total + x * y
     return total
 
 

@@ -1,4 +1,4 @@
-"""Instructions of the processing engine: packed and unpacked, and the errors that refuse them (docs/pe.md, "Errors")."""
+"""Instructions of the processing engine, packed and unpacked, and errors that refuse them (docs/pe.md, "Errors")."""
 
 from tilewright.spec import BARRIER
 from tilewright.spec.arithmetic import FUNCTIONS, Function, Operand
@@ -94,7 +94,7 @@ def _missing(operation, values, sizes):
     if operation == Operation.LOAD and values["target"] == Target.LOOKUP:
         return None if "lookup" in sizes.units else 0
     controls = (Operation.CALL, Operation.RETURN, Operation.LOOP, Operation.END, Operation.LOAD)
-    return 0 if operation in controls and not sizes.kernel_words else None
+    return 0 if operation in controls and "alu" not in sizes.units else None
 
 
 def _is_set(number, pe):
