@@ -9,7 +9,8 @@ import numpy as np
 
 from tilewright.errors import UsageError
 from tilewright.golden.memory import fill_pattern
-from tilewright.golden.pe.machine import BarrierNotCompleteError, Pe, instruction_word
+from tilewright.golden.pe.checks import instruction_word
+from tilewright.golden.pe.machine import BarrierNotCompleteError, Pe
 from tilewright.golden.pe.program import gemm_program
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.spec.fields import names

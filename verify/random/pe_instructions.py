@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from tilewright.golden.pe.machine import instruction_word as word
+from tilewright.golden.pe.checks import instruction_word as word
 from tilewright.spec.pe import INSTRUCTIONS, Compare, MmType, Operation, Source
 
 __all__ = ["Offset", "RandomBody", "fill_memory", "offset_values", "register_values"]

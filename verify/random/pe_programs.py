@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.golden.pe.machine import instruction_word as word
+from tilewright.golden.pe.checks import instruction_word as word
 from tilewright.sim.session.products import PeProgram
 from tilewright.spec.memory import Swizzle
 from tilewright.spec.pe import MAX_PAGE_LOG2, PAGE_ENTRY, SEGMENT, Operation, SegmentElement, Source

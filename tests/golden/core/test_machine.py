@@ -176,10 +176,13 @@ def test_a_new_program_clears_errors(core):
 #: Words, and the record of the program that they begin, followed by END.
 WRONG = [
     ([0], ("kind", 0)),
-    ([9 << 508 | 0xBEEF << 16], ("kind", 0, 0xBEEF)),
+    ([10 << 508 | 0xBEEF << 16], ("kind", 0, 0xBEEF)),
     ([INIT, program_word("end", tag=7) | 1 << 300], ("reserved", 1, 7)),
     ([load(tag=5) | 1 << 31], ("reserved", 0, 0x8005)),
     ([program_word("loop", back=1, tag=4)], ("count", 0, 4)),
+    ([program_word("kernel", count=13, tag=5)], ("count", 0, 5)),
+    ([program_word("kernel", entry=256, tag=6)], ("engine", 1, 0, Engine.PE)),
+    ([program_word("kernel", first=7, count=2, tag=6)], ("engine", 1, 0, Engine.PE)),
     ([program_word("pe", address=INSTRUCTIONS + 16, count=1, tag=5)], ("address", 0, 5)),
     ([program_word("pe", address=2**64 - 64, count=4)], ("bus", 0)),
     ([program_word("pe", address=GMEM_BYTES - 64, count=5, tag=6)], ("bus", 0, 6)),

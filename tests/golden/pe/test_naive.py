@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from tilewright.golden.pe.machine import Pe, PeSizes, instruction_word
+from tilewright.golden.pe.checks import instruction_word
+from tilewright.golden.pe.machine import Pe
 from tilewright.golden.pe.segment import Segment, wrong_segment
+from tilewright.golden.pe.sizes import PeSizes
 from tilewright.spec import Swizzle
 from tilewright.spec.pe import PAGE_ENTRY, MmType, Operation, PeError, SegmentElement
 

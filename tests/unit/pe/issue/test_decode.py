@@ -9,7 +9,7 @@ from amaranth.hdl import Module, Signal
 
 from support.selection import grid
 from support.streams import transact
-from tilewright.golden.pe.machine import decode, refusal
+from tilewright.golden.pe.checks import decode, refusal
 from tilewright.hw.pe.issue.decode import DecodedLayout, Decoder, memory_error, moved_registers
 from tilewright.hw.pe.layouts import SegmentEntryLayout
 from tilewright.hw.pe.params import PE_PRESETS

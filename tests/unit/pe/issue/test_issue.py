@@ -8,7 +8,7 @@ from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import connect
 
 from support.pe_accesses import OffsetSets
-from tilewright.golden.pe.machine import decode, refusal
+from tilewright.golden.pe.checks import decode, refusal
 from tilewright.hw.pe.issue.decode import Decoder
 from tilewright.hw.pe.issue.issue import Issue
 from tilewright.hw.pe.issue.scoreboard import LOADS
