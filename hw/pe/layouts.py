@@ -120,6 +120,7 @@ class JobLayout(data.StructLayout):
             {
                 "kind": unsigned(2),  # JobKind
                 "number": unsigned(NUMBER_BITS),
+                "inside": 1,  # it is an instruction of a kernel
                 "segment": SegmentEntryLayout(params),
                 "segment_number": unsigned(params.segment_width),
                 "rf": unsigned(params.reg_width),
@@ -269,6 +270,7 @@ class FaultLayout(data.StructLayout):
                 "first": unsigned(params.thread_width),  # lowest thread that met the error
                 "last": unsigned(params.thread_width),  # highest thread that met it
                 "register": unsigned(16),  # the register that the code refers to, or 0
+                "inside": 1,  # it is an instruction of a kernel, or begins one
             }
         )
 
@@ -309,7 +311,9 @@ class ProcessorSignature(Port):
                 "segments": In(stream.Signature(SegmentWriteLayout(params))),
                 # Entries of the page table, not while an instruction uses them.
                 "pages": In(stream.Signature(PageWriteLayout(params))),
-                "fault_valid": Out(1),  # Strobe: an instruction reports, long before its effects are complete.
+                # Strobe: a report, long before the effects of the instruction are complete. Each word of the stream has
+                # one; an instruction of a kernel only if it has an error. That of a CALL follows those of its kernel.
+                "fault_valid": Out(1),
                 "fault": Out(FaultLayout(params)),  # The report of the instruction.
                 "halted": Out(1),  # Strobe: a halt and everything before it have been performed.
             }

@@ -88,7 +88,7 @@ class PeUnit(wiring.Component):
 
         if computes:
             instructions, no_kernel, arithmetic_idle = self._compute(
-                m, decoder, issue, scoreboard, predicates, registers, compute, latency, multiply_latency(array)
+                m, decoder, issue, scoreboard, predicates, registers, compute, control, latency, multiply_latency(array)
             )
         else:
             instructions, no_kernel, arithmetic_idle = self._move(m, decoder, issue, predicates, registers)
@@ -189,7 +189,7 @@ class PeUnit(wiring.Component):
         ]
         return instructions, Const(1), Const(1)
 
-    def _compute(self, m, decoder, issue, scoreboard, predicates, registers, compute, latency, multiply):
+    def _compute(self, m, decoder, issue, scoreboard, predicates, registers, compute, control, latency, multiply):
         """Kernels and arithmetic. Returns the same, and whether no kernel runs."""
         params = self._params
         m.submodules.kernels = kernels = Kernels(params)
@@ -235,6 +235,9 @@ class PeUnit(wiring.Component):
             predicates.threads.eq(start.predicate_threads),
         ]
         late = latency - multiply - 1
+        m.d.comb += control.unreported.eq(
+            (router.i.valid & router.passes & ~router.i.payload.inside) + kernels.ended + kernels.loaded
+        )
         if late >= 0:
             item = start.in_flight[late]
             m.d.comb += [

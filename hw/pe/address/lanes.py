@@ -55,6 +55,7 @@ class LinearLayout(data.StructLayout):
                 "swizzle": 2,
                 "base": unsigned(28),  # chunk address of the page, if not paged
                 "number": unsigned(NUMBER_BITS),
+                "inside": 1,
                 "thread": unsigned(params.thread_width),  # of lane 0 (LOAD, STORE) or column 0 (COLUMNS, PICK)
                 "fault_register": unsigned(16),  # for error records of threads
                 **access_fields(params),
@@ -128,7 +129,7 @@ class AddressLanes(wiring.Component):
             (request, ("kind", "slot", "octet")),
             (part, ("on",)),
             (item, ("last", "thread", "register", "first_member")),
-            (job, ("flush", "number", "ka", "kb")),
+            (job, ("flush", "number", "inside", "ka", "kb")),
             (segment, ("paged", "swizzle", "base")),
         )
         with m.If(self._moves):

@@ -42,6 +42,7 @@ class DecodedLayout(data.StructLayout):
             {
                 "word": unsigned(INSTRUCTION_BITS),
                 "number": unsigned(NUMBER_BITS),
+                "inside": 1,  # as fetched
                 "code": unsigned(4),  # PeError that does not depend on uniform registers and segments, or NONE
                 "register": unsigned(16),  # for the error record, with that code
                 # For memory operations, error REGISTER if uniform register and segment are right:
@@ -108,6 +109,7 @@ class Decoder(wiring.Component):
             checked.word.eq(word),
             checked.number.eq(number),
             checked.index.eq(fetched.index),
+            checked.inside.eq(fetched.inside),
             checked.file_outside.eq(self._file_outside(m, opcode, word)),
             checked.offsets_outside.eq(Cat(mm.rf > self._params.regs - rank for rank in range(1, _MAX_RANK + 1))),
             checked.arithmetic.eq(self._is_arithmetic(opcode) & (checked.code == PeError.NONE)),

@@ -1,6 +1,6 @@
 """Issue: instructions leave in program order, each when the registers that it needs are free."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -180,6 +180,7 @@ class Issue(wiring.Component):
         m.d.comb += [
             job.payload.kind.eq(Mux(is_mm, JobKind.MULTIPLY, Mux(is_ld, JobKind.LOAD, JobKind.STORE))),
             job.payload.number.eq(self.i.payload.number),
+            job.payload.inside.eq(self.i.payload.inside),
             job.payload.segment.eq(self.segment.entry),
             job.payload.segment_number.eq(self._segment),
             job.payload.register.eq(mm.rc),
@@ -259,7 +260,7 @@ class Issue(wiring.Component):
             self.loop_count.valid.eq(self.i.valid & loops),
             self.loop_count.count.eq(Mux(accepted & ~unset, uniform.number, 0)),
         ]
-        stopped = self.stopped if self._cores > 1 else 0
+        stopped = self.stopped if self._cores > 1 else Const(0)
         with m.If(unset & ~stopped):
             m.d.sync += [self._error.code.eq(PeError.UNIFORM), self._error.register.eq(arith.rb)]
         with m.Elif(empty & ~stopped):
@@ -342,6 +343,7 @@ class Issue(wiring.Component):
             wait.parity.eq(bar_wait.parity),
             report.code.eq(error.code),
             report.number.eq(decoded.number),
+            report.inside.eq(decoded.inside),
             report.register.eq(error.register),
             report.last.eq(Mux(error.code == PeError.NONE, 0, self._params.threads - 1)),
         ]

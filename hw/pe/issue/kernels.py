@@ -26,6 +26,7 @@ class FetchedLayout(data.StructLayout):
             {
                 "word": unsigned(INSTRUCTION_BITS),
                 "misplaced": 1,  # it has the error CONTROL, unless it has one of a lower order
+                "inside": 1,  # it is an instruction of a kernel, or the CALL that begins one
                 "index": unsigned(16),  # in instruction memory; of a CALL in the stream, where the kernel begins
             }
         )
@@ -41,8 +42,8 @@ class LoopCountLayout(data.StructLayout):
 class Kernels(wiring.Component):
     """Holds the instruction memory; loads it, and the lookup memory, from the stream; executes calls and loops.
 
-    CALL, RETURN, LOOP, END and LOAD are handed on like all instructions, to be numbered and checked. A wrong one ends
-    the kernel. A LOOP with a uniform register waits until the instructions before it have been issued.
+    CALL, RETURN, LOOP, END and LOAD are handed on like all instructions, to be numbered and checked. A wrong one, but a
+    LOAD, ends the kernel. A LOOP with a uniform register waits until the instructions before it have been issued.
 
     Throughput: one instruction a cycle, in and out of loops. Latency: 0 in the stream; a kernel's first instruction
     follows one cycle after its CALL.
@@ -60,6 +61,8 @@ class Kernels(wiring.Component):
                 "stopped": In(1),
                 "drained": In(1),  # no instruction that was handed on still looks up an entry
                 "idle": Out(1),  # no kernel runs
+                "ended": Out(1),  # strobe: a kernel ends
+                "loaded": Out(1),  # strobe: a word that follows a LOAD is taken
                 **(
                     {"entry_write": Out(1), "entry": Out(range(params.lookup_words)), "entry_data": Out(32)}
                     if looks_up
@@ -106,7 +109,7 @@ class Kernels(wiring.Component):
         controls = Cat(is_a.values()).any()
 
         level = Signal(range(_LOOPS + 1))
-        begins = [Signal(params.kernel_width + 1, name=f"begin{n}") for n in range(_LOOPS)]
+        firsts = [Signal(params.kernel_width + 1, name=f"first{n}") for n in range(_LOOPS)]
         rounds = [Signal(32, name=f"rounds{n}") for n in range(_LOOPS)]
         last = Signal()  # the innermost loop is in its last round
         m.d.comb += last.eq(Mux(level == _LOOPS, rounds[1], rounds[0]) == 1)
@@ -137,7 +140,12 @@ class Kernels(wiring.Component):
             fetched.index.eq(Mux(running, place, Mux(is_a[Operation.CALL], call.imm[:16], 0))),
         ]
         leaves, wrong = Signal(), Signal()
-        m.d.comb += [leaves.eq(o.valid & o.ready), wrong.eq(controls & (~legal | fetched.misplaced))]
+        begins = Signal()  # the instruction is a CALL that is executed
+        m.d.comb += [
+            begins.eq(~running & legal & is_a[Operation.CALL] & ~fetched.misplaced & ~self.stopped),
+            fetched.inside.eq(running | begins),
+        ]
+        m.d.comb += [leaves.eq(o.valid & o.ready), wrong.eq(controls & ~is_a[Operation.LOAD] & (~legal | fetched.misplaced))]
 
         # What LOAD brings:
         remaining, target, good, entry = Signal(16), Signal(1), Signal(), Signal(range(_ENTRIES))
@@ -154,7 +162,7 @@ class Kernels(wiring.Component):
                     level.eq(0),
                 ]
                 with m.If(leaves & legal):
-                    with m.If(is_a[Operation.CALL] & ~fetched.misplaced & ~self.stopped):
+                    with m.If(begins):
                         m.d.comb += following.eq(call.imm)
                         m.next = "RUN"
                     with m.If(is_a[Operation.LOAD]):
@@ -163,6 +171,7 @@ class Kernels(wiring.Component):
                             m.next = "ENTRIES"
             with m.State("CODE"):
                 m.d.comb += [self.i.ready.eq(1), self.idle.eq(1), write.en.eq(self.i.valid & good)]
+                m.d.comb += self.loaded.eq(self.i.valid)
                 with m.If(self.i.valid):
                     m.d.sync += [position.eq(position + 1), remaining.eq(remaining - 1)]
                     with m.If(remaining == 1):
@@ -179,30 +188,33 @@ class Kernels(wiring.Component):
                 with m.If(writes):
                     m.d.sync += [position.eq(position + 1), entry.eq(entry + 1)]
                     with m.If(entry == _ENTRIES - 1):
+                        m.d.comb += self.loaded.eq(1)
                         m.d.sync += remaining.eq(remaining - 1)
                         with m.If(remaining == 1):
                             m.next = "STREAM"
             with m.State("RUN"):
                 m.d.comb += [running.eq(1), o.valid.eq(~self.stopped)]
                 with m.If(self.stopped):
+                    m.d.comb += self.ended.eq(1)
                     m.next = "STREAM"
                 with m.Elif(leaves):
                     m.d.comb += following.eq(place + 1)
                     with m.If(is_a[Operation.RETURN] | wrong):
+                        m.d.comb += self.ended.eq(1)
                         m.next = "STREAM"
                     with m.Elif(is_a[Operation.LOOP]):
                         m.d.sync += level.eq(level + 1)
-                        for number, (begin, count) in enumerate(zip(begins, rounds, strict=True)):
+                        for number, (first, count) in enumerate(zip(firsts, rounds, strict=True)):
                             with m.If(level == number):
-                                m.d.sync += [begin.eq(place + 1), count.eq(loop.imm)]
+                                m.d.sync += [first.eq(place + 1), count.eq(loop.imm)]
                         with m.If(loop.b == Operand.UNIFORM):
                             m.next = "COUNT"
                     with m.Elif(is_a[Operation.END]):
-                        for number, (begin, count) in enumerate(zip(begins, rounds, strict=True)):
+                        for number, (first, count) in enumerate(zip(firsts, rounds, strict=True)):
                             with m.If(level == number + 1):
                                 m.d.sync += count.eq(count - 1)
                                 with m.If(~last):
-                                    m.d.comb += following.eq(begin)
+                                    m.d.comb += following.eq(first)
                         with m.If(last):
                             m.d.sync += level.eq(level - 1)
             with m.State("COUNT"):
@@ -212,6 +224,7 @@ class Kernels(wiring.Component):
                         with m.If(level == number + 1):
                             m.d.sync += count.eq(self.loop_count.count)
                     with m.If(self.loop_count.count == 0):
+                        m.d.comb += self.ended.eq(1)
                         m.next = "STREAM"
         return m
 
