@@ -98,6 +98,7 @@ class SegmentEntryLayout(data.StructLayout):
             {
                 "good": 1,  # written, and no rule broken
                 "element_log2": 2,  # log2 of the bytes of an element
+                **({"signed": 1} if params.units else {}),  # elements are signed integers
                 "rank": 2,  # as stored: 0 to 3
                 "swizzle": 2,  # spec.Swizzle
                 "paged": 1,
@@ -132,6 +133,7 @@ class JobLayout(data.StructLayout):
                 "ka": 2,  # as stored: 0 to 3
                 "kb": 2,  # as stored
                 "transpose": 1,
+                **({"element": 1} if params.units else {}),  # LOAD and STORE move an element a register
                 "bases_set": unsigned((BASES_SETS - 1).bit_length()),  # the set that holds its offsets
                 "rebuild": 1,  # the set does not hold current offsets: read the registers
                 "flush": 1,  # memory or pages may have changed since the previous job: forget lines and translations
@@ -201,6 +203,8 @@ def access_fields(params):
         "ka": 2,  # as stored
         "kb": 2,  # as stored
         "data": data.ArrayLayout(32, LANES),  # STORE
+        # LOAD, STORE: bytes of the one element that a register is; 0: a register is a word. LOAD: it is signed.
+        **({"element": 2, "signed": 1} if params.units else {}),
     }
 
 

@@ -141,6 +141,12 @@ class AddressLanes(wiring.Component):
                 linear.place.eq(part.origin << segment.element_log2[0]),
                 linear.wide.eq(segment.element_log2[0]),
             ]
+            if self._params.units:
+                single = job.element & ~segment.element_log2[1]
+                m.d.sync += [
+                    linear.element.eq(Mux(single, segment.element_log2 + 1, 0)),
+                    linear.signed.eq(segment.signed),
+                ]
 
     def _measure_chunk(self, m, fills):
         """Stages 1 to 3: terms of all rows of a FILL, without dimension 1. They are zero for other accesses."""
@@ -235,8 +241,12 @@ class AddressLanes(wiring.Component):
                 for log2 in range(3):
                     with m.Case(log2):
                         m.d.comb += keep.eq(Cat(inside[byte >> log2] for byte in range(self._params.unit_bytes)))
+            of_word = 0x0F
+            if self._params.units:
+                element = first.linear.element
+                of_word = Mux(element == 1, 0x01, Mux(element == 2, 0x03, 0x0F))
             with m.If(self._moves):
-                m.d.sync += [target.enable.eq(source.enable & inside[0]), target.keep.eq(keep & Mux(words, 0x0F, 0xFF))]
+                m.d.sync += [target.enable.eq(source.enable & inside[0]), target.keep.eq(keep & Mux(words, of_word, 0xFF))]
 
     def _finish(self, m, terms):
         """Stage 4: the sums, and which accesses are dropped."""

@@ -181,7 +181,8 @@ class Decoder(wiring.Component):
         yield PeError.UNSUPPORTED, (opcode == Operation.ARITH) & is_one_of(arith.function, missing), arith.function
         control, load = is_one_of(opcode, _CONTROLS), (opcode == Operation.LOAD) & self._loads_lookup(arith)
         if not units:
-            yield PeError.UNSUPPORTED, control, 0
+            single = is_one_of(opcode, (Operation.LD, Operation.ST)) & arith.function[0]  # field ``element``
+            yield PeError.UNSUPPORTED, control | single, 0
         elif "lookup" not in units:
             yield PeError.UNSUPPORTED, load, 0
 

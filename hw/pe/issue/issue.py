@@ -181,6 +181,7 @@ class Issue(wiring.Component):
             job.payload.kind.eq(Mux(is_mm, JobKind.MULTIPLY, Mux(is_ld, JobKind.LOAD, JobKind.STORE))),
             job.payload.number.eq(self.i.payload.number),
             job.payload.inside.eq(self.i.payload.inside),
+            *([job.payload.element.eq(ld.element & ~is_mm)] if self._params.units else []),
             job.payload.segment.eq(self.segment.entry),
             job.payload.segment_number.eq(self._segment),
             job.payload.register.eq(mm.rc),
