@@ -208,7 +208,8 @@ def test_cases_of_one_engine_share_a_session(tmp_path, capsys, monkeypatch):
 
 
 REFUSED = [
-    (PROGRAM, {"program": "mov r0"}, "program line 1: 'r0' must be followed by a number, tid, core, a register or a uniform register"),
+    (PROGRAM, {"program": "mov r0"},
+     "program line 1: 'r0' must be followed by a number, tid, core, a register or a uniform register"),
     (PROGRAM, {"program": ["halt", "halt 3"]}, "program line 2: '3' is more than the command takes"),
     (PROGRAM, {"program": 3}, "program must be a string, or a list of strings"),
     (PROGRAM, {"pe": {"preset": "large"}}, "pe.preset must be one of unit, ecp5, default, lean, full, not 'large'"),
