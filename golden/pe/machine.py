@@ -135,9 +135,9 @@ class Pe:
             raise ValueError(f"a kernel waits at index {kernels.index}: its call must be executed again, not {word:#x}")
         if not kernels.active:
             self._called = word, len(self.faults)
-            self._step(word)
+            self.step(word)
         while kernels.active:
-            self._step(self._next_of_kernel())
+            self.step(self._next_of_kernel())
         faults = self.faults[self._called[1] :]
         return faults[0] if faults else None
 
@@ -150,8 +150,11 @@ class Pe:
             self.open.memory.undecide(f"what instruction {self.number} is")
         return word or 0
 
-    def _step(self, word):
-        """Executes one instruction; None stands for one that a kernel does not have."""
+    def step(self, word):
+        """Executes one instruction, of a kernel or of the stream; returns its :class:`Fault`, or None.
+
+        ``word`` is None after the last instruction of instruction memory.
+        """
         kernels, values = self.kernels, word and decode(word)
         opcode, inside, register = word and word & 0xFF, kernels.active, 0
         if self.stopped:
@@ -174,6 +177,7 @@ class Pe:
         self.number += 1
         if fault is not None:
             self.faults.append(fault)
+        return fault
 
     def _perform(self, operation, fields):
         """Executes an instruction that nothing refuses; returns its :class:`Fault`, or None."""
