@@ -1,0 +1,1 @@
+"""Arithmetic of the processing engine's threads (docs/pe.md, "Arithmetic")."""
