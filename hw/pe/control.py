@@ -149,8 +149,8 @@ class Staging(wiring.Component):
 class Control(wiring.Component):
     """Registers of ``spec.pe``.
 
-    Every instruction has one item at ``issued`` or ``collected``, with code NONE if there was no error. One item is
-    accepted a cycle; ``issued`` has priority.
+    An instruction has one item at ``issued`` or ``collected``, with code NONE if there was no error, or is counted by
+    ``unreported``. One item is accepted a cycle; ``issued`` has priority.
     """
 
     def __init__(self, params):
@@ -160,6 +160,7 @@ class Control(wiring.Component):
                 "accesses": In(AccessSignature()),  # by byte offset; see RegisterFile and Staging
                 "issued": In(stream.Signature(FaultLayout(params))),
                 "collected": In(stream.Signature(FaultLayout(params))),
+                "unreported": In(2),  # words of the stream that have no item, in this cycle
                 "reported": Out(1),  # strobe: an item was accepted in the previous cycle
                 "report": Out(FaultLayout(params)),  # that item
                 "events": In(EventsLayout()),
@@ -209,9 +210,18 @@ class Control(wiring.Component):
             self.issued.ready.eq(1),
             self.collected.ready.eq(~self.issued.valid),
         ]
+        # Words without an item are reported when no item is. Instructions of kernels without an error are not.
+        item, owed, pays = Signal.like(self.report), Signal(16), Signal()
+        m.d.comb += [
+            item.eq(Mux(self.issued.valid, self.issued.payload, self.collected.payload)),
+            pays.eq((owed != 0) & ~self.issued.valid & ~self.collected.valid),
+        ]
         m.d.sync += [
-            self.reported.eq(self.issued.valid | self.collected.valid),
-            self.report.eq(Mux(self.issued.valid, self.issued.payload, self.collected.payload)),
+            owed.eq(owed + self.unreported - pays),
+            self.reported.eq(
+                pays | ((self.issued.valid | self.collected.valid) & ~(item.inside & (item.code == PeError.NONE)))
+            ),
+            self.report.eq(Mux(pays, 0, item)),
         ]
         errors = self._record(m, registers)
         m.d.comb += [
