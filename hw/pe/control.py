@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from tilewright.spec.arithmetic import UNITS
 from tilewright.spec.pe import DATA_WORDS, MM_FAMILIES, PE_REGISTERS, PeError, Put
 
 from ..bus.axi4_lite import AccessLayout, AccessSignature
@@ -32,6 +33,11 @@ def built_with(params):
         },
         "params2": {"segments": params.segments, "pages": params.pages},
         "params3": {"smem_bytes": params.smem.size_bytes},
+        "params4": {
+            "kernel_words": params.kernel_words if params.units else 0,
+            "lookup_words": params.lookup_words if "lookup" in params.units else 0,
+            "units": sum(1 << bit for bit, unit in enumerate(UNITS) if unit in params.units),
+        },
     }
 
 
@@ -59,6 +65,9 @@ class EventsLayout(data.StructLayout):
                 "line_fills": unsigned(4),  # several at once
                 "bank_conflict": 1,
                 "translation_miss": 1,
+                "arithmetic": 1,
+                "stall_operand": 1,
+                "stall_port": 1,
             }
         )
 
@@ -187,6 +196,9 @@ class Control(wiring.Component):
             "line_fills": events.line_fills,
             "bank_conflicts": events.bank_conflict,
             "translation_misses": events.translation_miss,
+            "arithmetic": events.arithmetic,
+            "stall_operand": events.stall_operand,
+            "stall_port": events.stall_port,
         }
         m.submodules.registers = registers = RegisterFile(PE_REGISTERS, widths_of(counted))
         connect(m, accesses=flipped(self.accesses.requests), staging=staging.accesses)

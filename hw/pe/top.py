@@ -235,6 +235,11 @@ class PeUnit(wiring.Component):
             predicates.threads.eq(start.predicate_threads),
         ]
         late = latency - multiply - 1
+        m.d.comb += [
+            control.events.arithmetic.eq(start.starts),
+            control.events.stall_operand.eq(start.stall_operand),
+            control.events.stall_port.eq(start.stall_port),
+        ]
         m.d.comb += control.unreported.eq(
             (router.i.valid & router.passes & ~router.i.payload.inside) + kernels.ended + kernels.loaded
         )

@@ -87,7 +87,7 @@ class Router(wiring.Component):
                 m.d.comb += [
                     operation.function.eq(Function.ADD),
                     operation.thread.eq(mov.source == Source.THREAD),
-                    operation.scalar.eq(mov.imm | core),
+                    operation.scalar.eq(Mux(mov.source == Source.THREAD, 0, mov.imm | core)),
                 ]
             with m.Case(Operation.SETP):
                 m.d.comb += [

@@ -1,0 +1,97 @@
+"""Arithmetic of threads in Verilator: operands from an array, results to another."""
+
+import numpy as np
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.hw.lib.logic import delay
+from tilewright.sim.hdl.testbench import Array, make_design
+from tilewright.sim.hdl.word_array import WordArray
+
+__all__ = ["make_lanes_design", "run_lanes"]
+
+#: Words of a row of one thread: function and part, a, b, c.
+_WORDS = 4
+
+
+class LanesHarness(wiring.Component):
+    """Has ``count`` rows of operands computed by an arithmetic row of one thread.
+
+    Parameters
+    ----------
+    unit : Component
+        With ``start`` and ``done`` the next operands follow when it is done; otherwise one a cycle.
+    depth : int
+        Rows that fit.
+    """
+
+    def __init__(self, unit, depth):
+        self._unit = unit
+        self._rows = WordArray(width=32 * _WORDS, depth=depth)
+        self._results = WordArray(width=64, depth=depth)
+        super().__init__({"start": In(1), "count": In(range(depth + 1)), "finished": Out(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.rows, m.submodules.results, m.submodules.unit = self._rows, self._results, self._unit
+        unit, members = self._unit, self._unit.signature.members
+        sent, kept = Signal.like(self.count), Signal.like(self.count)
+        running, waits = Signal(), Signal()
+        words = data.View(data.ArrayLayout(32, _WORDS), self._rows.read_data)
+        m.d.comb += [
+            self._rows.read_enable.eq(1),
+            self._rows.read_address.eq(sent),
+            *(getattr(unit, name)[0].eq(words[1 + index]) for index, name in enumerate("abc") if name in members),
+            self._results.write_address.eq(kept),
+            self._results.write_data.eq(Cat(unit.o[0], unit.holds if "holds" in members else 0)),
+            self.finished.eq((kept == self.count) & ~self.start),
+        ]
+        if "function" in members:
+            m.d.comb += unit.function.eq(words[0][:8])
+        if "part" in members:
+            m.d.comb += unit.part.eq(words[0][8])
+        sends = running & (sent != self.count) & ~waits & ~self.start
+        m.d.sync += [sent.eq(sent + sends), kept.eq(kept + self._results.write_enable)]
+        if "start" in members:
+            # The operands are there for one cycle alone.
+            started = delay(m, sends, 1, name="started")
+            m.d.comb += [unit.start.eq(started), self._results.write_enable.eq(waits & ~started & unit.done)]
+            m.d.sync += waits.eq(sends | (waits & ~self._results.write_enable))
+        else:
+            arrives = Signal(1 + unit.LATENCY)
+            m.d.sync += arrives.eq(Cat(sends, arrives))
+            m.d.comb += self._results.write_enable.eq(arrives[-1])
+        with m.If(self.start):
+            m.d.sync += [running.eq(1), sent.eq(0), kept.eq(0)]
+        return m
+
+
+def make_lanes_design(unit, depth):
+    """A ``Design`` whose arrays are ``rows`` and ``results``, of one of the arithmetic rows with one thread."""
+    arrays = {"rows": Array("rows.array.words", 32 * _WORDS, depth), "results": Array("results.array.words", 64, depth)}
+    return make_design(LanesHarness(unit, depth), arrays)
+
+
+def run_lanes(simulation, functions, a, b, c, part, *, cycles=1):
+    """Results of functions of operands, one each.
+
+    Parameters
+    ----------
+    cycles : int
+        That each takes at most.
+
+    Returns
+    -------
+    ndarray of uint32, ndarray of bool
+        Results, and values of comparisons.
+    """
+    rows = np.stack([functions.astype(np.uint32) | part << np.uint32(8), a, b, c], axis=1).astype("<u4")
+    simulation.load("rows", 0, np.ascontiguousarray(rows).view(np.uint8))
+    simulation.controls["count"] = len(rows)
+    limit = (cycles + 1) * len(rows) + 100
+    statuses, arrays = simulation.exchange(reset=True, start=True, limit=limit, dump={"results": (0, len(rows))})
+    if not statuses["finished"]:
+        raise RuntimeError(f"{len(rows)} rows are not done after {limit} cycles")
+    results = np.ascontiguousarray(arrays["results"]).view("<u4")
+    return results[:, 0], results[:, 1] == 1
