@@ -1,6 +1,6 @@
 """Start of arithmetic: an operation starts when its registers, the ports for them and its unit are free."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
