@@ -10,8 +10,9 @@ from tilewright.golden.pe.machine import Pe
 from tilewright.golden.pe.placement import Placement
 from tilewright.golden.pe.sizes import sizes_or_default
 from tilewright.spec import Swizzle
+from tilewright.spec.arithmetic import FUNCTIONS
 from tilewright.spec.names import suggestion
-from tilewright.spec.pe import Operation, SegmentElement, Target
+from tilewright.spec.pe import INSTRUCTIONS, Operation, SegmentElement, Target
 
 from ..asm.pe import assemble_program
 from ..session.products import PeProgram
@@ -68,12 +69,14 @@ class KernelProgram:
     Parameters
     ----------
     name : str
-        Of ``KERNELS``.
+        Of ``KERNELS``, or any with ``text``.
     arguments : list
         Values of the uniform registers from 0 on: integers, or operands: arrays with their contents, or
         :class:`Space` for results. An operand's argument is the number of its segment.
     result : int
         Which argument is the result.
+    text : str, optional
+        Of the kernel; by default that of the file of this name.
     lookup : array of 32-bit numbers, optional
         Entries of the lookup memory from 0 on; they are repeated up to the memory's size.
     variant : dict
@@ -90,11 +93,11 @@ class KernelProgram:
         If operands do not fit shared memory, or the engine lacks what the kernel needs.
     """
 
-    def __init__(self, name, arguments, *, result, lookup=None, variant=None, elements=None, sizes=None,
+    def __init__(self, name, arguments, *, result, text=None, lookup=None, variant=None, elements=None, sizes=None,
                  smem_bytes=128 * 1024):  # fmt: skip
         self.name = name
         self.sizes = sizes_or_default(sizes)
-        self.kernel = tuple(kernel_words(kernel_text(name), variant or {}))
+        self.kernel = tuple(kernel_words(kernel_text(name) if text is None else text, variant or {}))
         if len(self.kernel) > self.sizes.kernel_words:
             raise ValueError(
                 f"kernel {name} has {len(self.kernel)} instructions, and instruction memory {self.sizes.kernel_words}"
@@ -107,7 +110,7 @@ class KernelProgram:
         self.arguments = [self._argument(value) for value in arguments]
         self._result_argument, self._shape = result, arguments[result].shape
         self._dtypes = [getattr(value, "dtype", None) for value in arguments]
-        self._lookup = None if lookup is None else np.asarray(lookup).astype("<u4", casting="same_kind")
+        self.lookup = None if lookup is None else np.asarray(lookup).astype("<u4", casting="same_kind")
         self.elements = int(np.prod(self._shape)) if elements is None else elements
 
     def shaped(self, shape):
@@ -135,8 +138,8 @@ class KernelProgram:
     def loads(self):
         """The words that load the kernel, and the lookup memory if it has one."""
         words = [instruction_word(Operation.LOAD, target=Target.CODE, n=len(self.kernel)), *self.kernel]
-        if self._lookup is not None:
-            entries = np.resize(self._lookup, self.sizes.lookup_words).reshape(-1, _ENTRIES).tolist()
+        if self.lookup is not None:
+            entries = np.resize(self.lookup, self.sizes.lookup_words).reshape(-1, _ENTRIES).tolist()
             words.append(instruction_word(Operation.LOAD, target=Target.LOOKUP, n=len(entries)))
             words += [sum(entry << _ENTRY_BITS * place for place, entry in enumerate(word)) for word in entries]
         return words
@@ -181,6 +184,13 @@ class KernelProgram:
         if pe.open.memory.undecided:
             raise RuntimeError(f"kernel {self.name}: {pe.open.memory.undecided}")
         return pe.smem
+
+    @property
+    def units(self):
+        """The set of units of the arithmetic that the kernel needs, and ``alu``, which all kernels need."""
+        fields = (INSTRUCTIONS[word & 0xFF].unpack(word) for word in self.kernel)
+        used = {FUNCTIONS[field["function"]].unit for field in fields if field["opcode"] == Operation.ARITH}
+        return used | {"alu"}
 
     def instructions(self):
         """Executed instructions of the kernel, by the name of their operation."""
