@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ...lib.logic import delay, named
 from .float_control import Addend, FloatControl, FloatDecoder
+from .steps import add, shift_down, shift_up
 
 __all__ = ["FloatLane", "FloatRow"]
 
@@ -167,7 +168,7 @@ class FloatLane(wiring.Component):
         far = named(m, places[6:].any() | (places[5] & i.larger), "far")
         value, lost = source, []
         for low in (4, 2, 0):
-            value, gone = _shift_down(m, value, places[low : low + 2], 1 << low)
+            value, gone = shift_down(m, value, places[low : low + 2], 1 << low)
             lost.append(gone)
         some = named(m, i.addend[:23].any(), "addend_some")
         anything = Mux(i.larger, ~i.product_zero, some | i.addend[23])
@@ -211,8 +212,7 @@ class FloatLane(wiring.Component):
         above = i.subtract & ~control.from_integer
         large = Cat(Const(0, 3), i.large, Const(0, 2))
         small = Cat(i.small ^ i.subtract.replicate(_TOP + 1), above.replicate(3))
-        # One adder: the carry enters through an additional place below.
-        total = named(m, (Cat(1, large) + Cat(i.subtract, small))[1 : _WIDTH + 2], "total")
+        total = named(m, add(large, small, i.subtract), "total")
         minus = named(m, total[-1] & ~control.to_integer, "minus")
         return self._passed(i) | {
             "size": ((total ^ minus.replicate(_WIDTH + 1)) + minus)[:_WIDTH],
@@ -231,7 +231,7 @@ class FloatLane(wiring.Component):
         by_16 = named(m, ~top & (free | limit[4]) & may, "by_16")
         step = Cat(by_16, by_32)
         kept = _ROUNDED - 16
-        value = _shift_up(m, size, step, 16)
+        value = shift_up(m, size, step, 16)
         return self._passed(i) | {
             "value": value[kept:],
             "rest": ~step.any() & size[:kept].any(),
@@ -255,12 +255,12 @@ class FloatLane(wiring.Component):
                                        zero(4, 0) & (i.free | limit[3] | limit[2])), "by_4")  # fmt: skip
         free = free | (limit[2] & ~by_4)
         step = Cat(by_4, by_8)
-        moved = named(m, _shift_up(m, value, step, 4), "moved")
+        moved = named(m, shift_up(m, value, step, 4), "moved")
         by_2 = named(m, integer | (~moved[-2:].any() & (free | limit[1])), "by_2")
         free = free | (limit[1] & ~by_2)
         by_1 = named(m, ~integer & ~Mux(by_2, moved[-3], moved[-1]) & (free | limit[0]), "by_1")
         fine = Cat(by_1, by_2)
-        number = _shift_up(m, moved, fine, 1)
+        number = shift_up(m, moved, fine, 1)
         # Of 16 places below the guard's, each shift by four clears some.
         below = 12
         lost = [value[: below - 12 + 4 * (3 - number)].any() for number in range(4)]
@@ -309,10 +309,8 @@ class FloatLane(wiring.Component):
 
     def _round(self, m, control, i):
         """Stage 8: the hidden bit and a carry out of the mantissa increment the exponent."""
-        pattern = Cat(
-            i.ones_f16.replicate(12), i.ones_bf16.replicate(3), i.ones.replicate(7), i.quiet, i.exponent, i.negative
-        )
-        total = named(m, (Cat(1, i.number) + Cat(i.up, pattern))[1:33], "rounded")
+        low = Cat(i.ones_f16.replicate(12), i.ones_bf16.replicate(3), i.ones.replicate(7))
+        total = named(m, add(i.number, Cat(low, i.quiet, i.exponent, i.negative), i.up), "total")
         half = Mux(control.f16, Cat(total[13:28], total[31]), total[16:])
         halves = Cat(Mux(control.part, i.kept, half), Mux(control.part, half, i.kept))
         m.d.sync += [self.o.eq(Mux(control.narrows, halves, total)), self.holds.eq(i.holds)]
@@ -321,22 +319,6 @@ class FloatLane(wiring.Component):
 def _of(code, b, c, a, other):
     """What an ``Addend`` selects."""
     return Mux(code[1], Mux(code[0], other, a), Mux(code[0], c, b))
-
-
-def _shift_down(m, value, places, unit):
-    """``value`` shifted right by 0 to 3 units, and whether a one was lost."""
-    choices = [value >> unit * number for number in range(4)]
-    lost = [value[: unit * number].any() if number else Const(0) for number in range(4)]
-    return tuple(
-        named(m, Mux(places[1], Mux(places[0], three, two), Mux(places[0], one, zero)), f"{name}_{unit}")
-        for name, (zero, one, two, three) in (("down", choices), ("lost", lost))
-    )
-
-
-def _shift_up(m, value, places, unit):
-    """``value`` shifted left by 0 to 3 units, without the bits above."""
-    zero, one, two, three = (Cat(Const(0, unit * number), value)[: len(value)] for number in range(4))
-    return named(m, Mux(places[1], Mux(places[0], three, two), Mux(places[0], one, zero)), f"up_{unit}")
 
 
 class FloatRow(wiring.Component):
