@@ -1,5 +1,8 @@
 """Instructions of the processing engine, packed and unpacked, and errors that refuse them (docs/pe.md, "Errors")."""
 
+from functools import lru_cache
+from types import MappingProxyType
+
 from tilewright.spec import BARRIER
 from tilewright.spec.arithmetic import FUNCTIONS, Function, Operand
 from tilewright.spec.pe import INSTRUCTIONS, MEMORY_OPERATIONS, MmType, Operation, PeError, Target
@@ -28,6 +31,7 @@ def instruction_word(operation, **fields):
     return fmt.pack(**lowest | fields | {"opcode": operation})
 
 
+@lru_cache(maxsize=4096)  # a kernel's words are decoded in every round
 def decode(word):
     """The fields of a packed instruction, or None if it has the error OPCODE."""
     opcode = word & 0xFF
@@ -40,7 +44,7 @@ def decode(word):
         return None
     if opcode == Operation.LOOP and _wrong_loop(**values):
         return None
-    return values
+    return MappingProxyType(values)
 
 
 def _wrong_arithmetic(function, b, part, ps, rd, ra, rb, rc, imm, **_):

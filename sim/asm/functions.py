@@ -10,7 +10,7 @@ from tilewright.spec.pe import INSTRUCTIONS, Operation
 
 from .pe_line import Named
 
-__all__ = ["FUNCTION_SYNTAXES", "OPERAND", "Uniform"]
+__all__ = ["FUNCTION_SYNTAXES", "OPERAND", "Uniform", "immediate"]
 
 _IMMEDIATES = -(1 << 31), (1 << 32) - 1
 _DECIMAL = re.compile(r"-?\d+\.\d*(e-?\d+)?")
@@ -34,7 +34,7 @@ class OperandB:
     def read(self, line, fmt, fields):
         operand = self.parsed(line, fmt)
         word = line.operand(self.description)
-        fields |= {"b": Operand.IMMEDIATE, "imm": _immediate(word, line)} if operand is None else operand
+        fields |= {"b": Operand.IMMEDIATE, "imm": immediate(word, line)} if operand is None else operand
 
     @staticmethod
     def parsed(line, fmt):
@@ -55,7 +55,7 @@ class OperandB:
 OPERAND = OperandB()
 
 
-def _immediate(word, line):
+def immediate(word, line):
     """The 32 bits of an immediate: an integer, also a negative one, or a decimal number with a point, a binary32."""
     if not _DECIMAL.fullmatch(word):
         return line.integer(word, _IMMEDIATES) & 0xFFFFFFFF

@@ -23,7 +23,7 @@ from tilewright.spec.arithmetic import Function
 from tilewright.spec.fields import names
 from tilewright.spec.pe import INSTRUCTIONS, Compare, MmType, Operation, Source, Target
 
-from .functions import FUNCTION_SYNTAXES, OPERAND, Uniform
+from .functions import FUNCTION_SYNTAXES, OPERAND, Uniform, immediate
 from .language import Flag, Language, Number, Part
 from .pe_line import Named, PeLine
 
@@ -85,10 +85,17 @@ class _Or:
         return self._item.write(fields)
 
 
+class _Immediate(Number):
+    """A number that stands for 32 bits, as in arithmetic."""
+
+    def parse(self, word, line, fmt, fields):
+        fields[self.field] = immediate(word, line)
+
+
 class _Moved:
     """What MOV, or the function of this name, moves to a register."""
 
-    _given = _Or(Number("imm", "a number, tid, core, a register or a uniform register"), _THREAD | _CORE)
+    _given = _Or(_Immediate("imm", "a number, tid, core, a register or a uniform register"), _THREAD | _CORE)
 
     def read(self, line, fmt, fields):
         moved = OPERAND.parsed(line, INSTRUCTIONS[Operation.ARITH])

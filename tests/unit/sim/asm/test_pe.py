@@ -35,6 +35,8 @@ LINES = [
     ("mov r5, 0x10", Operation.MOV, {"rd": 5, "imm": 16}),
     ("@p7 , mov r5, tid", Operation.MOV, {"guard": 1, "predicate": 7, "rd": 5, "source": Source.THREAD}),
     ("mov r5, core", Operation.MOV, {"rd": 5, "core": 1}),
+    ("mov r5, -2", Operation.MOV, {"rd": 5, "imm": 0xFFFFFFFE}),
+    ("mov r5, 1.0", Operation.MOV, {"rd": 5, "imm": 0x3F800000}),
     ("movu ur4, 3", Operation.MOVU, {"ud": 4, "imm": 3}),
     ("setp.lt p1, r5, 0x10", Operation.SETP, {"compare": Compare.LT, "pd": 1, "rs": 5, "imm": 16}),
     ("setp.geu p1, tid, 4", Operation.SETP, {"compare": Compare.GEU, "pd": 1, "source": Source.THREAD, "imm": 4}),
