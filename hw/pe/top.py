@@ -204,7 +204,7 @@ class PeUnit(wiring.Component):
         connect(m, start=start.registers, registers=registers.arithmetic)
         m.d.comb += [
             decoder.passes.eq(router.passes),
-            router.pending.eq(start.pending),
+            issue.arithmetic_pending.eq(start.pending),
             router.rests.eq(issue.rests),
             router.uniform_set.eq(issue.uniform_set),
             router.uniform.eq(issue.uniform),

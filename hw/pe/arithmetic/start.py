@@ -38,6 +38,7 @@ class ArithmeticStart(wiring.Component):
         self._params, self._latency = params, latency
         self._iterates = "div" in params.units or "f32" in params.units
         self.starts, self._inserts = Signal(), Signal()
+        self._waits = Signal()  # an operation waits for loads, multiplies or stores
         super().__init__(
             {
                 "i": In(stream.Signature(OperationLayout(params))),  # ``i.ready`` is a register
@@ -79,6 +80,7 @@ class ArithmeticStart(wiring.Component):
         passes = Signal()  # from the first stage to the second
         m.d.comb += [
             passes.eq(first_valid & self.access.clear & (~second_valid | starts)),
+            self._waits.eq(first_valid & ~self.access.clear),
             buffer.o.ready.eq(self.access.clear & (~second_valid | starts)),
             self.access.operation.eq(first),
             self.pending.eq(first_valid | second_valid | buffer.skidded),
@@ -202,7 +204,7 @@ class ArithmeticStart(wiring.Component):
             can.eq(valid & ~busy & ~busy_ports & ~blocked & ~inserts & ~taken),
             fetches.eq(can & alone & ~fetched),
             starts.eq(can & (~alone | fetched)),
-            self.stall_operand.eq(valid & busy),
+            self.stall_operand.eq(valid & busy | ~valid & self._waits),
             self.stall_port.eq(valid & ~busy & ~starts),
         ]
         m.d.sync += fetched.eq((fetched | fetches) & ~starts)
