@@ -250,7 +250,9 @@ class PeUnit(wiring.Component):
                 for bank in range(2)
             ]
         if "lookup" in params.units:
-            m.d.comb += [getattr(path, name).eq(getattr(kernels, name)) for name in ("entry_write", "entry", "entry_data")]
+            m.d.comb += [
+                getattr(path, name).eq(getattr(kernels, name)) for name in ("entry_write", "entry", "entry_data")
+            ]
         if self._cores > 1:
             m.d.comb += [
                 router.core_number.eq(self.core_number),

@@ -6,10 +6,10 @@ from amaranth.lib.wiring import In, Out
 
 from .divider import Divider
 
-__all__ = ["DivideRow"]
+__all__ = ["SHARING", "DivideRow"]
 
 #: Threads that share a divider: the last one's result comes as many cycles later, and 24 in all are allowed.
-_SHARING = 8
+SHARING = 8
 
 
 class DivideRow(wiring.Component):
@@ -29,7 +29,7 @@ class DivideRow(wiring.Component):
 
     def __init__(self, threads, *, integers, floats):
         self._threads, self._options = threads, {"integers": integers, "floats": floats}
-        self._sharing = min(threads, _SHARING)
+        self._sharing = min(threads, SHARING)
         #: From ``start`` to ``done``.
         self.cycles = Divider.LATENCY + 1 + self._sharing
         words = data.ArrayLayout(32, threads)

@@ -1,6 +1,6 @@
 """Start of arithmetic: an operation starts when its registers, the ports for them and its unit are free."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -114,18 +114,13 @@ class ArithmeticStart(wiring.Component):
             self.predicate_threads.eq(self.threads),
             self.quiet.eq(~self.pending & ~Cat(item.valid for item in self.in_flight).any()),
         ]
-        m.d.sync += [
-            self.written.eq(starts & ~second.to_predicate),
-            self.written_register.eq(second.target),
-        ]
+        m.d.sync += [self.written.eq(starts & ~second.to_predicate), self.written_register.eq(second.target)]
         return m
 
     @staticmethod
     def _depends(operation, target):
         """Whether ``operation`` reads what ``target`` writes."""
-        reads = Cat(
-            operation.reads[n] & (operation[name] == target.target) for n, name in enumerate("abc")
-        ).any()
+        reads = Cat(operation.reads[n] & (operation[name] == target.target) for n, name in enumerate("abc")).any()
         numbers = Cat(
             operation.guard & (operation.predicate == target.target[:3]),
             operation.selects & (operation.ps == target.target[:3]),
@@ -163,10 +158,7 @@ class ArithmeticStart(wiring.Component):
                 still_divides.eq((same & ~inserts) | (of_starting & second.iterates) | again),
             ]
         with m.Else():
-            m.d.comb += [
-                following.eq(Cat(inserts & divides, on)),
-                still_divides.eq(divides & ~inserts),
-            ]
+            m.d.comb += [following.eq(Cat(inserts & divides, on)), still_divides.eq(divides & ~inserts)]
         busy = Signal()
         m.d.sync += [on.eq(following), divides.eq(still_divides), busy.eq(following.any() | still_divides)]
         return busy

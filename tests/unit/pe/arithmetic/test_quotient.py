@@ -73,4 +73,3 @@ def test_threads_that_share():
 
     simulate(dut, testbench)
     assert came == [quotients(*row).tolist() for row in rows]
-

@@ -88,7 +88,11 @@ def error_of(decoded, rank):
     return PeError.NONE, 0
 
 
-@grid(lambda preset, mode: preset == "unit" or mode == "both", preset=["unit", "default", "ecp5", "lean"], mode=STALL_MODES)
+@grid(
+    lambda preset, mode: preset == "unit" or mode == "both",
+    preset=["unit", "default", "ecp5", "lean"],
+    mode=STALL_MODES,
+)
 def test_errors(preset, mode):
     params, met = PE_PRESETS[preset], set()
     rng = random.Random(f"decode {preset}")
