@@ -1,4 +1,4 @@
-"""F11: divisions are done a fixed number of cycles after any start, early ones included; results hold until the next."""
+"""F11: divisions are done a fixed number of cycles after any start, also an early one; results hold until the next."""
 
 import pytest
 from amaranth.hdl import Assert, Cover, Signal
