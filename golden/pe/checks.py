@@ -95,8 +95,10 @@ def _missing(operation, values, sizes):
         return values["type"]
     if operation == Operation.ARITH and FUNCTIONS[values["function"]].unit not in sizes.units:
         return values["function"]
-    if operation == Operation.LOAD and values["target"] == Target.LOOKUP:
+    if "alu" in sizes.units and operation == Operation.LOAD and values["target"] == Target.LOOKUP:
         return None if "lookup" in sizes.units else 0
+    if "alu" not in sizes.units and values.get("element"):
+        return 0
     controls = (Operation.CALL, Operation.RETURN, Operation.LOOP, Operation.END, Operation.LOAD)
     return 0 if operation in controls and "alu" not in sizes.units else None
 

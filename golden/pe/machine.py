@@ -168,7 +168,7 @@ class Pe:
             fault = self._perform(Operation(opcode), fields)
         else:
             fault = Fault(code, self.number, 0, self.sizes.threads - 1, register)
-            if opcode == Operation.LOAD and values and not inside:
+            if opcode == Operation.LOAD and values and not inside and "alu" in self.sizes.units:
                 kernels.load(**values, dropped=True)
         if inside and (code == PeError.STOPPED or word is None or (code and opcode in CONTROLS)):
             kernels.end()

@@ -15,19 +15,20 @@ __all__ = ["make_lanes_design", "run_lanes"]
 _WORDS = 4
 
 
-class LanesHarness(wiring.Component):
+class _Harness(wiring.Component):
     """Has ``count`` rows of operands computed by an arithmetic row of one thread.
 
     Parameters
     ----------
     unit : Component
-        With ``start`` and ``done`` the next operands follow when it is done; otherwise one a cycle.
+    latency : int or None
+        Cycles, with operands in each. None: the next ones follow when it is ``done``.
     depth : int
         Rows that fit.
     """
 
-    def __init__(self, unit, depth):
-        self._unit = unit
+    def __init__(self, unit, latency, depth):
+        self._unit, self._latency = unit, latency
         self._rows = WordArray(width=32 * _WORDS, depth=depth)
         self._results = WordArray(width=64, depth=depth)
         super().__init__({"start": In(1), "count": In(range(depth + 1)), "finished": Out(1)})
@@ -53,13 +54,15 @@ class LanesHarness(wiring.Component):
             m.d.comb += unit.part.eq(words[0][8])
         sends = running & (sent != self.count) & ~waits & ~self.start
         m.d.sync += [sent.eq(sent + sends), kept.eq(kept + self._results.write_enable)]
+        # The operands are there for one cycle alone.
+        started = delay(m, sends, 1, name="started")
         if "start" in members:
-            # The operands are there for one cycle alone.
-            started = delay(m, sends, 1, name="started")
-            m.d.comb += [unit.start.eq(started), self._results.write_enable.eq(waits & ~started & unit.done)]
+            m.d.comb += unit.start.eq(started)
+        if self._latency is None:
+            m.d.comb += self._results.write_enable.eq(waits & ~started & unit.done)
             m.d.sync += waits.eq(sends | (waits & ~self._results.write_enable))
         else:
-            arrives = Signal(1 + unit.LATENCY)
+            arrives = Signal(1 + self._latency)
             m.d.sync += arrives.eq(Cat(sends, arrives))
             m.d.comb += self._results.write_enable.eq(arrives[-1])
         with m.If(self.start):
@@ -67,10 +70,10 @@ class LanesHarness(wiring.Component):
         return m
 
 
-def make_lanes_design(unit, depth):
+def make_lanes_design(unit, latency, depth):
     """A ``Design`` whose arrays are ``rows`` and ``results``, of one of the arithmetic rows with one thread."""
     arrays = {"rows": Array("rows.array.words", 32 * _WORDS, depth), "results": Array("results.array.words", 64, depth)}
-    return make_design(LanesHarness(unit, depth), arrays)
+    return make_design(_Harness(unit, latency, depth), arrays)
 
 
 def run_lanes(simulation, functions, a, b, c, part, *, cycles=1):

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.spec.arithmetic import Function
 
 from ...lib.logic import delay, named
-from .steps import add, shift_down, shift_up
+from .steps import add, digit, shift_down, shift_up
 
 __all__ = ["Divider"]
 
@@ -174,31 +174,28 @@ class Divider(wiring.Component):
 
     def _digits(self, m, i, first):
         """Three digits of the result; ``first`` is the number of the first one among those of floats."""
-        remainder, quotient, width = i.remainder, i.quotient, self._width
-        for digit in range(_DIGITS):
-            subtract = ~remainder[-1]
-            operand = i.divisor
+        remainder, quotient = i.remainder, i.quotient
+        for number in range(_DIGITS):
+            divisor = i.divisor
             if self._floats and first is not None:
-                number = first + digit
-                so_far = Cat(Const(0, _FLOAT_DIGITS - 1 - number), 1, ~subtract, quotient[:number])
-                operand = Mux(self._root, so_far, operand)
-            operand = Cat(operand, Const(0, width))[:width]
-            total = add(Cat(quotient[-1], remainder[:-1]), operand ^ subtract.replicate(width), subtract)
-            remainder = named(m, total, "remainder")
+                below = Const(1 << _FLOAT_DIGITS - 1 - first - number)
+                so_far = Cat(below, remainder[-1], quotient[: first + number])
+                divisor = Mux(self._root, so_far, divisor)
+            remainder = digit(m, remainder, quotient[-1], divisor)
             quotient = Cat(~remainder[-1], quotient)[: len(quotient)]
         return {"remainder": remainder, "quotient": quotient, "divisor": i.divisor}
 
-    def _exponent(self, m, i, digit):
+    def _exponent(self, m, i, leading):
         """The exponent, and what else becomes of a float, for stage 14.
 
-        ``i`` are the registers after stage 2, ``digit`` the first one of the quotient, after stage 4.
+        ``i`` are the registers after stage 2, ``leading`` the digit of weight 1, after stage 4.
         """
         root = self._root
         places = {name: Cat(~getattr(i, f"significand_{name}")[23], getattr(i, f"places_{name}")) for name in "ab"}
         exponent = delay(m, (i.exponent - places["a"])[:10].as_signed(), 1, name="exponent_a")
         exponent = (exponent + delay(m, Mux(root, 0, places["b"]), 1, name="places_b"))[:10].as_signed()
         exponent = delay(m, exponent, 1, name="exponent_b")
-        exponent = delay(m, Mux(root, exponent >> 1, exponent - ~digit)[:10].as_signed(), 1, name="exponent")
+        exponent = delay(m, Mux(root, exponent >> 1, exponent - ~leading)[:10].as_signed(), 1, name="exponent")
         flags = delay(m, Cat(i.special, i.nan | i.infinite, i.nan, i.negative), 3, name="flags")
         special, ones, nan, negative = flags
         below = named(m, exponent < 1, "below")

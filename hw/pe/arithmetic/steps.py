@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Mux
 
 from ...lib.logic import named
 
-__all__ = ["add", "shift_down", "shift_up"]
+__all__ = ["add", "digit", "shift_down", "shift_up"]
 
 
 def add(a, b, carry):
@@ -12,6 +12,25 @@ def add(a, b, carry):
     if len(a) != len(b):
         raise ValueError(f"a and b must have the same number of bits, not {len(a)} and {len(b)}")
     return (Cat(1, a) + Cat(carry, b))[1 : len(a) + 1]
+
+
+def digit(m, remainder, following, divisor):
+    """A step of a division that does not restore: the next remainder, as a signal, of digit 1 if it is not negative.
+
+    Parameters
+    ----------
+    m : Module
+    remainder : Value
+        With its sign, from −``divisor`` to ``divisor`` − 1.
+    following : Value
+        The next bit of the dividend.
+    divisor : Value
+        At most as wide as the remainder without its sign.
+    """
+    subtract = ~remainder[-1]
+    operand = Cat(divisor, Const(0, len(remainder)))[: len(remainder)]
+    twice = Cat(following, remainder[:-1])
+    return named(m, add(twice, operand ^ subtract.replicate(len(remainder)), subtract), "remainder")
 
 
 def _choice(places, values):

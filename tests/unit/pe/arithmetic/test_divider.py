@@ -23,7 +23,7 @@ FLOATS = (Function.FDIV, Function.FSQRT)
 
 @cache
 def design(integers, floats):
-    return make_lanes_design(DivideRow(1, integers=integers, floats=floats), DEPTH)
+    return make_lanes_design(DivideRow(1, integers=integers, floats=floats), None, DEPTH)
 
 
 def check(functions, count, *, integers, floats):

@@ -11,6 +11,7 @@ from tilewright.golden.pe.floats import compare, compute
 from tilewright.hw.pe.arithmetic.floats import FloatRow
 from tilewright.sim.hdl.simulation import Simulation
 from tilewright.spec.arithmetic import Function
+from tilewright.verify.pysim.streams import run_pipeline
 
 SEED = 57
 DEPTH = 1 << 16
@@ -21,7 +22,7 @@ FUNCTIONS = tuple(each for each in FLOATS + COMPARISONS if each not in (Function
 
 @cache
 def design():
-    return make_lanes_design(FloatRow(1), DEPTH)
+    return make_lanes_design(FloatRow(1), FloatRow.LATENCY, DEPTH)
 
 
 def expected_of(function, a, b, c, part):
@@ -46,12 +47,9 @@ def check(count):
             words, holds = run_lanes(simulation, functions[rows], a[rows], b[rows], c[rows], part[rows])
             wrong = rows[np.where(predicates[rows], holds, words) != expected[rows]]
             for row in wrong[:1]:
-                name = Function(functions[row]).name
-                given = [hex(each[row]) for each in (a, b, c, part)]
+                given = ", ".join(f"{each[row]:#x}" for each in (a, b, c, part))
                 came = words[rows == row][0], holds[rows == row][0]
-                raise AssertionError(
-                    f"{name}{given}: {expected[row]:#x}, not {came[0]:#x}, {came[1]}, {len(wrong)} wrong"
-                )
+                raise AssertionError(f"{Function(functions[row]).name}({given}): {expected[row]:#x}, not {came}")
 
 
 def test_functions():
@@ -61,3 +59,20 @@ def test_functions():
 @pytest.mark.long
 def test_many():
     check(MANY)
+
+
+def test_threads_compute_the_same_function():
+    """Each with operands of its own; functions follow each other without a gap."""
+    rng = np.random.default_rng(SEED)
+    threads, rows, expected = 3, [], []
+    for _ in range(60):
+        function = FUNCTIONS[rng.integers(len(FUNCTIONS))]
+        a, b, c, part = (column[-threads:] for column in operands(rng, function, threads))
+        row = {"a": a.tolist(), "b": b.tolist(), "c": c.tolist(), "part": int(part[0]), "function": function}
+        rows.append(row)
+        expected.append(expected_of(function, a, b, c, part[0]).tolist())
+    latency = FloatRow.LATENCY
+    results = run_pipeline(FloatRow(threads), rows, o=latency, holds=latency)
+    for row, result, words in zip(rows, results, expected, strict=True):
+        holds = [bool(result["holds"] >> thread & 1) for thread in range(threads)]
+        assert (holds if row["function"] in COMPARISONS else list(result["o"])) == words, row
