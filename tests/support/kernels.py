@@ -47,11 +47,12 @@ def softmax_floats(x):
     for c in (*_COEFFICIENTS[3::-1], _F32(1)):
         p = fused(p, f, c)
     e = np.ldexp(p, n.astype(int))
-    parts = np.zeros((8, len(x)), _F32)
+    parts = np.zeros((12, len(x)), _F32)
     for column in range(x.shape[1]):
-        parts[column % 8] += e[:, column]
-    a, b, c, d = parts[:4] + parts[4:]
-    total = (a + c) + (b + d)
+        parts[column % 12] += e[:, column]
+    parts = parts[:6] + parts[6:]
+    a, b, c = parts[:3] + parts[3:]
+    total = a + b + c
     return e * (_F32(1) / total)[:, np.newaxis]
 
 
