@@ -32,6 +32,7 @@ class OperationLayout(data.StructLayout):
                 "target": register,  # register, or predicate, that is written
                 "to_predicate": 1,
                 "iterates": 1,  # a division or root, for DivideRow
+                "alternates": 1,  # a short quotient, of which one starts every other cycle
             }
         )
 

@@ -116,6 +116,9 @@ class ArithmeticPath(wiring.Component):
         if "div" in params.units:
             m.submodules.quotients = quotients = QuotientRow(params.threads)
             rows.append((quotients, [Function.QDIV]))
+            starts = Signal()
+            m.d.sync += starts.eq(source.valid & (source.function == Function.QDIV))
+            m.d.comb += quotients.start.eq(starts)
         for unit, _ in rows:
             given = at | words
             m.d.comb += [getattr(unit, name).eq(given[name]) for name in unit.signature.members if name in given]

@@ -116,4 +116,5 @@ class Router(wiring.Component):
                     operation.scalar.eq(Mux(arith.b == Operand.UNIFORM, self.uniform, arith.imm)),
                     operation.to_predicate.eq(having(lambda info: info.predicate)),
                     operation.iterates.eq(is_one_of(arith.function, _ITERATES)),
+                    operation.alternates.eq(arith.function == Function.QDIV),
                 ]

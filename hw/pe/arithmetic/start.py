@@ -195,10 +195,11 @@ class ArithmeticStart(wiring.Component):
                 | (~operation.to_predicate & ~operation.iterates & self.writes_ahead.bit_select(operation.target[0], 1))
             ),
         ]
-        can, fetches = Signal(), Signal()
-        free = ~division.valid if self._iterates else 1
+        can, fetches, alternated = Signal(), Signal(), Signal()
+        m.d.sync += alternated.eq(starts & operation.alternates)
+        taken = (operation.iterates & division.valid) | (operation.alternates & alternated)  # the unit
         m.d.comb += [
-            can.eq(valid & ~busy & ~busy_ports & ~blocked & ~inserts & (~operation.iterates | free)),
+            can.eq(valid & ~busy & ~busy_ports & ~blocked & ~inserts & ~taken),
             fetches.eq(can & alone & ~fetched),
             starts.eq(can & (~alone | fetched)),
             self.stall_operand.eq(valid & busy),
