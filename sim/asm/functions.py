@@ -26,7 +26,7 @@ _LIKE = {
 _SIGNS = {"ss": 0, "su": 1, "us": 2, "uu": 3}
 
 
-class OperandB:
+class _OperandB:
     """Operand b: a register, a uniform register, or an immediate."""
 
     description = "a register, a uniform register or a number"
@@ -42,7 +42,7 @@ class OperandB:
         word = line.operands[0] if line.operands else ""
         for prefix, kind, pattern in (("ur", Operand.UNIFORM, _UNIFORM), ("r", Operand.REGISTER, _REGISTER)):
             if pattern.fullmatch(word):
-                return {"b": kind, "rb": line.named(word, prefix, _LIKE[prefix], OperandB.description)}
+                return {"b": kind, "rb": line.named(word, prefix, _LIKE[prefix], _OperandB.description)}
         return None
 
     @staticmethod
@@ -52,7 +52,7 @@ class OperandB:
         return f"{'ur' if fields['b'] == Operand.UNIFORM else 'r'}{fields['rb']}"
 
 
-OPERAND = OperandB()
+OPERAND = _OperandB()
 
 
 def immediate(word, line):

@@ -33,10 +33,10 @@ def cases(params):
     def some(*shape, dtype=np.uint8):
         return rng.integers(0, 256, shape, np.uint8).view(dtype)
 
-    matrix, wide, square = some(rows, 128), some(rows // 4, 768), some(128, 64)
+    matrix, wide, square = some(rows, 128), some(rows // 2, 768), some(128, 64)
     gain, shift = rng.standard_normal((2, 768)).astype(np.float32)
     floats = rng.standard_normal((rows // 4, 128)).astype(np.float32)
-    gates, state = [some(8, 64, dtype=np.int8) for _ in range(4)], rng.standard_normal((8, 64)).astype(np.float32)
+    gates, state = [some(8, 72, dtype=np.int8) for _ in range(4)], rng.standard_normal((8, 72)).astype(np.float32)
     numbers = {"a_zero": 3, "b_zero": 5, "scale": 0.01, "y_zero": 9}
     ratios = {"ratio": (0.4, 0.7), "offset": -30}
     makers = [

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tilewright.golden.arguments import array, integer
+from tilewright.golden.arguments import array, integer, shown
 from tilewright.golden.pe.floats import compute
 from tilewright.spec.arithmetic import Function
 
@@ -165,9 +165,9 @@ def _gates(name, gates, state, constants, last, gate_quant, y_quant, y_dtype, op
         raise ValueError("gates must be four arrays of one shape and type")
     two_dimensions("gates", gates[0], _BYTES)
     shape, kind = gates[0].shape, gates[0].dtype
-    if state.shape != shape or state.dtype != np.float32 or state.size % 8:
-        raise ValueError(f"the state must be float32 of shape {shape}, of a multiple of 8 elements")
-    y_dtype, step = np.dtype(kind if y_dtype is None else y_dtype), 8 * threads_of(options)
+    if state.shape != shape or state.dtype != np.float32 or not state.size:
+        raise ValueError(f"the state must be float32 of shape {shape}, not {shown(state)}")
+    y_dtype, step = np.dtype(kind if y_dtype is None else y_dtype), 12 * threads_of(options)
     (scale, zero), (y_scale, y_zero) = gate_quant, y_quant
     constants = [*constants, float_bits(1 / np.float32(y_scale)), y_zero, step, *last]
     words = np.array([word & _LARGEST for word in constants], np.uint32)

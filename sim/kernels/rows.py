@@ -38,9 +38,9 @@ def softmax_bytes(x, scale, **options):
     shift = math.log(_LARGEST / width) / float(scale)
     # Entry k: a difference of k − 256 steps, and 0 of none.
     table = [min(int(math.exp((steps + shift) * float(scale))), _LARGEST) for steps in (0, *range(-255, 0))]
-    threads, chunks = threads_of(options), _blocks(width, 16)
-    arguments = [rows, Space(rows.shape, x.dtype), _blocks(count, threads), chunks, (width - 16) & ~3,
-                 width - 16 * chunks, threads, width - 4]  # fmt: skip
+    threads = threads_of(options)
+    chunks = [_blocks(width, size) for size in (64, 32, 16)]
+    arguments = [rows, Space(rows.shape, x.dtype), _blocks(count, threads), threads, width, *chunks]
     variant = {"u": _unsigned(x.dtype), "signed": x.dtype == np.int8}
     return KernelProgram("softmax_bytes", arguments, result=1, lookup=np.array(table, np.uint32), variant=variant,
                          **options).shaped(x.shape)  # fmt: skip
@@ -49,12 +49,12 @@ def softmax_bytes(x, scale, **options):
 def softmax_floats(x, **options):
     """Softmax of the last dimension of ``x``, float32, by the formulas in the kernel's text; a :class:`KernelProgram`.
 
-    ValueError for rows of less than 8 elements.
+    ValueError for rows of less than 12 elements.
     """
-    rows = two_dimensions("x", x, ("float32",), 8)
+    rows = two_dimensions("x", x, ("float32",), 12)
     count, width = rows.shape
     threads = threads_of(options)
-    arguments = [rows, Space(rows.shape, x.dtype), _blocks(count, threads), _blocks(width, 8), width - 8, threads]
+    arguments = [rows, Space(rows.shape, x.dtype), _blocks(count, threads), _blocks(width, 12), width - 12, threads]
     return KernelProgram("softmax_f32", arguments, result=1, **options).shaped(x.shape)
 
 
@@ -86,10 +86,10 @@ def layer_norm(x, gain, shift, *, x_quant, y_quant, epsilon=1e-5, y_dtype=None, 
             raise ValueError(f"{name} must have a number for each of {width} columns, not shape {values.shape}")
     constants = [
         -width * x_zero, -2 * x_zero, width * x_zero**2, float_bits(1 / f32(width)), float_bits(float(centred)),
-        float_bits(f32(epsilon) / (f32(x_scale) * f32(x_scale))), threads, 0,
+        float_bits(f32(epsilon) / (f32(x_scale) * f32(x_scale))), threads,
     ]  # fmt: skip
     words = np.array([word & _LARGEST for word in constants], np.uint32)
-    arguments = [rows, Space(rows.shape, y_dtype), gains, shifts, words, _blocks(count, threads), _blocks(width, 32),
+    arguments = [rows, Space(rows.shape, y_dtype), gains, shifts, words, _blocks(count, 2 * threads), _blocks(width, 32),
                  _blocks(width, 8)]  # fmt: skip
     table = np.arange(256, dtype=np.uint8).view(x.dtype).astype(f32) - f32(x_zero)
     variant = {"u": _unsigned(y_dtype), "x": _sign(x.dtype)}
@@ -123,7 +123,7 @@ def _sums(what, x, x_zero, y_dtype, last, unsigned, options):
 
 def max_rows(x, **options):
     """The largest of the last dimension of ``x``, bytes; a :class:`KernelProgram`. ValueError below 32 columns."""
-    return _largest("max_rows", x, x.dtype, 4, options)
+    return _largest("max_rows", x, x.dtype, 32, 4, options)
 
 
 def arg_max(x, **options):
@@ -131,13 +131,13 @@ def arg_max(x, **options):
 
     ValueError below 32 columns.
     """
-    return _largest("arg_max", x, np.int32, 32, options)
+    return _largest("arg_max", x, np.int32, 128, 32, options)
 
 
-def _largest(name, x, y_dtype, last, options):
+def _largest(name, x, y_dtype, chunk, last, options):
     rows = two_dimensions("x", x, _BYTES, 32)
     (count, width), threads = rows.shape, threads_of(options)
-    arguments = [rows, Space((count,), y_dtype), _blocks(count, threads), _blocks(width, 32), threads,
+    arguments = [rows, Space((count,), y_dtype), _blocks(count, threads), _blocks(width, chunk), threads,
                  (width - 32) & ~3, width - last]  # fmt: skip
     program = KernelProgram(name, arguments, result=1, variant={"u": _unsigned(x.dtype)}, elements=rows.size, **options)
     return program.shaped(x.shape[:-1])

@@ -1,13 +1,34 @@
 """What kernels compute, in numpy, from the formulas in their texts."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from tilewright.network.arithmetic import fused
 
-__all__ = ["gru", "layer_norm", "lstm", "saturated", "softmax_floats"]
+__all__ = ["any_bytes", "equal", "gru", "layer_norm", "lstm", "node", "saturated", "softmax_floats"]
 
 _F32 = np.float32
 _COEFFICIENTS = [_F32(c) for c in (0.693147, 0.24022242, 0.05550734, 0.009671514, 0.0013264719)]
+
+
+def any_bytes(rng, shape, dtype):
+    """Random bytes of all values."""
+    limits = np.iinfo(dtype)
+    return rng.integers(limits.min, limits.max + 1, shape).astype(dtype)
+
+
+def node(dtype, **fields):
+    """Attributes of a node of a network whose result has the type."""
+    limits = np.iinfo(dtype)
+    return SimpleNamespace(minimum=limits.min, maximum=limits.max, **fields)
+
+
+def equal(program, wanted):
+    """Checks the result of a ``KernelProgram`` on the golden model."""
+    result = program.run()
+    assert result.dtype == wanted.dtype and result.shape == wanted.shape
+    assert (result == wanted).all()
 
 
 def saturated(values, dtype):
@@ -17,6 +38,7 @@ def saturated(values, dtype):
 
 
 def softmax_floats(x):
+    """Softmax of rows, float32."""
     d = x - x.max(axis=1, keepdims=True)
     t = np.maximum(d * _F32(1.4426950408889634), _F32(-125))
     n = np.rint(t)
@@ -25,15 +47,17 @@ def softmax_floats(x):
     for c in (*_COEFFICIENTS[3::-1], _F32(1)):
         p = fused(p, f, c)
     e = np.ldexp(p, n.astype(int))
-    parts = np.zeros((8, len(x)), _F32)
+    parts = np.zeros((12, len(x)), _F32)
     for column in range(x.shape[1]):
-        parts[column % 8] += e[:, column]
-    a, b, c, d = parts[:4] + parts[4:]
-    total = (a + c) + (b + d)
+        parts[column % 12] += e[:, column]
+    parts = parts[:6] + parts[6:]
+    a, b, c = parts[:3] + parts[3:]
+    total = a + b + c
     return e * (_F32(1) / total)[:, np.newaxis]
 
 
 def layer_norm(x, gain, shift, x_quant, y_quant, epsilon, dtype, *, centred):
+    """Layer normalisation of rows of bytes, or by the root of the mean square."""
     (x_scale, x_zero), (y_scale, y_zero) = x_quant, y_quant
     u = x.astype(np.int64) - x_zero
     i = _F32(1) / _F32(x.shape[1])

@@ -2,10 +2,9 @@
 
 from fractions import Fraction
 
+from support.pe_floats import exact
 from tilewright.spec.arithmetic import FUNCTIONS, Function, Operand
 from tilewright.spec.pe import INSTRUCTIONS, Operation, PeError, Target
-
-from .pe_floats import exact
 
 __all__ = ["ScalarPe", "scalar"]
 

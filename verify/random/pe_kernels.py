@@ -15,7 +15,7 @@ _ENTRIES = 4  # of lookup memory in a word
 _NESTED = 2
 
 
-def load_words(rng, target, index, words):
+def _load_words(rng, target, index, words):
     """Instructions that load ``words`` from ``index`` on, in one part or in two, with the words."""
     middle = rng.randint(0, len(words)) if rng.random() < 0.3 else 0
     for part, place in ((words[:middle], 0), (words[middle:], middle)):
@@ -28,7 +28,7 @@ def load_words(rng, target, index, words):
 def load_entries(rng, params):
     """The same for the whole lookup memory, with random entries."""
     words = [rng.getrandbits(_WORD_BITS) for _ in range(params.lookup_words // _ENTRIES)]
-    yield from load_words(rng, Target.LOOKUP, 0, words)
+    yield from _load_words(rng, Target.LOOKUP, 0, words)
 
 
 class RandomKernels:
@@ -72,7 +72,7 @@ class RandomKernels:
         """The instructions, and words after them, that load the kernels; not clean, perhaps after a refused load."""
         if not self._clean and self._rng.random() < 0.2:
             yield from self.refused()
-        yield from load_words(self._rng, Target.CODE, self.first, self._words)
+        yield from _load_words(self._rng, Target.CODE, self.first, self._words)
 
     def refused(self):
         """A load at a wrong place, with the words that it drops."""
