@@ -89,8 +89,10 @@ def layer_norm(x, gain, shift, *, x_quant, y_quant, epsilon=1e-5, y_dtype=None, 
         float_bits(f32(epsilon) / (f32(x_scale) * f32(x_scale))), threads,
     ]  # fmt: skip
     words = np.array([word & _LARGEST for word in constants], np.uint32)
-    arguments = [rows, Space(rows.shape, y_dtype), gains, shifts, words, _blocks(count, 2 * threads), _blocks(width, 32),
-                 _blocks(width, 8)]  # fmt: skip
+    arguments = [
+        rows, Space(rows.shape, y_dtype), gains, shifts, words, _blocks(count, 2 * threads), _blocks(width, 32),
+        _blocks(width, 8),
+    ]  # fmt: skip
     table = np.arange(256, dtype=np.uint8).view(x.dtype).astype(f32) - f32(x_zero)
     variant = {"u": _unsigned(y_dtype), "x": _sign(x.dtype)}
     return KernelProgram("layer_norm", arguments, result=1, lookup=table.view(np.uint32), variant=variant,

@@ -17,8 +17,8 @@ from tilewright.sim.hdl.tops import top_component
 from .flow import map_flat
 from .netlist import block_table, by_block, cell_counts, depth_figures, depth_lines
 
-__all__ = ["EACH_CORE", "NEIGHBOURS", "REDUCTIONS", "ROWS", "cluster_blocks", "conv_blocks", "flat_figures", "flat_lines",
-           "measure_flat", "pe_blocks", "program_blocks", "tmau_blocks"]  # fmt: skip
+__all__ = ["EACH_CORE", "NEIGHBOURS", "REDUCTIONS", "ROWS", "SHARING", "cluster_blocks", "conv_blocks", "flat_figures",
+           "flat_lines", "measure_flat", "pe_blocks", "program_blocks", "tmau_blocks"]  # fmt: skip
 
 #: Blocks of the TMAU that only reductions need.
 REDUCTIONS = ("Reducer", "SharedReducer")

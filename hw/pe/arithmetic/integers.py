@@ -7,7 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from tilewright.spec.arithmetic import Function as F
+from tilewright.spec.arithmetic import Function
 
 from ...lib.logic import delay, is_one_of, mux_tree
 from .multiplier import Multiplier
@@ -66,39 +66,41 @@ class IntegerRow(wiring.Component):
     def _decode(self, m):
         """Controls that all lanes share, by the cycle in which they are used: ``is0`` to ``is4``."""
         groups = {
-            "bytes": (F.XB, F.XBU, F.LOOKUP, F.LOOKB),
-            "halves": (F.XH, F.XHU),
-            "signed_part": (F.XB, F.XH),
-            "sel": (F.SEL,),
-            "shfl": (F.SHFL,),
-            "subtracts": (F.SUB, F.SUB4, F.MIN, F.MAX, F.MINU, F.MAXU, F.MIN4, F.MAX4, F.MINU4, F.MAXU4,
-                          F.EQ, F.NE, F.LT, F.LE, F.GT, F.GE, F.LTU, F.LEU, F.GTU, F.GEU),
-            "flips": (F.MIN, F.MAX, F.LT, F.LE, F.GT, F.GE, F.MIN4, F.MAX4),
-            "four": (F.ADD4, F.SUB4, F.MIN4, F.MAX4, F.MINU4, F.MAXU4),
-            "and_": (F.AND,), "or_": (F.OR,), "xor": (F.XOR,),
-            "logic": (F.AND, F.OR, F.XOR),
-            "low_limit": (F.MIN, F.MINU, F.MIN4, F.MINU4),
-            "limits": (F.MIN, F.MAX, F.MINU, F.MAXU, F.MIN4, F.MAX4, F.MINU4, F.MAXU4),
-            "packs": (F.PACKB, F.PACKBU, F.PACKH, F.PACKHU),
-            "pack_bytes": (F.PACKB, F.PACKBU),
-            "pack_unsigned": (F.PACKBU, F.PACKHU),
-            "multiplies": (F.MUL, F.MULH, F.MULHU, F.MAD, F.DP4, F.SHL, F.SHR, F.SAR),
-            "dp4": (F.DP4,),
-            "adds": (F.MAD, F.DP4),
-            "high": (F.MULH, F.MULHU, F.SHR, F.SAR),
-            "mulh": (F.MULH,), "sar": (F.SAR,),
-            "shifts": (F.SHL, F.SHR, F.SAR),
-            "right": (F.SHR, F.SAR),
-            "lookup": (F.LOOKUP, F.LOOKB),
-            "lookb": (F.LOOKB,),
-            "equal": (F.EQ, F.NE), "orders": (F.LT, F.LTU, F.LE, F.LEU, F.GT, F.GTU, F.GE, F.GEU),
-            "or_equal": (F.LE, F.LEU, F.GT, F.GTU),
-            "inverts": (F.NE, F.GT, F.GTU, F.GE, F.GEU),
-            "joins": (F.PAND, F.POR, F.PXOR, F.PANDN),
-            "pand": (F.PAND,), "por": (F.POR,), "pxor": (F.PXOR,),
+            "bytes": "XB XBU LOOKUP LOOKB",
+            "halves": "XH XHU",
+            "signed_part": "XB XH",
+            "sel": "SEL",
+            "shfl": "SHFL",
+            "subtracts": "SUB SUB4 MIN MAX MINU MAXU MIN4 MAX4 MINU4 MAXU4 EQ NE LT LE GT GE LTU LEU GTU GEU",
+            "flips": "MIN MAX LT LE GT GE MIN4 MAX4",
+            "four": "ADD4 SUB4 MIN4 MAX4 MINU4 MAXU4",
+            "and_": "AND", "or_": "OR", "xor": "XOR",
+            "logic": "AND OR XOR",
+            "low_limit": "MIN MINU MIN4 MINU4",
+            "limits": "MIN MAX MINU MAXU MIN4 MAX4 MINU4 MAXU4",
+            "packs": "PACKB PACKBU PACKH PACKHU",
+            "pack_bytes": "PACKB PACKBU",
+            "pack_unsigned": "PACKBU PACKHU",
+            "multiplies": "MUL MULH MULHU MAD DP4 SHL SHR SAR",
+            "dp4": "DP4",
+            "adds": "MAD DP4",
+            "high": "MULH MULHU SHR SAR",
+            "mulh": "MULH", "sar": "SAR",
+            "shifts": "SHL SHR SAR",
+            "right": "SHR SAR",
+            "lookup": "LOOKUP LOOKB",
+            "lookb": "LOOKB",
+            "equal": "EQ NE", "orders": "LT LTU LE LEU GT GTU GE GEU",
+            "or_equal": "LE LEU GT GTU",
+            "inverts": "NE GT GTU GE GEU",
+            "joins": "PAND POR PXOR PANDN",
+            "pand": "PAND", "por": "POR", "pxor": "PXOR",
         }  # fmt: skip
         stages = [{name: Signal(name=f"{name}0") for name in groups} | {"part": self.part}]
-        m.d.comb += [stages[0][name].eq(is_one_of(self.function, functions)) for name, functions in groups.items()]
+        m.d.comb += [
+            stages[0][name].eq(is_one_of(self.function, (Function[function] for function in functions.split())))
+            for name, functions in groups.items()
+        ]
         for cycle in range(1, self.LATENCY):
             stages.append({name: delay(m, value, 1, name=f"{name}_at{cycle}") for name, value in stages[-1].items()})
         self.at = [SimpleNamespace(**stage) for stage in stages]
@@ -218,7 +220,7 @@ class _Lane:
 
     def _product(self):
         """Cycle 4: the product."""
-        m, row, (at0, _, at2, _, at4) = self._m, self._row, self._row.at
+        m, (at0, _, at2, _, at4) = self._m, self._row.at
         m.submodules[f"multiplier{self._thread}"] = multiplier = Multiplier()
         places = Signal(5, name=f"places{self._thread}")
         # To the right by n is the high half of a product with 2^(32 − n); by 0, the low half of one with 1.

@@ -1,5 +1,7 @@
 """Start of arithmetic: an operation starts when its registers, the ports for them and its unit are free."""
 
+from itertools import pairwise
+
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -98,7 +100,7 @@ class ArithmeticStart(wiring.Component):
             flight[0].target.eq(Mux(inserts, division.target, second.target)),
             flight[0].to_predicate.eq(second.to_predicate & ~inserts),
         ]
-        m.d.sync += [later.eq(earlier) for earlier, later in zip(flight, flight[1:], strict=False)]
+        m.d.sync += [later.eq(earlier) for earlier, later in pairwise(flight)]
         busy = self._wait(m, first, second, passes, flight, division)
         self._start(m, second, second_valid, busy, division)
         last = flight[-1]
@@ -165,7 +167,7 @@ class ArithmeticStart(wiring.Component):
 
     def _start(self, m, operation, valid, busy, division):
         """Grants of ports and of the slot for the result, and the start."""
-        params, registers, starts, inserts = self._params, self.registers, self.starts, self._inserts
+        registers, starts, inserts = self.registers, self.starts, self._inserts
         a_bank, b_bank, c_bank = (operation[name][0] for name in "abc")
         # Operand a is read on the left and b on the right. c is read where its bank is free, or in a cycle of its own.
         reads_a, reads_b, reads_c = operation.reads

@@ -68,7 +68,9 @@ def refusal_at_rank(word, params, rank, misplaced):
     segment = SimpleNamespace(element=SegmentElement.S8 if narrow else SegmentElement.S16, rank=rank)
     pe = SimpleNamespace(
         sizes=params, uniform=[0] * params.uniform_regs, segments=[segment], smem=range(params.smem.size_bytes),
-        kernels=SimpleNamespace(refusal=lambda *_: (PeError.NONE, 0) if misplaced is None else (PeError.CONTROL, misplaced)),
+        kernels=SimpleNamespace(
+            refusal=lambda *_: (PeError.NONE, 0) if misplaced is None else (PeError.CONTROL, misplaced)
+        ),
     )  # fmt: skip
     values = decode(word)
     return (PeError.OPCODE, 0) if values is None else refusal(values, pe)
