@@ -188,7 +188,8 @@ def _measured(engine, makes, times, args):
         (each.levels for each in costs.values()), default=0))  # fmt: skip
     print(_row("all of them", total))
     if not args.block and not args.settings:
-        record(f"area-{engine}-{args.preset}", luts=total.luts, flip_flops=total.flip_flops, levels=total.levels)
+        record(f"area-{engine}-{args.preset}", luts=total.luts, flip_flops=total.flip_flops, levels=total.levels,
+               command=f"tilewright area --engine {engine} --preset {args.preset}")  # fmt: skip
     return costs
 
 

@@ -219,7 +219,8 @@ def measure_flat(top, preset, without, family, out, settings=()):
     # A path and a table by blocks are for readers; whoever compares needs numbers.
     levels = {"levels": figures["levels"]} if "levels" in figures else {}
     if not without and not settings:
-        record(f"flat-{top.replace('_', '-')}-{preset}-{family}", **figures["cells"], **levels)
+        record(f"flat-{top.replace('_', '-')}-{preset}-{family}", **figures["cells"], **levels,
+               command=f"tilewright area --flat --top {top} --preset {preset} --family {family}")  # fmt: skip
     print(out)
     return 0
 
