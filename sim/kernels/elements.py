@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from tilewright.golden.arguments import array, integer, shown
+from tilewright.golden.arguments import array, integer, power_of_two, shown
 from tilewright.golden.pe.floats import compute
 from tilewright.spec.arithmetic import Function
 
-from .program import KernelProgram, Space, float_bits, threads_of, two_dimensions
+from .program import Flat, KernelProgram, Space, float_bits, threads_of, two_dimensions
 
 __all__ = [
     "function_bytes", "gather_rows", "gru_gates", "lstm_gates", "product_bytes", "sum_bytes", "transpose_bytes",
@@ -103,12 +103,21 @@ def _rows(values):
 
 
 def transpose_bytes(x, **options):
-    """The transpose of a matrix of bytes; a :class:`KernelProgram`."""
-    matrix = two_dimensions("x", x, _BYTES)
+    """The transpose of a matrix of bytes; a :class:`KernelProgram`. ValueError unless threads are a power of two."""
+    matrix, threads = two_dimensions("x", x, _BYTES), power_of_two("threads", threads_of(options))
     count, width = matrix.shape
-    step = 4 * threads_of(options)
-    arguments = [matrix, Space((width, count), x.dtype, page=32), _blocks(count, 4), _blocks(width, step), step]
-    return KernelProgram("transpose", arguments, result=1, **options)
+    groups = min(threads, 1 << (_blocks(width, 16) - 1).bit_length())
+    rows, columns = 4 * threads // groups, 16 * groups  # of a block
+    blocks = _blocks(count, rows)
+    pitch, y_pitch = 4 * _blocks(width, 4), 8 * (_blocks(rows * blocks, 8) | 1)
+    padded = np.zeros((count, pitch), x.dtype)
+    padded[:, :width] = matrix
+    steps = rows * pitch, columns - blocks * rows * pitch, rows, columns * y_pitch - blocks * rows
+    variant = {f"x{n}": str(n * pitch) for n in range(1, 5)} | {f"y{n}": str(n * y_pitch) for n in range(1, 17)}
+    variant |= {"last": str(groups - 1), "log2": str(groups.bit_length() - 1)}
+    arguments = [Flat(padded), Flat(np.zeros((width, y_pitch), x.dtype)), blocks, _blocks(width, columns), *steps]
+    program = KernelProgram("transpose", arguments, result=1, variant=variant, elements=matrix.size, **options)
+    return program.shaped((width, y_pitch), (slice(None), slice(count)))
 
 
 def gather_rows(x, index, **options):

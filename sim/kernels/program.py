@@ -18,7 +18,8 @@ from ..asm.pe import assemble_program
 from ..session.products import PeProgram
 
 __all__ = [
-    "KERNELS", "KernelProgram", "Space", "float_bits", "kernel_text", "kernel_words", "threads_of", "two_dimensions",
+    "KERNELS", "Flat", "KernelProgram", "Space", "float_bits", "kernel_text", "kernel_words", "threads_of",
+    "two_dimensions",
 ]  # fmt: skip
 
 _FOLDER = files(__package__)
@@ -31,6 +32,8 @@ _ELEMENTS = {
 }  # fmt: skip
 _ENTRIES = 4  # of the lookup memory in a word
 _ENTRY_BITS = 32
+_LINE = 128
+_LONGEST_PAGE = 1 << 15
 
 
 def float_bits(value):
@@ -72,7 +75,7 @@ class KernelProgram:
         Of ``KERNELS``, or any with ``text``.
     arguments : list
         Values of the uniform registers from 0 on: integers, or operands: arrays with their contents, or
-        :class:`Space` for results. An operand's argument is the number of its segment.
+        :class:`Space` for results, or :class:`Flat`. An operand's argument is the number of its segment.
     result : int
         Which argument is the result.
     text : str, optional
@@ -108,30 +111,36 @@ class KernelProgram:
             )
         self._placement = Placement(smem_bytes, self.sizes)
         self.arguments = [self._argument(value) for value in arguments]
-        self._result_argument, self._shape = result, arguments[result].shape
+        self._result_argument, self._shape, self._part = result, arguments[result].shape, ()
         self._dtypes = [getattr(value, "dtype", None) for value in arguments]
         self.lookup = None if lookup is None else np.asarray(lookup).astype("<u4", casting="same_kind")
         self.elements = int(np.prod(self._shape)) if elements is None else elements
 
-    def shaped(self, shape):
-        """This program, with results of another ``shape``."""
-        self._shape = shape
+    def shaped(self, shape, part=()):
+        """This program, with results of another ``shape``, or a ``part`` of them."""
+        self._shape, self._part = shape, part
         return self
 
     def _argument(self, value):
         if isinstance(value, Space):
-            return self._place(value.shape, value.dtype, value.page)
+            return self._place(value.shape, value.dtype)
+        if isinstance(value, Flat):
+            return self._filled(value.contents.reshape(-1), _LONGEST_PAGE)
         if isinstance(value, np.ndarray):
-            number = self._place(array("an operand", value).shape, value.dtype, None)
-            self._placement.put(number, value)
-            return number
+            return self._filled(array("an operand", value))
         return integer("an argument", value, -(1 << 31), (1 << 32) - 1) & 0xFFFFFFFF
 
-    def _place(self, shape, dtype, page):
+    def _filled(self, contents, most=None):
+        """Places an array, with pages of ``most`` elements at most if it is given."""
+        number = self._place(contents.shape, contents.dtype, most)
+        self._placement.put(number, contents)
+        return number
+
+    def _place(self, shape, dtype, most=None):
         if dtype.name not in _ELEMENTS:
             raise TypeError(f"operands must have elements of {', '.join(_ELEMENTS)}, not {dtype}")
         size = shape[::-1]
-        page_log2 = None if page is None else ((page - 1).bit_length(), *((n - 1).bit_length() for n in size[1:]))
+        page_log2 = None if most is None else ((min(max(size[0], _LINE), most) - 1).bit_length(),)
         return self._placement.add(size, _ELEMENTS[dtype.name], page_log2=page_log2, swizzle=Swizzle.B128)
 
     @property
@@ -165,7 +174,7 @@ class KernelProgram:
 
     def read(self, smem):
         """The result in ``smem``, the shared memory after the program."""
-        return self.read_argument(self._result_argument, smem).reshape(self._shape)
+        return self.read_argument(self._result_argument, smem).reshape(self._shape)[self._part]
 
     def read_argument(self, number, smem):
         """The contents of the operand with this number among the arguments."""
@@ -213,12 +222,17 @@ class Space:
     ----------
     shape : tuple of int
     dtype : type of its elements
-    page : int or None
-        Elements of a row of a page; by default those of 128 bytes.
     """
 
-    def __init__(self, shape, dtype, page=None):
-        self.shape, self.dtype, self.page = tuple(shape), np.dtype(dtype), page
+    def __init__(self, shape, dtype):
+        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+
+
+class Flat:
+    """An operand of bytes whose segment has one dimension, with all rows one after the other, and long pages."""
+
+    def __init__(self, contents):
+        self.contents, self.shape, self.dtype = contents, contents.shape, contents.dtype
 
 
 def threads_of(options):

@@ -54,7 +54,8 @@ def softmax_floats(x, **options):
     rows = two_dimensions("x", x, ("float32",), 12)
     count, width = rows.shape
     threads = threads_of(options)
-    arguments = [rows, Space(rows.shape, x.dtype), _blocks(count, threads), _blocks(width, 12), width - 12, threads]
+    arguments = [rows, Space(rows.shape, x.dtype), _blocks(count, threads), _blocks(width, 12), width - 12, threads,
+                 min(12, width - 12)]  # fmt: skip
     return KernelProgram("softmax_f32", arguments, result=1, **options).shaped(x.shape)
 
 
@@ -89,10 +90,8 @@ def layer_norm(x, gain, shift, *, x_quant, y_quant, epsilon=1e-5, y_dtype=None, 
         float_bits(f32(epsilon) / (f32(x_scale) * f32(x_scale))), threads,
     ]  # fmt: skip
     words = np.array([word & _LARGEST for word in constants], np.uint32)
-    arguments = [
-        rows, Space(rows.shape, y_dtype), gains, shifts, words, _blocks(count, 2 * threads), _blocks(width, 32),
-        _blocks(width, 8),
-    ]  # fmt: skip
+    arguments = [rows, Space(rows.shape, y_dtype), gains, shifts, words, _blocks(count, 2 * threads),
+                 _blocks(width, 32), _blocks(width, 8)]  # fmt: skip
     table = np.arange(256, dtype=np.uint8).view(x.dtype).astype(f32) - f32(x_zero)
     variant = {"u": _unsigned(y_dtype), "x": _sign(x.dtype)}
     return KernelProgram("layer_norm", arguments, result=1, lookup=table.view(np.uint32), variant=variant,
@@ -124,8 +123,8 @@ def _sums(what, x, x_zero, y_dtype, last, unsigned, options):
 
 
 def max_rows(x, **options):
-    """The largest of the last dimension of ``x``, bytes; a :class:`KernelProgram`. ValueError below 32 columns."""
-    return _largest("max_rows", x, x.dtype, 32, 4, options)
+    """The largest of the last dimension of ``x``, bytes; a :class:`KernelProgram`. ValueError below 16 columns."""
+    return _largest("max_rows", x, x.dtype, 16, 64, options)
 
 
 def arg_max(x, **options):
@@ -133,13 +132,12 @@ def arg_max(x, **options):
 
     ValueError below 32 columns.
     """
-    return _largest("arg_max", x, np.int32, 128, 32, options)
+    return _largest("arg_max", x, np.int32, 32, 128, options)
 
 
-def _largest(name, x, y_dtype, chunk, last, options):
-    rows = two_dimensions("x", x, _BYTES, 32)
+def _largest(name, x, y_dtype, least, chunk, options):
+    rows = two_dimensions("x", x, _BYTES, least)
     (count, width), threads = rows.shape, threads_of(options)
-    arguments = [rows, Space((count,), y_dtype), _blocks(count, threads), _blocks(width, chunk), threads,
-                 (width - 32) & ~3, width - last]  # fmt: skip
+    arguments = [rows, Space((count,), y_dtype), _blocks(count, threads), threads, width, _blocks(width, chunk)]
     program = KernelProgram(name, arguments, result=1, variant={"u": _unsigned(x.dtype)}, elements=rows.size, **options)
     return program.shaped(x.shape[:-1])
