@@ -11,8 +11,10 @@ from tilewright.sim.hdl.word_array import WordArray
 
 __all__ = ["make_lanes_design", "run_lanes"]
 
-#: Words of a row of one thread: function and part, a, b, c.
+#: Words of a row of one thread: function, part and predicates, a, b, c.
 _WORDS = 4
+#: Bits of the first word.
+_FIELDS = {"part": slice(8, 11), "first": 11, "second": 12}
 
 
 class _Harness(wiring.Component):
@@ -50,8 +52,9 @@ class _Harness(wiring.Component):
         ]
         if "function" in members:
             m.d.comb += unit.function.eq(words[0][:8])
-        if "part" in members:
-            m.d.comb += unit.part.eq(words[0][8])
+        for name, bits in _FIELDS.items():
+            if name in members:
+                m.d.comb += getattr(unit, name).eq(words[0][bits])
         sends = running & (sent != self.count) & ~waits & ~self.start
         m.d.sync += [sent.eq(sent + sends), kept.eq(kept + self._results.write_enable)]
         # The operands are there for one cycle alone.
@@ -76,11 +79,13 @@ def make_lanes_design(unit, latency, depth):
     return make_design(_Harness(unit, latency, depth), arrays)
 
 
-def run_lanes(simulation, functions, a, b, c, part, *, cycles=1):
+def run_lanes(simulation, functions, a, b, c, part, *, first=0, second=0, cycles=1):
     """Results of functions of operands, one each.
 
     Parameters
     ----------
+    first, second : ndarray, or 0
+        Predicates that the functions read.
     cycles : int
         That each takes at most.
 
@@ -89,7 +94,8 @@ def run_lanes(simulation, functions, a, b, c, part, *, cycles=1):
     ndarray of uint32, ndarray of bool
         Results, and values of comparisons.
     """
-    rows = np.stack([functions.astype(np.uint32) | part << np.uint32(8), a, b, c], axis=1).astype("<u4")
+    bits = functions.astype(np.uint32) | part << 8 | np.uint32(first) << 11 | np.uint32(second) << 12
+    rows = np.stack([bits, a, b, c], axis=1).astype("<u4")
     simulation.load("rows", 0, np.ascontiguousarray(rows).view(np.uint8))
     simulation.controls["count"] = len(rows)
     limit = (cycles + 1) * len(rows) + 100
