@@ -36,10 +36,12 @@ def check(count):
     a, b, c = some_operands(np.random.default_rng(SEED), count)
     zero, expected = np.zeros(len(a), np.uint32), quotients(a, b, c)
     row = QuotientRow(1)
-    with Simulation(make_lanes_design(row, QuotientRow.LATENCY, DEPTH)) as simulation:
+    with Simulation(make_lanes_design(row, QuotientRow.LATENCY, DEPTH, every=QuotientRow.SHARING)) as simulation:
         for begin in range(0, len(a), DEPTH):
             rows = slice(begin, begin + DEPTH)
-            came, _ = run_lanes(simulation, zero[rows], a[rows], b[rows], c[rows], zero[rows])
+            came, _ = run_lanes(
+                simulation, zero[rows], a[rows], b[rows], c[rows], zero[rows], cycles=QuotientRow.SHARING
+            )
             wrong = np.flatnonzero(came != expected[rows])
             assert not len(wrong), [hex(each[rows][wrong[0]]) for each in (a, b, c, expected)] + [hex(came[wrong[0]])]
 
