@@ -1,7 +1,7 @@
 """Arithmetic of threads in Verilator: operands from an array, results to another."""
 
 import numpy as np
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -24,13 +24,15 @@ class _Harness(wiring.Component):
     ----------
     unit : Component
     latency : int or None
-        Cycles, with operands in each. None: the next ones follow when it is ``done``.
+        In cycles. None: the next operands follow when it is ``done``.
+    every : int
+        Cycles after which it takes the next operands, with a latency.
     depth : int
         Rows that fit.
     """
 
-    def __init__(self, unit, latency, depth):
-        self._unit, self._latency = unit, latency
+    def __init__(self, unit, latency, every, depth):
+        self._unit, self._latency, self._every = unit, latency, every
         self._rows = WordArray(width=32 * _WORDS, depth=depth)
         self._results = WordArray(width=64, depth=depth)
         super().__init__({"start": In(1), "count": In(range(depth + 1)), "finished": Out(1)})
@@ -65,7 +67,9 @@ class _Harness(wiring.Component):
             m.d.comb += self._results.write_enable.eq(waits & ~started & unit.done)
             m.d.sync += waits.eq(sends | (waits & ~self._results.write_enable))
         else:
-            arrives = Signal(1 + self._latency)
+            arrives, turn = Signal(1 + self._latency), Signal(range(self._every))
+            m.d.sync += turn.eq(Mux(sends, self._every - 1, turn - (turn != 0)))
+            m.d.comb += waits.eq(turn != 0)
             m.d.sync += arrives.eq(Cat(sends, arrives))
             m.d.comb += self._results.write_enable.eq(arrives[-1])
         with m.If(self.start):
@@ -73,10 +77,10 @@ class _Harness(wiring.Component):
         return m
 
 
-def make_lanes_design(unit, latency, depth):
+def make_lanes_design(unit, latency, depth, *, every=1):
     """A ``Design`` whose arrays are ``rows`` and ``results``, of one of the arithmetic rows with one thread."""
     arrays = {"rows": Array("rows.array.words", 32 * _WORDS, depth), "results": Array("results.array.words", 64, depth)}
-    return make_design(_Harness(unit, latency, depth), arrays)
+    return make_design(_Harness(unit, latency, every, depth), arrays)
 
 
 def run_lanes(simulation, functions, a, b, c, part, *, first=0, second=0, cycles=1):
