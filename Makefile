@@ -17,6 +17,7 @@ SUM := $(shell cksum < pyproject.toml | cut -d ' ' -f 1)
 PLAIN := .venv/plain-$(PLACE)-$(SUM)
 SIMULATION := .venv/sim-$(PLACE)-$(SUM)
 NETWORK := .venv/network-$(PLACE)-$(SUM)
+EXPLORATION := .venv/explore-$(PLACE)-$(SUM)
 DOCUMENTATION := .venv/docs-$(PLACE)-$(SUM)
 FPGA := .venv/fpga-$(PLACE)-$(SUM)
 DEVELOPMENT := .venv/dev-$(PLACE)-$(SUM)
@@ -33,6 +34,9 @@ without = $(if $(WITHOUT),--without "$(WITHOUT)")
 engines = $(if $(ENGINES),--engines "$(ENGINES)")
 set = $(if $(SET),--set "$(SET)")
 sim = $(if $(SIM),--sim "$(SIM)")
+scheduler = $(if $(SCHEDULER),--scheduler "$(SCHEDULER)")
+# A campaign of the random cases that the stages count.
+campaign = $(TILEWRIGHT) campaign $(1) $(scheduler)
 
 # A variable that the target does not take, by its line in `make help`, would have no effect, and nobody would notice.
 goals := $(or $(MAKECMDGOALS),$(.DEFAULT_GOAL))
@@ -40,7 +44,7 @@ taken := $(foreach goal,$(goals),$(shell sed -n 's/^$(goal):.*\[\(.*\)\]$$/\1/p'
 given := $(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(word)))))
 $(foreach name,$(filter-out PYTHON,$(given)),$(if $(filter $(name)=%,$(taken)),,$(error $(goals) takes no $(name))))
 
-.PHONY: help sim test verilog bench fpga waves mutate silicon docs stages lint format clean
+.PHONY: help sim test verilog bench explore campaign fpga waves mutate silicon docs stages lint format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; \
@@ -58,6 +62,12 @@ verilog: $(PLAIN) ## write Verilog, and files for other tools [PRESET= TOP= CORE
 bench: $(SIMULATION) ## measure every speed figure, beside its limit [PRESET= SET=tmau.max_burst=8 SIM=icarus ENGINE=conv]
 	@$(TILEWRIGHT) bench $(preset) $(set) $(sim) $(if $(ENGINE),--engine "$(ENGINE)")
 
+explore: $(EXPLORATION) ## what parameters cost and bring: table, pictures and page [SPACE=mover or file.toml SCHEDULER=tcp://host:8786]
+	@$(TILEWRIGHT) explore $(or $(SPACE),mover) $(scheduler)
+
+campaign: $(EXPLORATION) ## random cases of every kind on golden and RTL [HOURS=1 CASES=1000 SEED=1 PRESET= SCHEDULER=tcp://host:8786]
+	@$(call campaign,$(if $(CASES),--cases "$(CASES)",--hours "$(or $(HOURS),1)") $(if $(SEED),--seed "$(SEED)") $(preset))
+
 fpga: $(FPGA) ## place and route on a Lattice ECP5, slow [PRESET= TOP= WITHOUT=lanes SET=tmau.max_burst=8 DEVICE=45k BOARD=ulx3s-85f]
 	@$(TILEWRIGHT) fpga $(preset) $(without) $(set) $(if $(TOP),--top "$(TOP)") $(if $(DEVICE),--device "$(DEVICE)") $(if $(BOARD),--board "$(BOARD)")
 
@@ -74,7 +84,15 @@ silicon: $(PLAIN) ## pack all that a machine with a GPU needs into one archive [
 docs: $(DOCUMENTATION) ## build the documentation in build/docs/site/
 	@$(TILEWRIGHT) docs
 
-stages: $(PLAIN) ## write STAGES.md from the figures that tests and benches left in build/results/
+stages: $(if $(FRESH),$(DEVELOPMENT),$(PLAIN)) ## write STAGES.md from the figures in build/results/, or measure all of them first: hours [FRESH=1 SCHEDULER=tcp://host:8786]
+	@$(if $(FRESH),rm -rf build/results; \
+		$(COMPILED) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder; \
+		$(call campaign,--cases 50000 --kind loads --kind mixed); \
+		$(call campaign,--cases 5000 --kind loads --kind mixed --preset default); \
+		$(call campaign,--cases 20000 --kind jobs --kind clusters); \
+		$(call campaign,--cases 2000 --kind programs --kind networks); \
+		$(call campaign,--cases 200 --kind networks-rtl); \
+		$(TILEWRIGHT) mutate;)
 	@$(TILEWRIGHT) stages
 
 lint: $(DEVELOPMENT) ## check style, likely bugs and formatting
@@ -98,5 +116,6 @@ clean: ## remove everything that was built; .venv/ stays
 		rm -f .venv/*-[0-9]*; \
 		$(BIN)/pip install --quiet --disable-pip-version-check --no-warn-script-location --no-compile \
 			--editable '.$(if $(filter plain,$*),,[$*])'; \
-		touch $(patsubst %,.venv/%-$(PLACE)-$(SUM),plain $* $(if $(filter dev,$*),sim network docs fpga)) \
+		touch $(patsubst %,.venv/%-$(PLACE)-$(SUM),plain $* $(if $(filter dev,$*),sim network docs fpga explore) \
+			$(if $(filter explore,$*),sim network)) \
 			$$(grep -e '-$(SUM)$$' <<< "$$before" || true)

@@ -10,8 +10,9 @@ from tilewright.golden.conv.results import rounded_sum
 
 __all__ = [
     "add", "average_scale", "change", "change_table", "convolution_sums", "convolve", "convolve_transposed",
-    "dequantise", "fused", "interpolate", "joint_weights", "limits", "multiply", "multiply_matrix", "numbers",
-    "pool", "product_scale", "quantise", "requantise", "saturate", "scale_sums", "sum_constants",
+    "dequantise", "fused", "interpolate", "joint_weights", "limits", "multiply", "multiply_matrices",
+    "multiply_matrix", "numbers", "pool", "product_scale", "quantise", "requantise", "saturate", "scale_sums",
+    "sum_constants",
 ]  # fmt: skip
 
 
@@ -171,6 +172,13 @@ def multiply_matrix(x, node, dtype):
     """Rows [..., K] to [..., Co] by a convolution whose ``matrix`` is set."""
     pixels = x.reshape(-1, x.shape[-1], 1, 1)
     return convolve(pixels, node, dtype).reshape(*x.shape[:-1], -1)
+
+
+def multiply_matrices(a, b, node, dtype):
+    """The product of two tensors of matrices by a ``MatMul``; ``dtype`` is "int32" for the sums."""
+    first, second = (x.astype(np.float64) - zero for x, zero in ((a, node.a_zero), (b, node.b_zero)))
+    acc = np.asarray(np.matmul(first, second)).astype(np.int64).astype(np.int32)  # exact below 2^53, then wraps
+    return acc if dtype == "int32" else requantise(acc, node.scale, node.y_zero, node.minimum, node.maximum, dtype)
 
 
 def convolution_sums(x, node):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .graph import Add, Concat, Conv, Graph, Mul, Node, Pad, Pool, Reshape, Scale, Take, Tensor, Transpose
+from .graph import Add, Concat, Conv, Graph, MatMul, Mul, Node, Pad, Pool, Reshape, Scale, Take, Tensor, Transpose
 
 __all__ = ["NetworkMaker"]
 
@@ -58,6 +58,16 @@ class NetworkMaker:
         weight = self._numbers(weights, (columns, shape[-1], 1, 1))
         node = Conv(weight=weight, w_zero=self._zeros(weights, columns, 0), matrix=True, **self._sums(x, weight, dtype))
         return self._node((x,), (*shape[:-1], columns), dtype, node)
+
+    def product(self, a, b, dtype="uint8"):
+        """A product of two computed matrices, or of several; "int32" for the sums."""
+        (*rows, deep), other = self.tensors[a].shape, self.tensors[b].shape
+        shape = (*np.broadcast_shapes(rows[:-1], other[:-2]), rows[-1], other[-1])
+        ends = {"minimum": 0, "maximum": 0} if dtype == "int32" else self._clamp(dtype)
+        zeros = [self._zero(self.tensors[name].dtype) for name in (a, b)]
+        node = MatMul(*zeros, *((None, 0) if dtype == "int32" else (np.float32(0.02 / deep**0.5), self._zero(dtype))),
+                      **ends)  # fmt: skip
+        return self._node((a, b), shape, dtype, node)
 
     def floats(self, x, columns):
         """A product with a constant matrix whose results are floats, at the end of a network."""

@@ -13,8 +13,8 @@ import numpy as np
 from tilewright.errors import UsageError
 
 __all__ = [
-    "Add", "Concat", "Conv", "ConvTranspose", "Dequantize", "Floats", "Graph", "Linear", "ModelError", "Mul", "Node",
-    "Pad", "Pool", "Quantize", "Reshape", "Scale", "Softmax", "Take", "Tensor", "Transpose", "node_error",
+    "Add", "Concat", "Conv", "ConvTranspose", "Dequantize", "Floats", "Graph", "Linear", "MatMul", "ModelError", "Mul",
+    "Node", "Pad", "Pool", "Quantize", "Reshape", "Scale", "Softmax", "Take", "Tensor", "Transpose", "node_error",
 ]  # fmt: skip
 
 
@@ -238,6 +238,23 @@ class Mul:
     maximum: int
 
 
+@dataclass(frozen=True, eq=False)
+class MatMul:
+    """The product of two matrices that are both tensors, as numpy's ``matmul`` defines it for any dimensions.
+
+    y = sat(rne(fl(fl(acc) · scale)) + y_zero) with acc = Σ (a - a_zero)(b - b_zero), 32 bits that wrap. ``scale`` is a
+    numpy float32, or None if the output is the sums, int32; all others are ints. ``minimum`` and ``maximum`` are the
+    clamp of the result.
+    """
+
+    a_zero: int
+    b_zero: int
+    scale: np.float32 | None
+    y_zero: int
+    minimum: int
+    maximum: int
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Pool:
     """Averages or maxima of windows of a feature map, for each channel.
@@ -323,7 +340,7 @@ class Node:
     name : str
         As in the model, or the name of the output if it has none there.
     inputs : tuple of str
-        Names of tensors: two for Add and Mul, one or more for Concat and Floats, otherwise one.
+        Names of tensors: two for Add, MatMul and Mul, one or more for Concat and Floats, otherwise one.
     output : str
     attributes : object
         An object of one of the classes above.
@@ -389,7 +406,9 @@ class Graph:
         return tuple(nodes)
 
     def macs(self, node):
-        """Multiplications of one run of ``node``: those with padding too, none of anything but convolutions."""
+        """Multiplications of one run of ``node``: of convolutions, also those with padding, and of matrices."""
+        if node.kind == "MatMul":
+            return int(np.prod(self.tensors[node.output].shape)) * self.tensors[node.inputs[0]].shape[-1]
         if node.kind not in ("Conv", "ConvTranspose"):
             return 0
         # Each element of one side is multiplied with the kernel of a channel of the other side.

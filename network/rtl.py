@@ -18,12 +18,17 @@ _LEAST = 16 << 20
 
 
 class Measured(NamedTuple):
-    """A layer in a run: ``start``, when the layer before ended, and ``end`` in cycles; expected cycles; bytes moved."""
+    """A layer in a run: ``start``, when the layer before ended, and ``end`` in cycles; expected cycles; bytes moved.
+
+    ``working`` are the cycles from the end of the job before its first one to the end of its last one. Layers that are
+    joined take turns, and each of them works while the other one's jobs run.
+    """
 
     layer: object
     start: int
     end: int
     expected: int
+    working: int
     bytes_in: int
     bytes_out: int
 
@@ -31,6 +36,10 @@ class Measured(NamedTuple):
     def cycles(self):
         """Cycles from the end of the layer before to its own end; 0 if the layer before ended later."""
         return max(self.end - self.start, 0)
+
+    def share(self, peak):
+        """Its multiplications as a share, of 1, of what an engine of this ``peak`` can do while it works."""
+        return self.layer.macs / self.working / peak if self.working else 0.0
 
 
 def run_rtl(compiled, memory, preset=None, settings=(), **options):
@@ -95,6 +104,11 @@ def measure_layers(compiled, run):
         if end.tag:
             number = tag_layer(end.tag)
             ends[number] = max(ends.get(number, 0), end.cycle)
+    begins, finishes, previous = {}, {}, run.words[0].cycle
+    for job in run.jobs:
+        number = tag_layer(job.tag)
+        begins.setdefault(number, previous)
+        finishes[number] = previous = job.cycle
     layers, before, expected_before = [], run.words[0].cycle, 0
     for number, layer in enumerate(plan.layers):
         spans = [span for span in plan.schedule.spans if span.layer == number]
@@ -102,16 +116,19 @@ def measure_layers(compiled, run):
         moved = (plan.machine.bus_bytes * sum(span.words for span in spans if span.engine == way)
                  for way in ("load", "store"))  # fmt: skip
         end = ends.get(number, before)
-        layers.append(Measured(layer, before, end, max(expected - expected_before, 0), *moved))
+        working = finishes[number] - begins[number] if number in begins else 0
+        layers.append(Measured(layer, before, end, max(expected - expected_before, 0), working, *moved))
         before, expected_before = max(before, end), max(expected_before, expected)
     return layers
 
 
 def measured(compiled, run):
-    """A table of a ``Run``: cycles and expected cycles of each layer."""
+    """A table of a ``Run``: cycles and expected cycles of each layer, and the MACs' share while its jobs run."""
     plan, lines = compiled.plan, [f"{'cycles':>12} {'expected':>12} {'MACs busy':>10}  layer"]
-    rows = [(each.layer.name, each.layer.macs, each.cycles, each.expected) for each in measure_layers(compiled, run)]
-    for name, macs, cycles, expected in (*rows, ("all", plan.macs, run.cycles, plan.schedule.cycles)):
-        share = f"{100 * macs / cycles / plan.machine.conv.peak:.1f} %" if macs and cycles else ""
-        lines.append(f"{cycles:>12,} {expected:>12,} {share:>10}  {name}")
+    peak = plan.machine.conv.peak
+    rows = [(each.layer.name, each.share(peak), each.cycles, each.expected) for each in measure_layers(compiled, run)]
+    rows.append(("all", plan.macs / run.cycles / peak, run.cycles, plan.schedule.cycles))
+    for name, share, cycles, expected in rows:
+        busy = f"{100 * share:.1f} %" if share else ""
+        lines.append(f"{cycles:>12,} {expected:>12,} {busy:>10}  {name}")
     return "\n".join(lines)

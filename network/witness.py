@@ -74,7 +74,7 @@ class Witness:
                 kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(tensor.dtype))
                 value = onnx.helper.make_tensor_value_info(name, kind, list(tensor.shape))
                 changed.graph.output.append(value)
-        large = [node for node in graph.nodes if not _is_small(node)]
+        large = [node for node in graph.nodes if not _is_small(graph, node)]
         plain = has_exact_kernels() or not large
         if not plain:
             _separate_initialisers(changed)
@@ -111,8 +111,10 @@ def _values(graph, names):
     return sum(int(np.prod(graph.tensors[name].shape)) for name in names)
 
 
-def _is_small(node):
-    """Whether weights are so small that no kernel saturates."""
+def _is_small(graph, node):
+    """Whether weights are so small that no kernel saturates; computed ones may be any."""
+    if node.kind == "MatMul":
+        return graph.tensors[node.inputs[1]].dtype == "uint8"
     if node.kind != "Conv" or node.attributes.weight.dtype == np.uint8:
         return True
     return node.attributes.weight.min() >= -64 and node.attributes.weight.max() <= 63

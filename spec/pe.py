@@ -164,11 +164,11 @@ INSTRUCTIONS = {
         Field("ra", 48, 16, "First factor register."),
         _OFFSETS, _SEGMENT, _IMMEDIATE),
     Operation.LD: _format(
-        Operation.LD, "Loads registers.", _GUARD, _PREDICATE, _ELEMENT, Field("rd", 32, 16, "First " + _REGISTER), _COUNT,
-        _OFFSETS, _SEGMENT, _IMMEDIATE),
+        Operation.LD, "Loads registers.", _GUARD, _PREDICATE, _ELEMENT, Field("rd", 32, 16, "First " + _REGISTER),
+        _COUNT, _OFFSETS, _SEGMENT, _IMMEDIATE),
     Operation.ST: _format(
-        Operation.ST, "Stores registers.", _GUARD, _PREDICATE, _ELEMENT, Field("rs", 32, 16, "First " + _REGISTER), _COUNT,
-        _OFFSETS, _SEGMENT, _IMMEDIATE),
+        Operation.ST, "Stores registers.", _GUARD, _PREDICATE, _ELEMENT, Field("rs", 32, 16, "First " + _REGISTER),
+        _COUNT, _OFFSETS, _SEGMENT, _IMMEDIATE),
     Operation.MOV: _format(
         Operation.MOV, "Sets a register.", _GUARD, _PREDICATE,
         Field("source", 16, 1, "Source of the value.", enum=Source),
@@ -193,7 +193,8 @@ INSTRUCTIONS = {
     Operation.FENCE: _format(Operation.FENCE, "Waits for all earlier instructions."),
     Operation.HALT: _format(Operation.HALT, "Waits for all earlier instructions, and raises the interrupt."),
     Operation.ARITH: _format(
-        Operation.ARITH, "Computes a function of registers. Fields that the function does not use are 0.", _GUARD, _PREDICATE,
+        Operation.ARITH, "Computes a function of registers. Fields that the function does not use are 0.",
+        _GUARD, _PREDICATE,
         Field("function", 16, 8, "The function.", enum=Function),
         Field("b", 24, 2, "What operand b is.", enum=Operand),
         Field("part", 26, 3, "Byte, half, bit of the thread's number, or second predicate: see the function."),
@@ -204,7 +205,8 @@ INSTRUCTIONS = {
         Field("rc", 80, 16, "Operand c."),
         Field("imm", 96, 32, "Operand b, if it is the immediate; else 0.")),
     Operation.CALL: _format(
-        Operation.CALL, "Executes a kernel.", Field("imm", 96, 32, "Index of its first instruction in instruction memory.")),
+        Operation.CALL, "Executes a kernel.",
+        Field("imm", 96, 32, "Index of its first instruction in instruction memory.")),
     Operation.RETURN: _format(Operation.RETURN, "The kernel ends."),
     Operation.LOOP: _format(
         Operation.LOOP, "Begins the body of a loop.",
@@ -213,7 +215,7 @@ INSTRUCTIONS = {
         Field("imm", 96, 32, "Rounds, 1 or more; 0 if a uniform register gives them.")),
     Operation.END: _format(Operation.END, "Ends the body of a loop."),
     Operation.LOAD: _format(
-        Operation.LOAD, "Loads instructions, or entries of the lookup memory, from the words that follow it in the stream.",
+        Operation.LOAD, "Loads instructions, or entries of the lookup memory: the words that follow in the stream.",
         Field("target", 16, 1, "Where they go.", enum=Target),
         Field("n", 48, 16, "Words, 1 or more."),
         Field("imm", 96, 32, "Index of the first instruction, or of the first entry, a multiple of 4.")),
@@ -337,7 +339,7 @@ PE_REGISTERS = (
     )),
     counter("arithmetic", 0x68, "Arithmetic instructions that were executed."),
     counter("stall_operand", 0x6C, "Cycles in which an arithmetic instruction waited for a register or predicate."),
-    counter("stall_port", 0x70, "Cycles in which an arithmetic instruction waited for a port of the registers, or a unit."),
+    counter("stall_port", 0x70, "Cycles in which one waited for a port of the registers, or a unit."),
     *(
         Register(f"data{word}", 0x100 + 4 * word, Access.RW, f"Word {word} of the next put.",
                  (Field("word", 0, 32, "Little-endian, the lowest bits in data0."),))

@@ -1,8 +1,21 @@
-"""Connections in tests must be between equal layouts: Amaranth's ``connect`` compares widths only."""
+"""Which files run first. Connections must be between equal layouts: Amaranth's ``connect`` compares widths only."""
 
 from functools import wraps
 
 from amaranth.lib import data, wiring
+
+#: Files that build a simulator which others use too, each another one: two processes that need the same one at the same
+#: time would wait for each other.
+BUILDERS = [
+    "integration/cluster/test_cluster.py", "integration/core/test_program.py", "cocotb/test_monitored.py",
+    "integration/conv/test_overlap.py", "integration/tmau/test_align.py", "integration/pe/test_multiply.py",
+    "integration/cluster/test_l2_alone.py", "integration/conv/test_garbage.py",
+]  # fmt: skip
+
+
+def pytest_collection_modifyitems(items):
+    ranks = {f"tests/{name}": rank for rank, name in enumerate(BUILDERS)}
+    items.sort(key=lambda item: ranks.get(item.nodeid.partition("::")[0], len(ranks)))
 
 
 def _layouts(port):

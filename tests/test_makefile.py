@@ -141,6 +141,16 @@ def test_an_environment_of_another_folder_is_made_again(make):
         (["verilog", "TOP=cluster", "CORES=4"], "[verilog][--cores][4][--top][cluster]"),
         (["silicon", "OUT=x.tar.gz"], "[silicon][pack][--out][x.tar.gz]"),
         (["bench", "ENGINE=pe"], "[bench][--engine][pe]"),
+        (["explore"], "[explore][mover]"),
+        (["campaign"], "[campaign][--hours][1]"),
+        (
+            ["campaign", "CASES=9", "SEED=2", "SCHEDULER=tcp://h:1"],
+            "[campaign][--cases][9][--seed][2][--scheduler][tcp://h:1]",
+        ),
+        (
+            ["explore", "SPACE=mine.toml", "SCHEDULER=tcp://host:8786"],
+            "[explore][mine.toml][--scheduler][tcp://host:8786]",
+        ),
         (["mutate", "BLOCK=steps"], "[mutate][--block][steps]"),
         (["fpga", "TOP=pe", "DEVICE=45k"], "[fpga][--top][pe][--device][45k]"),
     ],
@@ -164,6 +174,6 @@ def test_help_names_every_variable():
     """What a recipe reads, its line in `make help` names; only then is it taken."""
     used = set(re.findall(r"\$\(([A-Z]+)\)", MAKEFILE))
     ours = {"PYTHON", "BIN", "TILEWRIGHT", "SUM", "PLACE", "COMPILED", "CURDIR"}
-    ours |= {"PLAIN", "SIMULATION", "NETWORK", "DOCUMENTATION", "FPGA", "DEVELOPMENT"}
+    ours |= {"PLAIN", "SIMULATION", "NETWORK", "EXPLORATION", "DOCUMENTATION", "FPGA", "DEVELOPMENT"}
     named = set(re.findall(r"\b([A-Z]+)=", " ".join(re.findall(r"## .*\[(.*)\]", MAKEFILE))))
     assert {name for name in used if not name.startswith("MAKE")} - ours == named

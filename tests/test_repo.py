@@ -366,5 +366,5 @@ def test_every_dependency_is_pinned():
 
 def test_every_file_of_tests_is_collected():
     paths = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]["testpaths"]
-    files = [file for path in paths for file in ROOT.glob(path if path.endswith(".py") else f"{path}/**/test_*.py")]
-    assert sorted(files) == sorted((ROOT / "tests").rglob("test_*.py")), "testpaths in pyproject.toml misses a test"
+    files = {file for path in paths for file in ROOT.glob(path if path.endswith(".py") else f"{path}/**/test_*.py")}
+    assert files == {*(ROOT / "tests").rglob("test_*.py")}, "testpaths in pyproject.toml misses a test"

@@ -93,7 +93,7 @@ class Lines:
 
     def __init__(self, stream):
         self._stream = stream
-        self._said = {}  # by name: stage, when it began, when the last line came
+        self._said = {}  # by name: stage, when it began, when the last line came, parts done when it began
         self._lock, self._closed = Lock(), Event()
         self._clock = None
 
@@ -101,12 +101,14 @@ class Lines:
         """Says it, unless the same was said just before."""
         now = time.monotonic()
         with self._lock:
-            before, began, said = self._said.get(name, (None, now, now))
+            before, began, said, first = self._said.get(name, (None, now, now, done))
             if stage == before and now - said < _SECONDS:
                 return
+            if stage != before:
+                began, first = now, done
             far = f", {done:,} of {total:,}" if total else f", {done:,}" if done else ""
-            self._say(f"{name}: {stage}{far}")
-            self._said[name] = stage, began if stage == before else now, now
+            self._say(f"{name}: {stage}{far}{_left(done - first, (total or done) - done, now - began)}")
+            self._said[name] = stage, began, now, first
             if self._clock is None:
                 self._clock = Thread(target=self._remind_always, daemon=True)
                 self._clock.start()
@@ -114,10 +116,10 @@ class Lines:
     def remind(self, now):
         """Says of what has been silent for long that it goes on, and for how many seconds."""
         with self._lock:
-            for name, (stage, began, said) in self._said.items():
+            for name, (stage, began, said, first) in self._said.items():
                 if now - said >= _SILENCE:
                     self._say(f"{name}: {stage}, {now - began:.0f} s")
-                    self._said[name] = stage, began, now
+                    self._said[name] = stage, began, now, first
 
     def end(self, name):
         """Nothing more comes of ``name``."""
@@ -136,15 +138,27 @@ class Lines:
             self.remind(time.monotonic())
 
 
+def _left(done, rest, seconds):
+    """How long the rest takes if it goes on like this; empty while nobody can tell."""
+    if not done or not rest or seconds * rest < _SILENCE * done:
+        return ""
+    left = seconds * rest / done
+    for size, unit, least in ((3600, "h", 2), (60, "min", 2), (1, "s", 0)):
+        if left >= least * size:
+            return f", {left / size:.0f} {unit} left"
+    return ""
+
+
 class Bars:
     """A bar for each work on the terminal behind standard error, which goes when the work has ended."""
 
     def __init__(self):
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
         self._bars = Progress(
             TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[far]}"), TimeElapsedColumn(),
+            TextColumn("left"), TimeRemainingColumn(),
             console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty(),
         )  # fmt: skip
         self._tasks = {}

@@ -284,7 +284,9 @@ class ComputePath(wiring.Component):
             lacks_factors.eq(step.first & ~factors.available),
             lacks_accumulator.eq(step.on.any() & unwritten),
             steps.ready.eq(
-                ~lacks_factors & ~lacks_accumulator & ~self.registers.starved
+                ~lacks_factors
+                & ~lacks_accumulator
+                & ~self.registers.starved
                 & ~self.reserved.bit_select(step.register[0], 1)
             ),
             starts.eq(steps.valid & steps.ready),

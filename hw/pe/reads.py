@@ -146,8 +146,8 @@ class ReadReturn(wiring.Component):
     extracted from four chunks at once. The first part of rows for the line cache is buffered here.
 
     Latency: 1 cycle. Throughput: one part a cycle, if its chunks are there, and the line cache is ready for it. A tag
-    that neither reads nor picks has one part. ``columns`` and ``loads`` are registered; with arithmetic, single elements
-    are taken from the registered words of ``loads``.
+    that neither reads nor picks has one part. ``columns`` and ``loads`` are registered; with arithmetic, single
+    elements are widened after the register.
     """
 
     def __init__(self, params):

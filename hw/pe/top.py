@@ -204,7 +204,7 @@ class PeUnit(wiring.Component):
         connect(m, start=start.registers, registers=registers.arithmetic)
         m.d.comb += [
             decoder.passes.eq(router.passes),
-            router.pending.eq(start.pending),
+            issue.arithmetic_pending.eq(start.pending),
             router.rests.eq(issue.rests),
             router.uniform_set.eq(issue.uniform_set),
             router.uniform.eq(issue.uniform),
@@ -250,7 +250,9 @@ class PeUnit(wiring.Component):
                 for bank in range(2)
             ]
         if "lookup" in params.units:
-            m.d.comb += [getattr(path, name).eq(getattr(kernels, name)) for name in ("entry_write", "entry", "entry_data")]
+            m.d.comb += [
+                getattr(path, name).eq(getattr(kernels, name)) for name in ("entry_write", "entry", "entry_data")
+            ]
         if self._cores > 1:
             m.d.comb += [
                 router.core_number.eq(self.core_number),

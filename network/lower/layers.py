@@ -50,7 +50,10 @@ class Part:
     weights : uint8 array or None
         [Co, Kh · Kw · C], or [Kh · Kw, C] for DEPTHWISE.
     weight_source : int or None
-        Number of the source whose channels are the weights of a DEPTHWISE part of 1 × 1, in place of ``weights``.
+        Number of the source that has the weights of a part of 1 × 1, in place of ``weights``: a channel for each output
+        channel of a DEPTHWISE part, a row for each output channel of a CONVOLUTION.
+    weight_start : (int, int)
+        The first such row, and the first channel of the rows, of a CONVOLUTION.
     table : uint32 array [Co, 2] or None
         Bias, and raw bits of the scale.
     table_source : int or None
@@ -82,6 +85,7 @@ class Part:
     origin: tuple[int, int] = (0, 0)
     weights: np.ndarray | None = None
     weight_source: int | None = None
+    weight_start: tuple[int, int] = (0, 0)
     table: np.ndarray | None = None
     table_source: int | None = None
     type: MmType = MmType.U8U8
@@ -142,9 +146,16 @@ class Part:
         first, last = max(rows[0], self.rows[0]), min(rows[1], self.rows[1])
         return reach(first, last, self.kernel[0], self.stride[0], self.dilation[0], self.origin[0], height)
 
+    @property
+    def weight_rows(self):
+        """Arguments of :func:`reach` for rows of the source of weights, whatever the output rows are; or none."""
+        if self.weight_source is None or self.operation.lanes:
+            return ()
+        return self.out_channels[1], 0, 1, -self.weight_start[0]
+
     def macs(self, points):
         """Multiplications of a number of output points."""
-        if self.weights is None:
+        if self.weights is None and not self.weight_rows:
             return 0
         if self.counted is not None:
             return points * self.out_channels[1] * self.counted
@@ -223,8 +234,11 @@ class Layer:
                 window = part.kernel[0], part.stride[0], part.dilation[0], part.origin[0]
                 windows[part.source, part.rows, *window, self.sources[part.source].height] = None
             for number in part.operands:
-                alone = self.sources[number].height == 1 < self.output.height
-                windows[number, part.rows, *((1, 0, 1, 0, 1) if alone else ())] = None
+                height = self.sources[number].height
+                alone = (1, 0, 1, 0) if height == 1 < self.output.height else ()
+                window = part.weight_rows if number == part.weight_source else ()
+                window = window or alone
+                windows[number, part.rows, *window, *((height,) if window else ())] = None
         return (*windows,), self.first and (len(self.first.sources), self.first.windows)
 
     @cached_property
@@ -232,6 +246,11 @@ class Layer:
         """Rows of the output that parts make, each once: whether the part is of this layer, and its rows."""
         stages = (each for each in self.stages if each[0] is not self.sums)
         return tuple(dict.fromkeys((stage is self, part.rows) for stage, part in stages))
+
+    @property
+    def computed_weights(self):
+        """Sources whose rows are weights of convolutions."""
+        return {self.sources[part.weight_source] for part in self.parts if part.weight_rows}
 
     @property
     def brought(self):

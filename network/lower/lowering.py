@@ -8,6 +8,7 @@ import numpy as np
 
 from ..ends import late_nodes
 from ..graph import node_error
+from .matrices import product
 from .moves import MOST, addresses_of, move_between, weights_in_place
 from .operators import OPERATORS, refuse, with_addition, with_function, with_groups_together
 from .phases import elements_of_phases, phases_of, step_of
@@ -130,6 +131,8 @@ class _Lowering:
             pass
         elif node.kind in ("ConvTranspose", "Linear"):
             self._phases(node)
+        elif node.kind == "MatMul":
+            product(self.tensors, node)
         elif node.kind not in OPERATORS:
             refuse(node, "it has no place on the engines")
         elif node.kind == "Concat" and len(node.inputs) > 1 and not _in_pixels(node, tensor):
@@ -191,12 +194,19 @@ class _Lowering:
     def _into_function(self, node):
         """Applies the table of a node in the jobs that make its input; whether that can be done."""
         (name,) = node.inputs
-        if self.every or name in self.graph.outputs or len(self.tensors.readers[name]) != 1:
+        if self.tensors.only_reader(name) is None or name in self.tensors.waiting:
             return False
-        number = next((number for number, layer in enumerate(self.tensors.layers) if layer.output.name == name), None)
-        if name in self.tensors.waiting or number is None or not self.tensors.layers[number].parts:
+        view = None if name in self.tensors.places else self.tensors.private_view(name)
+        made = view.place.name if view else name
+        number = next((number for number, layer in enumerate(self.tensors.layers) if layer.output.name == made), None)
+        if number is None or not self.tensors.layers[number].parts:
             return False
         layer, tensor = self.tensors.layers[number], self.graph.tensors[node.output]
+        if view:
+            output = replace(layer.output, dtype=tensor.dtype)
+            self.tensors.layers[number] = with_function(layer, node, output)
+            self.tensors.elsewhere[node.output] = replace(view, place=output)
+            return True
         output = replace(layer.output, name=tensor.name, dtype=tensor.dtype)
         del self.tensors.places[name]
         self.tensors.layers[number] = with_function(layer, node, output)

@@ -323,7 +323,8 @@ def _together(parts):
     if len(parts) == 1:
         return first
     contiguous = all(sum(before.channels) == part.channels[0] for before, part in pairwise(parts))
-    equal = all(part.operation == ConvOperation.CONVOLUTION and part.k_zero == first.k_zero for part in parts)
+    equal = all(part.operation == ConvOperation.CONVOLUTION and part.k_zero == first.k_zero
+                and part.weights is not None for part in parts)  # fmt: skip
     if not contiguous or not equal:
         return None
     taps, begin, start = first.kernel[0] * first.kernel[1], first.channels[0], first.out_channels[0]

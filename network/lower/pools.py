@@ -66,7 +66,9 @@ def view_of_sums(place, conv, room):
 
     def cycles(view):
         sums = pixels // view.rows * (size / _SUMMED + _WEIGHTS) + _SUM_CYCLES
-        return max(added(view), loaded) + (sums if view.rows < pixels else 0)
+        # Sums of whole rows of the map may be added while the rows lie in shared memory.
+        in_bands = view.rows * view.pixels % place.width == 0 and view.rows < pixels
+        return max(added(view), 0 if in_bands else loaded) + (sums if view.rows < pixels else 0)
 
     views = []
     for count in _divisors(pixels) if solid else [place.width]:

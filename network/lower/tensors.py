@@ -79,10 +79,26 @@ class Tensors:
         place = self.place(name)
         return View(place, addresses_of(place))
 
+    def only_reader(self, name):
+        """The only reader of a tensor that need not lie in memory by itself; None if there is none."""
+        readers = self.readers[name]
+        return None if self.every or name in self.graph.outputs or len(readers) != 1 else readers[0]
+
+    def private_view(self, name):
+        """The elements of a tensor where they are, if the bytes there are no other tensor's; otherwise None."""
+        view = self.elsewhere.get(name)
+        if view is None or view.place.name in self.graph.tensors:
+            return None
+        sharing = [each for each, other in self.elsewhere.items() if other.place.name == view.place.name]
+        layers = (*self.layers, *self.waiting.values())
+        read = any(place.name == view.place.name for layer in layers for place in layer.sources)
+        return None if read or None in map(self.only_reader, sharing) else view
+
     def moved(self, node, view, place):
         """``place``, after a layer that moves the elements there, or two layers if one nest of loops is not enough."""
-        move = move_between(view.addresses, addresses_of(place))
-        order = channel_order(view.addresses, place, view.place)
+        sources, targets = (_bytes(offsets, place.element) for offsets in (view.addresses, addresses_of(place)))
+        move = move_between(sources, targets)
+        order = channel_order(view.addresses, place, view.place) if place.element == 1 else None
         if order is not None and self._done_before(view.place, place, order):
             return place
         if order is not None and (move is None or place.channels * move.adjoining < self.conv.peak):
@@ -90,12 +106,12 @@ class Tensors:
             return place
         if move is None:
             flat = self.between(node, "flat", (view.addresses.size,), place.dtype)
-            order = addresses_of(flat).reshape(place.shape)
-            first, move = move_between(view.addresses, order), move_between(order, addresses_of(place))
+            between = _bytes(addresses_of(flat), place.element).reshape(sources.shape)
+            first, move = move_between(sources, between), move_between(between, targets)
             if first is None or move is None:
                 refuse(node, f"from {view.place.shape} to {place.shape} no few nested loops lead")
             self._append_move(node, flat, view.place, first)
-            view = View(flat, order)
+            view = View(flat, between)
         self._append_move(node, place, view.place, move)
         return place
 
@@ -130,3 +146,8 @@ class Tensors:
             name += "'"
         self._names.add(name)
         return place_of(Tensor(name, shape, dtype))
+
+
+def _bytes(offsets, element):
+    """Offsets of all bytes of elements, from those of their first bytes."""
+    return offsets if element == 1 else offsets[..., np.newaxis] + np.arange(element)

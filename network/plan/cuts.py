@@ -104,14 +104,19 @@ def _cut(layer, channels, columns):
         ranges = ((first, first + count) for first, count in zip(firsts, counts, strict=True))
         return join(replace(_cut(layer.first, *ranges), output=then.sources[0]), then)
     pieces = [(part, changes) for part in layer.parts if (changes := _part(part, channels, columns))]
-    sources, x, operands, windows = [], {}, {}, {}
+    sources, x, operands, windows, channels_of = [], {}, {}, {}, {}
     for number, place in enumerate(layer.sources):
         readers = [piece for piece in pieces if piece[0].source == number and not piece[0].blind]
         if readers:
             windows[number] = _window(place, readers)
             x[number] = len(sources)
             sources.append(cut_place(place, *windows[number]))
-        if any(number == part.table_source for part, _ in pieces):
+        rows = [part for part, _ in pieces if part.weight_source == number and part.weight_rows]
+        if rows:
+            channels_of[number] = _covered((part.weight_start[1], part.channels[1]) for part in rows)
+            operands[number] = len(sources)
+            sources.append(cut_place(place, channels_of[number], (0, place.width)))
+        elif any(number == part.table_source for part, _ in pieces):
             operands[number] = len(sources)
             sources.append(_range(place, (0, place.channels), channels))
         elif any(number in part.operands for part, _ in pieces):
@@ -119,6 +124,7 @@ def _cut(layer, channels, columns):
             sources.append(_range(place, channels, columns if place.width > 1 else (0, 1)))
     parts = []
     for part, changes in pieces:
+        source = part.weight_source
         if part.blind:
             changes["source"] = 0
         else:
@@ -127,6 +133,9 @@ def _cut(layer, channels, columns):
             start, count = changes.get("channels", part.channels)
             changes |= {"origin": (part.origin[0], left), "channels": (start - first, count)}
             part = part.renumbered(x.__getitem__, operands.__getitem__)
+        if part.weight_rows:
+            row, channel = changes.get("weight_start", part.weight_start)
+            changes["weight_start"] = row, channel - channels_of[source][0]
         (start, count), (begin, end) = changes["out_channels"], changes["columns"]
         changes |= {"out_channels": (start - channels[0], count), "columns": (begin - columns[0], end - columns[0])}
         parts.append(replace(part, **changes))
@@ -164,6 +173,9 @@ def _part(part, channels, columns):
         changes["channels"] = (part.channels[0] + first - start, last - first)
     if last - first < count:
         some = slice(first - start, last - start)
+        if part.weight_rows:
+            row, channel = part.weight_start
+            changes["weight_start"] = row + first - start, channel
         if part.table is not None:
             changes["table"] = part.table[some]
         if part.weights is not None:
@@ -173,9 +185,15 @@ def _part(part, channels, columns):
 
 def _window(place, pieces):
     """Channels and columns, each (first, count), that parts with their changes need of a source."""
-    channels = [changes.get("channels", part.channels) for part, changes in pieces]
-    first, last = min(first for first, _ in channels), max(map(sum, channels))
+    channels = _covered(changes.get("channels", part.channels) for part, changes in pieces)
     reached = [reach(*changes["columns"], part.kernel[1], part.stride[1], part.dilation[1], part.origin[1], place.width)
                for part, changes in pieces]  # fmt: skip
     left, right = min(low for low, _ in reached), max(high for _, high in reached)
-    return (first, last - first), (left, right - left)
+    return channels, (left, right - left)
+
+
+def _covered(ranges):
+    """The (first, count) that covers all of ``ranges``."""
+    ranges = list(ranges)
+    first, last = min(first for first, _ in ranges), max(map(sum, ranges))
+    return first, last - first

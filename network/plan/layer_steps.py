@@ -7,10 +7,11 @@ from tilewright.spec.conv import ConvOperation
 from ..lower.layers import reach
 from ..lower.places import LINE, LONG, Cut, Held, as_cut, padded
 from .costs import BandCosts, band_rows, plan_part, stage_rows
+from .cuts import MOST
 from .steps import Jobs, Load, Map, Store, Transfer, block
 from .weights import Piece
 
-__all__ = ["held_store", "image_at", "layer_steps"]
+__all__ = ["held_store", "image_at", "layer_steps", "transfers_of"]
 
 
 @dataclass
@@ -96,8 +97,8 @@ class _Range:
             stays = isinstance(layer.output, Held)
             output = _spot(layer.output, self.held, image, rows[0]) if stays else self.buffers.outputs[turn]
             places = zip(layer.sources, inputs, split.input_bytes, strict=True)
-            transfers = [_band(place, self.addresses, image, low, high, size, spot)
-                         for place, ((low, high), spot), size in places if high > low and size]  # fmt: skip
+            transfers = [each for place, ((low, high), spot), size in places if high > low and size
+                         for each in transfers_of(place, self.addresses, image, low, high, size, spot)]  # fmt: skip
             # Of two layers the one can be computed while rows of the other are loaded.
             loads = [Load([each]) for each in transfers] if layer.first else [Load(transfers)] if transfers else []
             resident = split.resident and (number or loaded)
@@ -205,7 +206,11 @@ class _Range:
             fields["zero_first"] = 1
         if part.weight_source is not None:
             (low, _), spot = inputs[part.weight_source]
-            fields |= {"k": spot + part.out_channels[0] + first, "k_pitch": count}
+            if lanes:
+                fields |= {"k": spot + part.out_channels[0] + first, "k_pitch": count}
+            else:
+                (row, channel), pitch = part.weight_start, layer.sources[part.weight_source].row_pitch
+                fields |= {"k": spot + (row + first - low) * pitch + channel, "k_pitch": pitch}
         if part.weights is not None:
             pitch = part.weights.shape[1]
             k = base + self.split.image.weights[number]
@@ -242,6 +247,15 @@ def held_store(place, address, addresses):
     whole = replace(as_cut(place.base), gap=place.gap) if place.gap else place.base
     spots = ((image, address + image * place.image_pitch) for image in range(place.batch))
     return Store([_band(whole, addresses, image, 0, place.height, place.image_pitch, spot) for image, spot in spots])
+
+
+def transfers_of(place, addresses, image, low, high, room, near):
+    """Transfers of rows of a tensor: one, or several boxes of as many rows as a box may have."""
+    pitch = place.row_pitch
+    if not isinstance(place, Cut) or room <= MOST * pitch:
+        return [_band(place, addresses, image, low, high, room, near)]
+    return [_band(place, addresses, image, first, min(first + MOST, high), min(MOST, high - first) * pitch,
+                  near + (first - low) * pitch) for first in range(low, high, MOST)]  # fmt: skip
 
 
 def _band(place, addresses, image, low, high, room, near):

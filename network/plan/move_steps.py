@@ -3,6 +3,7 @@
 A transpose is faster as a product: its data are the weights, and X is the identity.
 """
 
+from dataclasses import replace
 from itertools import product
 from math import ceil, prod
 from typing import NamedTuple
@@ -13,8 +14,10 @@ from tilewright.spec.conv import CHANNEL_BYTES, ConvOperation, ConvOutput
 
 from ..graph import node_error
 from ..lower.layers import Part
-from ..lower.places import BLOCK, LINE, padded
+from ..lower.moves import Move
+from ..lower.places import BLOCK, LINE, Place, cut_place, padded
 from .costs import plan_part
+from .layer_steps import transfers_of
 from .steps import Jobs, Load, Store, block
 
 __all__ = ["Identity", "has_transposes", "move_steps"]
@@ -23,15 +26,29 @@ __all__ = ["Identity", "has_transposes", "move_steps"]
 _BUFFERS = 4
 #: Output channels of a job at most: the entries of the table.
 _MOST = 256
+#: Most bytes of a row of a box.
+_WIDEST = 2048
 
 
 class _Piece(NamedTuple):
-    """Bytes of a source that are loaded at once, and the moves that read them."""
+    """Bytes of a source that are loaded at once, and the moves that read them.
+
+    Attributes
+    ----------
+    source : int
+    first, last : int
+        Offsets of the first byte and of the end: in the source, or in shared memory if ``cut`` is given.
+    moves : list of Move
+    cut : Place or None
+        What is loaded by boxes: some bytes of each of ``rows``, the first one and the end.
+    """
 
     source: int
     first: int
     last: int
     moves: list
+    cut: Place | None = None
+    rows: tuple[int, int] = (0, 0)
 
 
 def has_transposes(layer, conv, room):
@@ -62,10 +79,14 @@ def move_steps(layer, low, high, down, addresses, conv, identity):
             sentence = f"{high - low} bytes of shared memory are less than {_BUFFERS} lines of {LINE}"
             raise node_error(layer.name, layer.operator, sentence)
         outputs, spots = [low, low + share], [low + 2 * share, low + 3 * share]
-    number = 0
-    for turn, (first, last, moves) in enumerate(_bands(layer.moves, layer.output.size, share)):
+    number, unit = 0, _unit(layer.moves, 1, share)
+    in_boxes = own is not None and len(outputs) > 1
+    if in_boxes:
+        unit = _unit_of_boxes(layer.moves, share) or unit
+    for turn, (first, last, moves) in enumerate(_bands(layer.moves, layer.output.size, share, unit)):
         target = outputs[turn % len(outputs)]
-        for pieces in _at_once(moves, len(layer.sources), room):
+        boxes = _boxes(layer, moves, conv) if in_boxes else []
+        for pieces in _at_once(boxes or _in_order(moves, len(layer.sources), room), room):
             yield from _moved(pieces, layer, spots[number % 2], target - first, (target, target + last - first),
                               addresses, conv, own)  # fmt: skip
             number += 1
@@ -78,9 +99,8 @@ def _unit(moves, side, room):
     return max((step for step in steps if 0 < step <= room and step % BLOCK == 0), default=BLOCK)
 
 
-def _bands(moves, size, share):
+def _bands(moves, size, share, unit):
     """The output in bands of at most ``share`` bytes: offset of the first byte, end, and the moves into it."""
-    unit = _unit(moves, 1, share)
     most = share // unit * unit
     for first in range(0, size, most):
         last = min(first + most, size)
@@ -89,10 +109,8 @@ def _bands(moves, size, share):
         moves = [move for _, after in cut for move in after]
 
 
-def _at_once(moves, sources, room):
-    """Lists of the :class:`_Piece` that are loaded at once for a band, at most ``room`` bytes each."""
-    pieces = [piece for number in range(sources)
-              for piece in _pieces([move for move in moves if move.source == number], room)]  # fmt: skip
+def _at_once(pieces, room):
+    """Lists of pieces that are loaded at once for a band, at most ``room`` bytes each."""
     group, free = [], room
     for piece in pieces:
         size = padded(piece.last - piece.first, LINE)
@@ -102,6 +120,49 @@ def _at_once(moves, sources, room):
         group.append(piece)
         free -= size
     yield group
+
+
+def _in_order(moves, sources, room):
+    """The :class:`_Piece` of each source, one after the other."""
+    return [piece for number in range(sources)
+            for piece in _pieces([move for move in moves if move.source == number], room)]  # fmt: skip
+
+
+def _unit_of_boxes(moves, share):
+    """Bytes of the output for a block of each row that transposes read; 0 if rows are no blocks or too long."""
+    units = set()
+    for move in moves:
+        channels, pixels = _transposed(move)
+        blocks = channels and pixels and not any(part % BLOCK for part in (channels[1], pixels[0], move.start[0]))
+        units.add(BLOCK * pixels[2] if blocks else 0)
+    unit = units.pop()
+    return unit if not units and unit <= share else 0
+
+
+def _boxes(layer, moves, conv):
+    """A :class:`_Piece` for each transpose of a matrix that ``moves`` do, without other bytes of its rows.
+
+    None if they do anything else, or if boxes do not begin and end at whole blocks.
+    """
+    pieces = []
+    for move in moves:
+        channels, pixels = _transposed(move)
+        if not channels or not pixels or not _product_jobs(move, conv, _cycles(move, conv), 0, 0, 0):
+            return []
+        place, (count, pitch, _), (wide, _, apart) = layer.sources[move.source], channels, pixels
+        rows = replace(place, batch=1, height=place.size // pitch, width=1, channels=pitch)
+        others = [loop for loop in move.loops if loop not in (channels, pixels)]
+        for index in product(*(range(size) for size, *_ in others)):
+            start, target = (begin + sum(i * loop[side] for i, loop in zip(index, others, strict=True))
+                             for side, begin in zip((1, 2), move.start, strict=True))  # fmt: skip
+            row, first = divmod(start, pitch)
+            inside = first + wide <= pitch and place.size % pitch == 0
+            if not inside or wide > _WIDEST or any(part % BLOCK for part in (pitch, first, wide)):
+                return []
+            moved = Move(((count, wide, 1), (wide, 1, apart)), (0, target), move.source)
+            cut = cut_place(rows, (first, wide), (0, 1))
+            pieces.append(_Piece(move.source, 0, count * wide, [moved], cut, (row, row + count)))
+    return pieces
 
 
 def _pieces(moves, room):
@@ -127,7 +188,10 @@ def _moved(pieces, layer, spot, target, band, addresses, conv, identity):
     transfers, jobs, reads, cycles = [], [], [], 0
     for piece in pieces:
         size = piece.last - piece.first
-        transfers.append(block(addresses[layer.sources[piece.source].name] + piece.first, spot, size))
+        if piece.cut is None:
+            transfers.append(block(addresses[layer.sources[piece.source].name] + piece.first, spot, size))
+        else:
+            transfers += transfers_of(piece.cut, addresses, 0, *piece.rows, size, spot)
         reads.append((spot, spot + size))
         for move in piece.moves:
             ends, copy_cycles = (spot - piece.first, target), _cycles(move, conv)
@@ -181,6 +245,11 @@ class Identity:
         return np.concatenate((np.eye(self._row, dtype=np.uint8).ravel(), table.view(np.uint8)))
 
 
+def _transposed(move):
+    """The loops over bytes that are contiguous in the output, and in the source; None if there is no such loop."""
+    return (next((loop for loop in move.loops if loop[side] == 1 and loop[3 - side] > 1), None) for side in (2, 1))
+
+
 def _product_jobs(move, conv, most, identity, spot, target):
     """Fields of jobs that do a :class:`Move`, and their cycles; None if it is not a transpose or takes ``most`` cycles.
 
@@ -197,8 +266,7 @@ def _product_jobs(move, conv, most, identity, spot, target):
     spot, target : int
         Addresses in shared memory of offset 0 of source and output.
     """
-    channels = next((loop for loop in move.loops if loop[2] == 1 and loop[1] > 1), None)
-    pixels = next((loop for loop in move.loops if loop[1] == 1 and loop[2] > 1), None)
+    channels, pixels = _transposed(move)
     if channels is None or pixels is None:
         return None
     others = [loop for loop in move.loops if loop not in (channels, pixels)]

@@ -20,9 +20,9 @@ _NEAR, _FAR = 128, 1024
 
 
 class Placer:
-    """Makes the steps of layers, with buffers at either end of shared memory, in either order.
+    """Makes the steps of layers, with buffers at either end of shared memory or where it is free, in either order.
 
-    Of these four placements the one is chosen after which the first job of the next layer, or range, ends first.
+    Of these placements the one is chosen after which the first job of the next layer, or range, ends first.
 
     Parameters
     ----------
@@ -32,10 +32,13 @@ class Placer:
     end : int
     weights : function
         Address in global memory of a layer's image, or of the identity for None.
+    anywhere : bool
+        Whether buffers may lie elsewhere than at the ends.
     """
 
-    def __init__(self, machine, tensors, end, weights):
+    def __init__(self, machine, tensors, end, weights, *, anywhere):
         self._machine, self._tensors, self._end, self._weights = machine, tensors, end, weights
+        self._anywhere = anywhere
         self._held = {}  # addresses in shared memory of tensors that stay there
 
     def steps(self, layers, tiles, stored):
@@ -55,12 +58,13 @@ class Placer:
         for (number, *tile), following in pairwise([*ranges, None]):
             again = bool(following) and following[0] == number  # another range of the layer follows
             best = None
-            for next_image, placement in self._placements(rooms[number], *tile, image):
-                candidate, others = list(placement()), ()
+            for next_image, placement in self._placements(timeline, rooms[number], *tile, image):
+                candidate = list(placement())
+                later, others = timeline.after(candidate), ()
                 if following:
                     room, next_tile = rooms[following[0]], following[1:]
-                    others = self._placements(room, *next_tile, next_image if again else None)
-                expected = _expected(timeline, others, candidate)
+                    others = self._placements(later, room, *next_tile, next_image if again else None)
+                expected = _expected(later, others)
                 if best is None or expected < best[0]:
                     best = expected, candidate, next_image
             _, chosen, image = best
@@ -83,8 +87,10 @@ class Placer:
             self._held[output.name] = high - output_bytes if number % 2 else low
         return (low + source_bytes, high - output_bytes) if number % 2 else (low + output_bytes, high - source_bytes)
 
-    def _placements(self, room, part, split, image):
+    def _placements(self, timeline, room, part, split, image):
         """The placements of a range: what :func:`image_at` gives for each, and a function that makes the steps.
+
+        ``timeline`` says where memory is free first.
 
         ``image`` is what :func:`image_at` gave for the range before.
         """
@@ -94,7 +100,8 @@ class Placer:
                     for down in (False, True)]  # fmt: skip
         assert split.room <= high - low, f"{part.name} was cut for more room than there is"
         weights, placements = self._weights(part), []
-        for base in {low: None, high - split.room: None}:
+        free = timeline.free_bases(low, high, split.room) if self._anywhere else ()
+        for base in dict.fromkeys((low, high - split.room, *free)):
             for down in (False, True):
                 own_image = image_at(split, base, down, weights)
                 loaded = own_image is not None and own_image == image
@@ -125,6 +132,15 @@ class _Timeline:
             (later._jobs if isinstance(step, Jobs) else later._transfers)(step)
         return later
 
+    def free_bases(self, low, high, size):
+        """Addresses where ``size`` bytes between ``low`` and ``high`` are free first: all of them, and on average."""
+        if not size:
+            return []
+        count, first = -(-size // _NEAR), low // _NEAR
+        times = np.maximum(self._used, self._landed)[first : high // _NEAR]
+        windows = np.lib.stride_tricks.sliding_window_view(times, count)
+        return [_NEAR * (first + int(values.argmin())) for values in (windows.max(axis=1), windows.sum(axis=1))]
+
     def _jobs(self, step):
         near, weights = ([_near(*span) for span in spans] for spans in ((*step.reads, *step.writes), step.weights))
         start = max(self.end, _last(self._landed, near + weights) + HANDED)
@@ -147,9 +163,8 @@ class _Timeline:
             _touch(self._written, far, self._stored + machine.latency)
 
 
-def _expected(timeline, placements, steps):
-    """When the first jobs of the best of the next placements end after steps, and when the steps' jobs and loads do."""
-    later = timeline.after(steps)
+def _expected(later, placements):
+    """When the first jobs of the best of the next placements end, and when the jobs and loads before them do."""
     ends = (later.after(_to_first_jobs(placement())).end for _, placement in placements)
     return min(ends, default=0), later.end, later.loaded
 

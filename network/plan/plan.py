@@ -87,11 +87,14 @@ def make_plan(lowered, machine, kept):
         weights[key] = end
         end += padded(image.size, LINE)
     tensors, end = _addresses(layers, _stored(lowered, inside), kept, end)
-    placer = Placer(machine, tensors, end, lambda layer: weights.get(layer and _arrays(layer)))
-    steps = placer.steps(layers, tiles, needed)
+    schedules = []
+    for anywhere in (False, True):
+        placer = Placer(machine, tensors, end, lambda layer: weights.get(layer and _arrays(layer)), anywhere=anywhere)
+        steps = placer.steps(layers, tiles, needed)
+        schedules.append((Schedule(streams_of(steps, machine.smem_bytes, end), machine, end), steps))
+    schedule, steps = min(schedules, key=lambda pair: pair[0].cycles)
     boxes = [each.map for step in steps if not isinstance(step, Jobs) for each in step.transfers if each.map]
     maps = {box: end + DESCRIPTOR.bytes * number for number, box in enumerate(dict.fromkeys(boxes))}
-    schedule = Schedule(streams_of(steps, machine.smem_bytes, end), machine, end)
     start = padded(end + DESCRIPTOR.bytes * len(maps), LINE)
     images = {weights[key]: image for key, image in images.items() if image.size}
     return Plan(machine, layers, tiles, schedule, tensors, images, maps, start, inside)
@@ -159,10 +162,13 @@ def explain(plan, words, memory_bytes):
                  for way in ("load", "store")]  # fmt: skip
         end = max(span.end for span in spans)
         cycles = max(end - before, 1)
+        # Layers that are joined take turns: each works from its first job to its last one.
+        jobs = [span for span in spans if span.engine == "conv"]
+        working = jobs[-1].end - jobs[0].start if jobs else 0
         bands = sum(len(split.bands(part)) for part, split in tiles) or sum(span.engine == "store" for span in spans)
         lines.append((
             layer.name, layer.operator, "x".join(map(str, layer.output.shape)), _cut(layer, tiles), _weights(tiles),
-            bands, schedule.jobs[number], cycles, *moved, max(busy, key=busy.get), _share(layer.macs, cycles, machine),
+            bands, schedule.jobs[number], cycles, *moved, max(busy, key=busy.get), _share(layer.macs, working, machine),
         ))  # fmt: skip
         before = max(before, end)
     bands, jobs, _, bytes_in, bytes_out = (sum(line[column] for line in lines) for column in range(5, 10))

@@ -28,7 +28,7 @@ _MORE_CHANNEL_CUTS = (16, 32)
 _SHARES = (1, 2, 3, 4, 8, 16)
 #: Fields of a part that decide how it is cut.
 _SHAPES = ("operation", "source", "channels", "out_channels", "rows", "columns", "kernel", "stride", "dilation",
-           "origin", "blind")  # fmt: skip
+           "origin", "blind", "weight_start")  # fmt: skip
 #: The search over ranges of channels ends after this number of choices that are no improvement.
 _WORSE = 3
 #: The alignment of a range's first channel decides how its boxes are loaded, up to this many bytes.
@@ -269,7 +269,9 @@ def _candidates(layer, machine, image, rows, room):
     output_bytes = 0 if isinstance(layer.output, Held) else rows * layer.output.row_pitch
     between, inputs = (inputs[0], [0, *inputs[1:]]) if layer.first else (0, inputs)
     cuts = zip((layer.output, *layer.brought), (output_bytes, *inputs[bool(layer.first) :]), strict=True)
-    if any(isinstance(place, Cut) and (size // place.row_pitch - 1) * place.step[0] >= MOST for place, size in cuts):
+    whole = layer.computed_weights  # loaded by several boxes if they have many rows
+    if any(place not in whole and isinstance(place, Cut) and (size // place.row_pitch - 1) * place.step[0] >= MOST
+           for place, size in cuts):  # fmt: skip
         return
     step = machine.conv.slaves * CHANNELS_AT_ONCE
     several = bands * layer.output.batch > 1

@@ -175,7 +175,7 @@ def _quantised(op, value, axis, dtype):
     op.refuse_if(not np.isfinite(array).all(), f"its input {op.input_name(0)!r} has elements that are not finite")
     scale, zero, axis = _for_each(op, array, axis, dtype)
     if scale.size == 1:
-        return Constant(quantise(array, scale[0], int(zero[0]), dtype))
+        return Constant(np.asarray(quantise(array, scale[0], int(zero[0]), dtype)))
     parts = np.moveaxis(array, axis, 0)
     quantised = [quantise(part, each, int(z), dtype) for part, each, z in zip(parts, scale, zero, strict=True)]
     return Constant(np.moveaxis(np.stack(quantised), 0, axis))

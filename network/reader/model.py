@@ -46,7 +46,7 @@ def load(path):
     return model
 
 
-_CLAMPING = ("Conv", "Add", "Mul", "Pool")
+_CLAMPING = ("Conv", "Add", "MatMul", "Mul", "Pool")
 
 
 def fold_clamps(graph):

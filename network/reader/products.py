@@ -7,7 +7,8 @@ import numpy as np
 from ..arithmetic import limits, product_scale
 from ..graph import Conv, Scale
 from .layout import in_one_row
-from .operator import MICROSOFT, Constant, Pending, Weights, reads
+from .matrices import is_one_matrix, matrices, real_matrices
+from .operator import MICROSOFT, Constant, Pending, reads
 from .windows import Windows, take_windows
 
 __all__ = ["for_each", "real_bias"]
@@ -79,8 +80,11 @@ def _gemm(op, reading):
 @reads("QLinearMatMul")
 def _qlinear_matmul(op, reading):
     """QLinearMatMul: a, b and y, with scales and zero points."""
+    if not is_one_matrix(op, 3, op.shape_of(op.value(0))):
+        matrices(op, reading)
+        return
     x = op.tensor(0)
-    weights = _columns(op, op.weights(3, 4, 5), x.shape)
+    weights = _columns(op.weights(3, 4, 5))
     _, finish, _ = _product(op, reading, x, op.quantity(1, 2, x.dtype), weights, None)
     y = op.quantity(6, 7, x.dtype)
     finish(op.output, y, limits(y.dtype))
@@ -88,11 +92,14 @@ def _qlinear_matmul(op, reading):
 
 @reads("MatMul")
 def _matmul(op, reading):
-    """MatMul of floats: a, b. An Add after it may be its bias."""
+    """MatMul of floats: a, b. An Add after a constant matrix may be its bias."""
+    if not is_one_matrix(op, 1, op.shape_of(op.value(0))):
+        real_matrices(op, reading)
+        return
     real = op.real(0)
     weights = op.real_weights(1, axis=op.constant(1, "operand", real=True).array.ndim - 1)
     x = reading.values[real.name]
-    weights = _columns(op, weights, x.shape)
+    weights = _columns(weights)
 
     def product(bias):
         return _product(op, reading, x, real.quantity, weights, bias)
@@ -182,12 +189,10 @@ def _transposed(op, shape, weights, across):
     return weights if across else weights._replace(array=weights.array.T)
 
 
-def _columns(op, weights, shape):
-    """The matrix of a product as [Co, K]: one matrix, without more dimensions than the other operand."""
+def _columns(weights):
+    """The matrix of a product as [Co, K]."""
     array = weights.array
-    if array.ndim < 2 or array.ndim > max(len(shape), 2) or array.size != np.prod(array.shape[-2:]):
-        raise op.refusal(f"its constant operand is {list(array.shape)}, and only one matrix is supported")
-    return Weights(array.reshape(array.shape[-2:]).T, weights.scale, weights.zero)
+    return weights._replace(array=array.reshape(array.shape[-2:]).T)
 
 
 def _bias(op, index):

@@ -17,7 +17,7 @@ from ..session import Session
 from ..session.products import PeProgram
 from .line import Line, share, timed
 
-__all__ = ["Product", "measure", "products", "program_and_result"]
+__all__ = ["Product", "measure", "products", "program_and_result", "run_product"]
 
 #: Bytes of a row of a page, as the TMAU loads tiles; also the elements of K in a page if rows are along N.
 _PAGE_BYTES = 128
@@ -161,7 +161,7 @@ def _lines(session, preset):
     cycles = mac_array(params).LATENCY
     yield Line(preset, "MAC array: operands to results", None, cycles, cycles, f"{cycles} cycles", "none", True)
     for product in products(preset, params):
-        span, counters = _run(session, product)
+        span, counters = run_product(session, product)
         causes = {name: counters[name] for name in _CAUSES}
         yield share(preset, product.name, None, product.limit(params), span, product.target, **causes)
         if product.target is None:
@@ -173,7 +173,7 @@ def _lines(session, preset):
         yield _conflicts(preset, product, counters["bank_conflicts"])
 
 
-def _run(session, product):
+def run_product(session, product):
     """Cycles from the first instruction to the halt, and counters; the result must equal numpy's."""
     program, result = program_and_result(product, session.params.pe)
     case = PeProgram.of_product(program)
@@ -191,7 +191,7 @@ def _run(session, product):
 def _steady(session, preset, product, span, counters):
     """The line of the last three quarters of K, without the beginning and the end of the program."""
     quarter = replace(product, k=product.k // 4)
-    first, counted = _run(session, quarter)
+    first, counted = run_product(session, quarter)
     limit = product.limit(session.params.pe) - quarter.limit(session.params.pe)
     causes = {name: count - counted[name] for name, count in counters.items()}
     return share(preset, f"{product.name}: steady state", None, limit, span - first, product.target, **causes)

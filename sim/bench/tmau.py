@@ -19,7 +19,7 @@ from ..session import Session
 from .line import Line, share, timed
 from .tmau_cases import BLOCK_BYTES, BOXES, FEW, LATENCIES, copy_cases, few_cases, steady_cases
 
-__all__ = ["measure"]
+__all__ = ["fill_memory", "measure", "run_steady"]
 
 _LATENCY = 100  # cycles, unless a line names another latency
 
@@ -28,7 +28,7 @@ def measure(preset, settings=(), *, simulator="verilator"):
     """Yields every :class:`Line` of a preset with the simulation's cycles a second so far."""
     params = changed(TMAU_PRESETS[preset], settings)
     with Session(params=CoreParams(params), simulator=simulator, latency=_LATENCY) as session:
-        _fill_memory(session)
+        fill_memory(session)
         for latency in LATENCIES:
             yield from timed(session, _latencies(session, preset, latency))
         for latency in LATENCIES[:2]:
@@ -38,11 +38,12 @@ def measure(preset, settings=(), *, simulator="verilator"):
     # The bus stays busy only if the reads in flight outnumber the cycles of latency.
     deep = params.replace(max_outstanding=512, commands_in_flight=128)
     with Session(params=CoreParams(deep), simulator=simulator, latency=LATENCIES[2]) as session:
-        _fill_memory(session)
+        fill_memory(session)
         yield from timed(session, _steady(session, f"{preset}, 512 in flight", LATENCIES[2]))
 
 
-def _fill_memory(session):
+def fill_memory(session):
+    """Fills global memory with random bytes."""
     rng = np.random.default_rng(1)
     session.place(rng.integers(0, 256, session.memory_bytes - 4096, np.uint8))
 
@@ -83,15 +84,26 @@ def _steady(session, preset, latency):
     """Boxes back to back, from the end of the first to the end of the last."""
     session.configure(latency=latency)
     for case in steady_cases(session.params.smem.size_bytes):
-        if is_unsupported({"opcode": Opcode.LOAD} | case.fields, case.tmap.pack(), session.params.tmau.features):
-            continue
-        commands = _commands(session, case)
-        session.run(commands[:1])  # loads the descriptor into the cache
-        result = _succeed(session, commands)
-        measured = result.commands[-1].done - result.commands[0].done
-        offsets = case.fields.get("offsets", (0, 0, 0))
-        limit = sum(_limit(case, coords, offsets, session.params.tmau) for coords in case.coords[1:])
-        yield share(preset, case.name, latency, limit, measured, case.target)
+        if not _is_unsupported(session, case):
+            limit, measured, _ = run_steady(session, case)
+            yield share(preset, case.name, latency, limit, measured, case.target)
+
+
+def _is_unsupported(session, case):
+    fields = {"opcode": Opcode.LOAD} | case.fields
+    return is_unsupported(fields, case.tmap.pack(), session.params.tmau.features)
+
+
+def run_steady(session, case):
+    """Runs a ``Steady`` case: the limit and the cycles from the end of the first box on, and the ``Run``."""
+    if _is_unsupported(session, case):
+        raise ValueError(f"{case.name} needs features that the access unit does not have")
+    commands = _commands(session, case)
+    session.run(commands[:1])  # loads the descriptor into the cache
+    result = _succeed(session, commands)
+    offsets = case.fields.get("offsets", (0, 0, 0))
+    limit = sum(_limit(case, coords, offsets, session.params.tmau) for coords in case.coords[1:])
+    return limit, result.commands[-1].done - result.commands[0].done, result
 
 
 def _commands(session, case):

@@ -214,6 +214,8 @@ def _execute(command, folder, simulator, stage):
     """Runs a command; RuntimeError if it fails. Of make it reports how many of its commands have been begun."""
     total = 0
     if Path(command[0]).name == "make":
+        # Not part of what the content is known by: any number of compilers makes the same program.
+        command = [*command, "-j", os.environ.get("TILEWRIGHT_JOBS") or str(min(4, os.cpu_count() or 1))]
         total = len(run_process([*command, "-n"], cwd=folder, env=_environment()).stdout.splitlines())
     lines = []
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
@@ -254,7 +256,7 @@ def _verilator_steps(top, waves, cocotb, coverage, *, makefile="Vtop.mk", target
     # Python is slower than any model.
     made = MAKE_VARIABLES | _OWN_VARIABLES | _HEADER_VARIABLES | ({"OPT_FAST": "-O0"} if cocotb else {})
     variables = [f"{name}={value}" for name, value in made.items()]
-    make = [_tool("make", "verilator"), "-j", str(min(4, os.cpu_count() or 1)), "-f", makefile, *variables, *target]
+    make = [_tool("make", "verilator"), "-f", makefile, *variables, *target]
     # Not the script of the same name, which needs Perl.
     translate = [f"{_ROOT}/bin/verilator_bin", *options, "design.v"]
     return [("Verilog to C++", translate), ("compilation", make)]

@@ -19,7 +19,8 @@ from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TmauParams
 from tilewright.spec.conv import ConvParams
 
-__all__ = ["GROUPS", "Setting", "add_settings", "changed", "groups_of", "parameters_of", "require_groups"]
+__all__ = ["GROUPS", "Setting", "add_settings", "changed", "groups_of", "parameters_of", "require_groups",
+           "settings_of"]  # fmt: skip
 
 #: Parameters by the name of their group.
 GROUPS = {
@@ -63,7 +64,7 @@ class Setting:
 
 def add_settings(parser):
     """Adds ``--set`` to a parser: ``settings``, a tuple of :class:`Setting`."""
-    parser.add_argument("--set", dest="settings", metavar="NAME=VALUE,...", type=_settings, action=_Add, default=(),
+    parser.add_argument("--set", dest="settings", metavar="NAME=VALUE,...", type=settings_of, action=_Add, default=(),
                         help="parameters that differ from the preset, as tmau.max_outstanding=256; may be repeated. "
                              "`tilewright parameters` lists names and values")  # fmt: skip
 
@@ -80,7 +81,8 @@ class _Add(Action):
         namespace.settings = settings
 
 
-def _settings(text):
+def settings_of(text):
+    """The settings that a text names, as ``tmau.max_burst=8,l2.ways=4``; ArgumentTypeError if there are none."""
     return tuple(map(_setting, _COMMA.split(text)))
 
 

@@ -30,6 +30,7 @@ from tilewright.sim.hdl.build import verilator_root
 from tilewright.sim.hdl.tops import TOPS
 from tilewright.spec import COMMAND, Opcode
 from tilewright.tools.cli.main import COMMANDS, main
+from tilewright.tools.explore.space import read_space
 
 ROOT = Path(__file__).resolve().parents[2]
 ELSEWHERE = "docs/first-hour.md"
@@ -95,6 +96,12 @@ class Reader:
             assert self.tilewright(["replay", str(path), "--on", "golden"], quick=True) == 0, self.printed
             assert self.printed.count("met ") == len(value["cases"]), self.printed
 
+    def toml(self, text):
+        """A space of an exploration."""
+        path = self.desk / "space.toml"
+        path.write_text(text, encoding="utf-8")
+        assert read_space(path).points
+
     def mermaid(self, text):
         """Every class and file that a diagram names is in the sources."""
         files = [path for folder in ("hw", "golden", "sim", "network", "board") for path in code(folder)]
@@ -157,6 +164,8 @@ class Reader:
                 import_module("fusesoc.main").get_parser().parse_args(rest)
                 core = f"tilewright:engines:tw_(?:{'|'.join(TOPS['tmau'].presets)})_(?:{'|'.join(TOPS)})"
                 assert re.fullmatch(core, rest[-1]), f"there is no core {rest[-1]}"
+            case ["dask", ("scheduler" | "worker") as what, *rest]:
+                import_module(f"distributed.cli.dask_{what}").main.make_context(what, rest)
             case ["cd", folder]:
                 assert (ROOT / folder).is_dir()
             case _:
@@ -216,7 +225,8 @@ class Reader:
 
 
 LANGUAGES = {
-    name: getattr(Reader, name) for name in ("python", "output", "text", "json", "mermaid", "c", "verilog", "sh")
+    name: getattr(Reader, name)
+    for name in ("python", "output", "text", "json", "toml", "mermaid", "c", "verilog", "sh")
 }
 
 
@@ -297,6 +307,7 @@ def test_every_command_has_its_text():
         ("text", "move 1", "these are neither commands nor instructions: line 1"),
         ("json", '{"version": 1, "cases": [{}]}', "name is missing"),
         ("json", "{", "JSONDecodeError"),
+        ("toml", 'workload = "tile: coffee"', "there is no tile 'coffee'"),
         ("mermaid", "Queue --> CoffeeMaker", "there is no class CoffeeMaker"),
         ("mermaid", "Queue --> sim/coffee.py", "there is no file sim/coffee.py"),
         ("sh", "make coffee", "there is no target coffee"),

@@ -6,58 +6,24 @@ import pytest
 from support.network import compare_program
 from tilewright import network
 from tilewright.errors import HostError
-from tilewright.network.evaluation import compute
 from tilewright.network.reader import read_model
-from tilewright.network.witness import run_witness
+from tilewright.tools.campaign.networks import witness_differences
 from tilewright.verify.races import find_races
 from tilewright.verify.random.networks import draw_inputs
-
-#: Operators that ONNX Runtime computes in floats, and the share of their results that may differ by one.
-IN_FLOATS = dict.fromkeys(
-    ("BatchNormalization", "ConvTranspose", "PRelu", "ReduceMean", "ReduceSum", "Sub", "Sum"), 0.005
-)
-IN_FLOATS["Resize"] = 0.15  # every sixteenth sum may be halfway between two integers
-
-
-def near_half(node, x):
-    """Where the average of a window lies so near the middle between two integers that sums of floats may differ."""
-    pool = node.attributes
-    if node.operator not in ("AveragePool", "QLinearAveragePool"):
-        return False
-    top, left, bottom, right = pool.pad
-    padded = np.pad(x.astype(np.int64) - pool.x_zero, ((0, 0), (0, 0), (top, bottom), (left, right)))
-    views = np.lib.stride_tricks.sliding_window_view(padded, pool.kernel, axis=(2, 3))
-    exact = views[:, :, :: pool.stride[0], :: pool.stride[1]].sum(axis=(-2, -1)) * pool.scale.astype(np.float64)
-    return np.abs(exact - np.floor(exact) - 0.5) < 1e-4
 
 
 @pytest.fixture
 def agree():
-    """Runs a model on golden and on ONNX Runtime and compares all tensors; returns the graph and them.
-
-    Each node is computed from what ONNX Runtime has for its inputs. Averages of windows may differ by one where they
-    are halves, as ONNX Runtime adds floats there (docs/network.md, "Averages"), and so may a few results of other
-    operators that it computes in floats.
-    """
+    """Runs a model on golden and on ONNX Runtime and compares all tensors; returns the graph and them."""
 
     def agree(model, inputs=None, seed=0):
         graph = read_model(model)
         inputs = draw_inputs(np.random.default_rng(seed), graph) if inputs is None else inputs
         try:
-            values = graph.constants | inputs | run_witness(model, graph, inputs, [node.output for node in graph.nodes])
+            wrong, values = witness_differences(model, graph, inputs)
         except HostError as error:
             pytest.skip(str(error))
-        for node in graph.nodes:
-            golden = compute(graph, node, values)
-            theirs = values.setdefault(node.output, golden)
-            assert (theirs.shape, theirs.dtype) == (golden.shape, golden.dtype), node
-            wrong = golden != theirs
-            if wrong.any():
-                one_off = np.abs(golden.astype(np.int32) - theirs.astype(np.int32)) == 1
-                wrong = wrong & ~(one_off & near_half(node, values[node.inputs[0]]))
-                few = node.operator in IN_FLOATS and wrong.sum() <= max(3, IN_FLOATS[node.operator] * wrong.size)
-                wrong = wrong & ~(one_off & few)
-            assert not wrong.any(), f"{node}: {wrong.sum()} of {wrong.size}, first at {np.argwhere(wrong)[0]}"
+        assert not wrong, "\n".join(wrong)
         return graph, values
 
     return agree

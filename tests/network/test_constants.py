@@ -36,6 +36,13 @@ def test_types_without_zero_points(kind, dtype, opset, agree):
     agree(form.model(form.quantise(y, np.float32(0.0317), np.uint8(100))))
 
 
+@pytest.mark.parametrize("kind", ["Add", "Mul"])
+def test_a_number_without_dimensions(kind, agree):
+    form = Form(3, 12, opset=21)
+    y = form.node(kind, form.both("x"), integers(form, np.float32(-0.7)))
+    agree(form.model(form.quantise(y, np.float32(0.0317), np.uint8(100))))
+
+
 @pytest.mark.parametrize("constant", [False, True])
 def test_a_type_that_contradicts_the_zero_point(constant):
     form = Form(3, 12, opset=21)

@@ -44,6 +44,17 @@ def joined(maker):
     maker.concat(1, maker.input((1, 160, 16)), maker.input((1, 96, 16)))
 
 
+def attention(maker):
+    """Two heads of 32 channels, with a function where attention has its Softmax."""
+    x = maker.input((1, 32, 64))
+
+    def head(*order):
+        return maker.transpose(maker.reshape(maker.matrix(x, 64), 1, 32, 2, 32), *order)
+
+    scores = maker.function(maker.product(head(0, 2, 1, 3), head(0, 2, 3, 1)))
+    maker.reshape(maker.transpose(maker.product(scores, head(0, 2, 1, 3)), 0, 2, 1, 3), 1, 32, 64)
+
+
 def small(name):
     return read_model(build_small(name)), small_input(name, seed=0)
 
@@ -55,6 +66,7 @@ NETWORKS = {
     "wide kernel": lambda: drawn(lambda maker: maker.conv(maker.input((1, 16, 16, 16)), 16, 3)),
     "depthwise": lambda: drawn(lambda maker: maker.conv(maker.input((1, 32, 24, 24)), 32, 3, groups=32)),
     "joined": lambda: drawn(joined),
+    "attention": lambda: drawn(attention),
     "signed": lambda: small("signed"),
     "mixed": lambda: small("mixed"),
 }

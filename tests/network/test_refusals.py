@@ -108,7 +108,7 @@ REFUSED = [
     ([node("Flatten", "x"), node("QGemm", "t0", S, Z, np.ones((25, 2), np.int8), S, np.int8(0), "", S, Z)],
      "node 'n1' (QGemm): its input is [1, 256], and its constant operand has sums of 25"),
     ([node("QLinearMatMul", "x", S, Z, np.ones((2, 8, 5), np.int8), S, np.int8(0), S, Z)],
-     "node 'n0' (QLinearMatMul): its constant operand is [2, 8, 5], and only one matrix is supported"),
+     "node 'n0' (QLinearMatMul): its inputs are [1, 4, 8, 8] and [2, 8, 5], which do not fit"),
     ([node("QLinearAveragePool", "x", *ADD, kernel_shape=[3])],
      "node 'n0' (QLinearAveragePool): its attribute 'kernel_shape' is [3], and must be 2 numbers from 1 on"),
     ([node("QLinearAveragePool", "x", *ADD, kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1, count_include_pad=1)],

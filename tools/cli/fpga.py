@@ -65,8 +65,10 @@ def run(args):
         found = measure(Scan(component), folder, seed=args.seed, **options)
     _show({"top": args.top, "preset": args.preset, "set": settings, "without": args.without} | found, folder)
     if not args.without and not settings:
+        options = " ".join(f"--{option} {getattr(args, option)}" for option in ("device", "speed", "freq", "seed"))
+        command = f"tilewright fpga --top {args.top} --preset {args.preset} {options}{' --placed' * args.placed}"
         record(f"fpga-{args.top.replace('_', '-')}-{args.preset}", clock_mhz=found["timing"]["clock_mhz"],
-               routed=found["routed"], **found["cells"])  # fmt: skip
+               routed=found["routed"], **found["cells"], command=command)  # fmt: skip
     return 0
 
 
@@ -85,7 +87,8 @@ def _run_board(args):
         if clock >= board.mhz:
             pack_bitstream(folder, bitstream)
     _show({"board": args.board} | found, folder)
-    record(f"fpga-{args.board}", clock_mhz=clock, routed=True, **found["cells"])
+    record(f"fpga-{args.board}", clock_mhz=clock, routed=True, **found["cells"],
+           command=f"tilewright fpga --board {args.board} --seed {args.seed}")  # fmt: skip
     if clock < board.mhz:
         raise RuntimeError(f"there is no bitstream: the board's clock is {board.mhz} MHz: another --seed may reach it")
     print(folder / bitstream)

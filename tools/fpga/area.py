@@ -34,6 +34,8 @@ from .blocks import (
     EACH_CORE,
     NEIGHBOURS,
     REDUCTIONS,
+    ROWS,
+    SHARING,
     cluster_blocks,
     conv_blocks,
     measure_flat,
@@ -158,7 +160,7 @@ def _times(engine, params):
     """How often blocks count that do not count once."""
     match engine:
         case "pe":
-            return {"MacArray": params.threads / NEIGHBOURS}
+            return dict.fromkeys(ROWS, params.threads / NEIGHBOURS) | {"DivideRow": max(1, params.threads / SHARING)}
         case "conv":
             return {"Slave": params.conv.slaves, "Factors": params.conv.units}
         case "cluster":
@@ -186,7 +188,8 @@ def _measured(engine, makes, times, args):
         (each.levels for each in costs.values()), default=0))  # fmt: skip
     print(_row("all of them", total))
     if not args.block and not args.settings:
-        record(f"area-{engine}-{args.preset}", luts=total.luts, flip_flops=total.flip_flops, levels=total.levels)
+        record(f"area-{engine}-{args.preset}", luts=total.luts, flip_flops=total.flip_flops, levels=total.levels,
+               command=f"tilewright area --engine {engine} --preset {args.preset}")  # fmt: skip
     return costs
 
 

@@ -22,7 +22,7 @@ from tilewright.sim.bench.conv_layers import NETWORKS
 from tilewright.sim.bench.line import share, timed
 from tilewright.sim.session.core import open_accelerator
 
-__all__ = ["TARGETS", "compiled_sample", "measure", "sample_of"]
+__all__ = ["TARGETS", "compiled_sample", "cycles_of", "measure", "run_compared", "sample_of"]
 
 _NETWORK = "ResNet-50"
 _LATENCY = 100
@@ -81,10 +81,10 @@ def _whole(session, preset):
     graph = read_model(build_quantised())
     (name,) = graph.inputs
     compiled = compile_network(graph, machine_of_core(session.params))
-    cycles = _compared(session, compiled, {name: prepare(load_photograph("coffee"))}, "EfficientNet-Lite0")
+    run = run_compared(session, compiled, {name: prepare(load_photograph("coffee"))}, "EfficientNet-Lite0")
     macs = sum(layer.macs for layer in compiled.plan.layers)
     limit = ceil(macs / compiled.plan.machine.conv.peak)
-    return share(preset, "EfficientNet-Lite0, whole", _LATENCY, limit, cycles, _WHOLE_TARGET)
+    return share(preset, "EfficientNet-Lite0, whole", _LATENCY, limit, cycles_of(run), _WHOLE_TARGET)
 
 
 def _expected(session, preset, name, target):
@@ -95,7 +95,8 @@ def _expected(session, preset, name, target):
     target = target and 1 / target
     yield share(preset, f"{name}: expected", _LATENCY, limit, compiled.plan.schedule.cycles, target)
     if os.environ.get("LONG"):
-        yield share(preset, name, _LATENCY, limit, _compared(session, compiled, maker.draw(), name), target)
+        run = run_compared(session, compiled, maker.draw(), name)
+        yield share(preset, name, _LATENCY, limit, cycles_of(run), target)
 
 
 def compiled_sample(layer, rows, machine):
@@ -112,14 +113,19 @@ def compiled_sample(layer, rows, machine):
 def _run(session, layer, rows):
     """A layer as a program, and its cycles."""
     compiled, inputs = compiled_sample(layer, rows, machine_of_core(session.params))
-    return compiled, _compared(session, compiled, inputs, layer.name)
+    return compiled, cycles_of(run_compared(session, compiled, inputs, layer.name))
 
 
-def _compared(session, compiled, inputs, what):
-    """Cycles of a program from its first word to its end; results must be those of the evaluation."""
+def run_compared(session, compiled, inputs, what):
+    """The ``Run`` of a program; its results must be those of the evaluation."""
     data, run = run_on(session, compiled, compiled.memory(inputs))
     expected = evaluate(compiled.graph, inputs)
     for name, value in compiled.tensors(data).items():
         if wrong := (value != expected[name]).sum():
             raise RuntimeError(f"{wrong} results of {what} are wrong")
+    return run
+
+
+def cycles_of(run):
+    """Cycles of a program from its first word to its end."""
     return run.words[-1].cycle - run.words[0].cycle

@@ -161,7 +161,7 @@ def table_of(compiled, run):
 
 def _row(one, peak):
     """Cells of a layer."""
-    share = f"{one.layer.macs / one.cycles / peak:.1%}" if one.layer.macs and one.cycles else ""
+    share = f"{one.share(peak):.1%}" if one.layer.macs else ""
     shape = " x ".join(map(str, one.layer.output.shape))
     counts = (one.cycles, one.expected, one.layer.macs)
     return (one.layer.name, one.layer.operator, shape, *(f"{count:,}" for count in counts), share,

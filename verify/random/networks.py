@@ -80,12 +80,31 @@ def _matmul(net):
     x, rng = net.pick(), net.rng
     if len(x.shape) < 2:
         return
+    # Kernels for int8 by any int8 saturate where they are not exact.
+    if rng.random() < 0.5 and not (net.small_weights and net.dtype == "int8"):
+        _of_matrices(net, x)
+        return
     length, outputs = x.shape[-1], int(rng.integers(1, 12))
     weights, scale = net.weights((length, outputs), outputs)
     y_scale, zero = net.scale(x.scale * scale * 60 * math.sqrt(length)), net.zero()
     net.add(
         "QLinearMatMul", [*net.of(x), *weights, *net.quantity(y_scale, zero)], (*x.shape[:-1], outputs), y_scale, zero
     )
+
+
+def _of_matrices(net, x):
+    """A product of two tensors: of one that fits, or of ``x`` and its transpose; perhaps of one matrix and several."""
+    rng, fitting = net.rng, [each for each in net.tensors if each.shape[-2:-1] == x.shape[-1:]]
+    fitting = [each for each in fitting if each.shape[:-2] in (x.shape[:-2], ())]
+    if fitting and rng.random() < 0.5:
+        other = fitting[int(rng.integers(0, len(fitting)))]
+    else:
+        perm = [*range(len(x.shape) - 2), len(x.shape) - 1, len(x.shape) - 2]
+        net.add("Transpose", [x.name], [x.shape[axis] for axis in perm], x.scale, x.zero, perm=perm)
+        other = net.tensors[-1]
+    scale, zero = net.scale(x.scale * other.scale * 5000 * math.sqrt(x.shape[-1])), net.zero()
+    inputs = [*net.of(x), *net.of(other), *net.quantity(scale, zero)]
+    net.add("QLinearMatMul", inputs, (*x.shape[:-1], other.shape[-1]), scale, zero)
 
 
 def _global_average(net):
@@ -242,7 +261,8 @@ def _prelu(net):
     x, rng = net.pick(rank=4), net.rng
     if x is not None:
         slopes = rng.uniform(-0.5 if rng.random() < 0.3 else 0, 1, (x.shape[1], 1, 1)).astype(np.float32)
-        net.add_floats("PRelu", [x], [slopes], x.shape, net.scale(x.scale), net.zero())
+        # Two scales of one digit would give halves, which floats of ONNX Runtime round either way.
+        net.add_floats("PRelu", [x], [slopes], x.shape, net.scale(x.scale) * np.float32(1.01), net.zero())
 
 
 def _conv_transpose(net):

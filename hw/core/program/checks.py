@@ -99,7 +99,8 @@ class WordDecoder(wiring.Component):
             (ProgramError.COUNT, ((kind == Kind.PE) | (kind == Kind.LOOP)) & (run.count == 0)),
             (
                 ProgramError.COUNT,
-                (kind == Kind.KERNEL) & ((kernel.count > ARGUMENTS) | (kernel.first + kernel.count > _UNIFORM_REGISTERS)),
+                (kind == Kind.KERNEL)
+                & ((kernel.count > ARGUMENTS) | (kernel.first + kernel.count > _UNIFORM_REGISTERS)),
             ),
             (ProgramError.ADDRESS, (kind == Kind.PE) & run.address[:LINE_LOG2].any()),
             (ProgramError.LOOP, (kind == Kind.LOOP) & (loop.back == 0)),

@@ -127,8 +127,10 @@ class Dispatcher(wiring.Component):
                 "commands": Out(stream.Signature(command_layout())),
                 # Accepted when all instructions have been taken. Withdrawn if there is a cause to stop.
                 "runs": Out(stream.Signature(RunLayout(params.tmau.addr_width))),
-                # Instructions that call a kernel.
+                # Instructions that call a kernel, to a register.
                 "instructions": Out(stream.Signature(INSTRUCTION_BITS)),
+                # The engine has accepted all of them.
+                "called": In(1),
                 # With ``jump``: the bus answered with an error.
                 "run_failed": In(1),
                 # Accepted when the operation has ended, or is given up.
@@ -350,7 +352,12 @@ class Dispatcher(wiring.Component):
                     m.d.sync += given.eq(given + 1)
                     with m.If(calls):
                         m.d.sync += given.eq(0)
-                        self._done(m)
+                        m.next = "CALLED"
+        with m.State("CALLED"):
+            with m.If(self.stops):
+                m.next = "DRAIN"
+            with m.Elif(self.called):
+                self._done(m)
 
     def _hand_over_job(self, m):
         """The low half waits in a register for the high one."""

@@ -151,6 +151,7 @@ class CommandProcessor(wiring.Component):
         m.d.comb += [
             caller.give_up.eq(self._cause.stops),
             dispatcher.run_failed.eq(streamer.failed),
+            dispatcher.called.eq(~calls.o.valid),
             dispatcher.put_busy.eq(self.put_busy),
             dispatcher.call_failed.eq(caller.failed),
             dispatcher.call_passed.eq(caller.passed),

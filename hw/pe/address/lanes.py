@@ -246,7 +246,10 @@ class AddressLanes(wiring.Component):
                 element = first.linear.element
                 of_word = Mux(element == 1, 0x01, Mux(element == 2, 0x03, 0x0F))
             with m.If(self._moves):
-                m.d.sync += [target.enable.eq(source.enable & inside[0]), target.keep.eq(keep & Mux(words, of_word, 0xFF))]
+                m.d.sync += [
+                    target.enable.eq(source.enable & inside[0]),
+                    target.keep.eq(keep & Mux(words, of_word, 0xFF)),
+                ]
 
     def _finish(self, m, terms):
         """Stage 4: the sums, and which accesses are dropped."""

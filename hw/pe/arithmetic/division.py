@@ -6,10 +6,10 @@ from amaranth.lib.wiring import In, Out
 
 from .divider import Divider
 
-__all__ = ["DivideRow"]
+__all__ = ["SHARING", "DivideRow"]
 
 #: Threads that share a divider: the last one's result comes as many cycles later, and 24 in all are allowed.
-_SHARING = 8
+SHARING = 8
 
 
 class DivideRow(wiring.Component):
@@ -29,9 +29,11 @@ class DivideRow(wiring.Component):
 
     def __init__(self, threads, *, integers, floats):
         self._threads, self._options = threads, {"integers": integers, "floats": floats}
-        self._sharing = min(threads, _SHARING)
+        self._sharing = min(threads, SHARING)
         #: From ``start`` to ``done``.
         self.cycles = Divider.LATENCY + 1 + self._sharing
+        #: Since the cycle after the last start.
+        self.cycle = Signal(range(self.cycles), init=self.cycles - 1)
         words = data.ArrayLayout(32, threads)
         super().__init__(
             {
@@ -49,7 +51,7 @@ class DivideRow(wiring.Component):
         words = data.ArrayLayout(32, self._threads)
         function = Signal(8, reset_less=True)
         a, b = (Signal(words, name=f"operands_{name}", reset_less=True) for name in "ab")
-        cycle = Signal(range(self.cycles), init=self.cycles - 1)
+        cycle = self.cycle
         with m.If(self.start):
             m.d.sync += [function.eq(self.function), a.eq(self.a), b.eq(self.b), cycle.eq(0)]
         with m.Elif(~self.done):

@@ -117,8 +117,9 @@ class FloatLane(wiring.Component):
         a_below_b = Mux(i.a[31] ^ i.b[31], i.a[31], i.below ^ i.a[31])
         takes_a = named(m, b.nan | (~a.nan & (a_below_b ^ control.largest)), "takes_a")
         code = named(m, Mux(control.extreme, Mux(takes_a, Addend.A, Addend.B), control.addend), "addend_code")
-        others = Mux(control.from_integer, i.a[8:], 0)
-        addend = _of(code, Cat(i.b[:23], i.hidden_b), Cat(i.c[:23], i.c_hidden), Cat(i.a[:23], i.hidden_a), others)
+        significands = (Cat(i.b[:23], i.hidden_b), Cat(i.c[:23], i.c_hidden), Cat(i.a[:23], i.hidden_a), i.a[8:])
+        nothing = (control.addend == Addend.OTHER) & ~control.from_integer & ~control.extreme
+        addend = Mux(nothing, 0, _of(code, *significands))
         exponents = (Cat(word[23] | ~hidden, word[24:31]) for word, hidden in
                      ((i.b, i.hidden_b), (i.c, i.c_hidden), (i.a, i.hidden_a)))  # fmt: skip
         minus = named(m, i.a[31] ^ (i.b[31] & ~one), "minus")

@@ -2,85 +2,20 @@
 
 from types import SimpleNamespace
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from tilewright.spec.arithmetic import Function as F
+from tilewright.spec.arithmetic import Function
 
 from ...lib.logic import delay, is_one_of, mux_tree
+from .multiplier import Multiplier
 
-__all__ = ["IntegerRow", "Multiplier"]
+__all__ = ["IntegerRow"]
 
 _SIGNS4 = 0x80808080
 _SIGN = 0x80000000
-
-
-class Multiplier(wiring.Component):
-    """Products of one thread: MUL, MULH, MULHU, MAD, DP4, and shifts, which are products with a power of two.
-
-    Four multipliers of 17 bits: of the halves of both factors, or of four pairs of bytes.
-
-    Latency: ``LATENCY`` cycles, the last of them combinational. Throughput: one a cycle.
-    """
-
-    LATENCY = 4
-
-    def __init__(self):
-        super().__init__(
-            {
-                "bytes": In(1),  # four products of bytes
-                "a_signed": In(1),
-                "b_signed": In(1),
-                "high": In(1),  # with ``o``: the high half of the product
-                "packed": In(1),  # with ``o``: ``bytes``
-                "adds": In(1),  # with ``c``
-                "a": In(32),
-                "b": In(32),
-                "c": In(32),  # two cycles after ``a``
-                "o": Out(32),
-            }
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-
-        def byte(value, n, is_signed):
-            part = value.word_select(n, 8)
-            return Cat(part, (part[7] & is_signed).replicate(9))
-
-        def halves(value, is_signed):
-            return Cat(value[:16], Const(0, 1)), Cat(value[16:], value[31] & is_signed)
-
-        a_low, a_high = halves(self.a, self.a_signed)
-        b_low, b_high = halves(self.b, self.b_signed)
-        # Two of the multipliers have their bytes in the same place as their halves.
-        pairs = ((a_low, b_low, 0), (a_high, b_low, 1), (a_low, b_high, 3), (a_high, b_high, 2))
-        products = []
-        for number, (a, b, n) in enumerate(pairs):
-            factors = [Signal(signed(17), name=f"{name}{number}", reset_less=True) for name in "ab"]
-            product = Signal(signed(34), name=f"product{number}", reset_less=True)
-            m.d.sync += [
-                factors[0].eq(Mux(self.bytes, byte(self.a, n, self.a_signed), a)),
-                factors[1].eq(Mux(self.bytes, byte(self.b, n, self.b_signed), b)),
-                product.eq(factors[0] * factors[1]),
-            ]
-            products.append(product)
-        is_packed = delay(m, self.bytes, 2, name="is_packed")
-        first, second, third, fourth = products
-        middle = Signal(signed(36), reset_less=True)
-        low, high = Signal(32, reset_less=True), Signal(32, reset_less=True)
-        total, below = Signal(48, reset_less=True), Signal(16, reset_less=True)
-        m.d.sync += [
-            middle.eq(second + third + Mux(is_packed, fourth[:18].as_signed(), 0)),
-            low.eq(first + Mux(self.adds, self.c, 0)),
-            high.eq(fourth),
-            total.eq(Mux(delay(m, is_packed, 1, name="was_packed"), low, Cat(low[16:], high)) + middle),
-            below.eq(low),
-        ]
-        m.d.comb += self.o.eq(Mux(self.high, total[16:], Mux(self.packed, total[:32], Cat(below, total[:16]))))
-        return m
 
 
 class IntegerRow(wiring.Component):
@@ -131,45 +66,43 @@ class IntegerRow(wiring.Component):
     def _decode(self, m):
         """Controls that all lanes share, by the cycle in which they are used: ``is0`` to ``is4``."""
         groups = {
-            "bytes": (F.XB, F.XBU, F.LOOKUP, F.LOOKB),
-            "halves": (F.XH, F.XHU),
-            "signed_part": (F.XB, F.XH),
-            "sel": (F.SEL,),
-            "shfl": (F.SHFL,),
-            "subtracts": (F.SUB, F.SUB4, F.MIN, F.MAX, F.MINU, F.MAXU, F.MIN4, F.MAX4, F.MINU4, F.MAXU4,
-                          F.EQ, F.NE, F.LT, F.LE, F.GT, F.GE, F.LTU, F.LEU, F.GTU, F.GEU),
-            "flips": (F.MIN, F.MAX, F.LT, F.LE, F.GT, F.GE, F.MIN4, F.MAX4),
-            "four": (F.ADD4, F.SUB4, F.MIN4, F.MAX4, F.MINU4, F.MAXU4),
-            "and_": (F.AND,), "or_": (F.OR,), "xor": (F.XOR,),
-            "logic": (F.AND, F.OR, F.XOR),
-            "low_limit": (F.MIN, F.MINU, F.MIN4, F.MINU4),
-            "limits": (F.MIN, F.MAX, F.MINU, F.MAXU, F.MIN4, F.MAX4, F.MINU4, F.MAXU4),
-            "packs": (F.PACKB, F.PACKBU, F.PACKH, F.PACKHU),
-            "pack_bytes": (F.PACKB, F.PACKBU),
-            "pack_unsigned": (F.PACKBU, F.PACKHU),
-            "multiplies": (F.MUL, F.MULH, F.MULHU, F.MAD, F.DP4, F.SHL, F.SHR, F.SAR),
-            "dp4": (F.DP4,),
-            "adds": (F.MAD, F.DP4),
-            "high": (F.MULH, F.MULHU, F.SHR, F.SAR),
-            "mulh": (F.MULH,), "sar": (F.SAR,),
-            "shifts": (F.SHL, F.SHR, F.SAR),
-            "right": (F.SHR, F.SAR),
-            "lookup": (F.LOOKUP, F.LOOKB),
-            "lookb": (F.LOOKB,),
-            "equal": (F.EQ, F.NE), "orders": (F.LT, F.LTU, F.LE, F.LEU, F.GT, F.GTU, F.GE, F.GEU),
-            "or_equal": (F.LE, F.LEU, F.GT, F.GTU),
-            "inverts": (F.NE, F.GT, F.GTU, F.GE, F.GEU),
-            "joins": (F.PAND, F.POR, F.PXOR, F.PANDN),
-            "pand": (F.PAND,), "por": (F.POR,), "pxor": (F.PXOR,),
+            "bytes": "XB XBU LOOKUP LOOKB",
+            "halves": "XH XHU",
+            "signed_part": "XB XH",
+            "sel": "SEL",
+            "shfl": "SHFL",
+            "subtracts": "SUB SUB4 MIN MAX MINU MAXU MIN4 MAX4 MINU4 MAXU4 EQ NE LT LE GT GE LTU LEU GTU GEU",
+            "flips": "MIN MAX LT LE GT GE MIN4 MAX4",
+            "four": "ADD4 SUB4 MIN4 MAX4 MINU4 MAXU4",
+            "and_": "AND", "or_": "OR", "xor": "XOR",
+            "logic": "AND OR XOR",
+            "low_limit": "MIN MINU MIN4 MINU4",
+            "limits": "MIN MAX MINU MAXU MIN4 MAX4 MINU4 MAXU4",
+            "packs": "PACKB PACKBU PACKH PACKHU",
+            "pack_bytes": "PACKB PACKBU",
+            "pack_unsigned": "PACKBU PACKHU",
+            "multiplies": "MUL MULH MULHU MAD DP4 SHL SHR SAR",
+            "dp4": "DP4",
+            "adds": "MAD DP4",
+            "high": "MULH MULHU SHR SAR",
+            "mulh": "MULH", "sar": "SAR",
+            "shifts": "SHL SHR SAR",
+            "right": "SHR SAR",
+            "lookup": "LOOKUP LOOKB",
+            "lookb": "LOOKB",
+            "equal": "EQ NE", "orders": "LT LTU LE LEU GT GTU GE GEU",
+            "or_equal": "LE LEU GT GTU",
+            "inverts": "NE GT GTU GE GEU",
+            "joins": "PAND POR PXOR PANDN",
+            "pand": "PAND", "por": "POR", "pxor": "PXOR",
         }  # fmt: skip
-        stages = [
-            {name: Signal(name=f"{name}0") for name in groups} | {"part": self.part},
+        stages = [{name: Signal(name=f"{name}0") for name in groups} | {"part": self.part}]
+        m.d.comb += [
+            stages[0][name].eq(is_one_of(self.function, (Function[function] for function in functions.split())))
+            for name, functions in groups.items()
         ]
-        m.d.comb += [stages[0][name].eq(is_one_of(self.function, functions)) for name, functions in groups.items()]
         for cycle in range(1, self.LATENCY):
-            stages.append(
-                {name: delay(m, value, 1, name=f"{name}_at{cycle}") for name, value in stages[-1].items()}
-            )
+            stages.append({name: delay(m, value, 1, name=f"{name}_at{cycle}") for name, value in stages[-1].items()})
         self.at = [SimpleNamespace(**stage) for stage in stages]
 
 
@@ -287,7 +220,7 @@ class _Lane:
 
     def _product(self):
         """Cycle 4: the product."""
-        m, row, (at0, _, at2, _, at4) = self._m, self._row, self._row.at
+        m, (at0, _, at2, _, at4) = self._m, self._row.at
         m.submodules[f"multiplier{self._thread}"] = multiplier = Multiplier()
         places = Signal(5, name=f"places{self._thread}")
         # To the right by n is the high half of a product with 2^(32 − n); by 0, the low half of one with 1.

@@ -20,8 +20,8 @@ _ITERATES = (Function.DIV, Function.DIVU, Function.REM, Function.REMU, Function.
 class Router(wiring.Component):
     """Sends each instruction to one of two places, in program order.
 
-    An ARITH, mov or setp without an error becomes an operation. All others go to Issue, when no operation waits to
-    start. Combinational.
+    An ARITH, mov or setp without an error becomes an operation. All others go to Issue, whose jobs wait until all
+    operations before them have started. Combinational.
 
     Parameters
     ----------
@@ -38,7 +38,6 @@ class Router(wiring.Component):
                 "i": In(stream.Signature(DecodedLayout())),
                 "operations": Out(stream.Signature(OperationLayout(params))),
                 "others": Out(stream.Signature(DecodedLayout())),
-                "pending": In(1),  # an operation waits to start
                 "rests": In(1),  # Issue has not begun with the instruction
                 "uniform_set": In(1),  # the uniform register that the instruction names is set
                 "uniform": In(32),  # what is in it
@@ -54,8 +53,8 @@ class Router(wiring.Component):
             is_operation.eq(decoded.arithmetic & self.rests & (~decoded.by_uniform | self.uniform_set)),
             operations.valid.eq(self.i.valid & is_operation),
             others.payload.eq(decoded),
-            others.valid.eq(self.i.valid & ~is_operation & ~self.pending),
-            self.i.ready.eq(Mux(is_operation, operations.ready, others.ready & ~self.pending)),
+            others.valid.eq(self.i.valid & ~is_operation),
+            self.i.ready.eq(Mux(is_operation, operations.ready, others.ready)),
             self.passes.eq(is_operation & operations.ready),
         ]
         if self._cores > 1:

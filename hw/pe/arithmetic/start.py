@@ -1,6 +1,8 @@
 """Start of arithmetic: an operation starts when its registers, the ports for them and its unit are free."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
+from itertools import pairwise
+
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -38,6 +40,7 @@ class ArithmeticStart(wiring.Component):
         self._params, self._latency = params, latency
         self._iterates = "div" in params.units or "f32" in params.units
         self.starts, self._inserts = Signal(), Signal()
+        self._waits = Signal()  # an operation waits for loads, multiplies or stores
         super().__init__(
             {
                 "i": In(stream.Signature(OperationLayout(params))),  # ``i.ready`` is a register
@@ -79,6 +82,7 @@ class ArithmeticStart(wiring.Component):
         passes = Signal()  # from the first stage to the second
         m.d.comb += [
             passes.eq(first_valid & self.access.clear & (~second_valid | starts)),
+            self._waits.eq(first_valid & ~self.access.clear),
             buffer.o.ready.eq(self.access.clear & (~second_valid | starts)),
             self.access.operation.eq(first),
             self.pending.eq(first_valid | second_valid | buffer.skidded),
@@ -96,7 +100,7 @@ class ArithmeticStart(wiring.Component):
             flight[0].target.eq(Mux(inserts, division.target, second.target)),
             flight[0].to_predicate.eq(second.to_predicate & ~inserts),
         ]
-        m.d.sync += [later.eq(earlier) for earlier, later in zip(flight, flight[1:], strict=False)]
+        m.d.sync += [later.eq(earlier) for earlier, later in pairwise(flight)]
         busy = self._wait(m, first, second, passes, flight, division)
         self._start(m, second, second_valid, busy, division)
         last = flight[-1]
@@ -112,18 +116,13 @@ class ArithmeticStart(wiring.Component):
             self.predicate_threads.eq(self.threads),
             self.quiet.eq(~self.pending & ~Cat(item.valid for item in self.in_flight).any()),
         ]
-        m.d.sync += [
-            self.written.eq(starts & ~second.to_predicate),
-            self.written_register.eq(second.target),
-        ]
+        m.d.sync += [self.written.eq(starts & ~second.to_predicate), self.written_register.eq(second.target)]
         return m
 
     @staticmethod
     def _depends(operation, target):
         """Whether ``operation`` reads what ``target`` writes."""
-        reads = Cat(
-            operation.reads[n] & (operation[name] == target.target) for n, name in enumerate("abc")
-        ).any()
+        reads = Cat(operation.reads[n] & (operation[name] == target.target) for n, name in enumerate("abc")).any()
         numbers = Cat(
             operation.guard & (operation.predicate == target.target[:3]),
             operation.selects & (operation.ps == target.target[:3]),
@@ -161,17 +160,14 @@ class ArithmeticStart(wiring.Component):
                 still_divides.eq((same & ~inserts) | (of_starting & second.iterates) | again),
             ]
         with m.Else():
-            m.d.comb += [
-                following.eq(Cat(inserts & divides, on)),
-                still_divides.eq(divides & ~inserts),
-            ]
+            m.d.comb += [following.eq(Cat(inserts & divides, on)), still_divides.eq(divides & ~inserts)]
         busy = Signal()
         m.d.sync += [on.eq(following), divides.eq(still_divides), busy.eq(following.any() | still_divides)]
         return busy
 
     def _start(self, m, operation, valid, busy, division):
         """Grants of ports and of the slot for the result, and the start."""
-        params, registers, starts, inserts = self._params, self.registers, self.starts, self._inserts
+        registers, starts, inserts = self.registers, self.starts, self._inserts
         a_bank, b_bank, c_bank = (operation[name][0] for name in "abc")
         # Operand a is read on the left and b on the right. c is read where its bank is free, or in a cycle of its own.
         reads_a, reads_b, reads_c = operation.reads
@@ -202,7 +198,7 @@ class ArithmeticStart(wiring.Component):
             can.eq(valid & ~busy & ~busy_ports & ~blocked & ~inserts & ~taken),
             fetches.eq(can & alone & ~fetched),
             starts.eq(can & (~alone | fetched)),
-            self.stall_operand.eq(valid & busy),
+            self.stall_operand.eq(valid & busy | ~valid & self._waits),
             self.stall_port.eq(valid & ~busy & ~starts),
         ]
         m.d.sync += fetched.eq((fetched | fetches) & ~starts)

@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Cat, Const, Mux
 
-from ...lib.logic import named
+from ...lib.logic import masked_choice, named
 
 __all__ = ["add", "digit", "shift_down", "shift_up"]
 
@@ -33,19 +33,18 @@ def digit(m, remainder, following, divisor):
     return named(m, add(twice, operand ^ subtract.replicate(len(remainder)), subtract), "remainder")
 
 
-def _choice(places, values):
-    zero, one, two, three = values
-    return Mux(places[1], Mux(places[0], three, two), Mux(places[0], one, zero))
-
-
 def shift_down(m, value, places, unit):
-    """``value`` shifted right by 0 to 3 units of ``unit`` bits, and whether a one was lost, as signals."""
-    down = _choice(places, [value >> unit * number for number in range(4)])
-    lost = _choice(places, [value[: unit * number].any() if number else Const(0) for number in range(4)])
-    return named(m, down[: len(value)], f"down_{unit}"), named(m, lost, f"lost_{unit}")
+    """``value`` shifted right by 0 to 3 units of ``unit`` bits, and whether a one was lost, as signals.
+
+    By masks: two-way multiplexers would be shared between bits, and with all bits of the result in use take more LUTs.
+    """
+    name = f"down_{unit}"
+    down = masked_choice(m, places, [value[unit * number :] for number in range(4)], name)
+    lost = masked_choice(m, places, [value[: unit * number].any() for number in range(4)], f"{name}_lost")
+    return named(m, down, name), named(m, lost, f"{name}_lost")
 
 
 def shift_up(m, value, places, unit, name="up"):
     """``value`` shifted left by 0 to 3 units of ``unit`` bits, without the bits above, as a signal."""
-    up = _choice(places, [Cat(Const(0, unit * number), value)[: len(value)] for number in range(4)])
-    return named(m, up, f"{name}_{unit}")
+    zero, one, two, three = (Cat(Const(0, unit * number), value)[: len(value)] for number in range(4))
+    return named(m, Mux(places[1], Mux(places[0], three, two), Mux(places[0], one, zero)), f"{name}_{unit}")

@@ -346,12 +346,7 @@ def uniform_registers(m, params, *, number, write, value):
         with arithmetic also ``number``, all of its bits.
     """
     layout = data.StructLayout(
-        {
-            "is_set": 1,
-            "exists": 1,
-            "segment": params.segment_width,
-            **({"number": 32} if params.units else {}),
-        }
+        {"is_set": 1, "exists": 1, "segment": params.segment_width, **({"number": 32} if params.units else {})}
     )
     registers = [Signal(layout, name=f"ur{number}") for number in range(params.uniform_regs)]
     for index, register in enumerate(registers):

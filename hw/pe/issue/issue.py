@@ -81,6 +81,7 @@ class Issue(wiring.Component):
             "rests": Out(1),  # the instruction at ``i`` has not begun here
             "uniform_set": Out(1),  # the uniform register that it names is set
             "uniform": Out(32),  # what is in it
+            "arithmetic_pending": In(1),  # an operation before the instruction has not started
             "arithmetic_quiet": In(1),  # no result of the arithmetic is in flight
             "predicates_quiet": In(1),  # none for a predicate
             "written": In(1),  # strobe: the arithmetic will write this register
@@ -291,7 +292,7 @@ class Issue(wiring.Component):
             clear = access.clear
             if self._params.units:
                 # Predicates, factors and accumulators are not among the registers that ``access`` names.
-                clear &= self.predicates_quiet & (self.arithmetic_quiet | ~self.is_mm)
+                clear &= ~self.arithmetic_pending & self.predicates_quiet & (self.arithmetic_quiet | ~self.is_mm)
             with m.If(clear):
                 with m.If(~self.is_mm & ~second):
                     # Two ranges, one after the other.

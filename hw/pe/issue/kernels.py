@@ -145,7 +145,10 @@ class Kernels(wiring.Component):
             begins.eq(~running & legal & is_a[Operation.CALL] & ~fetched.misplaced & ~self.stopped),
             fetched.inside.eq(running | begins),
         ]
-        m.d.comb += [leaves.eq(o.valid & o.ready), wrong.eq(controls & ~is_a[Operation.LOAD] & (~legal | fetched.misplaced))]
+        m.d.comb += [
+            leaves.eq(o.valid & o.ready),
+            wrong.eq(controls & ~is_a[Operation.LOAD] & (~legal | fetched.misplaced)),
+        ]
 
         # What LOAD brings:
         remaining, target, good, entry = Signal(16), Signal(1), Signal(), Signal(range(_ENTRIES))

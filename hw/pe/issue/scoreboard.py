@@ -11,14 +11,7 @@ from ...lib.component import Port
 from ..arithmetic.layouts import ArithmeticAccessSignature, TargetLayout
 from ..layouts import MultiplyOrderSignature
 
-__all__ = [
-    "LOADS",
-    "ClearanceSignature",
-    "JobReadsLayout",
-    "MultiplyRegistersLayout",
-    "RangeLayout",
-    "Scoreboard",
-]
+__all__ = ["LOADS", "ClearanceSignature", "JobReadsLayout", "MultiplyRegistersLayout", "RangeLayout", "Scoreboard"]
 
 #: Registers that the arithmetic tells apart when it waits for multiplies: blocks of this size.
 _BLOCK = 16
@@ -217,7 +210,11 @@ class Scoreboard(wiring.Component):
         # A job begins to read when the one before has read, unless a slot is between: then both are waited for.
         reading, several, job = Signal(), Signal(), Signal(JobReadsLayout(self._params))
         with m.If(self.job_issued):
-            m.d.sync += [reading.eq(1), several.eq(reading & ~self.jobs_read & self._params.paced), job.eq(self.job_reads)]
+            m.d.sync += [
+                reading.eq(1),
+                several.eq(reading & ~self.jobs_read & self._params.paced),
+                job.eq(self.job_reads),
+            ]
         with m.Elif(self.jobs_read):
             m.d.sync += [reading.eq(0), several.eq(0)]
         of_job = Mux(

@@ -115,6 +115,17 @@ def test_transposes_are_products(shape, machine, check_program):
     assert any(job["operation"] == ConvOperation.CONVOLUTION for job in jobs)
 
 
+@pytest.mark.parametrize("shape", [(1, 128, 768), (1, 300, 400), (3, 197, 304), (1, 33, 4096)])
+def test_bands_of_a_transpose_load_only_their_bytes(shape, check_program):
+    """If rows are whole blocks, boxes take parts of them: nothing is loaded twice."""
+    maker = NetworkMaker()
+    maker.transpose(maker.input(shape), 0, 2, 1)
+    compiled = check_program(maker, races=True)
+    streams = compiled.plan.schedule.streams
+    loaded = sum(each.size for step, *_ in streams.loads for each in getattr(step, "transfers", ()))
+    assert len(streams.stores) > 1 and loaded < np.prod(shape) + 6000
+
+
 def test_channels_that_are_only_chosen_are_no_multiplications():
     maker = NetworkMaker(5)
     shuffle(maker)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright import network
-from tilewright.network import Concat, Graph, ModelError, Node, Tensor
+from tilewright.network import Concat, Graph, ModelError, Node, Scale, Tensor
 from tilewright.network.drawn import NetworkMaker
 
 
@@ -260,3 +260,20 @@ def test_nodes_of_one_name(check_program):
     graph, inputs = maker.graph(*ends), maker.draw()
     graph = replace(graph, nodes=tuple(replace(node, name="same") for node in graph.nodes))
     check_program(graph, inputs=inputs)
+
+
+@pytest.mark.parametrize("every_tensor", [False, True])
+@pytest.mark.parametrize("given", ["uint8", "int8"])
+@pytest.mark.parametrize("preset", ["unit", "ecp5", "default", "lean", "full"])
+def test_products_of_two_matrices(preset, given, every_tensor, check):
+    """Operands that lie in rows, or are moved; results in their own order, in another one, or as sums."""
+    maker = NetworkMaker(3)
+    a, b = maker.input((1, 6, 17, 20), given), maker.input((2, 6, 20, 33), "uint8")
+    y = maker.transpose(maker.product(a, b, "int8"), 0, 2, 3, 1)
+    x = maker.conv(maker.input((1, 48, 4, 8)), 48, 1)
+    rows = maker.transpose(maker.reshape(x, 1, 3, 16, 32), 0, 1, 3, 2)
+    gram = maker.product(rows, maker.transpose(rows, 0, 1, 3, 2), given)
+    sums = maker.product(gram, rows, "int32")
+    end = maker._node((sums,), maker.tensors[sums].shape, "float32", Scale(np.full(16, 0.5, np.float32)))
+    maker.outputs = [y, end]
+    check(maker, preset, every_tensor=every_tensor)

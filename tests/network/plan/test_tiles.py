@@ -114,4 +114,4 @@ def test_equal_parts_are_costed_once():
     before = sum(costs._planned.cache_info()[:2])
     compiled = network.compile(replace(graph, nodes=nodes), "default")
     assert sum(len(layer.stages) for layer in compiled.plan.layers) == 2 * 96
-    assert sum(costs._planned.cache_info()[:2]) - before < 10_000
+    assert sum(costs._planned.cache_info()[:2]) - before < 12_000

@@ -96,7 +96,7 @@ def test_a_set_a_cycle():
     assert made.endswith("1" * 80), made
 
 
-@cases("count", [4], [8])
+@cases("count", [2], [8])
 def test_jobs_behind_each_other(count):
     contents, words = some_jobs(count)
     smem = contents.copy()

@@ -41,6 +41,10 @@ ENTRIES = {
 }
 
 
+#: Reads the metadata of everything that is installed.
+DISTRIBUTIONS = packages_distributions()
+
+
 def names(requirements):
     return [requirement.partition("==")[0] for requirement in requirements]
 
@@ -115,8 +119,7 @@ def foreign(module):
 def test_a_command_imports_only_what_it_declares(module, extra):
     allowed = {*names(PROJECT["dependencies"]), *(packages(extra) if extra else [])}
     allowed = {name.lower() for name in allowed}
-    distributions = packages_distributions()
-    strange = {name for name in foreign(module) if not {each.lower() for each in distributions[name]} & allowed}
+    strange = {name for name in foreign(module) if not {each.lower() for each in DISTRIBUTIONS[name]} & allowed}
     # What Jinja2 itself is made of comes with it.
     assert strange <= ({"markupsafe"} if extra else set())
 

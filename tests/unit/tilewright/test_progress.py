@@ -28,7 +28,7 @@ def test_a_line_for_each_stage_and_one_every_few_seconds(monkeypatch):
             for done in range(5):
                 report("compilation", done, 1700)
             report("end")
-    assert stream.getvalue() == "tmau: compilation, 0 of 1,700\ntmau: compilation, 3 of 1,700\ntmau: end\n"
+    assert stream.getvalue() == "tmau: compilation, 0 of 1,700\ntmau: compilation, 3 of 1,700, 48 min left\ntmau: end\n"
 
 
 def test_silence_ends_with_a_line(monkeypatch):
@@ -50,6 +50,15 @@ def test_silence_ends_with_a_line(monkeypatch):
     assert stream.getvalue().splitlines()[3:] == [
         "core: Yosys, 20 s", "tmau: Yosys, 16 s", "core: Yosys, 36 s",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("done", "rest", "seconds", "left"),
+    [(0, 10, 9.0, ""), (9, 0, 9.0, ""), (3, 3, 14.0, ""), (3, 3, 15.0, ", 15 s left"), (1, 2, 60.0, ", 2 min left"),
+     (1, 200, 60.0, ", 3 h left")],
+)  # fmt: skip
+def test_how_long_the_rest_takes(done, rest, seconds, left):
+    assert progress._left(done, rest, seconds) == left
 
 
 def test_a_command_says_it_on_standard_error_even_without_the_package_of_bars(monkeypatch, capsys):

@@ -68,7 +68,9 @@ def refusal_at_rank(word, params, rank, misplaced):
     segment = SimpleNamespace(element=SegmentElement.S8 if narrow else SegmentElement.S16, rank=rank)
     pe = SimpleNamespace(
         sizes=params, uniform=[0] * params.uniform_regs, segments=[segment], smem=range(params.smem.size_bytes),
-        kernels=SimpleNamespace(refusal=lambda *_: (PeError.NONE, 0) if misplaced is None else (PeError.CONTROL, misplaced)),
+        kernels=SimpleNamespace(
+            refusal=lambda *_: (PeError.NONE, 0) if misplaced is None else (PeError.CONTROL, misplaced)
+        ),
     )  # fmt: skip
     values = decode(word)
     return (PeError.OPCODE, 0) if values is None else refusal(values, pe)
@@ -88,7 +90,11 @@ def error_of(decoded, rank):
     return PeError.NONE, 0
 
 
-@grid(lambda preset, mode: preset == "unit" or mode == "both", preset=["unit", "default", "ecp5", "lean"], mode=STALL_MODES)
+@grid(
+    lambda preset, mode: preset == "unit" or mode == "both",
+    preset=["unit", "default", "ecp5", "lean"],
+    mode=STALL_MODES,
+)
 def test_errors(preset, mode):
     params, met = PE_PRESETS[preset], set()
     rng = random.Random(f"decode {preset}")

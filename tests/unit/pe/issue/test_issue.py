@@ -92,7 +92,10 @@ class Reference:
         self.refused, self.given_up = refused, given_up
         segments = [known and SimpleNamespace(element=known[0], rank=known[1]) for known in SEGMENTS]
         self.pe = SimpleNamespace(
-            sizes=PARAMS, uniform=[None] * PARAMS.uniform_regs, segments=segments, smem=range(PARAMS.smem.size_bytes),
+            sizes=PARAMS,
+            uniform=[None] * PARAMS.uniform_regs,
+            segments=segments,
+            smem=range(PARAMS.smem.size_bytes),
             kernels=Kernels(PARAMS),
         )
         self.sets = OffsetSets()

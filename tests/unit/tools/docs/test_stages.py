@@ -39,8 +39,13 @@ def test_cases_of_all_suites_add_up():
     record("random-verilator", cases=900, mismatches=0)
     assert "900 cases, 0 mismatches | open" in row(1)
     record("random-icarus", cases=100, mismatches=0)
-    assert "1,000 cases, 0 mismatches | **met**" in row(1)
+    assert "1,000 cases, 0 mismatches | **met** | open" in row(1)
     assert "**Stage V1: 1 of 14 goals met.**" in stages_text()
+    assert "**Stage V2: 0 of 18 goals met.**" in stages_text()
+    record("campaign-loads-unit", cases=9000, mismatches=0, chunks=9)
+    assert "10,000 cases, 0 mismatches, so fewer than 1 in 3,333 fails | **met** | **met**" in row(1)
+    assert "9,000 cases, 0 mismatches | – | open" in row(2)
+    assert "9 of 9 seeds | – | **met**" in row(15)
 
 
 def test_one_mismatch_is_too_much():
@@ -68,7 +73,23 @@ def test_every_preset_must_be_simulated():
 
 def test_coverage_counts_bins():
     record("coverage-random", bins=30, empty=["rank 5 x gather0"])
-    assert "29 of 30 bins | **met**" in row(3)
+    assert "29 of 30 bins | **met** | **met**" in row(3)
+    record("coverage-random", bins=30, empty=["a", "b", "c", "d"])
+    assert "26 of 30 bins | **met** | open" in row(3)
+
+
+def test_isolation_is_proved_or_not():
+    record("isolation-unit", cases=4000, mismatches=0)
+    assert "guard exists, not proved | **met** | open" in row(11)
+    record("proof-f7-guard", property="F7", mode="prove")
+    assert "guard exists, proved | **met** | **met**" in row(11)
+
+
+def test_mutants_of_both_judges():
+    record("mutation-simulation-port", mutants=10, killed=9)
+    assert "9 of 10 mutants killed | **met** | **met**" in row(6)
+    record("mutation-properties-port", mutants=10, killed=7)
+    assert "7 of 10 mutants killed | **met** | open" in row(7)
 
 
 def test_ledger_has_rows(tmp_path):
@@ -118,8 +139,9 @@ def test_a_row_of_another_target_does_not_stay(tmp_path):
     assert main(["stages"]) == 0
     page = (tmp_path / "STAGES.md").read_text()
     (tmp_path / "build/results/random-verilator.json").unlink()
-    assert "| 1,000 cases | 1,000 cases, 0 mismatches | **met** |" in stages_text(page)
-    assert "| 1,000 cases | not measured | open |" in stages_text(page.replace("| 1,000 cases |", "| 10 cases |"))
+    assert "| 10,000 cases | 1,000 cases, 0 mismatches | **met** | open |" in stages_text(page)
+    changed = stages_text(page.replace("| 10,000 cases |", "| 10 cases |"))
+    assert "| 10,000 cases | not measured | open | open |" in changed
 
 
 def test_table(tmp_path, monkeypatch):

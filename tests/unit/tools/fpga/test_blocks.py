@@ -67,7 +67,8 @@ def test_ecp5(measured):
     assert found["path"][-1] == {"level": 2, "block": "", "wire": "o"}
     assert f"\ndeepest path: 2 LUT4s\n{found['path'][0]['block']} → (top)\n" in out
     assert "\nwithout reducer and shared_reduce: " in out
-    assert recorded == {"flat-tmau-unit-ecp5": {**found["cells"], "levels": 2}}
+    command = "tilewright area --flat --top tmau --preset unit --family ecp5"
+    assert recorded == {"flat-tmau-unit-ecp5": {**found["cells"], "levels": 2, "command": command}}
 
 
 def test_parameters_that_differ_are_named(measured):
@@ -84,4 +85,5 @@ def test_series_7(measured):
     assert (found["cells"]["ff"], found["cells"]["carry"]) == (32, 4)
     assert "levels" not in found
     assert "deepest path" not in out
-    assert recorded == {"flat-pe-unit-xc7": found["cells"]}
+    command = "tilewright area --flat --top pe --preset unit --family xc7"
+    assert recorded == {"flat-pe-unit-xc7": {**found["cells"], "command": command}}
