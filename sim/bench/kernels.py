@@ -33,7 +33,7 @@ def cases(params):
     def some(*shape, dtype=np.uint8):
         return rng.integers(0, 256, shape, np.uint8).view(dtype)
 
-    matrix, wide, square = some(rows, 128), some(rows // 2, 768), some(256, 128)
+    matrix, wide, square = some(rows, 128), some(rows // 2, 768), some(4 * rows, 2 * rows)
     gain, shift = rng.standard_normal((2, 768)).astype(np.float32)
     floats = rng.standard_normal((rows // 4, 128)).astype(np.float32)
     gates, state = [some(8, 72, dtype=np.int8) for _ in range(4)], rng.standard_normal((8, 72)).astype(np.float32)
@@ -53,7 +53,7 @@ def cases(params):
         ("mean of rows of 768", 0.4, lambda: kernels.mean_rows(wide, 0.001, **options)),
         ("largest of rows of 768", 0.4, lambda: kernels.max_rows(wide, **options)),
         ("arg max of rows of 768", 0.4, lambda: kernels.arg_max(wide, **options)),
-        ("transpose of 256 × 128", 0.25, lambda: kernels.transpose_bytes(square, **options)),
+        (f"transpose of {4 * rows} × {2 * rows}", 0.25, lambda: kernels.transpose_bytes(square, **options)),
         ("gather of rows of 128", 0.25,
          lambda: kernels.gather_rows(matrix, rng.integers(0, rows, rows).astype(np.int32), **options)),
         ("gates of an LSTM", None,
@@ -83,7 +83,7 @@ def _lines(session, preset):
         yield Line(
             preset, name, None, instructions, cycles, f"{each:.3f}", f"<= {target}" if target else "none",
             target is None or each <= target, counters,
-            f"{cycles} cycles, {instructions} instructions, {program.elements} elements",
+            f"{cycles} cycles, {instructions} instructions, {program.elements} elements", each=each,
         )  # fmt: skip
 
 
