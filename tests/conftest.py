@@ -1,5 +1,6 @@
-"""Which files run first. Connections must be between equal layouts: Amaranth's ``connect`` compares widths only."""
+"""For all tests: which files run first, and connections are between equal layouts."""
 
+import gc
 from functools import wraps
 
 from amaranth.lib import data, wiring
@@ -18,6 +19,7 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: ranks.get(item.nodeid.partition("::")[0], len(ranks)))
 
 
+# Amaranth's ``connect`` compares widths only.
 def _layouts(port):
     """Layouts of the members of an interface, by path; plain shapes are left to Amaranth."""
     shapes = {path: member.shape for path, member, _ in port.signature.flatten(port)}
@@ -44,3 +46,6 @@ def _checked(connect):
 
 # Before any module of the package is imported, which would bind the function itself.
 wiring.connect = _checked(wiring.connect)
+
+# Designs are millions of objects, and are kept: each search for garbage among them is for nothing.
+gc.set_threshold(50_000, 20, 50)

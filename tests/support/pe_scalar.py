@@ -153,7 +153,7 @@ class ScalarPe:
         words = iter(words)
         for word in words:
             fields, error = self._begin(word, None, [])
-            if fields and fields["opcode"] == Operation.LOAD:
+            if fields and fields["opcode"] == Operation.LOAD and "alu" in self.sizes.units:
                 data = [next(words) for _ in range(fields["n"])]
                 if not error:
                     self._load(fields, data)
@@ -230,7 +230,7 @@ class ScalarPe:
         uniform = fields.get("rb") if fields.get("b") == Operand.UNIFORM else None
         if operation == Operation.ARITH and FUNCTIONS[Function(fields["function"])].unit not in sizes.units:
             return PeError.UNSUPPORTED, fields["function"]
-        lookup = operation == Operation.LOAD and fields["target"] == Target.LOOKUP
+        lookup = operation == Operation.LOAD and fields["target"] == Target.LOOKUP and "alu" in sizes.units
         if operation in (*_CONTROLS, Operation.LOAD) and ("lookup" if lookup else "alu") not in sizes.units:
             return PeError.UNSUPPORTED, 0
         if operation == Operation.MOVU and fields["ud"] >= sizes.uniform_regs:

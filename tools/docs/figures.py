@@ -177,7 +177,7 @@ _NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 _UNITS = {"thousand": 1e3, "million": 1e6, "k": 1e3}
 _CITATION = re.compile(
     rf"(?<![\w.,])(?P<text>(?:{_NUMBER}(?:, | to | and ))*{_NUMBER})(?P<unit> ?[^\W\d_]+| %)?(?P<bold>\*\*)?"
-    r"<!-- figure: (?P<name>[a-z0-9][a-z0-9-]*)\.(?P<what>[a-z_]+(?:\[.*?\])?) -->"
+    r"<!-- figure: (?P<name>[a-z0-9][a-z0-9-]*)\.(?P<what>[a-z][a-z0-9_]*(?:\[.*?\])?) -->"
 )
 _COMMENT = re.compile(r"<!-- *figure")
 

@@ -118,7 +118,7 @@ def pe_blocks(params):
     if floats:
         made["FloatRow"] = partial(_class("FloatRow"), NEIGHBOURS)
     if divides:
-        made["QuotientRow"] = partial(_class("QuotientRow"), NEIGHBOURS)
+        made["QuotientRow"] = partial(_class("QuotientRow"), NEIGHBOURS, _class("QUOTIENTS_EVERY"))
     if floats or divides:
         made["DivideRow"] = partial(_class("DivideRow"), min(params.threads, SHARING), integers=divides, floats=floats)
     return made

@@ -10,12 +10,14 @@ from ...lib.logic import delay, is_one_of
 from .division import DivideRow
 from .floats import FloatRow
 from .integers import IntegerRow
-from .quotient import QuotientRow
+from .quotient import QuotientRow, ShortDivider
 
-__all__ = ["ArithmeticPath", "OperandsLayout", "path_latency"]
+__all__ = ["QUOTIENTS_EVERY", "ArithmeticPath", "OperandsLayout", "path_latency"]
 
 #: Cycles from the start of an operation to its operands.
 _READ = 2
+#: Cycles from one short quotient to the next: so many threads share a divider.
+QUOTIENTS_EVERY = 2
 
 
 class OperandsLayout(data.StructLayout):
@@ -51,8 +53,10 @@ def path_latency(params, multiply):
 
     Not ``multiply``, the cycles of a multiply: if both start in the same cycle, they must write in different ones.
     """
-    rows = {"alu": IntegerRow, "f32": FloatRow, "div": QuotientRow}
-    cycles = _READ + max(row.LATENCY for unit, row in rows.items() if unit in params.units) + 1
+    latencies = {
+        "alu": IntegerRow.LATENCY, "f32": FloatRow.LATENCY, "div": ShortDivider.LATENCY + QUOTIENTS_EVERY
+    }  # fmt: skip
+    cycles = _READ + max(latencies[unit] for unit in params.units if unit in latencies) + 1
     return cycles + (cycles == multiply)
 
 
@@ -109,17 +113,18 @@ class ArithmeticPath(wiring.Component):
         if self._looks_up:
             names = ("entry_write", "entry", "entry_data")
             m.d.comb += [getattr(integers, name).eq(getattr(self, name)) for name in names]
-        rows = [(integers, None)]
+        rows = [(integers, None, IntegerRow.LATENCY)]
         if "f32" in params.units:
             m.submodules.floats = floats = FloatRow(params.threads)
-            rows.append((floats, [function for function, info in FUNCTIONS.items() if info.unit == "f32"]))
+            of_floats = [function for function, info in FUNCTIONS.items() if info.unit == "f32"]
+            rows.append((floats, of_floats, FloatRow.LATENCY))
         if "div" in params.units:
-            m.submodules.quotients = quotients = QuotientRow(params.threads)
-            rows.append((quotients, [Function.QDIV]))
+            m.submodules.quotients = quotients = QuotientRow(params.threads, QUOTIENTS_EVERY)
+            rows.append((quotients, [Function.QDIV], quotients.latency))
             starts = Signal()
             m.d.sync += starts.eq(source.valid & (source.function == Function.QDIV))
             m.d.comb += quotients.start.eq(starts)
-        for unit, _ in rows:
+        for unit, *_ in rows:
             given = at | words
             m.d.comb += [getattr(unit, name).eq(given[name]) for name in unit.signature.members if name in given]
         self._operands(m, words, self._divide(m, at, words))
@@ -171,11 +176,11 @@ class ArithmeticPath(wiring.Component):
         """The results of the row that has the function."""
         cycles = self._latency - _READ - 1  # from the operands to the register of the results
         results = holds = None
-        for number, (unit, functions) in enumerate(rows):
-            value = delay(m, unit.o.as_value(), cycles - unit.LATENCY, name=f"results{number}_")
+        for number, (unit, functions, latency) in enumerate(rows):
+            value = delay(m, unit.o.as_value(), cycles - latency, name=f"results{number}_")
             compared = holds
             if "holds" in unit.signature.members:
-                compared = delay(m, unit.holds, cycles - unit.LATENCY, name=f"holds{number}_")
+                compared = delay(m, unit.holds, cycles - latency, name=f"holds{number}_")
             if functions is None:
                 results, holds = value, compared
                 continue

@@ -49,27 +49,29 @@ class ShortDivider(wiring.Component):
 
 
 class QuotientRow(wiring.Component):
-    """QDIV of all threads, of which ``SHARING`` share a :class:`ShortDivider`.
+    """QDIV of all threads, of which ``sharing`` share a :class:`ShortDivider`.
 
-    ``start`` takes the operands of all threads, and may do so every ``SHARING`` cycles. ``o`` has the results
-    ``LATENCY`` cycles after it, in that cycle alone.
+    ``start`` takes the operands of all threads, and may do so every ``sharing`` cycles. ``o`` has the results
+    ``latency`` cycles after it, in that cycle alone.
 
-    Latency: ``LATENCY`` cycles. Throughput: a row each ``SHARING`` cycles.
+    Latency: ``latency`` cycles: ``ShortDivider.LATENCY`` + ``sharing``. Throughput: a row each ``sharing`` cycles.
 
     Parameters
     ----------
     threads : int
+    sharing : int
+        1, 2 or 4.
     """
 
-    SHARING = 2
-    LATENCY = ShortDivider.LATENCY + SHARING
-
-    def __init__(self, threads):
-        self._threads = threads
+    def __init__(self, threads, sharing):
+        if sharing not in (1, 2, 4):
+            raise ValueError(f"1, 2 or 4 threads share a divider, not {sharing!r}")
+        self._threads, self._sharing = threads, sharing
+        self.latency = ShortDivider.LATENCY + sharing
         words = data.ArrayLayout(32, threads)
         super().__init__(
             {
-                "start": In(1),  # strobe; at least ``SHARING`` cycles after the last one
+                "start": In(1),  # strobe; at least ``sharing`` cycles after the last one
                 "a": In(words),
                 "b": In(words),
                 "c": In(words),
@@ -80,13 +82,13 @@ class QuotientRow(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         # The first thread of each group goes at once, the others wait.
-        turn = Signal(range(self.SHARING))
+        turn = Signal(range(self._sharing))
         with m.If(self.start | (turn != 0)):
             m.d.sync += turn.eq(turn + 1)
         late = delay(m, turn, ShortDivider.LATENCY, name="turn")
-        for first in range(0, self._threads, self.SHARING):
+        for first in range(0, self._threads, self._sharing):
             m.submodules[f"divider_{first}"] = divider = ShortDivider()
-            members = range(first, min(first + self.SHARING, self._threads))
+            members = range(first, min(first + self._sharing, self._threads))
             for name in "abc":
                 port, row = getattr(divider, name), getattr(self, name)
                 choices = [row[first]]

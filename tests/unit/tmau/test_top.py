@@ -8,7 +8,6 @@ from amaranth.lib.wiring import connect, flipped
 from support.registers import Registers
 from support.shared_memory import LineMemory
 from tilewright.golden import Machine, Memory, TensorMap, Windows, command_word
-from tilewright.hw.tmau import TMAU_PRESETS as TOP_TMAU_PRESETS
 from tilewright.hw.tmau import Tmau, front
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.processors import WindowChoice
@@ -20,6 +19,8 @@ from tilewright.verify.pysim.simulate import simulate
 from tilewright.verify.pysim.streams import receive, send
 
 SEED = 1
+#: The tests of this file run on access units with no more features than they need, which are half the size.
+UNIT = TMAU_PRESETS["unit"].replace(features=("stores", "windows"))
 
 
 class NoChoice(WindowChoice):
@@ -36,8 +37,7 @@ def copy_block(tag, source, destination, size, **fields):
 
 
 def test_commands_registers_and_windows():
-    params = TMAU_PRESETS["unit"]
-    dut = TmauUnit(params)
+    dut = TmauUnit(UNIT)
     gmem, smem = np.random.default_rng(SEED).integers(0, 256, (2, 4096), np.uint8)
     before = gmem.copy()
     done, landed = [], []
@@ -102,7 +102,7 @@ def test_guards_know_the_processor(monkeypatch):
     four lines with a barrier beside them. Those of even numbers may write one page and one line.
     """
     monkeypatch.setattr(front, "WindowChoice", NoChoice)
-    dut = TmauUnit(TMAU_PRESETS["unit"].replace(processors=4))
+    dut = TmauUnit(UNIT.replace(features=("stores", "windows", "reductions_global", "local_copies"), processors=4))
     gmem, smem = (np.random.default_rng(SEED).integers(0, 256, size, np.uint8) for size in (1 << 14, 4096))
     expected, lines, errors, counted = gmem.copy(), smem.copy(), {}, []
     words, landed, done = [[] for _ in range(4)], [], {}
@@ -174,7 +174,7 @@ def test_guards_know_the_processor(monkeypatch):
 
 def test_prefetches_name_the_lines_of_a_load():
     """As golden reads words that hold their own addresses; what does not fit shared memory, or fails, names nothing."""
-    params = TMAU_PRESETS["unit"].replace(prefetches=True)
+    params = UNIT.replace(features=("im2col",), prefetches=True)
     dut, gmem = TmauUnit(params), (4 * np.arange(4096, dtype=np.uint32)).view(np.uint8).copy()
     maps = [
         TensorMap(element="u32", size=(72, 9), stride=(320,), box=(40, 5), address=0x1030),
@@ -224,7 +224,7 @@ def test_prefetches_name_the_lines_of_a_load():
 
 
 def test_reports_of_command_and_shared_memory():
-    dut = Tmau(TOP_TMAU_PRESETS["unit"])
+    dut = Tmau(UNIT)
 
     async def run(ctx):
         registers = Registers(ctx, dut.s_axil, TMAU_REGISTERS)
@@ -254,7 +254,7 @@ def test_reports_of_command_and_shared_memory():
 
 def test_windows():
     """A window of commands lies above the registers; barriers are not in this design."""
-    unit = TOP_TMAU_PRESETS["unit"]
+    unit = TMAU_PRESETS["unit"]
     dut = Tmau(unit.replace(command_window=True))
     assert [(name, region.base, region.size) for name, region in dut.regions.items()] == [
         ("tmau", 0, 4096), ("commands", 4096, 128),

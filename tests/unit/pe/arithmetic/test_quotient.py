@@ -35,8 +35,8 @@ def some_operands(rng, count):
 def check(count):
     a, b, c = some_operands(np.random.default_rng(SEED), count)
     zero, expected = np.zeros(len(a), np.uint32), quotients(a, b, c)
-    row = QuotientRow(1)
-    with Simulation(make_lanes_design(row, QuotientRow.LATENCY, DEPTH)) as simulation:
+    row = QuotientRow(1, 1)
+    with Simulation(make_lanes_design(row, row.latency, DEPTH)) as simulation:
         for begin in range(0, len(a), DEPTH):
             rows = slice(begin, begin + DEPTH)
             came, _ = run_lanes(simulation, zero[rows], a[rows], b[rows], c[rows], zero[rows])
@@ -53,17 +53,18 @@ def test_many():
     check(MANY)
 
 
-def test_threads_that_share():
+@pytest.mark.parametrize("sharing", [1, 2, 4])
+def test_threads_that_share(sharing):
     """Rows at the full rate and with pauses; of five threads, the last group is not full."""
     threads, rng = 5, np.random.default_rng(SEED)
-    dut = QuotientRow(threads)
+    dut = QuotientRow(threads, sharing)
     rows = [[words[-threads:] for words in some_operands(rng, threads)] for _ in range(40)]
-    starts = np.cumsum(QuotientRow.SHARING + rng.integers(0, 3, len(rows)) * rng.integers(0, 2, len(rows))).tolist()
-    arrivals, came = {start + QuotientRow.LATENCY for start in starts}, []
+    starts = np.cumsum(sharing + rng.integers(0, 3, len(rows)) * rng.integers(0, 2, len(rows))).tolist()
+    arrivals, came = {start + dut.latency for start in starts}, []
 
     async def testbench(ctx):
         waiting = dict(zip(starts, rows, strict=True))
-        for cycle in range(starts[-1] + QuotientRow.LATENCY + 1):
+        for cycle in range(starts[-1] + dut.latency + 1):
             operands = waiting.get(cycle, rng.integers(0, 1 << 32, (3, threads)))
             ports = zip((dut.a, dut.b, dut.c), operands, strict=True)
             set_together(ctx, (dut.start, int(cycle in waiting)), *((port, words.tolist()) for port, words in ports))
@@ -73,3 +74,8 @@ def test_threads_that_share():
 
     simulate(dut, testbench)
     assert came == [quotients(*row).tolist() for row in rows]
+
+
+def test_wrong_sharing():
+    with pytest.raises(ValueError, match=r"^1, 2 or 4 threads share a divider, not 3$"):
+        QuotientRow(4, 3)

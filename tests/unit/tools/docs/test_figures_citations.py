@@ -6,6 +6,7 @@ from tilewright.tools.docs.figures import find_citations, measured_values, text_
 
 RESULT = {
     "cycles": 1_234_567,
+    "lut4": 7,
     "rows": {
         "conv 1x1": {"cycles": 900, "share": 99.04},
         "conv 3x3": {"cycles": 1100, "share": 97.96},
@@ -34,6 +35,7 @@ def said(text):
         ("1 and 2<!-- figure: a.cycles[conv*] -->", "900 and 1100"),
         ("of Lite0, 7<!-- figure: a.cycles[pool] -->", "5"),
         ("1 and 2<!-- figure: a.cycles[*; !*1x1] -->", "1100 and 5"),
+        ("| 1<!-- figure: a.lut4 --> |", "7"),
     ],
 )
 def test_a_figure_keeps_its_form(text, wanted):
