@@ -33,27 +33,27 @@ def cases(params):
     def some(*shape, dtype=np.uint8):
         return rng.integers(0, 256, shape, np.uint8).view(dtype)
 
-    matrix, wide, square = some(rows, 128), some(rows // 2, 768), some(128, 64)
+    matrix, wide, square = some(rows, 128), some(rows // 2, 768), some(4 * rows, 2 * rows)
     gain, shift = rng.standard_normal((2, 768)).astype(np.float32)
     floats = rng.standard_normal((rows // 4, 128)).astype(np.float32)
     gates, state = [some(8, 72, dtype=np.int8) for _ in range(4)], rng.standard_normal((8, 72)).astype(np.float32)
     numbers = {"a_zero": 3, "b_zero": 5, "scale": 0.01, "y_zero": 9}
     ratios = {"ratio": (0.4, 0.7), "offset": -30}
     makers = [
-        ("softmax, bytes, rows of 128", 0.8, lambda: kernels.softmax_bytes(matrix, 0.05, **options)),
+        ("softmax, bytes, rows of 128", 1.5, lambda: kernels.softmax_bytes(matrix, 0.05, **options)),
         ("softmax, binary32, rows of 128", 2, lambda: kernels.softmax_floats(floats, **options)),
-        ("layer normalisation, rows of 768", 0.6,
+        ("layer normalisation, rows of 768", 1,
          lambda: kernels.layer_norm(wide, gain, shift, x_quant=(0.02, 128), y_quant=(0.03, 120), **options)),
-        ("product", 0.6, lambda: kernels.product_bytes(matrix, matrix[::-1], **numbers, **options)),
-        ("product with a column", 0.6, lambda: kernels.product_bytes(matrix, matrix[:, :1], **numbers, **options)),
-        ("sum", 0.6, lambda: kernels.sum_bytes(matrix, matrix[::-1], **ratios, **options)),
-        ("sum with a row", 0.6, lambda: kernels.sum_bytes(matrix, matrix[0], **ratios, **options)),
-        ("function", 0.25, lambda: kernels.function_bytes(matrix, some(256), **options)),
-        ("sum of rows of 768", 0.1, lambda: kernels.sum_rows(wide, 3, **options)),
-        ("mean of rows of 768", 0.1, lambda: kernels.mean_rows(wide, 0.001, **options)),
-        ("largest of rows of 768", 0.1, lambda: kernels.max_rows(wide, **options)),
-        ("arg max of rows of 768", 0.1, lambda: kernels.arg_max(wide, **options)),
-        ("transpose of 128 × 64", 0.25, lambda: kernels.transpose_bytes(square, **options)),
+        ("product", 0.75, lambda: kernels.product_bytes(matrix, matrix[::-1], **numbers, **options)),
+        ("product with a column", 0.75, lambda: kernels.product_bytes(matrix, matrix[:, :1], **numbers, **options)),
+        ("sum", 0.75, lambda: kernels.sum_bytes(matrix, matrix[::-1], **ratios, **options)),
+        ("sum with a row", 0.75, lambda: kernels.sum_bytes(matrix, matrix[0], **ratios, **options)),
+        ("function", 0.5, lambda: kernels.function_bytes(matrix, some(256), **options)),
+        ("sum of rows of 768", 0.4, lambda: kernels.sum_rows(wide, 3, **options)),
+        ("mean of rows of 768", 0.4, lambda: kernels.mean_rows(wide, 0.001, **options)),
+        ("largest of rows of 768", 0.4, lambda: kernels.max_rows(wide, **options)),
+        ("arg max of rows of 768", 0.4, lambda: kernels.arg_max(wide, **options)),
+        (f"transpose of {4 * rows} × {2 * rows}", 0.25, lambda: kernels.transpose_bytes(square, **options)),
         ("gather of rows of 128", 0.25,
          lambda: kernels.gather_rows(matrix, rng.integers(0, rows, rows).astype(np.int32), **options)),
         ("gates of an LSTM", None,
@@ -83,7 +83,7 @@ def _lines(session, preset):
         yield Line(
             preset, name, None, instructions, cycles, f"{each:.3f}", f"<= {target}" if target else "none",
             target is None or each <= target, counters,
-            f"{cycles} cycles, {instructions} instructions, {program.elements} elements",
+            f"{cycles} cycles, {instructions} instructions, {program.elements} elements", each=each,
         )  # fmt: skip
 
 

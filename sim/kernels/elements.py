@@ -6,6 +6,7 @@ import numpy as np
 
 from tilewright.golden.arguments import array, integer, power_of_two, shown
 from tilewright.golden.pe.floats import compute
+from tilewright.spec import BANKS
 from tilewright.spec.arithmetic import Function
 
 from .program import Flat, KernelProgram, Space, float_bits, threads_of, two_dimensions
@@ -109,7 +110,9 @@ def transpose_bytes(x, **options):
     groups = min(threads, 1 << (_blocks(width, 16) - 1).bit_length())
     rows, columns = 4 * threads // groups, 16 * groups  # of a block
     blocks = _blocks(count, rows)
-    pitch, y_pitch = 4 * _blocks(width, 4), 8 * (_blocks(rows * blocks, 8) | 1)
+    # Eight threads read 16 bytes of different banks, and write to different banks.
+    pitch = width + (4 * groups - width) % 32 if groups < BANKS else 4 * _blocks(width, 4)
+    y_pitch = 8 * (_blocks(rows * blocks, 8) | 1)
     padded = np.zeros((count, pitch), x.dtype)
     padded[:, :width] = matrix
     steps = rows * pitch, columns - blocks * rows * pitch, rows, columns * y_pitch - blocks * rows

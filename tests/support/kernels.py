@@ -39,10 +39,9 @@ def saturated(values, dtype):
 
 def softmax_floats(x):
     """Softmax of rows, float32."""
-    d = x - x.max(axis=1, keepdims=True)
-    t = np.maximum(d * _F32(1.4426950408889634), _F32(-125))
-    n = np.rint(t)
-    f = t - n
+    d = np.maximum(x - x.max(axis=1, keepdims=True), _F32(-86))
+    n = np.rint(d.astype(np.float64) * np.float64(_F32(1.442695)))  # the product is exact
+    f = fused(d, _F32(1.442695), -n)
     p = _COEFFICIENTS[4]
     for c in (*_COEFFICIENTS[3::-1], _F32(1)):
         p = fused(p, f, c)
