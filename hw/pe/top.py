@@ -241,7 +241,7 @@ class PeUnit(wiring.Component):
             control.events.stall_port.eq(start.stall_port),
         ]
         m.d.comb += control.unreported.eq(
-            (router.i.valid & router.passes & ~router.i.payload.inside) + kernels.ended + kernels.loaded
+            (router.accepted & ~router.i.payload.inside) + kernels.ended + kernels.loaded
         )
         if late >= 0:
             item = start.in_flight[late]
