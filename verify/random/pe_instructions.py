@@ -166,7 +166,7 @@ class RandomBody:
             if not plan.stores or not places:
                 return self._load()
             aligned = [rf for rf in places if self._aligned(rf, self._whole(plan, element))]
-            address["rf"] = rng.choice(places if not aligned or self._slip(0.1) else aligned)
+            address["rf"] = rng.choice(places if not aligned or self._slip(0.2) else aligned)
         return word(Operation.ST, element=element, rs=self._register(n), n=n, **address, **self._guard())
 
     def _apart(self, rf, plan, n, element):
