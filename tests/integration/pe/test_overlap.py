@@ -41,9 +41,7 @@ def cycles(session, *parts):
     words = fields | {"element": SegmentElement.S32, "size": [64, 16], "page_log2": [6, 4], "base": 4096}
     session.reset()
     session.shared_memory.write(0, np.arange(16384, dtype=np.uint32).astype(np.uint8))
-    run = session.run(
-        program=program(*parts), segments={0: SEGMENT.pack(**fields), 1: SEGMENT.pack(**words)}
-    )
+    run = session.run(program=program(*parts), segments={0: SEGMENT.pack(**fields), 1: SEGMENT.pack(**words)})
     assert not run.faults
     return run.halts[-1] - run.issued[PARAMS.regs + 3]
 
