@@ -221,7 +221,7 @@ class PredicateRows(wiring.Component):
     def __init__(self, params):
         self._params = params
         number = range(PREDICATES)
-        self._memory = Memory(shape=unsigned(params.threads), depth=PREDICATES, init=[])
+        self.memory = Memory(shape=unsigned(params.threads), depth=PREDICATES, init=[])
         super().__init__(
             {
                 "write": In(1),
@@ -236,7 +236,7 @@ class PredicateRows(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.memory = memory = self._memory
+        m.submodules.memory = memory = self.memory
         write = memory.write_port(granularity=1)
         m.d.comb += [
             write.addr.eq(self.target),

@@ -5,14 +5,17 @@ from math import floor, isqrt
 
 import numpy as np
 
+from tilewright.golden.pe.floats import compare, compute
 from tilewright.spec.arithmetic import FUNCTIONS, Function
 
-__all__ = ["COMPARISONS", "CONVERSIONS", "CORNERS", "FLOATS", "exact", "operands"]
+__all__ = ["COMPARISONS", "CONVERSIONS", "CORNERS", "FLOATS", "PIPELINED", "exact", "golden", "operands"]
 
 #: Functions of unit ``f32``: those that write a register, and among them conversions; those that write a predicate.
 FLOATS = tuple(each for each, info in FUNCTIONS.items() if info.unit == "f32" and not info.predicate)
 CONVERSIONS = tuple(each for each in FLOATS if Function.FS <= each <= Function.BFF)
 COMPARISONS = tuple(each for each, info in FUNCTIONS.items() if info.unit == "f32" and info.predicate)
+#: Those that every thread computes each cycle.
+PIPELINED = tuple(each for each in FLOATS + COMPARISONS if each not in (Function.FDIV, Function.FSQRT))
 
 _F32, _F16, _BF16 = (8, 23), (5, 10), (8, 7)
 _MINUS = 1 << 31
@@ -92,6 +95,11 @@ def _related(rng, a, b, c):
     bias = rng.integers(96, 160, count).astype(np.uint32)
     a = np.where(middle & (quarter != 3), a & np.uint32(0x807FFFFF) | bias << np.uint32(23), a)
     return a, b, c
+
+
+def golden(function, a, b, c, part):
+    """Results of the golden model: raw bits, or values of a comparison."""
+    return compare(function, a, b) if function in COMPARISONS else compute(function, a, b, c, part)
 
 
 def exact(function, a, b, c, part):
