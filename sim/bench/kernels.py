@@ -17,6 +17,7 @@ __all__ = ["cases", "measure"]
 _SEED = 56
 #: Threads for which there are targets.
 _THREADS = 16
+_LEAST = {"regs": 128, "kernel_words": 256}
 #: Counters of the cycles in which instructions wait.
 _CAUSES = ("stall_operand", "stall_port", "bank_conflicts", "translation_misses")
 
@@ -25,7 +26,10 @@ def cases(params):
     """The kernels that an engine can run: name, most cycles an element, and ``KernelProgram``.
 
     There are as many rows as keep 64 threads busy at most; results of engines with fewer threads have other sizes.
+    None of the kernels runs on an engine with fewer registers or instructions than ``_LEAST``.
     """
+    if not params.units or params.regs < _LEAST["regs"] or params.kernel_words < _LEAST["kernel_words"]:
+        return
     rng = np.random.default_rng(_SEED)
     rows = 4 * min(params.threads, _THREADS)
     options = {"sizes": params, "smem_bytes": params.smem.size_bytes}
@@ -62,14 +66,14 @@ def cases(params):
          lambda: kernels.gru_gates(gates, state, gate_quant=(0.05, 3), y_quant=(1 / 50, 0), **options)),
     ]  # fmt: skip
     for name, target, make in makers:
-        if params.units and (program := make()).units <= set(params.units):
+        if (program := make()).units <= set(params.units):
             yield name, target if params.threads == _THREADS else None, program
 
 
 def measure(preset, settings=(), *, simulator="verilator"):
     """Yields every ``Line`` of a preset with the simulation's cycles a second so far."""
     params = changed(PE_PRESETS[preset], settings)
-    if not params.units:
+    if not list(cases(params)):
         return
     with Session(params=CoreParams(pe=params), simulator=simulator) as session:
         yield from timed(session, _lines(session, preset))

@@ -38,8 +38,11 @@ def random_arithmetic(rng, params, free, uniforms, *, clean, entries):
 
     built = [unit for unit in params.units if entries or unit != "lookup"]
     missing = [unit for unit in UNITS if unit not in params.units]
-    unit = rng.choice(missing if missing and (not built or slip(0.04)) else built)
-    function = rng.choice([each for each in Function if FUNCTIONS[each].unit == unit])
+    units = missing if missing and (not built or slip(0.04)) else built
+    functions = [each for each in Function if FUNCTIONS[each].unit in units]
+    # There are few divisions, and fewer lookups.
+    more = [each for each in functions for _ in range({"div": 3, "lookup": 5}.get(FUNCTIONS[each].unit, 0))]
+    function = rng.choice(functions + more)
     info = FUNCTIONS[function]
     fields = {"part": rng.randrange(info.parts)}
     fields["rd"] = rng.randrange(_PREDICATES) if info.predicate else rng.randint(free, params.regs - 1)
@@ -50,7 +53,7 @@ def random_arithmetic(rng, params, free, uniforms, *, clean, entries):
     used = [name for name in ("rd", "ra", "rb", "rc") if name in fields]
     if used and slip(0.05):
         fields[rng.choice(used)] = rng.choice([params.regs, 0xFFFF, params.uniform_regs])
-    guard = {"guard": 1, "predicate": rng.randrange(_PREDICATES)} if rng.random() < 0.3 else {}
+    guard = {"guard": 1, "predicate": rng.randrange(_PREDICATES)} if rng.random() < 0.4 else {}
     return word(Operation.ARITH, function=function, **fields, **guard)
 
 
@@ -59,7 +62,7 @@ def _register(rng, params):
 
 
 def _operand_b(rng, params, uniforms, slip):
-    kind = rng.choices([Operand.REGISTER, Operand.IMMEDIATE, Operand.UNIFORM], [6, 3, 1])[0]
+    kind = rng.choices([Operand.REGISTER, Operand.IMMEDIATE, Operand.UNIFORM], [4, 3, 3])[0]
     if kind == Operand.IMMEDIATE:
         return {"b": kind, "imm": rng.choice([*_CORNERS, rng.getrandbits(32), rng.getrandbits(8), rng.getrandbits(8)])}
     if kind == Operand.REGISTER or not uniforms:

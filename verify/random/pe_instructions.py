@@ -39,7 +39,7 @@ class RandomBody:
         self._named = range(1, params.uniform_regs - 1)  # uniform registers that may name segments
         self._in_kernel = False
         self._fixed = set()  # those of them that kernels use, which name the same segment throughout
-        self._entries = rng.random() < 0.4  # the lookup memory is loaded
+        self._entries = rng.random() < 0.5  # the lookup memory is loaded
         self._kernels = None
         self.loads = False  # whether words after loads follow the setup
 
@@ -65,7 +65,7 @@ class RandomBody:
     def instructions(self, count):
         """Yields ``count`` instructions."""
         makers = {
-            self._multiply: 40, self._load: 15, self._store: 14, self._move: 9, self._set_predicate: 9, self._rename: 5,
+            self._multiply: 40, self._load: 20, self._store: 20, self._move: 9, self._set_predicate: 9, self._rename: 5,
             self._wait: 4, self._fence: 3, self._illegal: 0 if self._clean else 5,
         }  # fmt: skip
         if self._params.units:
@@ -274,7 +274,7 @@ class RandomBody:
     def _address(self, plan, uniform, element):
         whole = self._whole(plan, element)
         size = 16 if plan is None else plan.size[0]
-        imm = self._immediate(size, 1 if self._slip(0.1) else whole)
+        imm = self._immediate(size, 1 if self._slip(0.2) else whole)
         return {"ur": uniform, "rf": self._offset(plan, whole), "imm": imm}
 
     @staticmethod
