@@ -42,7 +42,15 @@ BARRIER, OTHER_BARRIER = SMEM - 8, SMEM - 16
 READ, WRITTEN, COPIED = 8192, 8704, 9216
 PE_PROGRAM = "movu ur0, 0\nmovu ur1, 1\nmov r0, tid\nld r2, ur0:rf0:0x0, 1\nst r2, ur1:rf0:0x0, 1\nfence"
 #: Adds ur2 three times to what it reads in segment ur0, and writes it to segment ur1.
-KERNEL = "load.code 4, 8\nmov r0, tid\nld r2, ur0:rf0:0x0, 1\nloop 3\nadd r2, r2, ur2\nend\nst r2, ur1:rf0:0x0, 1\nfence\nreturn"
+KERNEL = """load.code 4, 8
+mov r0, tid
+ld r2, ur0:rf0:0x0, 1
+loop 3
+add r2, r2, ur2
+end
+st r2, ur1:rf0:0x0, 1
+fence
+return"""
 STOP = ("program", "control", 8)
 SEED = 3
 #: Words after which a garbage program is taken for one that never ends.
