@@ -13,12 +13,14 @@ from .core.machine import Core, DeadlockError, ProgramRecord, Step
 from .core.program import LayerProgram, conv_words, page_words, program_bytes, program_word, segment_words, tmau_word
 from .dot_product import dot
 from .memory import GlobalMemory, Memory
+from .pe.checks import instruction_word
 from .pe.gemm import lower_gemm
 from .pe.gemm_plan import Gemm
-from .pe.machine import Fault, Pe, PeSizes, instruction_word
+from .pe.machine import Fault, Pe
 from .pe.placement import Placement
 from .pe.program import Program, gemm_program, multiply
 from .pe.segment import Segment, wrong_segment
+from .pe.sizes import PeSizes
 from .tmau.align import Alignment, Operator, Padding, align, unalign
 from .tmau.block import check_block, copy_block, prefetch_block
 from .tmau.checks import Windows, check_command

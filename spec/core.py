@@ -20,7 +20,7 @@ from .registers import (
 from .tmau_registers import TMAU_REGISTERS, WINDOW_REGISTERS
 
 __all__ = [
-    "BARRIER_VALUES", "JOB_WORDS", "LOOPS", "PAGER_TAG_BIT", "PROGRAM_ALIGNMENT", "PROGRAM_ID_VALUE",
+    "ARGUMENTS", "BARRIER_VALUES", "JOB_WORDS", "LOOPS", "PAGER_TAG_BIT", "PROGRAM_ALIGNMENT", "PROGRAM_ID_VALUE",
     "PROGRAM_REGISTERS", "PROGRAM_WORDS", "WORD_BITS", "WORD_BYTES", "WRITABLE", "Engine", "Kind", "ProgramError",
     "built_with",
 ]  # fmt: skip
@@ -52,6 +52,8 @@ WORD_BITS, WORD_BYTES = 512, 64
 PROGRAM_ALIGNMENT = 64
 #: Words after one of kind ``CONV``: the job, its low half first.
 JOB_WORDS = 2
+#: Most arguments of a kernel.
+ARGUMENTS = 12
 #: Most nested loops.
 LOOPS = 4
 #: Upper bound, exclusive, of values of barrier operations.
@@ -71,6 +73,7 @@ class Kind(IntEnum):
     REGISTER = 6  #: write a register of an engine
     LOOP = 7  #: repeat the preceding words a number of times
     END = 8  #: the program ends
+    KERNEL = 9  #: start a kernel of the processing engine
 
 
 class Engine(IntEnum):
@@ -125,6 +128,13 @@ PROGRAM_WORDS = {
         _TAG,
         Field("count", 32, 32, "Rounds in all, 1 or more."),
         Field("back", 64, 32, "Words of the body, 1 or more, which end before this one.")),
+    Kind.KERNEL: _word(
+        Kind.KERNEL, "Sets uniform registers of the processing engine, and calls a kernel.",
+        Field("first", 4, 8, "The uniform register that gets the first argument."),
+        Field("count", 12, 4, "Arguments, at most 12."),
+        _TAG,
+        Field("entry", 32, 32, "Index of the kernel's first instruction in instruction memory."),
+        Field("argument", 64, 32, "The arguments; 0 beyond their number.", count=ARGUMENTS, pitch=32)),
     Kind.END: _word(
         Kind.END, "Waits until all engines have finished all of their work; then the program has ended.",
         Field("interrupt", 4, 1, "1: sets ``irq_status.done``."),

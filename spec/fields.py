@@ -102,6 +102,11 @@ class Format:
         return self._positions[name]
 
     @cached_property
+    def names(self):
+        """The set of the fields' names."""
+        return set(self._positions)
+
+    @cached_property
     def _positions(self):
         return {field.name: position for position, field in enumerate(self.fields)}
 

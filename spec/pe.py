@@ -2,6 +2,7 @@
 
 from enum import IntEnum
 
+from .arithmetic import Function, Operand
 from .fields import Field, Format, one_line
 from .memory import Swizzle
 from .registers import CLEAR_COUNTERS, CLEAR_ERROR, Access, Register, counter, identification, interrupts, parameters
@@ -9,7 +10,7 @@ from .registers import CLEAR_COUNTERS, CLEAR_ERROR, Access, Register, counter, i
 __all__ = [
     "DATA_WORDS", "GUARDED", "INSTRUCTIONS", "MAX_PAGE_LOG2", "MEMORY_OPERATIONS", "MM_FAMILIES", "PAGE_ENTRY",
     "PE_ID_VALUE", "PE_REGISTERS", "SEGMENT", "Compare", "MmType", "Operation", "PeError", "Put", "SegmentElement",
-    "Source", "families",
+    "Source", "Target", "families",
 ]  # fmt: skip
 
 
@@ -36,6 +37,7 @@ class PeError(IntEnum):
     OFF_CHIP = 11  #: a loaded page that is not in shared memory; register: rc, rd or rs
     MEMORY = 12  #: an address past the end of shared memory; register: rc, rd or rs
     STOPPED = 13  #: the core of a cluster was stopped before the instruction began, or while it waited for a barrier
+    CONTROL = 14  #: a call, loop, end, return or load at a wrong place; register: the index in instruction memory
 
 
 class Operation(IntEnum):
@@ -50,6 +52,19 @@ class Operation(IntEnum):
     BAR_WAIT = 7  #: wait until a phase of a barrier is complete
     FENCE = 8  #: wait until all earlier instructions are performed
     HALT = 9  #: a fence that raises the interrupt
+    ARITH = 10  #: a function of registers (``spec.arithmetic``)
+    CALL = 11  #: execute a kernel, which is in instruction memory
+    RETURN = 12  #: the kernel ends
+    LOOP = 13  #: repeat the instructions up to END
+    END = 14  #: the end of a loop's body
+    LOAD = 15  #: the following words of the stream go to instruction memory, or to the lookup memory
+
+
+class Target(IntEnum):
+    """Where LOAD puts words."""
+
+    CODE = 0  #: instruction memory: an instruction a word
+    LOOKUP = 1  #: lookup memory: four entries of 32 bits a word, the first in the low bits
 
 
 class MmType(IntEnum):
@@ -127,6 +142,7 @@ _SEGMENT = Field("ur", 80, 8, "Uniform register that names the segment.")
 _OFFSETS = Field("rf", 64, 16, "First offset register: one for each dimension of the segment, innermost first.")
 _IMMEDIATE = Field("imm", 96, 32, "Added to the innermost offset, modulo 2^32.")
 _COUNT = Field("n", 48, 16, "Registers a thread moves, 1 or more.")
+_ELEMENT = Field("element", 16, 1, "1: a register is one element, widened or cut off. 0: it is four bytes.")
 _REGISTER = "register of every thread that takes part."
 
 
@@ -146,11 +162,11 @@ INSTRUCTIONS = {
         Field("ra", 48, 16, "First factor register."),
         _OFFSETS, _SEGMENT, _IMMEDIATE),
     Operation.LD: _format(
-        Operation.LD, "Loads registers.", _GUARD, _PREDICATE, Field("rd", 32, 16, "First " + _REGISTER), _COUNT,
-        _OFFSETS, _SEGMENT, _IMMEDIATE),
+        Operation.LD, "Loads registers.", _GUARD, _PREDICATE, _ELEMENT, Field("rd", 32, 16, "First " + _REGISTER),
+        _COUNT, _OFFSETS, _SEGMENT, _IMMEDIATE),
     Operation.ST: _format(
-        Operation.ST, "Stores registers.", _GUARD, _PREDICATE, Field("rs", 32, 16, "First " + _REGISTER), _COUNT,
-        _OFFSETS, _SEGMENT, _IMMEDIATE),
+        Operation.ST, "Stores registers.", _GUARD, _PREDICATE, _ELEMENT, Field("rs", 32, 16, "First " + _REGISTER),
+        _COUNT, _OFFSETS, _SEGMENT, _IMMEDIATE),
     Operation.MOV: _format(
         Operation.MOV, "Sets a register.", _GUARD, _PREDICATE,
         Field("source", 16, 1, "Source of the value.", enum=Source),
@@ -174,6 +190,33 @@ INSTRUCTIONS = {
         Field("imm", 96, 32, "Byte address of the barrier in shared memory, a multiple of 8.")),
     Operation.FENCE: _format(Operation.FENCE, "Waits for all earlier instructions."),
     Operation.HALT: _format(Operation.HALT, "Waits for all earlier instructions, and raises the interrupt."),
+    Operation.ARITH: _format(
+        Operation.ARITH, "Computes a function of registers. Fields that the function does not use are 0.",
+        _GUARD, _PREDICATE,
+        Field("function", 16, 8, "The function.", enum=Function),
+        Field("b", 24, 2, "What operand b is.", enum=Operand),
+        Field("part", 26, 3, "Byte, half, bit of the thread's number, or second predicate: see the function."),
+        Field("ps", 29, 3, "The predicate that the function reads."),
+        Field("rd", 32, 16, "The register, or the predicate, that is written."),
+        Field("ra", 48, 16, "Operand a."),
+        Field("rb", 64, 16, "Register, or uniform register, of operand b; 0 if that is the immediate."),
+        Field("rc", 80, 16, "Operand c."),
+        Field("imm", 96, 32, "Operand b, if it is the immediate; else 0.")),
+    Operation.CALL: _format(
+        Operation.CALL, "Executes a kernel.",
+        Field("imm", 96, 32, "Index of its first instruction in instruction memory.")),
+    Operation.RETURN: _format(Operation.RETURN, "The kernel ends."),
+    Operation.LOOP: _format(
+        Operation.LOOP, "Begins the body of a loop.",
+        Field("b", 24, 2, "What gives the number of rounds: the immediate or a uniform register.", enum=Operand),
+        Field("rb", 64, 16, "The uniform register; 0 for the immediate."),
+        Field("imm", 96, 32, "Rounds, 1 or more; 0 if a uniform register gives them.")),
+    Operation.END: _format(Operation.END, "Ends the body of a loop."),
+    Operation.LOAD: _format(
+        Operation.LOAD, "Loads instructions, or entries of the lookup memory: the words that follow in the stream.",
+        Field("target", 16, 1, "Where they go.", enum=Target),
+        Field("n", 48, 16, "Words, 1 or more."),
+        Field("imm", 96, 32, "Index of the first instruction, or of the first entry, a multiple of 4.")),
 }  # fmt: skip
 
 #: Operations that a predicate can guard.
@@ -287,6 +330,14 @@ PE_REGISTERS = (
     counter("line_fills", 0x58, "Chunks of rows of B that were read into the line cache."),
     counter("bank_conflicts", 0x5C, "Cycles that reads of shared memory took longer because of bank conflicts."),
     counter("translation_misses", 0x60, "Accesses that had to look into the page table."),
+    Register("params4", 0x64, Access.RO, "Parameters that the hardware was built with.", (
+        Field("kernel_words", 0, 16, "Instructions in instruction memory."),
+        Field("lookup_words", 16, 12, "Entries of the lookup memory."),
+        Field("units", 28, 4, "Units of the arithmetic, a bit each: alu, div, f32, lookup."),
+    )),
+    counter("arithmetic", 0x68, "Arithmetic instructions that were executed."),
+    counter("stall_operand", 0x6C, "Cycles in which an arithmetic instruction waited for a register or predicate."),
+    counter("stall_port", 0x70, "Cycles in which one waited for a port of the registers, or a unit."),
     *(
         Register(f"data{word}", 0x100 + 4 * word, Access.RW, f"Word {word} of the next put.",
                  (Field("word", 0, 32, "Little-endian, the lowest bits in data0."),))

@@ -135,6 +135,7 @@ class Multiplier(_Engine):
         self.halts += int(self._halted.value)
         if int(self._valid.value):
             values = self._fault.unpack(int(self._record.value))
+            del values["inside"]
             if values["code"]:
                 self.faults.append(Fault(**values | {"code": PeError(values["code"])}))
 

@@ -89,8 +89,9 @@ def indexed_word(bits, word_bits):
 
 def fault(bits):
     """``fault``, an error record of an instruction, of so many bits: two of its fields are numbers of threads."""
-    thread = (bits - 52) // 2
-    return _payload("fault", ("code", 4), ("number", 32), ("first", thread), ("last", thread), ("register", 16))
+    thread = (bits - 53) // 2
+    threads = (("first", thread), ("last", thread))
+    return _payload("fault", ("code", 4), ("number", 32), *threads, ("register", 16), ("inside", 1))
 
 
 #: ``job_end``: error code of a job of the convolution engine, number of the field, and tag.

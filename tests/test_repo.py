@@ -57,7 +57,7 @@ FORBIDDEN = {
 ROOMS = {
     "hw": ("lib", "bus", "smem", "reduce", "dot_product", "tmau", "pe", "conv", "core", "cluster"),
     "network": ("reader", "lower", "plan", "models"),
-    "sim": ("hdl", "harness", "session", "asm", "replay", "report", "workloads", "bench"),
+    "sim": ("hdl", "harness", "session", "asm", "kernels", "replay", "report", "workloads", "bench"),
     "verify": ("pysim", "random", "compare", "coverage"),
 }
 

@@ -12,9 +12,10 @@ from ..arguments import array, integers, room
 from ..conv.shape import ConvShape
 from ..dot_product import mm_type, operand, segment_elements
 from ..memory import GlobalMemory
+from ..pe.checks import instruction_word
 from ..pe.gemm import lower_gemm
 from ..pe.gemm_plan import Plan
-from ..pe.machine import instruction_word, sizes_or_default
+from ..pe.sizes import sizes_or_default
 from ..tmau.machine import command_word
 from ..tmau.tensor_map import TensorMap
 from .implicit_plan import plan_implicit

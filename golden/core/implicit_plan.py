@@ -11,8 +11,8 @@ from tilewright.spec.pe import PAGE_ENTRY, MmType, SegmentElement
 from ..conv.shape import ConvShape
 from ..dot_product import segment_elements
 from ..pe.gemm_plan import Gemm, Plan
-from ..pe.machine import PeSizes
 from ..pe.placement import Placement
+from ..pe.sizes import PeSizes
 
 __all__ = ["ImplicitPlan", "plan_implicit"]
 

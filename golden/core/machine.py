@@ -6,12 +6,13 @@ from typing import NamedTuple
 from tilewright.spec import BARRIER, BarrierOp, Error
 from tilewright.spec.conv import JOB, ConvError
 from tilewright.spec.core import JOB_WORDS, PROGRAM_WORDS, WORD_BITS, WORD_BYTES, WRITABLE, Engine, Kind, ProgramError
-from tilewright.spec.pe import PAGE_ENTRY, Put
+from tilewright.spec.pe import PAGE_ENTRY, Operation, Put
 from tilewright.spec.tmau import COMMAND
 from tilewright.spec.tmau_registers import FEATURES
 
 from ..arguments import instance, integer, shown
 from ..conv.machine import Conv
+from ..pe.checks import instruction_word
 from ..pe.machine import BarrierNotCompleteError, Pe
 from ..pe.segment import PageNotLoadedError
 from ..smem import Barrier
@@ -232,6 +233,12 @@ class Core:
             word = self._read(address + first * INSTRUCTION_BYTES, WORD_BYTES)
             for place in range(min(_PER_WORD, count - first)):
                 yield from self._hand_over(word >> 8 * INSTRUCTION_BYTES * place & (1 << 8 * INSTRUCTION_BYTES) - 1)
+
+    def _kernel(self, first, count, entry, argument):
+        """Hands over instructions that set uniform registers, and the call."""
+        for place, value in enumerate(argument[:count]):
+            yield from self._hand_over(instruction_word(Operation.MOVU, ud=first + place, imm=value))
+        yield from self._hand_over(instruction_word(Operation.CALL, imm=entry))
 
     def _hand_over(self, instruction):
         """Hands an instruction to the processing engine, which accepts the next one when this one no longer waits."""

@@ -14,7 +14,7 @@ from tilewright.spec.core import (
     Kind,
     ProgramError,
 )
-from tilewright.spec.pe import DATA_WORDS, PAGE_ENTRY, SEGMENT, Put
+from tilewright.spec.pe import DATA_WORDS, INSTRUCTIONS, PAGE_ENTRY, SEGMENT, Operation, Put
 
 __all__ = ["INSTRUCTION_BYTES", "Loops", "PutRegisters", "PutWord", "check_range", "check_word", "kind_of"]
 
@@ -24,6 +24,8 @@ INSTRUCTION_BYTES = 16
 _KIND = PROGRAM_WORDS[Kind.END]["kind"]
 #: Bits that must be zero; the TMAU checks other bits of commands.
 _RESERVED = {kind: fmt.reserved_mask for kind, fmt in PROGRAM_WORDS.items()} | {Kind.TMAU: 1 << PAGER_TAG_BIT}
+#: Most uniform registers that an instruction can name.
+_UNIFORM_REGISTERS = INSTRUCTIONS[Operation.MOVU]["ud"].mask + 1
 #: Bits of the data of a write to ``put``.
 _BITS = {
     Put.INSTRUCTION: 128, Put.SEGMENT: SEGMENT.bits, Put.PAGE: PAGE_ENTRY.bits, Put.PAGE_IN: 512, Put.PAGE_OUT: 512,
@@ -65,6 +67,8 @@ def check_word(word, has_conv, smem_bytes, window, addr_width):
     if word & _RESERVED[kind]:
         return ProgramError.RESERVED
     fields = PROGRAM_WORDS[kind].unpack(word)
+    if kind == Kind.KERNEL:
+        return _wrong_kernel(**fields)
     if kind == Kind.PE:
         if not fields["count"]:
             return ProgramError.COUNT
@@ -76,6 +80,13 @@ def check_word(word, has_conv, smem_bytes, window, addr_width):
     if kind == Kind.BARRIER and _wrong_barrier(fields, smem_bytes):
         return ProgramError.BARRIER
     return None
+
+
+def _wrong_kernel(first, count, argument, **_):
+    """The ProgramError of a call of a kernel, or None."""
+    if any(argument[count:]):
+        return ProgramError.RESERVED
+    return ProgramError.COUNT if count > len(argument) or first + count > _UNIFORM_REGISTERS else None
 
 
 def _wrong_barrier(fields, smem_bytes):

@@ -5,13 +5,15 @@ Specification: docs/pe.md, "mm", "ld, st", "State".
 
 import numpy as np
 
-from tilewright.spec.pe import PeError
+from tilewright.spec.pe import PeError, SegmentElement
 
-__all__ = ["OpenState", "lowest", "read_columns", "read_words", "write_words"]
+__all__ = ["OpenState", "elements_of_word", "lowest", "read_columns", "read_words", "write_words"]
 
 _WORD_BYTES = 4
 _NO_ERROR = max(PeError) + 1
 _OPEN_WORD = 0xFFFFFFFF
+#: Elements that a load of single elements extends with the sign.
+_SIGNED = {SegmentElement.S8, SegmentElement.S16}
 
 
 def read_columns(smem, pages, segment, coordinates, on, count, dimension):
@@ -45,39 +47,46 @@ def read_columns(smem, pages, segment, coordinates, on, count, dimension):
     return np.where(touched & (codes == 0), values, 0), lowest(codes)
 
 
-def read_words(smem, pages, segment, coordinates, threads, count):
+def elements_of_word(segment, element):
+    """Elements of ``segment`` in a register: one if the instruction says ``element``, otherwise four bytes of them."""
+    return 1 if element else _WORD_BYTES // segment.element.bytes
+
+
+def read_words(smem, pages, segment, coordinates, threads, count, element=False):
     """Words of ``threads`` (a bool each); ``coordinates`` are those of their first elements.
 
     Returns the words, uint32 of shape (threads, count), and the error of each word, or 0. Bytes of elements outside the
-    segment or with an error are 0.
+    segment or with an error are 0. A word is one ``element``, extended, or four bytes of elements.
     """
-    touched, addresses, codes = _words(len(smem), pages, segment, coordinates, threads, count)
-    read = touched & (codes == 0)[..., np.newaxis]
-    contents = np.where(read[..., np.newaxis], _bytes(addresses, segment.element.bytes, smem), 0)
-    words = np.ascontiguousarray(contents.astype(np.uint8)).reshape(*codes.shape, _WORD_BYTES).view("<u4")
-    return words[..., 0], codes
+    per_word = elements_of_word(segment, element)
+    touched, addresses, codes = _words(len(smem), pages, segment, coordinates, threads, count, per_word)
+    read, size = touched & (codes == 0)[..., np.newaxis], segment.element.bytes
+    contents = np.where(read[..., np.newaxis], _bytes(addresses, size, smem), 0)
+    contents = np.ascontiguousarray(contents.astype(np.uint8)).reshape(*codes.shape, per_word * size)
+    kind = "i" if element and segment.element in _SIGNED else "u"
+    return contents.view(f"<{kind}{per_word * size}")[..., 0].astype(np.uint32), codes
 
 
-def write_words(smem, pages, segment, coordinates, threads, words):
+def write_words(smem, pages, segment, coordinates, threads, words, element=False):
     """Writes ``words``, uint32 of shape (threads, count), to ``smem``; other arguments as in :func:`read_words`.
 
     Returns the error of each word, and the addresses of bytes that two threads wrote with different values.
     """
-    touched, addresses, codes = _words(len(smem), pages, segment, coordinates, threads, words.shape[1])
-    size = segment.element.bytes
-    contents = np.ascontiguousarray(words.astype("<u4")).view(np.uint8).reshape(*touched.shape, size)
+    per_word, size = elements_of_word(segment, element), segment.element.bytes
+    touched, addresses, codes = _words(len(smem), pages, segment, coordinates, threads, words.shape[1], per_word)
+    contents = np.ascontiguousarray(words.astype("<u4")).view(np.uint8).reshape(*words.shape, _WORD_BYTES)
+    contents = contents[..., : per_word * size].reshape(*touched.shape, size)
     written = touched & (codes == 0)[..., np.newaxis]
     places, values = addresses[written][:, np.newaxis] + np.arange(size), contents[written]
     smem[places] = values
     return codes, places[smem[places] != values]
 
 
-def _words(size_bytes, pages, segment, coordinates, threads, count):
+def _words(size_bytes, pages, segment, coordinates, threads, count, per_word):
     """The accessed elements of words and their addresses, of shape (threads, count, elements of a word); and errors.
 
     Errors are those of words, of shape (threads, count).
     """
-    per_word = _WORD_BYTES // segment.element.bytes
     elements = np.broadcast_to(
         coordinates[:, np.newaxis, np.newaxis], (len(coordinates), count, per_word, segment.rank)
     ).copy()
@@ -145,20 +154,20 @@ class OpenState:
         """Notes that a register has been set in ``threads``; it is open where ``unsure`` is true."""
         self.registers[:, rd] = np.where(threads, False, self.registers[:, rd]) | unsure
 
-    def load(self, pages, segment, coordinates, threads, loaded, first):
+    def load(self, pages, segment, coordinates, threads, loaded, first, element):
         """Notes a load of words into the registers from ``first``; ``loaded`` says which words were loaded."""
-        marks = np.zeros(loaded.shape, bool)
+        marks, count = np.zeros(loaded.shape, bool), loaded.shape[1]
         if self.memory:
-            marks = read_words(self.memory.marks, pages, segment, coordinates, threads, loaded.shape[1])[0] != 0
+            marks = read_words(self.memory.marks, pages, segment, coordinates, threads, count, element)[0] != 0
         targets = self.registers[:, first : first + loaded.shape[1]]
         targets[...] = np.where(loaded, marks, targets)
 
-    def store(self, pages, segment, coordinates, threads, first, count, contested):
+    def store(self, pages, segment, coordinates, threads, first, count, contested, element):
         """Notes a store of the registers from ``first``; at ``contested`` places threads wrote different bytes."""
         sources = self.registers[:, first : first + count] & threads[:, np.newaxis]
         if self.memory or sources.any():
             words = np.where(sources, _OPEN_WORD, 0).astype(np.uint32)
-            write_words(self.memory.marks, pages, segment, coordinates, threads, words)
+            write_words(self.memory.marks, pages, segment, coordinates, threads, words, element)
         if contested.size:
             self.memory.spoil(contested)
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from tilewright.spec.pe import Compare, Operation, Source
 
+from .checks import instruction_word
 from .gemm_plan import OUTSIDE, Block, Plan
-from .machine import instruction_word
 
 __all__ = ["lower_gemm"]
 

@@ -3,105 +3,32 @@
 Specification: docs/pe.md.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from tilewright.spec import BARRIER
 from tilewright.spec.cluster import MOST_CORES
-from tilewright.spec.pe import (
-    INSTRUCTIONS,
-    MEMORY_OPERATIONS,
-    MM_FAMILIES,
-    PAGE_ENTRY,
-    SEGMENT,
-    Compare,
-    MmType,
-    Operation,
-    PeError,
-    Source,
-    families,
-)
+from tilewright.spec.pe import INSTRUCTIONS, PAGE_ENTRY, SEGMENT, Compare, MmType, Operation, PeError, Source
 
-from ..arguments import integer, listed, member, packed, shown
+from ..arguments import integer, listed, packed
 from ..dot_product import dot
 from ..memory import OpenBytes, check_shared
 from ..smem import Barrier
-from .access import OpenState, lowest, read_columns, read_words, write_words
+from .access import OpenState, elements_of_word, lowest, read_columns, read_words, write_words
+from .checks import PREDICATES, decode, refusal
+from .kernel import CONTROLS, Kernels
+from .lanes import execute_arithmetic
 from .segment import PageTable, Segment, wrong_segment
+from .sizes import sizes_or_default
 
-__all__ = [
-    "BarrierNotCompleteError", "Fault", "Pe", "PeSizes", "decode", "instruction_word", "refusal", "sizes_or_default",
-]  # fmt: skip
+__all__ = ["BarrierNotCompleteError", "Fault", "Pe"]
 
-_RESERVED = {operation: fmt.reserved_mask for operation, fmt in INSTRUCTIONS.items()}
-_NUMBERS = {
-    operation: {field.name: frozenset(field.enum) for field in fmt.fields if field.enum}
-    for operation, fmt in INSTRUCTIONS.items()
-}
-_PREDICATES = 8
 _COMPARE = {
     Compare.EQ: np.equal, Compare.NE: np.not_equal, Compare.LT: np.less, Compare.LE: np.less_equal,
     Compare.GT: np.greater, Compare.GE: np.greater_equal, Compare.LTU: np.less, Compare.LEU: np.less_equal,
     Compare.GTU: np.greater, Compare.GEU: np.greater_equal,
 }  # fmt: skip
-
-
-def decode(word):
-    """The fields of a packed instruction, or None if it has the error OPCODE."""
-    opcode = word & 0xFF
-    if opcode not in INSTRUCTIONS or word & _RESERVED[opcode]:
-        return None
-    values = INSTRUCTIONS[opcode].unpack(word)
-    if values.get("n") == 0 or any(values[name] not in numbers for name, numbers in _NUMBERS[opcode].items()):
-        return None
-    return values
-
-
-def refusal(values, pe):
-    """The error that stops the whole instruction with these fields on ``pe``, in the order of docs/pe.md, "Errors".
-
-    Returns its code and register; the code is ``PeError.NONE`` if the instruction can be executed.
-    """
-    operation, sizes = values["opcode"], pe.sizes
-    if operation == Operation.MM and MmType(values["type"]).family not in sizes.types:
-        return PeError.UNSUPPORTED, values["type"]
-    if operation == Operation.MM and values["ka"] * values["kb"] > sizes.threads:
-        return PeError.MERGE, 0
-    if operation in MEMORY_OPERATIONS:
-        return _refusal_of_access(operation, values, pe)
-    if operation == Operation.MOVU and values["ud"] >= sizes.uniform_regs:
-        return PeError.UNIFORM, values["ud"]
-    register = values.get("rd", values.get("rs", 0))
-    if register >= sizes.regs:
-        return PeError.REGISTER, register
-    if operation == Operation.BAR_WAIT and (values["imm"] % BARRIER.bytes or values["imm"] >= len(pe.smem)):
-        return PeError.BARRIER, 0
-    return PeError.NONE, 0
-
-
-def _refusal_of_access(operation, values, pe):
-    """The same for an instruction with a logical address."""
-    sizes, ur = pe.sizes, values["ur"]
-    number = pe.uniform[ur] if ur < sizes.uniform_regs else None
-    if number is None:
-        return PeError.UNIFORM, ur
-    segment = pe.segments[number] if number < sizes.segments else None
-    if segment is None:
-        return PeError.SEGMENT, ur
-    if operation == Operation.MM:
-        misfit = segment.element.bytes != MmType(values["type"]).bytes
-        if misfit or (values["transpose"] and segment.rank == 1):
-            return PeError.SEGMENT, ur
-        first, count = values["ra"], sizes.factor_regs
-    else:
-        first, count = values.get("rd", values.get("rs")), values["n"]
-    if first + count > sizes.regs:
-        return PeError.REGISTER, first
-    if values["rf"] + segment.rank > sizes.regs:
-        return PeError.REGISTER, values["rf"]
-    return PeError.NONE, 0
 
 
 class BarrierNotCompleteError(RuntimeError):
@@ -116,42 +43,6 @@ class Fault(NamedTuple):
     first: int
     last: int
     register: int
-
-
-@dataclass(frozen=True)
-class PeSizes:
-    """Sizes of a machine, by the names of the hardware's parameters."""
-
-    threads: int = 16
-    regs: int = 320
-    factor_regs: int = 2
-    uniform_regs: int = 8
-    segments: int = 16
-    pages: int = 256
-    types: tuple = MM_FAMILIES
-
-    def __post_init__(self):
-        for name in self.__dataclass_fields__:
-            if name != "types":
-                integer(name, getattr(self, name), 1)
-        object.__setattr__(self, "types", families(self.types))
-
-
-def sizes_or_default(sizes):
-    """``sizes``, or default ones if None; TypeError if they lack an attribute of :class:`PeSizes`."""
-    if sizes is None:
-        return PeSizes()
-    if not all(hasattr(sizes, name) for name in PeSizes.__dataclass_fields__):
-        raise TypeError(f"sizes must be golden.PeSizes, or have its attributes, not {shown(sizes)}")
-    return sizes
-
-
-def instruction_word(operation, **fields):
-    """A packed instruction of 128 bits; omitted fields have their lowest value."""
-    operation = member("operation", Operation, operation)
-    fmt = INSTRUCTIONS[operation]
-    lowest = {field.name: field.range[0] for field in fmt.fields}
-    return fmt.pack(**lowest | fields | {"opcode": operation})
 
 
 class Pe:
@@ -178,6 +69,8 @@ class Pe:
         False at first; the specification leaves them open.
     uniform : list
         The number in each uniform register, None before it is set.
+    kernels : Kernels
+        Instruction memory, lookup memory, and the place in the current kernel.
     segments : list
         Each :class:`Segment`, None if it is wrong or was not written.
     pages : PageTable
@@ -197,16 +90,18 @@ class Pe:
         self.smem = smem
         self.sizes = sizes = sizes_or_default(sizes)
         self.registers = np.zeros((sizes.threads, sizes.regs), np.uint32)
-        self.predicates = np.zeros((_PREDICATES, sizes.threads), bool)
+        self.predicates = np.zeros((PREDICATES, sizes.threads), bool)
         open_bytes = OpenBytes(smem) if open_bytes is None else open_bytes
         self.open = OpenState(self.registers.shape, self.predicates.shape, open_bytes)
         self.uniform = [None] * sizes.uniform_regs
+        self.kernels = Kernels(sizes)
         self.segments = [None] * sizes.segments
         self.pages = PageTable(sizes.pages)
         self.faults = []
         self.number = 0
         self.halts = 0
         self.stopped = False
+        self._called = None  # the last instruction outside kernels, and the number of faults before it
 
     def write_segment(self, index, word):
         """A processor writes segment ``index``, a packed word; a wrong segment is refused when it is used."""
@@ -227,39 +122,85 @@ class Pe:
             self.execute(word)
 
     def execute(self, word):
-        """Executes one packed instruction; returns its :class:`Fault`, or None.
+        """Executes one packed instruction, a CALL with its whole kernel, or takes a word after a LOAD.
 
-        Raises :class:`BarrierNotCompleteError` or ``PageNotLoadedError``, and changes nothing, if hardware would wait.
+        Returns its :class:`Fault`, the first one of a kernel, or None. Raises :class:`BarrierNotCompleteError` or
+        ``PageNotLoadedError``, and changes nothing, if hardware would wait. If an instruction of a kernel waits, the
+        kernel stays before it, and executing the same CALL again continues there.
         """
-        values = decode(packed("word", word, INSTRUCTIONS[Operation.HALT].bits))
+        word, kernels = packed("word", word, INSTRUCTIONS[Operation.HALT].bits), self.kernels
+        if kernels.take(word):
+            return None
+        if kernels.active and word != self._called[0]:
+            raise ValueError(f"a kernel waits at index {kernels.index}: its call must be executed again, not {word:#x}")
+        if not kernels.active:
+            self._called = word, len(self.faults)
+            self.step(word)
+        while kernels.active:
+            self.step(self._next_of_kernel())
+        faults = self.faults[self._called[1] :]
+        return faults[0] if faults else None
+
+    def _next_of_kernel(self):
+        """The next word of the kernel; None after the last one of instruction memory."""
+        if self.kernels.is_past_end:
+            return None
+        word = self.kernels.code[self.kernels.index]
+        if word is None:
+            self.open.memory.undecide(f"what instruction {self.number} is")
+        return word or 0
+
+    def step(self, word):
+        """Executes one instruction, of a kernel or of the stream; returns its :class:`Fault`, or None.
+
+        ``word`` is None after the last instruction of instruction memory.
+        """
+        kernels, values = self.kernels, word and decode(word)
+        opcode, inside, register = word and word & 0xFF, kernels.active, 0
         if self.stopped:
-            code, register = PeError.STOPPED, 0
+            code = PeError.STOPPED
+        elif word is None:
+            code, register = PeError.CONTROL, kernels.register
         else:
-            code, register = (PeError.OPCODE, 0) if values is None else refusal(values, self)
+            code, register = refusal(values, self) if values else (PeError.OPCODE, 0)
         if code == PeError.NONE:
-            operation = Operation(values.pop("opcode"))
-            fault = getattr(self, f"_{operation.name.lower()}")(**values)
+            fields = {name: value for name, value in values.items() if name != "opcode"}
+            fault = self._perform(Operation(opcode), fields)
         else:
             fault = Fault(code, self.number, 0, self.sizes.threads - 1, register)
+            if opcode == Operation.LOAD and values and not inside and "alu" in self.sizes.units:
+                kernels.load(**values, dropped=True)
+        if inside and (code == PeError.STOPPED or word is None or (code and opcode in CONTROLS)):
+            kernels.end()
+        elif inside and opcode not in CONTROLS:
+            kernels.index += 1
         self.number += 1
         if fault is not None:
             self.faults.append(fault)
         return fault
 
-    def _taking_part(self, guard, predicate):
+    def _perform(self, operation, fields):
+        """Executes an instruction that nothing refuses; returns its :class:`Fault`, or None."""
+        if operation in CONTROLS:
+            return self.kernels.execute(operation, fields, self.uniform)
+        if operation == Operation.LOAD:
+            return self.kernels.load(**fields)
+        return getattr(self, f"_{operation.name.lower()}")(**fields)
+
+    def taking_part(self, guard, predicate):
         """The threads that take part, a bool each."""
         return self.predicates[predicate].copy() if guard else np.ones(self.sizes.threads, bool)
 
-    def _address(self, guard, predicate, ur, rf, imm, words=None):
+    def _address(self, guard, predicate, ur, rf, imm, words=None, element=False):
         """The segment, and the coordinates of each thread's first element; notes open addresses.
 
-        A thread accesses one element, or ``words`` words of elements.
+        A thread accesses one element, or ``words`` words of elements, or of one ``element`` each.
         """
         segment = self.segments[self.uniform[ur]]
         coordinates = self.registers[:, rf : rf + segment.rank].astype(np.int64)
         coordinates[:, 0] = coordinates[:, 0] + imm & 0xFFFFFFFF
-        threads, unsure = self._taking_part(guard, predicate), self.open.guards(guard, predicate)
-        count = 4 * words // segment.element.bytes if words else 1
+        threads, unsure = self.taking_part(guard, predicate), self.open.guards(guard, predicate)
+        count = words * elements_of_word(segment, element) if words else 1
         name = f"what instruction {self.number} accesses"
         self.open.rely_on_address(segment, coordinates, threads, unsure, rf, count, name)
         return segment, coordinates
@@ -276,7 +217,7 @@ class Pe:
         sizes, type = self.sizes, MmType(type)  # noqa: A001 - a field
         k = 4 * sizes.factor_regs // type.bytes
         segment, coordinates = self._address(guard, predicate, ur, rf, imm)
-        on = self._taking_part(guard, predicate) & segment.inside(coordinates)
+        on = self.taking_part(guard, predicate) & segment.inside(coordinates)
         product = rc + np.arange(sizes.threads) // ka
         misaligned = on & (coordinates[:, 0] % k != 0) & (not transpose)
         codes = np.where(misaligned, int(PeError.ALIGNMENT), 0)
@@ -302,25 +243,25 @@ class Pe:
             open_view[target] |= open_columns[threads] | open_rows[:, qa, np.newaxis]
         return self._fault(codes, rc)
 
-    def _ld(self, guard, predicate, rd, n, rf, ur, imm):
-        threads = self._taking_part(guard, predicate)
-        address = self._address(guard, predicate, ur, rf, imm, n)
-        words, codes = read_words(self.smem, self.pages, *address, threads, n)
+    def _ld(self, guard, predicate, element, rd, n, rf, ur, imm):
+        threads = self.taking_part(guard, predicate)
+        address = self._address(guard, predicate, ur, rf, imm, n, element)
+        words, codes = read_words(self.smem, self.pages, *address, threads, n, element)
         targets, loaded = self.registers[:, rd : rd + n], threads[:, np.newaxis] & (codes == 0)
         targets[...] = np.where(loaded, words, targets)
-        self.open.load(self.pages, *address, threads, loaded, rd)
+        self.open.load(self.pages, *address, threads, loaded, rd, element)
         return self._fault(lowest(codes), rd)
 
-    def _st(self, guard, predicate, rs, n, rf, ur, imm):
-        threads = self._taking_part(guard, predicate)
-        words, address = self.registers[:, rs : rs + n], self._address(guard, predicate, ur, rf, imm, n)
-        codes, contested = write_words(self.smem, self.pages, *address, threads, words)
-        self.open.store(self.pages, *address, threads, rs, n, contested)
+    def _st(self, guard, predicate, element, rs, n, rf, ur, imm):
+        threads = self.taking_part(guard, predicate)
+        words, address = self.registers[:, rs : rs + n], self._address(guard, predicate, ur, rf, imm, n, element)
+        codes, contested = write_words(self.smem, self.pages, *address, threads, words, element)
+        self.open.store(self.pages, *address, threads, rs, n, contested, element)
         return self._fault(lowest(codes), rs)
 
     def _mov(self, guard, predicate, source, core, rd, imm):
         values = np.arange(self.sizes.threads) if source == Source.THREAD else imm | core * self.core
-        threads = self._taking_part(guard, predicate)
+        threads = self.taking_part(guard, predicate)
         self.registers[:, rd] = np.where(threads, values, self.registers[:, rd])
         self.open.set_register(rd, threads, self.open.guards(guard, predicate))
 
@@ -332,12 +273,15 @@ class Pe:
         values = np.arange(sizes.threads, dtype=np.uint32) if source == Source.THREAD else self.registers[:, rs]
         kind = np.uint32 if compare >= Compare.LTU else np.int32
         result = _COMPARE[compare](values.view(kind), np.uint32(imm).view(kind))
-        threads = self._taking_part(guard, predicate)
+        threads = self.taking_part(guard, predicate)
         unsure = self.open.guards(guard, predicate)
         if source != Source.THREAD:
             unsure = unsure | self.open.registers[:, rs] & threads
         self.open.predicates[pd] = np.where(threads, False, self.open.predicates[pd]) | unsure
         self.predicates[pd] = np.where(threads, result, self.predicates[pd])
+
+    def _arith(self, **fields):
+        execute_arithmetic(self, **fields)
 
     def _bar_wait(self, parity, imm):
         name = f"the barrier that instruction {self.number} waits for"

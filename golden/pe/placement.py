@@ -6,8 +6,8 @@ from tilewright.spec import CHUNK_BYTES, LINE_BYTES, Swizzle
 from tilewright.spec.pe import PAGE_ENTRY, SEGMENT, SegmentElement
 
 from ..arguments import integers, member, pair, room, shown, truth
-from .machine import sizes_or_default
 from .segment import PageTable, Segment, wrong_segment
+from .sizes import sizes_or_default
 
 __all__ = ["Placement"]
 

@@ -18,8 +18,9 @@ from ..arguments import shown, truth
 from ..dot_product import mm_type, operand, segment_elements, values
 from .gemm import lower_gemm
 from .gemm_plan import Gemm, Plan
-from .machine import Pe, PeSizes, sizes_or_default
+from .machine import Pe
 from .placement import Placement
+from .sizes import PeSizes, sizes_or_default
 
 __all__ = ["Program", "flat_product_shape", "gemm_of_shapes", "gemm_program", "laid_out", "multiply"]
 

@@ -22,7 +22,7 @@ from .layouts import (
     sharing_code,
 )
 
-__all__ = ["ComputePath", "FactorFetcher", "Spread", "mac_array", "writers"]
+__all__ = ["ComputePath", "FactorFetcher", "Spread", "mac_array", "multiply_latency", "writers"]
 
 
 def mac_array(params):
@@ -35,6 +35,11 @@ def mac_array(params):
     if params.floats:
         return DotRow(**sizes)
     return IntegerRow(**sizes, wide="i16" in params.types, free_adders=params.dsp_adders)
+
+
+def multiply_latency(array):
+    """Cycles from the start of a step to the write of its results, with this array."""
+    return 1 + Spread.LATENCY + array.LATENCY
 
 
 class FactorFetcher(wiring.Component):
@@ -210,14 +215,17 @@ class ComputePath(wiring.Component):
     array : Component
         :func:`mac_array`, or another with its ports, ``LATENCY`` and ``ACCUMULATORS_AFTER``. With a port ``others`` it
         gets both rows of accumulators, one of which is zero: a reset replaces a multiplexer.
+    arithmetic_latency : int or None
+        Cycles from the start of an operation of the arithmetic to the write of its result; None without arithmetic.
     """
 
-    def __init__(self, params, array):
+    def __init__(self, params, array, arithmetic_latency=None):
         self._params = params
         self._array = array
         self._broadcaster, self._factors, self._spread = Broadcaster(params), FactorFetcher(params), Spread(params)
         #: Cycles from the start of a step to its results.
-        self._latency = 1 + self._spread.LATENCY + array.LATENCY
+        self._latency = multiply_latency(array)
+        self._other_latency = arithmetic_latency
         # Element n is the step that started n + 1 cycles ago.
         self._stages = [Signal(_ResultLayout(params), name=f"stage{n + 1}") for n in range(self._latency)]
         super().__init__(
@@ -227,6 +235,10 @@ class ComputePath(wiring.Component):
                 "registers": Out(ComputeRegistersSignature(params)),
                 "order": Out(MultiplyOrderSignature()),
                 "step": Out(1),  # strobe: a step starts that has a column
+                # By bank. writes_ahead: a step writes it when an operation of the arithmetic would that starts now.
+                # reserved: such an operation, started before, writes it when a step would that starts now.
+                "writes_ahead": Out(2),
+                "reserved": In(2),
                 # Strobes of cycles without a start:
                 "stall_columns": Out(1),  # there is an mm, but no step of it
                 "stall_factors": Out(1),  # the first step of an mm waits for factors
@@ -267,11 +279,13 @@ class ComputePath(wiring.Component):
         steps, factors = self._broadcaster.steps, self._factors
         step = steps.payload
         lacks_factors, lacks_accumulator, starts = Signal(), Signal(), Signal()
+        later = self._other_latency is not None and self._other_latency > self._latency
+        meets = self.reserved.bit_select(step.register[0], 1) if later else 0
         unwritten = self._find_unwritten(m, starts)
         m.d.comb += [
             lacks_factors.eq(step.first & ~factors.available),
             lacks_accumulator.eq(step.on.any() & unwritten),
-            steps.ready.eq(~lacks_factors & ~lacks_accumulator & ~self.registers.starved),
+            steps.ready.eq(~lacks_factors & ~lacks_accumulator & ~self.registers.starved & ~meets),
             starts.eq(steps.valid & steps.ready),
             factors.claim.eq(starts & step.first),
             self.step.eq(starts & step.on.any()),
@@ -279,6 +293,9 @@ class ComputePath(wiring.Component):
             self.stall_factors.eq(steps.valid & lacks_factors),
             self.stall_product.eq(steps.valid & ~lacks_factors & lacks_accumulator),
         ]
+        if self._other_latency is not None and self._other_latency < self._latency:
+            ahead = self._stages[self._latency - self._other_latency - 1]
+            m.d.comb += [self.writes_ahead[bank].eq(ahead.on.any() & (ahead.register[0] == bank)) for bank in range(2)]
         first = self._stages[0]
         m.d.sync += [first[name].eq(step[name]) for name in ("register", "ka", "kb", "type")]
         m.d.sync += [

@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from tilewright.spec.arithmetic import UNITS
 from tilewright.spec.pe import DATA_WORDS, MM_FAMILIES, PE_REGISTERS, PeError, Put
 
 from ..bus.axi4_lite import AccessLayout, AccessSignature
@@ -32,6 +33,11 @@ def built_with(params):
         },
         "params2": {"segments": params.segments, "pages": params.pages},
         "params3": {"smem_bytes": params.smem.size_bytes},
+        "params4": {
+            "kernel_words": params.kernel_words if params.units else 0,
+            "lookup_words": params.lookup_words if "lookup" in params.units else 0,
+            "units": sum(1 << bit for bit, unit in enumerate(UNITS) if unit in params.units),
+        },
     }
 
 
@@ -59,6 +65,9 @@ class EventsLayout(data.StructLayout):
                 "line_fills": unsigned(4),  # several at once
                 "bank_conflict": 1,
                 "translation_miss": 1,
+                "arithmetic": 1,
+                "stall_operand": 1,
+                "stall_port": 1,
             }
         )
 
@@ -149,8 +158,8 @@ class Staging(wiring.Component):
 class Control(wiring.Component):
     """Registers of ``spec.pe``.
 
-    Every instruction has one item at ``issued`` or ``collected``, with code NONE if there was no error. One item is
-    accepted a cycle; ``issued`` has priority.
+    An instruction has one item at ``issued`` or ``collected``, with code NONE if there was no error, or is counted by
+    ``unreported``. One item is accepted a cycle; ``issued`` has priority.
     """
 
     def __init__(self, params):
@@ -160,6 +169,7 @@ class Control(wiring.Component):
                 "accesses": In(AccessSignature()),  # by byte offset; see RegisterFile and Staging
                 "issued": In(stream.Signature(FaultLayout(params))),
                 "collected": In(stream.Signature(FaultLayout(params))),
+                "unreported": In(2),  # words of the stream that have no item, in this cycle
                 "reported": Out(1),  # strobe: an item was accepted in the previous cycle
                 "report": Out(FaultLayout(params)),  # that item
                 "events": In(EventsLayout()),
@@ -186,6 +196,9 @@ class Control(wiring.Component):
             "line_fills": events.line_fills,
             "bank_conflicts": events.bank_conflict,
             "translation_misses": events.translation_miss,
+            "arithmetic": events.arithmetic,
+            "stall_operand": events.stall_operand,
+            "stall_port": events.stall_port,
         }
         m.submodules.registers = registers = RegisterFile(PE_REGISTERS, widths_of(counted))
         connect(m, accesses=flipped(self.accesses.requests), staging=staging.accesses)
@@ -209,9 +222,18 @@ class Control(wiring.Component):
             self.issued.ready.eq(1),
             self.collected.ready.eq(~self.issued.valid),
         ]
+        # Words without an item are reported when no item is. Instructions of kernels without an error are not.
+        item, owed, pays = Signal.like(self.report), Signal(16), Signal()
+        m.d.comb += [
+            item.eq(Mux(self.issued.valid, self.issued.payload, self.collected.payload)),
+            pays.eq((owed != 0) & ~self.issued.valid & ~self.collected.valid),
+        ]
         m.d.sync += [
-            self.reported.eq(self.issued.valid | self.collected.valid),
-            self.report.eq(Mux(self.issued.valid, self.issued.payload, self.collected.payload)),
+            owed.eq(owed + self.unreported - pays),
+            self.reported.eq(
+                pays | ((self.issued.valid | self.collected.valid) & ~(item.inside & (item.code == PeError.NONE)))
+            ),
+            self.report.eq(Mux(pays, 0, item)),
         ]
         errors = self._record(m, registers)
         m.d.comb += [

@@ -98,6 +98,7 @@ class SegmentEntryLayout(data.StructLayout):
             {
                 "good": 1,  # written, and no rule broken
                 "element_log2": 2,  # log2 of the bytes of an element
+                **({"signed": 1} if params.units else {}),  # elements are signed integers
                 "rank": 2,  # as stored: 0 to 3
                 "swizzle": 2,  # spec.Swizzle
                 "paged": 1,
@@ -120,6 +121,7 @@ class JobLayout(data.StructLayout):
             {
                 "kind": unsigned(2),  # JobKind
                 "number": unsigned(NUMBER_BITS),
+                "inside": 1,  # it is an instruction of a kernel
                 "segment": SegmentEntryLayout(params),
                 "segment_number": unsigned(params.segment_width),
                 "rf": unsigned(params.reg_width),
@@ -131,6 +133,7 @@ class JobLayout(data.StructLayout):
                 "ka": 2,  # as stored: 0 to 3
                 "kb": 2,  # as stored
                 "transpose": 1,
+                **({"element": 1} if params.units else {}),  # LOAD and STORE move an element a register
                 "bases_set": unsigned((BASES_SETS - 1).bit_length()),  # the set that holds its offsets
                 "rebuild": 1,  # the set does not hold current offsets: read the registers
                 "flush": 1,  # memory or pages may have changed since the previous job: forget lines and translations
@@ -200,6 +203,8 @@ def access_fields(params):
         "ka": 2,  # as stored
         "kb": 2,  # as stored
         "data": data.ArrayLayout(32, LANES),  # STORE
+        # LOAD, STORE: bytes of the one element that a register is; 0: a register is a word. LOAD: it is signed.
+        **({"element": 2, "signed": 1} if params.units else {}),
     }
 
 
@@ -269,6 +274,7 @@ class FaultLayout(data.StructLayout):
                 "first": unsigned(params.thread_width),  # lowest thread that met the error
                 "last": unsigned(params.thread_width),  # highest thread that met it
                 "register": unsigned(16),  # the register that the code refers to, or 0
+                "inside": 1,  # it is an instruction of a kernel, or begins one
             }
         )
 
@@ -309,7 +315,9 @@ class ProcessorSignature(Port):
                 "segments": In(stream.Signature(SegmentWriteLayout(params))),
                 # Entries of the page table, not while an instruction uses them.
                 "pages": In(stream.Signature(PageWriteLayout(params))),
-                "fault_valid": Out(1),  # Strobe: an instruction reports, long before its effects are complete.
+                # Strobe: a report, long before the effects of the instruction are complete. Each word of the stream has
+                # one; an instruction of a kernel only if it has an error. That of a CALL follows those of its kernel.
+                "fault_valid": Out(1),
                 "fault": Out(FaultLayout(params)),  # The report of the instruction.
                 "halted": Out(1),  # Strobe: a halt and everything before it have been performed.
             }

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from tilewright.spec import BANKS
+from tilewright.spec.arithmetic import UNITS, units_of
 from tilewright.spec.pe import MM_FAMILIES, families
 
 from ..lib.parameters import check_sizes
@@ -21,8 +22,10 @@ _RANGES = {
     "segments": (2, 64),
     "pages": (2, 4096),
     "mm_in_flight": (2, 16),
+    "kernel_words": (16, 4096),
+    "lookup_words": (256, 1024),
 }
-_POWERS = {"segments", "pages", "mm_in_flight"}
+_POWERS = {"segments", "pages", "mm_in_flight", "kernel_words", "lookup_words"}
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,13 @@ class PeParams:
     dsp_adders : bool
         Without floats: whether the DSP blocks of the device have a 48-bit adder after the multiplier. Those of AMD do,
         those of Lattice do not. It affects size and latency, not results.
+    units : tuple of str
+        Units of the arithmetic: ``alu`` (integers, kernels), ``div`` (division), ``f32`` (floats) and ``lookup`` (a
+        memory of entries by index). The last three need ``alu``. Without units there is no arithmetic.
+    kernel_words : int
+        Instructions in the instruction memory, 16 to 4096, a power of two. It is built with ``alu``.
+    lookup_words : int
+        Entries of the lookup memory of each thread, 256 to 1024, a power of two.
     smem : SmemParams
         The shared memory that holds the operands.
     """
@@ -65,6 +75,9 @@ class PeParams:
     mm_in_flight: int = 16
     types: tuple[str, ...] = MM_FAMILIES
     dsp_adders: bool = True
+    units: tuple[str, ...] = UNITS
+    kernel_words: int = 256
+    lookup_words: int = 512
     smem: SmemParams = field(default_factory=SmemParams)
 
     def __post_init__(self):
@@ -72,6 +85,7 @@ class PeParams:
         if self.regs % 2:
             raise ValueError(f"regs must be even, not {self.regs!r}")
         object.__setattr__(self, "types", families(self.types))
+        object.__setattr__(self, "units", units_of(self.units))
         if not isinstance(self.dsp_adders, bool):
             raise TypeError(f"dsp_adders must be a bool, not {self.dsp_adders!r}")
         if not isinstance(self.smem, SmemParams):
@@ -85,6 +99,11 @@ class PeParams:
     def floats(self):
         """Whether MM multiplies floats of any type."""
         return "f16" in self.types or "bf16" in self.types
+
+    @property
+    def kernel_width(self):
+        """Bits of the index of an instruction in instruction memory."""
+        return (self.kernel_words - 1).bit_length()
 
     @property
     def groups(self):
@@ -139,11 +158,12 @@ class PeParams:
 
 
 PE_PRESETS = {
-    "unit": PeParams(threads=4, regs=32, segments=8, pages=32, mm_in_flight=2, smem=SmemParams(16 * 1024)),
+    "unit": PeParams(threads=4, regs=32, segments=8, pages=32, mm_in_flight=2, kernel_words=64, lookup_words=256,
+                     smem=SmemParams(16 * 1024)),
     "ecp5": PeParams(threads=8, regs=128, segments=8, pages=64, types=("i8", "i16"), dsp_adders=False,
-                     smem=SmemParams(32 * 1024, chunks_a_cycle=4, writes_a_cycle=2)),
+                     units=("alu", "div", "lookup"), smem=SmemParams(32 * 1024, chunks_a_cycle=4, writes_a_cycle=2)),
     "default": PeParams(),
-    #: Integers only.
-    "lean": PeParams(types=("i8", "i16")),
+    #: Products of integers only.
+    "lean": PeParams(types=("i8", "i16"), units=()),
     "full": PeParams(threads=256, segments=32, pages=1024, smem=SmemParams(256 * 1024)),
 }  # fmt: skip

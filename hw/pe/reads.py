@@ -125,6 +125,15 @@ class Reader(wiring.Component):
                 word.data.eq(access.data[number]),
                 word.strobe.eq(Mux(lane.enable, lane.keep[:4], 0)),
             ]
+            if params.units:
+                # A single element is anywhere in its word.
+                value, keep = access.data[number], (lane.keep[:4] << lane.byte[:2])[:4]
+                single = access.element != 0
+                m.d.comb += word.data.eq(
+                    Mux(access.element == 1, value[:8].replicate(4), Mux(single, value[:16].replicate(2), value))
+                )
+                with m.If(single):
+                    m.d.comb += [tag_lane.keep.eq(keep), word.strobe.eq(Mux(lane.enable, keep, 0))]
         return m
 
 
@@ -137,7 +146,8 @@ class ReadReturn(wiring.Component):
     extracted from four chunks at once. The first part of rows for the line cache is buffered here.
 
     Latency: 1 cycle. Throughput: one part a cycle, if its chunks are there, and the line cache is ready for it. A tag
-    that neither reads nor picks has one part. ``columns`` and ``loads`` are registered.
+    that neither reads nor picks has one part. ``columns`` and ``loads`` are registered; with arithmetic, single
+    elements are widened after the register.
     """
 
     def __init__(self, params):
@@ -275,11 +285,29 @@ class ReadReturn(wiring.Component):
                 loads.payload.group.eq(tag.group),
                 loads.payload.lanes.eq(tag.on),
             ]
+        kept = loads.payload.data
+        if self._params.units:
+            kept = Signal.like(kept)
+            self._extract(m, free, kept, tag)
         for way, (chunk, (byte, lower, keep)) in enumerate(zip(self.read_data.payload, lanes, strict=True)):
             # Not byte[3], which selects units: synthesis would share halves of the two 4-to-1 multiplexers.
             words = {place: chunk.word_select(place, 32) for place in range(CHUNK_BITS // 32)}
-            self._store(m, free, loads.payload.data, way, mux_tree(Cat(byte[2], ~lower), words), keep[:4])
+            self._store(m, free, kept, way, mux_tree(Cat(byte[2], ~lower), words), keep[:4])
         return free
+
+    def _extract(self, m, free, kept, tag):
+        """The loaded words, of which single elements are widened."""
+        element, is_signed, places = Signal(2), Signal(), Signal(data.ArrayLayout(2, LANES))
+        with m.If(free):
+            m.d.sync += [element.eq(tag.element), is_signed.eq(tag.signed)]
+            m.d.sync += [place.eq(lane.byte[:2]) for place, lane in zip(places, tag.lanes, strict=True)]
+        for word, place, target in zip(kept, places, self.loads.payload.data, strict=True):
+            byte = mux_tree(place, {n: word.word_select(n, 8) for n in range(4)})
+            half = Mux(place[1], word[16:], word[:16])
+            narrow = Mux(element[0], byte, half[:8])
+            sign = is_signed & Mux(element[0], byte[7], half[15])
+            widened = Cat(narrow, Mux(element[0], sign.replicate(8), half[8:]), sign.replicate(16))
+            m.d.comb += target.eq(Mux(element == 0, word, widened))
 
     def _store(self, m, free, targets, way, value, inside):
         """Registers for the bytes that are inside. The others are cleared by the registers' reset, without LUTs.

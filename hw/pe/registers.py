@@ -3,8 +3,9 @@
 from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In
+from amaranth.lib.wiring import In, Out
 
+from .arithmetic.layouts import ArithmeticRegistersSignature
 from .layouts import (
     PREDICATES,
     ComputeRegistersSignature,
@@ -17,7 +18,7 @@ from .layouts import (
 )
 from .params import LANES
 
-__all__ = ["PATIENCE", "PredicateFile", "RegisterFile"]
+__all__ = ["PATIENCE", "PredicateFile", "PredicateRows", "RegisterFile"]
 
 #: Cycles that a lane write waits for results before it requests a gap between them.
 PATIENCE = 8
@@ -51,6 +52,7 @@ class RegisterFile(wiring.Component):
                 "issue_reads": In(LaneReadSignature(params)),
                 "loads": In(stream.Signature(LaneWriteLayout(params))),
                 "moves": In(stream.Signature(LaneWriteLayout(params))),
+                **({"arithmetic": In(ArithmeticRegistersSignature(params))} if params.units else {}),
             }
         )
 
@@ -60,10 +62,17 @@ class RegisterFile(wiring.Component):
             m.submodules[f"bank{index}"] = bank
         compute = self.compute
         for index, port in enumerate(self._accumulator_ports):
-            m.d.comb += port.addr.eq(compute.accumulator_register[1:])
+            address = compute.accumulator_register[1:]
             enable = compute.accumulator_enable & (compute.accumulator_register[0] == index)
+            if self._params.units:
+                m.d.comb += self.arithmetic.left_busy[index].eq(enable)
+                address = Mux(enable, address, self.arithmetic.left_address[index])
+                enable = enable | self.arithmetic.left_enable[index]
+            m.d.comb += port.addr.eq(address)
             row = self._row(m, index, port, enable, f"accumulators{index}")
             m.d.comb += compute.accumulator_rows[index].eq(row)
+            if self._params.units:
+                m.d.comb += self.arithmetic.left_rows[index].eq(row)
         self._read_others(m)
         self._write(m)
         return m
@@ -82,6 +91,13 @@ class RegisterFile(wiring.Component):
         request, accepted = Signal(LaneReadLayout(params)), Signal()
         m.d.comb += request.eq(Mux(lane.valid, lane.payload, issue.payload))
         blocked = factor.valid & (factor.payload[0] == request.register[0])
+        if params.units:
+            # A lane read that had to wait for the arithmetic goes first in the next cycle.
+            turn, waits = Signal(), Signal()
+            wanted = self.arithmetic.right_wanted.bit_select(request.register[0], 1)
+            m.d.comb += waits.eq((lane.valid | issue.valid) & wanted & ~turn & ~blocked)
+            m.d.sync += turn.eq(waits | (turn & blocked & (lane.valid | issue.valid)))
+            blocked = blocked | (wanted & ~turn)
         m.d.comb += [
             lane.ready.eq(~blocked),
             issue.ready.eq(~blocked & ~lane.valid),
@@ -91,9 +107,18 @@ class RegisterFile(wiring.Component):
         rows = []
         for index, port in enumerate(self._other_ports):
             by_factor = factor.valid & (factor.payload[0] == index)
-            m.d.comb += port.addr.eq(Mux(by_factor, factor.payload[1:], request.register[1:]))
-            enable = by_factor | (accepted & (request.register[0] == index))
-            rows.append(self._row(m, index, port, enable, f"others{index}"))
+            address, enable = request.register[1:], accepted & (request.register[0] == index)
+            if params.units:
+                arithmetic = self.arithmetic
+                m.d.comb += arithmetic.right_busy[index].eq(by_factor | turn)
+                wanted = arithmetic.right_wanted[index] & ~turn
+                address = Mux(wanted, arithmetic.right_address[index], address)
+                enable = enable | arithmetic.right_enable[index]
+            m.d.comb += port.addr.eq(Mux(by_factor, factor.payload[1:], address))
+            row = self._row(m, index, port, by_factor | enable, f"others{index}")
+            rows.append(row)
+            if params.units:
+                m.d.comb += arithmetic.right_rows[index].eq(row)
         factor_odd, lane_odd, group = Signal(), Signal(), Signal.like(request.group)
         m.d.sync += [factor_odd.eq(factor.payload[0]), lane_odd.eq(request.register[0]), group.eq(request.group)]
         even_row, odd_row = rows
@@ -112,8 +137,11 @@ class RegisterFile(wiring.Component):
         waited, patience_over = Signal(range(PATIENCE)), Signal()
         m.d.comb += lanes.eq(Mux(loads.valid, loads.payload, moves.payload))
         # Computed separately for both, because loads.valid is late and many registers depend on loads.ready.
+        results = [compute, self.arithmetic] if params.units else [compute]
         load_free, move_free = (
-            ~(compute.results_valid & (compute.results_register[0] == write.payload.register[0]))
+            ~Cat(
+                result.results_valid & (result.results_register[0] == write.payload.register[0]) for result in results
+            ).any()
             for write in (loads, moves)
         )
         m.d.comb += [
@@ -123,6 +151,11 @@ class RegisterFile(wiring.Component):
             moves.ready.eq(move_free & ~loads.valid),
             patience_over.eq(waiting & ~free & (waited == PATIENCE - 1)),
         ]
+        if params.units:
+            with m.If(patience_over):
+                m.d.sync += self.arithmetic.crowded.eq(1)
+            with m.Elif(~waiting | free):
+                m.d.sync += self.arithmetic.crowded.eq(0)
         m.d.sync += [compute.starved.eq(patience_over), waited.eq(Mux(waiting & ~free & ~patience_over, waited + 1, 0))]
 
         lane_threads = Signal(params.threads)
@@ -130,22 +163,17 @@ class RegisterFile(wiring.Component):
             group, lane = divmod(thread, LANES)
             m.d.comb += lane_threads[thread].eq(lanes.lanes[lane] & (lanes.group == group))
         for index, port in enumerate(self._write_ports):
-            by_results, by_lanes = Signal(name=f"results_to_{index}"), Signal(name=f"lanes_to_{index}")
-            m.d.comb += [
-                by_results.eq(compute.results_valid & (compute.results_register[0] == index)),
-                by_lanes.eq(waiting & (lanes.register[0] == index)),
-                port.addr.eq(Mux(by_results, compute.results_register[1:], lanes.register[1:])),
-                port.data.eq(
-                    Cat(
-                        Mux(by_results, compute.results_data[thread], lanes.data[thread % LANES])
-                        for thread in range(params.threads)
-                    )
-                ),
-            ]
-            with m.If(by_results):
-                m.d.comb += port.en.eq(compute.results_threads)
-            with m.Elif(by_lanes):
-                m.d.comb += port.en.eq(lane_threads)
+            by_lanes = Signal(name=f"lanes_to_{index}")
+            m.d.comb += by_lanes.eq(waiting & (lanes.register[0] == index))
+            address, enable = lanes.register[1:], Mux(by_lanes, lane_threads, 0)
+            row = [lanes.data[thread % LANES] for thread in range(params.threads)]
+            for number, result in enumerate(results):  # at most one of them writes the bank
+                writes = Signal(name=f"results{number}_to_{index}")
+                m.d.comb += writes.eq(result.results_valid & (result.results_register[0] == index))
+                address = Mux(writes, result.results_register[1:], address)
+                enable = Mux(writes, result.results_threads, enable)
+                row = [Mux(writes, word, other) for word, other in zip(result.results_data, row, strict=True)]
+            m.d.comb += [port.addr.eq(address), port.data.eq(Cat(*row)), port.en.eq(enable)]
 
 
 class PredicateFile(wiring.Component):
@@ -181,4 +209,47 @@ class PredicateFile(wiring.Component):
                 issue_read.addr.eq(Cat(self.issue_reads.predicate, self.issue_reads.group)),
                 self.issue_reads.values[lane].eq(issue_read.data),
             ]
+        return m
+
+
+class PredicateRows(wiring.Component):
+    """The same for an engine with arithmetic: a memory whose word is one predicate of all threads.
+
+    ``rows`` follow ``numbers`` combinationally. Other reads take one cycle. Writes are visible in the next cycle.
+    """
+
+    def __init__(self, params):
+        self._params = params
+        number = range(PREDICATES)
+        self.memory = Memory(shape=unsigned(params.threads), depth=PREDICATES, init=[])
+        super().__init__(
+            {
+                "write": In(1),
+                "target": In(number),
+                "values": In(params.threads),
+                "threads": In(params.threads),  # whose predicate is written
+                "numbers": In(number).array(3),
+                "rows": Out(params.threads).array(3),
+                "reads": In(GuardReadSignature(params)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.memory = memory = self.memory
+        write = memory.write_port(granularity=1)
+        m.d.comb += [
+            write.addr.eq(self.target),
+            write.data.eq(self.values),
+            write.en.eq(Mux(self.write, self.threads, 0)),
+        ]
+        for number, row in zip(self.numbers, self.rows, strict=True):
+            port = memory.read_port(domain="comb")
+            m.d.comb += [port.addr.eq(number), row.eq(port.data)]
+        port = memory.read_port(domain="comb")
+        m.d.comb += port.addr.eq(self.reads.predicate)
+        with m.If(self.reads.enable):
+            for lane in range(min(LANES, self._params.threads)):
+                of_lane = Cat(port.data[lane::LANES])
+                m.d.sync += self.reads.values[lane].eq(of_lane.bit_select(self.reads.groups[lane], 1))
         return m

@@ -8,12 +8,14 @@ from amaranth.lib.wiring import In
 from tilewright.spec.pe import MAX_PAGE_LOG2, SEGMENT, SegmentElement
 
 from ..lib.layouts import packed_layout
+from ..lib.logic import is_one_of
 from .layouts import SegmentEntryLayout, SegmentReadSignature, SegmentWriteLayout
 
 __all__ = ["SegmentTable"]
 
 _DIMENSIONS = 4
 _CHUNK_LOG2 = 4
+_SIGNED = (SegmentElement.S8, SegmentElement.S16, SegmentElement.S32)
 
 
 class SegmentTable(wiring.Component):
@@ -69,6 +71,7 @@ class SegmentTable(wiring.Component):
         """Fields copied from the word, and the shifts."""
         m.d.comb += [
             entry.element_log2.eq(segment.element[:2]),
+            *([entry.signed.eq(is_one_of(segment.element, _SIGNED))] if self._params.units else []),
             *(entry[name].eq(segment[name]) for name in ("rank", "swizzle", "paged", "first_entry")),
             entry.base.eq(segment.base >> _CHUNK_LOG2),
         ]

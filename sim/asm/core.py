@@ -10,6 +10,7 @@
     register.engine offset value
     loop count back | loop count label
     end{.interrupt}
+    kernel index {urN {argument}}       a call; arguments go to uniform registers from urN on
     segment index word | page index word   the words that write an entry of the processing engine
 
 A line ``name:`` is a label. ``engine`` is tmau, pe or conv. A line may end with ``tag=n``; commands and jobs have their
@@ -51,6 +52,28 @@ class _Engines:
         return f".{','.join(named)}" if named else ""
 
 
+class _Arguments:
+    """The first uniform register of a call, and the arguments; all may be omitted."""
+
+    def read(self, line, fmt, fields):
+        if not line.operands:
+            return
+        word = line.operand("a uniform register")
+        digits = word.removeprefix("ur")
+        if digits == word or not digits.isascii() or not digits.isdigit():
+            raise line.wrong(word, "must be a uniform register, as ur0")
+        fields["first"] = line.integer(word, fmt["first"].range, digits)
+        if len(line.operands) > fmt["argument"].count:
+            raise line.wrong(line.operands[fmt["argument"].count], "is more than the command takes")
+        fields["argument"] = [line.integer(text, fmt["argument"].range) for text in line.operands]
+        fields["count"] = len(line.operands)
+        line.operands.clear()
+
+    def write(self, fields):
+        arguments = " ".join(map(str, fields["argument"][: fields["count"]]))
+        return f"ur{fields['first']} {arguments}".rstrip() if fields["first"] or arguments else ""
+
+
 _SYNTAXES = {
     "pe": (Kind.PE, Number("address", "the address of instructions"), Number("count", "their number", "d")),
     "barrier": (
@@ -72,6 +95,7 @@ _SYNTAXES = {
         Number("back", "a number of words, or a label", "d"),
     ),
     "end": (Kind.END, Flag("interrupt")),
+    "kernel": (Kind.KERNEL, Number("entry", "the index of a kernel"), _Arguments()),
 }
 _LANGUAGE = Language(AsmLine, PROGRAM_WORDS, _SYNTAXES, opcode="kind")
 

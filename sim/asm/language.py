@@ -139,17 +139,18 @@ class Part:
 
 
 class Flag:
-    """A part of the operation, the name of a field of one bit, if the bit is set."""
+    """A part of the operation, by default the name of a field of one bit, if the bit is set."""
 
-    def __init__(self, field):
-        self._field = field
+    def __init__(self, field, text=None):
+        self._field, self._text = field, text or field
 
     def read(self, line, fmt, fields):
-        if line.parts[:1] == [self._field]:
-            fields[line.parts.pop(0)] = 1
+        if line.parts[:1] == [self._text]:
+            line.parts.pop(0)
+            fields[self._field] = 1
 
     def write(self, fields):
-        return f".{self._field}" * fields[self._field]
+        return f".{self._text}" * fields[self._field]
 
 
 class Optional:
@@ -238,12 +239,14 @@ class Language:
             raise line.wrong(name, f"is not an operation{suggestion(name, self._syntaxes)}")
         (opcode, *_), items = self._syntaxes.get(name, ((None,), ()))
         fmt = self._formats.get(opcode)
-        known = {field.name for field in fmt.fields} if fmt else set()
-        if not line.common.keys() <= known:
+        if not line.common.keys() <= (fmt.names if fmt else set()):
             raise line.wrong(name, line.WITHOUT_COMMON)
         fields = {self._opcode.name: opcode} | line.common
         for item in items:
             item.read(line, fmt, fields)
         word = None if fmt else line.integer(line.operand("a number"), (0, (1 << self.bits) - 1))
         line.end()
-        return fmt.pack(**{name: value for name, value in fields.items() if name in known}) if fmt else word
+        if fmt is None:
+            return word
+        fmt = self._formats[fields[self._opcode.name]]
+        return fmt.pack(**{name: value for name, value in fields.items() if name in fmt.names})

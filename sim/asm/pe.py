@@ -4,82 +4,38 @@
 
     mm8{.kaN}{.kbN}{.tN}{.sa|.ua}{.sb|.ub} rC, urS:rfO:imm, rA
     mm16{.kaN}{.kbN}{.tN}{.sa|.ua}{.sb|.ub}{.f|.bf} rC, urS:rfO:imm, rA
-    ld rD, urS:rfO:imm, n
-    st rS, urS:rfO:imm, n
+    ld{.e} rD, urS:rfO:imm, n
+    st{.e} rS, urS:rfO:imm, n
     mov rD, imm | mov rD, tid | mov rD, core
     movu urD, imm
     setp.compare pD, rS, imm | setp.compare pD, tid, imm
     bar.wait address, parity
     fence | halt
+    function{.part} rD|pD{, pS}, rA, b{, rC}    arithmetic, in ``functions``; mov rD, rB | mov rD, urB too
+    call index | return | loop count | loop urB | end
+    load.code index, words | load.lookup index, words
 
-``@pN, `` before mm, ld, st, mov or setp is a guard. The parts of mm may have any order. ``//`` begins a comment.
-``word n`` is a raw instruction. Numbers are decimal, or hexadecimal with 0x.
+``@pN, `` before mm, ld, st, mov, setp or a function is a guard. The parts of mm may have any order. ``//`` begins a
+comment. ``word n`` is a raw instruction. Numbers are decimal, or hexadecimal with 0x.
 """
 
-import re
-
+from tilewright.spec.arithmetic import Function
 from tilewright.spec.fields import names
-from tilewright.spec.pe import INSTRUCTIONS, Compare, MmType, Operation, Source
+from tilewright.spec.pe import INSTRUCTIONS, Compare, MmType, Operation, Source, Target
 
-from .language import Language, Number, Part, TextLine
+from .functions import FUNCTION_SYNTAXES, OPERAND, Uniform, immediate
+from .language import Flag, Language, Number, Part
+from .pe_line import Named, PeLine
 
-__all__ = ["BITS", "PeLine", "assemble_program", "disassemble_instruction"]
+__all__ = ["BITS", "assemble_program", "disassemble_instruction"]
 
-_GUARD = re.compile(r"(@[^\s,]*)\s*(,?)\s*(.*)")
-_LD = INSTRUCTIONS[Operation.LD]
 #: Parts of mm16 for types of floating-point numbers.
 _FLOATS = {"f": MmType.F16, "bf": MmType.BF16}
 #: Parts of mm for the signs of A and of B.
 _SIGNS = ({"sa": 0, "ua": MmType.U8S8}, {"sb": 0, "ub": MmType.S8U8})
+_THREAD = {"tid": ("source", Source.THREAD)}
+_CORE = {"core": ("core", 1)}
 _NUMBERS = {"ka": "ka", "kb": "kb", "t": "transpose"}
-
-
-class PeLine(TextLine):
-    """A line of operands with commas between them, with or without a guard, whose fields are ``common``."""
-
-    WITHOUT_COMMON = "cannot be guarded by a predicate"
-
-    def __init__(self, text, number):
-        guard = _GUARD.fullmatch(text)
-        super().__init__(guard[3] if guard else text, number)
-        if guard:
-            word = guard[1]
-            if not guard[2]:
-                raise self.wrong(word, "must be followed by a comma")
-            if not guard[3]:
-                raise self.wrong(word, "must be followed by an instruction")
-            self.common = {"guard": 1, "predicate": self.named(word, "@p", _LD["predicate"], "a predicate")}
-
-    def _split(self, text):
-        operation, _, operands = text.partition(" ")
-        return [operation, *(word.strip() for word in operands.split(",") if operands.strip())]
-
-    def named(self, word, prefix, field, description):
-        """The number in a name such as r5, ur4 or p1, which begins with ``prefix``."""
-        digits = word.removeprefix(prefix)
-        if not word.startswith(prefix) or not digits.isascii() or not digits.isdigit():
-            raise self.wrong(word, f"must be {description}, as {prefix}0")
-        return self.integer(word, field.range, digits)
-
-    @staticmethod
-    def written(operation, operands, fields):
-        """The text of a line."""
-        guard = f"@p{fields['predicate']}, " if fields.get("guard") else ""
-        return f"{guard}{operation} {', '.join(operands)}".rstrip()
-
-
-class _Named(Number):
-    """A register or predicate: ``prefix`` and its number."""
-
-    def __init__(self, prefix, field, description):
-        super().__init__(field, description)
-        self._prefix = prefix
-
-    def parse(self, word, line, fmt, fields):
-        fields[self.field] = line.named(word, self._prefix, fmt[self.field], self.description)
-
-    def write(self, fields):
-        return f"{self._prefix}{fields[self.field]}"
 
 
 class _Address(Number):
@@ -129,6 +85,34 @@ class _Or:
         return self._item.write(fields)
 
 
+class _Immediate(Number):
+    """A number that stands for 32 bits, as in arithmetic."""
+
+    def parse(self, word, line, fmt, fields):
+        fields[self.field] = immediate(word, line)
+
+
+class _Moved:
+    """What MOV, or the function of this name, moves to a register."""
+
+    _given = _Or(_Immediate("imm", "a number, tid, core, a register or a uniform register"), _THREAD | _CORE)
+
+    def read(self, line, fmt, fields):
+        moved = OPERAND.parsed(line, INSTRUCTIONS[Operation.ARITH])
+        if moved is None:
+            self._given.read(line, fmt, fields)
+        else:
+            line.operands.pop(0)
+            fields |= {"opcode": Operation.ARITH, "function": Function.MOV} | moved
+
+    def write(self, fields):
+        if fields["opcode"] == Operation.MOV:
+            return self._given.write(fields)
+        if fields["function"] != Function.MOV:
+            raise LookupError
+        return OPERAND.write(fields)
+
+
 class _Compared(Number):
     """The second operand of a comparison, in decimal for the index of the thread."""
 
@@ -170,26 +154,33 @@ class _Variant:
         return "".join([*parts, *(f".{name}" for name in names)])
 
 
-_THREAD = {"tid": ("source", Source.THREAD)}
-_CORE = {"core": ("core", 1)}
-_MULTIPLY = _Named("r", "rc", "a register"), _Address(), _Named("r", "ra", "a register")
+_MULTIPLY = Named("r", "rc", "a register"), _Address(), Named("r", "ra", "a register")
+_MOVED = _Address(), _Registers("n", "a number of registers", "d")
 
 _SYNTAXES = {
     "mm8": (Operation.MM, _Variant(wide=False), *_MULTIPLY),
     "mm16": (Operation.MM, _Variant(wide=True), *_MULTIPLY),
-    "ld": (Operation.LD, _Named("r", "rd", "a register"), _Address(), _Registers("n", "a number of registers", "d")),
-    "st": (Operation.ST, _Named("r", "rs", "a register"), _Address(), _Registers("n", "a number of registers", "d")),
-    "mov": (
-        Operation.MOV,
-        _Named("r", "rd", "a register"),
-        _Or(Number("imm", "a number, tid or core"), _THREAD | _CORE),
+    "ld": (
+        Operation.LD,
+        Flag("element", "e"),
+        Named("r", "rd", "a register"),
+        _Address(),
+        _Registers("n", "a number of registers", "d"),
     ),
-    "movu": (Operation.MOVU, _Named("ur", "ud", "a uniform register"), Number("imm", "the number of a segment", "d")),
+    "st": (
+        Operation.ST,
+        Flag("element", "e"),
+        Named("r", "rs", "a register"),
+        _Address(),
+        _Registers("n", "a number of registers", "d"),
+    ),
+    "mov": ((Operation.MOV, Operation.ARITH), Named("r", "rd", "a register"), _Moved()),
+    "movu": (Operation.MOVU, Named("ur", "ud", "a uniform register"), Number("imm", "the number of a segment", "d")),
     "setp": (
         Operation.SETP,
         Part("compare", names(Compare), "a comparison"),
-        _Named("p", "pd", "a predicate"),
-        _Or(_Named("r", "rs", "a register or tid"), _THREAD),
+        Named("p", "pd", "a predicate"),
+        _Or(Named("r", "rs", "a register or tid"), _THREAD),
         _Compared("imm", "a number"),
     ),
     "bar": (
@@ -200,8 +191,18 @@ _SYNTAXES = {
     ),
     "fence": (Operation.FENCE,),
     "halt": (Operation.HALT,),
+    "call": (Operation.CALL, Number("imm", "the index of a kernel")),
+    "return": (Operation.RETURN,),
+    "loop": (Operation.LOOP, Uniform(_Registers("imm", "a number of rounds, or a uniform register", "d"))),
+    "end": (Operation.END,),
+    "load": (
+        Operation.LOAD,
+        Part("target", names(Target), "where to"),
+        Number("imm", "an index"),
+        _Registers("n", "a number of words", "d"),
+    ),
 }
-_LANGUAGE = Language(PeLine, INSTRUCTIONS, _SYNTAXES)
+_LANGUAGE = Language(PeLine, INSTRUCTIONS, _SYNTAXES | FUNCTION_SYNTAXES)
 
 #: Bits of an instruction.
 BITS = _LANGUAGE.bits

@@ -29,6 +29,8 @@ class Line:
         Further text.
     macs : float or None
         Multiplications in percent of the engine's peak in these cycles; None if that has no meaning.
+    each : float or None
+        Cycles for each element; None if that has no meaning.
     """
 
     preset: str
@@ -42,6 +44,7 @@ class Line:
     counters: dict = field(default_factory=dict)
     note: str = ""
     macs: float | None = None
+    each: float | None = None
 
     def noted(self, note, share_of_macs):
         """The same line with a note, which ends with its share of the peak of multiplications."""
@@ -85,5 +88,6 @@ def rows(lines):
         without = ", no target" if line.target == "none" else ""
         row = {"cycles": line.measured, "limit": line.limit, "share": 100 * line.limit / max(line.measured, 1)}
         name = "".join((line.name, latency, *line.preset.partition(",")[1:], without))
-        found[name] = row if line.macs is None else row | {"macs": line.macs}
+        extra = {"macs": line.macs, "each": line.each}
+        found[name] = row | {field: value for field, value in extra.items() if value is not None}
     return found

@@ -141,7 +141,8 @@ def _serve_instructions(harness, m, dut):
         stream = getattr(dut, port)
         connect(m, driver=harness.drivers[port].o, dut=stream)
         harness.log(m, "issued" if port == "instructions" else port, stream.valid & stream.ready, 0)
-    harness.log(m, "instructions", dut.fault_valid, dut.fault)
+    harness.log(m, "instructions", dut.fault_valid & ~dut.fault.inside, dut.fault)
+    harness.log(m, "inside", dut.fault_valid & dut.fault.inside, dut.fault)
     harness.log(m, "halts", dut.halted, 0)
 
 

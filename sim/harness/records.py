@@ -89,7 +89,7 @@ def core_records(params):
         depth = PE_SCRIPT_DEPTH
         tables = {"segments": SegmentWriteLayout(params.pe), "pages": PageWriteLayout(params.pe)}
         items |= {"instructions": unsigned(INSTRUCTION_BITS)} | tables
-        entries |= {"instructions": FaultLayout(params.pe)}
+        entries |= {"instructions": FaultLayout(params.pe), "inside": FaultLayout(params.pe)}
         entries |= dict.fromkeys((*tables, "issued", "halts"), unsigned(1))
     items |= {"barriers": BarrierItemLayout(smem), "registers": AccessLayout()}
     entries |= {

@@ -9,7 +9,8 @@ import numpy as np
 
 from tilewright.errors import UsageError
 from tilewright.golden.memory import fill_pattern
-from tilewright.golden.pe.machine import BarrierNotCompleteError, Pe, instruction_word
+from tilewright.golden.pe.checks import instruction_word
+from tilewright.golden.pe.machine import BarrierNotCompleteError, Pe
 from tilewright.golden.pe.program import gemm_program
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.spec.fields import names
@@ -37,14 +38,13 @@ def read_params(fields, smem_bytes=None):
     """Reads the member ``pe``: a preset and changed parameters. ``smem_bytes``, if any, are those of the case."""
     member = fields.inner("pe", None) or Fields({}, fields.case, "pe")
     params = PE_PRESETS[member.choice("preset", list(PE_PRESETS), "default")]
-    names = [field.name for field in dataclass_fields(params) if field.name not in ("smem", "types")]
+    names = [field.name for field in dataclass_fields(params) if field.name not in ("smem", "types", "units")]
     changes = {
         name: member.flag(name) if isinstance(getattr(params, name), bool) else member.integer(name, 1, 1 << 16)
         for name in names
         if name in member
     }
-    if "types" in member:
-        changes["types"] = member.raw("types")
+    changes |= {name: member.raw(name) for name in ("types", "units") if name in member}
     member.end()
     try:
         if smem_bytes is not None:
@@ -246,9 +246,9 @@ class ProgramResult(NamedTuple):
     faults: list
 
 
-def golden_engine(program):
-    """The golden model before the first instruction of a :class:`PeProgram`, with its late pages."""
-    engine = Pe(program.smem.copy(), program.params)
+def golden_engine(program, kind=Pe):
+    """The golden model, a ``kind`` of it, before the first instruction of a :class:`PeProgram`, with its late pages."""
+    engine = kind(program.smem.copy(), program.params)
     for index, word in program.segments.items():
         engine.write_segment(index, word)
     for index, word in (program.pages | (program.late or {})).items():

@@ -88,7 +88,9 @@ class CoreRun:
             Further attributes as they are.
         """
         kinds = {0: None} | {kind.value: kind for kind in Kind}
-        faults = logs.stamped(f"instructions{core}", *Fault._fields)
+        faults = [
+            fault for name in ("instructions", "inside") for fault in logs.stamped(f"{name}{core}", *Fault._fields)
+        ]
         return cls(
             commands=command_stamps(logs, commands, core),
             flips=list(zip(logs.cycles(f"flips{core}").tolist(), logs.field(f"flips{core}").tolist(), strict=True)),

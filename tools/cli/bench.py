@@ -19,13 +19,13 @@ from tilewright.sim.hdl.settings import add_settings, require_groups
 __all__ = ["configure", "run"]
 
 #: Modules by engine; their ``measure`` yields the lines of a preset with the simulation's cycles a second so far.
-_ENGINES = {name: f"tilewright.sim.bench.{name}" for name in ("tmau", "pe", "conv", "core", "cluster")} | {
+_ENGINES = {name: f"tilewright.sim.bench.{name}" for name in ("tmau", "pe", "kernels", "conv", "core", "cluster")} | {
     "network": "tilewright.tools.network.bench"
 }
 #: Groups of parameters that a measurement takes from the preset. Layers of the convolution engine have a shared memory
 #: of their own, which holds all of their operands.
 _CORE = ("tmau", "pe", "conv", "program", "smem")
-_GROUPS = {"tmau": ("tmau", "smem"), "pe": ("pe", "smem"), "conv": ("conv",), "core": _CORE,
+_GROUPS = {"tmau": ("tmau", "smem"), "pe": ("pe", "smem"), "kernels": ("pe", "smem"), "conv": ("conv",), "core": _CORE,
            "cluster": ("tmau", "smem", "l2"), "network": _CORE}  # fmt: skip
 
 

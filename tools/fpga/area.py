@@ -34,6 +34,8 @@ from .blocks import (
     EACH_CORE,
     NEIGHBOURS,
     REDUCTIONS,
+    ROWS,
+    SHARING,
     cluster_blocks,
     conv_blocks,
     measure_flat,
@@ -158,7 +160,7 @@ def _times(engine, params):
     """How often blocks count that do not count once."""
     match engine:
         case "pe":
-            return {"MacArray": params.threads / NEIGHBOURS}
+            return dict.fromkeys(ROWS, params.threads / NEIGHBOURS) | {"DivideRow": max(1, params.threads / SHARING)}
         case "conv":
             return {"Slave": params.conv.slaves, "Factors": params.conv.units}
         case "cluster":

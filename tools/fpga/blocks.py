@@ -9,6 +9,7 @@ from pkgutil import walk_packages
 from tilewright import hw
 from tilewright.files import write_atomically
 from tilewright.hw.cluster.memory.layouts import PAGE_LOG2
+from tilewright.hw.pe.arithmetic.division import SHARING
 from tilewright.progress import working
 from tilewright.results import record
 from tilewright.sim.hdl.tops import top_component
@@ -16,8 +17,8 @@ from tilewright.sim.hdl.tops import top_component
 from .flow import map_flat
 from .netlist import block_table, by_block, cell_counts, depth_figures, depth_lines
 
-__all__ = ["EACH_CORE", "NEIGHBOURS", "REDUCTIONS", "cluster_blocks", "conv_blocks", "flat_figures", "flat_lines",
-           "measure_flat", "pe_blocks", "program_blocks", "tmau_blocks"]  # fmt: skip
+__all__ = ["EACH_CORE", "NEIGHBOURS", "REDUCTIONS", "ROWS", "SHARING", "cluster_blocks", "conv_blocks", "flat_figures",
+           "flat_lines", "measure_flat", "pe_blocks", "program_blocks", "tmau_blocks"]  # fmt: skip
 
 #: Blocks of the TMAU that only reductions need.
 REDUCTIONS = ("Reducer", "SharedReducer")
@@ -25,8 +26,11 @@ REDUCTIONS = ("Reducer", "SharedReducer")
 EACH_CORE = (
     "Outbox", "Inbox", "LineReducer", "Landing", "Lender", "RemoteCaller", "BarrierGate", "CoreReads", "CoreWrites"
 )  # fmt: skip
-#: Threads of the MAC array that is mapped: neighbours that share a product. All threads together take too long.
+#: Threads of the MAC array, and of rows of the arithmetic, that are mapped: all threads together take too long.
 NEIGHBOURS = 4
+
+#: Blocks of the processing engine of which that many threads are mapped.
+ROWS = ("MacArray", "IntegerRow", "FloatRow", "QuotientRow")
 
 #: Classes that are made from the parameters alone.
 _TMAU = """
@@ -38,8 +42,8 @@ WriteGenerator WordStepGenerator SegmentFetcher
 WordAssembler StoreFinisher Finisher Control
 """
 _PE = """
-Decoder Issue LaneOps Waits Scoreboard
-SegmentTable PredicateFile Items Bases
+Decoder Issue Waits
+SegmentTable Items Bases
 StoreWords Columns BlockParts
 LineDirectory AddressLanes PageTable
 Translator FaultCollector Reader ReadReturn
@@ -99,9 +103,25 @@ def tmau_blocks(params):
 
 
 def pe_blocks(params):
-    """Blocks of the processing engine by name, as functions that make them; the MAC array of four threads."""
-    neighbours = partial(_class("mac_array"), params.replace(threads=NEIGHBOURS))
-    return _made("pe", _PE, params) | {"MacArray": neighbours}
+    """Blocks of the processing engine by name, as functions that make them; those of ``NEIGHBOURS`` for few threads."""
+    made = _made("pe", _PE, params) | {"MacArray": partial(_class("mac_array"), params.replace(threads=NEIGHBOURS))}
+    if not params.units:
+        return made | _made("pe", "LaneOps PredicateFile Scoreboard", params)
+    # The cycles to a result do not matter much here.
+    latency = 12
+    made |= _made("pe", "Kernels Router PredicateRows", params)
+    made["Scoreboard"] = partial(_class("Scoreboard", "pe"), params, latency + 1)
+    made["ArithmeticStart"] = partial(_class("ArithmeticStart"), params, latency)
+    lookup_words = params.lookup_words if "lookup" in params.units else None
+    made["IntegerRow"] = partial(_class("IntegerRow", "pe"), NEIGHBOURS, lookup_words)
+    floats, divides = "f32" in params.units, "div" in params.units
+    if floats:
+        made["FloatRow"] = partial(_class("FloatRow"), NEIGHBOURS)
+    if divides:
+        made["QuotientRow"] = partial(_class("QuotientRow"), NEIGHBOURS, _class("QUOTIENTS_EVERY"))
+    if floats or divides:
+        made["DivideRow"] = partial(_class("DivideRow"), min(params.threads, SHARING), integers=divides, floats=floats)
+    return made
 
 
 def conv_blocks(params):

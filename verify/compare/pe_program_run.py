@@ -2,6 +2,7 @@
 
 import json
 
+from tilewright.golden.pe.machine import Pe
 from tilewright.sim.asm.pe import disassemble_instruction
 from tilewright.sim.replay.pe_cases import golden_engine, run_on_golden
 from tilewright.spec.pe import PAGE_ENTRY
@@ -9,6 +10,18 @@ from tilewright.spec.pe import PAGE_ENTRY
 from .differences import memory_differences, smallest
 
 __all__ = ["ProgramRun", "program_case"]
+
+
+class _Recorder(Pe):
+    """A golden machine that keeps the words of all instructions, by their numbers."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.executed = []
+
+    def step(self, word):
+        self.executed.append(word)
+        return super().step(word)
 
 
 class ProgramRun:
@@ -31,14 +44,14 @@ class ProgramRun:
 
     def run(self, program):
         """Runs a program; returns one sentence for each difference from golden."""
-        golden, seen = golden_engine(program), self._runner(program)
+        golden, seen = golden_engine(program, _Recorder), self._runner(program)
         golden.run(program.words)
-        self.instructions += len(program.words)
+        self.instructions += len(golden.executed)
         sentences = memory_differences("shared memory", seen.smem, golden.smem, program.smem, golden.open.memory)
         expected, observed = ({fault.number: fault for fault in result.faults} for result in (golden, seen))
         for number in sorted(expected.keys() | observed.keys()):
             if expected.get(number) != observed.get(number):
-                text = disassemble_instruction(program.words[number])
+                text = _text(golden.executed, number)
                 sentences.append(
                     f"instruction {number}, {text}: "
                     f"{_spoken(observed.get(number))}, not {_spoken(expected.get(number))}"
@@ -83,6 +96,12 @@ def _page(word):
 def _by_index(words, spoken):
     """A list of entries by their index, with null for those that are not there."""
     return [spoken(words[index]) if index in words else None for index in range(max(words, default=-1) + 1)]
+
+
+def _text(executed, number):
+    """The text of an instruction; there is none past the end of instruction memory, and after the last one."""
+    word = executed[number] if number < len(executed) else None
+    return "which does not exist" if word is None else disassemble_instruction(word)
 
 
 def _spoken(fault):

@@ -1,93 +1,13 @@
-"""Random contents of memory and registers: numbers of all kinds that instructions take, and offsets."""
+"""Random instructions of the processing engine, one after the other."""
 
-from dataclasses import dataclass
-
-import ml_dtypes
-import numpy as np
-
-from tilewright.golden.pe.machine import instruction_word as word
+from tilewright.golden.pe.checks import instruction_word as word
+from tilewright.spec.arithmetic import Function, Operand
 from tilewright.spec.pe import INSTRUCTIONS, Compare, MmType, Operation, Source
 
-__all__ = ["Offset", "RandomBody", "fill_memory", "offset_values", "register_values"]
+from .pe_arithmetic import random_arithmetic, wrong_arithmetic
+from .pe_kernels import RandomKernels, load_entries
 
-_BLOCK = 32  # bytes of one kind side by side
-
-
-@dataclass(frozen=True)
-class Offset:
-    """One of the first registers.
-
-    Attributes
-    ----------
-    values : list of int
-        Of each thread.
-    gap : int
-        By so much at least the values of any two threads differ, modulo 2^32; 0 if two may be equal.
-    """
-
-    values: list
-    gap: int
-
-
-def offset_values(rng, params):
-    """The first registers, at most half of them: zero, the thread's index, and then others."""
-    threads = range(params.threads)
-    offsets = [Offset([0] * len(threads), 0), Offset(list(threads), 1)]
-    kinds = ["spread", "zero", "mixed", "small", "spread", "eights", "small", "mixed"]
-    for number in range(2, min(16, params.regs // 2)):
-        order = list(threads)
-        kind = kinds[(number - 2) % len(kinds)]
-        if kind in ("spread", "mixed"):
-            rng.shuffle(order)
-            gap = 1 if kind == "mixed" else rng.choice([2, 4, 8, 16])
-            first = rng.choice([0, 0, gap * rng.randint(0, 4)])
-            offsets.append(Offset([first + gap * place for place in order], gap))
-        elif kind == "zero":
-            offsets.append(Offset([rng.choice([0, 0, 1])] * len(order), 0))
-        elif kind == "small":
-            offsets.append(Offset([rng.randrange(rng.choice([1, 2, 4])) for _ in order], 0))
-        else:
-            far = rng.random() < 0.3
-            offsets.append(Offset([(8 * rng.randint(0, 8) - 64 * far) & 0xFFFFFFFF for _ in order], 0))
-    return offsets
-
-
-def fill_memory(seed, size):
-    """``size`` bytes, in blocks of numbers of one kind."""
-    rng = np.random.default_rng(seed)
-    normal = rng.standard_normal(size // 2)
-    special = [0x0000, 0x8000, 0x0001, 0x83FF, 0x7C00, 0xFC00, 0x7E01, 0x7BFF, 0x7F80, 0xFF80, 0x7FC1, 0x7F7F, 0x0080]
-    kinds = np.stack(
-        [
-            rng.integers(0, 256, size, np.uint8),
-            normal.astype(np.float16).view(np.uint8),
-            normal.astype(ml_dtypes.bfloat16).view(np.uint8),
-            (normal * 2.0 ** rng.integers(-30, 12, size // 2)).astype(np.float16).view(np.uint8),
-            rng.choice(np.array(special, np.uint16), size // 2).view(np.uint8),
-            rng.integers(0, 4, size, np.uint8),
-        ]
-    )
-    chosen = np.repeat(rng.choice(len(kinds), size // _BLOCK, p=[0.35, 0.2, 0.2, 0.1, 0.05, 0.1]), _BLOCK)
-    return kinds[chosen, np.arange(size)]
-
-
-def register_values(seed, params, width):
-    """The first ``width`` registers of all threads, uint32 of shape (threads, width)."""
-    rng = np.random.default_rng([seed, 1])
-    shape = params.threads, width
-    kinds = np.stack(
-        [
-            rng.integers(0, 1 << 32, shape, np.uint32),
-            rng.standard_normal(shape, np.float32).view(np.uint32),
-            rng.integers(0, 256, shape, np.uint32),
-            np.zeros(shape, np.uint32),
-            rng.standard_normal((*shape[:1], 2 * width)).astype(np.float16).view(np.uint32),
-            rng.standard_normal((*shape[:1], 2 * width)).astype(ml_dtypes.bfloat16).view(np.uint32),
-        ]
-    )
-    chosen = rng.choice(len(kinds), width, p=[0.25, 0.2, 0.1, 0.1, 0.2, 0.15])
-    return kinds[chosen, :, np.arange(width)].T
-
+__all__ = ["RandomBody"]
 
 _PREDICATES = 8
 _LINE = 128
@@ -116,26 +36,89 @@ class RandomBody:
         self._free = len(offsets)  # the first register that may become anything
         self._clean = clean
         self._uniform = {0: 0}  # segments that uniform registers name
+        self._named = range(1, params.uniform_regs - 1)  # uniform registers that may name segments
+        self._in_kernel = False
+        self._fixed = set()  # those of them that kernels use, which name the same segment throughout
+        self._entries = rng.random() < 0.5  # the lookup memory is loaded
+        self._kernels = None
+        self.loads = False  # whether words after loads follow the setup
 
     def setup(self):
-        """Predicates, and uniform registers; without ``clean`` not all of these."""
+        """Predicates, uniform registers and memories of kernels; without ``clean`` not all uniform registers."""
         rng = self._rng
         for predicate in range(_PREDICATES):
             limit = rng.choice([0, self._params.threads, rng.randint(0, self._params.threads)])
             compare = rng.choice([Compare.LTU, Compare.LTU, Compare.GE, Compare.NE])
             yield word(Operation.SETP, pd=predicate, source=Source.THREAD, compare=compare, imm=limit)
-        for uniform in range(1, self._params.uniform_regs):
+        for uniform in self._named:
             if self._clean or rng.random() < 0.85:
                 yield self._name(uniform)
+        if not self._params.units:
+            return
+        if rng.random() < 0.6:
+            self._kernels = RandomKernels(rng, self._params, self._repeated, self._named.stop, self._clean)
+            yield self._kernels.count()
+            yield from self._kernels.setup()
+        if "lookup" in self._params.units and self._entries:
+            yield from load_entries(rng, self._params)
 
     def instructions(self, count):
         """Yields ``count`` instructions."""
         makers = {
-            self._multiply: 40, self._load: 15, self._store: 14, self._move: 9, self._set_predicate: 9, self._rename: 5,
+            self._multiply: 40, self._load: 20, self._store: 20, self._move: 9, self._set_predicate: 9, self._rename: 5,
             self._wait: 4, self._fence: 3, self._illegal: 0 if self._clean else 5,
         }  # fmt: skip
+        if self._params.units:
+            makers |= {self._compute: 35, self._shift_offset: 3}
+        elif not self._clean:
+            makers |= {self._compute: 3}
+        if self._kernels or not self._clean:
+            makers |= {self._call: 8}
         for _ in range(count):
+            if self._kernels and self._rng.random() < 0.03:
+                self.loads = True
+                wrong = not self._clean and self._rng.random() < 0.5
+                yield from self._kernels.refused() if wrong else self._kernels.reload()
             yield self._rng.choices(list(makers), list(makers.values()))[0]()
+
+    def _repeated(self):
+        """An instruction of a kernel: it leaves offsets and names of segments as they are."""
+        makers = {
+            self._compute: 50, self._multiply: 10, self._load: 12, self._store: 10, self._set_predicate: 5,
+            self._wait: 2, self._fence: 2, self._illegal: 0 if self._clean else 2,
+        }  # fmt: skip
+        self._in_kernel = True
+        instruction = self._rng.choices(list(makers), list(makers.values()))[0]()
+        self._in_kernel = False
+        return instruction
+
+    def _compute(self):
+        return random_arithmetic(
+            self._rng, self._params, self._free, sorted(self._uniform), clean=self._clean, entries=self._entries
+        )
+
+    def _shift_offset(self):
+        """Arithmetic that changes an offset register, in which two threads may have equal values."""
+        rng = self._rng
+        changeable = [rf for rf, offset in enumerate(self._offsets) if not offset.gap]
+        rd = rng.choice(changeable)
+        imm = rng.choice([0, 1, 8, 8 * rng.randint(0, 8), -8 & 0xFFFFFFFF])
+        moved = rng.random() < 0.5
+        guard = self._guard()
+        old = self._offsets[rd].values
+        new = [imm if moved else value + imm & 0xFFFFFFFF for value in old]
+        self._offsets[rd] = type(self._offsets[rd])([*new, *old] if guard else new, 0)
+        fields = {"function": Function.MOV} if moved else {"function": Function.ADD, "ra": rd}
+        return word(Operation.ARITH, rd=rd, b=Operand.IMMEDIATE, imm=imm, **fields, **guard)
+
+    def _call(self):
+        """A call of a kernel, or a control at a wrong place."""
+        if self._kernels and (self._clean or self._rng.random() < 0.8):
+            return self._kernels.count() if self._rng.random() < 0.15 else self._kernels.call()
+        wrong = [Operation.RETURN, Operation.END, Operation.LOOP, Operation.CALL]
+        operation = self._rng.choice(wrong)
+        fields = {"b": Operand.IMMEDIATE, "imm": 2} if operation == Operation.LOOP else {}
+        return word(operation, **fields | ({"imm": self._params.kernel_words} if operation == Operation.CALL else {}))
 
     def _multiply(self):
         rng, params = self._rng, self._params
@@ -164,31 +147,36 @@ class RandomBody:
         rng = self._rng
         uniform = self._choose(lambda plan: True)
         plan = self._plan(uniform)
-        n = self._count()
+        n, element = self._count(), self._element()
         rd = rng.randint(self._free, max(self._free, self._params.regs - n))
         if self._slip(0.08):
             rd, n = rng.choice([(self._params.regs - 1, 2), (0xFFFF, 1), (self._free, 0xFFFF)])
-        return word(Operation.LD, rd=rd, n=n, **self._address(plan, uniform), **self._guard())
+        address = self._address(plan, uniform, element)
+        return word(Operation.LD, element=element, rd=rd, n=n, **address, **self._guard())
 
     def _store(self):
         """Threads store to different bytes: one of their offsets differs by enough."""
         rng = self._rng
         uniform = self._choose(lambda plan: plan.stores or plan.wrong)
         plan = self._plan(uniform)
-        n = self._count()
-        address = self._address(plan, uniform)
+        n, element = self._count(), self._element()
+        address = self._address(plan, uniform, element)
         if plan is not None and not plan.wrong:
-            places = [rf for rf in range(self._free - plan.rank + 1) if self._apart(rf, plan, n)]
+            places = [rf for rf in range(self._free - plan.rank + 1) if self._apart(rf, plan, n, element)]
             if not plan.stores or not places:
                 return self._load()
-            aligned = [rf for rf in places if self._aligned(rf, self._whole(plan))]
-            address["rf"] = rng.choice(places if not aligned or self._slip(0.1) else aligned)
-        return word(Operation.ST, rs=self._register(n), n=n, **address, **self._guard())
+            aligned = [rf for rf in places if self._aligned(rf, self._whole(plan, element))]
+            address["rf"] = rng.choice(places if not aligned or self._slip(0.2) else aligned)
+        return word(Operation.ST, element=element, rs=self._register(n), n=n, **address, **self._guard())
 
-    def _apart(self, rf, plan, n):
+    def _apart(self, rf, plan, n, element):
         """Whether no two threads can store to one element, n registers each from these offsets."""
         gaps = [offset.gap for offset in self._offsets[rf : rf + plan.rank]]
-        return any(gaps[1:]) or gaps[0] * plan.element.bytes >= 4 * n
+        return any(gaps[1:]) or gaps[0] >= n * self._whole(plan, element)
+
+    def _element(self):
+        """Whether a load or store moves single elements."""
+        return int(self._rng.random() < 0.3)
 
     def _move(self):
         rng = self._rng
@@ -222,7 +210,8 @@ class RandomBody:
     def _rename(self):
         if self._slip(0.2):
             return word(Operation.MOVU, ud=self._rng.choice([self._params.uniform_regs, 255]), imm=1)
-        return self._name(self._rng.randrange(1, self._params.uniform_regs))
+        free = [uniform for uniform in self._named if uniform not in self._fixed]
+        return self._name(self._rng.choice(free)) if free else self._fence()
 
     def _name(self, uniform):
         """A uniform register names a segment, or what is none."""
@@ -255,17 +244,24 @@ class RandomBody:
             choices.append(operation | rng.randrange(len(MmType), 16) << fmt["type"].lsb)
         if operation == Operation.SETP:
             choices.append(operation | rng.randrange(len(Compare), 16) << fmt["compare"].lsb)
-        if operation in (Operation.LD, Operation.ST):
-            choices.append(word(operation, ur=1, n=1) & ~(0xFFFF << fmt["n"].lsb))
+        if operation in (Operation.LD, Operation.ST, Operation.LOAD):
+            choices.append(word(operation, n=1) & ~(0xFFFF << fmt["n"].lsb))
+        if operation in (Operation.ARITH, Operation.LOOP):
+            return wrong_arithmetic(rng)
         reserved = [bit for bit in range(fmt.bits) if fmt.reserved_mask >> bit & 1]
         choices.append(operation | 1 << rng.choice(reserved))
         return rng.choice(choices)
 
     def _choose(self, good):
         """A uniform register, mostly one that names a segment for which ``good`` holds."""
+        chosen = self._chosen(good)
+        self._fixed |= {chosen} if self._in_kernel else set()
+        return chosen
+
+    def _chosen(self, good):
         rng = self._rng
         if self._slip(0.04):
-            return rng.choice([self._params.uniform_regs, 255, rng.randrange(self._params.uniform_regs)])
+            return rng.choice([self._params.uniform_regs, 255, rng.choice([0, *self._named])])
         plans = {uniform: self._plan(uniform) for uniform in self._uniform if uniform}
         fitting = [uniform for uniform, plan in plans.items() if plan is not None and good(plan)]
         return rng.choice(fitting or [1])
@@ -275,15 +271,16 @@ class RandomBody:
         segment = self._uniform.get(uniform)
         return self._plans.get(segment) if segment else None
 
-    def _address(self, plan, uniform):
-        rf = self._offset(plan, self._whole(plan))
+    def _address(self, plan, uniform, element):
+        whole = self._whole(plan, element)
         size = 16 if plan is None else plan.size[0]
-        return {"ur": uniform, "rf": rf, "imm": self._immediate(size, 1 if self._slip(0.1) else self._whole(plan))}
+        imm = self._immediate(size, 1 if self._slip(0.2) else whole)
+        return {"ur": uniform, "rf": self._offset(plan, whole), "imm": imm}
 
     @staticmethod
-    def _whole(plan):
+    def _whole(plan, element):
         """Elements of a register."""
-        return 1 if plan is None else 4 // plan.element.bytes
+        return 1 if plan is None or element else 4 // plan.element.bytes
 
     def _offset(self, plan, multiple):
         """First offset register: mostly of known ones that are multiples in dimension 0."""

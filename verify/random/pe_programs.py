@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.golden.pe.machine import instruction_word as word
+from tilewright.golden.pe.checks import instruction_word as word
 from tilewright.sim.session.products import PeProgram
 from tilewright.spec.memory import Swizzle
 from tilewright.spec.pe import MAX_PAGE_LOG2, PAGE_ENTRY, SEGMENT, Operation, SegmentElement, Source
 
-from .pe_instructions import RandomBody, fill_memory, offset_values, register_values
+from .pe_instructions import RandomBody
+from .pe_kernels import LONGEST_LOAD
+from .pe_values import fill_memory, offset_values, register_values
 
 __all__ = ["RandomTables", "SegmentPlan", "random_program", "random_programs"]
 
@@ -273,6 +275,9 @@ def random_program(seed, params, *, late=False):
     smem[-_LINE : -_LINE + 8] = list((1 << 20 | 1).to_bytes(8, "little"))
     body = RandomBody(rng, params, plans, offsets, clean)
     setup = [*table.setup(), *body.setup()]
+    instructions = tuple(body.instructions(rng.randint(5, 40)))
+    # A part of the program may lack the words of a load, which then takes what follows.
+    spare = [word(Operation.FENCE)] * LONGEST_LOAD if body.loads else []
     return PeProgram(
         params=params,
         smem=smem,
@@ -280,8 +285,8 @@ def random_program(seed, params, *, late=False):
         pages=tables.pages,
         late=tables.late,
         setup=tuple(setup),
-        body=tuple(body.instructions(rng.randint(5, 40))),
-        ending=tuple(table.ending(rng, len(offsets))),
+        body=instructions,
+        ending=(*spare, *table.ending(rng, len(offsets))),
     )
 
 

@@ -41,6 +41,8 @@ _JOBS = 100
 _KIND_LSB = PROGRAM_WORDS[Kind.END]["kind"].lsb
 _PUT = next(register for register in PE_REGISTERS if register.name == "put")
 _U32 = (1 << 32) - 1
+#: Bit of an index past the end of any instruction memory.
+_NO_KERNEL = 1 << 16
 
 
 class GarbageProgram(NamedTuple):
@@ -97,7 +99,7 @@ class _Words:
         self._wrong = 1.0  # probability that something is wrong on purpose
         self._kinds = {
             self._command: 25, self._job: 5, self._run: 8, self._barrier: 20, self._wait_all: 5, self._register: 15,
-            self._loop: 8,
+            self._loop: 8, self._kernel: 4,
         }  # fmt: skip
 
     def program(self):
@@ -121,7 +123,11 @@ class _Words:
             fields[field.name] = rng.randint(low, min(high, rng.choice([low + 1, low + 3, low + 15, high])))
         if operation == Operation.BAR_WAIT:
             fields["imm"] = self._barrier_address()
+        if operation == Operation.CALL:
+            fields["imm"] |= _NO_KERNEL
         word = instruction_word(operation, **fields)
+        if operation == Operation.LOAD:
+            return word & ~instruction_word(operation, n=0xFFFF) | operation  # it takes no words
         return word ^ 1 << rng.randrange(128) if rng.random() < 0.1 else word
 
     def _slips(self):
@@ -198,6 +204,13 @@ class _Words:
             index = self._pick([0], [1, 3, 0xFFFF])
             offset, value = _PUT.offset, _PUT.format.pack(kind=rng.choice(list(Put)), index=index)
         return [self._packed(Kind.REGISTER, engine=engine, offset=offset, value=value)]
+
+    def _kernel(self):
+        """A call of what is no kernel: no program loads one."""
+        count = self._pick([0, 1, 3], [12, 13, 15])
+        arguments = [self._rng.randrange(4) for _ in range(min(count, 12) if not self._slips() else 12)]
+        first = self._pick([0, 1, 2], [6, 8, 200, 255])
+        return [self._packed(Kind.KERNEL, first=first, count=count, argument=arguments, entry=_NO_KERNEL | count)]
 
     def _loop(self):
         count = self._pick([1, 2, 2, 3], [0, _U32])

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.spec import PAGE_BYTES, BarrierOp
 from tilewright.spec.core import (
+    ARGUMENTS,
     BARRIER_VALUES,
     JOB_WORDS,
     PAGER_TAG_BIT,
@@ -20,6 +21,10 @@ from ...lib.layouts import packed_layout
 from .layouts import LINE_LOG2, DecodedLayout, FetchedLayout
 
 __all__ = ["RangeCheck", "WindowLayout", "WordDecoder", "word_view"]
+
+
+#: Numbers of uniform registers that a word can name.
+_UNIFORM_REGISTERS = 256
 
 
 def word_view(kind, word):
@@ -85,13 +90,18 @@ class WordDecoder(wiring.Component):
 
     def _refusals(self, m, word):
         """Pairs of an error and whether it is there, the lowest code first."""
-        run, loop = word_view(Kind.PE, word), word_view(Kind.LOOP, word)
+        run, loop, kernel = (word_view(kind, word) for kind in (Kind.PE, Kind.LOOP, Kind.KERNEL))
         kind = run.kind
         return (
             (ProgramError.KIND, (kind == 0) | (kind > max(Kind))),
-            (ProgramError.RESERVED, self._reserved(m, word, kind)),
+            (ProgramError.RESERVED, self._reserved(m, word, kind) | ((kind == Kind.KERNEL) & self._left_over(kernel))),
             (ProgramError.MISSING, self._missing(kind, word)),
             (ProgramError.COUNT, ((kind == Kind.PE) | (kind == Kind.LOOP)) & (run.count == 0)),
+            (
+                ProgramError.COUNT,
+                (kind == Kind.KERNEL)
+                & ((kernel.count > ARGUMENTS) | (kernel.first + kernel.count > _UNIFORM_REGISTERS)),
+            ),
             (ProgramError.ADDRESS, (kind == Kind.PE) & run.address[:LINE_LOG2].any()),
             (ProgramError.LOOP, (kind == Kind.LOOP) & (loop.back == 0)),
             (ProgramError.REGISTER, (kind == Kind.REGISTER) & self._no_register(m, word)),
@@ -112,6 +122,11 @@ class WordDecoder(wiring.Component):
                 with m.Case(other):
                     m.d.comb += wrong.eq((word & mask & ~common).any() | (word & common).any())
         return wrong
+
+    @staticmethod
+    def _left_over(kernel):
+        """An argument beyond their number is not 0."""
+        return Cat((kernel.count <= n) & kernel[f"argument{n}"].any() for n in range(ARGUMENTS)).any()
 
     def _missing(self, kind, word):
         """MISSING: the word needs the convolution engine."""

@@ -7,10 +7,14 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.spec import BarrierOp
 from tilewright.spec.conv import JOB
-from tilewright.spec.core import LOOPS, PROGRAM_WORDS, WRITABLE, Engine, Kind, ProgramError
+from tilewright.spec.core import ARGUMENTS, LOOPS, PROGRAM_WORDS, WRITABLE, Engine, Kind, ProgramError
+from tilewright.spec.pe import INSTRUCTIONS as FORMATS
+from tilewright.spec.pe import Operation
 
 from ...bus.axi4_lite import AccessSignature
-from ...lib.layouts import command_layout
+from ...lib.layouts import command_layout, packed_layout
+from ...lib.logic import mux_tree
+from ...pe.layouts import INSTRUCTION_BITS
 from ...smem.layouts import BarrierRequestLayout
 from .checks import word_view
 from .layouts import INSTRUCTIONS, LINE_LOG2, DecodedLayout, RunLayout
@@ -123,6 +127,10 @@ class Dispatcher(wiring.Component):
                 "commands": Out(stream.Signature(command_layout())),
                 # Accepted when all instructions have been taken. Withdrawn if there is a cause to stop.
                 "runs": Out(stream.Signature(RunLayout(params.tmau.addr_width))),
+                # Instructions that call a kernel, to a register.
+                "instructions": Out(stream.Signature(INSTRUCTION_BITS)),
+                # The engine has accepted all of them.
+                "called": In(1),
                 # With ``jump``: the bus answered with an error.
                 "run_failed": In(1),
                 # Accepted when the operation has ended, or is given up.
@@ -252,7 +260,7 @@ class Dispatcher(wiring.Component):
         words = self.words
         states = {
             Kind.TMAU: "COMMAND", Kind.PE: "RANGE", Kind.BARRIER: "CALL", Kind.WAIT_ALL: "SETTLE",
-            Kind.REGISTER: "REGISTER", Kind.LOOP: "LOOP", Kind.END: "SETTLE",
+            Kind.REGISTER: "REGISTER", Kind.LOOP: "LOOP", Kind.END: "SETTLE", Kind.KERNEL: "KERNEL",
         }  # fmt: skip
         with m.State("WORD"):
             with m.If(self.stops):
@@ -302,6 +310,7 @@ class Dispatcher(wiring.Component):
                 self._done(m)
             with m.Elif(self.stops):
                 m.next = "DRAIN"
+        self._call_kernel(m)
         with m.State("REGISTER"):
             with m.If(self.stops):
                 m.next = "DRAIN"
@@ -318,6 +327,37 @@ class Dispatcher(wiring.Component):
                 with m.If(self.accesses.answers.payload.error):
                     m.d.comb += self.word_done.eq(0)
                     self._fail(m, ProgramError.REGISTER)
+
+    def _call_kernel(self, m):
+        """A movu for each argument, then the call."""
+        kernel, given = word_view(Kind.KERNEL, self.words.payload.word), Signal(range(ARGUMENTS + 1))
+        arguments = dict(enumerate(kernel[f"argument{n}"] for n in range(ARGUMENTS)))
+        movu, call = (Signal(packed_layout(FORMATS[kind])) for kind in (Operation.MOVU, Operation.CALL))
+        calls = given == kernel.count
+        m.d.comb += [
+            movu.opcode.eq(Operation.MOVU),
+            movu.ud.eq(kernel.first + given),
+            movu.imm.eq(mux_tree(given, arguments)),
+            call.opcode.eq(Operation.CALL),
+            call.imm.eq(kernel.entry),
+            self.instructions.payload.eq(Mux(calls, call.as_value(), movu.as_value())),
+        ]
+        with m.State("KERNEL"):
+            with m.If(self.stops):
+                m.d.sync += given.eq(0)
+                m.next = "DRAIN"
+            with m.Else():
+                m.d.comb += self.instructions.valid.eq(1)
+                with m.If(self.instructions.ready):
+                    m.d.sync += given.eq(given + 1)
+                    with m.If(calls):
+                        m.d.sync += given.eq(0)
+                        m.next = "CALLED"
+        with m.State("CALLED"):
+            with m.If(self.stops):
+                m.next = "DRAIN"
+            with m.Elif(self.called):
+                self._done(m)
 
     def _hand_over_job(self, m):
         """The low half waits in a register for the high one."""
@@ -392,7 +432,7 @@ class Dispatcher(wiring.Component):
         """Which range is checked, and what is counted."""
         run = self.runs.payload
         begins = fsm.ongoing("BEGIN") | fsm.ongoing("CHECK")
-        offers = (self.commands, self.runs, self.jobs) if self._params.conv else (self.commands, self.runs)
+        offers = (self.commands, self.runs, self.instructions, *([self.jobs] if self._params.conv else []))
         fetches = fsm.ongoing("WORD")
         if self._params.conv:
             fetches |= fsm.ongoing("LOW") | fsm.ongoing("HIGH")

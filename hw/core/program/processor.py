@@ -10,6 +10,8 @@ from tilewright.spec.core import Engine
 from ...bus.axi4 import Axi4ReadSignature
 from ...bus.axi4_lite import AccessSignature
 from ...lib.layouts import command_layout
+from ...lib.routing import StreamArbiter
+from ...lib.stream import Slot
 from ...pe.layouts import INSTRUCTION_BITS
 from ...smem.layouts import BarrierRequestLayout, BarrierResultLayout
 from ...smem.signatures import BarrierEventSignature
@@ -134,7 +136,13 @@ class CommandProcessor(wiring.Component):
         if self._params.conv:
             connect(m, dispatcher=dispatcher.jobs, jobs=flipped(self.jobs))
         connect(m, dispatcher=dispatcher.runs, streamer=streamer.i)
-        connect(m, streamer=streamer.instructions, instructions=flipped(self.instructions))
+        m.submodules.calls = calls = Slot(INSTRUCTION_BITS)
+        # Both may hold an instruction that a stopped program left. Otherwise only one of them has any.
+        m.submodules.instructions = instructions = StreamArbiter(INSTRUCTION_BITS, 2)
+        connect(m, dispatcher=dispatcher.instructions, calls=calls.i)
+        connect(m, streamer=streamer.instructions, instructions=instructions.i[0])
+        connect(m, calls=calls.o, instructions=instructions.i[1])
+        connect(m, merged=instructions.o, instructions=flipped(self.instructions))
         connect(m, dispatcher=dispatcher.calls, caller=caller.i)
         connect(m, caller=caller.requests, barriers=flipped(self.barriers))
         connect(m, results=flipped(self.barrier_results), caller=caller.results)
@@ -143,13 +151,14 @@ class CommandProcessor(wiring.Component):
         m.d.comb += [
             caller.give_up.eq(self._cause.stops),
             dispatcher.run_failed.eq(streamer.failed),
+            dispatcher.called.eq(~calls.o.valid),
             dispatcher.put_busy.eq(self.put_busy),
             dispatcher.call_failed.eq(caller.failed),
             dispatcher.call_passed.eq(caller.passed),
             dispatcher.idle.eq(self.idle),
         ]
 
-        with m.If(streamer.instructions.valid):  # left by a program that stopped
+        with m.If(self.instructions.valid):  # left by a program that stopped
             m.d.comb += dispatcher.idle[Engine.PE - 1].eq(0)
 
     def _connect_control(self, m):
@@ -166,7 +175,7 @@ class CommandProcessor(wiring.Component):
             *(getattr(cause, name).eq(getattr(dispatcher, name)) for name in ("failed", "code", "tag", "index")),
             cause.engines.eq(self.failed),
             *(kept.eq(tag) for kept, tag in zip(cause.engine_tags, self.tags, strict=True)),
-            cause.advances.eq(dispatcher.word_done | (streamer.instructions.valid & streamer.instructions.ready)),
+            cause.advances.eq(dispatcher.word_done | (self.instructions.valid & self.instructions.ready)),
             self.clear_errors.eq(dispatcher.begin),
             cause.watchdog.eq(control.watchdog),
             cause.stop.eq(control.stop | self.stopped if self._params.tmau.cores > 1 else control.stop),

@@ -153,6 +153,7 @@ class Columns(wiring.Component):
                     m.d.comb += past_file.eq(item.register >= self._params.regs - number // ka)
         multiplies, loads = job.kind == JobKind.MULTIPLY, job.kind == JobKind.LOAD
         granule_log2 = Mux(multiplies, (self._params.unit_bytes - 1).bit_length(), 2)
+        single = job.element if self._params.units else 0
         low_bits = Signal(3)  # bits of the first coordinate that must be 0
         misaligned = Signal()
         wraps = Signal()  # a misaligned word has a later element at coordinate 0
@@ -161,7 +162,7 @@ class Columns(wiring.Component):
             # Coordinates have 32 bits, sizes 16.
             inside.eq(begin.inside & ~begin.inner[16:].any() & (begin.inner[:16] < segment.size[0])),
             low_bits.eq(((1 << granule_log2) >> segment.element_log2) - 1),
-            misaligned.eq((begin.inner[:3] & low_bits).any() & ~job.transpose),
+            misaligned.eq((begin.inner[:3] & low_bits).any() & ~job.transpose & ~single),
             wraps.eq(begin.inside & misaligned & ~multiplies & (begin.inner | low_bits).all()),
             touched.eq(takes_part & (inside | wraps)),
             on.eq(touched | (takes_part & loads)),

@@ -33,6 +33,7 @@ class _FindingLayout(data.StructLayout):
                 "last": 1,  # the access is the last of its instruction
                 "thread": unsigned(params.thread_width),  # of lane, or column, 0
                 "number": unsigned(NUMBER_BITS),
+                "inside": 1,
                 "register": unsigned(16),
             }
         )
@@ -157,6 +158,7 @@ class FaultCollector(wiring.Component):
                 finding.last.eq(access.last),
                 finding.thread.eq(stage.thread),
                 finding.number.eq(stage.number),
+                finding.inside.eq(stage.inside),
                 finding.register.eq(stage.fault_register),
             ]
             for lane in range(LANES):
@@ -179,6 +181,7 @@ class FaultCollector(wiring.Component):
             same.eq((finding.code != 0) & (finding.code == record.code)),
             total.eq(record),
             total.number.eq(finding.number),
+            total.inside.eq(finding.inside),
             total.register.eq(finding.register),
         ]
         with m.If(lower):

@@ -142,9 +142,12 @@ class Items(wiring.Component):
             columns.eq(LANES),
             self.o.payload.last.eq(last_word & (self._thread + LANES >= self._params.threads)),
         ]
+        step = 4 >> job.segment.element_log2
+        if self._params.units:
+            step = Mux(job.element, 1, step)
         with m.If(steps):
             m.d.sync += [
-                self._imm.eq(self._imm + (4 >> job.segment.element_log2)),
+                self._imm.eq(self._imm + step),
                 self._register.eq(self._register + 1),
                 self._remaining.eq(self._remaining - 1),
             ]

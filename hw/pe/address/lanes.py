@@ -55,6 +55,7 @@ class LinearLayout(data.StructLayout):
                 "swizzle": 2,
                 "base": unsigned(28),  # chunk address of the page, if not paged
                 "number": unsigned(NUMBER_BITS),
+                "inside": 1,
                 "thread": unsigned(params.thread_width),  # of lane 0 (LOAD, STORE) or column 0 (COLUMNS, PICK)
                 "fault_register": unsigned(16),  # for error records of threads
                 **access_fields(params),
@@ -128,7 +129,7 @@ class AddressLanes(wiring.Component):
             (request, ("kind", "slot", "octet")),
             (part, ("on",)),
             (item, ("last", "thread", "register", "first_member")),
-            (job, ("flush", "number", "ka", "kb")),
+            (job, ("flush", "number", "inside", "ka", "kb")),
             (segment, ("paged", "swizzle", "base")),
         )
         with m.If(self._moves):
@@ -140,6 +141,12 @@ class AddressLanes(wiring.Component):
                 linear.place.eq(part.origin << segment.element_log2[0]),
                 linear.wide.eq(segment.element_log2[0]),
             ]
+            if self._params.units:
+                single = job.element & ~segment.element_log2[1]
+                m.d.sync += [
+                    linear.element.eq(Mux(single, segment.element_log2 + 1, 0)),
+                    linear.signed.eq(segment.signed),
+                ]
 
     def _measure_chunk(self, m, fills):
         """Stages 1 to 3: terms of all rows of a FILL, without dimension 1. They are zero for other accesses."""
@@ -234,8 +241,15 @@ class AddressLanes(wiring.Component):
                 for log2 in range(3):
                     with m.Case(log2):
                         m.d.comb += keep.eq(Cat(inside[byte >> log2] for byte in range(self._params.unit_bytes)))
+            of_word = 0x0F
+            if self._params.units:
+                element = first.linear.element
+                of_word = Mux(element == 1, 0x01, Mux(element == 2, 0x03, 0x0F))
             with m.If(self._moves):
-                m.d.sync += [target.enable.eq(source.enable & inside[0]), target.keep.eq(keep & Mux(words, 0x0F, 0xFF))]
+                m.d.sync += [
+                    target.enable.eq(source.enable & inside[0]),
+                    target.keep.eq(keep & Mux(words, of_word, 0xFF)),
+                ]
 
     def _finish(self, m, terms):
         """Stage 4: the sums, and which accesses are dropped."""

@@ -64,6 +64,7 @@ class TranslatedLayout(data.StructLayout):
                 "access": AccessLayout(params),
                 "codes": data.ArrayLayout(4, LANES),  # PeError of each lane, enabled or not
                 "number": unsigned(NUMBER_BITS),
+                "inside": 1,
                 "thread": unsigned(params.thread_width),
                 "fault_register": unsigned(16),
             }
@@ -305,7 +306,7 @@ class Translator(wiring.Component):
         with m.If(leaves):
             m.d.sync += self.o.valid.eq(1)
             m.d.sync += [out.access[name].eq(access[name]) for name in access_fields(self.params)]
-            m.d.sync += [out[name].eq(access[name]) for name in ("number", "thread", "fault_register")]
+            m.d.sync += [out[name].eq(access[name]) for name in ("number", "inside", "thread", "fault_register")]
         with m.Elif(self.o.ready):
             m.d.sync += self.o.valid.eq(0)
         for number, (lane, page) in enumerate(zip(access.lanes, self.pages, strict=True)):

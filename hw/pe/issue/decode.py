@@ -4,10 +4,13 @@ from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tilewright.spec.arithmetic import FUNCTIONS, Operand
 from tilewright.spec.pe import INSTRUCTIONS, MEMORY_OPERATIONS, Compare, MmType, Operation, PeError
 
 from ...lib.layouts import packed_layout
+from ...lib.logic import is_one_of
 from ..layouts import INSTRUCTION_BITS, NUMBER_BITS
+from .kernels import FetchedLayout
 from .scoreboard import RangeLayout
 
 __all__ = [
@@ -21,6 +24,9 @@ __all__ = [
 ]
 
 _MAX_RANK = 4
+_PREDICATES = 8
+#: Operations that need an instruction memory.
+_CONTROLS = (Operation.CALL, Operation.RETURN, Operation.LOOP, Operation.END, Operation.LOAD)
 
 
 def instruction_view(operation, word):
@@ -36,11 +42,16 @@ class DecodedLayout(data.StructLayout):
             {
                 "word": unsigned(INSTRUCTION_BITS),
                 "number": unsigned(NUMBER_BITS),
+                "inside": 1,  # as fetched
                 "code": unsigned(4),  # PeError that does not depend on uniform registers and segments, or NONE
                 "register": unsigned(16),  # for the error record, with that code
                 # For memory operations, error REGISTER if uniform register and segment are right:
                 "file_outside": 1,  # factor registers, or registers that are moved, are outside the file
                 "offsets_outside": unsigned(_MAX_RANK),  # bit r: so are the offset registers for a rank of r + 1
+                "arithmetic": 1,  # without an error, and performed by the arithmetic
+                "done": 1,  # without an error, and Kernels has executed it: nothing is left to do
+                "index": unsigned(16),  # in instruction memory
+                "by_uniform": 1,  # uniform register ``rb`` is an operand: it must be set, which comes before REGISTER
             }
         )
 
@@ -55,15 +66,17 @@ class ErrorLayout(data.StructLayout):
 class Decoder(wiring.Component):
     """Numbers instructions, and performs the checks that need the instruction word alone (docs/pe.md, "Errors").
 
-    Latency: 2 cycles. Throughput: one instruction every two cycles. ``i.ready`` is a register, ``o`` is registered.
+    Latency: 2 cycles. Throughput: one instruction every two cycles; of those that never go to Issue, one every cycle.
+    ``o`` is registered, and ``i.ready`` does not depend on ``o.ready``.
     """
 
     def __init__(self, params):
         self._params = params
         super().__init__(
             {
-                "i": In(stream.Signature(INSTRUCTION_BITS)),
+                "i": In(stream.Signature(FetchedLayout())),
                 "o": Out(stream.Signature(DecodedLayout())),
+                "passes": In(1),  # the instruction at ``o`` is accepted without Issue
                 "accepted": Out(1),  # strobe: an instruction was accepted, to be counted
                 "idle": Out(1),  # no instruction is in this block
             }
@@ -71,19 +84,25 @@ class Decoder(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        word, word_valid = Signal(INSTRUCTION_BITS), Signal()
+        fetched, word_valid = Signal(FetchedLayout()), Signal()
+        word = fetched.word
         number = Signal(NUMBER_BITS)  # of the instruction that is checked, or of the next one
         leaves = Signal()
         opcode = word[:8]
         mm = instruction_view(Operation.MM, word)
         checked = Signal(DecodedLayout())
+        arith = instruction_view(Operation.ARITH, word)
+        fast = self._is_arithmetic(opcode) | self._is_done(opcode, arith)
         checks = (
             (PeError.OPCODE, self._illegal(m, word), 0),
             (PeError.UNSUPPORTED, (opcode == Operation.MM) & self._unsupported(m, mm), mm.type),
+            *self._unsupported_arithmetic(opcode, arith),
             (PeError.MERGE, (opcode == Operation.MM) & self._too_wide(m, mm), 0),
             (PeError.UNIFORM, self._no_uniform(opcode, mm.ur), mm.ur),
+            *self._outside(m, opcode, arith, checked),
             (PeError.REGISTER, self._no_register(opcode, mm.rc), mm.rc),
             (PeError.BARRIER, self._no_barrier(opcode, word), 0),
+            (PeError.CONTROL, fetched.misplaced, fetched.index),
         )
         for code, wrong, register in reversed(checks):
             with m.If(wrong):
@@ -91,15 +110,19 @@ class Decoder(wiring.Component):
         m.d.comb += [
             checked.word.eq(word),
             checked.number.eq(number),
+            checked.index.eq(fetched.index),
+            checked.inside.eq(fetched.inside),
             checked.file_outside.eq(self._file_outside(m, opcode, word)),
             checked.offsets_outside.eq(Cat(mm.rf > self._params.regs - rank for rank in range(1, _MAX_RANK + 1))),
-            self.i.ready.eq(~word_valid),
+            checked.arithmetic.eq(self._is_arithmetic(opcode) & (checked.code == PeError.NONE)),
+            checked.done.eq(self._is_done(opcode, arith) & fetched.inside & (checked.code == PeError.NONE)),
+            self.i.ready.eq(~word_valid | (fast & (~self.o.valid | self.passes))),
             self.accepted.eq(self.i.valid & self.i.ready),
             leaves.eq(word_valid & (~self.o.valid | self.o.ready)),
             self.idle.eq(~word_valid & ~self.o.valid),
         ]
         with m.If(self.i.ready):
-            m.d.sync += word.eq(self.i.payload)
+            m.d.sync += fetched.eq(self.i.payload)
         m.d.sync += word_valid.eq(self.accepted | (word_valid & ~leaves))
         with m.If(leaves):
             m.d.sync += [self.o.valid.eq(1), self.o.payload.eq(checked), number.eq(number + 1)]
@@ -116,13 +139,88 @@ class Decoder(wiring.Component):
             Operation.SETP: setp.compare > max(Compare),
             Operation.LD: moves_nothing,
             Operation.ST: moves_nothing,
+            Operation.LOAD: moves_nothing,
         }
+        loop, arith = (instruction_view(operation, word) for operation in (Operation.LOOP, Operation.ARITH))
+        more[Operation.LOOP] = ~(
+            ((loop.b == Operand.IMMEDIATE) & (loop.rb == 0) & (loop.imm != 0))
+            | ((loop.b == Operand.UNIFORM) & (loop.imm == 0))
+        )
+        more[Operation.ARITH] = self._malformed(m, arith)
         illegal = Signal(init=1)
         with m.Switch(word[:8]):
             for operation, fmt in INSTRUCTIONS.items():
                 with m.Case(operation):
                     m.d.comb += illegal.eq((word & fmt.reserved_mask).any() | more.get(operation, 0))
         return illegal
+
+    @staticmethod
+    def _malformed(m, arith):
+        """OPCODE of an ARITH: an unknown function, or a field that it does not use and that is not 0."""
+
+        def having(predicate):
+            return is_one_of(arith.function, [function for function, info in FUNCTIONS.items() if predicate(info)])
+
+        reads_a, reads_b, reads_c = (having(lambda info, name=name: name in info.operands) for name in "abc")
+        limits = sorted({info.parts for info in FUNCTIONS.values()} - {8})
+        parts = [having(lambda info, limit=limit: info.parts == limit) & (arith.part >= limit) for limit in limits]
+        return (
+            ~having(lambda info: True)
+            | (~reads_a & (arith.ra != 0))
+            | ((~reads_b | (arith.b == Operand.IMMEDIATE)) & (arith.rb != 0))
+            | ((~reads_b | (arith.b != Operand.IMMEDIATE)) & (arith.imm != 0))
+            | (~reads_b & (arith.b != 0))
+            | (arith.b > max(Operand))
+            | (~reads_c & (arith.rc != 0))
+            | (~having(lambda info: info.selects) & (arith.ps != 0))
+            | (having(lambda info: info.predicate) & (arith.rd >= _PREDICATES))
+            | Cat(parts).any()
+        )
+
+    def _unsupported_arithmetic(self, opcode, arith):
+        """Checks of units that are not built."""
+        units = self._params.units
+        missing = [function for function, info in FUNCTIONS.items() if info.unit not in units]
+        yield PeError.UNSUPPORTED, (opcode == Operation.ARITH) & is_one_of(arith.function, missing), arith.function
+        control, load = is_one_of(opcode, _CONTROLS), (opcode == Operation.LOAD) & self._loads_lookup(arith)
+        if not units:
+            single = is_one_of(opcode, (Operation.LD, Operation.ST)) & arith.function[0]  # field ``element``
+            yield PeError.UNSUPPORTED, control | single, 0
+        elif "lookup" not in units:
+            yield PeError.UNSUPPORTED, load, 0
+
+    @staticmethod
+    def _loads_lookup(word):
+        return word.function[0]  # field ``target`` of LOAD
+
+    def _is_arithmetic(self, opcode):
+        """Whether the arithmetic performs the operation."""
+        if not self._params.units:
+            return 0
+        return is_one_of(opcode, (Operation.ARITH, Operation.MOV, Operation.SETP))
+
+    def _is_done(self, opcode, word):
+        """Whether the operation needs nothing else than a check; of LOOP, with an immediate."""
+        if not self._params.units:
+            return 0
+        counted = (opcode == Operation.LOOP) & (word.b == Operand.IMMEDIATE)
+        return is_one_of(opcode, (Operation.CALL, Operation.RETURN, Operation.END)) | counted
+
+    def _outside(self, m, opcode, arith, checked):
+        """Checks of the uniform register and the registers of an ARITH; and of the uniform register of a LOOP."""
+        is_arith, regs = opcode == Operation.ARITH, self._params.regs
+        by_uniform = Signal()
+        m.d.comb += [
+            by_uniform.eq((is_arith | (opcode == Operation.LOOP)) & (arith.b == Operand.UNIFORM)),
+            checked.by_uniform.eq(by_uniform),
+        ]
+        yield PeError.UNIFORM, by_uniform & (arith.rb >= self._params.uniform_regs), arith.rb
+        to_predicate = is_one_of(arith.function, [f for f, info in FUNCTIONS.items() if info.predicate])
+        reads_b = is_one_of(arith.function, [f for f, info in FUNCTIONS.items() if "b" in info.operands])
+        yield PeError.REGISTER, is_arith & ~to_predicate & (arith.rd >= regs), arith.rd
+        yield PeError.REGISTER, is_arith & (arith.ra >= regs), arith.ra  # 0 if it is not used
+        yield PeError.REGISTER, is_arith & reads_b & (arith.b == Operand.REGISTER) & (arith.rb >= regs), arith.rb
+        yield PeError.REGISTER, is_arith & (arith.rc >= regs), arith.rc
 
     def _unsupported(self, m, mm):
         """UNSUPPORTED: the hardware has no multipliers for the type."""
@@ -254,13 +352,18 @@ def uniform_registers(m, params, *, number, write, value):
     Returns
     -------
     View
-        Of register ``number``, combinational: ``is_set``, it was written; ``exists``, its segment exists; ``segment``.
+        Of register ``number``, combinational: ``is_set``, it was written; ``exists``, its segment exists; ``segment``;
+        with arithmetic also ``number``, all of its bits.
     """
-    layout = data.StructLayout({"is_set": 1, "exists": 1, "segment": params.segment_width})
+    layout = data.StructLayout(
+        {"is_set": 1, "exists": 1, "segment": params.segment_width, **({"number": 32} if params.units else {})}
+    )
     registers = [Signal(layout, name=f"ur{number}") for number in range(params.uniform_regs)]
     for index, register in enumerate(registers):
         with m.If(write & (number == index)):
             m.d.sync += [register.is_set.eq(1), register.exists.eq(value < params.segments), register.segment.eq(value)]
+            if params.units:
+                m.d.sync += register.number.eq(value)
     selected = Signal(layout)
     m.d.comb += selected.eq(Array(registers)[number])
     return selected

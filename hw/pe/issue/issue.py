@@ -1,6 +1,6 @@
 """Issue: instructions leave in program order, each when the registers that it needs are free."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -8,9 +8,10 @@ from tilewright.spec.pe import MEMORY_OPERATIONS, Operation, PeError, Source
 
 from ..layouts import FaultLayout, JobKind, JobLayout, MultiplyLayout, SegmentReadSignature
 from .decode import DecodedLayout, ErrorLayout, instruction_view, memory_error, moved_registers, uniform_registers
+from .kernels import LoopCountLayout
 from .lane_ops import LaneOperationLayout
 from .offsets import OffsetReuse
-from .scoreboard import ClearanceSignature, MultiplyRegistersLayout, RangeLayout
+from .scoreboard import ClearanceSignature, JobReadsLayout, MultiplyRegistersLayout, RangeLayout
 from .waits import WaitLayout
 
 __all__ = ["Issue"]
@@ -49,8 +50,9 @@ class Issue(wiring.Component):
                 "i": In(stream.Signature(DecodedLayout())),  # accepted when the instruction has left
                 "jobs": Out(stream.Signature(JobLayout(params))),
                 "multiplies": Out(stream.Signature(MultiplyLayout(params))),
-                # A mov or setp when its registers are free; accepted when it is done.
-                "lane_operations": Out(stream.Signature(LaneOperationLayout(params))),
+                # Without arithmetic: a mov or setp when its registers are free; accepted when it is done.
+                **({} if params.units else {"lane_operations": Out(stream.Signature(LaneOperationLayout(params)))}),
+                **(self._beside_arithmetic(params) if params.units else {}),
                 "waits": Out(stream.Signature(WaitLayout(params))),  # accepted when the wait is over
                 "faults": Out(stream.Signature(FaultLayout(params))),
                 # The segment of a job is its entry: it must not be written while an instruction uses it.
@@ -72,12 +74,32 @@ class Issue(wiring.Component):
             }
         )
 
+    @staticmethod
+    def _beside_arithmetic(params):
+        """Ports of an engine with arithmetic, to which the instruction at ``i`` may go instead."""
+        return {
+            "rests": Out(1),  # the instruction at ``i`` has not begun here
+            "uniform_set": Out(1),  # the uniform register that it names is set
+            "uniform": Out(32),  # what is in it
+            "arithmetic_pending": In(1),  # an operation before the instruction has not started
+            "arithmetic_quiet": In(1),  # no result of the arithmetic is in flight
+            "predicates_quiet": In(1),  # none for a predicate
+            "written": In(1),  # strobe: the arithmetic will write this register
+            "written_register": In(params.reg_width),
+            "job_reads": Out(JobReadsLayout(params)),
+            "job_issued": Out(1),  # strobe
+            "loop_count": Out(LoopCountLayout()),
+        }
+
     def elaborate(self, platform):
         m = Module()
         decoded, mm = self.i.payload, instruction_view(Operation.MM, self.i.payload.word)
         m.submodules.reuse = self._reuse = OffsetReuse(self._params)
         self._movu = Signal()  # strobe: a movu writes its uniform register
-        self._uniform = uniform_registers(m, self._params, number=mm.ur, write=self._movu, value=mm.imm)
+        number = mm.ur
+        if self._params.units:
+            number = Mux(decoded.by_uniform, instruction_view(Operation.ARITH, decoded.word).rb, mm.ur)
+        self._uniform = uniform_registers(m, self._params, number=number, write=self._movu, value=mm.imm)
         self._moved = moved_registers(m, self._params, decoded.word)
         self._memory_error = memory_error(
             m, decoded, is_set=self._is_set, exists=self._exists, segment=self.segment.entry
@@ -94,7 +116,8 @@ class Issue(wiring.Component):
         with m.FSM():
             self._start(m)
             self._issue_job(m)
-            self._run_lanes(m)
+            if not self._params.units:
+                self._run_lanes(m)
             with m.State("WAIT"):
                 m.d.comb += self.waits.valid.eq(1)
                 with m.If(self.waits.ready):
@@ -116,7 +139,13 @@ class Issue(wiring.Component):
 
     def _reuse_offsets(self, m, mm):
         reuse = self._reuse
-        mov_done = self.lane_operations.valid & self.lane_operations.ready & self._is[Operation.MOV]
+        moved_first, moved_last = self._moved.first, self._moved.last
+        if self._params.units:
+            # Jobs are issued at other times: none follows in the cycle after an operation has started.
+            other = self.written
+            moved_first, moved_last = (Mux(other, self.written_register, value) for value in (moved_first, moved_last))
+        else:
+            other = self.lane_operations.valid & self.lane_operations.ready & self._is[Operation.MOV]
         m.d.comb += [
             reuse.offsets.segment.eq(self._segment),
             reuse.offsets.by_rows.eq(self._is[Operation.MM] & mm.transpose),
@@ -124,9 +153,9 @@ class Issue(wiring.Component):
             reuse.offsets.last.eq(mm.rf + self.segment.entry.rank),
             reuse.forget.eq(self.segment_written),
             reuse.issued.eq(self._sent),
-            reuse.written.eq((self._sent & ~self._is[Operation.ST]) | mov_done),
-            reuse.written_first.eq(self._moved.first),
-            reuse.written_last.eq(self._moved.last),
+            reuse.written.eq((self._sent & ~self._is[Operation.ST]) | other),
+            reuse.written_first.eq(moved_first),
+            reuse.written_last.eq(moved_last),
         ]
 
     def _send(self, m, mm):
@@ -152,6 +181,8 @@ class Issue(wiring.Component):
         m.d.comb += [
             job.payload.kind.eq(Mux(is_mm, JobKind.MULTIPLY, Mux(is_ld, JobKind.LOAD, JobKind.STORE))),
             job.payload.number.eq(self.i.payload.number),
+            job.payload.inside.eq(self.i.payload.inside),
+            *([job.payload.element.eq(ld.element & ~is_mm)] if self._params.units else []),
             job.payload.segment.eq(self.segment.entry),
             job.payload.segment_number.eq(self._segment),
             job.payload.register.eq(mm.rc),
@@ -166,6 +197,17 @@ class Issue(wiring.Component):
             factors.last.eq(mm.ra + self._params.factor_regs - 1),
             load_registers.payload.eq(self._moved),
         ]
+        if self._params.units:
+            reads = self.job_reads
+            m.d.comb += [
+                self.job_issued.eq(self._sent),
+                reads.offsets.first.eq(mm.rf),
+                reads.offsets.last.eq(mm.rf + self.segment.entry.rank),
+                reads.stores.eq(self._is[Operation.ST]),
+                reads.stored.eq(self._moved),
+                reads.guard.eq(mm.guard),
+                reads.predicate.eq(mm.predicate),
+            ]
 
     def _start(self, m):
         """The state in which an instruction starts."""
@@ -188,22 +230,50 @@ class Issue(wiring.Component):
                 accepted &= ~self.stopped
                 with m.If(self.stopped):
                     m.d.sync += [self._error.code.eq(PeError.STOPPED), self._error.register.eq(0)]
+            if self._params.units:
+                accepted &= self._check_uniform(m, accepted)
+            waits = Cat(self._is[operation] for operation in (Operation.BAR_WAIT, Operation.FENCE, Operation.HALT))
             with m.If(self.i.valid):
                 m.next = "REPORT"
                 with m.If(accepted):
                     with m.If(in_memory):
                         m.next = "CHECK"
-                    with m.Elif(in_lanes):
-                        m.next = "LANES"
-                    with m.Elif(self._is[Operation.MOVU]):
+                    if not self._params.units:
+                        with m.If(in_lanes):
+                            m.next = "LANES"
+                    with m.If(self._is[Operation.MOVU]):
                         m.d.comb += self._movu.eq(1)
-                    with m.Else():
+                    with m.If(waits.any()):
                         m.next = "WAIT"
+
+    def _check_uniform(self, m, accepted):
+        """Errors of a uniform register that is an operand, and the rounds of a loop. Returns whether there is none."""
+        decoded, uniform = self.i.payload, self._uniform
+        arith = instruction_view(Operation.ARITH, decoded.word)
+        loops = self._is[Operation.LOOP] & decoded.by_uniform
+        later = (decoded.code == PeError.NONE) | (decoded.code == PeError.REGISTER) | (decoded.code == PeError.CONTROL)
+        unset, empty = Signal(), Signal()
+        m.d.comb += [
+            unset.eq(decoded.by_uniform & ~uniform.is_set & later),
+            empty.eq(loops & (decoded.code == PeError.NONE) & (uniform.number == 0)),
+            self.rests.eq(1),
+            self.uniform_set.eq(uniform.is_set),
+            self.uniform.eq(uniform.number),
+            self.loop_count.valid.eq(self.i.valid & loops),
+            self.loop_count.count.eq(Mux(accepted & ~unset, uniform.number, 0)),
+        ]
+        stopped = self.stopped if self._cores > 1 else Const(0)
+        with m.If(unset & ~stopped):
+            m.d.sync += [self._error.code.eq(PeError.UNIFORM), self._error.register.eq(arith.rb)]
+        with m.Elif(empty & ~stopped):
+            m.d.sync += [self._error.code.eq(PeError.CONTROL), self._error.register.eq(decoded.index)]
+        return ~unset & ~empty
 
     def _issue_job(self, m):
         """The states of mm, ld and st."""
         access, error, offsets = self.access, self._memory_error, self._reuse.offsets
         second = Signal()  # a store waits for the registers that it stores, a load for those that it writes
+        third = Signal()
         with m.State("CHECK"):
             m.d.comb += self.prepares.eq(1)
             m.d.sync += [
@@ -213,6 +283,8 @@ class Issue(wiring.Component):
                 access.registers.first.eq(offsets.first),
                 access.registers.last.eq(offsets.last),
                 second.eq(0),
+                third.eq(0),
+                *([access.results_only.eq(0)] if self._params.units else []),
             ]
             m.next = "REPORT"
             with m.If(error.code == PeError.NONE):
@@ -220,10 +292,19 @@ class Issue(wiring.Component):
         with m.State("FREE"):
             m.d.comb += [self.prepares.eq(1), self._reuse.look.eq(1)]
             m.d.sync += self._flush.eq(self._must_flush)
-            with m.If(access.clear):
+            clear = access.clear
+            if self._params.units:
+                clear &= ~self.arithmetic_pending & self.predicates_quiet
+            with m.If(clear):
                 with m.If(~self.is_mm & ~second):
                     # Two ranges, one after the other.
                     m.d.sync += [second.eq(1), access.writes.eq(self.is_ld), access.registers.eq(self._moved)]
+                if self._params.units:
+                    with m.Elif(self.is_mm & ~self.arithmetic_quiet & ~(second & third)):
+                        # Two more, if a result is in flight: factors and accumulators.
+                        ranges = self.mm_registers.payload
+                        m.d.sync += [second.eq(1), third.eq(second), access.results_only.eq(1)]
+                        m.d.sync += access.registers.eq(Mux(second, ranges.accumulators, ranges.factors))
                 with m.Else():
                     m.d.sync += self._must_flush.eq(0)
                     m.next = "SEND"
@@ -255,19 +336,24 @@ class Issue(wiring.Component):
         mov, setp, bar_wait = (
             instruction_view(op, decoded.word) for op in (Operation.MOV, Operation.SETP, Operation.BAR_WAIT)
         )
-        lane_operation, wait, report = self.lane_operations.payload, self.waits.payload, self.faults.payload
+        wait, report = self.waits.payload, self.faults.payload
+        if not self._params.units:
+            lane_operation = self.lane_operations.payload
+            m.d.comb += [
+                lane_operation.setp.eq(setp.opcode == Operation.SETP),
+                lane_operation.source.eq(Mux(lane_operation.setp, setp.source, mov.source)),
+                lane_operation.core.eq(mov.core),
+                lane_operation.register.eq(setp.rs),
+                lane_operation.target.eq(setp.pd),
+                *(lane_operation[name].eq(setp[name]) for name in ("imm", "compare", "guard", "predicate")),
+            ]
         m.d.comb += [
-            lane_operation.setp.eq(setp.opcode == Operation.SETP),
-            lane_operation.source.eq(Mux(lane_operation.setp, setp.source, mov.source)),
-            lane_operation.core.eq(mov.core),
-            lane_operation.register.eq(setp.rs),
-            lane_operation.target.eq(setp.pd),
-            *(lane_operation[name].eq(setp[name]) for name in ("imm", "compare", "guard", "predicate")),
             wait.operation.eq(decoded.word),
             wait.address.eq(bar_wait.imm),
             wait.parity.eq(bar_wait.parity),
             report.code.eq(error.code),
             report.number.eq(decoded.number),
+            report.inside.eq(decoded.inside),
             report.register.eq(error.register),
             report.last.eq(Mux(error.code == PeError.NONE, 0, self._params.threads - 1)),
         ]

@@ -1,14 +1,20 @@
 """Scoreboard: registers that instructions in flight still have to read or write."""
 
-from amaranth.hdl import Cat, Module, Signal, unsigned
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ...lib.component import Port
+from ..arithmetic.layouts import ArithmeticAccessSignature, TargetLayout
 from ..layouts import MultiplyOrderSignature
 
-__all__ = ["LOADS", "ClearanceSignature", "MultiplyRegistersLayout", "RangeLayout", "Scoreboard"]
+__all__ = ["LOADS", "ClearanceSignature", "JobReadsLayout", "MultiplyRegistersLayout", "RangeLayout", "Scoreboard"]
 
+#: Registers that the arithmetic tells apart when it waits for multiplies: blocks of this size.
+_BLOCK = 16
 #: Maximum number of loads in flight.
 LOADS = 4
 
@@ -27,6 +33,21 @@ class MultiplyRegistersLayout(data.StructLayout):
         super().__init__({"accumulators": RangeLayout(params), "factors": RangeLayout(params)})
 
 
+class JobReadsLayout(data.StructLayout):
+    """Registers and predicate that a job reads some time after its issue."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "offsets": RangeLayout(params),
+                "stores": 1,  # it also reads ``stored``
+                "stored": RangeLayout(params),
+                "guard": 1,
+                "predicate": unsigned(3),
+            }
+        )
+
+
 class ClearanceSignature(Port):
     """Asks whether an access to registers may proceed, from the side of the instruction."""
 
@@ -36,6 +57,8 @@ class ClearanceSignature(Port):
                 "valid": Out(1),  # there is an access; without one, ``clear`` is high
                 "writes": Out(1),  # it writes its registers; otherwise it reads them
                 "registers": Out(RangeLayout(params)),
+                # Only results of the arithmetic count: the computing side orders the rest.
+                **({"results_only": Out(1)} if params.units else {}),
                 # No register that it reads is still to be written, none that it writes still to be read or written.
                 "clear": In(1),
             }
@@ -87,9 +110,16 @@ class Scoreboard(wiring.Component):
     (docs/pe.md) is set when no pending load writes it.
 
     All strobes and answers are in the same cycle, and concern instructions that were entered in earlier cycles.
+
+    Parameters
+    ----------
+    params : PeParams
+    flights : int
+        Results of the arithmetic in flight at most; 0 without arithmetic.
     """
 
-    def __init__(self, params):
+    def __init__(self, params, flights=0):
+        self._params, self._flights = params, flights
         self.mms = _Ring(MultiplyRegistersLayout(params), params.mm_in_flight)
         self.loads = _Ring(RangeLayout(params), LOADS)
         self.unread = Signal(params.mm_in_flight)  # mm in flight whose factors are still to be read
@@ -104,6 +134,17 @@ class Scoreboard(wiring.Component):
                 "compute": In(MultiplyOrderSignature()),
                 "load_done": In(1),  # strobe: the last word of the oldest load is written in this cycle
                 "empty": Out(1),  # no mm and no load is in flight
+                **(
+                    {
+                        "arithmetic": In(ArithmeticAccessSignature(params)),
+                        "in_flight": In(TargetLayout(params)).array(flights),  # of the arithmetic
+                        "job_issued": In(1),  # strobe: a job begins to read
+                        "job_reads": In(JobReadsLayout(params)),  # of that job
+                        "jobs_read": In(1),  # all jobs have read; low from the cycle after ``job_issued`` on
+                    }
+                    if flights
+                    else {}
+                ),
             }
         )
 
@@ -133,9 +174,59 @@ class Scoreboard(wiring.Component):
             clashes.append(unread & access.writes & _overlap(access.registers, mm.factors))
         for load, pending in zip(loads.items, loads.occupied, strict=True):
             clashes.append(pending & _overlap(access.registers, load))
+        if self._flights:
+            clashes = [Cat(clashes).any() & ~access.results_only]
+            clashes += [
+                item.valid & ~item.to_predicate & _holds(access.registers, item.target) for item in self.in_flight
+            ]
+            self._clear_arithmetic(m)
         m.d.comb += access.clear.eq(~(access.valid & Cat(clashes).any()))
         self._release(m)
         return m
+
+    def _clear_arithmetic(self, m):
+        """Answers ``arithmetic``: exactly for loads and jobs, and for multiplies by blocks of registers."""
+        operation, mms, loads = self.arithmetic.operation, self.mms, self.loads
+        blocks = -(-self._params.regs // _BLOCK)
+        accumulators, factors = (
+            [Signal(blocks, name=f"{name}{index}") for index in range(len(mms.items))]
+            for name in ("accumulator_blocks", "factor_blocks")
+        )
+        entering = mms.i.payload
+        for index in range(len(mms.items)):
+            with m.If(mms.i.valid & mms.i.ready & (mms.place == index)):
+                m.d.sync += [
+                    accumulators[index].eq(_blocks(entering.accumulators, blocks)),
+                    factors[index].eq(_blocks(entering.factors, blocks)),
+                ]
+        written, read = Signal(blocks), Signal(blocks)  # by multiplies in flight
+        m.d.comb += [
+            written.eq(reduce(or_, (Mux(mms.occupied[n], value, 0) for n, value in enumerate(accumulators)))),
+            read.eq(reduce(or_, (Mux(self.unread[n], value, 0) for n, value in enumerate(factors)))),
+        ]
+        writes = ~operation.to_predicate
+        used = [(operation[name], operation.reads[n]) for n, name in enumerate("abc")] + [(operation.target, writes)]
+        clashes = [valid & written.bit_select(register // _BLOCK, 1) for register, valid in used]
+        clashes.append(writes & read.bit_select(operation.target // _BLOCK, 1))
+        for load, pending in zip(loads.items, loads.occupied, strict=True):
+            clashes += [pending & valid & _holds(load, register) for register, valid in used]
+        # A job begins to read when the one before has read, unless a slot is between: then both are waited for.
+        reading, several, job = Signal(), Signal(), Signal(JobReadsLayout(self._params))
+        with m.If(self.job_issued):
+            m.d.sync += [
+                reading.eq(1),
+                several.eq(reading & ~self.jobs_read & self._params.paced),
+                job.eq(self.job_reads),
+            ]
+        with m.Elif(self.jobs_read):
+            m.d.sync += [reading.eq(0), several.eq(0)]
+        of_job = Mux(
+            operation.to_predicate,
+            job.guard & (job.predicate == operation.target[:3]),
+            _holds(job.offsets, operation.target) | (job.stores & _holds(job.stored, operation.target)),
+        )
+        clashes.append(reading & (several | of_job))
+        m.d.comb += self.arithmetic.clear.eq(~Cat(clashes).any())
 
     def _release(self, m):
         """The next mm reads its factors when no mm before it, and no load, still writes them.
@@ -159,6 +250,16 @@ class Scoreboard(wiring.Component):
             blocked.append(pending & (_overlap(following.factors, load) | _overlap(following.accumulators, load)))
         # Once set, it remains set until the factors are read.
         m.d.sync += compute.factors_ready.eq(~compute.factors_taken & self.following_valid & ~Cat(blocked).any())
+
+
+def _holds(registers, register):
+    return (registers.first <= register) & (register <= registers.last)
+
+
+def _blocks(registers, count):
+    """Which blocks of registers have one of ``registers``."""
+    first, last = registers.first // _BLOCK, registers.last // _BLOCK
+    return Cat((first <= block) & (block <= last) for block in range(count))
 
 
 def _overlap(one, other):

@@ -20,6 +20,7 @@ from tilewright.golden import (
     tmau_word,
 )
 from tilewright.golden.smem import Barrier
+from tilewright.sim.asm.pe import assemble_program
 from tilewright.spec import BarrierOp, Error
 from tilewright.spec.conv import ConvError
 from tilewright.spec.core import Engine, Kind, ProgramError
@@ -176,10 +177,13 @@ def test_a_new_program_clears_errors(core):
 #: Words, and the record of the program that they begin, followed by END.
 WRONG = [
     ([0], ("kind", 0)),
-    ([9 << 508 | 0xBEEF << 16], ("kind", 0, 0xBEEF)),
+    ([10 << 508 | 0xBEEF << 16], ("kind", 0, 0xBEEF)),
     ([INIT, program_word("end", tag=7) | 1 << 300], ("reserved", 1, 7)),
     ([load(tag=5) | 1 << 31], ("reserved", 0, 0x8005)),
     ([program_word("loop", back=1, tag=4)], ("count", 0, 4)),
+    ([program_word("kernel", count=13, tag=5)], ("count", 0, 5)),
+    ([program_word("kernel", entry=256, tag=6)], ("engine", 1, 0, Engine.PE)),
+    ([program_word("kernel", first=7, count=2, tag=6)], ("engine", 1, 0, Engine.PE)),
     ([program_word("pe", address=INSTRUCTIONS + 16, count=1, tag=5)], ("address", 0, 5)),
     ([program_word("pe", address=2**64 - 64, count=4)], ("bus", 0)),
     ([program_word("pe", address=GMEM_BYTES - 64, count=5, tag=6)], ("bus", 0, 6)),
@@ -202,6 +206,25 @@ WRONG = [
 def test_every_error(core, words, record):
     assert run(core, *words, END) == stopped(*record)
     assert run(core, load(), END) is None
+
+
+def test_a_kernel_gets_its_arguments_and_waits_for_what_was_issued(core):
+    """Twice with different arguments; it waits for the bytes that a load brings."""
+    kernel = assemble_program("mov r1, ur3\nadd r1, r1, ur4\nbar.wait 0x40, 0\nreturn")
+    loaded = [instruction_word(Operation.LOAD, imm=200, n=len(kernel)), *kernel]
+    words = [INIT, program_word("barrier", operation="expect_tx", barrier=BARRIER, value=64), arrive(),
+             load(signal=1, barrier=BARRIER), pe(*loaded, core=core),
+             program_word("kernel", entry=200, first=3, count=2, argument=[5, 6])]  # fmt: skip
+    assert run(core, *words, END) is None
+    assert (core.pe.registers[:, 1] == 11).all() and core.pe.number == 1 + 2 + 5
+    assert run(core, program_word("kernel", entry=200, first=4, count=1, argument=[1 << 31]), END) is None
+    assert (core.pe.registers[:, 1] == 5 + (1 << 31)).all() and core.pe.uniform[3:5] == [5, 1 << 31]
+
+
+def test_a_kernel_that_waits_for_ever(core):
+    kernel = [instruction_word(Operation.LOAD, n=2), bar_wait(), instruction_word(Operation.RETURN)]
+    with pytest.raises(DeadlockError, match=r"^word 2 waits for ever: the processing engine waits in this word"):
+        run(core, INIT, pe(*kernel, core=core), program_word("kernel"), END)
 
 
 def test_codes_with_other_tests():

@@ -20,18 +20,25 @@ RIGHT = [
     program_word("barrier", operation="try_wait", value=1), program_word("wait_all", engines=7),
     program_word("register", engine="pe", offset=0x144, value=0xFFFFFFFF),
     program_word("register", engine="conv", offset=0x2C), program_word("loop"), program_word("end", interrupt=1),
+    program_word("kernel", first=244, count=12, argument=range(1, 13), entry=(1 << 32) - 1),
+    program_word("kernel", first=255, count=1, argument=[7]), program_word("kernel"),
 ]  # fmt: skip
 
 #: Words that break one rule, by code.
 WRONG = {
-    "kind": [0, 9 << 508, 15 << 508, (1 << 508) - 1],
+    "kind": [0, 10 << 508, 15 << 508, (1 << 508) - 1],
     "reserved": [
         tmau_word(0) | 1 << 31, program_word("conv") | 1, program_word("conv") | 1 << 507,
         program_word("pe", address=0x10000, count=1) | 1 << 128, program_word("barrier", operation="init") | 1 << 8,
         program_word("wait_all") | 1 << 7, program_word("register", engine="pe", offset=0x100) | 1 << 96,
-        program_word("loop", count=1, back=1) | 1 << 96, program_word("end") | 1 << 5,
+        program_word("loop", count=1, back=1) | 1 << 96, program_word("end") | 1 << 5, program_word("kernel") | 1,
+        program_word("kernel", count=11, argument=[*[0] * 11, 1]), program_word("kernel", argument=[1 << 31]),
+        program_word("kernel", first=255, count=3, argument=[1, 2, 3, 4]),
     ],
-    "count": [program_word("pe", address=0x10000)],
+    "count": [
+        program_word("pe", address=0x10000), program_word("kernel", count=13), program_word("kernel", count=15),
+        program_word("kernel", first=245, count=12), program_word("kernel", first=255, count=2),
+    ],
     "address": [
         program_word("pe", address=0x10020, count=1), program_word("pe", address=END_OF_SPACE - 64, count=5),
         program_word("pe", address=END_OF_SPACE, count=1), program_word("pe", address=2**64 - 64, count=4),

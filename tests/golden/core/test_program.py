@@ -27,6 +27,8 @@ BY_HAND = [
      {0: 0xCAFE_0003_0020, 1: 0x140, 7: 6 << 60}),
     ("loop", {"tag": 4, "count": 7, "back": 9}, {0: 0x7_0004_0000, 1: 9, 7: 7 << 60}),
     ("end", {"interrupt": 1, "tag": 5}, {0: 0x5_0010, 7: 8 << 60}),
+    ("kernel", {"first": 0xA5, "count": 3, "tag": 0xBEEF, "entry": 0x1234, "argument": [5, 6, 0xFEDCBA98]},
+     {0: 0x1234_BEEF_3A50, 1: 6 << 32 | 5, 2: 0xFEDCBA98, 7: 9 << 60}),
 ]  # fmt: skip
 
 
@@ -100,7 +102,7 @@ def test_registers_by_hand():
     ("call", "error", "sentence"),
     [
         (lambda: program_word("nop"), ValueError,
-         "kind must be one of tmau, conv, pe, barrier, wait_all, register, loop, end, not 'nop'"),
+         "kind must be one of tmau, conv, pe, barrier, wait_all, register, loop, end, kernel, not 'nop'"),
         (lambda: program_word("loop", rounds=1), ValueError,
          "a LOOP word has no field 'rounds': its fields are tag, count, back, kind"),
         (lambda: program_word("loop", count=-1), ValueError, "count must be 0 to 4294967295, not -1"),

@@ -5,8 +5,9 @@ import random
 import numpy as np
 import pytest
 
-from tilewright.golden.pe.machine import Pe, PeSizes
+from tilewright.golden.pe.machine import Pe
 from tilewright.golden.pe.segment import Segment
+from tilewright.golden.pe.sizes import PeSizes
 from tilewright.sim.asm.pe import assemble_program
 from tilewright.spec.pe import SegmentElement
 

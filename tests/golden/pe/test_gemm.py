@@ -8,8 +8,8 @@ import pytest
 
 from tilewright.golden.dot_product import dot
 from tilewright.golden.pe.gemm_plan import Gemm, Plan
-from tilewright.golden.pe.machine import PeSizes
 from tilewright.golden.pe.program import gemm_of_shapes, gemm_program, laid_out
+from tilewright.golden.pe.sizes import PeSizes
 from tilewright.spec import Swizzle
 from tilewright.spec.pe import INSTRUCTIONS, MmType, Operation
 

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from tilewright.golden.pe.machine import BarrierNotCompleteError, Fault, Pe, PeSizes, instruction_word
+from tilewright.golden.pe.checks import instruction_word
+from tilewright.golden.pe.machine import BarrierNotCompleteError, Fault, Pe
 from tilewright.golden.pe.segment import PageNotLoadedError, Segment
+from tilewright.golden.pe.sizes import PeSizes
 from tilewright.golden.smem import Barrier
 from tilewright.spec.pe import PAGE_ENTRY, Compare, MmType, Operation, PeError, SegmentElement, Source
 
@@ -55,7 +57,7 @@ def refused_word(pe, code, register, word):
 def test_opcode(pe):
     mm = instruction_word(Operation.MM, ur=BYTES)
     refused_word(pe, PeError.OPCODE, 0, 0)
-    refused_word(pe, PeError.OPCODE, 0, 10)
+    refused_word(pe, PeError.OPCODE, 0, 16)
     refused_word(pe, PeError.OPCODE, 0, mm | 1 << 23)
     refused_word(pe, PeError.OPCODE, 0, mm | 10 << 24)
     refused_word(pe, PeError.OPCODE, 0, instruction_word(Operation.SETP) | 10 << 20)

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from tilewright.golden.pe.machine import Pe, PeSizes, instruction_word
+from tilewright.golden.pe.checks import instruction_word
+from tilewright.golden.pe.machine import Pe
 from tilewright.golden.pe.segment import Segment, wrong_segment
+from tilewright.golden.pe.sizes import PeSizes
 from tilewright.spec import Swizzle
 from tilewright.spec.pe import PAGE_ENTRY, MmType, Operation, PeError, SegmentElement
 
@@ -108,7 +110,7 @@ class Naive:
 
     def words(self, values):
         """Yields thread, word, and coordinates of its elements, for all that has an element inside or is to be 0."""
-        per_word = 4 // self.segment.element.bytes
+        per_word = 1 if values["element"] else 4 // self.segment.element.bytes
         for thread in range(self.sizes.threads):
             if not self.takes_part(thread, values):
                 continue
@@ -127,7 +129,10 @@ class Naive:
             bits = [self.element(thread, element) for element in elements]
             if None not in bits:
                 loaded[thread, values["rd"] + w] = sum(value << 8 * size * e for e, value in enumerate(bits))
+        signed_element = self.segment.element in (SegmentElement.S8, SegmentElement.S16)
         for place, word in loaded.items():
+            if values["element"] and signed_element:
+                word = signed(word, 8 * size, True) % (1 << 32)
             self.registers[place] = word
 
     def st(self, **values):
@@ -239,7 +244,11 @@ def test_ld_and_st(operation):
         rf = int(rng.integers(0, 12))
         pe, entries = random_pe(rng, segment, rf)
         n = int(rng.integers(1, 6))
-        values = {"n": n, ("rd" if operation == Operation.LD else "rs"): int(rng.integers(pe.sizes.regs - n))}
+        values = {
+            "n": n,
+            "element": int(rng.integers(2)),
+            ("rd" if operation == Operation.LD else "rs"): int(rng.integers(pe.sizes.regs - n)),
+        }
         values |= common(rng, rf)
         if operation == Operation.ST:
             # What several threads write to the same byte is not promised: all store the same bytes.

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from tilewright.golden.pe.machine import Pe, PeSizes
+from tilewright.golden.pe.machine import Pe
 from tilewright.golden.pe.placement import Placement
+from tilewright.golden.pe.sizes import PeSizes
 from tilewright.spec import Swizzle
 from tilewright.spec.pe import SegmentElement
 

@@ -208,7 +208,8 @@ def test_cases_of_one_engine_share_a_session(tmp_path, capsys, monkeypatch):
 
 
 REFUSED = [
-    (PROGRAM, {"program": "mov r0"}, "program line 1: 'r0' must be followed by a number, tid or core"),
+    (PROGRAM, {"program": "mov r0"},
+     "program line 1: 'r0' must be followed by a number, tid, core, a register or a uniform register"),
     (PROGRAM, {"program": ["halt", "halt 3"]}, "program line 2: '3' is more than the command takes"),
     (PROGRAM, {"program": 3}, "program must be a string, or a list of strings"),
     (PROGRAM, {"pe": {"preset": "large"}}, "pe.preset must be one of unit, ecp5, default, lean, full, not 'large'"),
@@ -235,7 +236,7 @@ REFUSED = [
     (PROGRAM, {"expect": {"record": {"instruction": 0}}}, "expect.record.first is missing"),
     (PROGRAM, {"expect": {"error": "stride"}},
      "expect.error must be one of None, opcode, unsupported, merge, uniform, segment, register, barrier, product, "
-     "alignment, unmapped, off_chip, memory, stopped, not 'stride'"),
+     "alignment, unmapped, off_chip, memory, stopped, control, not 'stride'"),
     (GEMM, {"type": "f32"}, "type must be one of s8, u8, s8u8, u8s8, s16, u16, s16u16, u16s16, f16, bf16, not 'f32'"),
     (GEMM, {"m": 0}, "m must be an integer from 1 to 65535, not 0"),
     (GEMM, {"ka": 5}, "ka must be an integer from 1 to 4, not 5"),

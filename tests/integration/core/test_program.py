@@ -41,6 +41,16 @@ SMEM = PARAMS.smem.size_bytes
 BARRIER, OTHER_BARRIER = SMEM - 8, SMEM - 16
 READ, WRITTEN, COPIED = 8192, 8704, 9216
 PE_PROGRAM = "movu ur0, 0\nmovu ur1, 1\nmov r0, tid\nld r2, ur0:rf0:0x0, 1\nst r2, ur1:rf0:0x0, 1\nfence"
+#: Adds ur2 three times to what it reads in segment ur0, and writes it to segment ur1.
+KERNEL = """load.code 4, 8
+mov r0, tid
+ld r2, ur0:rf0:0x0, 1
+loop 3
+add r2, r2, ur2
+end
+st r2, ur1:rf0:0x0, 1
+fence
+return"""
 STOP = ("program", "control", 8)
 SEED = 3
 #: Words after which a garbage program is taken for one that never ends.
@@ -114,15 +124,20 @@ class Maker:
         self.sources = [session.place(np.resize(job.smem, -(-len(job.smem) // 128) * 128)) for job in self.jobs]
         self.data = session.place(np.random.default_rng(seed).integers(0, 256, 2048, np.uint8))
         self.results = session.place(np.zeros(4096, np.uint8))
-        program = b"".join(word.to_bytes(16, "little") for word in assemble_program(PE_PROGRAM))
-        self.run = program_word("pe", count=len(program) // 16, tag=5,
-                                address=session.place(np.frombuffer(program, np.uint8)))  # fmt: skip
+        self.run, self.load_kernel = self._place(PE_PROGRAM), self._place(KERNEL)
+
+    def _place(self, text):
+        """A PE word of a program, which is placed in global memory."""
+        program = b"".join(word.to_bytes(16, "little") for word in assemble_program(text))
+        address = self.session.place(np.frombuffer(program, np.uint8))
+        return program_word("pe", count=len(program) // 16, tag=5, address=address)
 
     def words(self, rounds):
         segments = [Segment(SegmentElement.U32, (32,), (5,), base=base).pack() for base in (READ, WRITTEN)]
         made = [word for index, segment in enumerate(segments) for word in segment_words(index, segment)]
+        made.append(self.load_kernel)
         for _ in range(rounds):
-            made += self.rng.choice([self._job, self._instructions, self._copies, self._loop])()
+            made += self.rng.choice([self._job, self._instructions, self._kernel, self._copies, self._loop])()
         return [*made, END]
 
     def _load(self, source, destination, size):
@@ -150,6 +165,15 @@ class Maker:
     def _instructions(self):
         load = self._load(self.data + 16 * self.rng.randrange(64), READ, 128)
         return [*load, self.run, wait(Engine.PE), copy(WRITTEN, self.results + 1024, 128, out=True), wait()]
+
+    def _kernel(self):
+        """The same with a kernel, while a copy goes on elsewhere."""
+        load = self._load(self.data + 16 * self.rng.randrange(64), READ, 128)
+        call = program_word("kernel", entry=4, first=0, count=3, argument=[0, 1, self.rng.getrandbits(32)] + [0] * 9)
+        return [
+            *load, call, copy(self.data, COPIED, 512), wait(Engine.PE),
+            copy(WRITTEN, self.results + 1024, 128, out=True), wait(),
+        ]  # fmt: skip
 
     def _copies(self):
         made = [copy(self.data + 16 * self.rng.randrange(64), COPIED + 512 * place, 512) for place in range(4)]

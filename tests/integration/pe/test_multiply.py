@@ -5,7 +5,7 @@ import pytest
 
 from support.sessions import session_fixture
 from tilewright import golden
-from tilewright.golden.pe.machine import instruction_word
+from tilewright.golden.pe.checks import instruction_word
 from tilewright.hw.core.params import CoreParams
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.sim.session import Session

@@ -49,7 +49,7 @@ def compare(name, simulator, count, *, late=False, coverage=None, **surroundings
 
 # Of unit as many as every combination takes.
 @cases("name, count", [("unit", 100)],
-       [("parts", 150), ("integers", 150), ("default", 150), ("unit", 2000), ("integers", 500)])  # fmt: skip
+       [("parts", 150), ("integers", 150), ("default", 220), ("unit", 2000), ("integers", 500)])  # fmt: skip
 def test_random_programs_on_verilator(name, count):
     """And they show every combination of features."""
     coverage = pe_coverage(SIZES[name])

@@ -100,6 +100,7 @@ def expected(segment):
     return {
         "good": 1,
         "element_log2": segment["element"] & 3,
+        "signed": segment["element"] in (SegmentElement.S8, SegmentElement.S16, SegmentElement.S32),
         "rank": segment["rank"] - 1,
         "swizzle": segment["swizzle"],
         "paged": segment["paged"],

@@ -5,7 +5,7 @@ Programs, products and pages are run by tests/integration/pe and tests/integrati
 
 from support.registers import Registers
 from support.streams import pulse
-from tilewright.golden.pe.machine import instruction_word
+from tilewright.golden.pe.checks import instruction_word
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.pe.top import Pe, PeUnit
 from tilewright.sim.asm.pe import assemble_program

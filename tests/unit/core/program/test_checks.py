@@ -10,7 +10,7 @@ from tilewright.golden.tmau.checks import Windows
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core import CORE_PRESETS
 from tilewright.hw.core.program.checks import RangeCheck, WordDecoder
-from tilewright.spec.core import PROGRAM_WORDS, Kind, ProgramError
+from tilewright.spec.core import ARGUMENTS, PROGRAM_WORDS, Kind, ProgramError
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, receive, send, sender, watch_stream
 
@@ -35,14 +35,24 @@ def run(params, items, mode="none"):
     return out["items"], out["cycles"]
 
 
+def arguments(rng):
+    """Of a kernel: few of them."""
+    count = rng.choice((0, 1, 4, 8))
+    return [rng.getrandbits(32) for _ in range(count)] + [0] * (ARGUMENTS - count)
+
+
 def near_word(rng):
     """Random fields of a kind, small or large, with up to two bits more."""
     kind = rng.choice(list(Kind))
+
+    def value(field):
+        return rng.choice((0, 1, 8, 64, 4, rng.getrandbits(field.width))) % (1 << field.width)
+
     word = PROGRAM_WORDS[kind].pack(
-        **{field.name: rng.choice((0, 1, 8, 64, 4, rng.getrandbits(field.width))) % (1 << field.width)
-           for field in PROGRAM_WORDS[kind].fields if field.name != "kind"},
+        **{field.name: value(field) for field in PROGRAM_WORDS[kind].fields if field.name not in ("kind", "argument")},
+        **({"argument": arguments(rng)} if kind == Kind.KERNEL else {}),
         kind=kind,
-    )  # fmt: skip
+    )
     for _ in range(rng.choice((0, 0, 0, 1, 2))):
         word ^= 1 << rng.randrange(512)
     return word

@@ -9,12 +9,14 @@ from support.program_bench import STOP, ProgramBench
 from support.selection import grid
 from tilewright.golden import ProgramRecord, conv_words, program_bytes, program_word, tmau_word
 from tilewright.golden.core.processor import Loops, check_range, check_word, kind_of
+from tilewright.golden.pe.checks import instruction_word
 from tilewright.golden.tmau.checks import Windows
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core import CORE_PRESETS, ProgramParams, core_regions
 from tilewright.hw.core.program.processor import CommandProcessor
 from tilewright.spec import BarrierOp
-from tilewright.spec.core import PROGRAM_WORDS, WRITABLE, Engine, Kind, ProgramError
+from tilewright.spec.core import ARGUMENTS, PROGRAM_WORDS, WRITABLE, Engine, Kind, ProgramError
+from tilewright.spec.pe import Operation
 from tilewright.verify.pysim.simulate import elaborated
 from tilewright.verify.pysim.streams import STALL_MODES
 
@@ -90,6 +92,11 @@ class Reference:
             for number in range(fields["count"]):
                 at = (fields["address"] + 16 * number) % BYTES
                 self.events.append(("instruction", int.from_bytes(self._memory[at : at + 16].tobytes(), "little")))
+        elif kind == Kind.KERNEL:
+            for number, value in enumerate(fields["argument"][: fields["count"]]):
+                movu = instruction_word(Operation.MOVU, ud=fields["first"] + number, imm=value)
+                self.events.append(("instruction", movu))
+            self.events.append(("instruction", instruction_word(Operation.CALL, imm=fields["entry"])))
         elif kind == Kind.REGISTER:
             base = REGIONS[Engine(fields["engine"]).name.lower()].base
             self.events.append(("register", base + fields["offset"], fields["value"]))
@@ -110,7 +117,7 @@ def memory_with(*parts):
 def random_word(rng):
     """A word, or those of a job, that is mostly right."""
     tag = rng.getrandbits(16)
-    kind = rng.choice(list(Kind)[:-1])
+    kind = rng.choice([kind for kind in Kind if kind != Kind.END])
     if kind == Kind.TMAU:
         return [tmau_word(rng.getrandbits(508) & ~(1 << 31))]
     if kind == Kind.CONV:
@@ -125,6 +132,11 @@ def random_word(rng):
         engine = rng.choice(list(Engine)[1:])
         offset = rng.choice(list(WRITABLE[engine]))
         return [program_word(kind, engine=engine, offset=offset, value=rng.getrandbits(32), tag=tag)]
+    if kind == Kind.KERNEL:
+        count = rng.randrange(ARGUMENTS + 1)
+        arguments = [rng.getrandbits(32) for _ in range(count)] + [0] * (ARGUMENTS - count)
+        first, entry = rng.randrange(256 - count), rng.getrandbits(32)
+        return [program_word(kind, first=first, count=count, argument=arguments, entry=entry, tag=tag)]
     if kind == Kind.LOOP:
         return [program_word(kind, count=rng.randrange(1, 4), back=rng.randrange(1, 5), tag=tag)]
     return [program_word(kind, engines=rng.randrange(8), tag=tag)]

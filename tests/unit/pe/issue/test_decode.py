@@ -9,15 +9,18 @@ from amaranth.hdl import Module, Signal
 
 from support.selection import grid
 from support.streams import transact
-from tilewright.golden.pe.machine import decode, refusal
+from tilewright.golden.pe.checks import decode, refusal
 from tilewright.hw.pe.issue.decode import DecodedLayout, Decoder, memory_error, moved_registers
 from tilewright.hw.pe.layouts import SegmentEntryLayout
 from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.spec.arithmetic import FUNCTIONS, Function, Operand
 from tilewright.spec.pe import INSTRUCTIONS, MmType, Operation, PeError, SegmentElement
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, set_together
 
 UNIT = PE_PRESETS["unit"]
+#: Operations that may be at a wrong place.
+CONTROLS = {Operation.CALL, Operation.RETURN, Operation.LOOP, Operation.END, Operation.LOAD}
 
 
 def random_word(rng, params):
@@ -32,6 +35,8 @@ def random_word(rng, params):
         value = rng.choice([small, small, rng.choice(limits) - rng.randrange(4), rng.randrange(largest + 1)])
         word |= min(value, largest) << field.lsb
     word = word & ~0xFF | operation
+    if operation in (Operation.ARITH, Operation.LOOP) and rng.random() < 0.8:
+        word = without_unused(rng, fmt.unpack(word), fmt)
     if operation == Operation.BAR_WAIT and rng.random() < 0.7:
         word &= ~(7 << fmt["imm"].lsb)
     if rng.random() < 0.1:
@@ -39,14 +44,34 @@ def random_word(rng, params):
     return word
 
 
-def refusal_at_rank(word, params, rank):
-    """The golden error if all uniform registers name a segment of ``rank`` that fits the instruction."""
+def without_unused(rng, fields, fmt):
+    """An ARITH or LOOP with these fields, but a function that exists, and zeros where it uses no field."""
+    fields["b"] = rng.choice([*Operand])
+    unused = {"imm"} if fields["b"] != Operand.IMMEDIATE else {"rb"}
+    if fields["opcode"] == Operation.ARITH:
+        fields["function"] = rng.choice([*Function])
+        info = FUNCTIONS[fields["function"]]
+        unused |= {f"r{name}" for name in "abc" if name not in info.operands}
+        unused |= {"b", "imm"} if "b" not in info.operands else set()
+        unused |= set() if info.selects else {"ps"}
+        fields["part"] %= info.parts
+    return fmt.pack(**fields | dict.fromkeys(unused, 0))
+
+
+def refusal_at_rank(word, params, rank, misplaced):
+    """The golden error if all uniform registers name a segment of ``rank`` that fits the instruction.
+
+    ``misplaced`` is the index in instruction memory if the error CONTROL was found before, or None.
+    """
     fields = INSTRUCTIONS[Operation.MM].unpack(word)
     narrow = fields["type"] > max(MmType) or MmType(fields["type"]).bytes == 1
     segment = SimpleNamespace(element=SegmentElement.S8 if narrow else SegmentElement.S16, rank=rank)
     pe = SimpleNamespace(
-        sizes=params, uniform=[0] * params.uniform_regs, segments=[segment], smem=range(params.smem.size_bytes)
-    )
+        sizes=params, uniform=[0] * params.uniform_regs, segments=[segment], smem=range(params.smem.size_bytes),
+        kernels=SimpleNamespace(
+            refusal=lambda *_: (PeError.NONE, 0) if misplaced is None else (PeError.CONTROL, misplaced)
+        ),
+    )  # fmt: skip
     values = decode(word)
     return (PeError.OPCODE, 0) if values is None else refusal(values, pe)
 
@@ -65,26 +90,40 @@ def error_of(decoded, rank):
     return PeError.NONE, 0
 
 
-@grid(lambda preset, mode: preset == "unit" or mode == "both", preset=["unit", "default", "ecp5"], mode=STALL_MODES)
+@grid(
+    lambda preset, mode: preset == "unit" or mode == "both",
+    preset=["unit", "default", "ecp5", "lean"],
+    mode=STALL_MODES,
+)
 def test_errors(preset, mode):
     params, met = PE_PRESETS[preset], set()
     rng = random.Random(f"decode {preset}")
-    words = [random_word(rng, params) for _ in range(600)]
-    payloads, cycles = transact(elaborated(Decoder, params), {"i": words}, {"o": len(words)}, mode)
-    for number, (word, decoded) in enumerate(zip(words, payloads["o"], strict=True)):
+    words = [random_word(rng, params) for _ in range(1500)]
+    fetched = [
+        {"word": word, "misplaced": word & 0xFF in CONTROLS and rng.random() < 0.3, "index": rng.getrandbits(16)}
+        for word in words
+    ]
+    payloads, cycles = transact(elaborated(Decoder, params), {"i": fetched}, {"o": len(words)}, mode)
+    for number, (item, decoded) in enumerate(zip(fetched, payloads["o"], strict=True)):
+        word, misplaced = item["word"], item["index"] if item["misplaced"] else None
         assert (decoded.word, decoded.number) == (word, number)
         for rank in range(1, 5):
-            expected = refusal_at_rank(word, params, rank)
+            expected = refusal_at_rank(word, params, rank, misplaced)
             if expected[0] != PeError.SEGMENT:  # mm with t1 at rank 1, which the decoder cannot know
                 assert error_of(decoded, rank) == expected, f"{word:#x} at rank {rank}"
             met.add((INSTRUCTIONS[Operation.MM].unpack(word)["opcode"], expected[0]))
     codes = {PeError.NONE, PeError.OPCODE, PeError.UNIFORM, PeError.REGISTER, PeError.BARRIER}
+    codes |= {PeError.CONTROL} if params.units else set()
     codes |= {PeError.MERGE} if params.threads < 16 else set()
     codes |= set() if params.floats else {PeError.UNSUPPORTED}
     assert {code for _, code in met} >= codes
-    assert {operation for operation, code in met if not code} == set(Operation)
+    built = {operation for operation in Operation if params.units or operation not in {*CONTROLS, Operation.ARITH}}
+    assert {operation for operation, code in met if not code} == built
     if mode == "none":
-        assert cycles["o"] == [cycle + 2 for cycle in cycles["i"]] == list(range(2, 2 * len(words) + 2, 2))
+        assert cycles["o"] == [cycle + 2 for cycle in cycles["i"]]
+        fast = {*CONTROLS, Operation.ARITH, Operation.MOV, Operation.SETP} if params.units else set()
+        for word, cycle, following in zip(words, cycles["i"], cycles["i"][1:], strict=False):
+            assert following - cycle == 2 or word & 0xFF in fast
 
 
 @pytest.mark.parametrize("operation", [Operation.MM, Operation.LD, Operation.ST])

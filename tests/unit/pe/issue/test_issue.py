@@ -8,7 +8,8 @@ from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import connect
 
 from support.pe_accesses import OffsetSets
-from tilewright.golden.pe.machine import decode, refusal
+from tilewright.golden.pe.checks import decode, refusal
+from tilewright.golden.pe.kernel import Kernels
 from tilewright.hw.pe.issue.decode import Decoder
 from tilewright.hw.pe.issue.issue import Issue
 from tilewright.hw.pe.issue.scoreboard import LOADS
@@ -18,7 +19,8 @@ from tilewright.spec.pe import INSTRUCTIONS, MmType, Operation, PeError, Segment
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, send, set_together, watch_stream
 
-PARAMS = PE_PRESETS["unit"].replace(threads=6, types=("i8", "f16"))
+#: Without arithmetic, which takes a mov or setp away from Issue.
+PARAMS = PE_PRESETS["unit"].replace(threads=6, types=("i8", "f16"), units=())
 KINDS = {Operation.MM: JobKind.MULTIPLY, Operation.LD: JobKind.LOAD, Operation.ST: JobKind.STORE}
 #: Element and rank of each segment; None: wrong.
 SEGMENTS = [(SegmentElement.S8, 2), (SegmentElement.F16, 3), (SegmentElement.U8, 1), None, (SegmentElement.S32, 1),
@@ -44,7 +46,8 @@ def pack(operation, **fields):
 
 def random_instruction(rng):
     """Mostly right, and mostly with one of few offset registers, so that they are reused and overwritten."""
-    operations = [Operation.MM] * 9 + [Operation.LD, Operation.ST, Operation.MOVU] * 2 + list(Operation)
+    operations = [Operation.MM] * 9 + [Operation.LD, Operation.ST, Operation.MOVU] * 2
+    operations += [operation for operation in Operation if operation <= Operation.HALT]
     operation = rng.choice(operations)
     fields = {
         "guard": rng.randrange(2),
@@ -61,6 +64,7 @@ def random_instruction(rng):
         "n": rng.choice([1, 2, 4, 9, 20, 0]),
         "parity": rng.randrange(2),
         "pd": rng.randrange(8),
+        "element": 0,
         "compare": rng.randrange(10),
     }
     fields["rd"] = fields["rs"] = rng.choice([rng.randrange(32), rng.randrange(32), rng.randrange(40)])
@@ -88,7 +92,11 @@ class Reference:
         self.refused, self.given_up = refused, given_up
         segments = [known and SimpleNamespace(element=known[0], rank=known[1]) for known in SEGMENTS]
         self.pe = SimpleNamespace(
-            sizes=PARAMS, uniform=[None] * PARAMS.uniform_regs, segments=segments, smem=range(PARAMS.smem.size_bytes)
+            sizes=PARAMS,
+            uniform=[None] * PARAMS.uniform_regs,
+            segments=segments,
+            smem=range(PARAMS.smem.size_bytes),
+            kernels=Kernels(PARAMS),
         )
         self.sets = OffsetSets()
         self.flush = 1

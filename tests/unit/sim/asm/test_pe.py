@@ -1,17 +1,21 @@
 """The text of instructions: words by hand, each value of each field in both directions, and refusals."""
 
 import random
-from itertools import permutations
+from itertools import permutations, product
 
 import pytest
 
 from tilewright.errors import UsageError
 from tilewright.sim.asm.pe import BITS, assemble_program, disassemble_instruction
-from tilewright.spec.pe import GUARDED, INSTRUCTIONS, Compare, MmType, Operation, Source
+from tilewright.spec.arithmetic import FUNCTIONS, Function, Operand
+from tilewright.spec.pe import GUARDED, INSTRUCTIONS, Compare, MmType, Operation, Source, Target
 from tilewright.tools.cli.main import main
 
 SEED = 11
 ADDRESS = {"ur": 4, "rf": 290, "imm": 0}
+#: Integers, and binary32 numbers of all kinds.
+IMMEDIATES = [0, 1, 0xFFFFFFFF, 0x3F800000, 0xBE4CCCCD, 0x7F800000, 0x7FC00000, 0x00000001, 0x7F7FFFFF, 0x80000000]
+IMM = {"b": Operand.IMMEDIATE, "imm": 0}
 
 #: Text, operation, fields.
 LINES = [
@@ -31,12 +35,40 @@ LINES = [
     ("mov r5, 0x10", Operation.MOV, {"rd": 5, "imm": 16}),
     ("@p7 , mov r5, tid", Operation.MOV, {"guard": 1, "predicate": 7, "rd": 5, "source": Source.THREAD}),
     ("mov r5, core", Operation.MOV, {"rd": 5, "core": 1}),
+    ("mov r5, -2", Operation.MOV, {"rd": 5, "imm": 0xFFFFFFFE}),
+    ("mov r5, 1.0", Operation.MOV, {"rd": 5, "imm": 0x3F800000}),
     ("movu ur4, 3", Operation.MOVU, {"ud": 4, "imm": 3}),
     ("setp.lt p1, r5, 0x10", Operation.SETP, {"compare": Compare.LT, "pd": 1, "rs": 5, "imm": 16}),
     ("setp.geu p1, tid, 4", Operation.SETP, {"compare": Compare.GEU, "pd": 1, "source": Source.THREAD, "imm": 4}),
     ("bar.wait 0x100, 1", Operation.BAR_WAIT, {"imm": 0x100, "parity": 1}),
     ("fence", Operation.FENCE, {}),
     ("halt", Operation.HALT, {}),
+    ("ld.e r256, ur4:rf290:0x0, 2", Operation.LD, {"element": 1, "rd": 256, "n": 2} | ADDRESS),
+    ("st.e r0, ur4:rf290:0x0, 16", Operation.ST, {"element": 1, "rs": 0, "n": 16} | ADDRESS),
+    ("mov r5, r6", Operation.ARITH, {"function": Function.MOV, "rd": 5, "rb": 6}),
+    ("mov r5, ur3", Operation.ARITH, {"function": Function.MOV, "b": Operand.UNIFORM, "rd": 5, "rb": 3}),
+    ("@p2, add r5, r6, r7", Operation.ARITH,
+     {"guard": 1, "predicate": 2, "function": Function.ADD, "rd": 5, "ra": 6, "rb": 7}),
+    ("add r5, r6, -3", Operation.ARITH, {"function": Function.ADD, "rd": 5, "ra": 6} | IMM | {"imm": 0xFFFFFFFD}),
+    ("fmul r5, r6, 0.1", Operation.ARITH, {"function": Function.FMUL, "rd": 5, "ra": 6} | IMM | {"imm": 0x3DCCCCCD}),
+    ("fadd r5, r6, -1.5e3", Operation.ARITH, {"function": Function.FADD, "rd": 5, "ra": 6} | IMM | {"imm": 0xC4BB8000}),
+    ("xbu.2 r5, r6, -128", Operation.ARITH,
+     {"function": Function.XBU, "part": 2, "rd": 5, "ra": 6} | IMM | {"imm": 0xFFFFFF80}),
+    ("lookb.3 r8, r6, 0, r9", Operation.ARITH,
+     {"function": Function.LOOKB, "part": 3, "rd": 8, "ra": 6, "rc": 9} | IMM),
+    ("dp4.su r5, r6, r7, r8", Operation.ARITH,
+     {"function": Function.DP4, "part": 1, "rd": 5, "ra": 6, "rb": 7, "rc": 8}),
+    ("sel r5, p1, r6, r7", Operation.ARITH, {"function": Function.SEL, "ps": 1, "rd": 5, "ra": 6, "rb": 7}),
+    ("pandn p1, p2, p3", Operation.ARITH, {"function": Function.PANDN, "ps": 2, "part": 3, "rd": 1}),
+    ("ltu p1, r5, ur6", Operation.ARITH, {"function": Function.LTU, "b": Operand.UNIFORM, "rd": 1, "ra": 5, "rb": 6}),
+    ("hf.1 r1, r2, r3", Operation.ARITH, {"function": Function.HF, "part": 1, "rd": 1, "ra": 2, "rc": 3}),
+    ("call 0x10", Operation.CALL, {"imm": 16}),
+    ("return", Operation.RETURN, {}),
+    ("loop 10", Operation.LOOP, {"imm": 10} | {"b": Operand.IMMEDIATE}),
+    ("loop ur3", Operation.LOOP, {"b": Operand.UNIFORM, "rb": 3}),
+    ("end", Operation.END, {}),
+    ("load.code 0x10, 12", Operation.LOAD, {"target": Target.CODE, "imm": 16, "n": 12}),
+    ("load.lookup 0, 64", Operation.LOAD, {"target": Target.LOOKUP, "n": 64}),
 ]  # fmt: skip
 
 
@@ -100,6 +132,28 @@ def test_a_word_as_it_is():
         ("@q1, mov r0, 0", "'@q1' must be a predicate, as @p0"),
         ("@p1 mov r0, 0", "'@p1' must be followed by a comma"),
         ("@p1,", "'@p1' must be followed by an instruction"),
+        ("add r1, r2", "'r2' must be followed by a register, a uniform register or a number"),
+        ("add r1, r2, r3, r4", "'r4' is more than the command takes"),
+        ("add r1, r2, p3", "'p3' must be a number"),
+        ("add r1, r2, -2147483649", "'-2147483649' must be -2147483648 to 4294967295"),
+        ("add r1, 5, r2", "'5' must be a register, as r0"),
+        ("add.1 r1, r2, r3", "'1' is more than the command takes"),
+        ("xbu r1, r2, 0", "'xbu' must go on with a part: 0, 1, 2, 3"),
+        ("xbu.4 r1, r2, 0", "'4' must be a part: 0, 1, 2, 3"),
+        ("dp4.0 r1, r2, r3, r4", "'0' must be a part: ss, su, us, uu"),
+        ("shfl.8 r1, r2", "'8' must be a part: 0, 1, 2, 3, 4, 5, 6, 7"),
+        ("fmul r1, r2, 1.0e99", "'1.0e99' is too large for a binary32 number"),
+        ("fmul r1, r2, 1.0f", "'1.0f' must be a number"),
+        ("lt r1, r2, r3", "'r1' must be a predicate, as p0"),
+        ("lt p8, r2, r3", "'p8' must be 0 to 7"),
+        ("sel r1, r2, r3, r4", "'r2' must be a predicate, as p0"),
+        ("mad r1, r2, 3, 4", "'4' must be a register, as r0"),
+        ("mov r1, ur256", "'ur256' must be 0 to 255"),
+        ("loop 0", "'0' must be 1 to 4294967295"),
+        ("loop r3", "'r3' must be a number"),
+        ("load 0, 1", "'load' must go on with where to: code, lookup"),
+        ("load.code 0, 0", "'0' must be 1 to 65535"),
+        ("@p1, call 0", "'call' cannot be guarded by a predicate"),
         ("word", "'word' must be followed by a number"),
         (f"word {1 << 128:#x}", f"'{1 << 128:#x}' must be 0 to {(1 << 128) - 1}"),
     ],
@@ -158,6 +212,17 @@ CANONICAL = [
     "bar.wait 0x100, 1",
     "fence",
     "halt",
+    "@p3, ld.e r256, ur2:rf290:0x0, 2",
+    "st.e r0, ur3:rf290:0x0, 16",
+    "mov r5, r6",
+    "@p1, mov r5, ur3",
+    "fma r5, r6, 0.5, r7",
+    "fma r5, r6, 0x1, r7",
+    "lookb.3 r8, r6, 0x0, r9",
+    "@p3, sel r5, p1, r6, ur7",
+    "pand p1, p2, p3",
+    "loop ur3",
+    "load.code 0x10, 12",
 ]
 
 
@@ -187,7 +252,7 @@ def numbers_of(field):
     return [low, low + 1, *(1 << bit for bit in range(1, field.width)), high - 1, high]
 
 
-@pytest.mark.parametrize("operation", Operation)
+@pytest.mark.parametrize("operation", sorted(set(Operation) - {Operation.ARITH, Operation.LOOP}))
 def test_every_value_of_every_field_comes_back(operation):
     fmt = INSTRUCTIONS[operation]
     rng = random.Random(SEED)
@@ -209,6 +274,34 @@ def test_every_value_of_every_field_comes_back(operation):
             assert assemble_program(text) == [word], text
 
 
+@pytest.mark.parametrize("function", Function)
+def test_every_function_comes_back(function):
+    info, rng = FUNCTIONS[function], random.Random(SEED)
+    name = function.name.lower()
+    fmt = INSTRUCTIONS[Operation.ARITH]
+    for part, b in product(range(info.parts), Operand if "b" in info.operands else [Operand.REGISTER]):
+        used = {"rd": rng.randrange(8), "part": part, "b": b, "guard": 1, "predicate": rng.randrange(8)}
+        used |= {"ps": rng.randrange(8)} if info.selects else {}
+        used |= {f"r{operand}": rng.randrange(65536) for operand in info.operands if operand != "b"}
+        if "b" in info.operands:
+            used |= {"imm": rng.choice(IMMEDIATES)} if b == Operand.IMMEDIATE else {"rb": rng.randrange(256)}
+        word = fmt.pack(opcode=Operation.ARITH, function=function, **used)
+        text = disassemble_instruction(word)
+        # An immediate is moved by another operation.
+        is_move = function == Function.MOV and b == Operand.IMMEDIATE
+        assert text.startswith("word" if is_move else f"@p{used['predicate']}, {name}"), text
+        assert assemble_program(text) == [word]
+        for unused in {"ra", "rb", "rc", "imm", "ps"} - used.keys():
+            other = word | 1 << fmt[unused].lsb
+            assert disassemble_instruction(other) == f"word {other:#x}"
+
+
+@pytest.mark.parametrize("fields", [{}, {"b": 3, "imm": 1}, {"b": 1}, {"b": 1, "imm": 1, "rb": 1}, {"b": 2, "imm": 1}])
+def test_a_loop_without_a_count_has_no_line(fields):
+    word = INSTRUCTIONS[Operation.LOOP].pack(opcode=Operation.LOOP, **fields)
+    assert disassemble_instruction(word) == f"word {word:#x}"
+
+
 def test_every_mm_comes_back():
     fmt = INSTRUCTIONS[Operation.MM]
     for kind in MmType:
@@ -225,7 +318,7 @@ def test_any_word_comes_back():
     rng = random.Random(SEED)
     named = 0
     for _ in range(3000):
-        word = rng.getrandbits(BITS) & ~0xFF | rng.randrange(12)
+        word = rng.getrandbits(BITS) & ~0xFF | rng.randrange(17)
         for operation in Operation:
             if word & 0xFF == operation and rng.random() < 0.9:
                 word &= ~INSTRUCTIONS[operation].reserved_mask
@@ -240,7 +333,8 @@ def test_no_illegal_word_has_a_line():
     illegal = [opcode for opcode in range(256) if opcode not in list(Operation)]
     for operation, fmt in INSTRUCTIONS.items():
         names = {field.name for field in fmt.fields}
-        good = fmt.pack(opcode=operation, **{name: 1 for name in ("n", "ka", "kb") if name in names})
+        least = {name: 1 for name in ("n", "ka", "kb") if name in names}
+        good = fmt.pack(opcode=operation, **least | ({"b": 1, "imm": 1} if operation == Operation.LOOP else {}))
         assert not disassemble_instruction(good).startswith("word")
         illegal += [good | 1 << bit for bit in range(BITS) if fmt.reserved_mask >> bit & 1]
         if operation in GUARDED:

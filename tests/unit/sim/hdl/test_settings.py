@@ -21,7 +21,7 @@ OTHERS = (
     "tmau.command_window=true tmau.barrier_window=true "
     "tmau.features=swizzle,stores "
     "pe.threads=8 pe.regs=64 pe.factor_regs=1 pe.uniform_regs=16 pe.segments=32 pe.pages=64 pe.mm_in_flight=4 "
-    "pe.types=i8,f16 pe.dsp_adders=false "
+    "pe.types=i8,f16 pe.dsp_adders=false pe.units=alu,lookup pe.kernel_words=64 pe.lookup_words=256 "
     "conv.row_bytes=64 conv.slaves=16 conv.units=2 conv.feature_rows=64 conv.weight_rows=8 conv.weight_bytes=65536 "
     "conv.results=16 conv.queue_depth=8 conv.rotation=false conv.types=i8 "
     "conv.function_table=false conv.zero_first=false "

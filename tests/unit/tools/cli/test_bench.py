@@ -34,7 +34,7 @@ def test_every_engine_has_the_settings(asked, tmp_path, capsys):
     out = tmp_path / "bench.json"
     assert main(["bench", "--preset", "unit", "--set", "pe.threads=8", "--set", "l2.ways=4", "--out", str(out)]) == 0
     settings = ["pe.threads=8", "l2.ways=4"]
-    assert [each for _, each in asked] == [settings] * 6
+    assert [each for _, each in asked] == [settings] * 7
     assert json.loads(out.read_text())["set"] == settings
     assert capsys.readouterr().out.startswith("with pe.threads=8, l2.ways=4\n")
     assert main(["bench", "--preset", "unit", "--out", str(out)]) == 0
@@ -46,6 +46,7 @@ def test_every_engine_has_the_settings(asked, tmp_path, capsys):
     [
         ("tmau", "pe.threads=8", "tmau, smem"),
         ("pe", "tmau.max_burst=8", "pe, smem"),
+        ("kernels", "tmau.max_burst=8", "pe, smem"),
         ("conv", "smem.size_bytes=65536", "conv"),
         ("core", "l2.ways=4", "tmau, pe, conv, program, smem"),
         ("cluster", "conv.units=2", "tmau, smem, l2"),

@@ -47,7 +47,8 @@ WRONG = [
     ("bench --sim vcs", "argument --sim: invalid choice: 'vcs' (choose from 'verilator', 'icarus')"),
     (
         "bench --engine x",
-        "argument --engine: invalid choice: 'x' (choose from 'tmau', 'pe', 'conv', 'core', 'cluster', 'network')",
+        "argument --engine: invalid choice: 'x' (choose from 'tmau', 'pe', 'kernels', 'conv', 'core', 'cluster', "
+        "'network')",
     ),
     ("bench --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
     ("board", "one of the arguments --port --simulated is required"),

@@ -1,0 +1,1 @@
+"""Arithmetic of the threads: functions of registers, one instruction a cycle for all threads (docs/pe.md)."""
