@@ -45,7 +45,7 @@ class Explorer:
         """With its results in the folder of that name."""
         command = [TILEWRIGHT, "explore", self.space, "--out", self.folder / name, *options]
         environment = os.environ | ({"TILEWRIGHT_BUILD": str(self.build)} if self.build else {})
-        environment["DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT"] = "5s"
+        environment["DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT"] = "20s"
         return subprocess.Popen(list(map(str, command)), cwd=ROOT, env=environment, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True)  # fmt: skip
 
