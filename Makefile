@@ -75,8 +75,8 @@ waves: $(DEVELOPMENT) ## run one test and leave its waveforms in build/waves/ [T
 	@$(if $(T),,echo "make waves needs the test to run, as in: make waves T=tests/unit/lib/test_stream.py"; exit 2;) \
 		TILEWRIGHT_WAVES=1 $(BIN)/pytest $(T)
 
-mutate: $(DEVELOPMENT) ## count the mutants that random runs and proofs notice, some minutes [BLOCK=]
-	@$(TILEWRIGHT) mutate $(if $(BLOCK),--block "$(BLOCK)")
+mutate: $(DEVELOPMENT) ## count the mutants that random runs and proofs notice, hours [BLOCK= COUNT=100 SCHEDULER=tcp://host:8786]
+	@$(TILEWRIGHT) mutate $(if $(BLOCK),--block "$(BLOCK)") $(if $(COUNT),--count "$(COUNT)") $(scheduler)
 
 silicon: $(PLAIN) ## pack all that a machine with a GPU needs into one archive [OUT=file.tar.gz]
 	@$(TILEWRIGHT) silicon pack $(if $(OUT),--out "$(OUT)")
@@ -92,7 +92,7 @@ stages: $(if $(FRESH),$(DEVELOPMENT),$(PLAIN)) ## write STAGES.md from the figur
 		$(call campaign,--cases 20000 --kind jobs --kind clusters); \
 		$(call campaign,--cases 2000 --kind programs --kind networks); \
 		$(call campaign,--cases 200 --kind networks-rtl); \
-		$(TILEWRIGHT) mutate;)
+		$(TILEWRIGHT) mutate --count 700 $(scheduler);)
 	@$(TILEWRIGHT) stages
 
 lint: $(DEVELOPMENT) ## check style, likely bugs and formatting

@@ -177,7 +177,8 @@ def multiply_matrix(x, node, dtype):
 def multiply_matrices(a, b, node, dtype):
     """The product of two tensors of matrices by a ``MatMul``; ``dtype`` is "int32" for the sums."""
     first, second = (x.astype(np.float64) - zero for x, zero in ((a, node.a_zero), (b, node.b_zero)))
-    acc = np.asarray(np.matmul(first, second)).astype(np.int64).astype(np.int32)  # exact below 2^53, then wraps
+    sums = np.asarray(np.matmul(first, second)).astype(np.int64)  # exact below 2^53
+    acc = (sums if node.bias is None else sums + node.bias).astype(np.int32)  # wraps
     return acc if dtype == "int32" else requantise(acc, node.scale, node.y_zero, node.minimum, node.maximum, dtype)
 
 

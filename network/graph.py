@@ -242,9 +242,9 @@ class Mul:
 class MatMul:
     """The product of two matrices that are both tensors, as numpy's ``matmul`` defines it for any dimensions.
 
-    y = sat(rne(fl(fl(acc) · scale)) + y_zero) with acc = Σ (a - a_zero)(b - b_zero), 32 bits that wrap. ``scale`` is a
-    numpy float32, or None if the output is the sums, int32; all others are ints. ``minimum`` and ``maximum`` are the
-    clamp of the result.
+    y = sat(rne(fl(fl(acc) · scale)) + y_zero) with acc = Σ (a - a_zero)(b - b_zero) + bias, 32 bits that wrap.
+    ``scale`` is a numpy float32, or None if the output is the sums, int32. ``bias`` is an int32 array with a number for
+    each column, or None. All others are ints; ``minimum`` and ``maximum`` are the clamp of the result.
     """
 
     a_zero: int
@@ -253,6 +253,7 @@ class MatMul:
     y_zero: int
     minimum: int
     maximum: int
+    bias: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

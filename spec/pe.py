@@ -37,9 +37,7 @@ class PeError(IntEnum):
     OFF_CHIP = 11  #: a loaded page that is not in shared memory; register: rc, rd or rs
     MEMORY = 12  #: an address past the end of shared memory; register: rc, rd or rs
     STOPPED = 13  #: the core of a cluster was stopped before the instruction began, or while it waited for a barrier
-    CONTROL = (
-        14  #: a call, loop, end, return or load of code at a wrong place; register: the index in instruction memory
-    )
+    CONTROL = 14  #: a call, loop, end, return or load at a wrong place; register: the index in instruction memory
 
 
 class Operation(IntEnum):

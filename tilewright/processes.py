@@ -6,7 +6,7 @@ import subprocess
 from contextlib import ExitStack, contextmanager, suppress
 from threading import Event, current_thread, main_thread
 
-__all__ = ["Interrupted", "end_with_signals", "held_back", "run_process", "running"]
+__all__ = ["Interrupted", "end_children", "end_with_signals", "held_back", "run_process", "running"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PATIENCE = 2  # seconds for a child to end its own children
@@ -124,6 +124,12 @@ def end_with_signals():
         _ending.clear()
 
 
+def end_children():
+    """Ends all children, with what they have started; what waits for them goes on."""
+    for group in list(_groups):
+        _end(group, signal.SIGTERM)
+
+
 def _interrupt(number, frame):
     global _number
     # Whoever is impatient while we tidy up is obeyed at once.
@@ -131,8 +137,7 @@ def _interrupt(number, frame):
         signal.signal(each, lambda number, frame: os._exit(128 + number))
     _number = number
     _ending.set()
-    for group in list(_groups):
-        _end(group, signal.SIGTERM)
+    end_children()
     raise Interrupted(number)
 
 

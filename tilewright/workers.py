@@ -16,6 +16,7 @@ from pathlib import Path
 
 from .errors import HostError, UsageError
 from .files import write_atomically
+from .processes import end_children
 from .progress import report
 
 __all__ = ["Records", "add_workers", "connected", "key_of", "sources_digest", "worked"]
@@ -36,7 +37,8 @@ def add_workers(parser):
 
 @contextmanager
 def connected(scheduler=None, workers=None):
-    """A ``distributed.Client``: of a scheduler that runs, or of worker processes on this machine while this lasts.
+    """A ``distributed.Client``: of a scheduler that runs and has a worker, or of worker processes on this machine while
+    this lasts.
 
     Parameters
     ----------
@@ -62,6 +64,7 @@ def connected(scheduler=None, workers=None):
         except (OSError, ValueError) as error:
             raise UsageError(f"no scheduler answers at {scheduler}: {' '.join(str(error).split())}") from None
         with client:
+            client.wait_for_workers(1)
             yield client
         return
     options = {"processes": True, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": None}
@@ -69,7 +72,19 @@ def connected(scheduler=None, workers=None):
     options |= {"silence_logs": logging.CRITICAL, "env": {_JOBS: "1"}}
     with LocalCluster(n_workers=workers or os.cpu_count(), **options) as cluster:
         with Client(cluster, set_as_default=False) as client:
+            client.register_plugin(_without_orphans())
             yield client
+
+
+def _without_orphans():
+    """A plugin of workers that end: their compilers and simulators end with them."""
+    from distributed import WorkerPlugin
+
+    class Plugin(WorkerPlugin):
+        def teardown(self, worker):
+            end_children()
+
+    return Plugin()
 
 
 def worked(client, submit, items, records, stage):

@@ -246,9 +246,9 @@ def _is_shown(folder, mode, depth):
     return run.returncode == 0 and run.stdout.count("Status: PASSED") == len(runs)
 
 
-def run_tool(name, *arguments, cwd):
+def run_tool(name, *arguments, cwd, timeout=None):
     """Runs SymbiYosys (``"sby"``) or its ``"smtbmc"``; returns the ``CompletedProcess`` with text."""
-    return run_process([*_script(name), *arguments], cwd=cwd, env=_environment())
+    return run_process([*_script(name), *arguments], cwd=cwd, env=_environment(), timeout=timeout)
 
 
 def _environment():

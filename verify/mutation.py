@@ -1,114 +1,173 @@
-"""``tilewright mutate``: small changes of a block, and how many of them random runs and proofs notice.
+"""``tilewright mutate``: small changes of the hardware, and how many of them random runs and proofs notice, by Dask."""
 
-All mutants of a block are in one netlist; an input chooses one by its number.
-"""
-
+import json
 import re
+import subprocess
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from tilewright.arguments import integer
-from tilewright.errors import UsageError
+from tilewright.errors import HostError, UsageError
+from tilewright.files import BUILD
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core.params import CoreParams
+from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.progress import counted, working
+from tilewright.progress import report, working
 from tilewright.results import record
 from tilewright.sim.hdl.simulation import SimulationError
-from tilewright.sim.hdl.testbench import TOP
-from tilewright.sim.hdl.verilog import run_yosys
+from tilewright.sim.hdl.testbench import TOP, kept_text
+from tilewright.sim.replay.rtl import run_on_session
 from tilewright.sim.session import Session
+from tilewright.workers import Records, add_workers, connected, key_of, worked
 
 from .compare.batch_run import RandomRun
+from .compare.job_run import JobRun
+from .compare.mixed_run import MixedRun
+from .compare.pe_program_run import ProgramRun
 from .formal import FOLDER, run_tool
+from .mutants import MOST, SELECT, SELECT_WIDTH, Mutant, mutate
 from .random.batches import random_batches
+from .random.conv_jobs import random_jobs
+from .random.mixed import random_mixes
+from .random.pe_programs import random_programs
 
-__all__ = ["BLOCKS", "MOST", "SELECT", "SELECT_WIDTH", "Block", "Mutant", "configure", "mutate", "proof_file", "run",
-           "survivors_of_properties", "survivors_of_simulation"]  # fmt: skip
+__all__ = ["DESIGNS", "Chunk", "Design", "Proof", "configure", "judge_chunk", "make_model", "mutated_verilog",
+           "proofs_left", "run"]  # fmt: skip
 
-#: Name of the new input, of the mutated modules and all above them: number of the mutant that is active, or 0 for none.
-SELECT = "mutant"
-#: Its bits.
-SELECT_WIDTH = 12
-#: Mutants that a design may have.
-MOST = (1 << SELECT_WIDTH) - 1
-
-_NUMBER = re.compile(rf"-ctrl {SELECT} {SELECT_WIDTH} (\d+)")
-_LEFT_OUT = re.compile(r" -port (CLK|Q) ")
-_FACTS = re.compile(r"-(module|mode|cell|port|portbit|wire|wirebit|src) (\S+)")
+_SEED = 1  # of the random runs
+_PATIENCE = 100_000  # cycles: no run takes a tenth of it
 
 
-@dataclass(frozen=True)
-class Mutant:
-    """One change.
+class Design(NamedTuple):
+    """A design whose modules are changed for simulation.
 
     Attributes
     ----------
-    number : int
-        Of the mutant, from 1 on.
-    facts : dict of str to str
-        Description by Yosys: ``mode`` of the change, ``module``, ``cell``, ``port``, and ``wire``.
+    params : CoreParams
+    blocks : tuple of str
+        Instances inside the core that are changed, with all below them.
+    control : str
+        Control of the harness that says which mutant is active: it has no effect in these runs.
+    runs : callable
+        Takes a session; yields, run by run, whether hardware differs from golden.
     """
 
-    number: int
-    facts: dict
-
-    def __str__(self):
-        facts = self.facts
-        # The wire at a port: what a port that reads it sees is changed there alone.
-        wire = f" ({facts['wire']}[{facts['wirebit']}])" if "wire" in facts else ""
-        source = facts.get("src", "").removeprefix(f"{Path.cwd()}/")
-        if not source.partition(":")[0].endswith(".py"):
-            source = ""
-        port = f"{facts['cell']}.{facts['port']}[{facts['portbit']}]{wire}"
-        return f"{self.number}: {facts['mode']} {port} of {facts['module']} {source}".rstrip()
+    params: CoreParams
+    blocks: tuple
+    control: str
+    runs: Callable
 
 
-def mutate(text, *, read, modules, count, seed, write):
-    """Puts mutants of some modules into a design.
-
-    Parameters
-    ----------
-    text : str
-        The design.
-    read : str
-        Yosys commands that read it from the file ``{source}`` and leave no processes in it.
-    modules : sequence of str
-        Names of the modules to change, as Yosys has them.
-    count : int
-        Largest number of mutants: a sample, as even as Yosys makes it, of all small changes.
-    seed : int
-        Of the sample.
-    write : str
-        Yosys commands that write the result to the file ``{target}``.
-
-    Returns
-    -------
-    str, list of Mutant
-        The result, with the input :data:`SELECT`, and what is in it.
-    """
-    if not 1 <= count <= MOST:
-        raise ValueError(f"the number of mutants must be 1 to {MOST}, not {count!r}")
-    chosen = " ".join(f"\\{module}" for module in modules)
-    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-        (Path(folder) / "source").write_text(text)
-        _yosys(
-            folder,
-            read.format(source="source"),
-            "write_rtlil design.il",
-            f"mutate -list {count} -seed {seed} -ctrl {SELECT} {SELECT_WIDTH} 1 -o all.ys {chosen}",
-        )
-        # A changed clock is not a change of the logic, and a change at the output of a register contradicts its init.
-        changes = [line for line in (Path(folder) / "all.ys").read_text().splitlines() if not _LEFT_OUT.search(line)]
-        _yosys(folder, "read_rtlil design.il", *changes, write.format(target="target"))
-        made = [Mutant(int(_NUMBER.search(line)[1]), dict(_FACTS.findall(line))) for line in changes]
-        return (Path(folder) / "target").read_text(), made
+def _commands(session):
+    """Loads in batches, then commands of all kinds; no errors are injected."""
+    run, params = RandomRun(session), session.params.tmau
+    for batch in islice(random_batches(_SEED, params, descriptors=1000), 8):
+        yield run.run(batch)
+    mixed = MixedRun(session)
+    for batch in islice(random_mixes(_SEED, params, 1000), 8):
+        yield mixed.run(batch)
 
 
-def _yosys(folder, *commands):
-    run_yosys(folder, "\n".join(commands), "make mutants")
+def _programs(session):
+    run = ProgramRun(lambda program: run_on_session(program, session))
+    for program in random_programs(_SEED, session.params.pe, 40):
+        yield run.run(program)
+
+
+def _jobs(session):
+    run = JobRun(session)
+    for job in random_jobs(_SEED, session.params.conv.conv, 60):
+        yield run.run([job.word], job.smem)
+
+
+# Small, but with a wide bus: on a narrow one no two rows share a word.
+_MOVER = CoreParams(TMAU_PRESETS["unit"].replace(bus_bytes=64))
+#: By name: whole engines, and blocks of the access unit.
+DESIGNS = {
+    "tmau": Design(_MOVER, ("tmau",), "error_first", _commands),
+    "pe": Design(CoreParams(pe=PE_PRESETS["unit"]), ("pe",), "seed", _programs),
+    "conv": Design(CoreParams(conv=CONV_UNIT_PRESETS["unit"].without_floats()), ("conv",), "seed", _jobs),
+    "requests": Design(_MOVER, ("tmau.core.requests",), "error_first", _commands),
+    "port": Design(_MOVER, ("tmau.core.port", "tmau.core.splitter"), "error_first", _commands),
+    "steps": Design(_MOVER, ("tmau.core.load.steps",), "error_first", _commands),
+}
+
+_MODULE = re.compile(r"^module \\(?P<name>\S+) .*?^endmodule\n", re.MULTILINE | re.DOTALL)
+_INSTANCE = re.compile(r"^  \\(\S+) ", re.MULTILINE)
+_READ_VERILOG = "read_verilog -icells {source}\nproc\nopt_clean"
+
+
+def mutated_verilog(verilog, blocks, control, count, seed):
+    """The Verilog of a testbench whose ``blocks`` are a netlist with mutants of all of their modules, and these."""
+    texts = {match["name"]: match[0] for match in _MODULE.finditer(verilog)}
+    roots = [f"harness.dut.{block}" for block in blocks]
+    for root in roots:
+        if root not in texts:
+            raise RuntimeError(f"there is no block {root}")
+    changed = [name for name in texts if name in roots or name.startswith(tuple(f"{root}." for root in roots))]
+    # With the modules that they use, so that Yosys knows which ports are inputs.
+    needed = list(changed)
+    for name in needed:
+        used = dict.fromkeys(_INSTANCE.findall(texts[name]))
+        needed += [other for other in used if other in texts and other not in needed]
+    ports = " ".join(f"\\{root}/w:{SELECT}" for root in roots)
+    text, mutants = mutate(
+        "\n".join(texts[name] for name in needed),
+        read=_READ_VERILOG,
+        modules=changed,
+        count=count,
+        seed=seed,
+        # The input is unconnected: it becomes an inner wire, which reads the control of the harness by its path.
+        write=f"delete -port {ports}\nwrite_verilog -noattr {{target}}",
+    )
+    declaration = f"wire [{SELECT_WIDTH - 1}:0] {SELECT};"
+    alone = [root for root in roots if _declares(text, root, declaration)]
+    if alone != roots:
+        raise RuntimeError(f"Yosys declares {SELECT} otherwise than expected")
+    for root in roots:
+        at = text.index(declaration, text.index(f"module \\{root} "))
+        text = f"{text[:at]}{declaration[:-1]} = {TOP}.{control};{text[at + len(declaration) :]}"
+    for name in needed:
+        verilog = verilog.replace(texts[name], "")
+    return verilog + text, mutants
+
+
+def _declares(text, module, declaration):
+    start = text.index(f"module \\{module} ")
+    return declaration in text[start : text.index("endmodule", start)]
+
+
+def _opened(design, count, seed):
+    """A session of a design with all of its mutants, which are chosen by a control, and these."""
+    made = []
+
+    def change(made_design):
+        def text():
+            verilog, mutants = mutated_verilog(made_design.verilog, design.blocks, design.control, count, seed)
+            return json.dumps({"verilog": verilog, "mutants": [(one.number, one.facts) for one in mutants]})
+
+        kept = json.loads(kept_text(text, "mutants", design.params, design.blocks, count, seed))
+        made.extend(Mutant(number, facts) for number, facts in kept["mutants"])
+        return replace(made_design, verilog=kept["verilog"])
+
+    session = Session(params=design.params, change=change, patience=_PATIENCE)
+    return session, made
+
+
+def _equals(design, count, seed, number):
+    """Whether every run equals golden; in a simulator of its own, as a mutant may leave it in any state."""
+    session, _ = _opened(design, count, seed)
+    with session:
+        session.simulation.controls[design.control] = number
+        try:
+            return not any(design.runs(session))
+        except SimulationError:
+            return False
 
 
 _READ = "read_rtlil {source}\nprep -top top"
@@ -122,37 +181,61 @@ dffunmap
 write_smt2 -wires {target}"""
 
 
-def proof_file(block, proofs):
-    """The design that the block's proof has left in the folder ``proofs``; UsageError if it has not been run."""
-    path = proofs / block.proof / "top.il"
-    if not path.exists():
-        raise UsageError(f"the proof {block.proof} must have been run once, and left in {proofs}")
-    return path
+class Proof(NamedTuple):
+    """A proof that should fail.
 
-
-def survivors_of_properties(block, count, seed, proofs):
-    """Number of mutants, and those that break no property of the block's proof within ``block.depth`` cycles.
-
-    ``proofs`` is the folder in which ``prove`` has left its runs.
+    Attributes
+    ----------
+    name : str
+        Its folder.
+    depth : int
+        Cycles from the start within which it should.
     """
-    proof = proof_file(block, proofs)
-    modules = [f"top.{instance}" for instance in block.proved]
-    smt2, mutants = mutate(proof.read_text(), read=_READ, modules=modules, count=count, seed=seed, write=_WRITE)
-    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-        (Path(folder) / "design.smt2").write_text(smt2)
-        if not _holds(folder, block, 0):
-            raise RuntimeError(f"the proof {block.proof} fails without any mutant")
-        survivors = [mutant for mutant in counted("mutants", mutants) if _holds(folder, block, mutant.number)]
-        return len(mutants), survivors
+
+    name: str
+    depth: int
 
 
-def _holds(folder, block, number):
+_DEPTH = re.compile(r"^depth (\d+)$", re.MULTILINE)
+_MODULES = re.compile(r"^module \\(top\.dut[.\S]*)", re.MULTILINE)
+_LEAST_DEPTH = 8  # cycles of an induction are few, and show little from the start
+_MOST_SECONDS = 120  # for a mutant: one that takes longer counts as not noticed
+
+
+def proofs_left(folder):
+    """The proofs of a device that ``prove`` has left in a folder; UsageError if there are none."""
+    found = []
+    for path in sorted(Path(folder).glob("*/run.sby")):
+        text = path.read_text()
+        if "mode cover" not in text and _MODULES.search((path.parent / "top.il").read_text()):
+            found.append(Proof(path.parent.name, max(int(_DEPTH.search(text)[1]), _LEAST_DEPTH)))
+    if not found:
+        raise UsageError(f"there are no proofs in {folder}: `make test T=tests/formal` leaves them there")
+    return found
+
+
+def _survivors_of_proof(folder, proof, count, seed):
+    """Mutants of a proof's device, and those that break none of its properties."""
+    text = (Path(folder) / proof.name / "top.il").read_text()
+    modules = list(dict.fromkeys(_MODULES.findall(text)))
+    smt2, mutants = mutate(text, read=_READ, modules=modules, count=count, seed=seed, write=_WRITE)
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as place:
+        (Path(place) / "design.smt2").write_text(smt2)
+        if not _holds(place, proof, 0):
+            raise RuntimeError(f"the proof {proof.name} fails without any mutant")
+        return len(mutants), [mutant for mutant in mutants if _holds(place, proof, mutant.number)]
+
+
+def _holds(folder, proof, number):
     """Whether every property holds with this mutant."""
     (Path(folder) / "select.smtc").write_text(f"always\nassume (= [{SELECT}] #b{number:0{SELECT_WIDTH}b})\n")
-    run = run_tool(
-        "smtbmc", "-s", "yices", "-t", str(block.depth), "--noprogress", "--smtc", "select.smtc",
-        "design.smt2", cwd=folder,
-    )  # fmt: skip
+    options = ["-s", "yices", "-t", str(proof.depth), "--noprogress", "--smtc", "select.smtc"]
+    try:
+        run = run_tool("smtbmc", *options, "design.smt2", cwd=folder, timeout=_MOST_SECONDS)
+    except subprocess.TimeoutExpired:
+        if number:
+            return True
+        raise RuntimeError(f"{proof.depth} cycles of the proof {proof.name} take over {_MOST_SECONDS} s") from None
     if "Status: PASSED" in run.stdout:
         return True
     if "Status: FAILED" in run.stdout:
@@ -160,143 +243,134 @@ def _holds(folder, block, number):
     raise RuntimeError(f"the solver gave no answer: {(run.stderr + run.stdout).strip()[-300:]}")
 
 
-#: Small, but with a wide bus: on a narrow one no two rows share a word.
-_PARAMS = TMAU_PRESETS["unit"].replace(bus_bytes=64)
-_SEED = 1  # of the batches
-_BATCHES = 8
-_PATIENCE = 100_000  # cycles: no batch takes a tenth of it
-
-#: Control of the harness that says which mutant is active. Random runs inject no errors, so that the window in which
-#: the memory would answer with one is free.
-_CONTROL = "error_first"
-
-_MODULE = re.compile(r"^module \\(?P<name>\S+) .*?^endmodule\n", re.MULTILINE | re.DOTALL)
-_MUTATE_SIMULATION_READ = "read_verilog -icells {source}\nproc\nopt_clean"
-
-
-def survivors_of_simulation(block, count, seed):
-    """Number of mutants, and those whose runs equal the golden model in every way."""
-    made = []
-
-    def change(design):
-        if not made:
-            names = [f"harness.dut.{instance}" for instance in block.simulated]
-            made.extend(_mutated(design.verilog, names, count, seed))
-        return replace(design, verilog=made[0])
-
-    session = partial(Session, params=CoreParams(_PARAMS), change=change, patience=_PATIENCE)
-    batches = list(islice(random_batches(_SEED, _PARAMS, descriptors=1000), _BATCHES))
-    if not _equal(session, batches, 0):
-        raise RuntimeError("the simulation differs from the golden model without any mutant")
-    _, mutants = made
-    survivors = [mutant for mutant in counted("mutants", mutants) if _equal(session, batches, mutant.number)]
-    return len(mutants), survivors
-
-
-def _mutated(verilog, names, count, seed):
-    """The Verilog with the modules ``names`` replaced by one netlist that holds all mutants, and these."""
-    there = {match["name"] for match in _MODULE.finditer(verilog)}
-    for name in names:
-        if name not in there:
-            raise RuntimeError(f"there is no block {name}")
-    # With the modules below them, so that Yosys knows which ports are inputs.
-    pieces = [match[0] for match in _MODULE.finditer(verilog) if f"{match['name']}.".startswith(_below(names))]
-    ports = " ".join(f"\\{name}/w:{SELECT}" for name in names)
-    text, mutants = mutate(
-        "\n".join(pieces),
-        read=_MUTATE_SIMULATION_READ,
-        modules=names,
-        count=count,
-        seed=seed,
-        # The input is unconnected: it becomes an inner wire, which reads the control of the harness by its path.
-        write=f"delete -port {ports}\nwrite_verilog -noattr {{target}}",
-    )
-    declaration = f"wire [{SELECT_WIDTH - 1}:0] {SELECT};"
-    if text.count(declaration) != len(names):
-        raise RuntimeError(f"Yosys declares {SELECT} otherwise than expected")
-    text = text.replace(declaration, f"wire [{SELECT_WIDTH - 1}:0] {SELECT} = {TOP}.{_CONTROL};")
-    for piece in pieces:
-        verilog = verilog.replace(piece, "")
-    return verilog + text, mutants
-
-
-def _below(names):
-    return tuple(f"{name}." for name in names)
-
-
-def _equal(new_session, batches, number):
-    """Whether every batch equals golden; in a simulator of its own, as a mutant may leave it in any state."""
-    with new_session() as session:
-        session.simulation.controls[_CONTROL] = number
-        run = RandomRun(session)
-        try:
-            return not any(run.run(batch) for batch in batches)
-        except SimulationError:
-            return False
-
-
 @dataclass(frozen=True)
-class Block:
-    """A block to mutate, and the proof that should fail.
+class Chunk:
+    """Mutants that a worker judges in one go.
 
     Attributes
     ----------
-    simulated : tuple of str
-        Instances inside a core of an access unit that are changed for simulation.
-    proof : str
-        Name of the proof that should fail.
-    proved : tuple of str
-        Instances inside its specification that are changed.
-    depth : int
-        Cycles from the start within which it should fail.
+    judge : str
+        ``"simulation"`` or ``"properties"``.
+    name : str
+        Of a design in :data:`DESIGNS`, or of a proof.
+    count, seed : int
+        Of all mutants of the design, and of their choice.
+    first : int
+        Index of the first mutant of the chunk; a proof has one chunk.
+    proof : Proof or None
+    folder : str
+        Of the proofs.
     """
 
-    simulated: tuple
-    proof: str
-    proved: tuple
-    depth: int
+    judge: str
+    name: str
+    count: int
+    seed: int
+    first: int = 0
+    proof: Proof | None = None
+    folder: str = ""
+
+    @property
+    def key(self):
+        """A word for the chunk and the sources; of a proof also for its design."""
+        design = (Path(self.folder) / self.name / "top.il").read_bytes() if self.proof else b""
+        return key_of("mutants", replace(self, folder=""), design)
 
 
-#: Blocks that are small enough, by name.
-BLOCKS = {
-    "requests": Block(("tmau.core.requests",), "requests-prove", ("dut",), 8),
-    "port": Block(("tmau.core.port", "tmau.core.splitter"), "bus-read-port-0", ("dut",), 12),
-    "steps": Block(("tmau.core.load.steps",), "steps_16", ("dut",), 8),
-}
-#: Judges, functions of a block and the arguments of the command: number of mutants, and the mutants not noticed.
-_JUDGES = {
-    "simulation": lambda block, args: survivors_of_simulation(block, args.count, args.seed),
-    "properties": lambda block, args: survivors_of_properties(block, args.count, args.seed, args.proofs),
-}
+#: Mutants of a chunk in simulation.
+_SLICE = 16
+
+
+def make_model(chunk):
+    """Builds the model of a chunk's design, unless it is there; the design without a mutant must equal golden."""
+    if not _equals(DESIGNS[chunk.name], chunk.count, chunk.seed, 0):
+        raise HostError(f"the simulation of {chunk.name} differs from the golden model without any mutant")
+    return {}
+
+
+def judge_chunk(chunk, model=None):
+    """The record of a chunk: its mutants, and those that nothing noticed, or why a proof does not judge any.
+
+    ``model`` is the record of :func:`make_model`.
+    """
+    if chunk.proof:
+        try:
+            count, survivors = _survivors_of_proof(chunk.folder, chunk.proof, chunk.count, chunk.seed)
+        except HostError:
+            raise
+        except RuntimeError as error:
+            return {"mutants": 0, "survivors": [], "failure": str(error)}
+    else:
+        session, mutants = _opened(DESIGNS[chunk.name], chunk.count, chunk.seed)
+        session.close()
+        mine = mutants[chunk.first : chunk.first + _SLICE]
+        survivors = [one for one in mine if _equals(DESIGNS[chunk.name], chunk.count, chunk.seed, one.number)]
+        count = len(mine)
+    return {"mutants": count, "survivors": [str(mutant) for mutant in survivors]}
+
+
+_JUDGES = ("simulation", "properties")
 
 
 def configure(parser):
     """Adds the arguments of the subcommand."""
-    parser.add_argument("--block", choices=list(BLOCKS), action="append", help="may be repeated; all if left out")
-    parser.add_argument("--judge", choices=list(_JUDGES), help="both if left out")
-    parser.add_argument("--count", type=integer(1, MOST), default=100, help="mutants of each block (%(default)s)")
+    parser.add_argument("--block", action="append", metavar="NAME",
+                        help=f"of {', '.join(DESIGNS)}, or of a proof; may be repeated; whole engines and all proofs "
+                             "if left out")  # fmt: skip
+    parser.add_argument("--judge", choices=_JUDGES, help="both if left out")
+    parser.add_argument("--count", type=integer(1, MOST), default=100, help="mutants of each design (%(default)s)")
+    parser.add_argument("--of-proofs", type=integer(1, MOST), default=20, help="mutants of each proof (%(default)s)")
     parser.add_argument(
         "--seed", type=integer(0, (1 << 31) - 1), default=1, help="of the choice of mutants (%(default)s)"
     )
     parser.add_argument(
         "--proofs", metavar="FOLDER", type=Path, default=FOLDER, help="where proofs were left (%(default)s)"
     )
+    add_workers(parser)
 
 
 def run(args):
     """Runs the subcommand."""
-    blocks = args.block or list(BLOCKS)
-    if args.judge != "simulation":
-        for name in blocks:  # simulation comes first, and takes minutes
-            proof_file(BLOCKS[name], args.proofs)
-    for judge in [args.judge] if args.judge else _JUDGES:
-        for name in blocks:
-            with working(f"{name}, {judge}"):
-                count, survivors = _JUDGES[judge](BLOCKS[name], args)
-            killed = count - len(survivors)
-            record(f"mutation-{judge}-{name}", command="tilewright mutate", block=name, mutants=count, killed=killed,
-                   seed=args.seed, survivors=[str(mutant) for mutant in survivors])  # fmt: skip
-            print(f"{name}: {killed} of {count} mutants killed by {judge}")
-            for mutant in survivors:
-                print(f"  survived {mutant}")
+    chunks = _chunks(args)
+    records, found, models = Records(BUILD / "mutants"), {}, {}
+
+    def submit(run, chunk):
+        if chunk.judge == "simulation" and chunk.name not in models:
+            models[chunk.name] = run(make_model, chunk)
+        return run(judge_chunk, chunk, models.get(chunk.name))
+
+    with working("mutants"):
+        report("workers")
+        with connected(args.scheduler, args.workers) as client:
+            for chunk, one in worked(client, submit, chunks, records, "chunks"):
+                found[chunk] = one
+    for judge, name in dict.fromkeys((chunk.judge, chunk.name) for chunk in chunks):
+        mine = [found[chunk] for chunk in chunks if (chunk.judge, chunk.name) == (judge, name)]
+        if failure := next((one["failure"] for one in mine if "failure" in one), None):
+            print(f"{name}: not judged: {failure}")
+            continue
+        count = sum(one["mutants"] for one in mine)
+        survivors = [text for one in mine for text in one["survivors"]]
+        record(f"mutation-{judge}-{name}", command="tilewright mutate", block=name, mutants=count,
+               killed=count - len(survivors), seed=args.seed, survivors=survivors)  # fmt: skip
+        print(f"{name}: {count - len(survivors)} of {count} mutants killed by {judge}")
+        for text in survivors:
+            print(f"  survived {text}")
     return 0
+
+
+def _chunks(args):
+    """All chunks; UsageError if a name is of nothing."""
+    proofs = {} if args.judge == "simulation" else {proof.name: proof for proof in proofs_left(args.proofs)}
+    designs = {} if args.judge == "properties" else DESIGNS
+    whole = [name for name, design in designs.items() if len(design.blocks[0].split(".")) == 1]
+    names = args.block or [*whole, *proofs]
+    for name in names:
+        if name not in designs and name not in proofs:
+            raise UsageError(f"there is no block {name}: {', '.join((*designs, *proofs))}")
+    return [
+        *(Chunk("simulation", name, args.count, args.seed, first) for name in names if name in designs
+          for first in range(0, args.count, _SLICE)),
+        *(Chunk("properties", name, args.of_proofs, args.seed, 0, proofs[name], str(args.proofs.resolve()))
+          for name in names if name in proofs),
+    ]  # fmt: skip

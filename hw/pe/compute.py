@@ -279,16 +279,13 @@ class ComputePath(wiring.Component):
         steps, factors = self._broadcaster.steps, self._factors
         step = steps.payload
         lacks_factors, lacks_accumulator, starts = Signal(), Signal(), Signal()
+        later = self._other_latency is not None and self._other_latency > self._latency
+        meets = self.reserved.bit_select(step.register[0], 1) if later else 0
         unwritten = self._find_unwritten(m, starts)
         m.d.comb += [
             lacks_factors.eq(step.first & ~factors.available),
             lacks_accumulator.eq(step.on.any() & unwritten),
-            steps.ready.eq(
-                ~lacks_factors
-                & ~lacks_accumulator
-                & ~self.registers.starved
-                & ~self.reserved.bit_select(step.register[0], 1)
-            ),
+            steps.ready.eq(~lacks_factors & ~lacks_accumulator & ~self.registers.starved & ~meets),
             starts.eq(steps.valid & steps.ready),
             factors.claim.eq(starts & step.first),
             self.step.eq(starts & step.on.any()),

@@ -249,7 +249,7 @@ class PredicateRows(wiring.Component):
         port = memory.read_port(domain="comb")
         m.d.comb += port.addr.eq(self.reads.predicate)
         with m.If(self.reads.enable):
-            for lane in range(LANES):
+            for lane in range(min(LANES, self._params.threads)):
                 of_lane = Cat(port.data[lane::LANES])
                 m.d.sync += self.reads.values[lane].eq(of_lane.bit_select(self.reads.groups[lane], 1))
         return m

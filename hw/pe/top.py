@@ -240,9 +240,7 @@ class PeUnit(wiring.Component):
             control.events.stall_operand.eq(start.stall_operand),
             control.events.stall_port.eq(start.stall_port),
         ]
-        m.d.comb += control.unreported.eq(
-            (router.i.valid & router.passes & ~router.i.payload.inside) + kernels.ended + kernels.loaded
-        )
+        m.d.comb += control.unreported.eq((router.accepted & ~router.i.payload.inside) + kernels.ended + kernels.loaded)
         if late >= 0:
             item = start.in_flight[late]
             m.d.comb += [

@@ -110,10 +110,12 @@ def _result(tensors, node, sizes, operands):
     """Where the result goes, and whether rows of it are columns there."""
     tensor = tensors.graph.tensors[node.output]
     place, wanted, exchanged = _wanted(tensors, node.output)
+    fixed = node.attributes.bias is not None  # its numbers are of channels
+    exchanged = exchanged and not fixed
     if place is not None:
         if place.name != node.output:
             place = replace(place, name=tensors.between(node, "products", tensor.shape, tensor.dtype).name)
-        for turned in (False, True):
+        for turned in (False,) if fixed else (False, True):
             addresses = wanted.reshape(sizes)
             made = _in_rows(place, addresses.swapaxes(1, 2) if turned else addresses)
             if made:
@@ -165,7 +167,8 @@ def _layer(node, made, first, second, sizes, deep, exchanged):
     common = {
         "operation": ConvOperation.CONVOLUTION, "source": 0, "weight_source": 0 if same else 1, "columns": (0, 1),
         "type": element_type(x.place.dtype, k.place.dtype), "x_zero": zeros[0] & 0xFF, "k_zero": zeros[1] & 0xFF,
-        "table": table_of(columns, int(bits(np.float32(1) if at.scale is None else at.scale))),
+        "table": table_of(columns, int(bits(np.float32(1) if at.scale is None else at.scale)),
+                          0 if at.bias is None else at.bias),
     } | results(node, made.place, at.y_zero, at.minimum, at.maximum)  # fmt: skip
     parts = [
         Part(rows=(row, row + count), out_channels=(start // made.place.element, columns), channels=(channel, deep),

@@ -7,8 +7,8 @@ _STATIC = "quantise the model statically (docs/quantise.md)"
 _PLAIN = "export the model without control flow"
 _HELP = {
     **dict.fromkeys(("GRU", "LSTM", "RNN"), _KERNEL),
-    **dict.fromkeys(("GroupNormalization", "InstanceNormalization", "LayerNormalization", "RMSNormalization"),
-                    f"elsewhere {_KERNEL}"),
+    **dict.fromkeys(("GroupNormalization", "InstanceNormalization", "LRN", "LayerNormalization", "LpNormalization",
+                     "RMSNormalization"), f"elsewhere {_KERNEL}"),
     **dict.fromkeys(("If", "Loop", "Scan"), _PLAIN),
     **dict.fromkeys(("ConvInteger", "DynamicQuantizeLinear", "MatMulInteger"), _STATIC),
 }  # fmt: skip

@@ -1,5 +1,6 @@
 """Convolutions and products of matrices: of integers, and of floats that stand for integers."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -7,8 +8,8 @@ import numpy as np
 from ..arithmetic import limits, product_scale
 from ..graph import Conv, Scale
 from .layout import in_one_row
-from .matrices import is_one_matrix, matrices, real_matrices
-from .operator import MICROSOFT, Constant, Pending, reads
+from .matrices import is_one_matrix, of_floats, of_integers, product_of, turned
+from .operator import MICROSOFT, Constant, Pending, Weights, reads
 from .windows import Windows, take_windows
 
 __all__ = ["for_each", "real_bias"]
@@ -50,43 +51,57 @@ def _conv(op, reading):
 @reads("QGemm", domain=MICROSOFT)
 def _qgemm(op, reading):
     """QGemm: a and b with scales and zero points, c, and those of y; without them y is floats."""
-    x = op.tensor(0)
     op.require("alpha", 1.0, float)
-    quantity = op.quantity(1, 2, x.dtype)
-    weights = _transposed(op, x.shape, op.weights(3, 4, 5), op.take("transB", 0))
-    bias = _bias(op, 6) if op.has(6) else None
-    shape, finish, floats = _product(op, reading, x, quantity, weights, bias)
+    across, bias = _across(op), _bias(op, 6) if op.has(6) else None
+    if _is_constant_second(op, 3):
+        x = op.tensor(0)
+        quantity = op.quantity(1, 2, x.dtype)
+        weights = _transposed(op, op.weights(3, 4, 5), across[1])
+        x = reading.values[turned(op, reading, x.name, across[0])]
+        shape, finish, floats = _product(op, reading, x, quantity, weights, bias)
+    else:
+        operands = of_integers(op, reading)
+        quantity = operands[0].quantity
+        shape, finish, floats = _product_of_two(op, reading, operands, across, bias)
     if not op.has(7):
         reading.defer_floats(op, shape, floats)
         return
-    y = op.quantity(7, 8, x.dtype)
+    y = op.quantity(7, 8, quantity.dtype)
     finish(op.output, y, limits(y.dtype))
 
 
 @reads("Gemm")
 def _gemm(op, reading):
     """Gemm of floats: a, b, c."""
-    real = op.real(0)
     op.require("alpha", 1.0, float)
     op.require("beta", 1.0, float)
-    across = op.take("transB", 0)
-    weights = op.real_weights(1, axis=0 if across else 1)
-    weights = _transposed(op, op.shape_of(real), weights, across)
-    bias = real_bias(op, 2, real, weights) if op.has(2) else None
-    shape, finish, floats = _product(op, reading, reading.values[real.name], real.quantity, weights, bias)
+    across = _across(op)
+    if _is_constant_second(op, 1):
+        real = op.real(0)
+        weights = _transposed(op, op.real_weights(1, axis=0 if across[1] else 1), across[1])
+        bias = real_bias(op, 2, real, weights) if op.has(2) else None
+        x = reading.values[turned(op, reading, real.name, across[0])]
+        shape, finish, floats = _product(op, reading, x, real.quantity, weights, bias)
+    else:
+        first, second = operands = of_floats(op, reading)
+        weights = Weights(None, np.array([second.quantity.scale]), None)
+        bias = real_bias(op, 2, first, weights) if op.has(2) else None
+        shape, finish, floats = _product_of_two(op, reading, operands, across, bias)
     reading.defer(op, shape, finish, floats=floats)
 
 
 @reads("QLinearMatMul")
 def _qlinear_matmul(op, reading):
     """QLinearMatMul: a, b and y, with scales and zero points."""
-    if not is_one_matrix(op, 3, op.shape_of(op.value(0))):
-        matrices(op, reading)
-        return
-    x = op.tensor(0)
-    weights = _columns(op.weights(3, 4, 5))
-    _, finish, _ = _product(op, reading, x, op.quantity(1, 2, x.dtype), weights, None)
-    y = op.quantity(6, 7, x.dtype)
+    if is_one_matrix(op, 3, op.shape_of(op.value(0))):
+        x = op.tensor(0)
+        quantity = op.quantity(1, 2, x.dtype)
+        _, finish, _ = _product(op, reading, x, quantity, _columns(op.weights(3, 4, 5)), None)
+    else:
+        operands = of_integers(op, reading)
+        quantity = operands[0].quantity
+        _, finish, _ = product_of(op, reading, operands)
+    y = op.quantity(6, 7, quantity.dtype)
     finish(op.output, y, limits(y.dtype))
 
 
@@ -94,7 +109,8 @@ def _qlinear_matmul(op, reading):
 def _matmul(op, reading):
     """MatMul of floats: a, b. An Add after a constant matrix may be its bias."""
     if not is_one_matrix(op, 1, op.shape_of(op.value(0))):
-        real_matrices(op, reading)
+        shape, finish, floats = product_of(op, reading, of_floats(op, reading))
+        reading.defer(op, shape, finish, floats=floats)
         return
     real = op.real(0)
     weights = op.real_weights(1, axis=op.constant(1, "operand", real=True).array.ndim - 1)
@@ -180,12 +196,29 @@ def for_each(op, array, outputs, what):
     return np.broadcast_to(array, outputs).copy()
 
 
-def _transposed(op, shape, weights, across):
-    """The matrix of a Gemm as [Co, K]; ``shape`` is that of the first operand."""
-    op.refuse_if(len(shape) != 2, f"its input is {list(shape)}, and only a matrix is supported")
-    op.require("transA", 0)
+def _is_constant_second(op, index):
+    """Whether of both operands, the inputs 0 and ``index``, only the second one is a constant."""
+    return isinstance(op.value(index), Constant) and not isinstance(op.value(0), Constant)
+
+
+def _across(op):
+    """Whether the operands of a Gemm are transposed."""
+    return op.take("transA", 0), op.take("transB", 0)
+
+
+def _product_of_two(op, reading, operands, across, bias):
+    """The same of a Gemm of two tensors; ``bias`` is a _Bias or None."""
+    operands = [replace(each, name=turned(op, reading, each.name, turn))
+                for each, turn in zip(operands, across, strict=True)]  # fmt: skip
+    columns = reading.shape(operands[1].name)[1]
+    biases = (part if part is None else for_each(op, part.reshape(-1), columns, "biases") for part in bias or ())
+    return product_of(op, reading, operands, *biases)
+
+
+def _transposed(op, weights, across):
+    """The matrix of a Gemm as [Co, K]."""
     if weights.array.ndim != 2:
-        raise op.refusal(f"its operand {op.input_name(1)!r} is {list(weights.array.shape)}, not a matrix")
+        raise op.refusal(f"its constant operand is {list(weights.array.shape)}, not a matrix")
     return weights if across else weights._replace(array=weights.array.T)
 
 

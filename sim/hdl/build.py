@@ -1,5 +1,6 @@
 """Simulation programs from Verilog: Verilator or Icarus Verilog, built once for each content."""
 
+import errno
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -66,6 +67,8 @@ include Vtop.mk
 .PHONY: library
 library: $(VK_GLOBAL_OBJS) {_HEADERS}.fast.gch {_HEADERS}.slow.gch
 """
+#: What the system says of a full disk; a tool that only writes less than it should leaves no more than this, in bytes.
+_NO_SPACE, _LEAST_SPACE = os.strerror(errno.ENOSPC), 1 << 20
 _ICARUS_OPTIONS = ["-g2012"]
 _ROOT = "verilator"
 
@@ -224,6 +227,9 @@ def _execute(command, folder, simulator, stage):
             lines.append(line)
             report(stage, min(number, total), total)
     if process.returncode:
+        if _NO_SPACE in "".join(lines) or shutil.disk_usage(folder).free < _LEAST_SPACE:
+            # Not the design's fault: whoever made the folder says where.
+            raise OSError(errno.ENOSPC, _NO_SPACE)
         done = subprocess.CompletedProcess(command, process.returncode, "".join(lines), "")
         raise RuntimeError(f"{simulator} could not build the simulation: {complaint(done)}")
 

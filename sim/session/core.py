@@ -32,12 +32,12 @@ from .scripts import (
 )
 from .stillness import waits_of_program
 
-__all__ = ["NETWORK_BYTES", "Session", "accelerator_params", "open_accelerator"]
+__all__ = ["LARGE", "NETWORK_BYTES", "Session", "accelerator_params", "open_accelerator"]
 
 #: Bytes of memory for ResNet-50 with all of its tensors, and for smaller networks that share a simulator with it.
 NETWORK_BYTES = 48 << 20
 #: Presets for which ``open_accelerator`` takes that much, unless it is given another size.
-_LARGE = ("default", "full")
+LARGE = ("default", "full")
 
 _BANKS = ("even_registers", "odd_registers")
 _NAMES = {
@@ -376,6 +376,6 @@ def open_accelerator(preset="default", settings=(), **options):
     **options
         See ``Session``.
     """
-    if preset in _LARGE:
+    if preset in LARGE:
         options = {"memory_bytes": NETWORK_BYTES} | options
     return Session(params=accelerator_params(preset, settings), **options)

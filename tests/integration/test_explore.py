@@ -1,15 +1,21 @@
 """Explorations with real processes, some of which die: the table is that of an undisturbed run."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pyarrow import parquet
 
 from support.cluster_processes import dask_processes, wait_until
+from support.selection import cases
+from tilewright.tools.explore.point import build, measure
+from tilewright.tools.explore.space import read_space
+from tilewright.verify.random.networks import draw_network
 
 ROOT = Path(__file__).parents[2]
 TILEWRIGHT = Path(sys.executable).with_name("tilewright")
@@ -127,7 +133,8 @@ def _parent_of(name, processes):
 def test_two_explorers_on_one_cache(tmp_path, undisturbed):
     both = [Explorer(tmp_path, BUILDS, tmp_path / "build") for _ in range(2)]
     processes = [explorer.start(f"out{number}", "--workers", "1") for number, explorer in enumerate(both)]
-    assert [process.wait() for process in processes] == [1, 1]
+    said = [process.communicate() for process in processes]
+    assert [process.returncode for process in processes] == [1, 1], said
     assert both[0].table("out0") == both[1].table("out1") == undisturbed
     designs = list((tmp_path / "build/sim").glob("[0-9a-f]*"))
     assert len(designs) == 1 and not list((tmp_path / "build/sim").glob("*.unfinished"))
@@ -160,3 +167,26 @@ def test_a_disk_that_is_full(tmp_path, undisturbed, small):
     assert sentence.startswith(full) and "No space left on device" in sentence
     assert sentence.endswith("/out/points, and the same command goes on from there")
     assert explorer.table("out") == undisturbed
+
+
+CASE = {
+    "name": "a tile", "kind": "tmau",
+    "gmem": {"bytes": 65536, "init": {"mix": 1}}, "smem": {"bytes": 4096},
+    "maps": {"t": {"element": "u8", "size": [256, 64], "stride": [256], "box": [64, 8], "address": 0}},
+    "commands": [{"op": "load", "map": "t", "coords": [0, 0], "smem": 0}],
+}  # fmt: skip
+QUICK = ["plan: tiny.onnx", "product: mm8, 4 x 4 x 32, t0", "replay: case.json"]
+SLOW = ["layer: ResNet-50, 1x1/1 64>64 56x56", "network: tiny.onnx"]
+
+
+@cases("workload", QUICK, SLOW)
+def test_every_kind_of_workload(tmp_path, workload):
+    (tmp_path / "case.json").write_text(json.dumps({"version": 1, "cases": [CASE]}))
+    (tmp_path / "tiny.onnx").write_bytes(draw_network(np.random.default_rng(1)).SerializeToString())
+    (tmp_path / "space.toml").write_text(f'preset = "unit"\nworkload = "{workload}"\n')
+    (point,) = read_space(tmp_path / "space.toml").points
+    assert not point.hardware or build(point.hardware) == {}
+    record = measure(point, {})
+    assert "failure" not in record, record
+    assert record["cycles"] >= record["limit"] > 0
+    assert record["utilisation"] == round(100 * record["limit"] / record["cycles"], 2)

@@ -123,7 +123,8 @@ def test_replay_on_golden(run, tmp_path):
 PLAIN_PAGES = ("README.md", "docs/cluster.md", "docs/commands.md", "docs/core.md", "docs/cuda.md",
                "docs/from_a_processor.md", "docs/golden.md", "docs/integration.md", "docs/pe.md",
                "docs/upstream.md")  # fmt: skip
-OTHER_PAGES = {"docs/network.md": "[network]", "docs/quantise.md": "[network]", "docs/simulation.md": "[sim]",
+OTHER_PAGES = {"docs/kernels.md": "[sim]",
+               "docs/network.md": "[network]", "docs/quantise.md": "[network]", "docs/simulation.md": "[sim]",
                "docs/first-hour.md": "make test"}  # fmt: skip
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from support.network import refusal
 from tilewright.network.graph import MatMul
-from tilewright.verify.random.model import Form
+from tilewright.verify.random.model import MICROSOFT, Form
 
 A, B = np.float32(0.03), np.float32(0.02)
 #: Types of both operands and of the result for which ONNX Runtime has a kernel on integers.
@@ -46,6 +46,28 @@ def test_shapes(shapes, kind, types, check_model):
     graph = check_model(form.model(product(form, kind, "x", "b", types, shapes[0][-1])[0]), presets=("unit", "default"))
     (node,) = (node for node in graph.nodes if node.kind == "MatMul")
     assert graph.macs(node) == np.prod(graph.tensors[node.output].shape) * shapes[0][-1]
+
+
+@pytest.mark.parametrize("types", TYPES, ids=lambda types: "-".join(types))
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("across", [(0, 0), (0, 1), (1, 0), (1, 1)], ids=str)
+@pytest.mark.parametrize("kind", ["Gemm", "QGemm"])
+def test_gemm(kind, across, bias, types, check_model):
+    first, second = ((9, 20)[:: -1 if across[0] else 1], (20, 16)[:: -1 if across[1] else 1])
+    form = Form(*first)
+    form.give("b", second)
+    (a_type, b_type, y_type), attributes = types, {"transA": across[0], "transB": across[1]}
+    quantities = (A, zero(5, a_type)), (B, zero(-9, b_type))
+    y, counts = (np.float32(0.15), zero(3, y_type)), np.arange(-8, 8, dtype=np.int32) * 300
+    if kind == "QGemm":
+        a, b = (form.quantise(name, *quantity) for name, quantity in zip(("x", "b"), quantities, strict=True))
+        end = form.node(kind, a, *quantities[0], b, *quantities[1], counts if bias else "", *y, domain=MICROSOFT,
+                        **attributes)  # fmt: skip
+    else:
+        operands = [form.both(name, *quantity) for name, quantity in zip(("x", "b"), quantities, strict=True)]
+        operands += [form.floats(counts, A * B, np.int32(0))] * bias
+        end = form.quantise(form.node(kind, *operands, **attributes), *y)
+    check_model(form.model(end), presets=("unit", "default"))
 
 
 @pytest.mark.parametrize("shapes", [((20,), (20, 9)), ((9, 20), (20,)), ((3, 9, 20), (20,))], ids=str)

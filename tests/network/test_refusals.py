@@ -14,6 +14,7 @@ from tilewright.network.reader import read_model
 from tilewright.verify.random.model import MICROSOFT
 
 #: The end of sentences about floats.
+KERNEL = ": elsewhere it needs a kernel of the processing engine, which does not exist yet"
 NEXT = ": quantise it first (docs/quantise.md)"
 U8, S8, F32 = TensorProto.UINT8, TensorProto.INT8, TensorProto.FLOAT
 S, Z, ZERO = np.float32(0.1), np.uint8(3), np.int8(0)
@@ -53,9 +54,10 @@ def node(operator, *inputs, **attributes):
 
 ADD = [S, Z, S, Z]
 REFUSED = [
-    ([node("LRN", "x", size=3)], "node 'n0' (LRN): the operator is only at the end of a network supported"),
+    ([node("LRN", "x", size=3)], "node 'n0' (LRN): the operator is only at the end of a network supported" + KERNEL),
     ([node("Relu", "x", domain="a.b")], "node 'n0' (Relu): the operator of a.b is not supported"),
-    ([conv(), node("LRN", "t0", size=3)], "node 'n1' (LRN): the operator is only at the end of a network supported"),
+    ([conv(), node("LRN", "t0", size=3)],
+     "node 'n1' (LRN): the operator is only at the end of a network supported" + KERNEL),
     ([conv(foo=1)], "node 'n0' (QLinearConv): its attribute 'foo' does not exist in opset 21"),
     ([conv(strides=[0, 1])],
      "node 'n0' (QLinearConv): its attribute 'strides' is [0, 1], and must be 2 numbers from 1 on"),
@@ -189,7 +191,7 @@ def test_a_name_that_is_there_already():
 def test_a_node_without_a_name_is_called_as_its_output():
     nameless = model(("LRN", ["x"], {"size": 3}))
     nameless.graph.node[0].name = ""
-    assert refusal(nameless) == "node 'y' (LRN): the operator is only at the end of a network supported"
+    assert refusal(nameless) == "node 'y' (LRN): the operator is only at the end of a network supported" + KERNEL
 
 
 def test_one_form_of_sentences_about_nodes():

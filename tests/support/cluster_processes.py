@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 __all__ = ["Processes", "dask_processes", "wait_until"]
 
-_PATIENCE = 120  # seconds until a process has started, or something has happened, on a busy machine
+_PATIENCE = 600  # seconds until a process has started, or something has happened, on a busy machine
 
 
 class Processes:

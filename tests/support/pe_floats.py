@@ -47,7 +47,8 @@ def operands(rng, function, count):
     """Corners and ``count`` random operands of a function.
 
     All pairs of corners (of one operand, corners in both halves); all triples of a few; random bits; random numbers
-    whose exponents are near each other, and a third one near the negative product of two, so that sums cancel.
+    whose exponents are near each other, and a third one near the negative product of two, so that sums cancel; products
+    and quotients near the smallest numbers.
 
     Returns
     -------
@@ -63,9 +64,11 @@ def operands(rng, function, count):
     else:
         halves = np.concatenate([CORNERS, CORNERS << np.uint32(16) | CORNERS >> np.uint32(16)])
         fixed = [halves, np.zeros_like(halves), halves[::-1]]
-    chosen = [_random(rng, count) for _ in range(3)]
+    small = count // 5 if "b" in reads else 0
+    chosen = [fixed, _related(rng, *(_random(rng, count - small) for _ in range(3)))]
+    chosen.append(_smallest(rng, *(_random(rng, small) for _ in range(3)), function == Function.FDIV))
     parts = rng.integers(0, 2, len(fixed[0]) + count, dtype=np.uint32)
-    return *(np.concatenate(pair) for pair in zip(fixed, _related(rng, *chosen), strict=True)), parts
+    return *(np.concatenate(columns) for columns in zip(*chosen, strict=True)), parts
 
 
 def _random(rng, count):
@@ -95,6 +98,21 @@ def _related(rng, a, b, c):
     bias = rng.integers(96, 160, count).astype(np.uint32)
     a = np.where(middle & (quarter != 3), a & np.uint32(0x807FFFFF) | bias << np.uint32(23), a)
     return a, b, c
+
+
+def _smallest(rng, a, b, c, quotient):
+    """Products or quotients of random words near the smallest numbers, of factors and divisors with few bits.
+
+    Exact ones are among them, of which only bits that a subnormal result has no place for are lost.
+    """
+    count = len(a)
+    a_exponent = rng.integers(1, 127, count)
+    target = rng.integers(-26, 3, count)
+    b_exponent = np.clip(a_exponent + 127 - target if quotient else 127 - a_exponent + target, 1, 254)
+    few = np.uint32(0xFFFFFFFF) << rng.integers(20, 24, count).astype(np.uint32)
+    a, b = (words & np.uint32(0x807FFFFF) | exponent.astype(np.uint32) << np.uint32(23)
+            for words, exponent in ((a, a_exponent), (b & (few | np.uint32(_MINUS)), b_exponent)))  # fmt: skip
+    return a, b, c & (np.uint32(_MINUS) | rng.integers(0, 4, count, dtype=np.uint32))
 
 
 def golden(function, a, b, c, part):

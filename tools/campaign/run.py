@@ -100,7 +100,8 @@ def campaign(kinds, preset, seed, cases, hours, folder, scheduler=None, workers=
                 before = {chunk for chunk in chunks if records.read(chunk.key)}
                 stage = "chunks" if cases else f"chunks from {chunks[0].number} on"
                 for chunk, one in worked(client, lambda run, chunk: run(run_chunk, chunk), chunks, records, stage):
-                    found[chunk] = one
+                    # A chunk that has killed its workers has no more than that as a failure.
+                    found[chunk] = one = {"cases": 0, "model": ""} | one
                     busy += 0 if chunk in before else one["seconds"]
                     if one["failure"]:
                         print(f"{chunk.kind}: {_keep(chunk, one, folder / 'failures')}", flush=True)

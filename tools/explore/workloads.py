@@ -26,7 +26,7 @@ from tilewright.sim.replay.golden import judge
 from tilewright.sim.replay.hardware import hardware_of
 from tilewright.sim.replay.outcome import differences
 from tilewright.sim.replay.rtl import run_case
-from tilewright.sim.session.core import NETWORK_BYTES, Session
+from tilewright.sim.session.core import LARGE, NETWORK_BYTES, Session
 from tilewright.spec.names import suggestion
 from tilewright.verify.random.networks import draw_inputs
 
@@ -132,7 +132,8 @@ def _products():
 
 
 def _accelerator(point):
-    return Hardware(changed(core_params(point.preset, ENGINES), point.settings), NETWORK_BYTES)
+    memory_bytes = NETWORK_BYTES if point.preset in LARGE else _MEMORY_BYTES
+    return Hardware(changed(core_params(point.preset, ENGINES), point.settings), memory_bytes)
 
 
 def _machine(point):

@@ -20,8 +20,8 @@ _ITERATES = (Function.DIV, Function.DIVU, Function.REM, Function.REMU, Function.
 class Router(wiring.Component):
     """Sends each instruction to one of two places, in program order.
 
-    An ARITH, mov or setp without an error becomes an operation. All others go to Issue, whose jobs wait until all
-    operations before them have started. Combinational.
+    An ARITH, mov or setp without an error becomes an operation. Of CALL, RETURN, LOOP and END, nothing is left to do.
+    All others go to Issue, whose jobs wait until all operations before them have started. Combinational.
 
     Parameters
     ----------
@@ -41,26 +41,30 @@ class Router(wiring.Component):
                 "rests": In(1),  # Issue has not begun with the instruction
                 "uniform_set": In(1),  # the uniform register that the instruction names is set
                 "uniform": In(32),  # what is in it
-                "passes": Out(1),  # strobe: the instruction is accepted as an operation
+                "passes": Out(1),  # strobe: the instruction is accepted without Issue
+                "accepted": Out(1),  # strobe: as an operation
             }
         )
 
     def elaborate(self, platform):
         m = Module()
         decoded, operations, others = self.i.payload, self.operations, self.others
-        is_operation = Signal()
+        is_operation, is_done = Signal(), Signal()
         m.d.comb += [
             is_operation.eq(decoded.arithmetic & self.rests & (~decoded.by_uniform | self.uniform_set)),
             operations.valid.eq(self.i.valid & is_operation),
             others.payload.eq(decoded),
-            others.valid.eq(self.i.valid & ~is_operation),
-            self.i.ready.eq(Mux(is_operation, operations.ready, others.ready)),
-            self.passes.eq(is_operation & operations.ready),
+            is_done.eq(decoded.done & self.rests),
+            others.valid.eq(self.i.valid & ~is_operation & ~is_done),
+            self.i.ready.eq(Mux(is_operation, operations.ready, is_done | others.ready)),
+            self.passes.eq(is_done | (is_operation & operations.ready)),
+            self.accepted.eq(operations.valid & operations.ready),
         ]
         if self._cores > 1:
             m.d.comb += is_operation.eq(
                 decoded.arithmetic & self.rests & ~self.stopped & (~decoded.by_uniform | self.uniform_set)
             )
+            m.d.comb += is_done.eq(decoded.done & self.rests & ~self.stopped)
         self._describe(m, decoded.word, operations.payload)
         return m
 

@@ -34,12 +34,18 @@ class ArithmeticStart(wiring.Component):
     ----------
     starts : Signal
         Strobe: an operation starts; for counters and proofs.
+    buffer : SkidBuffer
+    second, on, divides, busy : Signal
+        The operation that is next; which items in flight it depends on; whether on the division; on any; for proofs.
     """
 
     def __init__(self, params, latency):
         self._params, self._latency = params, latency
         self._iterates = "div" in params.units or "f32" in params.units
         self.starts, self._inserts = Signal(), Signal()
+        self.buffer = SkidBuffer(OperationLayout(params))
+        self.second, self.second_valid = Signal(OperationLayout(params)), Signal()
+        self.on, self.divides, self.busy = Signal(latency), Signal(), Signal()
         self._waits = Signal()  # an operation waits for loads, multiplies or stores
         super().__init__(
             {
@@ -74,10 +80,10 @@ class ArithmeticStart(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         params, registers = self._params, self.registers
-        m.submodules.buffer = buffer = SkidBuffer(OperationLayout(params))
+        m.submodules.buffer = buffer = self.buffer
         connect(m, arithmetic=flipped(self.i), buffer=buffer.i)
         first, first_valid = buffer.o.payload, buffer.o.valid
-        second, second_valid = Signal(OperationLayout(params)), Signal()
+        second, second_valid = self.second, self.second_valid
         starts, inserts = self.starts, self._inserts
         passes = Signal()  # from the first stage to the second
         m.d.comb += [
@@ -120,7 +126,7 @@ class ArithmeticStart(wiring.Component):
         return m
 
     @staticmethod
-    def _depends(operation, target):
+    def depends(operation, target):
         """Whether ``operation`` reads what ``target`` writes."""
         reads = Cat(operation.reads[n] & (operation[name] == target.target) for n, name in enumerate("abc")).any()
         numbers = Cat(
@@ -140,28 +146,28 @@ class ArithmeticStart(wiring.Component):
             starting.to_predicate.eq(second.to_predicate),
         ]
         # Which items of ``flight`` it depends on: found when it enters, and moved with them from then on.
-        on, following = Signal(self._latency), Signal(self._latency)
-        divides, still_divides = Signal(), Signal()  # it depends on the division
+        on, following = self.on, Signal(self._latency)
+        divides, still_divides = self.divides, Signal()  # it depends on the division
         same = Signal()  # the operation that enters uses, or writes, the register of the division
         uses = [first.reads[n] & (first[name] == division.target) for n, name in enumerate("abc")]
         m.d.comb += same.eq(
             division.valid & (Cat(uses).any() | (~first.to_predicate & (first.target == division.target)))
         )
-        of_starting = self._depends(first, starting)
+        of_starting = self.depends(first, starting)
         again = starting.valid & second.iterates & ~first.to_predicate & (first.target == second.target)
         with m.If(passes):
             m.d.comb += [
                 following.eq(
                     Cat(
                         Mux(inserts, same, of_starting & ~second.iterates),
-                        *(self._depends(first, item) for item in flight[:-1]),
+                        *(self.depends(first, item) for item in flight[:-1]),
                     )
                 ),
                 still_divides.eq((same & ~inserts) | (of_starting & second.iterates) | again),
             ]
         with m.Else():
             m.d.comb += [following.eq(Cat(inserts & divides, on)), still_divides.eq(divides & ~inserts)]
-        busy = Signal()
+        busy = self.busy
         m.d.sync += [on.eq(following), divides.eq(still_divides), busy.eq(following.any() | still_divides)]
         return busy
 

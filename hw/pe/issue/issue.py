@@ -273,6 +273,7 @@ class Issue(wiring.Component):
         """The states of mm, ld and st."""
         access, error, offsets = self.access, self._memory_error, self._reuse.offsets
         second = Signal()  # a store waits for the registers that it stores, a load for those that it writes
+        third = Signal()
         with m.State("CHECK"):
             m.d.comb += self.prepares.eq(1)
             m.d.sync += [
@@ -282,6 +283,8 @@ class Issue(wiring.Component):
                 access.registers.first.eq(offsets.first),
                 access.registers.last.eq(offsets.last),
                 second.eq(0),
+                third.eq(0),
+                *([access.results_only.eq(0)] if self._params.units else []),
             ]
             m.next = "REPORT"
             with m.If(error.code == PeError.NONE):
@@ -291,12 +294,17 @@ class Issue(wiring.Component):
             m.d.sync += self._flush.eq(self._must_flush)
             clear = access.clear
             if self._params.units:
-                # Predicates, factors and accumulators are not among the registers that ``access`` names.
-                clear &= ~self.arithmetic_pending & self.predicates_quiet & (self.arithmetic_quiet | ~self.is_mm)
+                clear &= ~self.arithmetic_pending & self.predicates_quiet
             with m.If(clear):
                 with m.If(~self.is_mm & ~second):
                     # Two ranges, one after the other.
                     m.d.sync += [second.eq(1), access.writes.eq(self.is_ld), access.registers.eq(self._moved)]
+                if self._params.units:
+                    with m.Elif(self.is_mm & ~self.arithmetic_quiet & ~(second & third)):
+                        # Two more, if a result is in flight: factors and accumulators.
+                        ranges = self.mm_registers.payload
+                        m.d.sync += [second.eq(1), third.eq(second), access.results_only.eq(1)]
+                        m.d.sync += access.registers.eq(Mux(second, ranges.accumulators, ranges.factors))
                 with m.Else():
                     m.d.sync += self._must_flush.eq(0)
                     m.next = "SEND"

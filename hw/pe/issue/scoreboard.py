@@ -57,6 +57,8 @@ class ClearanceSignature(Port):
                 "valid": Out(1),  # there is an access; without one, ``clear`` is high
                 "writes": Out(1),  # it writes its registers; otherwise it reads them
                 "registers": Out(RangeLayout(params)),
+                # Only results of the arithmetic count: the computing side orders the rest.
+                **({"results_only": Out(1)} if params.units else {}),
                 # No register that it reads is still to be written, none that it writes still to be read or written.
                 "clear": In(1),
             }
@@ -173,6 +175,7 @@ class Scoreboard(wiring.Component):
         for load, pending in zip(loads.items, loads.occupied, strict=True):
             clashes.append(pending & _overlap(access.registers, load))
         if self._flights:
+            clashes = [Cat(clashes).any() & ~access.results_only]
             clashes += [
                 item.valid & ~item.to_predicate & _holds(access.registers, item.target) for item in self.in_flight
             ]

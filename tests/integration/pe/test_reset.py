@@ -4,7 +4,7 @@ from itertools import islice
 
 from support.sessions import session_fixture
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.sim.replay.pe_cases import run_on_golden
+from tilewright.sim.replay.pe_cases import golden_engine
 from tilewright.sim.replay.rtl import run_on_session
 from tilewright.tools.package.ports import reset_values
 from tilewright.verify.compare.pe_program_run import ProgramRun
@@ -53,7 +53,8 @@ def test_registers_read_what_documents_say_after_a_reset(session):
 def test_the_record_is_of_the_first_instruction_in_program_order(session):
     """A later instruction that is refused at once must not replace a column that fails later in time."""
     for program in random_programs(SEED, PE_PRESETS["unit"], 40):
-        golden = run_on_golden(program)
+        golden = golden_engine(program)
+        golden.run(program.words)
         run_on_session(program, session)
         values = session.registers()
         first = golden.faults[0] if golden.faults else None
@@ -62,4 +63,4 @@ def test_the_record_is_of_the_first_instruction_in_program_order(session):
             assert values["error"] == first.code | first.register << 16
             assert values["error_number"] == first.number
             assert values["error_threads"] == first.first | first.last << 16
-        assert values["instructions"] == len(program.words) + 1
+        assert values["instructions"] == golden.number + 1

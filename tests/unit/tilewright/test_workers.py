@@ -81,6 +81,25 @@ def test_processes_of_this_machine(tmp_path, monkeypatch):
                 done(client, [Item(3)], records)
 
 
+def test_children_of_workers_end_with_them(tmp_path, monkeypatch):
+    """Where the command is interrupted, no compiler goes on."""
+    monkeypatch.setenv("PYTHONPATH", SUPPORT)
+    number = tmp_path / "number"
+    with connected(workers=1) as client:
+        client.submit(take_time, Item(1, child=str(number)))
+        group = int(wait_until(lambda: number.exists() and number.read_text()))
+        os.killpg(group, 0)  # is there
+    wait_until(lambda: not is_there(group))
+
+
+def is_there(group):
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def test_who_works_is_chosen_once():
     with pytest.raises(UsageError, match=r"^--workers are processes on this machine: a scheduler has its own$"):
         with connected("tcp://127.0.0.1:1", 2):

@@ -1,7 +1,7 @@
-"""Mutants: all in one netlist, chosen by a number, the clock untouched."""
+"""Mutants judged: by the properties of proofs, and by random runs against the golden model."""
 
-import re
-from pathlib import Path
+import json
+from contextlib import contextmanager
 
 import pytest
 from amaranth.hdl import Assert, Elaboratable, Module, Signal
@@ -9,46 +9,10 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.errors import UsageError
+from tilewright.tools.cli.main import main
+from tilewright.verify import mutation
 from tilewright.verify.formal import FOLDER, prove
-from tilewright.verify.mutation import BLOCKS, Block, mutate, survivors_of_properties, survivors_of_simulation
-
-VERILOG = """
-module counter(input clk, input up, output reg [3:0] count = 0);
-  always @(posedge clk) count <= up ? count + 1 : count - 1;
-endmodule
-module top(input clk, input up, output [3:0] count);
-  counter counter(clk, up, count);
-endmodule
-"""
-
-
-def make(count):
-    write = "write_verilog -noattr {target}"
-    return mutate(VERILOG, read="read_verilog {source}\nproc", modules=["counter"], count=count, seed=1, write=write)
-
-
-def test_all_are_in_one_netlist():
-    text, mutants = make(200)
-    numbers = [mutant.number for mutant in mutants]
-    assert numbers == sorted(set(numbers))
-    assert text.count("input [11:0] mutant;") == 2  # the top hands it down
-    for number in numbers:
-        assert re.search(rf"mutant == 12'h0*{number:x};", text)
-    ports = {mutant.facts["port"] for mutant in mutants}
-    assert "D" in ports
-    assert not ports & {"CLK", "Q"}
-    for mutant in mutants:
-        facts = mutant.facts
-        # Where the change is: of a wire that several cells read, at one of them.
-        assert str(mutant).startswith(f"{mutant.number}: {facts['mode']} {facts['cell']}.{facts['port']}[")
-        assert (f" ({facts.get('wire')}[" in str(mutant)) == ("wire" in facts)
-    assert any("wire" in mutant.facts for mutant in mutants)
-
-
-@pytest.mark.parametrize("count", [0, 4096])
-def test_too_few_and_too_many(count):
-    with pytest.raises(ValueError, match=rf"^the number of mutants must be 1 to 4095, not {count}$"):
-        make(count)
+from tilewright.verify.mutation import DESIGNS, Chunk, Proof, judge_chunk, make_model, mutated_verilog, proofs_left
 
 
 class Counter(wiring.Component):
@@ -78,38 +42,101 @@ class CounterSpec(Elaboratable):
         return m
 
 
+def chunk_of(name, folder, count=16):
+    return Chunk("properties", name, count, 1, 0, Proof(name, 4), str(folder))
+
+
 def test_a_strong_property_notices_more():
     survivors = {}
     for bits in (3, 1):
         spec, name = CounterSpec(bits), f"sim-mutants-{bits}"
         prove(spec, [spec.dut.enable], name=name, mode="bmc", depth=4)
-        count, survivors[bits] = survivors_of_properties(Block((), name, ("dut",), 4), 16, 1, FOLDER)
-        assert count > 10
+        assert Proof(name, 8) in proofs_left(FOLDER)
+        record = judge_chunk(chunk_of(name, FOLDER))
+        assert record["mutants"] > 10
+        survivors[bits] = record["survivors"]
     assert not survivors[3]
     assert survivors[1]
 
 
-def test_a_proof_that_never_ran(tmp_path):
-    with pytest.raises(UsageError, match=r"^the proof none must have been run once, and left in "):
-        survivors_of_properties(Block((), "none", ("dut",), 4), 40, 1, tmp_path)
+def test_a_proof_that_fails_without_a_mutant(tmp_path):
+    spec, name = CounterSpec(3), "sim-mutants-3"
+    prove(spec, [spec.dut.enable], name=name, mode="bmc", depth=4)
+    (tmp_path / name).mkdir()
+    text = (FOLDER / name / "top.il").read_text()
+    device = text.index("module \\top.dut")
+    (tmp_path / name / "top.il").write_text(text[:device] + text[device:].replace("cell $add", "cell $sub", 1))
+    failure = f"the proof {name} fails without any mutant"
+    assert judge_chunk(chunk_of(name, tmp_path)) == {"mutants": 0, "survivors": [], "failure": failure}
 
 
-@pytest.mark.parametrize("block", BLOCKS.values(), ids=list(BLOCKS))
-def test_there_is_a_proof_of_each_name(block):
-    sources = (path.read_text() for path in (Path(__file__).parents[2] / "formal").rglob("test_*.py"))
-    names = (name for text in sources for name in re.findall(r'name=f?"([^"]+)"', text))
-    # Parameters of a test are in braces.
-    assert any(re.fullmatch(re.sub(r"\{[^}]*\}", "[^-_]+", name), block.proof) for name in names), block.proof
+def test_proofs_that_never_ran(tmp_path):
+    with pytest.raises(UsageError, match=r"^there are no proofs in .*: `make test T=tests/formal` leaves them there$"):
+        proofs_left(tmp_path)
+
+
+VERILOG = """
+module \\harness.dut.part.leaf (input clk, input up, output reg [3:0] count);
+  always @(posedge clk) count <= up ? count + 1 : count - 1;
+endmodule
+module \\harness.dut.part (input clk, input up, output [3:0] count);
+  \\harness.dut.part.leaf leaf(.clk(clk), .up(up), .count(count));
+endmodule
+module \\harness.dut (input clk, input up, output [3:0] count);
+  \\harness.dut.part part(.clk(clk), .up(up), .count(count));
+endmodule
+"""
+
+
+def test_a_block_is_changed_with_all_below_it():
+    text, mutants = mutated_verilog(VERILOG, ("part",), "seed", 60, 1)
+    modules = {mutant.facts["module"].strip("\\") for mutant in mutants}
+    assert "harness.dut.part.leaf" in modules
+    assert text.count("wire [11:0] mutant = testbench.seed;") == 1
+    assert "input [11:0] mutant;" in text  # the leaf gets it from the part
+    assert text.count("module \\harness.dut ") == 1
+    with pytest.raises(RuntimeError, match=r"^there is no block harness\.dut\.none$"):
+        mutated_verilog(VERILOG, ("none",), "seed", 1, 1)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", BLOCKS)
-def test_blocks_can_be_changed(name):
-    count, survivors = survivors_of_simulation(BLOCKS[name], 6, 1)  # some in each module of the block
-    assert count > len(survivors)
+def test_random_runs_notice_some():
+    chunk = Chunk("simulation", "requests", 6, 1)
+    assert make_model(chunk) == {}
+    record = judge_chunk(chunk)
+    assert record["mutants"] > len(record["survivors"])
 
 
-@pytest.mark.long  # makes the Verilog of the whole access unit
-def test_a_block_that_there_is_not():
-    with pytest.raises(RuntimeError, match=r"^there is no block harness\.dut\.tmau\.none$"):
-        survivors_of_simulation(Block(("tmau.core.port", "tmau.none"), "none", (), 1), 1, 1)
+def test_the_command_counts_what_is_killed(monkeypatch, tmp_path, capsys):
+    results = {}
+
+    @contextmanager
+    def connected(scheduler, workers):
+        yield None
+
+    def worked(client, submit, chunks, records, stage):
+        for chunk in chunks:
+            yield chunk, {"mutants": 9, "survivors": [f"one of {chunk.name} from {chunk.first} on"]}
+
+    monkeypatch.setattr(mutation, "connected", connected)
+    monkeypatch.setattr(mutation, "worked", worked)
+    monkeypatch.setattr(mutation, "record", lambda name, **figures: results.update({name: figures}))
+    (tmp_path / "a-proof").mkdir()
+    (tmp_path / "a-proof/run.sby").write_text("mode prove\ndepth 3\n")
+    (tmp_path / "a-proof/top.il").write_text("module \\top.dut\n")
+    assert main(["mutate", "--count", "20", "--proofs", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "tmau: 16 of 18 mutants killed by simulation" in lines
+    assert "  survived one of conv from 16 on" in lines
+    assert "a-proof: 8 of 9 mutants killed by properties" in lines
+    assert set(results) == {f"mutation-simulation-{name}" for name in ("tmau", "pe", "conv")} | {
+        "mutation-properties-a-proof"
+    }
+    assert json.dumps(results)
+    assert main(["mutate", "--block", "none", "--proofs", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith("tilewright mutate: there is no block none: tmau, pe, conv, requests,")
+
+
+def test_chunks_have_keys_of_their_own():
+    chunks = [Chunk("simulation", name, 20, 1, first) for name in DESIGNS for first in (0, 16)]
+    assert len({chunk.key for chunk in chunks}) == len(chunks)

@@ -121,7 +121,7 @@ def test_errors(preset, mode):
     assert {operation for operation, code in met if not code} == built
     if mode == "none":
         assert cycles["o"] == [cycle + 2 for cycle in cycles["i"]]
-        fast = {Operation.ARITH, Operation.MOV, Operation.SETP} if params.units else set()
+        fast = {*CONTROLS, Operation.ARITH, Operation.MOV, Operation.SETP} if params.units else set()
         for word, cycle, following in zip(words, cycles["i"], cycles["i"][1:], strict=False):
             assert following - cycle == 2 or word & 0xFF in fast
 

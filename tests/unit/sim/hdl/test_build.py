@@ -1,11 +1,14 @@
 """What a tool that failed has printed, and where things are built. What is built runs in the tests of simulations."""
 
+import os
 import subprocess
 import sys
 from subprocess import CompletedProcess
+from types import SimpleNamespace
 
 import pytest
 
+from tilewright.errors import HostError
 from tilewright.sim.hdl import build as module
 from tilewright.sim.hdl.build import build, complaint, require_tools, verilator_root
 
@@ -61,3 +64,23 @@ def test_waveforms_without_the_headers_they_need_are_refused_before_any_work(mon
 def test_other_format_is_refused():
     with pytest.raises(ValueError, match=r"^a waveform must be one of vcd, fst, not 'lxt'$"):
         require_tools("verilator", "lxt")
+
+
+@pytest.mark.parametrize(
+    ("said", "free", "kind"),
+    [("ld: final link failed: No space left on device", 1 << 30, HostError), ("%Error: syntax error", 0, HostError),
+     ("%Error: syntax error", 1 << 30, RuntimeError)],
+)  # fmt: skip
+def test_a_full_disk_is_not_the_fault_of_the_design(tmp_path, monkeypatch, said, free, kind):
+    """A tool that cannot write says so, or stops at what it has read back."""
+    for name in ("iverilog", "vvp"):
+        (tmp_path / name).write_text(f'#!/bin/sh\n[ "$1" = -V ] || {{ echo "{said}"; exit 1; }}\n')
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(module, "CACHE", tmp_path / "sim")
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda folder: SimpleNamespace(free=free))
+    with pytest.raises(RuntimeError) as raised:
+        build(HELLO, "top", simulator="icarus")
+    assert type(raised.value) is kind
+    assert ("No space left on device; TILEWRIGHT_BUILD names another" in str(raised.value)) == (kind is HostError)
+    assert not list((tmp_path / "sim").iterdir())

@@ -80,6 +80,15 @@ def test_all_cases_run_and_failures_are_kept(run, tmp_path, capsys):
     assert results["campaign-coverage-even-unit"]["empty"] == [f"rest {rest}" for rest in range(4) if rest not in hit]
 
 
+def test_a_chunk_that_kills_its_workers_is_a_failure(run, monkeypatch, tmp_path, capsys):
+    record = {"failure": "4 workers died of it", "seconds": 0.0}
+    monkeypatch.setattr(command, "worked", lambda client, submit, chunks, *_: [(chunk, record) for chunk in chunks])
+    status, results = run("--cases", "4")
+    assert status == 1 and results == {}
+    assert "4 workers died of it" in (tmp_path / "failures/loads-unit-1-0.txt").read_text()
+    assert "loads on unit: 0 cases, 1 failures" in capsys.readouterr().out.splitlines()
+
+
 def test_what_is_known_is_not_run_again(run, monkeypatch, capsys):
     run("--cases", "12", "--seed", "1")
     monkeypatch.setattr(command, "run_chunk", None)
