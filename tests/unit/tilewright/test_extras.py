@@ -56,10 +56,11 @@ def test_each_package_is_named_once(extra):
 
 def test_extras_are_those_of_pyproject():
     declared = PROJECT["optional-dependencies"]
-    assert list(declared) == ["sim", "docs", "fpga", "network", "dev"]
+    assert list(declared) == ["sim", "docs", "fpga", "network", "explore", "dev"]
     for extra in ("sim", "docs", "fpga", "network"):
         assert packages(extra) == names(declared[extra])
-    others = [*packages("sim"), *packages("docs"), *packages("fpga"), *packages("network")]
+    assert set(packages("explore")) == {*packages("sim"), *packages("network"), *names(declared["explore"][1:])}
+    others = [*packages("docs"), *packages("fpga"), *packages("explore")]
     assert set(packages("dev")) == {*others, *names(declared["dev"][1:])}
     assert not {*others} & {*names(PROJECT["dependencies"])}
 
@@ -133,7 +134,12 @@ def test_imports_are_found():
 
 
 #: Arguments without which a command refuses, whatever is installed.
-NEEDED = {"board": ["--simulated"], "compile": ["x.onnx"], "run": ["x.onnx", "--input", "x.npy", "--on", "golden"]}
+NEEDED = {
+    "board": ["--simulated"],
+    "compile": ["x.onnx"],
+    "explore": ["mover"],
+    "run": ["x.onnx", "--input", "x.npy", "--on", "golden"],
+}
 
 
 @pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.extra])

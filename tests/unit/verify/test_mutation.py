@@ -12,7 +12,9 @@ from tilewright.errors import UsageError
 from tilewright.tools.cli.main import main
 from tilewright.verify import mutation
 from tilewright.verify.formal import FOLDER, prove
-from tilewright.verify.mutation import DESIGNS, Chunk, Proof, judge_chunk, make_model, mutated_verilog, proofs_left
+from tilewright.verify.mutated_designs import DESIGNS, mutated_verilog
+from tilewright.verify.mutated_proofs import Proof, proofs_left
+from tilewright.verify.mutation import BLOCKS, ENGINES, Chunk, judge_chunk, make_model
 
 
 class Counter(wiring.Component):
@@ -135,6 +137,10 @@ def test_the_command_counts_what_is_killed(monkeypatch, tmp_path, capsys):
     assert json.dumps(results)
     assert main(["mutate", "--block", "none", "--proofs", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith("tilewright mutate: there is no block none: tmau, pe, conv, requests,")
+
+
+def test_the_command_knows_every_design():
+    assert list(DESIGNS) == [*ENGINES, *BLOCKS]
 
 
 def test_chunks_have_keys_of_their_own():
