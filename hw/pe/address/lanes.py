@@ -93,10 +93,11 @@ class AddressLanes(wiring.Component):
         # The first stage has no reset, except where fields of a FILL are cleared: with a gate this would take LUTs.
         self._stages = [Signal(_StageLayout(params), name=f"stage{n}", reset_less=n == 0) for n in range(3)]
         self._moves = Signal()
+        self._lacks = Signal()  # the words of the next access have not come: their registers were read late
         super().__init__(
             {
                 "i": In(stream.Signature(RequestLayout(params))),
-                # One for each access of STORE, dropped or not; valid by the time the access leaves.
+                # One for each access of STORE, dropped or not, which waits for it.
                 "words": In(stream.Signature(data.ArrayLayout(32, LANES))),
                 "o": Out(stream.Signature(LinearLayout(params))),
             }
@@ -107,7 +108,7 @@ class AddressLanes(wiring.Component):
         segment = self.i.payload.part.item.job.segment
         fills, limit = Signal(), Signal(16)
         m.d.comb += [
-            self._moves.eq(stage_ready(self._params, self.o.valid, self.o.ready)),
+            self._moves.eq(stage_ready(self._params, self.o.valid, self.o.ready) & ~self._lacks),
             self.i.ready.eq(self._moves),
             fills.eq(self.i.payload.kind == AccessKind.FILL),
         ]
@@ -261,6 +262,7 @@ class AddressLanes(wiring.Component):
             stores.eq(linear.kind == AccessKind.STORE),
             ends.eq(linear.on == 0),
             dropped.eq(ends & ~linear.last),
+            self._lacks.eq(valid[2] & stores & ~self.words.valid),
             self.words.ready.eq(self._moves & valid[2] & stores),
         ]
         with m.If(self._moves):

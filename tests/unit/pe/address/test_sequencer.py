@@ -171,7 +171,7 @@ def all_expected(params, threads, segments, jobs):
 BUILDS = [(13, 1, PARAMS.smem), (21, 2, PARAMS.smem), (13, 2, PACED), (4, 2, PARAMS.smem), (8, 2, PACED)]
 
 
-@grid(lambda build, mode: build in BUILDS[: 3 if mode == "both" else 1], build=BUILDS, mode=STALL_MODES)
+@grid(lambda build, mode: build in BUILDS[: 3 if mode in ("both", "stall") else 1], build=BUILDS, mode=STALL_MODES)
 def test_random_jobs(mode, build):
     threads, factor_regs, smem = build
     params = PARAMS.replace(factor_regs=factor_regs, threads=threads, smem=smem)
