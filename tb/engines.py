@@ -6,6 +6,7 @@ from cocotb.triggers import RisingEdge
 
 from tilewright.golden import Conv, Fault, PeSizes, gemm_program
 from tilewright.spec import Swizzle
+from tilewright.spec.arithmetic import UNITS
 from tilewright.spec.conv import CONV_REGISTERS, JOB, ConvError, ConvParams
 from tilewright.spec.pe import MM_FAMILIES, PE_REGISTERS, MmType, PeError
 from tilewright.verify.random.conv_jobs import random_jobs
@@ -15,6 +16,11 @@ from .common import Source
 from .payloads import INSTRUCTION, JOB_END, fault, indexed_word
 
 __all__ = ["Convolver", "Multiplier", "check_integers", "random_product", "some_jobs"]
+
+
+def _chosen(names, bits):
+    """The names whose bits are set."""
+    return tuple(name for bit, name in enumerate(names) if bits >> bit & 1)
 
 
 class _Engine:
@@ -35,6 +41,8 @@ class _Engine:
     """
 
     _TABLE = ()
+    #: Registers with parameters.
+    _PARAMS = (0, 1, 2)
 
     def __init__(self, ports, master, rng, pauses, base=0):
         self.ports = ports
@@ -49,9 +57,9 @@ class _Engine:
     async def start(self):
         """Reads the sizes of the engine; after the first reset."""
         values = {}
-        for number in range(3):
+        for number in self._PARAMS:
             values |= await self.registers.fields(f"params{number}")
-        values["types"] = tuple(family for bit, family in enumerate(MM_FAMILIES) if values["types"] >> bit & 1)
+        values["types"] = _chosen(MM_FAMILIES, values["types"])
         self._take(values)
         cocotb.start_soon(self._watch())
 
@@ -93,6 +101,7 @@ class Multiplier(_Engine):
     """
 
     _TABLE = PE_REGISTERS
+    _PARAMS = (0, 1, 2, 4)
 
     def __init__(self, ports, master, rng, pauses, base=0):
         super().__init__(ports, master, rng, pauses, base)
@@ -107,6 +116,9 @@ class Multiplier(_Engine):
         self.halts = 0
 
     def _take(self, values):
+        values["units"] = _chosen(UNITS, values["units"])
+        # Memories that are not built have no words.
+        values |= {name: values[name] or 1 for name in ("kernel_words", "lookup_words")}
         self.sizes = PeSizes(**{name: values[name] for name in PeSizes.__annotations__})
 
     async def write_tables(self, segments, entries):

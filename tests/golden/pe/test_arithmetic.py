@@ -117,7 +117,7 @@ def test_random_instructions(threads):
 def test_random_kernels(units):
     """Loops, calls and loads, right and wrong ones; for an engine without a unit too."""
     rng, codes, longest = random.Random(SEED + len(units)), set(), 0
-    for number in range(40):
+    for number in range(60):
         sizes = PeSizes(threads=4, regs=16, kernel_words=64, lookup_words=256, units=units)
         pe = machine(rng, sizes)
         clean = number % 3 == 0 and units
