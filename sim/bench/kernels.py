@@ -58,6 +58,8 @@ def cases(params):
         ("largest of rows of 768", 0.1, lambda: kernels.max_rows(wide, **options)),
         ("arg max of rows of 768", 0.1, lambda: kernels.arg_max(wide, **options)),
         (f"transpose of {4 * rows} × {2 * rows}", 0.25, lambda: kernels.transpose_bytes(square, **options)),
+        (f"transpose of {2 * rows} × {rows}", 0.25,
+         lambda: kernels.transpose_bytes(square[: 2 * rows, :rows].copy(), **options)),
         ("gather of rows of 128", 0.25,
          lambda: kernels.gather_rows(matrix, rng.integers(0, rows, rows).astype(np.int32), **options)),
         ("gates of an LSTM", None,

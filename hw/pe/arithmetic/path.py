@@ -16,7 +16,7 @@ __all__ = ["QUOTIENTS_EVERY", "ArithmeticPath", "OperandsLayout", "path_latency"
 
 #: Cycles from the start of an operation to its operands.
 _READ = 2
-#: Cycles from one short quotient to the next: so many threads share a divider.
+#: Cycles from one short quotient to the next, which is the number of threads that share a divider.
 QUOTIENTS_EVERY = 2
 
 

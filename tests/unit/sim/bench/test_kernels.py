@@ -6,7 +6,7 @@ from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.sim.bench.kernels import cases
 
 
-@pytest.mark.parametrize(("preset", "count"), [("default", 16), ("ecp5", 7), ("lean", 0), ("unit", 0)])
+@pytest.mark.parametrize(("preset", "count"), [("default", 17), ("ecp5", 8), ("lean", 0), ("unit", 0)])
 def test_cases(preset, count):
     names = [name for name, _, program in cases(PE_PRESETS[preset]) if program.instructions()["return"] == 1]
     assert len(set(names)) == len(names) == count
