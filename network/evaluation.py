@@ -20,6 +20,7 @@ from .arithmetic import (
 )
 from .functions import softmax
 from .graph import Graph, ModelError
+from .normalisation import normalise
 
 __all__ = ["check_inputs", "compute", "evaluate"]
 
@@ -110,6 +111,7 @@ _RULES = {
     "Dequantize": lambda node, dtype, x: change(x, node.table),
     "Floats": lambda node, dtype, *arrays: node.function(*arrays),
     "Softmax": lambda node, dtype, x: softmax(x, node, dtype),
+    "Normalise": lambda node, dtype, x: normalise(x, node, dtype),
     "Scale": lambda node, dtype, x: scale_sums(x, node.scale, node.bias),
     "Conv": lambda node, dtype, x: (multiply_matrix if node.matrix else convolve)(x, node, dtype),
     "Linear": lambda node, dtype, x: interpolate(x, node, dtype),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from tilewright.errors import UsageError
-from tilewright.golden import CONV_PRESETS, ConvParams
+from tilewright.golden import CONV_PRESETS, ConvParams, PeSizes
 from tilewright.golden.arguments import instance, integer, power_of_two, truth
 
 __all__ = ["MACHINES", "Machine", "machine_of", "machine_of_core"]
@@ -17,6 +17,8 @@ class Machine:
     ----------
     conv : ConvParams
         Parameters of the convolution engine, whose types must include ``i8``.
+    pe : PeSizes or None
+        Sizes of the processing engine; None: no kernels.
     smem_bytes : int
         Bytes of shared memory.
     bus_bytes : int
@@ -32,6 +34,7 @@ class Machine:
     """
 
     conv: ConvParams = field(default_factory=ConvParams)
+    pe: PeSizes | None = field(default_factory=PeSizes)
     smem_bytes: int = 128 * 1024
     bus_bytes: int = 64
     latency: int = 100
@@ -41,6 +44,8 @@ class Machine:
 
     def __post_init__(self):
         instance("conv", self.conv, ConvParams)
+        if self.pe is not None:
+            instance("pe", self.pe, PeSizes)
         for name in ("bus_bytes", "outstanding", "burst"):
             power_of_two(name, getattr(self, name))
         for name, low in (("smem_bytes", 1), ("latency", 0)):
@@ -52,11 +57,23 @@ class Machine:
 
 #: The presets of a core by their names.
 MACHINES = {
-    "unit": Machine(CONV_PRESETS["unit"], 16 * 1024, 16, outstanding=4, burst=4),
-    "ecp5": Machine(CONV_PRESETS["ecp5"], 32 * 1024, 16),
+    "unit": Machine(
+        CONV_PRESETS["unit"],
+        PeSizes(4, 32, segments=8, pages=32, kernel_words=64, lookup_words=256),
+        16 * 1024,
+        16,
+        outstanding=4,
+        burst=4,
+    ),
+    "ecp5": Machine(
+        CONV_PRESETS["ecp5"],
+        PeSizes(8, 128, segments=8, pages=64, types=("i8", "i16"), units=("alu", "div", "lookup")),
+        32 * 1024,
+        16,
+    ),
     "default": Machine(),
-    "lean": Machine(CONV_PRESETS["ecp5"], unaligned=False),
-    "full": Machine(CONV_PRESETS["full"], 256 * 1024, outstanding=512),
+    "lean": Machine(CONV_PRESETS["ecp5"], PeSizes(types=("i8", "i16"), units=()), unaligned=False),
+    "full": Machine(CONV_PRESETS["full"], PeSizes(256, segments=32, pages=1024), 256 * 1024, outstanding=512),
 }
 
 
@@ -77,8 +94,9 @@ def machine_of_core(core):
     """The Machine of a core with all engines, a ``CoreParams``; UsageError if no network runs there."""
     tmau = core.tmau
     sizes = core.smem.size_bytes, tmau.bus_bytes
+    pe = core.pe and PeSizes(**{name: getattr(core.pe, name) for name in PeSizes.__dataclass_fields__})
     reads = {"outstanding": tmau.max_outstanding, "burst": tmau.max_burst}
     try:
-        return Machine(core.conv.conv, *sizes, **reads, unaligned=tmau.has("unaligned"))
+        return Machine(core.conv.conv, pe, *sizes, **reads, unaligned=tmau.has("unaligned"))
     except ValueError as error:
         raise UsageError(f"no network runs on this core: {error}") from None

@@ -9,10 +9,11 @@ from math import ceil
 from tilewright.spec import DESCRIPTOR
 
 from ..lower.places import LINE, Cut, Held, padded
+from .kernel_steps import KernelImage
 from .move_steps import Identity, has_transposes
 from .placing import Placer
 from .schedule import RESERVED, Schedule
-from .steps import Jobs, streams_of
+from .steps import Call, Jobs, streams_of
 from .tiles import Tiler
 from .together import combine
 
@@ -29,13 +30,13 @@ class Plan:
     layers : tuple of Layer
         In order, those that are done together as one.
     tiles : tuple of list of (Layer, Split)
-        What each layer is cut to; none for one that only moves bytes.
+        What each layer is cut to; none for one that only moves bytes, or that a kernel computes.
     schedule : Schedule
         The instructions of the program, and what is expected to happen when.
     tensors : dict of str to int
         Addresses of tensors in global memory, by name.
-    images : dict of int to Image or Identity
-        Weights and tables, by address.
+    images : dict of int to Image, KernelImage or Identity
+        Weights and tables, and kernels, by address.
     maps : dict of Map to int
         Addresses of the descriptors of boxes.
     start : int
@@ -72,7 +73,7 @@ def make_plan(lowered, machine, kept):
     """
     tiler = Tiler(machine, RESERVED)
     layers = combine(lowered.layers, tiler, kept)
-    tiles = tuple([] if layer.moves else tiler.tiles(layer) for layer in layers)
+    tiles = tuple(tiler.tiles(layer) if layer.parts else [] for layer in layers)
     needed = kept | {place.name for layer in layers for place in layer.brought if not isinstance(place, Held)}
     inside = {layer.sources[0].name for layer in layers if layer.first}
     results = [layer.output for layer in layers] + [layer.sums.output for layer in layers if layer.sums]
@@ -80,6 +81,9 @@ def make_plan(lowered, machine, kept):
     images = {}
     for layer, split in (tile for group in tiles for tile in group):
         images.setdefault(_arrays(layer), split.image)
+    for layer in layers:
+        if layer.kernel:
+            images.setdefault(_arrays(layer), KernelImage(layer.kernel))
     if any(has_transposes(layer, machine.conv, machine.smem_bytes - RESERVED) for layer in layers):
         images[None] = Identity(machine.conv)
     end, weights = 0, {}
@@ -93,7 +97,7 @@ def make_plan(lowered, machine, kept):
         steps = placer.steps(layers, tiles, needed)
         schedules.append((Schedule(streams_of(steps, machine.smem_bytes, end), machine, end), steps))
     schedule, steps = min(schedules, key=lambda pair: pair[0].cycles)
-    boxes = [each.map for step in steps if not isinstance(step, Jobs) for each in step.transfers if each.map]
+    boxes = [each.map for step in steps if not isinstance(step, Jobs | Call) for each in step.transfers if each.map]
     maps = {box: end + DESCRIPTOR.bytes * number for number, box in enumerate(dict.fromkeys(boxes))}
     start = padded(end + DESCRIPTOR.bytes * len(maps), LINE)
     images = {weights[key]: image for key, image in images.items() if image.size}
@@ -101,7 +105,12 @@ def make_plan(lowered, machine, kept):
 
 
 def _arrays(layer):
-    """Which image a layer has, by where its arrays lie: ranges of columns of one layer share an image."""
+    """Which image a layer has, by where its arrays lie: ranges of columns of one layer share an image.
+
+    Kernels with the same contents share one too.
+    """
+    if layer.kernel:
+        return layer.kernel.code, layer.kernel.lookup, tuple(array.tobytes() for array in layer.kernel.constants)
     arrays = (array for _, part in layer.stages for array in (part.weights, part.table, part.function)
               if array is not None)  # fmt: skip
     return tuple((array.ctypes.data, array.shape) for array in arrays)
@@ -157,7 +166,7 @@ def explain(plan, words, memory_bytes):
     for number, (layer, tiles) in enumerate(zip(plan.layers, plan.tiles, strict=True)):
         spans = [span for span in schedule.spans if span.layer == number]
         busy = {engine: sum(span.end - span.start for span in spans if span.engine == engine)
-                for engine in ("conv", "load", "store")}  # fmt: skip
+                for engine in ("conv", "pe", "load", "store")}  # fmt: skip
         moved = [machine.bus_bytes * sum(span.words for span in spans if span.engine == way)
                  for way in ("load", "store")]  # fmt: skip
         end = max(span.end for span in spans)
@@ -191,7 +200,7 @@ def explain(plan, words, memory_bytes):
 def _cut(layer, tiles):
     """Ranges of channels and columns, rows of a band, and how the layer is joined with others."""
     if not tiles:
-        return "moves"
+        return f"kernel {layer.kernel.name}" if layer.kernel else "moves"
     part, split = tiles[0]
     text = [f"{len(tiles)} ranges"] if len(tiles) > 1 else []
     text.append(f"{split.rows} rows")

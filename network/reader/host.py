@@ -51,7 +51,7 @@ def on_host(op, reading, refusal=None):
     values = {name: reading.values.get(name) for name in names}
     if op.kind not in HOSTED or op.proto.domain not in ("", "ai.onnx") or getattr(refusal, "host", "") == "nothing":
         return False
-    constants = {name: _array(value) for name, value in values.items() if isinstance(value, Constant)}
+    constants = {name: value.meaning for name, value in values.items() if isinstance(value, Constant)}
     others = [name for name in names if name not in constants]
     if not others or not all(_is_known(op, reading, values[name]) for name in others):
         return False
@@ -121,17 +121,6 @@ def _is_known(op, reading, value):
     if isinstance(value, Tensor):
         return value.dtype not in ("uint8", "int8") or ("", op.kind) not in READERS or op.kind == "Cast"
     return value is not None and reading.floats_of(value) is not None
-
-
-def _array(constant):
-    """A constant as the floats that it means."""
-    if constant.scale is None:
-        return constant.array
-    sizes = [1] * constant.array.ndim
-    if constant.scale.size > 1:
-        sizes[constant.axis] = -1
-    scale, zero = (part.reshape(sizes) for part in (constant.scale, constant.zero))
-    return (constant.array.astype(np.int64) - zero).astype(np.float32) * scale
 
 
 def _model(op, opset, constants, shapes, types):
