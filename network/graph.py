@@ -14,8 +14,9 @@ import numpy as np
 from tilewright.errors import UsageError
 
 __all__ = [
-    "HOST_SHARE", "Add", "Concat", "Conv", "ConvTranspose", "Dequantize", "Floats", "Graph", "Linear", "MatMul", "ModelError", "Mul",
-    "Node", "Normalise", "Pad", "Pool", "Quantize", "Reshape", "Scale", "Softmax", "Take", "Tensor", "Transpose", "node_error",
+    "HOST_SHARE", "Add", "Concat", "Conv", "ConvTranspose", "Dequantize", "Floats", "Graph", "Linear", "MatMul",
+    "ModelError", "Mul", "Node", "Normalise", "Pad", "Pool", "Quantize", "Reshape", "Scale", "Softmax", "Take",
+    "Tensor", "Transpose", "node_error",
 ]  # fmt: skip
 
 

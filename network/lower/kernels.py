@@ -140,7 +140,8 @@ def normalisation_kernel(node, width, x_dtype, y_dtype, pe):
         lookup = tuple(np.resize(table.view(np.uint32), pe.lookup_words).tolist())
         cycles = 400 + 50 * arguments[-2] + 138 * arguments[-1]
     else:
-        name, arguments, rows = "layer_norm_any", (*common, Blocks(threads), width), threads
+        name, rows = "layer_norm_any", threads
+        arguments = (*common, Blocks(rows), width)
         least, most = limits(y_dtype)
         variant = {"zero": str(node.x_zero), "least": str(least), "most": str(most)}
         code = _code("layer_norm_any", variant, pe)

@@ -6,7 +6,6 @@ was loaded. There are up to three buffers: one is loaded, one is computed, one i
 
 from dataclasses import replace
 from math import ceil
-from typing import NamedTuple
 
 import numpy as np
 
@@ -75,13 +74,6 @@ class KernelImage:
         return image
 
 
-class _Buffers(NamedTuple):
-    """Rows of a band, and the addresses of buffers, each with one for each source."""
-
-    rows: int
-    buffers: list
-
-
 def kernel_steps(layer, low, high, down, addresses, image):
     """Steps of a layer of a kernel, with buffers from ``low`` to ``high``; at the end if ``down``.
 
@@ -89,57 +81,43 @@ def kernel_steps(layer, low, high, down, addresses, image):
     """
     kernel, own = layer.kernel, KernelImage(layer.kernel)
     first, last = own.constants
-    buffers = _buffers(layer, high - low - (last - first))
-    bytes_used = last - first + sum(map(len, buffers.buffers)) * _buffer_bytes(kernel, buffers.rows)
-    base = high - bytes_used if down else low
-    if last > first:
-        yield Load([block(image + first, base, last - first)])
+    rows, depth = _sizes(layer, high - low - (last - first))
+    pages, sources = ceil(kernel.columns / _PAGE), len(layer.sources)
+    buffer_bytes = rows * _PAGE * pages
+    base = high - (last - first) - depth * sources * buffer_bytes if down else low
     constants = [Segment("uint32", (len(array),), (base + offset - first,), (_log2(len(array)),))
                  for offset, array in zip(own.offsets, kernel.constants, strict=True)]  # fmt: skip
-    base += last - first
-    pages, page_bytes = ceil(kernel.columns / _PAGE), buffers.rows * _PAGE
-    for turn, row in enumerate(range(0, kernel.rows, buffers.rows)):
-        spots = [
-            base + number * _buffer_bytes(kernel, buffers.rows)
-            for number in buffers.buffers[turn % len(buffers.buffers)]
-        ]
-        rows, loads, segments = min(buffers.rows, kernel.rows - row), [], []
-        for source, (place, origin, spot) in enumerate(zip(layer.sources, kernel.origins, spots, strict=False)):
-            loads += _boxes(place, addresses, origin, row, kernel.columns, buffers.rows, spot)
-            segments.append(tuple(spot + page * page_bytes for page in range(pages)))
-        yield Load(loads)
-        arguments = [
-            _argument(argument, kernel, segments, constants, buffers.rows, rows) for argument in kernel.arguments
-        ]
-        reads = [(spot, spot + pages * page_bytes) for spot in spots]
-        if last > first:
-            reads.append((base - (last - first), base))
-        yield Call((image, len(own.words)), tuple(arguments), reads, reads[:1], kernel.cycles(rows))
-        yield Store(_boxes(layer.output, addresses, kernel.origins[-1], row, kernel.columns, buffers.rows, spots[0]))
-
-
-def _buffer_bytes(kernel, rows):
-    return ceil(kernel.columns / _PAGE) * _PAGE * rows
+    kept = [(base, base + last - first)] if constants else []
+    if constants:
+        yield Load([block(image + first, base, last - first)])
+        base += last - first
+    for turn, row in enumerate(range(0, kernel.rows, rows)):
+        spots = [base + (turn % depth * sources + source) * buffer_bytes for source in range(sources)]
+        bands = [_boxes(place, addresses, origin, row, kernel.columns, rows, spot)
+                 for place, origin, spot in zip(layer.sources, kernel.origins[:-1], spots, strict=True)]  # fmt: skip
+        yield Load([each for band in bands for each in band])
+        segments = [[each.near for each in band] for band in bands]
+        count = min(rows, kernel.rows - row)
+        arguments = (_argument(each, kernel, segments, constants, rows, count) for each in kernel.arguments)
+        spans = [(spot, spot + buffer_bytes) for spot in spots]
+        yield Call((image, len(own.words)), tuple(arguments), spans + kept, spans[:1], kernel.cycles(count))
+        yield Store(_boxes(layer.output, addresses, kernel.origins[-1], row, kernel.columns, rows, spots[0]))
 
 
 def _log2(size):
     return (size - 1).bit_length()
 
 
-def _buffers(layer, room):
-    """The :class:`_Buffers` of a layer: as many rows as the kernel computes at once, if they fit, or more."""
-    kernel, sources = layer.kernel, len(layer.sources)
+def _sizes(layer, room):
+    """Rows of a band, a power of two, and the number of bands that buffers of ``room`` bytes hold."""
+    kernel = layer.kernel
+    row_bytes = ceil(kernel.columns / _PAGE) * _PAGE
     most = min(1 << _log2(kernel.rows), _MOST)
+    wanted = min(max(kernel.block_rows, 1 << _log2(ceil(_ENOUGH / row_bytes))), most)
     for depth in (_DEPTH, 2, 1):
-        fits = room // (depth * sources * _buffer_bytes(kernel, 1))
-        if fits < min(kernel.block_rows, most) and depth > 1:
-            continue
-        if not fits:
-            break
-        enough = max(kernel.block_rows, _ENOUGH // _buffer_bytes(kernel, 1))
-        rows = min(1 << fits.bit_length() - 1, 1 << _log2(enough), most)
-        depth = min(depth, ceil(kernel.rows / rows))
-        return _Buffers(rows, [list(range(turn * sources, (turn + 1) * sources)) for turn in range(depth)])
+        fits = room // (depth * len(layer.sources) * row_bytes)
+        if fits >= min(kernel.block_rows, most) or (depth == 1 and fits):
+            return min(1 << fits.bit_length() - 1, wanted), depth
     sentence = f"a row of {kernel.columns} bytes does not fit {room} bytes of shared memory"
     raise node_error(layer.name, layer.operator, sentence)
 
@@ -159,8 +137,8 @@ def _boxes(place, addresses, origin, row, columns, rows, spot):
 def _argument(argument, kernel, segments, constants, page_rows, rows):
     """What an argument of the kernel is for a band of ``rows`` rows."""
     if isinstance(argument, Operand):
-        pages = segments[argument.source]
-        return Segment(argument.element, (kernel.columns, page_rows), pages, (_log2(_PAGE), _log2(page_rows)), True)
+        pages, sizes = tuple(segments[argument.source]), (kernel.columns, page_rows)
+        return Segment(argument.element, sizes, pages, (_log2(_PAGE), _log2(page_rows)), True)
     if isinstance(argument, Constant):
         return constants[argument.number]
     return ceil(rows / argument.rows) if isinstance(argument, Blocks) else argument

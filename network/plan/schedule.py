@@ -97,9 +97,9 @@ def _job_barrier(number):
 
 @dataclass(frozen=True)
 class Span:
-    """What an engine is expected to do: ``engine`` is "load", "conv", "pe" or "store"; cycles from ``start`` to ``end``.
+    """What an engine is expected to do from cycle ``start`` to ``end``.
 
-    ``words`` of the bus are moved.
+    ``engine`` is "load", "conv", "pe" or "store"; ``words`` of the bus are moved.
     """
 
     engine: str
