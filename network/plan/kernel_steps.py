@@ -27,6 +27,8 @@ _DEPTH = 3
 #: Bytes of a buffer that are worth while: with fewer the words of a program count.
 _ENOUGH = 8192
 _ENTRIES, _ENTRY_BITS = 4, 32  # of the lookup memory in a word
+#: Elements of 32 bits of the shortest row of a page.
+_SHORTEST = 4
 
 
 class KernelImage:
@@ -74,18 +76,18 @@ class KernelImage:
         return image
 
 
-def kernel_steps(layer, low, high, down, addresses, image):
+def kernel_steps(layer, low, high, down, addresses, image, pe):
     """Steps of a layer of a kernel, with buffers from ``low`` to ``high``; at the end if ``down``.
 
-    ``image`` is the address of its :class:`KernelImage` in global memory.
+    ``image`` is the address of its :class:`KernelImage` in global memory, ``pe`` the sizes of the engine.
     """
     kernel, own = layer.kernel, KernelImage(layer.kernel)
     first, last = own.constants
-    rows, depth = _sizes(layer, high - low - (last - first))
+    rows, depth = _sizes(layer, high - low - (last - first), pe.pages)
     pages, sources = ceil(kernel.columns / _PAGE), len(layer.sources)
     buffer_bytes = rows * _PAGE * pages
     base = high - (last - first) - depth * sources * buffer_bytes if down else low
-    constants = [Segment("uint32", (len(array),), (base + offset - first,), (_log2(len(array)),))
+    constants = [Segment("uint32", (len(array),), (base + offset - first,), (_log2(max(len(array), _SHORTEST)),))
                  for offset, array in zip(own.offsets, kernel.constants, strict=True)]  # fmt: skip
     kept = [(base, base + last - first)] if constants else []
     if constants:
@@ -108,15 +110,22 @@ def _log2(size):
     return (size - 1).bit_length()
 
 
-def _sizes(layer, room):
-    """Rows of a band, a power of two, and the number of bands that buffers of ``room`` bytes hold."""
+def _sizes(layer, room, pages):
+    """Rows of a band, a power of two, and the number of bands that buffers of ``room`` bytes hold.
+
+    A band has at most ``pages`` pages.
+    """
     kernel = layer.kernel
     row_bytes = ceil(kernel.columns / _PAGE) * _PAGE
+    needed = ceil(kernel.columns / _PAGE) * len(layer.sources)
+    if needed > pages:
+        sentence = f"rows of {kernel.columns} bytes are {needed} pages, and the processing engine has {pages}"
+        raise node_error(layer.name, layer.operator, sentence)
     most = min(1 << _log2(kernel.rows), _MOST)
     wanted = min(max(kernel.block_rows, 1 << _log2(ceil(_ENOUGH / row_bytes))), most)
     for depth in (_DEPTH, 2, 1):
         fits = room // (depth * len(layer.sources) * row_bytes)
-        if fits >= min(kernel.block_rows, most) or (depth == 1 and fits):
+        if fits >= min(kernel.block_rows, most) or (depth == 1 and fits > 0):
             return min(1 << fits.bit_length() - 1, wanted), depth
     sentence = f"a row of {kernel.columns} bytes does not fit {room} bytes of shared memory"
     raise node_error(layer.name, layer.operator, sentence)

@@ -97,7 +97,8 @@ class Placer:
         """
         (low, high), tensors, conv = room, self._tensors, self._machine.conv
         if part.kernel:
-            return [(None, lambda down=down: kernel_steps(part, low, high, down, tensors, self._weights(part)))
+            return [(None, lambda down=down: kernel_steps(part, low, high, down, tensors, self._weights(part),
+                                                    self._machine.pe))
                     for down in (False, True)]  # fmt: skip
         if split is None:
             return [(None, lambda down=down: move_steps(part, low, high, down, tensors, conv, self._weights(None)))
