@@ -17,8 +17,6 @@ class Machine:
     ----------
     conv : ConvParams
         Parameters of the convolution engine, whose types must include ``i8``.
-    pe : PeSizes or None
-        Sizes of the processing engine; None: no kernels.
     smem_bytes : int
         Bytes of shared memory.
     bus_bytes : int
@@ -31,16 +29,18 @@ class Machine:
         Most bursts of either direction that the access unit has in flight.
     burst : int
         Most bus words of a burst.
+    pe : PeSizes or None
+        Sizes of the processing engine; None: no kernels.
     """
 
     conv: ConvParams = field(default_factory=ConvParams)
-    pe: PeSizes | None = field(default_factory=PeSizes)
     smem_bytes: int = 128 * 1024
     bus_bytes: int = 64
     latency: int = 100
     unaligned: bool = True
     outstanding: int = 128
     burst: int = 16
+    pe: PeSizes | None = field(default_factory=PeSizes)
 
     def __post_init__(self):
         instance("conv", self.conv, ConvParams)
@@ -55,25 +55,15 @@ class Machine:
             raise ValueError(f"networks are computed in bytes: conv.types must have 'i8', not {self.conv.types!r}")
 
 
+_UNIT = PeSizes(4, 32, segments=8, pages=32, kernel_words=64, lookup_words=256)
+_ECP5 = PeSizes(8, 128, segments=8, pages=64, types=("i8", "i16"), units=("alu", "div", "lookup"))
 #: The presets of a core by their names.
 MACHINES = {
-    "unit": Machine(
-        CONV_PRESETS["unit"],
-        PeSizes(4, 32, segments=8, pages=32, kernel_words=64, lookup_words=256),
-        16 * 1024,
-        16,
-        outstanding=4,
-        burst=4,
-    ),
-    "ecp5": Machine(
-        CONV_PRESETS["ecp5"],
-        PeSizes(8, 128, segments=8, pages=64, types=("i8", "i16"), units=("alu", "div", "lookup")),
-        32 * 1024,
-        16,
-    ),
+    "unit": Machine(CONV_PRESETS["unit"], 16 * 1024, 16, outstanding=4, burst=4, pe=_UNIT),
+    "ecp5": Machine(CONV_PRESETS["ecp5"], 32 * 1024, 16, pe=_ECP5),
     "default": Machine(),
-    "lean": Machine(CONV_PRESETS["ecp5"], PeSizes(types=("i8", "i16"), units=()), unaligned=False),
-    "full": Machine(CONV_PRESETS["full"], PeSizes(256, segments=32, pages=1024), 256 * 1024, outstanding=512),
+    "lean": Machine(CONV_PRESETS["ecp5"], unaligned=False, pe=PeSizes(types=("i8", "i16"), units=())),
+    "full": Machine(CONV_PRESETS["full"], 256 * 1024, outstanding=512, pe=PeSizes(256, segments=32, pages=1024)),
 }
 
 
@@ -97,6 +87,6 @@ def machine_of_core(core):
     pe = core.pe and PeSizes(**{name: getattr(core.pe, name) for name in PeSizes.__dataclass_fields__})
     reads = {"outstanding": tmau.max_outstanding, "burst": tmau.max_burst}
     try:
-        return Machine(core.conv.conv, pe, *sizes, **reads, unaligned=tmau.has("unaligned"))
+        return Machine(core.conv.conv, *sizes, **reads, unaligned=tmau.has("unaligned"), pe=pe)
     except ValueError as error:
         raise UsageError(f"no network runs on this core: {error}") from None

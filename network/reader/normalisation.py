@@ -6,21 +6,21 @@ import numpy as np
 
 from ..arithmetic import limits, numbers
 from ..normalisation import normalisation_of
-from .operator import MICROSOFT, Constant, reads
+from .operator import Constant, reads
 
 __all__ = []
 
 
-@reads("LayerNormalization")
-@reads("SimplifiedLayerNormalization", "RMSNormalization")
-@reads("SimplifiedLayerNormalization", domain=MICROSOFT)
+@reads("LayerNormalization", "RMSNormalization")
 def _layer(op, reading):
-    """LayerNormalization of floats: x, gain, shift; the others have no shift, and take the mean as 0."""
+    """LayerNormalization of floats: x, gain, shift; RMSNormalization has no shift, and takes the mean as 0."""
     real, centred = op.real(0), op.kind == "LayerNormalization"
     shape = reading.shape(real.name)
-    axis = op.axis(op.take("axis", -1), len(shape))
+    axis = op.take("axis", -1)
+    if not -len(shape) <= axis < len(shape):
+        raise op.refusal(f"it has no dimension {axis}: its input has {len(shape)}", host="nothing")
     epsilon = op.take("epsilon", 1e-5, float)
-    op.take("stash_type", 1)
+    op.require("stash_type", 1)
     sizes = shape[axis:]
     gain = _numbers(op, 1, "gain", sizes)
     shift = _numbers(op, 2, "shift", sizes) if op.has(2) else np.zeros(prod(sizes), np.float32)

@@ -279,7 +279,8 @@ def _conv_transpose(net):
     weights = rng.integers(-64, 64, (x.shape[1], outputs, *kernel)).astype(np.int8)
     name = f"w{len(net.tensors)}"
     net.dequantise(name, weights, weight_scale, whole)
-    scale = net.scale(x.scale * 0.02 * 60 * math.sqrt(x.shape[1] * math.prod(kernel)))
+    # Scales of one digit would give halves, which floats of ONNX Runtime round either way.
+    scale = net.scale(x.scale * 0.02 * 60 * math.sqrt(x.shape[1] * math.prod(kernel))) * np.float32(1.01)
     net.add_floats("ConvTranspose", [x], [name], (x.shape[0], outputs, *size), scale, net.zero(),
                    strides=list(strides), pads=pads)  # fmt: skip
 
@@ -384,8 +385,8 @@ OPERATORS = {
     "Sub": _difference,
     "QLinearSoftmax": _softmax,
     "LayerNormalization": _layer_normalization,
-    "Attention": _attention,
 }
+_BLOCKS = {"attention": _attention}
 
 
 def _parts(net):
@@ -438,7 +439,7 @@ def _windows(rng, size, *, dilated=True, pool=True, ceil=False):
 
 
 #: Drawn more often than others.
-_OFTEN = ("QLinearConv",) * 5 + ("QLinearAdd", "Attention", "LayerNormalization")
+_OFTEN = ("QLinearConv",) * 5 + ("QLinearAdd", "LayerNormalization", *_BLOCKS)
 
 
 def draw_network(rng, layers=None, *, dtype=None, floats=None, small_weights=False, size=13, channels=8):
@@ -473,7 +474,7 @@ def draw_network(rng, layers=None, *, dtype=None, floats=None, small_weights=Fal
         net.give("x", shape, scale, zero)
     wanted = len(net.tensors) + (layers or int(rng.integers(2, 9)))
     while len(net.tensors) < wanted:
-        OPERATORS[str(rng.choice([*OPERATORS, *_OFTEN]))](net)
+        (OPERATORS | _BLOCKS)[str(rng.choice([*OPERATORS, *_OFTEN]))](net)
     last = net.tensors[-1]
     outputs = [(last.name, dtype, last.shape)]
     if floats:
