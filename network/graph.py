@@ -14,9 +14,9 @@ import numpy as np
 from tilewright.errors import UsageError
 
 __all__ = [
-    "HOST_SHARE", "Add", "Concat", "Conv", "ConvTranspose", "Dequantize", "Floats", "Graph", "Linear", "MatMul",
-    "ModelError", "Mul", "Node", "Normalise", "Pad", "Pool", "Quantize", "Reshape", "Scale", "Softmax", "Take",
-    "Tensor", "Transpose", "node_error",
+    "HOST_SHARE", "Add", "Arithmetic", "Concat", "Conv", "ConvTranspose", "Dequantize", "Floats", "Graph", "Linear",
+    "MatMul", "ModelError", "Mul", "Node", "Normalise", "Pad", "Pool", "Quantize", "Reshape", "Scale", "Softmax",
+    "Take", "Tensor", "Transpose", "node_error",
 ]  # fmt: skip
 
 
@@ -101,6 +101,29 @@ class Softmax:
     y_zero: int
     minimum: int
     maximum: int
+
+
+@dataclass(frozen=True, eq=False)
+class Arithmetic:
+    """Floats of tensors of one shape, divided or added in their order, as integers.
+
+    y = sat(rne(fl(f / y_scale)) + y_zero), where f is the quotient or the sum of fl((x - zero) · scale) of each x,
+    rounded to binary32 after each operation. What is not a number becomes the least integer.
+
+    Attributes
+    ----------
+    operation : str
+        "Div" or "Sum".
+    quantities : tuple of (numpy float32, int)
+        Scale and zero point of each input.
+    y_scale : numpy float32
+    y_zero : int
+    """
+
+    operation: str
+    quantities: tuple
+    y_scale: np.float32
+    y_zero: int
 
 
 @dataclass(frozen=True, eq=False)

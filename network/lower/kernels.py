@@ -14,7 +14,10 @@ from tilewright.spec.pe import INSTRUCTIONS, Operation
 
 from ..arithmetic import limits
 
-__all__ = ["Blocks", "Constant", "Kernel", "Operand", "UnfitError", "normalisation_kernel", "softmax_kernel"]
+__all__ = [
+    "Blocks", "Constant", "Kernel", "Operand", "UnfitError", "engine_of", "fitting", "float_bits",
+    "normalisation_kernel", "softmax_kernel",
+]  # fmt: skip
 
 
 class Operand(NamedTuple):
@@ -96,7 +99,7 @@ _QUOTIENTS = 1024
 
 def softmax_kernel(node, width, x_dtype, y_dtype, pe):
     """The :class:`Kernel` of a ``Softmax`` of rows of ``width`` bytes on an engine; UnfitError if there is none."""
-    threads = _engine(pe).threads
+    threads = engine_of(pe).threads
     (x_least, _), (least, most) = limits(x_dtype), limits(y_dtype)
     if node.scale >= _QUOTIENTS:
         raise UnfitError(f"the scale of its result is below 1 / {_QUOTIENTS - 1}")
@@ -115,14 +118,14 @@ def softmax_kernel(node, width, x_dtype, y_dtype, pe):
         code = _code("softmax_any", {key: str(value) for key, value in numbers.items()}, pe)
         cycles = 100 + _SLOW_SOFTMAX * width
     arguments = (Operand(0, x_dtype), Operand(0, x_dtype), Blocks(threads), threads, width, *tail)
-    return _fitting(Kernel(name, code or (), lookup, (), arguments, width, threads, cycles), pe)
+    return fitting(Kernel(name, code or (), lookup, (), arguments, width, threads, cycles), pe)
 
 
 def normalisation_kernel(node, width, x_dtype, y_dtype, pe):
     """The :class:`Kernel` of a ``Normalise`` of rows of ``width`` bytes on an engine; UnfitError if there is none."""
-    threads = _engine(pe).threads
-    numbers = [-width * node.x_zero, -2 * node.x_zero, width * node.x_zero**2, _bits(1 / np.float32(width)),
-               _bits(float(node.centred)), _bits(node.epsilon), threads]  # fmt: skip
+    threads = engine_of(pe).threads
+    numbers = [-width * node.x_zero, -2 * node.x_zero, width * node.x_zero**2, float_bits(1 / np.float32(width)),
+               float_bits(float(node.centred)), float_bits(node.epsilon), threads]  # fmt: skip
     words = np.array([number & 0xFFFFFFFF for number in numbers], np.uint32)
     constants = (node.gain.view(np.uint32), node.shift.view(np.uint32), words)
     common = (Operand(0, x_dtype), Operand(0, x_dtype), Constant(0), Constant(1), Constant(2))
@@ -146,14 +149,15 @@ def normalisation_kernel(node, width, x_dtype, y_dtype, pe):
         variant = {"zero": str(node.x_zero), "least": str(least), "most": str(most)}
         code = _code("layer_norm_any", variant, pe)
         cycles = 300 + _SLOW_NORMALISATION * width
-    return _fitting(Kernel(name, code or (), lookup, constants, arguments, width, rows, cycles), pe)
+    return fitting(Kernel(name, code or (), lookup, constants, arguments, width, rows, cycles), pe)
 
 
-def _bits(number):
+def float_bits(number):
+    """The 32 bits of the nearest binary32 number."""
     return int(np.float32(number).view(np.uint32))
 
 
-def _engine(pe):
+def engine_of(pe):
     """The sizes of an engine that computes; UnfitError if there is none."""
     if pe is None or "alu" not in pe.units:
         raise UnfitError("it needs a processing engine with arithmetic")
@@ -166,9 +170,9 @@ def _code(name, variant, pe):
     return code if len(code) <= pe.kernel_words else None
 
 
-def _fitting(kernel, pe):
+def fitting(kernel, pe):
     """``kernel``; UnfitError if an engine cannot execute it."""
-    if not kernel.code:
+    if not 0 < len(kernel.code) <= pe.kernel_words:
         raise UnfitError(f"kernel {kernel.name} has more instructions than the {pe.kernel_words} of instruction memory")
     for word in kernel.code:
         fields = INSTRUCTIONS[Operation(word & 0xFF)].unpack(word)

@@ -5,16 +5,19 @@ from math import prod
 
 import numpy as np
 
+from .arithmetic_kernel import arithmetic_kernel
 from .kernels import UnfitError, normalisation_kernel, softmax_kernel
 from .layers import Layer
 from .matrices import in_rows
 from .moves import addresses_of
 from .operators import refuse
-from .places import place_of
+from .places import BLOCK, padded, place_of
 from .tensors import View
 
-__all__ = ["ROW_KERNELS", "by_kernel"]
+__all__ = ["ROW_KERNELS", "by_kernel", "elements_by_kernel"]
 
+#: Most bytes of a row of elements.
+_LONGEST = 128
 #: By the kind of a node: its kernel.
 ROW_KERNELS = {"Softmax": softmax_kernel, "Normalise": normalisation_kernel}
 
@@ -51,6 +54,22 @@ def by_kernel(tensors, node, pe):
     tensors.elsewhere[node.output] = View(own, addresses.reshape(shape).transpose(np.argsort(order)))
     if tensors.every:
         tensors.place(node.output)
+
+
+def elements_by_kernel(tensors, node, pe):
+    """Adds the layer of an ``Arithmetic``: all bytes of tensors of one layout, as rows."""
+    output = place_of(tensors.graph.tensors[node.output])
+    size = padded(output.size)
+    width = next(width for width in range(min(_LONGEST, size), 0, -BLOCK) if size % width == 0)
+    sizes = {"batch": 1, "height": size // width, "width": 1, "channels": width}
+    places = [replace(place, **sizes) for place in (*map(tensors.place, node.inputs), output)]
+    types = [place.dtype for place in places[:-1]]
+    try:
+        kernel = arithmetic_kernel(node.attributes, width, types, output.dtype, pe)
+    except UnfitError as error:
+        refuse(node, str(error))
+    kernel = replace(kernel, rows=places[-1].height, origins=((0, 0),) * len(places))
+    tensors.append(Layer(node.name, node.operator or node.kind, places[-1], tuple(places[:-1]), kernel=kernel))
 
 
 def _order(node, shape):

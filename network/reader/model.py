@@ -15,6 +15,7 @@ from ..arithmetic import numbers
 from ..ends import late_nodes
 from ..graph import ModelError, Reshape, Tensor, node_error
 from . import (  # noqa: F401 - they enter their READERS
+    arithmetic,
     channels,
     elements,
     layout,
