@@ -17,7 +17,7 @@ from ..lower.kernels import Blocks, Constant, Operand
 from ..lower.places import LINE, as_cut, padded
 from .steps import Call, Load, Map, Segment, Store, Transfer, block
 
-__all__ = ["KernelImage", "kernel_steps"]
+__all__ = ["KernelImage", "kernel_steps", "least_bytes"]
 
 #: Bytes of a row of a page.
 _PAGE = LINE
@@ -104,6 +104,13 @@ def kernel_steps(layer, low, high, down, addresses, image, pe):
         spans = [(spot, spot + buffer_bytes) for spot in spots]
         yield Call((image, len(own.words)), tuple(arguments), spans + kept, spans[:1], kernel.cycles(count))
         yield Store(_boxes(layer.output, addresses, kernel.origins[-1], row, kernel.columns, rows, spots[0]))
+
+
+def least_bytes(layer):
+    """Bytes of shared memory that a layer needs for one band of as many rows as its kernel computes at once."""
+    first, last = KernelImage(layer.kernel).constants
+    rows = min(layer.kernel.block_rows, 1 << _log2(layer.kernel.rows))
+    return last - first + rows * ceil(layer.kernel.columns / _PAGE) * _PAGE * len(layer.sources)
 
 
 def _log2(size):

@@ -35,11 +35,13 @@ class Placer:
         Address in global memory of a layer's image, or of the identity for None.
     anywhere : bool
         Whether buffers may lie elsewhere than at the ends.
+    kernel_room : int
+        Bytes at the end of shared memory that only kernels use; 0 if they have no room of their own.
     """
 
-    def __init__(self, machine, tensors, end, weights, *, anywhere):
+    def __init__(self, machine, tensors, end, weights, *, anywhere, kernel_room=0):
         self._machine, self._tensors, self._end, self._weights = machine, tensors, end, weights
-        self._anywhere = anywhere
+        self._anywhere, self._kernel_room = anywhere, kernel_room
         self._held = {}  # addresses in shared memory of tensors that stay there
 
     def steps(self, layers, tiles, stored):
@@ -82,6 +84,9 @@ class Placer:
     def _room(self, number, layer):
         """Where buffers may lie: between the tensors that stay. Those of neighbours are at opposite ends."""
         low, high = RESERVED, self._machine.smem_bytes // LINE * LINE
+        if layer.kernel and self._kernel_room:
+            return high - self._kernel_room, high
+        high -= self._kernel_room
         source_bytes, output_bytes = held_bytes(layer)
         if output_bytes:
             output = layer.sums.output if layer.sums else layer.output

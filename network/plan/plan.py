@@ -3,21 +3,26 @@
 See docs/network.md, "The plan".
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from tilewright.spec import DESCRIPTOR
 
+from ..graph import ModelError
 from ..lower.places import LINE, Cut, Held, padded
-from .kernel_steps import KernelImage
+from .interleave import interleaved
+from .kernel_steps import KernelImage, least_bytes
 from .move_steps import Identity, has_transposes
 from .placing import Placer
 from .schedule import RESERVED, Schedule
 from .steps import Call, Jobs, streams_of
 from .tiles import Tiler
-from .together import combine
+from .together import beside_kernels, combine
 
 __all__ = ["Plan", "explain", "make_plan"]
+
+#: Kernels alone use at most shared memory divided by this.
+_KERNEL_SHARE = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +76,27 @@ def make_plan(lowered, machine, kept):
     kept : set of str
         Tensors that lie in global memory at the end.
     """
-    tiler = Tiler(machine, RESERVED)
-    layers = combine(lowered.layers, tiler, kept)
+    layers = beside_kernels(lowered.layers)
+    lowered, rooms = replace(lowered, layers=layers), _kernel_rooms(layers, machine)
+    plans = [plan for room in rooms if (plan := _make_plan(lowered, machine, kept, room))]
+    return min(plans, key=lambda plan: plan.schedule.cycles)
+
+
+def _kernel_rooms(layers, machine):
+    """Bytes at the end of shared memory that only kernels use, to try: 0, and as many as let jobs run beside them."""
+    needed = max((least_bytes(layer) for layer in layers if layer.kernel), default=0)
+    return (0, needed) if 0 < needed <= machine.smem_bytes // _KERNEL_SHARE else (0,)
+
+
+def _make_plan(lowered, machine, kept, kernel_room):
+    """The :class:`Plan` with ``kernel_room`` bytes for kernels alone; None if layers do not fit the rest."""
+    tiler = Tiler(machine, RESERVED + kernel_room)
+    try:
+        layers = combine(lowered.layers, tiler, kept)
+    except ModelError:
+        if not kernel_room:
+            raise
+        return None
     tiles = tuple(tiler.tiles(layer) if layer.parts else [] for layer in layers)
     needed = kept | {place.name for layer in layers for place in layer.brought if not isinstance(place, Held)}
     inside = {layer.sources[0].name for layer in layers if layer.first}
@@ -84,7 +108,7 @@ def make_plan(lowered, machine, kept):
     for layer in layers:
         if layer.kernel:
             images.setdefault(_arrays(layer), KernelImage(layer.kernel))
-    if any(has_transposes(layer, machine.conv, machine.smem_bytes - RESERVED) for layer in layers):
+    if any(has_transposes(layer, machine.conv, machine.smem_bytes - RESERVED - kernel_room) for layer in layers):
         images[None] = Identity(machine.conv)
     end, weights = 0, {}
     for key, image in images.items():
@@ -93,8 +117,11 @@ def make_plan(lowered, machine, kept):
     tensors, end = _addresses(layers, _stored(lowered, inside), kept, end)
     schedules = []
     for anywhere in (False, True):
-        placer = Placer(machine, tensors, end, lambda layer: weights.get(layer and _arrays(layer)), anywhere=anywhere)
+        placer = Placer(machine, tensors, end, lambda layer: weights.get(layer and _arrays(layer)), anywhere=anywhere,
+                        kernel_room=kernel_room)  # fmt: skip
         steps = placer.steps(layers, tiles, needed)
+        if kernel_room:
+            steps = interleaved(steps, {number for number, layer in enumerate(layers) if layer.kernel}, end)
         schedules.append((Schedule(streams_of(steps, machine.smem_bytes, end), machine, end), steps))
     schedule, steps = min(schedules, key=lambda pair: pair[0].cycles)
     boxes = [each.map for step in steps if not isinstance(step, Jobs | Call) for each in step.transfers if each.map]

@@ -13,7 +13,10 @@ from tilewright.spec.conv import ConvOperation
 
 from ..lower.places import BLOCK, Cut
 
-__all__ = ["Call", "Fence", "Jobs", "Load", "Map", "Segment", "Store", "Streams", "Transfer", "block", "streams_of"]
+__all__ = [
+    "Call", "Fence", "Jobs", "Load", "Map", "Segment", "Store", "Streams", "Touched", "Transfer", "block",
+    "far_blocks", "streams_of",
+]  # fmt: skip
 
 _NONE = -1
 
@@ -187,7 +190,7 @@ class Streams:
     stores: list
 
 
-class _Touched:
+class Touched:
     """The last step of one kind that touches each block of a memory."""
 
     def __init__(self, size):
@@ -205,12 +208,12 @@ class _Touched:
 
 def streams_of(steps, smem_bytes, gmem_bytes):
     """The :class:`Streams` of steps that are correct when they are executed one after the other."""
-    landed, used, read_early, written_near, called, stored = (_Touched(smem_bytes) for _ in range(6))
-    fetched, written_far = (_Touched(gmem_bytes) for _ in range(2))
+    landed, used, read_early, written_near, called, stored = (Touched(smem_bytes) for _ in range(6))
+    fetched, written_far = (Touched(gmem_bytes) for _ in range(2))
     loads, jobs, calls, stores, fences = [], [], [], [], []
     for step in steps:
         if isinstance(step, Load):
-            sources, targets = _far(step), _near((each.near, each.near + each.size) for each in step.transfers)
+            sources, targets = far_blocks(step), _near((each.near, each.near + each.size) for each in step.transfers)
             jobs_there = max(used.last(targets), written_near.last(targets))
             loads.append((step, jobs_there, read_early.last(targets), called.last(targets), stored.last(targets),
                           written_far.last(sources)))  # fmt: skip
@@ -231,7 +234,7 @@ def streams_of(steps, smem_bytes, gmem_bytes):
             calls.append((step, landed.last(touched)))
             called.touch(touched, len(calls) - 1)
         else:
-            sources, targets = _near((each.near, each.near + each.size) for each in step.transfers), _far(step)
+            sources, targets = _near((each.near, each.near + each.size) for each in step.transfers), far_blocks(step)
             loaded = max(landed.last(sources), fetched.last(targets))
             stores.append((step, written_near.last(sources), loaded, called.last(sources)))
             stored.touch(sources, len(stores) - 1)
@@ -244,7 +247,7 @@ def _near(spans):
     return [slice(first // BLOCK, -(-end // BLOCK)) for first, end in spans]
 
 
-def _far(step):
+def far_blocks(step):
     """Blocks of global memory of a load or a store."""
     return [transfer.blocks for transfer in step.transfers]
 

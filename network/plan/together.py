@@ -14,7 +14,27 @@ from .costs import band_rows, cheapest_gap
 from .cuts import MOST, join, part_from
 from .tiles import held_bytes
 
-__all__ = ["combine"]
+__all__ = ["beside_kernels", "combine"]
+
+
+def beside_kernels(layers):
+    """The layers in an order in which jobs that a kernel does not wait for come after it, and run beside it."""
+    ordered = []
+    for layer in layers:
+        if layer.kernel:
+            needed, before = {place.name for place in layer.sources}, []
+            while ordered and not ordered[-1].kernel:
+                before.append(ordered.pop())
+            ancestors = []
+            for other in before:
+                if other.output.name in needed:
+                    needed.update(place.name for place in other.sources)
+                    ancestors.append(other)
+            others = [other for other in reversed(before) if other not in ancestors]
+            ordered += [*reversed(ancestors), layer, *others]
+        else:
+            ordered.append(layer)
+    return tuple(ordered)
 
 
 def combine(layers, tiler, kept):
