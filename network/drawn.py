@@ -5,6 +5,7 @@ import numpy as np
 from .functions import exponentials
 from .graph import (
     Add,
+    Arithmetic,
     Concat,
     Conv,
     Graph,
@@ -134,6 +135,14 @@ class NetworkMaker:
         node = Normalise(dimensions, self._zero(tensor.dtype), gain, shift + np.float32(self._zero(dtype)),
                          np.float32(self.random.random()), centred)  # fmt: skip
         return self._node((x,), tensor.shape, dtype, node)
+
+    def arithmetic(self, operation, *parts):
+        """A quotient or a sum of tensors of one shape, computed in floats."""
+        quantities = tuple((np.float32(self.random.uniform(0.01, 0.1)), self._zero(self.tensors[part].dtype))
+                           for part in parts)  # fmt: skip
+        tensor = self.tensors[parts[0]]
+        node = Arithmetic(operation, quantities, np.float32(self.random.uniform(0.02, 0.2)), self._zero(tensor.dtype))
+        return self._node(parts, tensor.shape, tensor.dtype, node)
 
     def function(self, x, dtype=None):
         """A random function of each element."""

@@ -77,6 +77,44 @@ def test_attention(check_program, preset, rows):
     assert len(kernels_of(compiled)) == 3
 
 
+@pytest.mark.parametrize("operation", ["Div", "Sum"])
+@pytest.mark.parametrize("shape", [(3, 5), (1, 6, 9, 7), (2, 3, 40), (1, 1000)], ids=str)
+@pytest.mark.parametrize("preset", ["unit", "default"])
+def test_arithmetic(check_program, operation, shape, preset):
+    maker = NetworkMaker(8)
+    inputs = [maker.input(shape, dtype) for dtype in ("uint8", "int8", "uint8")][: 2 if preset == "unit" else 3]
+    maker.arithmetic(operation, *inputs)
+    assert kernels_of(check_program(maker, preset, races=True)) == ["arithmetic"]
+
+
+def test_arithmetic_of_zeros(check_program):
+    """0 / 0 is not a number, and x / 0 is infinite."""
+    maker = NetworkMaker(9)
+    a, b = maker.input((2, 128)), maker.input((2, 128))
+    y = maker.arithmetic("Div", a, b)
+    zeros = [zero for _, zero in maker.nodes[-1].attributes.quantities]
+    x = np.arange(256, dtype=np.uint8).reshape(2, 128)
+    compiled = check_program(maker.graph(), "unit", {a: x, b: np.full((2, 128), zeros[1], np.uint8)})
+    values = network.evaluate(compiled.graph, {a: x, b: np.full((2, 128), zeros[1], np.uint8)})[y]
+    assert values.flat[zeros[0]] == 0 and values.flat[max(zeros[0] - 1, 0)] == 0 and values.flat[255] == 255
+
+
+def test_jobs_run_beside_kernels(check_program):
+    """The products of the values do not wait for the softmax: they run meanwhile, in other shared memory."""
+    maker = NetworkMaker(10)
+    x = maker.input((256, 64))
+    q, k, v = (maker.matrix(x, 64) for _ in range(3))
+    scores = maker.softmax(maker.product(q, maker.transpose(k, 1, 0)))
+    maker.normalise(maker.matrix(maker.product(scores, v), 64))
+    compiled = check_program(maker, "default", races=True)
+    spans = compiled.plan.schedule.spans
+    (kernel,) = (number for number, layer in enumerate(compiled.plan.layers) if layer.operator == "Softmax")
+    first, last = (
+        pick(span.start for span in spans if span.layer == kernel and span.engine == "pe") for pick in (min, max)
+    )
+    assert any(first < span.start < last for span in spans if span.engine == "conv")
+
+
 def test_only_few_products_follow_a_softmax_of_the_host():
     maker = NetworkMaker(5)
     x = maker.conv(maker.input((1, 64, 16, 16)), 64)
