@@ -93,7 +93,9 @@ def _cycles(path, names):
             elif line.startswith("$var"):
                 _, _, _, code, name, *_ = line.split()
                 full = ".".join([*scopes, name]).replace("\\", "")
-                codes |= {code: wanted for wanted in names if full.endswith(f".{wanted}")}
+                for wanted in names:
+                    if full.endswith(f".{wanted}"):
+                        codes[code] = wanted
             elif line.startswith("#"):
                 # The values before this moment held in the cycles until then.
                 until = int(line[1:]) // _PERIOD
@@ -101,9 +103,8 @@ def _cycles(path, names):
                     if value:
                         cycles[name].update(range(cycle, until))
                 cycle = max(cycle, until)
-            elif match := re.match(r"b?([01]) ?(\S+)$", line):
-                if match[2] in codes:
-                    high[codes[match[2]]] = match[1] == "1"
+            elif (match := re.match(r"b?([01]) ?(\S+)$", line)) and match[2] in codes:
+                high[codes[match[2]]] = match[1] == "1"
     missing = names - set(codes.values())
     if missing:
         raise LookupError(f"the waveform has no {', '.join(sorted(missing))}")
