@@ -11,8 +11,8 @@ from tilewright.golden.conv.results import rounded_sum
 __all__ = [
     "add", "average_scale", "change", "change_table", "convolution_sums", "convolve", "convolve_transposed",
     "dequantise", "fused", "interpolate", "joint_weights", "limits", "multiply", "multiply_matrices",
-    "multiply_matrix", "numbers", "pool", "product_scale", "quantise", "requantise", "saturate", "scale_sums",
-    "sum_constants",
+    "multiply_matrix", "numbers", "operate", "pool", "product_scale", "quantise", "requantise", "saturate",
+    "scale_sums", "sum_constants",
 ]  # fmt: skip
 
 
@@ -45,6 +45,20 @@ def saturate(values, zero, minimum, maximum, dtype):
     """
     whole = np.clip(np.rint(values), np.float32(minimum - zero), np.float32(maximum - zero))
     return (whole.astype(np.int32) + zero).astype(dtype)
+
+
+def operate(arrays, node, dtype):
+    """Integers of the sum or quotient of the floats of several tensors, by an ``Arithmetic``."""
+    operation = {"Div": np.divide, "Sum": np.add}[node.operation]
+    with np.errstate(all="ignore"):
+        parts = [(x.astype(np.int64) - zero).astype(np.float32) * scale
+                 for x, (scale, zero) in zip(arrays, node.quantities, strict=True)]  # fmt: skip
+        made = parts[0]
+        for part in parts[1:]:
+            made = operation(made, part)
+        steps = made / node.y_scale
+    low, high = limits(dtype)
+    return saturate(np.where(np.isnan(steps), np.float32(-np.inf), steps), node.y_zero, low, high, dtype)
 
 
 def requantise(acc, scale, zero, minimum, maximum, dtype):

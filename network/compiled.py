@@ -151,8 +151,9 @@ class Compiled:
     def run_golden(self, inputs):
         """Global memory after the program on the golden model; ``inputs`` as for :meth:`run`."""
         gmem = GlobalMemory(self.memory(inputs))
-        core = Core(gmem, np.zeros(self.plan.machine.smem_bytes, np.uint8), conv=self.plan.machine.conv,
-                    bus_bytes=self.plan.machine.bus_bytes)  # fmt: skip
+        machine = self.plan.machine
+        core = Core(gmem, np.zeros(machine.smem_bytes, np.uint8), pe=machine.pe, conv=machine.conv,
+                    bus_bytes=machine.bus_bytes)  # fmt: skip
         with work("golden"):
             for step in core.steps(self.plan.start, len(self.words)):
                 report("words", step.index, len(self.words))
@@ -216,7 +217,7 @@ def _needed(graph):
 
 def _compile(graph, machine, every_tensor):
     graph = graph if every_tensor else _needed(graph)
-    lowered = lower(graph, machine.conv, machine.smem_bytes - RESERVED, every_tensor)
+    lowered = lower(graph, machine, machine.smem_bytes - RESERVED, every_tensor)
     kept = {place.name for name, place in lowered.places.items()
             if every_tensor or name in lowered.constants or _at_an_end(graph, name)}  # fmt: skip
     plan = make_plan(lowered, machine, kept)

@@ -2,7 +2,26 @@
 
 import numpy as np
 
-from .graph import Add, Concat, Conv, Graph, MatMul, Mul, Node, Pad, Pool, Reshape, Scale, Take, Tensor, Transpose
+from .functions import exponentials
+from .graph import (
+    Add,
+    Arithmetic,
+    Concat,
+    Conv,
+    Graph,
+    MatMul,
+    Mul,
+    Node,
+    Normalise,
+    Pad,
+    Pool,
+    Reshape,
+    Scale,
+    Softmax,
+    Take,
+    Tensor,
+    Transpose,
+)
 
 __all__ = ["NetworkMaker"]
 
@@ -98,6 +117,32 @@ class NetworkMaker:
         node = Mul(self._zero(tensor.dtype), self._zero(self.tensors[b].dtype),
                    np.float32(self.random.random() * 0.01 + 1e-3), self._zero(dtype), **self._clamp(dtype))  # fmt: skip
         return self._node((a, b), tensor.shape, dtype, node)
+
+    def softmax(self, x, axis=-1, *, dtype=None, share=256, zero=None, scale=0.05):
+        """A softmax along a dimension; results have the scale 1 / ``share``, and by default the lowest zero point."""
+        tensor, dtype = self.tensors[x], dtype or self.tensors[x].dtype
+        axis %= len(tensor.shape)
+        low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+        table = exponentials(np.float32(scale), tensor.shape[axis])
+        return self._node(
+            (x,), tensor.shape, dtype, Softmax((axis,), table, share, low if zero is None else zero, low, high)
+        )
+
+    def normalise(self, x, dimensions=1, *, dtype=None, centred=True):
+        """A normalisation of the last dimensions, with random gains."""
+        tensor, dtype = self.tensors[x], dtype or self.tensors[x].dtype
+        gain, shift = self.random.normal(0, 40, (2, int(np.prod(tensor.shape[-dimensions:])))).astype(np.float32)
+        node = Normalise(dimensions, self._zero(tensor.dtype), gain, shift + np.float32(self._zero(dtype)),
+                         np.float32(self.random.random()), centred)  # fmt: skip
+        return self._node((x,), tensor.shape, dtype, node)
+
+    def arithmetic(self, operation, *parts):
+        """A quotient or a sum of tensors of one shape, computed in floats."""
+        quantities = tuple((np.float32(self.random.uniform(0.01, 0.1)), self._zero(self.tensors[part].dtype))
+                           for part in parts)  # fmt: skip
+        tensor = self.tensors[parts[0]]
+        node = Arithmetic(operation, quantities, np.float32(self.random.uniform(0.02, 0.2)), self._zero(tensor.dtype))
+        return self._node(parts, tensor.shape, tensor.dtype, node)
 
     def function(self, x, dtype=None):
         """A random function of each element."""

@@ -1,11 +1,8 @@
 """What the host may compute after the engines (docs/models.md, "At the end")."""
 
-from .graph import ModelError, node_error
+from .graph import HOST_SHARE, ModelError, node_error
 
 __all__ = ["late_nodes"]
-
-#: The host multiplies at most the network's multiplications divided by this.
-_SHARE = 50
 
 
 def late_nodes(graph):
@@ -21,7 +18,7 @@ def late_nodes(graph):
         In the order of the nodes; none if the host may compute all of the tail.
     """
     macs = {node.output: graph.macs(node) for node in graph.tail}
-    if sum(macs.values()) * _SHARE <= sum(map(graph.macs, graph.nodes)):
+    if sum(macs.values()) * HOST_SHARE <= sum(map(graph.macs, graph.nodes)):
         return []
     needed, late = set(), []
     for node in reversed(graph.tail):

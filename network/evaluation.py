@@ -14,12 +14,14 @@ from .arithmetic import (
     multiply,
     multiply_matrices,
     multiply_matrix,
+    operate,
     pool,
     quantise,
     scale_sums,
 )
 from .functions import softmax
 from .graph import Graph, ModelError
+from .normalisation import normalise
 
 __all__ = ["check_inputs", "compute", "evaluate"]
 
@@ -110,6 +112,8 @@ _RULES = {
     "Dequantize": lambda node, dtype, x: change(x, node.table),
     "Floats": lambda node, dtype, *arrays: node.function(*arrays),
     "Softmax": lambda node, dtype, x: softmax(x, node, dtype),
+    "Arithmetic": lambda node, dtype, *arrays: operate(arrays, node, dtype),
+    "Normalise": lambda node, dtype, x: normalise(x, node, dtype),
     "Scale": lambda node, dtype, x: scale_sums(x, node.scale, node.bias),
     "Conv": lambda node, dtype, x: (multiply_matrix if node.matrix else convolve)(x, node, dtype),
     "Linear": lambda node, dtype, x: interpolate(x, node, dtype),

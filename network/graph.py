@@ -7,18 +7,22 @@ Arrays are read-only. Objects are compared by identity.
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from tilewright.errors import UsageError
 
 __all__ = [
-    "Add", "Concat", "Conv", "ConvTranspose", "Dequantize", "Floats", "Graph", "Linear", "MatMul", "ModelError", "Mul",
-    "Node", "Pad", "Pool", "Quantize", "Reshape", "Scale", "Softmax", "Take", "Tensor", "Transpose", "node_error",
+    "HOST_SHARE", "Add", "Arithmetic", "Concat", "Conv", "ConvTranspose", "Dequantize", "Floats", "Graph", "Linear",
+    "MatMul", "ModelError", "Mul", "Node", "Normalise", "Pad", "Pool", "Quantize", "Reshape", "Scale", "Softmax",
+    "Take", "Tensor", "Transpose", "node_error",
 ]  # fmt: skip
 
 
 _BYTES = ("uint8", "int8")
+#: The host multiplies at most the network's multiplications divided by this.
+HOST_SHARE = 50
 #: Kinds of nodes that only move elements.
 _MOVES = ("Reshape", "Take", "Transpose")
 
@@ -97,6 +101,55 @@ class Softmax:
     y_zero: int
     minimum: int
     maximum: int
+
+
+@dataclass(frozen=True, eq=False)
+class Arithmetic:
+    """Floats of tensors of one shape, divided or added in their order, as integers.
+
+    y = sat(rne(fl(f / y_scale)) + y_zero), where f is the quotient or the sum of fl((x - zero) · scale) of each x,
+    rounded to binary32 after each operation. What is not a number becomes the least integer.
+
+    Attributes
+    ----------
+    operation : str
+        "Div" or "Sum".
+    quantities : tuple of (numpy float32, int)
+        Scale and zero point of each input.
+    y_scale : numpy float32
+    y_zero : int
+    """
+
+    operation: str
+    quantities: tuple
+    y_scale: np.float32
+    y_zero: int
+
+
+@dataclass(frozen=True, eq=False)
+class Normalise:
+    """Rows less their mean, divided by the root of their variance: 8 bits to 8 bits (docs/network.md).
+
+    A row is all elements of the last dimensions, ``dimensions`` of them.
+
+    Attributes
+    ----------
+    dimensions : int
+    x_zero : int
+    gain, shift : float32 array
+        For each element of a row; they contain the scale and zero point of y.
+    epsilon : numpy float32
+        Added to the variance, in units of x's scale squared.
+    centred : bool
+        False: the mean is taken as 0 (RMS normalisation).
+    """
+
+    dimensions: int
+    x_zero: int
+    gain: np.ndarray
+    shift: np.ndarray
+    epsilon: np.float32
+    centred: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,7 +436,7 @@ class Graph:
     nodes: tuple[Node, ...] = field(repr=False)
     constants: dict[str, np.ndarray] = field(repr=False, default_factory=dict)
 
-    @property
+    @cached_property
     def head(self):
         """Nodes that the host computes from inputs of the network, before the engines begin."""
         nodes, names = [], set(self.inputs)
@@ -394,17 +447,36 @@ class Graph:
                 names.add(node.output)
         return tuple(nodes)
 
-    @property
+    @cached_property
     def tail(self):
-        """Nodes that the host computes after the engines: those that give floats, a Softmax, and all that follow."""
+        """Nodes that the host computes after the engines: those that give floats, and all that follow.
+
+        A Softmax is one of them too, with all that follows, if few multiplications do.
+        """
         nodes, names, before = [], set(), {node.output for node in self.head}
+        last = self._last_softmaxes()
         for node in self.nodes:
             if node.output in before:
                 continue
-            if node.kind in ("Dequantize", "Floats", "Scale", "Softmax") or not names.isdisjoint(node.inputs):
+            hosted = node.kind in ("Dequantize", "Floats", "Scale") or node.output in last
+            if hosted or not names.isdisjoint(node.inputs):
                 nodes.append(node)
                 names.add(node.output)
         return tuple(nodes)
+
+    def _last_softmaxes(self):
+        """Outputs of each Softmax after which the host may do all multiplications."""
+        most, last = sum(map(self.macs, self.nodes)) // HOST_SHARE, set()
+        for number, softmax in enumerate(self.nodes):
+            if softmax.kind == "Softmax":
+                names, macs = {softmax.output}, 0
+                for node in self.nodes[number + 1 :]:
+                    if not names.isdisjoint(node.inputs):
+                        names.add(node.output)
+                        macs += self.macs(node)
+                if macs <= most:
+                    last.add(softmax.output)
+        return last
 
     def macs(self, node):
         """Multiplications of one run of ``node``: of convolutions, also those with padding, and of matrices."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from tilewright.errors import UsageError
-from tilewright.golden import CONV_PRESETS, ConvParams
+from tilewright.golden import CONV_PRESETS, ConvParams, PeSizes
 from tilewright.golden.arguments import instance, integer, power_of_two, truth
 
 __all__ = ["MACHINES", "Machine", "machine_of", "machine_of_core"]
@@ -29,6 +29,8 @@ class Machine:
         Most bursts of either direction that the access unit has in flight.
     burst : int
         Most bus words of a burst.
+    pe : PeSizes or None
+        Sizes of the processing engine; None: no kernels.
     """
 
     conv: ConvParams = field(default_factory=ConvParams)
@@ -38,9 +40,12 @@ class Machine:
     unaligned: bool = True
     outstanding: int = 128
     burst: int = 16
+    pe: PeSizes | None = field(default_factory=PeSizes)
 
     def __post_init__(self):
         instance("conv", self.conv, ConvParams)
+        if self.pe is not None:
+            instance("pe", self.pe, PeSizes)
         for name in ("bus_bytes", "outstanding", "burst"):
             power_of_two(name, getattr(self, name))
         for name, low in (("smem_bytes", 1), ("latency", 0)):
@@ -50,13 +55,15 @@ class Machine:
             raise ValueError(f"networks are computed in bytes: conv.types must have 'i8', not {self.conv.types!r}")
 
 
+_UNIT = PeSizes(4, 32, segments=8, pages=32, kernel_words=64, lookup_words=256)
+_ECP5 = PeSizes(8, 128, segments=8, pages=64, types=("i8", "i16"), units=("alu", "div", "lookup"))
 #: The presets of a core by their names.
 MACHINES = {
-    "unit": Machine(CONV_PRESETS["unit"], 16 * 1024, 16, outstanding=4, burst=4),
-    "ecp5": Machine(CONV_PRESETS["ecp5"], 32 * 1024, 16),
+    "unit": Machine(CONV_PRESETS["unit"], 16 * 1024, 16, outstanding=4, burst=4, pe=_UNIT),
+    "ecp5": Machine(CONV_PRESETS["ecp5"], 32 * 1024, 16, pe=_ECP5),
     "default": Machine(),
-    "lean": Machine(CONV_PRESETS["ecp5"], unaligned=False),
-    "full": Machine(CONV_PRESETS["full"], 256 * 1024, outstanding=512),
+    "lean": Machine(CONV_PRESETS["ecp5"], unaligned=False, pe=PeSizes(types=("i8", "i16"), units=())),
+    "full": Machine(CONV_PRESETS["full"], 256 * 1024, outstanding=512, pe=PeSizes(256, segments=32, pages=1024)),
 }
 
 
@@ -77,8 +84,9 @@ def machine_of_core(core):
     """The Machine of a core with all engines, a ``CoreParams``; UsageError if no network runs there."""
     tmau = core.tmau
     sizes = core.smem.size_bytes, tmau.bus_bytes
+    pe = core.pe and PeSizes(**{name: getattr(core.pe, name) for name in PeSizes.__dataclass_fields__})
     reads = {"outstanding": tmau.max_outstanding, "burst": tmau.max_burst}
     try:
-        return Machine(core.conv.conv, *sizes, **reads, unaligned=tmau.has("unaligned"))
+        return Machine(core.conv.conv, *sizes, **reads, unaligned=tmau.has("unaligned"), pe=pe)
     except ValueError as error:
         raise UsageError(f"no network runs on this core: {error}") from None

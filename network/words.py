@@ -2,16 +2,31 @@
 
 import numpy as np
 
-from tilewright.golden import TensorMap, command_word, conv_words, job_word, program_bytes, program_word, tmau_word
-from tilewright.spec import Opcode, Space
+from tilewright.golden import (
+    TensorMap,
+    command_word,
+    conv_words,
+    job_word,
+    page_words,
+    program_bytes,
+    program_word,
+    segment_words,
+    tmau_word,
+)
+from tilewright.golden.pe.segment import Segment
+from tilewright.spec import Opcode, Space, Swizzle
+from tilewright.spec.core import ARGUMENTS, Engine
+from tilewright.spec.pe import PAGE_ENTRY, SegmentElement
 
 from .lower.places import LINE, LONG, padded
-from .plan.schedule import Barrier, Command, Commit, Hold
+from .plan.entries import Entry
+from .plan.schedule import Barrier, Command, Commit, Hold, Instructions, KernelCall, WaitKernels
 
 __all__ = ["memory_image", "tag_layer", "words_of"]
 
 #: Bit of the tags of stores: commands of one tag end in their order.
 _STORE = 1 << 14
+_SEGMENT_ELEMENTS = {"int8": SegmentElement.S8, "uint8": SegmentElement.U8, "uint32": SegmentElement.U32}
 
 
 def words_of(plan):
@@ -27,6 +42,14 @@ def words_of(plan):
             words.append(tmau_word(command_word(Opcode.COMMIT)))
         elif isinstance(instruction, Command):
             words.append(tmau_word(_command(instruction, plan.maps)))
+        elif isinstance(instruction, Entry):
+            words += _entry(instruction)
+        elif isinstance(instruction, Instructions):
+            words.append(program_word("pe", address=instruction.address, count=instruction.count))
+        elif isinstance(instruction, KernelCall):
+            words.append(_kernel_call(instruction))
+        elif isinstance(instruction, WaitKernels):
+            words.append(program_word("wait_all", engines=1 << Engine.PE - 1))
         else:
             words += conv_words(_job(instruction))
     return [*words, program_word("end", interrupt=1)]
@@ -46,6 +69,24 @@ def _command(command, maps):
     (source_space, source), (destination_space, destination) = ends if load else ends[::-1]
     return command_word(Opcode.COPY_BLOCK, source_space=source_space, source=source, size=transfer.size,
                         destination_space=destination_space, destination=destination, **fields)  # fmt: skip
+
+
+def _entry(entry):
+    """The words that write a segment or a page entry of the processing engine."""
+    if isinstance(entry.value, int):
+        return page_words(entry.number, PAGE_ENTRY.pack(address=entry.value, valid=1, loaded=1, on_chip=1))
+    value = entry.value
+    place = {"base": value.pages[0]} if len(value.pages) == 1 else {"paged": True, "first_entry": entry.first_page}
+    swizzle = Swizzle.B128 if value.swizzled else Swizzle.NONE
+    segment = Segment(_SEGMENT_ELEMENTS[value.element], value.size, value.page_log2, swizzle, **place)
+    return segment_words(entry.number, segment.pack())
+
+
+def _kernel_call(call):
+    """The word of a call, with its arguments in uniform registers from 0 on."""
+    arguments = [argument & 0xFFFFFFFF for argument in call.arguments]
+    padded_arguments = (*arguments, *(0,) * (ARGUMENTS - len(arguments)))
+    return program_word("kernel", count=len(arguments), argument=padded_arguments, tag=call.layer + 1 & _STORE - 1)
 
 
 def _job(job):
@@ -86,5 +127,6 @@ def _descriptor(box, tensors):
         stride=(*stride, base.channels, base.row_pitch, base.image_pitch),
         traversal=(*(1 for _ in extent), columns, rows, 1),
         box=(*extent, cut.columns, (box.rows - 1) * rows + 1, 1),
+        swizzle=Swizzle.B128 if cut.swizzled else Swizzle.NONE,
         unaligned=base.channels % 16 != 0 or cut.channels % 16 != 0,
     )  # fmt: skip

@@ -36,7 +36,7 @@ OURS = {
     "golden": ("tilewright.spec",),
     "hw": ("tilewright.spec",),
     "sim": (*SHARED, "tilewright.spec", "tilewright.golden", "tilewright.hw"),
-    "network": (*SHARED, "tilewright.spec", "tilewright.golden", "tilewright.sim.session"),
+    "network": (*SHARED, "tilewright.spec", "tilewright.golden", "tilewright.sim.session", "tilewright.sim.kernels"),
     "verify": (*SHARED, *(f"tilewright.{name}" for name in ("spec", "golden", "hw", "sim"))),
     "board": (*SHARED, *(f"tilewright.{name}" for name in ("spec", "golden", "hw", "sim"))),
     "silicon": (*SHARED, *(f"tilewright.{name}" for name in ("spec", "golden", "hw", "sim", "verify"))),

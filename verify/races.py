@@ -2,8 +2,9 @@
 
 A program that is right when its words are carried out one after the other is right in hardware if no two accesses to a
 byte, of which one writes, can change their order. What keeps an order: jobs, transfers to shared memory and transfers
-to global memory each end in order; the program waits for barriers; waits of the access unit hold up what follows. A job
-that tells that its weights have been read tells that the jobs before it have ended.
+to global memory each end in order, and so do calls of kernels; the program waits for barriers, and for the processing
+engine; waits of the access unit hold up what follows. A job that tells that its weights have been read tells that the
+jobs before it have ended.
 """
 
 import numpy as np
@@ -13,7 +14,9 @@ from tilewright.golden.conv.job import barriers_of, parts_of
 from tilewright.golden.tmau.tile import coordinates, walk
 from tilewright.spec import BLOCK, COMMAND, DESCRIPTOR, GROUP, BarrierOp, Opcode, Space
 from tilewright.spec.conv import JOB, ConvOperation
-from tilewright.spec.core import PROGRAM_WORDS, WORD_BITS, Kind
+from tilewright.spec.core import PROGRAM_WORDS, WORD_BITS, Engine, Kind
+
+from .kernel_accesses import KernelAccesses
 
 __all__ = ["find_races"]
 
@@ -52,11 +55,13 @@ def find_races(words, memory, smem_bytes):
 class _Races:
     def __init__(self, memory, smem_bytes):
         self.memory = memory
-        self.smem = _Memory(smem_bytes, "load", "job reads", "job weights", "job writes", "store")
+        engines = "job reads", "job weights", "job writes", "kernel reads", "kernel writes"
+        self.smem = _Memory(smem_bytes, "load", *engines, "store")
         self.gmem = _Memory(len(memory), "load", "store")
-        self.count = {"load": 0, "job": 0, "store": 0}
+        self.kernels = KernelAccesses(memory)
+        self.count = {"load": 0, "job": 0, "kernel": 0, "store": 0}
         # What the program knows to have ended; of stores, and of weights of jobs: to have been read.
-        self.known = {"load": -1, "job": -1, "weights": -1, "store": -1}
+        self.known = {"load": -1, "job": -1, "weights": -1, "kernel": -1, "store": -1}
         self.held = {"read": -1, "written": -1}  # stores that what follows in the access unit is behind
         self.behind = []  # of each load: stores that have been read when it lands
         self.barriers, self.expected = {}, {}
@@ -73,6 +78,14 @@ class _Races:
                 self._command(index, word & (1 << WORD_BITS - 4) - 1)
             elif kind == Kind.CONV:
                 self._job(index, next(words) | next(words) << WORD_BITS)
+            elif kind == Kind.REGISTER:
+                self.kernels.register(values["offset"], values["value"])
+            elif kind == Kind.PE:
+                self.kernels.instructions(values["address"], values["count"])
+            elif kind == Kind.KERNEL:
+                self._kernel(index, word)
+            elif kind == Kind.WAIT_ALL and values["engines"] & 1 << Engine.PE - 1:
+                self.known["kernel"] = self.count["kernel"] - 1
         return self.found
 
     def _report(self, index, what, others):
@@ -109,11 +122,13 @@ class _Races:
         for name, part in parts.items():
             place = slice(part.address, part.end)
             if name == "y":
-                known = {"load": self.known["load"], "store": self.known["store"]}
+                known = {"load": self.known["load"], "store": self.known["store"],
+                         "kernel reads": self.known["kernel"], "kernel writes": self.known["kernel"]}  # fmt: skip
                 self._report(index, "results of a job", self.smem.check(place, known))
                 self.smem.touch(place, "job writes", number)
             elif name != "barrier":
-                self._report(index, f"{name} of a job", self.smem.check(place, {"load": self.known["load"]}))
+                known = {"load": self.known["load"], "kernel writes": self.known["kernel"]}
+                self._report(index, f"{name} of a job", self.smem.check(place, known))
                 weights = name == "k" and fields["operation"] == ConvOperation.CONVOLUTION
                 self.smem.touch(place, "job weights" if weights else "job reads", number)
         for barrier, kind in zip(barriers_of(fields), ("job", "weights"), strict=False):
@@ -122,6 +137,17 @@ class _Races:
                 self.found.append(f"word {index}: a second arrival before the first was waited for")
             phases.append((kind, number))
         self.count["job"] += 1
+
+    def _kernel(self, index, word):
+        number, known = self.count["kernel"], self.known
+        earlier = {"load": known["load"], "job writes": known["job"]}
+        others = {"job reads": known["job"], "job weights": known["weights"], "store": known["store"]}
+        for name, places in zip(("reads", "writes"), self.kernels.call(word), strict=True):
+            for place in places:
+                limits = earlier | others if name == "writes" else earlier
+                self._report(index, f"what a kernel {name}", self.smem.check(place, limits))
+                self.smem.touch(place, f"kernel {name}", number)
+        self.count["kernel"] += 1
 
     def _command(self, index, word):
         opcode = COMMAND.unpack(word)["opcode"]
@@ -157,6 +183,7 @@ class _Races:
     def _load(self, index, near, far, size, barrier):
         number = self.count["load"]
         known = {"job reads": self.known["job"], "job weights": self.known["weights"], "job writes": self.known["job"],
+                 "kernel reads": self.known["kernel"], "kernel writes": self.known["kernel"],
                  "store": max(self.held["read"], self.known["store"])}  # fmt: skip
         self._report(index, "destination of a load", self.smem.check(near, known))
         self._report(index, "source of a load", self.gmem.check(far, {"store": self.held["written"]}))
@@ -173,7 +200,7 @@ class _Races:
 
     def _store(self, index, near, far):
         number = self.count["store"]
-        known = {"load": self.known["load"], "job writes": self.known["job"]}
+        known = {"load": self.known["load"], "job writes": self.known["job"], "kernel writes": self.known["kernel"]}
         self._report(index, "source of a store", self.smem.check(near, known))
         self._report(index, "destination of a store", self.gmem.check(far, {"load": self.known["load"]}))
         self.smem.touch(near, "store", number)

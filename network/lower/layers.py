@@ -8,6 +8,7 @@ import numpy as np
 from tilewright.spec.conv import CHANNEL_BYTES, ConvOperation, ConvOutput
 from tilewright.spec.pe import MmType
 
+from .kernels import Kernel
 from .moves import Move
 from .places import Place
 
@@ -186,6 +187,8 @@ class Layer:
         Together they write every element of the output, once unless it is added to.
     moves : tuple of Move
         Instead of ``parts``.
+    kernel : Kernel or None
+        The same.
     first : Layer or None
         The layer that makes source 0, which then lies in shared memory alone, as many rows as are needed at a time. The
         sources of ``first`` come after source 0.
@@ -199,6 +202,7 @@ class Layer:
     sources: tuple[Place, ...]
     parts: tuple[Part, ...] = ()
     moves: tuple[Move, ...] = ()
+    kernel: Kernel | None = None
     first: "Layer | None" = None
     sums: "Layer | None" = None
 

@@ -16,6 +16,7 @@ from .pixels import in_wide_pixels
 from .places import BLOCK, as_bytes, in_images, in_pixels_of, place_of
 from .pools import is_global, layers_of_rows, layers_of_view, rows_of_sums, view_of_sums
 from .rearrange import join, pad, reorder, take
+from .rows import ROW_KERNELS, by_kernel, elements_by_kernel
 from .tensors import Tensors, View
 
 __all__ = ["Lowered", "lower"]
@@ -51,19 +52,20 @@ class Lowered:
         return [*self.places.values(), *(layer.output for layer in self.layers)]
 
 
-def lower(graph, conv, room, every_tensor=False):
+def lower(graph, machine, room, every_tensor=False):
     """The :class:`Lowered` of the part of a graph that the engines compute.
 
     Parameters
     ----------
     graph : Graph
-    conv : ConvParams
+    machine : Machine
     room : int
         Bytes of shared memory for tensors and weights.
     every_tensor : bool
         Every tensor has a place in memory.
     """
-    lowered = _Lowering(graph, conv, room, every_tensor).run()
+    conv = machine.conv
+    lowered = _Lowering(graph, machine, room, every_tensor).run()
     for layer in lowered.layers:
         _check_sizes(layer)
         _check_features(layer, conv)
@@ -88,9 +90,9 @@ def _check_features(layer, conv):
 
 
 class _Lowering:
-    def __init__(self, graph, conv, room, every_tensor):
-        self.graph, self.conv, self.room, self.every = graph, conv, room, every_tensor
-        self.tensors = Tensors(graph, conv, every_tensor)
+    def __init__(self, graph, machine, room, every_tensor):
+        self.graph, self.conv, self.room, self.every = graph, machine.conv, room, every_tensor
+        self.pe, self.tensors = machine.pe, Tensors(graph, machine.conv, every_tensor)
         self.head, self.tail = graph.head, graph.tail
         self.hosted = {node.output for node in self.tail}
 
@@ -133,6 +135,10 @@ class _Lowering:
             self._phases(node)
         elif node.kind == "MatMul":
             product(self.tensors, node)
+        elif node.kind == "Arithmetic":
+            elements_by_kernel(self.tensors, node, self.pe)
+        elif node.kind in ROW_KERNELS:
+            by_kernel(self.tensors, node, self.pe)
         elif node.kind not in OPERATORS:
             refuse(node, "it has no place on the engines")
         elif node.kind == "Concat" and len(node.inputs) > 1 and not _in_pixels(node, tensor):

@@ -14,7 +14,7 @@ from .operators import bits, element_type, results, table_of
 from .places import BLOCK, Place, padded, place_of
 from .tensors import View
 
-__all__ = ["product"]
+__all__ = ["in_rows", "product"]
 
 
 class _Rows(NamedTuple):
@@ -70,15 +70,15 @@ def _operand(tensors, node, what, place, matrices, joined=False):
     *batch, rows, deep = matrices.shape
     shapes = [(1, prod(batch) * rows, deep)] * joined + [(prod(batch), rows, deep)]
     for shape in shapes:
-        found = _in_rows(place, matrices.reshape(shape))
+        found = in_rows(place, matrices.reshape(shape))
         if found:
             return found
     between = tensors.between(node, what, (prod(batch) * rows, deep), place.dtype)
     moved = tensors.moved(node, View(place, matrices.reshape(between.shape)), between)
-    return _in_rows(moved, addresses_of(moved).reshape(shapes[0]))
+    return in_rows(moved, addresses_of(moved).reshape(shapes[0]))
 
 
-def _in_rows(place, addresses):
+def in_rows(place, addresses):
     """Matrices, offsets [groups, rows, columns] of the elements, as :class:`_Rows`; None if they are not."""
     _, rows, columns = addresses.shape
     starts, element = addresses[:, 0, 0], place.element
@@ -117,7 +117,7 @@ def _result(tensors, node, sizes, operands):
             place = replace(place, name=tensors.between(node, "products", tensor.shape, tensor.dtype).name)
         for turned in (False,) if fixed else (False, True):
             addresses = wanted.reshape(sizes)
-            made = _in_rows(place, addresses.swapaxes(1, 2) if turned else addresses)
+            made = in_rows(place, addresses.swapaxes(1, 2) if turned else addresses)
             if made:
                 return made, turned
     groups, height, width = sizes
@@ -149,6 +149,9 @@ def _wanted(tensors, name):
     if node and node.kind == "MatMul":
         rows = _matrices(order, order)[name != node.inputs[0]]
         return None, None, rows.shape[-1] > 1 and bool(rows.flat[1] - rows.flat[0] != 1)
+    if node and node.kind in ("Normalise", "Softmax"):
+        last = node.kind == "Normalise" or order.ndim - 1 in node.attributes.axes
+        return None, None, not last
     place = place_of(graph.tensors[name])
     offsets[order.ravel()] = addresses_of(place).ravel()
     return place, offsets, False

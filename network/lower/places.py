@@ -104,6 +104,8 @@ class Cut(Place):
         Steps between rows, and between columns, of the tensor.
     gap : int
         Unused bytes after each pixel in shared memory.
+    swizzled : bool
+        Whether blocks of 16 bytes change their places there, with a span of 128 bytes.
     """
 
     base: Place | None = None
@@ -111,6 +113,7 @@ class Cut(Place):
     first_column: int = 0
     step: tuple[int, int] = (1, 1)
     gap: int = 0
+    swizzled: bool = False
 
     @property
     def pixel_pitch(self):

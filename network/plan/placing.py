@@ -7,10 +7,11 @@ import numpy as np
 
 from ..lower.places import LINE, Held
 from .costs import HANDED
+from .kernel_steps import kernel_steps
 from .layer_steps import held_store, image_at, layer_steps
 from .move_steps import move_steps
 from .schedule import RESERVED
-from .steps import Jobs, Load
+from .steps import Call, Jobs, Load, Store
 from .tiles import held_bytes
 
 __all__ = ["Placer"]
@@ -34,11 +35,13 @@ class Placer:
         Address in global memory of a layer's image, or of the identity for None.
     anywhere : bool
         Whether buffers may lie elsewhere than at the ends.
+    kernel_room : int
+        Bytes at the end of shared memory that only kernels use; 0 if they have no room of their own.
     """
 
-    def __init__(self, machine, tensors, end, weights, *, anywhere):
+    def __init__(self, machine, tensors, end, weights, *, anywhere, kernel_room=0):
         self._machine, self._tensors, self._end, self._weights = machine, tensors, end, weights
-        self._anywhere = anywhere
+        self._anywhere, self._kernel_room = anywhere, kernel_room
         self._held = {}  # addresses in shared memory of tensors that stay there
 
     def steps(self, layers, tiles, stored):
@@ -81,6 +84,9 @@ class Placer:
     def _room(self, number, layer):
         """Where buffers may lie: between the tensors that stay. Those of neighbours are at opposite ends."""
         low, high = RESERVED, self._machine.smem_bytes // LINE * LINE
+        if layer.kernel and self._kernel_room:
+            return high - self._kernel_room, high
+        high -= self._kernel_room
         source_bytes, output_bytes = held_bytes(layer)
         if output_bytes:
             output = layer.sums.output if layer.sums else layer.output
@@ -95,6 +101,10 @@ class Placer:
         ``image`` is what :func:`image_at` gave for the range before.
         """
         (low, high), tensors, conv = room, self._tensors, self._machine.conv
+        if part.kernel:
+            return [(None, lambda down=down: kernel_steps(part, low, high, down, tensors, self._weights(part),
+                                                    self._machine.pe))
+                    for down in (False, True)]  # fmt: skip
         if split is None:
             return [(None, lambda down=down: move_steps(part, low, high, down, tensors, conv, self._weights(None)))
                     for down in (False, True)]  # fmt: skip
@@ -117,7 +127,7 @@ class _Timeline:
     """
 
     def __init__(self, machine, far_bytes):
-        self.end = self.loaded = self._stored = 0
+        self.end = self.loaded = self._stored = self._called = 0
         self._machine = machine
         # When jobs and stores no longer use shared memory; when loads to it have landed; when global memory is written.
         self._used, self._landed = np.zeros((2, -(-machine.smem_bytes // _NEAR)), np.int64)
@@ -128,8 +138,9 @@ class _Timeline:
         later = object.__new__(_Timeline)
         later.__dict__.update(self.__dict__)
         later._used, later._landed, later._written = self._used.copy(), self._landed.copy(), self._written.copy()
+        add = {Jobs: later._jobs, Call: later._call, Load: later._transfers, Store: later._transfers}
         for step in steps:
-            (later._jobs if isinstance(step, Jobs) else later._transfers)(step)
+            add[type(step)](step)
         return later
 
     def free_bases(self, low, high, size):
@@ -147,6 +158,11 @@ class _Timeline:
         self.end = start + step.cycles
         _touch(self._used, weights, start + step.held if step.early else self.end)
         _touch(self._used, near, self.end)
+
+    def _call(self, step):
+        near = [_near(*span) for span in (*step.reads, *step.writes)]
+        self._called = max(self._called, _last(self._landed, near)) + step.cycles
+        _touch(self._used, near, self._called)
 
     def _transfers(self, step):
         machine = self._machine
@@ -172,7 +188,7 @@ def _expected(later, placements):
 def _to_first_jobs(steps):
     for step in steps:
         yield step
-        if isinstance(step, Jobs):
+        if isinstance(step, Jobs | Call):
             return
 
 

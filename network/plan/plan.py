@@ -3,20 +3,26 @@
 See docs/network.md, "The plan".
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from tilewright.spec import DESCRIPTOR
 
+from ..graph import ModelError
 from ..lower.places import LINE, Cut, Held, padded
+from .interleave import interleaved
+from .kernel_steps import KernelImage, least_bytes
 from .move_steps import Identity, has_transposes
 from .placing import Placer
 from .schedule import RESERVED, Schedule
-from .steps import Jobs, streams_of
+from .steps import Call, Jobs, streams_of
 from .tiles import Tiler
-from .together import combine
+from .together import beside_kernels, combine
 
 __all__ = ["Plan", "explain", "make_plan"]
+
+#: Kernels alone use at most shared memory divided by this.
+_KERNEL_SHARE = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,13 +35,13 @@ class Plan:
     layers : tuple of Layer
         In order, those that are done together as one.
     tiles : tuple of list of (Layer, Split)
-        What each layer is cut to; none for one that only moves bytes.
+        What each layer is cut to; none for one that only moves bytes, or that a kernel computes.
     schedule : Schedule
         The instructions of the program, and what is expected to happen when.
     tensors : dict of str to int
         Addresses of tensors in global memory, by name.
-    images : dict of int to Image or Identity
-        Weights and tables, by address.
+    images : dict of int to Image, KernelImage or Identity
+        Weights and tables, and kernels, by address.
     maps : dict of Map to int
         Addresses of the descriptors of boxes.
     start : int
@@ -70,9 +76,28 @@ def make_plan(lowered, machine, kept):
     kept : set of str
         Tensors that lie in global memory at the end.
     """
-    tiler = Tiler(machine, RESERVED)
-    layers = combine(lowered.layers, tiler, kept)
-    tiles = tuple([] if layer.moves else tiler.tiles(layer) for layer in layers)
+    layers = beside_kernels(lowered.layers)
+    lowered, rooms = replace(lowered, layers=layers), _kernel_rooms(layers, machine)
+    plans = [plan for room in rooms if (plan := _make_plan(lowered, machine, kept, room))]
+    return min(plans, key=lambda plan: plan.schedule.cycles)
+
+
+def _kernel_rooms(layers, machine):
+    """Bytes at the end of shared memory that only kernels use, to try: 0, and as many as let jobs run beside them."""
+    needed = max((least_bytes(layer) for layer in layers if layer.kernel), default=0)
+    return (0, needed) if 0 < needed <= machine.smem_bytes // _KERNEL_SHARE else (0,)
+
+
+def _make_plan(lowered, machine, kept, kernel_room):
+    """The :class:`Plan` with ``kernel_room`` bytes for kernels alone; None if layers do not fit the rest."""
+    tiler = Tiler(machine, RESERVED + kernel_room)
+    try:
+        layers = combine(lowered.layers, tiler, kept)
+    except ModelError:
+        if not kernel_room:
+            raise
+        return None
+    tiles = tuple(tiler.tiles(layer) if layer.parts else [] for layer in layers)
     needed = kept | {place.name for layer in layers for place in layer.brought if not isinstance(place, Held)}
     inside = {layer.sources[0].name for layer in layers if layer.first}
     results = [layer.output for layer in layers] + [layer.sums.output for layer in layers if layer.sums]
@@ -80,7 +105,10 @@ def make_plan(lowered, machine, kept):
     images = {}
     for layer, split in (tile for group in tiles for tile in group):
         images.setdefault(_arrays(layer), split.image)
-    if any(has_transposes(layer, machine.conv, machine.smem_bytes - RESERVED) for layer in layers):
+    for layer in layers:
+        if layer.kernel:
+            images.setdefault(_arrays(layer), KernelImage(layer.kernel))
+    if any(has_transposes(layer, machine.conv, machine.smem_bytes - RESERVED - kernel_room) for layer in layers):
         images[None] = Identity(machine.conv)
     end, weights = 0, {}
     for key, image in images.items():
@@ -89,11 +117,14 @@ def make_plan(lowered, machine, kept):
     tensors, end = _addresses(layers, _stored(lowered, inside), kept, end)
     schedules = []
     for anywhere in (False, True):
-        placer = Placer(machine, tensors, end, lambda layer: weights.get(layer and _arrays(layer)), anywhere=anywhere)
+        placer = Placer(machine, tensors, end, lambda layer: weights.get(layer and _arrays(layer)), anywhere=anywhere,
+                        kernel_room=kernel_room)  # fmt: skip
         steps = placer.steps(layers, tiles, needed)
+        if kernel_room:
+            steps = interleaved(steps, {number for number, layer in enumerate(layers) if layer.kernel}, end)
         schedules.append((Schedule(streams_of(steps, machine.smem_bytes, end), machine, end), steps))
     schedule, steps = min(schedules, key=lambda pair: pair[0].cycles)
-    boxes = [each.map for step in steps if not isinstance(step, Jobs) for each in step.transfers if each.map]
+    boxes = [each.map for step in steps if not isinstance(step, Jobs | Call) for each in step.transfers if each.map]
     maps = {box: end + DESCRIPTOR.bytes * number for number, box in enumerate(dict.fromkeys(boxes))}
     start = padded(end + DESCRIPTOR.bytes * len(maps), LINE)
     images = {weights[key]: image for key, image in images.items() if image.size}
@@ -101,7 +132,12 @@ def make_plan(lowered, machine, kept):
 
 
 def _arrays(layer):
-    """Which image a layer has, by where its arrays lie: ranges of columns of one layer share an image."""
+    """Which image a layer has, by where its arrays lie: ranges of columns of one layer share an image.
+
+    Kernels with the same contents share one too.
+    """
+    if layer.kernel:
+        return layer.kernel.code, layer.kernel.lookup, tuple(array.tobytes() for array in layer.kernel.constants)
     arrays = (array for _, part in layer.stages for array in (part.weights, part.table, part.function)
               if array is not None)  # fmt: skip
     return tuple((array.ctypes.data, array.shape) for array in arrays)
@@ -157,7 +193,7 @@ def explain(plan, words, memory_bytes):
     for number, (layer, tiles) in enumerate(zip(plan.layers, plan.tiles, strict=True)):
         spans = [span for span in schedule.spans if span.layer == number]
         busy = {engine: sum(span.end - span.start for span in spans if span.engine == engine)
-                for engine in ("conv", "load", "store")}  # fmt: skip
+                for engine in ("conv", "pe", "load", "store")}  # fmt: skip
         moved = [machine.bus_bytes * sum(span.words for span in spans if span.engine == way)
                  for way in ("load", "store")]  # fmt: skip
         end = max(span.end for span in spans)
@@ -191,7 +227,7 @@ def explain(plan, words, memory_bytes):
 def _cut(layer, tiles):
     """Ranges of channels and columns, rows of a band, and how the layer is joined with others."""
     if not tiles:
-        return "moves"
+        return f"kernel {layer.kernel.name}" if layer.kernel else "moves"
     part, split = tiles[0]
     text = [f"{len(tiles)} ranges"] if len(tiles) > 1 else []
     text.append(f"{split.rows} rows")

@@ -1,4 +1,4 @@
-"""One program of three streams of steps: whatever can begin first comes first (docs/network.md, "The program")."""
+"""One program of four streams of steps: whatever can begin first comes first (docs/network.md, "The program")."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -6,9 +6,13 @@ from typing import NamedTuple
 
 from ..lower.places import BLOCK
 from .costs import HANDED, moved, transfer_cycles
-from .steps import Fence, Transfer
+from .entries import Entries
+from .steps import Fence, Segment, Transfer
 
-__all__ = ["RESERVED", "Barrier", "Command", "Commit", "Hold", "Job", "Schedule", "Span"]
+__all__ = [
+    "RESERVED", "Barrier", "Command", "Commit", "Hold", "Instructions", "Job", "KernelCall", "Schedule", "Span",
+    "WaitKernels",
+]  # fmt: skip
 
 #: Barriers of loads, and pairs of barriers of jobs: of their ends, and of when their weights have been read. They lie
 #: one after the other from address 0 of shared memory on; then the block that fences load.
@@ -64,6 +68,28 @@ class Job(NamedTuple):
     words: int = 3
 
 
+class Instructions(NamedTuple):
+    """The processing engine executes ``count`` instructions from an address of global memory on."""
+
+    address: int
+    count: int
+    words: int = 1
+
+
+class KernelCall(NamedTuple):
+    """Calls the kernel at the beginning of instruction memory."""
+
+    arguments: tuple
+    layer: int
+    words: int = 1
+
+
+class WaitKernels(NamedTuple):
+    """The program waits until the processing engine has ended all calls."""
+
+    words: int = 1
+
+
 def _job_barrier(number):
     """Where the first of a job's pair of barriers lies."""
     return 8 * (_LOADS + 2 * (number % _JOBS))
@@ -71,9 +97,9 @@ def _job_barrier(number):
 
 @dataclass(frozen=True)
 class Span:
-    """What an engine is expected to do: ``engine`` is "load", "conv" or "store"; cycles from ``start`` to ``end``.
+    """What an engine is expected to do from cycle ``start`` to ``end``.
 
-    ``words`` of the bus are moved.
+    ``engine`` is "load", "conv", "pe" or "store"; ``words`` of the bus are moved.
     """
 
     engine: str
@@ -96,7 +122,7 @@ class Schedule:
 
     Attributes
     ----------
-    instructions : list of Barrier, Hold, Command, Commit or Job
+    instructions : list of Barrier, Hold, Command, Commit, Job, Instructions, Entry, KernelCall or WaitKernels
     spans : list of Span
         What is expected to happen when.
     cycles : int
@@ -114,17 +140,19 @@ class Schedule:
     jobs: Counter = field(default_factory=Counter)
 
     def __post_init__(self):
-        self._counts = {"load": 0, "conv": 0, "store": 0}  # steps that have been handed over
-        self._ends = {"load": [], "conv": [], "weights": [], "store": [], "written": []}
-        self._known = {"load": -1, "conv": -1, "weights": -1}
+        self._counts = {"load": 0, "conv": 0, "pe": 0, "store": 0}  # steps that have been handed over
+        self._ends = {"load": [], "conv": [], "weights": [], "pe": [], "store": [], "written": []}
+        self._known = {"load": -1, "conv": -1, "weights": -1, "pe": -1}
+        self._code, self._entries = None, Entries(self.machine.pe)  # what the processing engine holds
         self._early = {weights for _, _, weights, *_ in self.streams.loads}  # jobs whose weights are waited for
         self._phases, self._turns = [], [0] * _JOBS  # of each job, and how many there have been: of the second barriers
         self._behind = {"read": -1, "written": -1}  # stores that the access unit has already been made to wait for
-        self._free = dict.fromkeys(("load", "conv", "store", "queue"), 0)
+        self._free = dict.fromkeys(("load", "conv", "pe", "store", "queue"), 0)
         for number in range(_LOADS + 2 * _JOBS):
             self._add(Barrier("init", 8 * number, 1))
-        streams = {"conv": self.streams.jobs, "store": self.streams.stores, "load": self.streams.loads}
-        hand_over = {"conv": self._conv, "store": self._store, "load": self._load}
+        streams = {"conv": self.streams.jobs, "pe": self.streams.calls, "store": self.streams.stores,
+                   "load": self.streams.loads}  # fmt: skip
+        hand_over = {"conv": self._conv, "pe": self._pe, "store": self._store, "load": self._load}
         while pending := [name for name, steps in streams.items() if self._counts[name] < len(steps)]:
             ready = {name: time for name in pending if (time := self._ready(name, streams)) is not None}
             name = min(ready, key=lambda name: max(ready[name], self.cycles))
@@ -135,7 +163,8 @@ class Schedule:
     def _ready(self, name, streams):
         """When the next step of a stream can be handed over; None if it waits for what has not been handed over."""
         _, *needs = streams[name][self._counts[name]]
-        kinds = {"load": ("conv", "weights", "store", "written"), "conv": ("load",), "store": ("conv", "load")}[name]
+        kinds = {"load": ("conv", "weights", "pe", "store", "written"), "conv": ("load", "pe"), "pe": ("load",),
+                 "store": ("conv", "load", "pe")}[name]  # fmt: skip
         needs = dict(zip(kinds, needs, strict=True))
         if name == "load":
             needs["store"] = max(needs["store"], needs.pop("written"))
@@ -155,6 +184,11 @@ class Schedule:
     def _wait(self, kind, number):
         """The program waits for a load, for jobs or for their weights, if it does not know that they have ended."""
         if number <= self._known[kind]:
+            return
+        if kind == "pe":  # there is no barrier of a call: all of them are waited for
+            self._add(WaitKernels())
+            self._known["pe"] = self._counts["pe"] - 1
+            self.cycles = max(self.cycles, self._ends["pe"][-1])
             return
         if kind == "load":
             barrier, phase = 8 * (number % _LOADS), number // _LOADS
@@ -180,11 +214,12 @@ class Schedule:
         for known in ("read",) if state == "read" else ("read", "written"):
             self._behind[known] = max(self._behind[known], store)
 
-    def _load(self, step, jobs, weights, read, written):
+    def _load(self, step, jobs, weights, calls, read, written):
         number = self._counts["load"]
         self._wait("load", number - _LOADS)
         self._wait("conv", jobs)
         self._wait("weights", weights)
+        self._wait("pe", calls)
         self._hold("written", written)
         self._hold("read", read)
         transfers = [Transfer(_SCRATCH, BLOCK, self.source)] if isinstance(step, Fence) else step.transfers
@@ -194,10 +229,11 @@ class Schedule:
         end = self._transfer("load", step.layer, transfers, barrier)
         self._ends["load"].append(end + self.machine.latency)
 
-    def _conv(self, step, loads):
+    def _conv(self, step, loads, calls):
         number = self._counts["conv"]
         self._wait("conv", number - _JOBS)
         self._wait("load", loads)
+        self._wait("pe", calls)
         early, barrier = number in self._early, _job_barrier(number)
         for fields in step.jobs[:-1]:
             self._add(Job(fields, step.layer, None, False))
@@ -211,9 +247,28 @@ class Schedule:
         self.spans.append(Span("conv", step.layer, start, self._free["conv"]))
         self._ends["conv"].append(self._free["conv"])
 
-    def _store(self, step, jobs, loads):
+    def _pe(self, step, loads):
+        self._wait("load", loads)
+        segments, entries, used = self._entries.of(step)
+        self._wait("pe", used)
+        for entry in entries:
+            self._add(entry)
+        if step.code != self._code:
+            self._code = step.code
+            self._add(Instructions(*step.code))
+            self.cycles = max(self.cycles, self._free["pe"]) + step.code[1]
+        arguments = (segments[each] if isinstance(each, Segment) else each for each in step.arguments)
+        self._add(KernelCall(tuple(arguments), step.layer))
+        # The word ends when the engine has taken the call, after the kernel before.
+        self.cycles = start = max(self.cycles, self._free["pe"])
+        self._free["pe"] = start + step.cycles
+        self.spans.append(Span("pe", step.layer, start, self._free["pe"]))
+        self._ends["pe"].append(self._free["pe"])
+
+    def _store(self, step, jobs, loads, calls):
         self._wait("conv", jobs)
         self._wait("load", loads)
+        self._wait("pe", calls)
         end = self._transfer("store", step.layer, step.transfers, None)
         self._ends["store"].append(end)
         self._ends["written"].append(end + self.machine.latency)

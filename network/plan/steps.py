@@ -1,4 +1,4 @@
-"""Steps of a program as data: loads, jobs and stores, with all addresses; and which of them wait for which.
+"""Steps of a program as data: loads, jobs, calls and stores, with all addresses; and which wait for which.
 
 Steps wait for each other because of the bytes that they touch (docs/network.md, "The program").
 """
@@ -13,7 +13,10 @@ from tilewright.spec.conv import ConvOperation
 
 from ..lower.places import BLOCK, Cut
 
-__all__ = ["Fence", "Jobs", "Load", "Map", "Store", "Streams", "Transfer", "block", "streams_of"]
+__all__ = [
+    "Call", "Fence", "Jobs", "Load", "Map", "Segment", "Store", "Streams", "Touched", "Transfer", "block",
+    "far_blocks", "streams_of",
+]  # fmt: skip
 
 _NONE = -1
 
@@ -103,6 +106,53 @@ class Jobs:
         return self.jobs[-1]["operation"] == ConvOperation.CONVOLUTION
 
 
+class Segment(NamedTuple):
+    """A tensor in shared memory as kernels address it.
+
+    Attributes
+    ----------
+    element : str
+    size : tuple of int
+        Elements of each dimension, innermost first.
+    pages : tuple of int
+        Addresses of its pages.
+    page_log2 : tuple of int
+        Log2 of the elements of a page in each dimension.
+    swizzled : bool
+    """
+
+    element: str
+    size: tuple
+    pages: tuple
+    page_log2: tuple
+    swizzled: bool = False
+
+
+@dataclass(eq=False)
+class Call:
+    """A call of a kernel of the processing engine.
+
+    Attributes
+    ----------
+    code : (int, int)
+        Global address of the instructions that load the kernel, and how many there are.
+    arguments : tuple
+        Numbers, and instances of Segment.
+    reads, writes : list of (int, int)
+        Bytes of shared memory: the first one and the end. They have all been loaded since they were last used.
+    cycles : int
+        Expected.
+    layer : int
+    """
+
+    code: tuple[int, int]
+    arguments: tuple
+    reads: list
+    writes: list
+    cycles: int = 0
+    layer: int = 0
+
+
 @dataclass(eq=False)
 class Store:
     """Transfers from shared to global memory."""
@@ -125,20 +175,22 @@ class Streams:
 
     Attributes
     ----------
-    loads : list of (Load or Fence, jobs, weights, read, written)
-        The last jobs that touch the destination, the last jobs that signal when they have read weights there, the store
-        that reads it, the store that writes the source; -1 for none.
-    jobs : list of (Jobs, loads)
-        The last load that must have landed before.
-    stores : list of (Store, jobs, loads)
+    loads : list of (Load or Fence, jobs, weights, calls, read, written)
+        The last jobs that touch the destination, the last jobs that signal when they have read weights there, the last
+        call that touches it, the store that reads it, the store that writes the source; -1 for none.
+    jobs : list of (Jobs, loads, calls)
+        The last load that must have landed before, and the last call that must have ended.
+    calls : list of (Call, loads)
+    stores : list of (Store, jobs, loads, calls)
     """
 
     loads: list
     jobs: list
+    calls: list
     stores: list
 
 
-class _Touched:
+class Touched:
     """The last step of one kind that touches each block of a memory."""
 
     def __init__(self, size):
@@ -156,14 +208,15 @@ class _Touched:
 
 def streams_of(steps, smem_bytes, gmem_bytes):
     """The :class:`Streams` of steps that are correct when they are executed one after the other."""
-    landed, used, read_early, written_near, stored = (_Touched(smem_bytes) for _ in range(5))
-    fetched, written_far = (_Touched(gmem_bytes) for _ in range(2))
-    loads, jobs, stores, fences = [], [], [], []
+    landed, used, read_early, written_near, called, stored = (Touched(smem_bytes) for _ in range(6))
+    fetched, written_far = (Touched(gmem_bytes) for _ in range(2))
+    loads, jobs, calls, stores, fences = [], [], [], [], []
     for step in steps:
         if isinstance(step, Load):
-            sources, targets = _far(step), _near((each.near, each.near + each.size) for each in step.transfers)
+            sources, targets = far_blocks(step), _near((each.near, each.near + each.size) for each in step.transfers)
             jobs_there = max(used.last(targets), written_near.last(targets))
-            loads.append((step, jobs_there, read_early.last(targets), stored.last(targets), written_far.last(sources)))
+            loads.append((step, jobs_there, read_early.last(targets), called.last(targets), stored.last(targets),
+                          written_far.last(sources)))  # fmt: skip
             landed.touch(targets, len(loads) - 1)
             fetched.touch(sources, len(loads) - 1)
         elif isinstance(step, Jobs):
@@ -172,16 +225,21 @@ def streams_of(steps, smem_bytes, gmem_bytes):
             needed = landed.last(reads + weights + writes)
             if leaving > _NONE:
                 needed = max(needed, _fence(leaving, loads, fences, step.layer))
-            jobs.append((step, needed))
+            jobs.append((step, needed, called.last(writes)))
             used.touch(reads, len(jobs) - 1)
             (read_early if step.early else used).touch(weights, len(jobs) - 1)
             written_near.touch(writes, len(jobs) - 1)
+        elif isinstance(step, Call):
+            touched = _near(step.reads + step.writes)
+            calls.append((step, landed.last(touched)))
+            called.touch(touched, len(calls) - 1)
         else:
-            sources, targets = _near((each.near, each.near + each.size) for each in step.transfers), _far(step)
-            stores.append((step, written_near.last(sources), max(landed.last(sources), fetched.last(targets))))
+            sources, targets = _near((each.near, each.near + each.size) for each in step.transfers), far_blocks(step)
+            loaded = max(landed.last(sources), fetched.last(targets))
+            stores.append((step, written_near.last(sources), loaded, called.last(sources)))
             stored.touch(sources, len(stores) - 1)
             written_far.touch(targets, len(stores) - 1)
-    return Streams(loads, jobs, stores)
+    return Streams(loads, jobs, calls, stores)
 
 
 def _near(spans):
@@ -189,7 +247,7 @@ def _near(spans):
     return [slice(first // BLOCK, -(-end // BLOCK)) for first, end in spans]
 
 
-def _far(step):
+def far_blocks(step):
     """Blocks of global memory of a load or a store."""
     return [transfer.blocks for transfer in step.transfers]
 
@@ -198,6 +256,6 @@ def _fence(store, loads, fences, layer):
     """The first fence for ``store`` or a later store, as the number of a load; a new one if there is none."""
     index = bisect_left(fences, store, key=lambda fence: fence[0])
     if index == len(fences):
-        loads.append((Fence(store, layer), _NONE, _NONE, store, _NONE))
+        loads.append((Fence(store, layer), _NONE, _NONE, _NONE, store, _NONE))
         fences.append((store, len(loads) - 1))
     return fences[index][1]

@@ -14,7 +14,27 @@ from .costs import band_rows, cheapest_gap
 from .cuts import MOST, join, part_from
 from .tiles import held_bytes
 
-__all__ = ["combine"]
+__all__ = ["beside_kernels", "combine"]
+
+
+def beside_kernels(layers):
+    """The layers in an order in which jobs that a kernel does not wait for come after it, and run beside it."""
+    ordered = []
+    for layer in layers:
+        if layer.kernel:
+            needed, before = {place.name for place in layer.sources}, []
+            while ordered and not ordered[-1].kernel:
+                before.append(ordered.pop())
+            ancestors = []
+            for other in before:
+                if other.output.name in needed:
+                    needed.update(place.name for place in other.sources)
+                    ancestors.append(other)
+            others = [other for other in reversed(before) if other not in ancestors]
+            ordered += [*reversed(ancestors), layer, *others]
+        else:
+            ordered.append(layer)
+    return tuple(ordered)
 
 
 def combine(layers, tiler, kept):
@@ -55,7 +75,7 @@ def combine(layers, tiler, kept):
                         best[number, held] = cycles, key, choice
     if (len(layers), None) not in best:
         for layer in layers:
-            if not layer.moves:
+            if layer.parts:
                 tiler.tiles(layer)  # raises the error of the layer that does not fit
     combined, key = [], (len(layers), None)
     while key[0]:
@@ -77,7 +97,7 @@ def _pair(first, then, readers, kept):
     """
     between = first.output
     numbers = [number for number, place in enumerate(then.sources) if place.name == between.name]
-    if first.moves or then.moves or len(numbers) != 1 or readers[between.name] != 1 or between.name in kept:
+    if not first.parts or not then.parts or len(numbers) != 1 or readers[between.name] != 1 or between.name in kept:
         return None
     (number,) = numbers
     if then.sources[number] != between or any(part.blind for part in (*first.parts, *then.parts)):
@@ -92,7 +112,7 @@ def _pair(first, then, readers, kept):
 
 def _with_sums(layer, sums):
     """A layer together with ``sums``, which add up its output; None if they read anything else, or not in lines."""
-    if layer is None or layer.moves or sums.moves or len(sums.parts) != 1 or len(sums.sources) != 1:
+    if layer is None or not layer.parts or len(sums.parts) != 1 or len(sums.sources) != 1:
         return None
     (part,), (lines,), output = sums.parts, sums.sources, layer.output
     if lines.name != output.name or not _same_bytes(lines, output) or output.batch > 1 or output.element > 1:
@@ -110,13 +130,13 @@ def _with_sums(layer, sums):
 
 def _cycles(tiler, layer):
     """Expected cycles of a layer; infinity if it does not fit."""
-    cycles = 0 if layer.moves else tiler.cycles(layer)
+    cycles = tiler.cycles(layer) if layer.parts else 0
     return inf if cycles is None else cycles
 
 
 def _hidden(tiler, before, layer):
     """Cycles at the end of the layer before that this one hides, because its first jobs do not need the last rows."""
-    if before is None or before.moves or layer.moves:
+    if before is None or not before.parts or not layer.parts:
         return 0
     if before.sums and any(place.name == before.sums.output.name for place in layer.brought):
         return 0
@@ -145,7 +165,7 @@ def _meet(first, second):
 def _held(layer, following, tiler):
     """The output of a layer as a tensor that stays in shared memory for the next layer; None if it cannot."""
     place = layer.output
-    if following is None or layer.moves or following.moves or padded(place.size) > tiler.room // 2:
+    if following is None or not layer.parts or not following.parts or padded(place.size) > tiler.room // 2:
         return None
     numbers = {number for number, source in enumerate(following.sources) if source.name == place.name}
     views = {following.sources[number] for number in numbers}

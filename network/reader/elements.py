@@ -72,7 +72,7 @@ def _emit_softmax(op, reading, name, x, output, y, clamp, axes):
     reading.emit(op, (name,), output, attributes, shape, y.dtype)
 
 
-@reads("Div", "Pow")
+@reads("Pow")
 def binary(op, reading):
     """An operation on two functions of one tensor, or on a function and a number."""
     op.refuse_if(len(op) != 2, f"it has {len(op)} inputs, and only two are supported")

@@ -2,13 +2,12 @@
 
 __all__ = ["help_for"]
 
-_KERNEL = "it needs a kernel of the processing engine, which does not exist yet"
+_KERNEL = "it would need a kernel of the processing engine, and there is none"
 _STATIC = "quantise the model statically (docs/quantise.md)"
 _PLAIN = "export the model without control flow"
 _HELP = {
-    **dict.fromkeys(("GRU", "LSTM", "RNN"), _KERNEL),
-    **dict.fromkeys(("GroupNormalization", "InstanceNormalization", "LRN", "LayerNormalization", "LpNormalization",
-                     "RMSNormalization"), f"elsewhere {_KERNEL}"),
+    **dict.fromkeys(("GRU", "GroupNormalization", "InstanceNormalization", "LRN", "LSTM", "LpNormalization", "RNN"),
+                    f"elsewhere {_KERNEL}"),
     **dict.fromkeys(("If", "Loop", "Scan"), _PLAIN),
     **dict.fromkeys(("ConvInteger", "DynamicQuantizeLinear", "MatMulInteger"), _STATIC),
 }  # fmt: skip

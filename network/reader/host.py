@@ -9,6 +9,7 @@ from onnx.reference import ReferenceEvaluator
 from ..graph import Floats, Tensor
 from .floats import OWN, attributes_of
 from .operator import READERS, Constant, Pending
+from .recurrent import RECURRENT
 
 __all__ = ["HOSTED", "on_host"]
 
@@ -17,9 +18,9 @@ HOSTED = frozenset((
     "Abs", "Add", "And", "ArgMax", "ArgMin", "BatchNormalization", "Cast", "Ceil", "Celu", "Clip", "Concat", "Cos",
     "CumSum", "Div", "Elu", "Equal", "Erf", "Exp", "Expand", "Flatten", "Floor", "Gather", "GatherElements",
     "GatherND", "Gelu", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "Greater", "GreaterOrEqual",
-    "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "InstanceNormalization", "LRN",
+    "GRU", "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "InstanceNormalization", "LRN", "LSTM",
     "LayerNormalization", "LeakyRelu", "Less", "LessOrEqual", "Log", "LogSoftmax", "LpNormalization", "Max", "Mean",
-    "Min", "Mish", "Mod", "Mul", "Neg", "NonMaxSuppression", "Not", "Or", "PRelu", "Pad", "Pow", "Reciprocal",
+    "Min", "Mish", "Mod", "Mul", "Neg", "NonMaxSuppression", "Not", "Or", "PRelu", "Pad", "Pow", "RNN", "Reciprocal",
     "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
     "ReduceSum", "ReduceSumSquare", "Relu", "Reshape", "Resize", "Round", "ScatterElements", "ScatterND", "Selu",
     "Sigmoid", "Sign", "Sin", "Slice", "Softmax", "Softplus", "Softsign", "Split", "Sqrt", "Squeeze", "Sub", "Sum",
@@ -51,7 +52,7 @@ def on_host(op, reading, refusal=None):
     values = {name: reading.values.get(name) for name in names}
     if op.kind not in HOSTED or op.proto.domain not in ("", "ai.onnx") or getattr(refusal, "host", "") == "nothing":
         return False
-    constants = {name: _array(value) for name, value in values.items() if isinstance(value, Constant)}
+    constants = {name: value.meaning for name, value in values.items() if isinstance(value, Constant)}
     others = [name for name in names if name not in constants]
     if not others or not all(_is_known(op, reading, values[name]) for name in others):
         return False
@@ -93,14 +94,17 @@ def on_host(op, reading, refusal=None):
 
 def _function(op, model, constants):
     """A function of arrays by name that computes the outputs of a node."""
-    if op.kind not in OWN:
+    own = OWN.get(op.kind) or RECURRENT.get(op.kind)
+    if own is None:
         evaluator = ReferenceEvaluator(model)
         return lambda given: evaluator.run(None, given)
     attributes, names = attributes_of(op.proto), list(op.proto.input)
 
     def function(given):
         values = constants | given | {"": np.zeros(0, np.float32)}
-        return [OWN[op.kind](attributes, *(values[name] for name in names))]
+        made = own(attributes, *(values[name] for name in names))
+        results = made if isinstance(made, list) else [made]
+        return [result for name, result in zip(op.proto.output, results, strict=False) if name]
 
     return function
 
@@ -121,17 +125,6 @@ def _is_known(op, reading, value):
     if isinstance(value, Tensor):
         return value.dtype not in ("uint8", "int8") or ("", op.kind) not in READERS or op.kind == "Cast"
     return value is not None and reading.floats_of(value) is not None
-
-
-def _array(constant):
-    """A constant as the floats that it means."""
-    if constant.scale is None:
-        return constant.array
-    sizes = [1] * constant.array.ndim
-    if constant.scale.size > 1:
-        sizes[constant.axis] = -1
-    scale, zero = (part.reshape(sizes) for part in (constant.scale, constant.zero))
-    return (constant.array.astype(np.int64) - zero).astype(np.float32) * scale
 
 
 def _model(op, opset, constants, shapes, types):

@@ -14,7 +14,20 @@ from tilewright.golden.arguments import instance, shown
 from ..arithmetic import numbers
 from ..ends import late_nodes
 from ..graph import ModelError, Reshape, Tensor, node_error
-from . import channels, elements, layout, products, reductions, resize, selection, sums, transposed, windows  # noqa: F401 - they enter their READERS
+from . import (  # noqa: F401 - they enter their READERS
+    arithmetic,
+    channels,
+    elements,
+    layout,
+    normalisation,
+    products,
+    reductions,
+    resize,
+    selection,
+    sums,
+    transposed,
+    windows,
+)
 from .constants import FOR_CONSTANTS, constant_of
 from .help import help_for
 from .host import HOSTED, on_host

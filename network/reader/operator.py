@@ -48,6 +48,17 @@ class Constant:
     zero: np.ndarray | None = None
     axis: int = 0
 
+    @property
+    def meaning(self):
+        """The array, or the floats that its integers mean."""
+        if self.scale is None:
+            return self.array
+        sizes = [1] * self.array.ndim
+        if self.scale.size > 1:
+            sizes[self.axis] = -1
+        scale, zero = (part.reshape(sizes) for part in (self.scale, self.zero))
+        return (self.array.astype(np.int64) - zero).astype(np.float32) * scale
+
 
 @dataclass(frozen=True, eq=False)
 class Real:

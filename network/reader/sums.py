@@ -12,7 +12,7 @@ from .layout import operand
 from .operator import MICROSOFT, Constant, Pending, Quantity, reads
 from .reading import own_quantity
 
-__all__ = []
+__all__ = ["repeated", "sum_of_two"]
 
 _FINITE = "its scales give a factor that binary32 does not hold"
 
@@ -76,10 +76,8 @@ def _add(op, reading):
     _on_floats(op, reading, _sum)
 
 
-@reads("Sum")
-def _sum_of_tensors(op, reading):
-    """Sum of floats: of one tensor, or of two. ONNX Runtime rounds the sum of more tensors once, which no job does."""
-    op.refuse_if(len(op) > 2, f"it adds {len(op)} tensors, and only two are supported: write it as an Add of two")
+def sum_of_two(op, reading):
+    """Sum of floats of one tensor, or of two."""
     if len(op) == 1:
         reading.values[op.output] = operand(op, 0)
         return
@@ -178,7 +176,7 @@ def _in_order(op, reading, terms):
     swapped = terms[0].is_constant or (shapes[0] != shape == shapes[1] and not terms[1].is_constant)
     first, second = terms[::-1] if swapped else terms
     if first.shape(reading) != shape:
-        first = first._replace(operand=_repeated(op, reading, first.operand, shape))
+        first = first._replace(operand=repeated(op, reading, first.operand, shape))
     return shape, [first, second], swapped
 
 
@@ -196,10 +194,10 @@ def _operands(op, reading, terms, output, shape):
     wanted = (*given[:channel], shape[channel], *given[channel + 1 :]) if alone else shape
     if terms[1].is_constant:
         return name, reading.give_constant(f"{output}.constant", np.broadcast_to(operand.reshape(given), wanted))
-    return name, _repeated(op, reading, operand, wanted)
+    return name, repeated(op, reading, operand, wanted)
 
 
-def _repeated(op, reading, name, shape):
+def repeated(op, reading, name, shape):
     """The name of a tensor like ``name``, with dimensions of one element repeated so that it is of ``shape``."""
     given = reading.shape(name)
     wide = (1,) * (len(shape) - len(given)) + tuple(given)

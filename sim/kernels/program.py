@@ -1,7 +1,5 @@
 """Programs that run one kernel: its text, its operands in shared memory, and the call."""
 
-from importlib.resources import files
-
 import numpy as np
 
 from tilewright.golden.arguments import array, integer, listed, shown
@@ -11,20 +9,13 @@ from tilewright.golden.pe.placement import Placement
 from tilewright.golden.pe.sizes import sizes_or_default
 from tilewright.spec import Swizzle
 from tilewright.spec.arithmetic import FUNCTIONS
-from tilewright.spec.names import suggestion
 from tilewright.spec.pe import INSTRUCTIONS, Operation, SegmentElement, Target
 
-from ..asm.pe import assemble_program
 from ..session.products import PeProgram
+from .text import kernel_text, kernel_words
 
-__all__ = [
-    "KERNELS", "Flat", "KernelProgram", "Space", "float_bits", "kernel_text", "kernel_words", "threads_of",
-    "two_dimensions",
-]  # fmt: skip
+__all__ = ["Flat", "KernelProgram", "Space", "float_bits", "threads_of", "two_dimensions"]
 
-_FOLDER = files(__package__)
-#: Names of the kernels: the files in this folder.
-KERNELS = tuple(sorted(entry.name.removesuffix(".pe") for entry in _FOLDER.iterdir() if entry.name.endswith(".pe")))
 _ELEMENTS = {
     "int8": SegmentElement.S8, "uint8": SegmentElement.U8, "int16": SegmentElement.S16, "uint16": SegmentElement.U16,
     "int32": SegmentElement.S32, "uint32": SegmentElement.U32, "float16": SegmentElement.F16,
@@ -39,31 +30,6 @@ _LONGEST_PAGE = 1 << 15
 def float_bits(value):
     """The 32 bits of the nearest binary32 number."""
     return int(np.float32(value).view(np.uint32))
-
-
-def kernel_text(name):
-    """The text of a kernel of ``KERNELS``; ValueError if there is none of this name."""
-    if name not in KERNELS:
-        raise ValueError(f"there is no kernel {name!r}: there are {', '.join(KERNELS)}{suggestion(str(name), KERNELS)}")
-    return (_FOLDER / f"{name}.pe").read_text(encoding="utf-8")
-
-
-def kernel_words(text, options):
-    """The instructions of a kernel's ``text``.
-
-    ``options`` are the variants by name: a string replaces ``{name}``; a line that begins with ``{name}`` is left out
-    if the value is False.
-    """
-    lines = []
-    for line in text.splitlines():
-        code = line.split("//")[0]
-        for name, value in options.items():
-            if isinstance(value, str):
-                code = code.replace(f"{{{name}}}", value)
-            elif code.lstrip().startswith(f"{{{name}}}"):
-                code = code.replace(f"{{{name}}}", "", 1) if value else ""
-        lines.append(code)
-    return assemble_program("\n".join(lines))
 
 
 class KernelProgram:

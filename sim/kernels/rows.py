@@ -41,7 +41,7 @@ def softmax_bytes(x, scale, **options):
     threads = threads_of(options)
     chunks = [_blocks(width, size) for size in (64, 32, 16)]
     arguments = [rows, Space(rows.shape, x.dtype), _blocks(count, threads), threads, width, *chunks]
-    variant = {"u": _unsigned(x.dtype), "signed": x.dtype == np.int8}
+    variant = {"u": _unsigned(x.dtype), "signed": x.dtype == np.int8, "share": str(_SHARE)}
     return KernelProgram("softmax_bytes", arguments, result=1, lookup=np.array(table, np.uint32), variant=variant,
                          **options).shaped(x.shape)  # fmt: skip
 

@@ -67,6 +67,16 @@ def shares(form, axis):
                      axis=axis, opset=13, domain=MICROSOFT)  # fmt: skip
 
 
+def normalised(kind):
+    """Rows from a dimension on."""
+
+    def build(form, axis):
+        gain = np.ones(SHAPE[axis:] if -4 <= axis < 4 else 6, np.float32)
+        return form.quantise(form.node(kind, form.both("x"), gain, axis=axis))
+
+    return build
+
+
 def mean(form, axis):
     """Of rows and columns: one of the two is counted as ``axis`` says."""
     axes = [axis, 3 if axis % 4 == 2 else 2]
@@ -114,6 +124,8 @@ CASES = [
     ("Flatten", moved_weights("Flatten", shape=(6, 6, 1)), (2, 6), 3, 13),
     ("Gather", attribute("Gather", np.int64([1, 0])), SHAPE, 4, 13),
     ("Gather", indices("Gather", np.int64([1])), SHAPE, 2, 13),
+    ("LayerNormalization", normalised("LayerNormalization"), SHAPE, 4, 17),
+    ("RMSNormalization", normalised("RMSNormalization"), SHAPE, 4, 23),
     ("QLinearConcat", joined, SHAPE, 4, 13),
     ("QLinearSoftmax", shares, SHAPE, 4, 13),
     *(("Softmax", attribute("Softmax", scale=np.float32(1 / 256)), SHAPE, 4, opset) for opset in (11, 13)),

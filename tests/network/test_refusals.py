@@ -14,7 +14,7 @@ from tilewright.network.reader import read_model
 from tilewright.verify.random.model import MICROSOFT
 
 #: The end of sentences about floats.
-KERNEL = ": elsewhere it needs a kernel of the processing engine, which does not exist yet"
+KERNEL = ": elsewhere it would need a kernel of the processing engine, and there is none"
 NEXT = ": quantise it first (docs/quantise.md)"
 U8, S8, F32 = TensorProto.UINT8, TensorProto.INT8, TensorProto.FLOAT
 S, Z, ZERO = np.float32(0.1), np.uint8(3), np.int8(0)

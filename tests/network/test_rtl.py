@@ -3,6 +3,7 @@
 The simulator of preset unit is that of tests/integration/core/test_program.py.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,11 +11,10 @@ import numpy as np
 import pytest
 
 from tilewright import network
-from tilewright.golden import CONV_PRESETS
 from tilewright.network import ModelError
 from tilewright.network.architectures import resnet50
 from tilewright.network.drawn import NetworkMaker
-from tilewright.network.machine import Machine, machine_of
+from tilewright.network.machine import MACHINES, Machine, machine_of
 from tilewright.network.models.efficientnet import build_quantised
 from tilewright.network.models.photographs import load_photograph, prepare
 from tilewright.network.reader import read_model
@@ -86,7 +86,7 @@ def test_random_networks(session, seeds):
         graph = read_model(draw_network(rng, channels=(8, 20)[seed // 2 % 2]))
         inputs, every = draw_inputs(rng, graph), bool(seed & 1)
         try:
-            machine = Machine(CONV_PRESETS["unit"], (16, 2, 4)[seed // 2 % 3] * 1024, 16)
+            machine = replace(MACHINES["unit"], smem_bytes=(16, 2, 4)[seed // 2 % 3] * 1024)
             compiled = network.compile(graph, machine, every_tensor=every)
         except ModelError:
             continue

@@ -66,6 +66,13 @@ def _conv_transpose(form, kind, *, group=None, **attributes):
     return _of_floats(form, kind, weights, form.numbers(4), **attributes)
 
 
+def _normalization(form, kind, **attributes):
+    axis = attributes.get("axis", -1)
+    sizes = _MAP[axis:] if -len(_MAP) <= axis < len(_MAP) else _MAP
+    numbers = [np.linspace(-1, 2, np.prod(sizes), dtype=np.float32).reshape(sizes)] * (1 + (kind[0] == "L"))
+    return _of_floats(form, kind, *numbers, **attributes)
+
+
 def _expand(form, kind, **attributes):
     return _moved(form, kind, np.int64([2, 4, 6, 5]), **attributes)
 
@@ -229,6 +236,7 @@ CASES = {
     ("", "AveragePool"): [OperatorCase(_of_floats, kernel_shape=[3, 3])],
     ("", "BatchNormalization"): [OperatorCase(_batch_normalization)],
     ("", "ConvTranspose"): [OperatorCase(_conv_transpose)],
+    **{("", kind): [OperatorCase(_normalization)] for kind in ("LayerNormalization", "RMSNormalization")},
     ("", "Expand"): [OperatorCase(_expand, (1, 4, 6, 1)), OperatorCase(_on_constant(np.int64([2, 2, 3])), _VECTOR)],
     ("", "Range"): [OperatorCase(_on_constant(np.int64(7), np.int64(2), first=np.int64(1)), _VECTOR)],
     ("", "Tile"): [OperatorCase(_tile), OperatorCase(_on_constant(np.int64([2, 1])), _VECTOR)],

@@ -149,6 +149,7 @@ _KINDS = {
     "QLinearAveragePool": ("AveragePool", (0,), 3),
     "QLinearLeakyRelu": ("LeakyRelu", (0,), 3),
     "QLinearSigmoid": ("Sigmoid", (0,), 3),
+    "QLinearSoftmax": ("Softmax", (0,), 3),
 }
 #: Where the bias is, of those that have one.
 _BIAS = {"QLinearConv": 8, "QGemm": 6}
@@ -176,7 +177,7 @@ class _Rewriter:
 
     def _rewrite(self, node):
         inputs = list(node.input)
-        attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+        attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute if each.name != "opset"}
         if node.op_type in _KINDS:
             kind, operands, result = _KINDS[node.op_type]
             floats = []

@@ -10,6 +10,7 @@ from tilewright.golden import CONV_PRESETS
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.lower.lowering import lower
 from tilewright.network.lower.places import Cut, as_cut
+from tilewright.network.machine import MACHINES
 from tilewright.network.plan import costs
 from tilewright.network.plan.costs import cheapest_gap, moved, plan_part
 from tilewright.network.plan.cuts import strided, with_gaps
@@ -39,7 +40,7 @@ def test_windows_of_one_pixel_load_what_they_read(preset, shape, stride, check_p
 
 
 def layer_of(maker):
-    (layer,) = lower(maker.graph(), CONV_PRESETS["default"], 128 << 10).layers
+    (layer,) = lower(maker.graph(), MACHINES["default"], 128 << 10).layers
     return layer
 
 

@@ -1,0 +1,184 @@
+"""Kernels of the processing engine that make rows of a tensor (docs/network.md, "Kernels").
+
+A kernel is data: its instructions, its constants, and what each of its arguments is. The texts are in ``sim/kernels``.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from tilewright.sim.kernels.text import kernel_text, kernel_words
+from tilewright.spec.arithmetic import FUNCTIONS
+from tilewright.spec.pe import INSTRUCTIONS, Operation
+
+from ..arithmetic import limits
+
+__all__ = [
+    "Blocks", "Constant", "Kernel", "Operand", "UnfitError", "engine_of", "fitting", "float_bits",
+    "normalisation_kernel", "softmax_kernel",
+]  # fmt: skip
+
+
+class Operand(NamedTuple):
+    """An argument: rows of source ``source``, as a segment of ``element``."""
+
+    source: int
+    element: str
+
+
+class Constant(NamedTuple):
+    """An argument: constant ``number`` of the kernel, as a segment of one dimension."""
+
+    number: int
+
+
+class Blocks(NamedTuple):
+    """An argument: how many blocks of ``rows`` rows there are."""
+
+    rows: int
+
+
+class UnfitError(ValueError):
+    """The processing engine lacks what a kernel needs; one sentence."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A kernel that computes rows of a tensor from the same rows of its sources, in the place of source 0.
+
+    Attributes
+    ----------
+    name : str
+        The file of its text.
+    code : tuple of int
+        Instructions.
+    lookup : tuple of int
+        Entries of the lookup memory, all of them; or none.
+    constants : tuple of array
+        Of 32-bit numbers.
+    arguments : tuple
+        What the uniform registers from 0 on hold: an :class:`Operand`, :class:`Constant`, :class:`Blocks` or an int.
+    columns : int
+        Bytes of a row.
+    block_rows : int
+        Rows that are computed at once.
+    block_cycles : int
+        Expected cycles of so many rows.
+    rows : int
+        Of the layer.
+    origins : tuple of (int, int)
+        The first row, and the first byte of a row, in each source and in the output.
+    """
+
+    name: str
+    code: tuple
+    lookup: tuple
+    constants: tuple
+    arguments: tuple
+    columns: int
+    block_rows: int
+    block_cycles: int
+    rows: int = 0
+    origins: tuple = ()
+
+    def cycles(self, rows):
+        """Expected cycles of a call for some rows."""
+        return _CALL_CYCLES + -(-rows // self.block_rows) * self.block_cycles
+
+
+#: Cycles from the word of a call to the first instruction of a block, and from the last one to the end.
+_CALL_CYCLES = 60
+#: The fast kernels need so many columns; threads have so many registers, of which one is read 12 cycles after a write.
+_FAST_COLUMNS, _FAST_REGISTERS = 16, 96
+#: Cycles of an element in a kernel that computes one at a time, for all threads.
+_SLOW_SOFTMAX, _SLOW_NORMALISATION = 210, 240
+#: Numbers that a quotient of the short division has at most.
+_QUOTIENTS = 1024
+
+
+def softmax_kernel(node, width, x_dtype, y_dtype, pe):
+    """The :class:`Kernel` of a ``Softmax`` of rows of ``width`` bytes on an engine; UnfitError if there is none."""
+    threads = engine_of(pe).threads
+    (x_least, _), (least, most) = limits(x_dtype), limits(y_dtype)
+    if node.scale >= _QUOTIENTS:
+        raise UnfitError(f"the scale of its result is below 1 / {_QUOTIENTS - 1}")
+    # Entry k: a difference of k − 256 steps, and 0 of none.
+    lookup = tuple(np.resize(np.roll(node.table, 1), pe.lookup_words).tolist())
+    signed = {"u": "u" if x_dtype == "uint8" else ""}
+    code, chunks = None, [-(-width // size) for size in (64, 32, 16)]
+    if width >= _FAST_COLUMNS and pe.regs >= _FAST_REGISTERS and node.y_zero == least:
+        code = _code("softmax_bytes", signed | {"signed": y_dtype == "int8", "share": str(node.scale)}, pe)
+    if code:
+        name, tail = "softmax_bytes", chunks
+        cycles = 240 + 50 * chunks[0] + 62 * chunks[1] + 68 * chunks[2]
+    else:
+        name, tail = "softmax_any", []
+        numbers = {"share": node.scale, "zero": node.y_zero, "least": least, "most": most, "lowest": x_least}
+        code = _code("softmax_any", {key: str(value) for key, value in numbers.items()}, pe)
+        cycles = 100 + _SLOW_SOFTMAX * width
+    arguments = (Operand(0, x_dtype), Operand(0, x_dtype), Blocks(threads), threads, width, *tail)
+    return fitting(Kernel(name, code or (), lookup, (), arguments, width, threads, cycles), pe)
+
+
+def normalisation_kernel(node, width, x_dtype, y_dtype, pe):
+    """The :class:`Kernel` of a ``Normalise`` of rows of ``width`` bytes on an engine; UnfitError if there is none."""
+    threads = engine_of(pe).threads
+    numbers = [-width * node.x_zero, -2 * node.x_zero, width * node.x_zero**2, float_bits(1 / np.float32(width)),
+               float_bits(float(node.centred)), float_bits(node.epsilon), threads]  # fmt: skip
+    words = np.array([number & 0xFFFFFFFF for number in numbers], np.uint32)
+    constants = (node.gain.view(np.uint32), node.shift.view(np.uint32), words)
+    common = (Operand(0, x_dtype), Operand(0, x_dtype), Constant(0), Constant(1), Constant(2))
+    lookup, code = (), None
+    if pe.regs >= _FAST_REGISTERS and "lookup" in pe.units:
+        variant = {"u": "u" if y_dtype == "uint8" else "", "x": "u" if x_dtype == "uint8" else "s"}
+        code = _code("layer_norm", variant, pe)
+    if code:
+        name, arguments, rows = (
+            "layer_norm",
+            (*common, Blocks(2 * threads), -(-width // 32), -(-width // 8)),
+            2 * threads,
+        )
+        table = np.arange(256, dtype=np.uint8).view(x_dtype).astype(np.float32) - np.float32(node.x_zero)
+        lookup = tuple(np.resize(table.view(np.uint32), pe.lookup_words).tolist())
+        cycles = 400 + 50 * arguments[-2] + 138 * arguments[-1]
+    else:
+        name, rows = "layer_norm_any", threads
+        arguments = (*common, Blocks(rows), width)
+        least, most = limits(y_dtype)
+        variant = {"zero": str(node.x_zero), "least": str(least), "most": str(most)}
+        code = _code("layer_norm_any", variant, pe)
+        cycles = 300 + _SLOW_NORMALISATION * width
+    return fitting(Kernel(name, code or (), lookup, constants, arguments, width, rows, cycles), pe)
+
+
+def float_bits(number):
+    """The 32 bits of the nearest binary32 number."""
+    return int(np.float32(number).view(np.uint32))
+
+
+def engine_of(pe):
+    """The sizes of an engine that computes; UnfitError if there is none."""
+    if pe is None or "alu" not in pe.units:
+        raise UnfitError("it needs a processing engine with arithmetic")
+    return pe
+
+
+def _code(name, variant, pe):
+    """The instructions of a kernel, a tuple; None if they do not fit instruction memory."""
+    code = tuple(kernel_words(kernel_text(name), variant))
+    return code if len(code) <= pe.kernel_words else None
+
+
+def fitting(kernel, pe):
+    """``kernel``; UnfitError if an engine cannot execute it."""
+    if not 0 < len(kernel.code) <= pe.kernel_words:
+        raise UnfitError(f"kernel {kernel.name} has more instructions than the {pe.kernel_words} of instruction memory")
+    for word in kernel.code:
+        fields = INSTRUCTIONS[Operation(word & 0xFF)].unpack(word)
+        unit = FUNCTIONS[fields["function"]].unit if fields["opcode"] == Operation.ARITH else "alu"
+        if unit not in pe.units:
+            raise UnfitError(f"kernel {kernel.name} needs a processing engine with the unit {unit}")
+    if kernel.lookup and "lookup" not in pe.units:
+        raise UnfitError(f"kernel {kernel.name} needs a processing engine with the unit lookup")
+    return kernel

@@ -1,0 +1,43 @@
+"""Normalisation of rows of integers (docs/network.md, "Exact arithmetic")."""
+
+import math
+
+import numpy as np
+
+from .arithmetic import fused, saturate
+from .graph import Normalise
+
+__all__ = ["normalisation_of", "normalise"]
+
+
+def normalisation_of(dimensions, x, y, gain, shift, epsilon, centred=True):
+    """The :class:`Normalise` of floats with the quantities ``x`` and ``y`` of input and result.
+
+    Parameters
+    ----------
+    dimensions : int
+    x, y : Quantity
+    gain, shift : float32 array
+        For each element of a row.
+    epsilon : float
+    centred : bool
+    """
+    f32 = np.float32
+    gains = (np.asarray(gain, f32) / f32(y.scale)).reshape(-1)
+    shifts = (np.asarray(shift, f32) / f32(y.scale) + f32(y.zero)).reshape(-1)
+    return Normalise(dimensions, x.zero, gains, shifts, f32(epsilon) / (f32(x.scale) * f32(x.scale)), centred)
+
+
+def normalise(x, node, dtype):
+    """Rows of ``x``, integers, by a ``Normalise``; each operation is rounded to binary32."""
+    count = math.prod(x.shape[x.ndim - node.dimensions :])
+    u = x.reshape(-1, count).astype(np.int64) - node.x_zero
+    share = np.float32(1) / np.float32(count)
+    first, second = (total.astype(np.float32) * share for total in (u.sum(axis=1), (u * u).sum(axis=1)))
+    mean = first * np.float32(node.centred)
+    variance = np.maximum(fused(-mean, mean, second), np.float32(0))
+    root = np.float32(1) / np.sqrt(variance + node.epsilon)
+    start = -mean * root
+    steps = fused(u.astype(np.float32), root[:, np.newaxis], start[:, np.newaxis])
+    limits = np.iinfo(dtype)
+    return saturate(fused(steps, node.gain, node.shift), 0, limits.min, limits.max, dtype).reshape(x.shape)

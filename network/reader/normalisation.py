@@ -1,0 +1,59 @@
+"""Normalisations of rows (docs/network.md, "Exact arithmetic")."""
+
+from math import prod
+
+import numpy as np
+
+from ..arithmetic import limits, numbers
+from ..normalisation import normalisation_of
+from .operator import Constant, reads
+
+__all__ = []
+
+
+@reads("LayerNormalization", "RMSNormalization")
+def _layer(op, reading):
+    """LayerNormalization of floats: x, gain, shift; RMSNormalization has no shift, and takes the mean as 0."""
+    real, centred = op.real(0), op.kind == "LayerNormalization"
+    shape = reading.shape(real.name)
+    axis = op.take("axis", -1)
+    if not -len(shape) <= axis < len(shape):
+        raise op.refusal(f"it has no dimension {axis}: its input has {len(shape)}", host="nothing")
+    epsilon = op.take("epsilon", 1e-5, float)
+    op.require("stash_type", 1)
+    sizes = shape[axis:]
+    gain = _numbers(op, 1, "gain", sizes)
+    shift = _numbers(op, 2, "shift", sizes) if op.has(2) else np.zeros(prod(sizes), np.float32)
+
+    def finish(output, y, clamp):
+        node = normalisation_of(len(sizes), real.quantity, y, gain, shift, epsilon, centred)
+        _emit(op, reading, real.name, output, node, y, clamp)
+
+    def floats(x):
+        rows = x.reshape(-1, prod(sizes))
+        mean = rows.mean(axis=1, keepdims=True) if centred else np.float32(0)
+        root = np.sqrt(np.square(rows - mean).mean(axis=1, keepdims=True) + np.float32(epsilon))
+        return ((rows - mean) / root * gain + shift).reshape(x.shape).astype(np.float32)
+
+    reading.defer_floats(op, shape, reading.apply(op, real, floats), finish)
+
+
+def _numbers(op, index, role, sizes):
+    """A constant of floats, of a shape that broadcasts to ``sizes``, as an array of one dimension."""
+    value = op.value(index)
+    if not isinstance(value, Constant):
+        raise op.refusal(f"its {role} {op.input_name(index)!r} is computed, and only a constant is supported")
+    array = value.meaning.astype(np.float32)
+    try:
+        return np.broadcast_to(array, sizes).reshape(-1)
+    except ValueError:
+        raise op.refusal(f"its {role} is {list(array.shape)}, which does not fit {list(sizes)}") from None
+
+
+def _emit(op, reading, name, output, node, y, clamp):
+    """Adds the node, with a clamp after it if that is less than the type."""
+    direct = clamp == limits(y.dtype)
+    made = output if direct else reading.fresh(f"{output}.whole")
+    reading.emit(op, (name,), made, node, reading.shape(name), y.dtype)
+    if not direct:
+        reading.table(op, made, output, np.clip(numbers(y.dtype), *clamp).astype(y.dtype))

@@ -1,0 +1,151 @@
+"""Nodes that kernels of the processing engine compute: programs equal the evaluation, on engines of several sizes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tilewright import network
+from tilewright.golden import PeSizes
+from tilewright.network.drawn import NetworkMaker
+from tilewright.network.machine import MACHINES
+
+SHAPES = [(16, 128), (1, 16), (3, 5), (40, 197), (2, 3, 7, 33), (1, 2, 20, 64), (300, 48), (5, 700), (1, 4, 6, 1)]
+#: Without the fast kernels.
+SMALL = replace(MACHINES["default"], pe=PeSizes(threads=8, regs=32, segments=8, pages=256, lookup_words=256))
+
+
+def kernels_of(compiled):
+    return [layer.kernel.name for layer in compiled.plan.layers if layer.kernel]
+
+
+def after_products(maker, x):
+    """A network whose last node is no softmax, which the host would compute."""
+    return maker.matrix(x, 24) if len(maker.tensors[x].shape) < 4 else maker.conv(x, 24)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(("machine", "kinds"), [("default", ("uint8", "int8")), (SMALL, ("int8", "uint8"))])
+def test_softmax(check_program, shape, machine, kinds):
+    maker = NetworkMaker(1)
+    x = maker.softmax(maker.input(shape, kinds[0]), -1, dtype=kinds[0] if shape[0] == 16 else kinds[1])
+    after_products(maker, x)
+    compiled = check_program(maker, machine, every_tensor=True, races=True)
+    fast = shape[-1] >= 16 and machine == "default"
+    assert kernels_of(compiled) == ["softmax_bytes" if fast else "softmax_any"]
+
+
+@pytest.mark.parametrize("axis", range(4))
+def test_softmax_along_any_dimension(check_program, axis):
+    maker = NetworkMaker(2)
+    maker.conv(maker.softmax(maker.conv(maker.input((1, 3, 20, 18)), 32), axis), 8)
+    compiled = check_program(maker, "default", races=True)
+    assert len(kernels_of(compiled)) == 1
+
+
+@pytest.mark.parametrize(
+    "quantity", [{"share": 255}, {"share": 1023}, {"share": 100, "zero": 30}, {"zero": 255}], ids=str
+)
+def test_softmax_of_any_quantity(check_program, quantity):
+    maker = NetworkMaker(3)
+    maker.matrix(maker.softmax(maker.input((30, 50)), **quantity), 20)
+    check_program(maker, "default", every_tensor=True)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dimensions", [1, 2])
+@pytest.mark.parametrize(("machine", "kinds"), [("default", ("uint8", "int8")), (SMALL, ("int8", "uint8"))])
+def test_normalisation(check_program, shape, dimensions, machine, kinds):
+    maker = NetworkMaker(4)
+    dtype = kinds[0] if shape[0] == 16 else kinds[1]
+    maker.normalise(maker.input(shape, kinds[0]), dimensions, dtype=dtype, centred=shape[-1] != 33)
+    compiled = check_program(maker, machine, races=True)
+    assert kernels_of(compiled) == ["layer_norm" if machine == "default" else "layer_norm_any"]
+
+
+@pytest.mark.parametrize("preset", ["unit", "default", pytest.param("full", marks=pytest.mark.long)])
+@pytest.mark.parametrize("rows", [12, 37])
+def test_attention(check_program, preset, rows):
+    """Four heads of 16 channels, between two normalisations and a sum."""
+    maker = NetworkMaker(rows)
+    x = maker.normalise(maker.input((rows, 64)))
+    q, k, v = (maker.transpose(maker.reshape(maker.matrix(x, 64), rows, 4, 16), 1, 0, 2) for _ in range(3))
+    scores = maker.softmax(maker.product(q, maker.transpose(k, 0, 2, 1)))
+    y = maker.reshape(maker.transpose(maker.product(scores, v), 1, 0, 2), rows, 64)
+    maker.normalise(maker.add(maker.matrix(y, 64), x))
+    compiled = check_program(maker, preset, races=True)
+    assert len(kernels_of(compiled)) == 3
+
+
+@pytest.mark.parametrize("operation", ["Div", "Sum"])
+@pytest.mark.parametrize("shape", [(3, 5), (1, 6, 9, 7), (2, 3, 40), (1, 1000)], ids=str)
+@pytest.mark.parametrize("preset", ["unit", "default"])
+def test_arithmetic(check_program, operation, shape, preset):
+    maker = NetworkMaker(8)
+    inputs = [maker.input(shape, dtype) for dtype in ("uint8", "int8", "uint8")][: 2 if preset == "unit" else 3]
+    maker.arithmetic(operation, *inputs)
+    assert kernels_of(check_program(maker, preset, races=True)) == ["arithmetic"]
+
+
+def test_arithmetic_of_zeros(check_program):
+    """0 / 0 is not a number, and x / 0 is infinite."""
+    maker = NetworkMaker(9)
+    a, b = maker.input((2, 128)), maker.input((2, 128))
+    y = maker.arithmetic("Div", a, b)
+    zeros = [zero for _, zero in maker.nodes[-1].attributes.quantities]
+    x = np.arange(256, dtype=np.uint8).reshape(2, 128)
+    compiled = check_program(maker.graph(), "unit", {a: x, b: np.full((2, 128), zeros[1], np.uint8)})
+    values = network.evaluate(compiled.graph, {a: x, b: np.full((2, 128), zeros[1], np.uint8)})[y]
+    assert values.flat[zeros[0]] == 0 and values.flat[max(zeros[0] - 1, 0)] == 0 and values.flat[255] == 255
+
+
+def test_jobs_run_beside_kernels(check_program):
+    """The products of the values do not wait for the softmax: they run meanwhile, in other shared memory."""
+    maker = NetworkMaker(10)
+    x = maker.input((256, 64))
+    q, k, v = (maker.matrix(x, 64) for _ in range(3))
+    scores = maker.softmax(maker.product(q, maker.transpose(k, 1, 0)))
+    maker.normalise(maker.matrix(maker.product(scores, v), 64))
+    compiled = check_program(maker, "default", races=True)
+    spans = compiled.plan.schedule.spans
+    (kernel,) = (number for number, layer in enumerate(compiled.plan.layers) if layer.operator == "Softmax")
+    first, last = (
+        pick(span.start for span in spans if span.layer == kernel and span.engine == "pe") for pick in (min, max)
+    )
+    assert any(first < span.start < last for span in spans if span.engine == "conv")
+
+
+def test_only_few_products_follow_a_softmax_of_the_host():
+    maker = NetworkMaker(5)
+    x = maker.conv(maker.input((1, 64, 16, 16)), 64)
+    maker.conv(maker.softmax(x, 1), 1)
+    compiled = network.compile(maker.graph(), "default")
+    assert not kernels_of(compiled) and [node.kind for node in compiled.graph.tail] == ["Softmax", "Conv"]
+
+
+@pytest.mark.parametrize(
+    ("machine", "sentence"),
+    [
+        (replace(MACHINES["default"], pe=None), "it needs a processing engine with arithmetic"),
+        ("lean", "it needs a processing engine with arithmetic"),
+        ("ecp5", "kernel layer_norm needs a processing engine with the unit f32"),
+        (replace(SMALL, pe=replace(SMALL.pe, kernel_words=32)), "has more instructions than the 32"),
+        (
+            replace(SMALL, pe=replace(SMALL.pe, pages=4)),
+            "rows of 1024 bytes are 8 pages, and the processing engine has 4",
+        ),
+        (replace(SMALL, smem_bytes=2048), "a row of 1024 bytes does not fit -"),
+    ],
+)
+def test_what_an_engine_lacks_is_said(machine, sentence):
+    maker = NetworkMaker(6)
+    maker.normalise(maker.input((4, 1024)))
+    with pytest.raises(network.ModelError, match=sentence):
+        network.compile(maker.graph(), machine)
+
+
+def test_rows_of_zeros_have_no_deviation(check_program):
+    maker = NetworkMaker(7)
+    x = maker.input((20, 32))
+    maker.normalise(x)
+    check_program(maker.graph(), "default", {x: np.zeros((20, 32), np.uint8)})

@@ -1,0 +1,77 @@
+"""Normalisations and softmaxes in the middle of a network, against ONNX Runtime on data as networks have them."""
+
+import numpy as np
+import pytest
+
+from tilewright.network import ModelError
+from tilewright.network.evaluation import compute, evaluate
+from tilewright.network.reader import read_model
+from tilewright.network.witness import run_witness
+from tilewright.verify.random.model import Form
+
+ROWS, COLUMNS = 197, 192
+
+
+def features(dtype, seed):
+    """Rows with a mean, a deviation and outliers of their own, as transformers have them: bytes with a scale."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(0, 1, (ROWS, COLUMNS)) * rng.lognormal(0, 0.4, (ROWS, 1)) + rng.normal(0, 0.5, (ROWS, 1))
+    x[:, :3] *= 6
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    scale = np.float32(np.ptp(x) / 255)
+    zero = int(np.clip(np.rint(low - x.min() / scale), low, high))
+    return x.astype(np.float32), scale, np.dtype(dtype).type(zero)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("kind", ["LayerNormalization", "RMSNormalization"])
+@pytest.mark.parametrize("seed", range(3))
+def test_few_results_of_a_normalisation_differ_by_one(dtype, kind, seed):
+    form = Form(ROWS, COLUMNS, opset=23)
+    x, *quantity = features(dtype, seed)
+    numbers = [1 + 0.3 * form.numbers(COLUMNS), 0.2 * form.numbers(COLUMNS)]
+    y = form.node(kind, form.both("x", *quantity), *numbers[: 1 + (kind[0] == "L")], axis=-1, epsilon=1e-6)
+    name = form.quantise(y, np.float32(0.04), np.dtype(dtype).type(20))
+    model = form.model(name)
+    graph = read_model(model)
+    (node,) = (node for node in graph.nodes if node.kind == "Normalise")
+    theirs = run_witness(model, graph, {"x": x}, [*node.inputs, name])
+    ours = compute(graph, node, theirs)
+    difference = np.abs(ours.astype(int) - theirs[name])
+    print(f"{np.count_nonzero(difference)} of {difference.size} values differ")
+    assert difference.max() <= 1 and np.count_nonzero(difference) <= 0.005 * difference.size
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("share", [256, 255, 300])
+def test_a_softmax_before_products_is_equal(agree, dtype, share):
+    form = Form(40, 50)
+    _, *quantity = features(dtype, 1)
+    least = np.iinfo(dtype).min
+    y = form.node("Softmax", form.both("x", *quantity), axis=-1)
+    shares = form.both(y, np.float32(1 / share), np.dtype(dtype).type(least))
+    product = form.node("MatMul", shares, form.weights(50, 30, axis=1)[0])
+    model = form.model(form.quantise(product, np.float32(0.01), np.dtype(dtype).type(least + 128)))
+    agree(model)
+
+
+@pytest.mark.parametrize(("change", "sentence"), [
+    ("gain", "its gain 't1.0' is computed, and only a constant is supported"),
+    ("size", r"its gain is \[5\], which does not fit \[12\]"),
+])  # fmt: skip
+def test_a_gain_that_does_not_fit_is_refused(change, sentence):
+    form = Form(12, 12, opset=17)
+    gain = form.both("x") if change == "gain" else np.ones(5, np.float32)
+    y = form.node("LayerNormalization", form.both("x"), gain)
+    product = form.node("MatMul", form.both(y), form.weights(12, 300, axis=1)[0])
+    with pytest.raises(ModelError, match=sentence):
+        read_model(form.model(form.quantise(product)))
+
+
+def test_floats_of_a_normalisation_at_the_end():
+    form = Form(6, 8, opset=17)
+    model = form.model(form.node("LayerNormalization", form.both("x"), np.ones(8, np.float32)))
+    graph, x = read_model(model), form.numbers(6, 8)
+    (name,) = graph.outputs
+    expected = run_witness(model, graph, {"x": x}, [name])[name]
+    np.testing.assert_allclose(evaluate(graph, x)[name], expected, atol=1e-5)
