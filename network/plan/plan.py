@@ -160,7 +160,7 @@ def _addresses(layers, places, kept, base):
     lives = {place.name: [len(layers), -1] for place in places}
     for number, layer in enumerate(layers):
         if layer.output.name in lives:
-            lives[layer.output.name][0] = number
+            lives[layer.output.name][0] = min(lives[layer.output.name][0], number)
         for name in {place.name for place in (layer.output, *layer.brought)} & lives.keys():
             lives[name][1] = max(lives[name][1], number)
     for name in kept:
