@@ -133,7 +133,8 @@ def _sizes(layer, room, pages):
     A band has at most ``pages`` pages.
     """
     kernel, row_bytes = layer.kernel, sum(_row_bytes(layer.kernel))
-    needed = sum(ceil(size * kernel.group / _PAGE) for size in kernel.elements)
+    segments = kernel.elements[: -1 if kernel.elements[-1] == kernel.elements[0] else None]
+    needed = sum(ceil(size * kernel.group / _PAGE) for size in segments)
     if needed > pages:
         sentence = f"rows of {kernel.group} bytes are {needed} pages, and the processing engine has {pages}"
         raise node_error(layer.name, layer.operator, sentence)
