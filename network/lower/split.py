@@ -15,7 +15,7 @@ from ..arithmetic import limits
 from .kernels import Blocks, Chunks, Constant, Kernel, Operand, Result, UnfitError, engine_of, fitting, float_bits
 from .layers import Layer
 from .operators import OPERATORS
-from .places import cut_place
+from .places import BLOCK, cut_place
 
 __all__ = ["parts_of_product"]
 
@@ -51,7 +51,7 @@ def parts_of_product(tensors, node, place, output, pe, room):
     """
     at, depth = node.attributes, node.attributes.weight.shape[1]
     count = min(ceil(depth / _LONGEST), _MOST_PARTS)
-    short = _ROWS * (1 + _UNITS) * depth <= room or place.width > 1 or place.height < _FEWEST_ROWS
+    short = _ROWS * (1 + _UNITS) * depth <= room or place.width > 1 or place.height < _FEWEST_ROWS or depth % BLOCK
     if short or at.scale is None or at.groups > 1 or np.max(at.scale) > _LARGEST_SCALE:
         return []
     try:

@@ -100,7 +100,7 @@ def test_arithmetic_of_zeros(check_program):
 
 
 @pytest.mark.parametrize(
-    ("rows", "depth", "columns", "dtype"), [(32, 3072, 300, "uint8"), (45, 4100, 50, "int8"), (64, 6016, 256, "uint8")]
+    ("rows", "depth", "columns", "dtype"), [(32, 3072, 300, "uint8"), (45, 4112, 50, "int8"), (64, 6016, 256, "uint8")]
 )
 def test_products_of_long_rows(check_program, rows, depth, columns, dtype):
     """They are two or three layers of sums, and a kernel."""
